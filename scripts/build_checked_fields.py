@@ -14,11 +14,9 @@ from pydantic import BaseModel
 from topoplace import result as schema
 from topoplace.result import (
     cubes,
-    frontier,
     hierarchy,
     mapping,
     objects,
-    optima,
     placement,
     repack,
     several,
@@ -385,7 +383,7 @@ FIELDS: dict[Model, Covers] = {
     },
     cubes.CubesSolution: {"placements": claim(*CUBES, unless="Their order says nothing.")},
     **whole(claim(*CUBES, unless=ANOTHER), cubes, "CubesPlacement"),
-    frontier.Frontier: {
+    several.Frontier: {
         **SEVERAL,
         "traded": claim("traded", *POINTS, unless="Less may be claimed of the same points."),
         "complete": claim("open"),
@@ -393,7 +391,7 @@ FIELDS: dict[Model, Covers] = {
         "steps": claim("steps", "open", unless="Other steps may prove as much."),
         "open": claim("open"),
     },
-    optima.Optima: {
+    several.Optima: {
         **SEVERAL,
         "chosen": claim("chosen", *ANSWERS, unless="Less may be claimed of the same points."),
         "distinct": claim("distinct", "complete", unless="Less may be claimed of the same points."),
@@ -415,7 +413,7 @@ FIELDS: dict[Model, Covers] = {
         "bound": claim(*STEPS, unless="A weaker bound may do as well."),
         "certificate": evidence("steps", "complete"),
     },
-    frontier.OpenBox: same(claim("open"), "worst best"),
+    several.OpenBox: same(claim("open"), "worst best"),
     repack.RepackResult: {**RESULT, "solution": claim(*PLANS)},
     repack.RepackLevel: {
         **same(claim("levels"), "name sense"),
@@ -429,7 +427,7 @@ FIELDS: dict[Model, Covers] = {
         "Snapshot TorusModel AnchoredModel TreeModel SwitchModel RunningJob Request PatternUse "
         "ShapeWeights HierarchyModel HostsModel Part Segment CubesModel",
     ),
-    **whole(QUESTION, snapshot, "RepackInstance TasksModel"),
+    **whole(QUESTION, snapshot, "RepackInstance DefragmentInstance TasksModel"),
     **whole(QUESTION, snapshot, "MappingInstance MatrixModel GridApplication GraphApplication"),
     **whole(QUESTION, questions, "ObjectsInstance FixedObject NamedArray"),
     **whole(QUESTION, snapshot, "ParallelismApplication AxisModel"),
@@ -439,6 +437,7 @@ FIELDS: dict[Model, Covers] = {
 _IN_POINTS = (
     *(schema.Solution, schema.Placement, hierarchy.HierarchySolution, hierarchy.HierarchyPlacement),
     *(hierarchy.PlacedPart, hierarchy.Share, cubes.CubesSolution, cubes.CubesPlacement),
+    *(repack.RepackSolution, repack.Step),
 )
 for _model in _IN_POINTS:  # of several as well
     for _name, _cover in FIELDS[_model].items():
@@ -451,8 +450,8 @@ DOCUMENTS: dict[str, Model] = {
     "An allocation on a tree": tree.AllocationResult,
     "A placement on a hierarchy": hierarchy.HierarchyResult,
     "A placement on a pod of cubes": cubes.CubesResult,
-    "A frontier": frontier.Frontier,
-    "All optima": optima.Optima,
+    "A frontier": several.Frontier,
+    "All optima": several.Optima,
     "A plan of repacking": repack.RepackResult,
     "The instance of a placement or an allocation": snapshot.Snapshot,
     "The instance of a mapping": snapshot.MappingInstance,
@@ -465,8 +464,8 @@ RESULTS: tuple[Model, ...] = (
     tree.AllocationResult,
     hierarchy.HierarchyResult,
     cubes.CubesResult,
-    frontier.Frontier,
-    optima.Optima,
+    several.Frontier,
+    several.Optima,
     repack.RepackResult,
 )
 

@@ -8,8 +8,7 @@ from pathlib import Path
 from pydantic import BaseModel
 
 from topoplace.result import PlacementResult
-from topoplace.result.frontier import Frontier
-from topoplace.result.optima import Optima
+from topoplace.result.several import Frontier, Optima
 from topoplace.snapshot import HierarchyModel, Snapshot, TorusModel, TreeModel
 from topoplace.snapshot.files import write_text
 from topoplace.snapshot.objects import ObjectsApplication

@@ -33,15 +33,17 @@ from topoplace.mapping.objects.applications import problem_of
 from topoplace.mapping.onto import load_places
 from topoplace.mapping.problem import MappingProblem, prepare_mapping
 from topoplace.placement.optima import optima_of
+from topoplace.placement.torus.repack.asked import instance_of
+from topoplace.placement.torus.repack.defragment import defragmented
 from topoplace.placement.torus.repack.problem import repack_problem
 from topoplace.placement.trade_off import traded_off
 from topoplace.result import Interference, PlacementResult
 from topoplace.result.cubes import CubesResult
-from topoplace.result.frontier import OpenBox
 from topoplace.result.hierarchy import HierarchyResult
 from topoplace.result.mapping import MappingResult
 from topoplace.result.objects import ObjectsResult
 from topoplace.result.repack import RepackResult
+from topoplace.result.several import Frontier, OpenBox
 from topoplace.result.tree import AllocationResult
 from topoplace.snapshot import Snapshot, prepare, prepare_cubes, prepare_hierarchy
 from topoplace.snapshot.machines import load_machine
@@ -52,6 +54,7 @@ from topoplace.snapshot.schema import (
     GridApplication,
     Pattern,
     RepackInstance,
+    Room,
     TorusModel,
 )
 from topoplace.snapshot.tree_state import prepare_tree
@@ -89,7 +92,25 @@ def frontiers() -> dict[str, BaseModel]:
         "frontiers: fragmentation": traded_off(torus, ["nodes", "fragmentation"], options),
         "frontiers: hierarchy": traded_off(prepare_hierarchy(small), ["nodes", "host"]),
         "frontiers: cubes": traded_off(prepare_cubes(pods[1]), ["nodes", "free_cubes"]),
+        **{
+            f"frontiers: room {seed} {room}": _made_room(seed, room)
+            for seed in _ROOMY
+            for room in Room
+        },
     }
+
+
+_ROOMY = (5, 7, 10)
+
+
+def _made_room(seed: int, room: Room) -> Frontier:
+    """Return by which moves a tiny machine has room."""
+    instance, rule = tiny_repack(seed)
+    asked = instance_of(
+        instance.snapshot, (), 3, room,
+        fixed=instance.fixed, costs=instance.costs, keep_shape=instance.keep_shape,
+    )  # fmt: skip
+    return defragmented(repack_problem(asked, rule), Options(20.0, rule))
 
 
 def value_of(figure: Any) -> Fraction:

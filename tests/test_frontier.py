@@ -22,7 +22,7 @@ from topoplace.cli.app import app
 from topoplace.placement.trade_off import traded_off
 from topoplace.report.frontier import write_plot
 from topoplace.result import Interference, Status
-from topoplace.result.frontier import Frontier
+from topoplace.result.several import Frontier
 from topoplace.snapshot import Snapshot, load_any, prepare, prepare_cubes
 from topoplace.snapshot.files import write_document
 from topoplace.solving import Options, solve

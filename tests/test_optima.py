@@ -23,7 +23,7 @@ from topoplace.certify import check_document
 from topoplace.cli.app import app
 from topoplace.placement.optima import optima_of
 from topoplace.result import Interference
-from topoplace.result.optima import Optima
+from topoplace.result.several import Optima
 from topoplace.snapshot import Request, Snapshot, prepare, prepare_cubes, prepare_hierarchy
 from topoplace.snapshot.files import write_document
 from topoplace.solving import Options

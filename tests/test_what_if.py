@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import random
 import signal
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -26,6 +27,7 @@ from topoplace.machine import format_node_set
 from topoplace.result.certificate import Leaf
 from topoplace.snapshot import Snapshot, TorusModel, load_any, prepare, prepare_cubes
 from topoplace.snapshot.changes import Change, changed
+from topoplace.solving import Options
 from topoplace.study.what_if import at_most, what_if
 
 SEEDS = range(24)
@@ -64,6 +66,30 @@ def test_no_change_gains_more_than_the_certificate_of_the_base_allows() -> None:
     assert known > 60
     assert exact > known // 2
     assert unknown < known
+
+
+def test_routers_are_worth_what_is_said_of_them() -> None:
+    told: Counter[str] = Counter()
+    for seed in range(40):
+        rng = random.Random(f"what-if-{seed}")
+        snapshot, mode = random_snapshot(rng, 8), MODES[seed % 3]
+        if not snapshot.down and seed > 4:
+            continue
+        found = what_if(prepare(snapshot), [], options=Options(interference=mode), worth=True)
+        per = prepare(snapshot).torus.nodes_per_router
+        for one in found.routers:
+            assert one.at_most is not None
+            nodes = range(one.router * per, (one.router + 1) * per)
+            usable, held = prepare(snapshot).usable, prepare(snapshot).occupied[one.router]
+            assert not held
+            free = [node for node in nodes if bool(usable[node]) == (one.change == "down")]
+            kind = {"down": "add_down", "free": "free"}[one.change]
+            other = changed(snapshot, [(kind, format_node_set(free))])
+            best = brute_force(other, mode)[0]
+            assert one.at_least <= best <= one.at_most, (seed, one)
+            told[one.change] += 1
+            told["exact"] += one.at_least == one.at_most
+    assert min(told["down"], told["free"], told["exact"]) > 4, told
 
 
 def test_scenarios_are_what_placing_the_changed_snapshot_by_hand_is() -> None:

@@ -15,22 +15,22 @@ if TYPE_CHECKING:
     from topoplace.certify.report import Report as Report
     from topoplace.errors import InputError as InputError
     from topoplace.errors import TopoplaceError as TopoplaceError
-    from topoplace.front import audit as audit
-    from topoplace.front import check as check
-    from topoplace.front import compare as compare
-    from topoplace.front import frontier as frontier
-    from topoplace.front import load as load
-    from topoplace.front import machines as machines
-    from topoplace.front import map as map
-    from topoplace.front import methods as methods
-    from topoplace.front import optima as optima
-    from topoplace.front import phase_time as phase_time
-    from topoplace.front import place as place
-    from topoplace.front import recognise as recognise
-    from topoplace.front import repack as repack
-    from topoplace.front import snapshots as snapshots
-    from topoplace.front import topology as topology
-    from topoplace.front import whatif as whatif
+    from topoplace.front.documents import check as check
+    from topoplace.front.documents import load as load
+    from topoplace.front.documents import machines as machines
+    from topoplace.front.documents import methods as methods
+    from topoplace.front.documents import snapshots as snapshots
+    from topoplace.front.mapping import map as map
+    from topoplace.front.mapping import phase_time as phase_time
+    from topoplace.front.mapping import recognise as recognise
+    from topoplace.front.mapping import topology as topology
+    from topoplace.front.placing import frontier as frontier
+    from topoplace.front.placing import optima as optima
+    from topoplace.front.placing import place as place
+    from topoplace.front.placing import repack as repack
+    from topoplace.front.placing import whatif as whatif
+    from topoplace.front.studies import audit as audit
+    from topoplace.front.studies import compare as compare
     from topoplace.mapping.parallelism import Transformer as Transformer
     from topoplace.mapping.parallelism import parallelism as parallelism
     from topoplace.model import Model as Model
@@ -52,11 +52,10 @@ __version__ = "0.1.0"
 _NAMES = {
     "certify.report": ("Report",),
     "errors": ("InputError", "TopoplaceError"),
-    "front": (
-        *("audit", "check", "compare", "frontier", "load", "machines", "map"),
-        *("methods", "optima", "phase_time", "place"),
-        *("recognise", "repack", "snapshots", "topology", "whatif"),
-    ),
+    "front.documents": ("check", "load", "machines", "methods", "snapshots"),
+    "front.mapping": ("map", "phase_time", "recognise", "topology"),
+    "front.placing": ("frontier", "optima", "place", "repack", "whatif"),
+    "front.studies": ("audit", "compare"),
     "mapping.parallelism": ("Transformer", "parallelism"),
     "model": (
         *("Model", "cubes", "graph", "grid", "hierarchy", "mesh", "objects", "torus", "tree"),

@@ -31,13 +31,12 @@ from topoplace.errors import InputError
 from topoplace.result import Interference, PlacementResult, Proof, Result
 from topoplace.result.base import Kept
 from topoplace.result.cubes import CubesResult
-from topoplace.result.frontier import Frontier
 from topoplace.result.hierarchy import HierarchyResult
 from topoplace.result.mapping import MappingResult
 from topoplace.result.objects import ObjectsResult
-from topoplace.result.optima import Optima
 from topoplace.result.reading import CHECKABLE, parse_checkable, parse_instance
 from topoplace.result.repack import RepackResult
+from topoplace.result.several import Frontier, Optima
 from topoplace.result.tree import AllocationResult
 from topoplace.snapshot.files import parse_object, read_bytes
 from topoplace.snapshot.normal import sha256_of

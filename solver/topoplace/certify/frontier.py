@@ -15,8 +15,7 @@ import numpy as np
 
 from topoplace.certify.report import Claims, RefusedError
 from topoplace.certify.several import Placements, reaches
-from topoplace.result.frontier import Frontier, OpenBox
-from topoplace.result.several import Step
+from topoplace.result.several import Frontier, OpenBox, Step
 
 Corner = tuple[float, ...]
 
@@ -27,12 +26,11 @@ MOST_CORNERS = 1 << 24
 def follow_frontier(document: Frontier, claims: Claims) -> None:
     """Add the claims of a frontier, as far as they can be followed."""
     trade = _Trade(document)
-    if not trade.read(claims) or claims.add("traded", trade.check_traded) is None:
-        return
-    if claims.add("points", trade.check_frontier) is None:
-        return
-    if claims.add("steps", trade.check_steps) is not None:
-        claims.add("open", trade.check_open)
+    checks = {
+        **{"traded": trade.check_traded, "points": trade.check_frontier},
+        **{"steps": trade.check_steps, "open": trade.check_open},
+    }
+    trade.follow(claims, checks)
 
 
 class _Trade(Placements):
@@ -74,7 +72,7 @@ class _Trade(Placements):
         """Return the least corners that no point reaches, in the grid of all that may be some."""
         levels = range(len(self._numbers))
         axes: list[list[float]] = [
-            sorted({-math.inf, *(p[k] + 1 for p in self._points)}) for k in levels
+            sorted({self._least(k), *(p[k] + 1 for p in self._points)}) for k in levels
         ]
         if math.prod(map(len, axes)) > MOST_CORNERS:
             raise RefusedError("too many points to follow")
@@ -86,10 +84,14 @@ class _Trade(Placements):
             np.moveaxis(least, k, 0)[1:] &= np.moveaxis(reached, k, 0)[:-1]
         return [tuple(axes[k][at[k]] for k in levels) for at in np.argwhere(least).tolist()]
 
+    def _least(self, k: int) -> float:
+        """Return what all points reach on a level that is traded."""
+        return self.problem.least.get(self._numbers[k], -math.inf)
+
     def _lacks(self, step: Step, corner: Corner) -> dict[int, float]:
         """Return by level what something at a corner must reach to be ruled out by a step."""
         beyond = [*self.floors(step), self.bound(step) + 1]
-        at = dict(zip(self._numbers, corner, strict=True))
+        at = {**self.problem.least, **dict(zip(self._numbers, corner, strict=True))}
         return {k: v for k, v in enumerate(beyond) if at.get(k, -math.inf) < v}
 
     def _is_closed(self, corner: Corner) -> bool:

@@ -14,21 +14,18 @@ from topoplace.certify.report import Claims, RefusedError
 from topoplace.certify.several import Placements, reaches, told_of
 from topoplace.certify.torus.check import TorusPlacement
 from topoplace.result import Solution
-from topoplace.result.optima import Optima
-from topoplace.result.several import Point
+from topoplace.result.several import Optima, Point
 
 
 def follow_optima(document: Optima, claims: Claims) -> None:
     """Add the claims of all optima, as far as they can be followed."""
     optima = _Optima(document)
-    if not optima.read(claims) or claims.add("chosen", optima.check_chosen) is None:
-        return
-    if claims.add("points", optima.check_as_good) is None:
-        return
-    if claims.add("distinct", optima.check_distinct) is None:
-        return
-    if claims.add("steps", optima.check_steps) is not None:
-        claims.add("complete", optima.check_complete)
+    checks = {
+        **{"chosen": optima.check_chosen, "points": optima.check_as_good},
+        **{"distinct": optima.check_distinct, "steps": optima.check_steps},
+        "complete": optima.check_complete,
+    }
+    optima.follow(claims, checks)
 
 
 class _Optima(Placements):

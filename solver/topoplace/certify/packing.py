@@ -150,6 +150,11 @@ class Packings(Problem[AnyResult]):
         return value if self.levels[level_idx][1] == "max" else -value
 
     @property
+    def least(self) -> Mapping[int, float]:
+        """By level what all placements reach that count, as it is maximised; known after `read`."""
+        return {}
+
+    @property
     def held(self) -> Sequence[Number | None]:
         """By level what the user required of it, else what the solution is worth."""
         required = (level.required for level in self.result.levels)
@@ -166,10 +171,12 @@ class Packings(Problem[AnyResult]):
         certificate: Any,
         held: Sequence[Number | None],
         oracle: CheckingOracle | None = None,
+        claimed: int = 0,
     ) -> tuple[int, str]:
         """Return what a certificate proves of a level of placements that are as good before it.
 
-        Another oracle than that of the instance speaks of some of its placements only.
+        Another oracle than that of the instance speaks of some of its placements only. `claimed` is
+        the bound that is said to be proven, for problems in which certificates are about one.
         """
         earlier = [None if v is None else self.turned(k, int(v)) for k, v in enumerate(held)]
         proven = certified_bound(oracle or self.oracle, certificate, earlier)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from topoplace.certify.cubes.check import CubesPlacements
@@ -12,16 +12,20 @@ from topoplace.certify.hierarchy.check import HierarchyPlacements
 from topoplace.certify.packing import CheckingOracle, Packings
 from topoplace.certify.report import Claims, RefusedError
 from topoplace.certify.torus.check import TorusPlacement
+from topoplace.certify.torus.defragment import Defragment
 from topoplace.errors import InputError
 from topoplace.result import PlacementLimits, PlacementResult, Solution
 from topoplace.result.cubes import CubesResult, CubesSolution
 from topoplace.result.hierarchy import HierarchyResult, HierarchySolution
+from topoplace.result.repack import RepackResult, RepackSolution
 from topoplace.result.several import Point, Several, Step
+from topoplace.snapshot.schema import DefragmentInstance
 
 _PROBLEMS: dict[str, tuple[Any, type[Any], type[Packings[Any]]]] = {
     "placement": (PlacementResult, Solution, TorusPlacement),
     "hierarchy": (HierarchyResult, HierarchySolution, HierarchyPlacements),
     "cubes": (CubesResult, CubesSolution, CubesPlacements),
+    "repack": (RepackResult, RepackSolution, Defragment),
 }
 
 
@@ -49,7 +53,7 @@ class Placements:
         self.document = document
         self._result, self._kind, checker = _PROBLEMS[document.problem]
         limits = PlacementLimits(**document.limits.model_dump())
-        self._own = {
+        self._own: dict[str, Any] = {
             **{"instance": document.instance, "limits": limits},
             **{"explanations": [], "levels": []},
         }
@@ -61,9 +65,22 @@ class Placements:
 
     def read(self, claims: Claims) -> bool:
         """Add the claims about the instance and its levels; tell whether they hold."""
-        if claims.add("instance", self.problem.read) is None:
+        if claims.add("instance", self._read) is None:
             return False
         return claims.add("levels", self._check_levels) is not None
+
+    def follow(self, claims: Claims, checks: Mapping[str, Callable[[], str]]) -> None:
+        """Add the claims about the instance, then those of checks in turn, as far as they hold."""
+        if self.read(claims):
+            for name, check in checks.items():
+                if claims.add(name, check) is None:
+                    return
+
+    def _read(self) -> str:
+        moves = isinstance(self.document.instance, DefragmentInstance)
+        if moves != (self.document.problem == "repack"):
+            raise RefusedError("an instance of another problem")
+        return self.problem.read()
 
     def _check_levels(self) -> str:
         found = [(level.name, level.sense) for level in self.document.levels]
@@ -106,7 +123,9 @@ class Placements:
         level = len(step.required)
         if step.level not in self.names or self.names.index(step.level) != level:
             raise RefusedError(f"{level} levels before {step.level}")
-        proven, where = self.problem.proven(level, step.certificate, step.required, oracle)
+        proven, where = self.problem.proven(
+            level, step.certificate, step.required, oracle, step.bound
+        )
         if self.bound(step) < self.problem.turned(level, proven):
             raise RefusedError(f"bound is {step.bound}, the certificate proves {proven}{where}")
 

@@ -142,6 +142,22 @@ def _require_writable(path: Path, option: str) -> None:
         raise InputError(expected, field=option, value=str(path)) from None
 
 
+def listed(text: str) -> list[str]:
+    """Return the parts of a text with commas between."""
+    return [part.strip() for part in text.split(",") if part.strip()]
+
+
+def named_numbers(text: str, option: str, expected: str) -> dict[str, int]:
+    """Return the numbers of a text such as ``a=3,b=1`` by name, a value of an option."""
+    found = {}
+    for part in listed(text) or [""]:
+        name, sign, number = part.rpartition("=")
+        if not sign or not number.isdecimal():
+            raise InputError(expected, field=option, value=part)
+        found[name.strip()] = int(number)
+    return found
+
+
 def refuse(expected: str, **given: object) -> None:
     """Raise `InputError` for the first of some options that is given where it is out of place."""
     for name, value in given.items():

@@ -16,6 +16,7 @@ import typer
 
 if TYPE_CHECKING:
     from topoplace.report.summary import AnyResult
+    from topoplace.result.several import Several
     from topoplace.solving import Display
     from topoplace.study.external.trial import Trial
     from topoplace.study.external.verdict import VerdictError
@@ -80,6 +81,24 @@ def end_with(result: AnyResult, files: Mapping[str, object], more: Sequence[str]
     if _as_json[0]:
         print(result.model_dump_json())
     raise typer.Exit(exit_code_of(result))
+
+
+def end_with_several(
+    document: Several, what: str, output: Path | None, png: Path | None
+) -> NoReturn:
+    """Write placements of one problem and their picture, say what they are, and end the command."""
+    from topoplace.report.frontier import exit_code_of
+    from topoplace.report.optima import write_picture
+    from topoplace.snapshot.files import write_document
+
+    if output is not None:
+        write_document(output, document)
+    if png is not None:
+        write_picture(document, png)
+    say(str(document))
+    say_files({what: output, "picture": png})
+    print_json(document.model_dump(mode="json"))
+    raise typer.Exit(exit_code_of(document))
 
 
 @contextlib.contextmanager

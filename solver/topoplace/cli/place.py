@@ -6,8 +6,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
-import typer
-
 from topoplace.cli.options import (
     argument,
     option,
@@ -17,7 +15,7 @@ from topoplace.cli.options import (
     solve_options,
     with_options,
 )
-from topoplace.cli.output import end_with, print_json, say, say_files, shown, tell_trials
+from topoplace.cli.output import end_with, end_with_several, print_json, shown, tell_trials
 from topoplace.cli.shipped_names import methods_like, snapshots_like
 
 if TYPE_CHECKING:
@@ -148,14 +146,10 @@ def _several(
     from topoplace.kernels import compile_for
     from topoplace.placement.optima import optima_of
     from topoplace.placement.trade_off import traded_off
-    from topoplace.report.frontier import exit_code_of
-    from topoplace.report.optima import write_picture
     from topoplace.result.several import Several
-    from topoplace.snapshot.files import write_document
-    from topoplace.snapshot.machines import PROBLEMS
+    from topoplace.snapshot.machines import problem_kind
 
-    assert not isinstance(state.snapshot.machine, str), "a snapshot read has its machine"
-    compile_for(PROBLEMS[state.snapshot.machine.kind], [DEFAULT_METHOD])
+    compile_for(problem_kind(state), [DEFAULT_METHOD])
     with shown() as watch:
         options = replace(options, watch=watch)
         most, levels, distinct = wanted
@@ -165,14 +159,7 @@ def _several(
         else:
             chosen = levels.split(",") if levels else ()
             found = optima_of(state, most or 0, chosen, distinct, options)
-    if output is not None:
-        write_document(output, found)
-    if png is not None:
-        write_picture(found, png)
-    say(str(found))
-    say_files({"frontier" if pareto else "optima": output, "picture": png})
-    print_json(found.model_dump(mode="json"))
-    raise typer.Exit(exit_code_of(found))
+    end_with_several(found, "frontier" if pareto else "optima", output, png)
 
 
 def _placed(
@@ -184,13 +171,12 @@ def _placed(
 ) -> PlacementResult | AllocationResult | HierarchyResult | CubesResult:
     """Place the queue by a method, an installed allocator or a command; a verdict is raised."""
     from topoplace.kernels import compile_for
-    from topoplace.snapshot.machines import PROBLEMS
+    from topoplace.snapshot.machines import problem_kind
     from topoplace.solving import method_names, solve
     from topoplace.study.external.allocator import chosen
 
     require_one(method, command)
-    assert not isinstance(state.snapshot.machine, str), "a snapshot read has its machine"
-    problem = PROBLEMS[state.snapshot.machine.kind]
+    problem = problem_kind(state)
     who = chosen(method or DEFAULT_METHOD, command, method_names(problem))
     if isinstance(who, str):
         compile_for(problem, [who])

@@ -32,13 +32,13 @@ def recognise(
     as_json: bool = False,
 ) -> None:
     """Say whether GRAPH is a grid, all-to-all in parts or a tree, and how it is numbered."""
-    from topoplace import front
+    from topoplace.front.mapping import recognise as recognised
     from topoplace.mapping.graphfiles import read_graph
     from topoplace.snapshot.files import write_text
 
     require_writable(csv=csv)
     told = graph_format is not None or flow is not None
-    found = front.recognise(read_graph(graph, graph_format, flow=flow) if told else graph)
+    found = recognised(read_graph(graph, graph_format, flow=flow) if told else graph)
     say(found.text)
     if csv is not None:
         write_text(csv, _cells_text(found))

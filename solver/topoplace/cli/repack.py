@@ -1,12 +1,20 @@
-"""`topoplace repack`: which running jobs move so that requests start."""
+"""`topoplace repack`: which running jobs move so that requests start, or most room is made."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
 
-from topoplace.cli.options import argument, option, require_writable, solve_options, with_options
-from topoplace.cli.output import end_with, shown
+from topoplace.cli.options import (
+    argument,
+    listed,
+    named_numbers,
+    option,
+    require_writable,
+    solve_options,
+    with_options,
+)
+from topoplace.cli.output import end_with, end_with_several, shown
 from topoplace.cli.shipped_names import snapshots_like
 from topoplace.errors import InputError
 
@@ -18,6 +26,15 @@ from topoplace.errors import InputError
         autocompletion=snapshots_like,
     ),
     start=option("ID[,ID..]", "Requests of the queue that have to start."),
+    defragment=option(
+        "K", "Instead, make most room by moves that cost 0, 1, .. K in all: the curve."
+    ),
+    room=option(
+        "queue|prism",
+        "--defragment: room for requests that wait, by nodes times priority (default if there are "
+        "any), or for one job on the largest prism.",
+    ),
+    node_class=option("NAME", "--room prism: class of the nodes; default that of the machine."),
     fixed=option("ID[,ID..]", "Running jobs that may not move."),
     cost=option("ID=N[,ID=N..]", "What it costs to move a running job; default 1."),
     keep_shape=option(
@@ -25,12 +42,15 @@ from topoplace.errors import InputError
         "Shapes for jobs that move: of no less shape score, of the same extents, any.",
     ),
     output=option("RESULT", "Write the result file here.", "-o", "--output"),
-    png=option("F", "Draw the machine before and after into a PNG file."),
+    png=option("F", "Draw the machine before and after, or the curve, into a PNG file."),
 )
 def repack(
     snapshot: Path,
     *,
-    start: str,
+    start: str = "",
+    defragment: int | None = None,
+    room: str | None = None,
+    node_class: str | None = None,
     fixed: str = "",
     cost: str = "",
     keep_shape: str = "as-good",
@@ -42,8 +62,9 @@ def repack(
     as_json: bool = False,
 ) -> None:
     """Find the fewest running jobs of SNAPSHOT to move so that requests start, and prove it."""
-    from topoplace.front import repack_instance
     from topoplace.kernels import compile_for
+    from topoplace.placement.torus.repack.asked import instance_of
+    from topoplace.placement.torus.repack.defragment import defragmented
     from topoplace.placement.torus.repack.problem import repack_problem
     from topoplace.snapshot import load_any
     from topoplace.snapshot.files import write_document
@@ -51,14 +72,25 @@ def repack(
 
     options = solve_options(time_limit, interference, seed)
     require_writable(output=output, png=png)
-    costs = dict(_cost(part) for part in _listed(cost))
-    instance = repack_instance(
-        load_any(snapshot).snapshot, _listed(start), _listed(fixed), costs, keep_shape
+    if bool(start) == (defragment is not None):
+        raise InputError("--start or --defragment", found="both" if start else "neither")
+    asked = instance_of(
+        load_any(snapshot).snapshot,
+        listed(start),
+        defragment,
+        room,
+        node_class,
+        fixed=listed(fixed),
+        costs=named_numbers(cost, "--cost", "ID=N") if cost else None,
+        keep_shape=keep_shape,
     )
-    problem = repack_problem(instance, options.interference)
+    problem = repack_problem(asked, options.interference)
     compile_for("repack", ["exact"])
     with shown() as watch:
-        result = solve(problem, "exact", replace(options, watch=watch))
+        options = replace(options, watch=watch)
+        if defragment is not None:
+            end_with_several(defragmented(problem, options), "frontier", output, png)
+        result = solve(problem, "exact", options)
     if output is not None:
         write_document(output, result)
     if png is not None:
@@ -66,14 +98,3 @@ def repack(
 
         write_figure(result, png)
     end_with(result, {"result": output, "picture": png})
-
-
-def _listed(text: str) -> list[str]:
-    return [part.strip() for part in text.split(",") if part.strip()]
-
-
-def _cost(text: str) -> tuple[str, int]:
-    name, sign, number = text.rpartition("=")
-    if not sign or not number.isdecimal():
-        raise InputError("ID=N", field="--cost", value=text)
-    return name, int(number)

@@ -9,13 +9,16 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from topoplace.cli.options import argument, flag, option, solve_options, with_options
+from topoplace.cli.options import argument, flag, named_numbers, option, solve_options, with_options
 from topoplace.cli.output import print_json, say, say_files, shown
 from topoplace.cli.shipped_names import methods_like, snapshots_like
 from topoplace.errors import InputError
 
 if TYPE_CHECKING:
     from topoplace.study.what_if import Scenario
+
+
+_WEIGHTS = "NAME=N[,NAME=N..]"
 
 
 @with_options(
@@ -34,7 +37,11 @@ if TYPE_CHECKING:
     ),
     base_interference=option("strict|tolerant|off", "The rule of the base and other scenarios."),
     together=flag("All changes are one scenario.", "--together"),
-    worth=option("N", "Name N running jobs whose release could gain most, without a search."),
+    worth=option(
+        "N",
+        "Name N running jobs whose release could gain most, without a search; on tori and meshes "
+        "also N routers that are missed most if they go down, and N whose release could gain most.",
+    ),
     method=option(
         "NAME", "The placement method; default exact, which proves.", autocompletion=methods_like
     ),
@@ -63,7 +70,7 @@ def whatif(
     from topoplace.report.summary import exit_code_of
     from topoplace.report.what_if import table
     from topoplace.snapshot import SnapshotState, load_any
-    from topoplace.snapshot.machines import PROBLEMS
+    from topoplace.snapshot.machines import problem_kind
     from topoplace.study.what_if import what_if
 
     options = solve_options(time_limit, base_interference, seed)
@@ -74,7 +81,7 @@ def whatif(
         *(("free", text) for text in free or ()),
         *(("without_job", text) for text in without_job or ()),
         *(("with_request", _request(text)) for text in with_request or ()),
-        *(("weights", _weights(text)) for text in weights or ()),
+        *(("weights", named_numbers(text, "--weights", _WEIGHTS)) for text in weights or ()),
         *(("interference", text) for text in interference or ()),
     ]
     if not changes and worth is None:
@@ -83,15 +90,14 @@ def whatif(
     if base_interference != "strict" and not isinstance(state, SnapshotState):
         expected = "no interference rule but on tori and meshes"
         raise InputError(expected, field="--base-interference", value=base_interference)
-    assert not isinstance(state.snapshot.machine, str), "a snapshot read has its machine"
-    compile_for(PROBLEMS[state.snapshot.machine.kind], [method])
+    compile_for(problem_kind(state), [method])
     scenarios = [changes] if together and changes else [[change] for change in changes]
     files = _Files(output)
     with shown() as watch:
 
         def count(done: int, total: int) -> None:
             if watch is not None:
-                watch.show(f"running jobs: {done:,} of {total:,}")
+                watch.show(f"running jobs and routers: {done:,} of {total:,}")
 
         found = what_if(
             state,
@@ -121,14 +127,6 @@ def _request(text: str) -> Any:
         return request_of(read_bytes(text).decode(errors="replace"))
     except InputError as error:
         raise error.located(field) from None
-
-
-def _weights(text: str) -> dict[str, int]:
-    pairs = [part.partition("=") for part in text.split(",")]
-    for name, sign, number in pairs:
-        if not sign or not number.isdecimal():
-            raise InputError("NAME=N[,NAME=N..]", field="--weights", value=f"{name}{sign}{number}")
-    return {name.strip(): int(number) for name, _, number in pairs}
 
 
 class _Files:

@@ -55,7 +55,7 @@ def topology_of(
     rank_format: str = "csv",
     num_ranks: int | None = None,
 ) -> Topology:
-    """Return the topology of nodes (`topoplace.front.topology` says what may be given)."""
+    """Return the topology of nodes (`topoplace.front.mapping.topology` says what may be given)."""
     document = _document(on) if isinstance(on, str) else on
     if isinstance(document, MappingResult):
         return _of_mapping(document, job, ranks)

@@ -10,9 +10,10 @@ Kirlik and Sayin 2014).
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from types import MappingProxyType
 from typing import Any
 
 from topoplace.packing.budget import Budget
@@ -51,6 +52,8 @@ class TradeOff:
     ----------
     traded
         Numbers of the levels, ascending.
+    least
+        By level what is looked at reaches at least; a number or more, of levels before the last.
     points
         The best placements known: none is as good as another on all these levels.
     steps
@@ -58,6 +61,7 @@ class TradeOff:
     """
 
     traded: tuple[int, ...]
+    least: Mapping[int, int] = field(default_factory=dict)
     points: list[Point] = field(default_factory=list)
     steps: list[Step] = field(default_factory=list)
 
@@ -74,7 +78,7 @@ class TradeOff:
 
     def boxes(self) -> list[tuple[Corner, Corner]]:
         """Return where other points may be: from a corner that no step rules out to the best."""
-        found: list[Corner] = [(-math.inf,) * len(self.traded)]
+        found: list[Corner] = [tuple(self.least.get(level, -math.inf) for level in self.traded)]
         for values in map(self._of, self.points):
             inside = [c for c in found if _covers(values, c)]
             moved = [(*c[:k], v + 1, *c[k + 1 :]) for c in inside for k, v in enumerate(values)]
@@ -92,7 +96,7 @@ class TradeOff:
     def _limits(self, step: Step, corner: Corner) -> Corner | None:
         """Return how far levels may go from a corner by a step; None if it rules the corner out."""
         least = [-math.inf if f is None else f for f in (*step.floors, step.bound.value + 1)]
-        at = dict(zip(self.traded, corner, strict=True))
+        at = {**self.least, **dict(zip(self.traded, corner, strict=True))}
         lacks = [k for k, v in enumerate(least) if at.get(k, -math.inf) < v]
         if not lacks:
             return None
@@ -118,6 +122,7 @@ def trade_off(
     traded: Sequence[int],
     budget: Budget,
     *,
+    least: Mapping[int, int] = MappingProxyType({}),
     seed: int = 0,
     report: Callable[[TradeOff], None] = lambda found: None,
     progress: Callable[[Found], None] = lambda found: None,
@@ -130,12 +135,14 @@ def trade_off(
 
     Parameters
     ----------
+    least
+        See `TradeOff`; the first levels of a placement that is known reach it.
     report
         Takes what there is before every search but the first.
     progress, say
         Of every search (see `Search`).
     """
-    found = TradeOff(tuple(traded))
+    found = TradeOff(tuple(traded), least)
     search = partial(
         Search, packing, seed=seed, thorough=True, num_levels=found.traded[-1] + 1,
         report=progress, say=say,
@@ -168,7 +175,9 @@ def _extend(
 ) -> None:
     """Look for the best placement at a corner, without one for the best level by level."""
     last = known.traded[-1]
-    floors: dict[int, int | None] = {k: None for k in range(last) if k not in known.traded}
+    floors: dict[int, int | None] = {
+        k: known.least.get(k) for k in range(last) if k not in known.traded
+    }
     to_beat, start = {}, None
     if corner is not None:
         pairs = zip(known.traded, corner, strict=True)

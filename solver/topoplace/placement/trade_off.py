@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from topoplace.errors import InputError
 from topoplace.interrupts import heeded
 from topoplace.packing.frontier import TradeOff, trade_off
 from topoplace.placement.several import fields_of, reported, searched
-from topoplace.result.frontier import FRONTIER_SCHEMA, Frontier
+from topoplace.result.several import FRONTIER_SCHEMA, Frontier
 from topoplace.snapshot import AnyState
 from topoplace.solving import Options
 from topoplace.solving.solve import Problem, frame_of, problem_of, require_levels
@@ -42,13 +42,21 @@ def traded_off(
     if not 1 < len(set(traded)) == len(traded) <= MOST_TRADED:
         raise InputError("two or three levels", field="levels", value=",".join(traded))
     numbers = sorted(map(names.index, traded))
+    return frontier_of(
+        problem,
+        options,
+        TradeOff(tuple(numbers)),
+        lambda own, budget, **how: trade_off(own.packing, numbers, budget, **how),
+    )
+
+
+def frontier_of(
+    problem: Problem, options: Options, nothing: TradeOff, search: Callable[..., TradeOff]
+) -> Frontier:
+    """Return what a search finds of the trade-off between levels; see `searched`."""
+    names = [name for name, _ in frame_of(problem.kind).levels(problem)]
     with heeded():
-        own, found, budget, seconds = searched(
-            problem,
-            options,
-            TradeOff(tuple(numbers)),
-            lambda own, budget, **how: trade_off(own.packing, numbers, budget, **how),
-        )
+        own, found, budget, seconds = searched(problem, options, nothing, search)
         shared = fields_of(problem, own, found, options, seconds)
         boxes = found.boxes()
         shared["limits"]["hit"] = budget.is_over() and bool(boxes)

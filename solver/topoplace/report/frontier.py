@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING
 
 from topoplace.errors import ExitCode
 from topoplace.report.cells import job_colour
+from topoplace.report.repack import step_lines
 from topoplace.report.text import plain_table
-from topoplace.result.frontier import Frontier, OpenBox
 from topoplace.result.placement import PlacementLimits
-from topoplace.result.several import Several
+from topoplace.result.repack import RepackSolution
+from topoplace.result.several import Frontier, OpenBox, Point, Several
+from topoplace.snapshot.schema import DefragmentInstance
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -19,10 +21,13 @@ if TYPE_CHECKING:
 _MOST_SHOWN = 40
 _HEIGHT, _WIDTH = 4.2, 900 / 96
 _TWO = 2
+_MOVES = 1  # the level of plans that make room
 
 
 def summary(frontier: Frontier) -> str:
     """Return the points as a table, and what is open."""
+    if isinstance(frontier.instance, DefragmentInstance):
+        return "\n".join([headline(frontier), *_curve(frontier, frontier.instance)])
     header = [f"{level.name} ({level.sense})" for level in frontier.levels]
     rows = [
         [f"{value:,}" for value in point.values] + [str(len(point.solution.placements))]
@@ -37,6 +42,45 @@ def summary(frontier: Frontier) -> str:
     if more > 0:
         lines.append(f"... and {len(rows) - len(shown):,} more points in the file")
     return "\n".join([*lines, *(_open_text(frontier, box) for box in frontier.open)])
+
+
+def _curve(frontier: Frontier, asked: DefragmentInstance) -> list[str]:
+    """Return the most room by what moves may cost, and the steps of the last plan."""
+    rows = []
+    for cost in range(min(asked.most, _MOST_SHOWN) + 1):
+        point, bound = best_for(frontier, cost)
+        moves = [placement.request for placement in _plan(point).moves] if point else []
+        room = "-" if point is None else f"{point.values[-1]:,}"
+        proven = "-" if bound is None else f"{bound:,}"
+        rows.append([f"{cost:,}", room, proven, " ".join(moves) or "-"])
+    lines = [plain_table(["moves", "room (max)", "bound", "who moves"], rows, right=range(3))]
+    if asked.most > _MOST_SHOWN:
+        lines.append(f"... and on up to {asked.most:,} in the file")
+    if frontier.points:
+        lines += step_lines(asked.snapshot, _plan(frontier.points[-1]))
+    return lines
+
+
+def best_for(frontier: Frontier, cost: int) -> tuple[Point | None, int | None]:
+    """Return the plan with most room for moves of a cost, and the bound; None if nothing is known.
+
+    Of a frontier of moves and room.
+    """
+    within = [point for point in frontier.points if point.values[_MOVES] <= cost]
+    best = within[-1] if within else None
+    bounds = [0 if best is None else best.values[-1]]
+    for box in frontier.open:
+        (fewest, most) = box.best
+        if fewest is None or fewest <= cost:
+            if most is None:
+                return best, None
+            bounds.append(most)
+    return best, max(bounds)
+
+
+def _plan(point: Point) -> RepackSolution:
+    assert isinstance(point.solution, RepackSolution)
+    return point.solution
 
 
 def headline(frontier: Frontier) -> str:
@@ -86,6 +130,7 @@ def draw(frontier: Frontier, axes: Axes, *, dark: bool = False) -> Axes:
     labels = [f"{name} ({senses[name]})" for name in frontier.traded]
     with styled(dark):
         from matplotlib import rcParams  # noqa: PLC0415 - heavy
+        from matplotlib.ticker import MaxNLocator  # noqa: PLC0415 - heavy
 
         ink = rcParams["text.color"]
         axes.set_facecolor(rcParams["axes.facecolor"])
@@ -95,7 +140,11 @@ def draw(frontier: Frontier, axes: Axes, *, dark: bool = False) -> Axes:
         axes.set_xlabel(labels[0], color=ink, fontsize=8)
         axes.set_ylabel(labels[1], color=ink, fontsize=8)
         if len(columns) == _TWO:
-            axes.plot(*_staircase(*columns), color=job_colour(0), linewidth=1)
+            xs, ys = _staircase(*columns)
+            if isinstance(frontier.instance, DefragmentInstance):  # and on up to the most
+                xs, ys = [*xs, frontier.instance.most], [*ys, columns[1][-1]]
+                axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+            axes.plot(xs, ys, color=job_colour(0), linewidth=1)
             axes.plot(*columns, "o", color=job_colour(0), markersize=5)
             _draw_open(frontier, axes, [senses[name] for name in frontier.traded])
         else:

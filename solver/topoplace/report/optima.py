@@ -8,9 +8,7 @@ from typing import Any
 from topoplace.report.frontier import told, write_plot
 from topoplace.report.text import plain_table
 from topoplace.result.base import RESULT_SCHEMA
-from topoplace.result.frontier import Frontier
-from topoplace.result.optima import Optima
-from topoplace.result.several import Several
+from topoplace.result.several import Frontier, Optima, Several
 
 _MOST_SHOWN = 40
 _MOST_NAMED = 4

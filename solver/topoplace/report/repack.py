@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from topoplace.machine import Prism, parse_node_set
 from topoplace.result import Placement, PlacementLimits, PlacementResult, Solution
-from topoplace.result.repack import Action, RepackResult
+from topoplace.result.repack import Action, RepackResult, RepackSolution
 from topoplace.snapshot import prepare
 from topoplace.snapshot.machines import resolve_machine
 from topoplace.snapshot.schema import PrismModel, Request, RunningJob, Snapshot
@@ -61,9 +61,16 @@ def plan_lines(result: RepackResult) -> list[str]:
             return [found]
     else:
         found = f"{num} of {num} requests start"
-    jobs = {job.id: job for job in result.instance.snapshot.running}
-    to = {p.request: p for p in (*solution.moves, *solution.placements)}
+    jobs = result.instance.snapshot.running
     lines = [f"{found}; {len(solution.moves)} of {len(jobs)} running jobs move"]
+    return [*lines, *step_lines(result.instance.snapshot, solution)]
+
+
+def step_lines(snapshot: Snapshot, solution: RepackSolution) -> list[str]:
+    """Return the steps of a plan, and who is suspended in them."""
+    lines: list[str] = []
+    jobs = {job.id: job for job in snapshot.running}
+    to = {p.request: p for p in (*solution.moves, *solution.placements)}
     for number, step in enumerate(solution.steps, start=1):
         place = _text(to[step.job].prism)
         if step.action is Action.MOVE:

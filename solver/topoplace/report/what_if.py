@@ -15,7 +15,7 @@ def table(found: WhatIf, num_worth: int | None = None) -> str:
     Parameters
     ----------
     num_worth
-        How many running jobs to name; all by default.
+        How many running jobs to name, and how many routers of each sort; all by default.
     """
     base = found.scenarios[0]
     first, *later = [level_name(base.result, level.name) for level in base.result.levels]
@@ -28,6 +28,17 @@ def table(found: WhatIf, num_worth: int | None = None) -> str:
         told = [[one.job, _signed(one.at_most)] for one in shown]
         lines.append("what a running job's release can gain at most, as the base's proof bounds it")
         lines.append(plain_table(["running job", "at most"], told, right=(1,)))
+    if found.routers:
+        level = f"what {base.result.levels[0].name} can be if one router alone"
+        lines.append(f"{level} goes down, or is free: at least as placed, at most as proven")
+        told = [
+            [str(one.router), one.change, f"{one.at_least:,}", _proven(one.at_most)]
+            for change in ("down", "free")
+            for one in [one for one in found.routers if one.change == change][:num_worth]
+        ]
+        lines.append(plain_table(["router", "then", "at least", "at most"], told, right=(0, 2, 3)))
+    if num_worth is not None and base.result.instance.running and not found.worth:
+        lines.append("no figures of jobs or routers: no certificate that a changed machine can use")
     if found.interrupted:
         lines.append("interrupted: what is missing was not solved")
     return "\n".join(lines)
@@ -39,6 +50,10 @@ def _row(one: Scenario) -> list[str]:
     own = [gap_text(one.result.gap), _signed(one.gain), _signed(one.at_most)]
     texts = [value if value == bound else f"{value} ({bound})" for value, bound in later]
     return [one.name, *first, *own, *texts]
+
+
+def _proven(value: int | None) -> str:
+    return "-" if value is None else f"{value:,}"
 
 
 def _signed(value: int | None) -> str:

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from topoplace.result.base import RESULT_SCHEMA
 from topoplace.result.cubes import CubesResult
-from topoplace.result.frontier import FRONTIER_SCHEMA, Frontier
 from topoplace.result.hierarchy import HierarchyResult
 from topoplace.result.mapping import MappingResult
 from topoplace.result.objects import ObjectsResult
-from topoplace.result.optima import OPTIMA_SCHEMA, Optima
 from topoplace.result.placement import PlacementResult
 from topoplace.result.repack import RepackResult
+from topoplace.result.several import FRONTIER_SCHEMA, OPTIMA_SCHEMA, Frontier, Optima
 from topoplace.result.tree import AllocationResult
 from topoplace.snapshot.files import parse_document, parse_object
 from topoplace.snapshot.objects import OBJECTS_SCHEMA, ObjectsInstance

@@ -1,8 +1,15 @@
-"""What documents of several placements of one snapshot share."""
+"""Several placements of one snapshot: frontiers and all optima.
+
+A frontier (``topoplace.frontier/1``) says what levels cost each other. A point is a placement that
+no other one known equals or surpasses on all levels traded, a step a claim about all placements;
+where points and steps leave room for others is an open box. All optima (``topoplace.optima/1``) are
+placements at the optimum of the first levels. What tells these apart is who starts, or on which
+prism, or on which nodes; requests that are equal may exchange their places.
+"""
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import Field
 
@@ -11,7 +18,18 @@ from topoplace.result.certificate import Certificate
 from topoplace.result.cubes import CubesSolution
 from topoplace.result.hierarchy import HierarchySolution
 from topoplace.result.placement import PlacementLimits, Solution
-from topoplace.snapshot.schema import Model, Name, Seconds, Snapshot
+from topoplace.result.repack import RepackSolution
+from topoplace.snapshot.schema import DefragmentInstance, Model, Name, Seconds, Snapshot
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from topoplace.result.cubes import CubesResult
+    from topoplace.result.hierarchy import HierarchyResult
+    from topoplace.result.placement import PlacementResult
+
+FRONTIER_SCHEMA: Literal["topoplace.frontier/1"] = "topoplace.frontier/1"
+OPTIMA_SCHEMA: Literal["topoplace.optima/1"] = "topoplace.optima/1"
 
 
 class NamedLevel(Model):
@@ -25,7 +43,7 @@ class Point(Model):
     """A placement, and what it is worth on every level of the problem."""
 
     values: list[int]
-    solution: Solution | HierarchySolution | CubesSolution
+    solution: Solution | HierarchySolution | CubesSolution | RepackSolution
 
 
 class Step(Model):
@@ -42,7 +60,7 @@ class Step(Model):
 class Several(Kept):
     """Several placements of a snapshot, and what is proven of all."""
 
-    problem: Literal["placement", "hierarchy", "cubes"]
+    problem: Literal["placement", "hierarchy", "cubes", "repack"]
     method: Name
     levels: list[NamedLevel] = Field(description="of the problem")
     complete: bool
@@ -52,4 +70,74 @@ class Several(Kept):
     versions: dict[str, str]
     points: list[Point]
     steps: list[Step]
+    instance: Snapshot | DefragmentInstance
+
+
+class OpenBox(Model):
+    """Where another point may be: between two values on every level traded, these included."""
+
+    worst: list[int | None] = Field(description="null where there is no limit")
+    best: list[int | None] = Field(description="null where nothing is proven")
+
+
+class Frontier(Several):
+    """The trade-off between two or three levels of the placements of a snapshot."""
+
+    schema_version: Annotated[Literal["topoplace.frontier/1"], Field(alias="schema")]
+    traded: Annotated[list[Name], Field(min_length=2)]
+    complete: bool = Field(description="whether no box is open")
+    points: list[Point] = Field(description="the best on the first first")
+    open: list[OpenBox]
+
+    def plot(self, ax: Axes | None = None, *, dark: bool = False) -> Axes:
+        """Draw the points, and what may be between them, into `ax` or a new figure of pyplot."""
+        from topoplace.report.frontier import draw  # noqa: PLC0415 - heavy
+
+        if ax is None:
+            import matplotlib.pyplot as plt  # noqa: PLC0415 - heavy
+
+            return draw(self, plt.figure().add_subplot(), dark=dark)
+        return draw(self, ax, dark=dark)
+
+    def __repr__(self) -> str:
+        from topoplace.report.frontier import summary  # noqa: PLC0415 - only when asked
+
+        return summary(self)
+
+    __str__ = __repr__
+
+
+class Optima(Several):
+    """Placements of a snapshot that are as good as each other, and as any other one."""
+
+    schema_version: Annotated[Literal["topoplace.optima/1"], Field(alias="schema")]
+    problem: Literal["placement", "hierarchy", "cubes"]
     instance: Snapshot
+    chosen: Annotated[list[Name], Field(min_length=1)] = Field(
+        description="the first levels, which count; of the others anything will do"
+    )
+    distinct: Literal["started", "prisms", "nodes"]
+    equal: list[list[Name]] = Field(description="requests that may exchange their places")
+    asked: Annotated[int, Field(ge=1)]
+    rest: Step | None = Field(description="of all placements but the points")
+
+    def result(self, number: int = 0) -> PlacementResult | HierarchyResult | CubesResult:
+        """Return a placement as a result of its own, with the proof that no other one is better.
+
+        It can be checked, shown, drawn, and mapped to as any other.
+        """
+        from topoplace.report.optima import result_of  # noqa: PLC0415 - only when asked
+
+        found: PlacementResult | HierarchyResult | CubesResult = result_of(self, number)
+        return found
+
+    def plot(self, ax: Axes | None = None, *, dark: bool = False) -> Axes:
+        """Draw the first placement into `ax`, or into a new figure of pyplot; see `result`."""
+        return self.result().plot(ax, dark=dark)
+
+    def __repr__(self) -> str:
+        from topoplace.report.optima import summary  # noqa: PLC0415 - only when asked
+
+        return summary(self)
+
+    __str__ = __repr__

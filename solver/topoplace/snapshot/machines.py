@@ -244,6 +244,13 @@ PROBLEMS = {
 """What result documents call the problem of placing a queue, by kind of machine."""
 
 
+def problem_kind(state: AnyState) -> str:
+    """Return what result documents call the problem of placing the queue of a snapshot."""
+    machine = state.snapshot.machine
+    assert not isinstance(machine, str), "a snapshot read has its machine"
+    return PROBLEMS[machine.kind]
+
+
 def load_any(path: str | Path) -> AnyState:
     """Read a snapshot file of any machine and check it against it.
 

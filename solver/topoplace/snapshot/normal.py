@@ -15,6 +15,7 @@ from topoplace.snapshot.machines import resolve_machine
 from topoplace.snapshot.objects import ObjectsInstance
 from topoplace.snapshot.schema import (
     AnchoredModel,
+    DefragmentInstance,
     MappingInstance,
     MatrixModel,
     RepackInstance,
@@ -57,7 +58,7 @@ def normal_mapping(instance: RoutedInstance) -> RoutedInstance:
 
 
 def sha256_of(
-    instance: Snapshot | MappingInstance | ObjectsInstance | RepackInstance,
+    instance: Snapshot | MappingInstance | ObjectsInstance | RepackInstance | DefragmentInstance,
 ) -> str:
     """Return the SHA-256 sum of the normal form of an instance, in hexadecimal digits.
 
@@ -69,12 +70,12 @@ def sha256_of(
     InputError
         If the instance has no normal form.
     """
-    normal: Snapshot | MappingInstance | ObjectsInstance | RepackInstance
+    normal: Snapshot | MappingInstance | ObjectsInstance | RepackInstance | DefragmentInstance
     if isinstance(instance, Snapshot):
         normal = normal_snapshot(instance)
     elif isinstance(instance, MappingInstance):
         normal = normal_mapping(instance)
-    elif isinstance(instance, RepackInstance):
+    elif isinstance(instance, RepackInstance | DefragmentInstance):
         normal = instance.model_copy(update={"snapshot": normal_snapshot(instance.snapshot)})
     else:
         normal = normal_mapping(instance)

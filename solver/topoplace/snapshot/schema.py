@@ -7,6 +7,7 @@ be judged (node numbers, geometries, overlaps) is checked by `state.prepare`,
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from enum import StrEnum
 from typing import Annotated, Any, Final, Literal
@@ -544,8 +545,11 @@ class MappingInstance(Model):
 # ---- Repacking -----------------------------------------------------------------------------------
 
 REPACK_SCHEMA: Final = "topoplace.repack/1"
+DEFRAGMENT_SCHEMA: Final = "topoplace.defragment/1"
 
 MAX_COST: Final = 1_000_000
+MAX_MOVES: Final = 1_000_000_000
+"""What moves may cost in all."""
 
 
 class KeepShape(StrEnum):
@@ -556,21 +560,52 @@ class KeepShape(StrEnum):
     ANY = "any"
 
 
-class RepackInstance(Model):
-    """A snapshot, the requests that have to start, and what the running jobs may do.
+class _Moving(Model):
+    """A snapshot, and what its running jobs may do.
 
     Who has a prism, nodes of one class, and shares no link against the rule with another running
     job may move, unless it is `fixed`.
     """
 
-    schema_version: Annotated[Literal["topoplace.repack/1"], Field(alias="schema")] = REPACK_SCHEMA
     name: Name
     snapshot: Snapshot
-    start: Annotated[list[Name], Field(min_length=1)] = Field(
-        description="requests of the snapshot's queue that have to start"
-    )
     fixed: list[Name] = Field(default_factory=list, description="running jobs that stay")
     costs: dict[Name, Annotated[int, Field(ge=1, le=MAX_COST)]] = Field(
         default_factory=dict, description="what it costs to move a running job; default 1"
     )
     keep_shape: Annotated[KeepShape, Field(strict=False)] = KeepShape.AS_GOOD
+
+
+class RepackInstance(_Moving):
+    """A snapshot, the requests that have to start, and what the running jobs may do."""
+
+    schema_version: Annotated[Literal["topoplace.repack/1"], Field(alias="schema")] = REPACK_SCHEMA
+    start: Annotated[list[Name], Field(min_length=1)] = Field(
+        description="requests of the snapshot's queue that have to start"
+    )
+
+
+class Room(StrEnum):
+    """What moves make room for: requests of the queue, or one job as large as can be."""
+
+    QUEUE = "queue"
+    PRISM = "prism"
+
+
+class DefragmentInstance(_Moving):
+    """A snapshot in which moves that cost `most` in all, or less, make room."""
+
+    schema_version: Annotated[Literal["topoplace.defragment/1"], Field(alias="schema")] = (
+        DEFRAGMENT_SCHEMA
+    )
+    most: Annotated[int, Field(ge=0, le=MAX_MOVES)]
+    room: Annotated[Room, Field(strict=False)]
+    node_class: Annotated[Name | None, Field(alias="class")] = Field(
+        default=None, description="of the nodes that a prism is made room for; of the machine's"
+    )
+
+    @property
+    def room_id(self) -> str:
+        """What a job in the largest prism is called: no running job is."""
+        names = {job.id for job in self.snapshot.running}
+        return next(name for k in itertools.count() if (name := f"room{k or ''}") not in names)

@@ -7,7 +7,7 @@ first level, evaluated by the checker on the changed one, proves a bound there t
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -17,6 +17,7 @@ from pydantic import TypeAdapter
 from topoplace.certify.check import bound_on
 from topoplace.errors import InputError, TopoplaceError, unknown_name
 from topoplace.interrupts import Interrupted, heeded, is_asked
+from topoplace.machine import format_node_set, parse_node_set
 from topoplace.report.answer import started_names
 from topoplace.result import Interference, Proof
 from topoplace.result.cubes import CubesResult
@@ -28,6 +29,11 @@ from topoplace.snapshot.changes import Change, changed, named
 from topoplace.snapshot.schema import Snapshot
 from topoplace.solving import Options, Progress, solve
 from topoplace.types import IntArray
+
+MOST_ROUTERS = 16
+"""How many of the dearest routers are taken away, each alone, and held against the certificate."""
+MOST_FREED = 64
+"""How many routers that are down, or have service nodes, are freed so, the first ones."""
 
 WHAT_IF_SCHEMA = "topoplace.what-if/1"
 BASE = "base"
@@ -71,14 +77,30 @@ class Worth:
 
 
 @dataclass(frozen=True)
-class WhatIf:
-    """Scenarios side by side, the base first, and the running jobs that are worth most.
+class RouterWorth:
+    """What the first level is at least and at most worth after a change of one router alone.
 
-    `worth` has all running jobs that were looked at, those that may gain most first.
+    Its nodes go ``down``, or those that are down or service nodes are ``free``. The first figure is
+    that of the base's placement, without the jobs that have nodes there; None as with `Worth`.
+    """
+
+    router: int
+    change: str
+    at_least: int
+    at_most: int | None
+
+
+@dataclass(frozen=True)
+class WhatIf:
+    """Scenarios side by side, the base first, and what running jobs and routers are worth.
+
+    `worth` has all running jobs that were looked at, those that may gain most first; `routers` on
+    tori and meshes the dearest that may go down, then those that may be freed, the best first.
     """
 
     scenarios: tuple[Scenario, ...]
     worth: tuple[Worth, ...] = ()
+    routers: tuple[RouterWorth, ...] = ()
     interrupted: bool = False
 
     def document(self) -> dict[str, Any]:
@@ -96,6 +118,7 @@ class WhatIf:
             "schema": WHAT_IF_SCHEMA,
             "scenarios": rows,
             "worth": [dataclasses.asdict(one) for one in self.worth],
+            "routers": [dataclasses.asdict(one) for one in self.routers],
             "interrupted": self.interrupted,
         }
 
@@ -129,11 +152,11 @@ def what_if(
     options
         Of every solve; its interference rule is that of the base.
     worth
-        Whether to ask the base's certificate what each running job is worth.
+        Whether to ask the base's certificate what each running job is worth, and what routers are.
     keep
         Called with every scenario as it is solved.
     count
-        Called while jobs are asked for, with how many are done and how many there are.
+        Called while these are asked for, with how many are done and how many there are.
 
     Raises
     ------
@@ -159,7 +182,8 @@ def what_if(
     if not found:
         raise Interrupted
     valued = _worth(found[0].result, count) if worth else ()
-    return WhatIf(tuple(found), valued, is_asked())
+    routers = _routers(found[0].result, count) if worth else ()
+    return WhatIf(tuple(found), valued, routers, is_asked())
 
 
 def at_most(base: Placed, snapshot: Snapshot, rule: Interference | None = None) -> int | None:
@@ -188,23 +212,28 @@ def _freed(before: Snapshot, after: Snapshot) -> IntArray:
     return np.where(old == 0, new * highest, 0)
 
 
-def _priced(certificate: PlacementCertificate, worth: IntArray) -> PlacementCertificate:
-    """Return a certificate whose leaves charge for routers at least what they are worth."""
-    document = certificate.model_dump(mode="json")
+def _leaves(document: Any, num_routers: int) -> Iterator[tuple[dict[str, Any], IntArray]]:
+    """Yield the leaves of a certificate as JSON has it, and what each charges for routers."""
     todo: list[Any] = [document]
     while todo:
         node = todo.pop()
         if isinstance(node, list):
             todo += node
         elif isinstance(node, dict) and node.get("kind") == "leaf":
-            text = node["prices"].get("routers", f"0*{len(worth)}")
+            text = node["prices"].get("routers", f"0*{num_routers}")
             words = [word.split("*") for word in text.split()]
             counts = [int(word[1]) if word[1:] else 1 for word in words]
-            prices = np.repeat([int(word[0]) for word in words], counts)
-            dear = np.maximum(prices, node["scale"] * worth)
-            node["prices"]["routers"] = " ".join(map(str, dear.tolist()))
+            yield node, np.repeat([int(word[0]) for word in words], counts)
         elif isinstance(node, dict):
             todo += node.values()
+
+
+def _priced(certificate: PlacementCertificate, worth: IntArray) -> PlacementCertificate:
+    """Return a certificate whose leaves charge for routers at least what they are worth."""
+    document = certificate.model_dump(mode="json")
+    for leaf, prices in _leaves(document, len(worth)):
+        dear = np.maximum(prices, leaf["scale"] * worth)
+        leaf["prices"]["routers"] = " ".join(map(str, dear.tolist()))
     adapter: TypeAdapter[PlacementCertificate] = TypeAdapter(PlacementCertificate)
     return adapter.validate_python(document)
 
@@ -274,3 +303,42 @@ def _worth(base: Placed, count: Callable[[int, int], None] | None) -> tuple[Wort
         found.append(Worth(job.id, at_most(base, without, rule)))
     known = [(-one.at_most, k) for k, one in enumerate(found) if one.at_most is not None]
     return tuple(found[k] for _, k in sorted(known))
+
+
+def _routers(base: Placed, count: Callable[[int, int], None] | None) -> tuple[RouterWorth, ...]:
+    """Return what routers are worth, the dearest that go down, then the best that are freed."""
+    level = base.levels[0]
+    if not isinstance(base, PlacementResult) or level.certificate is None or not base.solution:
+        return ()
+    state, objective, rule = prepare(base.instance), base.objective or 0, base.limits.interference
+    per, num = state.torus.nodes_per_router, state.torus.num_routers
+    prices, worth = np.zeros(num), np.zeros(num, dtype=np.int64)
+    for leaf, own in _leaves(level.certificate.model_dump(mode="json"), num):
+        prices += own / leaf["scale"]
+    values = {request.id: request.value for request in state.queue}
+    for job in base.solution.placements:
+        on = np.unique(parse_node_set(job.nodes, state.torus.num_nodes) // per)
+        worth[on] += values[job.request]
+    usable = state.usable.reshape(num, per)
+    idle = ~state.occupied[:, None] & ~usable
+    dear = [r for r in np.argsort(-prices, kind="stable").tolist() if usable[r].any()]
+    taken = [r for r in dear[:MOST_ROUTERS] if prices[r] > 0]
+    freed = np.flatnonzero(idle.any(axis=1))[:MOST_FREED].tolist()
+    asked = [*(("add_down", r, usable) for r in taken), *(("free", r, idle) for r in freed)]
+    found: list[RouterWorth] = []
+    for done, (change, router, which) in enumerate(asked):
+        if is_asked():
+            break
+        if count is not None:
+            count(done, len(asked))
+        nodes = format_node_set((router * per + np.flatnonzero(which[router])).tolist())
+        gain = at_most(base, changed(base.instance, [(change, nodes)]), rule)
+        least = objective - int(worth[router]) if change == "add_down" else objective
+        most = None if gain is None else objective + gain
+        found.append(RouterWorth(router, change.removeprefix("add_"), least, most))
+
+    def best_first(one: RouterWorth) -> tuple[bool, int]:
+        most = one.at_most or 0
+        return one.change == "free", -most if one.change == "free" else most
+
+    return tuple(sorted(found, key=best_first))

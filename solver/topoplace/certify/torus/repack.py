@@ -20,7 +20,13 @@ from topoplace.machine import Torus, uses_whole_ring
 from topoplace.result import Interference, Solution
 from topoplace.result.repack import Action, RepackResult, RepackSolution
 from topoplace.snapshot.geometry import Geometry
-from topoplace.snapshot.schema import Communication, KeepShape, RepackInstance
+from topoplace.snapshot.schema import (
+    Communication,
+    DefragmentInstance,
+    KeepShape,
+    RepackInstance,
+    Snapshot,
+)
 from topoplace.types import BoolArray, IntArray
 
 Extents = tuple[int, ...]
@@ -58,15 +64,23 @@ class Repacking:
         return replace(left, requests=(*gone, *left.requests))
 
 
-def read_repacking(document: RepackInstance, interference: Interference) -> Repacking:
-    """Return the checker's view of an instance."""
-    snapshot = document.snapshot
+def read_repacking(
+    document: RepackInstance | DefragmentInstance,
+    interference: Interference,
+    snapshot: Snapshot | None = None,
+) -> Repacking:
+    """Return the checker's view of an instance, by default with the queue that it has.
+
+    Where moves make room, all of the queue is wanted.
+    """
+    snapshot = snapshot or document.snapshot
     queue = {request.id: request for request in snapshot.queue}
     names = {job.id for job in snapshot.running}
-    for some, known in ((document.start, queue), (document.fixed, names), (document.costs, names)):
+    start = document.start if isinstance(document, RepackInstance) else [*queue]
+    for some, known in ((start, queue), (document.fixed, names), (document.costs, names)):
         if len({*some}) < len(some) or not {*some} <= {*known}:
             raise RefusedError("start, fixed or costs name somebody twice, or nobody")
-    wanted = [queue[name] for name in document.start]
+    wanted = [queue[name] for name in start]
     whole = read_instance(snapshot.model_copy(update={"queue": wanted}), interference)
     if whole.anchored:
         raise RefusedError("prisms of the machine are anchored")
@@ -135,35 +149,11 @@ class Repack(Problem[RepackResult]):
         solution = self.result.solution
         if solution is None:
             return True
-        found = claims.add("placements", lambda: self._starts(solution), _counts)
-        if found is None:
-            return False
-        after, starts = found
-        claims.add("exclusive", lambda: check_exclusive(after, starts))
-        claims.add("links", lambda: _no_links(after, starts))
-        claims.add("steps", lambda: _check_steps(self._repacking, starts, solution))
-        if claims.hold:
-            moved = {placement.request for placement in solution.moves}
-            names = (job.id for job in self._repacking.movers)
-            costs = dict(zip(names, self._repacking.costs, strict=True))
-            nodes = sum(len(start.nodes) for start in starts if start.id in moved)
-            cost = sum(costs[name] for name in moved)
+        followed = follow_plan(self._repacking, solution, claims)
+        if followed is not None and claims.hold:
+            cost, nodes = followed
             self.values = [len(solution.placements), cost, nodes]
-        return True
-
-    def _starts(self, solution: RepackSolution) -> tuple[Instance, list[Start]]:
-        moved = [placement.request for placement in solution.moves]
-        if not {*moved} <= {job.id for job in self._repacking.movers}:
-            raise RefusedError("a job moves that may not")
-        queue = {request.id for request in self._repacking.whole.requests}
-        if not {placement.request for placement in solution.placements} <= queue:
-            raise RefusedError("a request starts that is none of those that have to")
-        after = self._repacking.after(moved)
-        every = [*solution.moves, *solution.placements]
-        if any(placement.prism is None for placement in every):
-            raise RefusedError("a job has no prism")
-        placed = Solution(placements=every, num_shared_links=0, conforming=True)
-        return after, read_starts(after, placed)
+        return followed is not None
 
     def bound(self, level_idx: int) -> tuple[Number, str]:
         """Return what the certificate of a level proves, and where."""
@@ -180,7 +170,40 @@ class Repack(Problem[RepackResult]):
 
     @cached_property
     def _oracle(self) -> RepackOracle:
-        return RepackOracle(self._repacking, tuple(range(len(self._repacking.emptied.requests))))
+        return RepackOracle.of(self._repacking)
+
+
+def follow_plan(
+    repacking: Repacking, solution: RepackSolution, claims: Claims
+) -> tuple[int, int] | None:
+    """Add the claims about a plan; return what its moves cost and hold, None if it is none."""
+    found = claims.add("placements", lambda: _starts(repacking, solution), _counts)
+    if found is None:
+        return None
+    after, starts = found
+    claims.add("exclusive", lambda: check_exclusive(after, starts))
+    claims.add("links", lambda: _no_links(after, starts))
+    claims.add("steps", lambda: _check_steps(repacking, starts, solution))
+    moved = {placement.request for placement in solution.moves}
+    names = (job.id for job in repacking.movers)
+    costs = dict(zip(names, repacking.costs, strict=True))
+    nodes = sum(len(start.nodes) for start in starts if start.id in moved)
+    return sum(costs[name] for name in moved), nodes
+
+
+def _starts(repacking: Repacking, solution: RepackSolution) -> tuple[Instance, list[Start]]:
+    moved = [placement.request for placement in solution.moves]
+    if not {*moved} <= {job.id for job in repacking.movers}:
+        raise RefusedError("a job moves that may not")
+    queue = {request.id for request in repacking.whole.requests}
+    if not {placement.request for placement in solution.placements} <= queue:
+        raise RefusedError("a request starts that is none of those that have to")
+    after = repacking.after(moved)
+    every = [*solution.moves, *solution.placements]
+    if any(placement.prism is None for placement in every):
+        raise RefusedError("a job has no prism")
+    placed = Solution(placements=every, num_shared_links=0, conforming=True)
+    return after, read_starts(after, placed)
 
 
 def _counts(found: tuple[Instance, list[Start]]) -> str:
@@ -276,11 +299,18 @@ class Party:
 class RepackOracle:
     """Movers where they stand or elsewhere, and requests (see `CheckingOracle`).
 
-    `chosen` are the numbers of the requests that it has, of all of the emptied instance.
+    `chosen` are the numbers of the requests that it has, of all of the emptied instance. Where
+    moves make room, requests count by their value on the third level, and on no other.
     """
 
     repacking: Repacking
     chosen: tuple[int, ...]
+    makes_room: bool = False
+
+    @classmethod
+    def of(cls, repacking: Repacking, *, makes_room: bool = False) -> RepackOracle:
+        """Return the oracle of all movers and requests."""
+        return cls(repacking, tuple(range(len(repacking.emptied.requests))), makes_room)
 
     @property
     def _num_movers(self) -> int:
@@ -289,14 +319,15 @@ class RepackOracle:
     @property
     def weight(self) -> int:
         """What a mover is worth on the first level: more than all that have to start."""
-        return len(self.repacking.whole.requests) + 1
+        return 1 if self.makes_room else len(self.repacking.whole.requests) + 1
 
     @cached_property
     def requests(self) -> tuple[Party, ...]:
         """The movers, then the requests that have to start."""
         every = self.repacking.emptied.requests
         return tuple(
-            Party(every[q].id, self.weight if q < self._num_movers else 1) for q in self.chosen
+            Party(every[q].id, self.weight if q < self._num_movers else 1 - self.makes_room)
+            for q in self.chosen
         )
 
     @property
@@ -322,8 +353,10 @@ class RepackOracle:
     @cached_property
     def largest(self) -> tuple[int, int, int]:
         """Of the first level, of costs and of nodes."""
-        nodes = (len(job.nodes) for job in self.repacking.movers)
-        return self.weight, max(self.repacking.costs, default=0), max(nodes, default=0)
+        nodes = [len(job.nodes) for job in self.repacking.movers]
+        values = [request.value for request in self.repacking.whole.requests]
+        third = max(values if self.makes_room else nodes, default=0)
+        return self.weight, max(self.repacking.costs, default=0), third
 
     def may_replace(self, one: int, other: int) -> bool:
         """Nobody takes another's place."""
@@ -370,9 +403,11 @@ class RepackOracle:
         first = (q - self._num_movers) * self._num_movers
         mine = range(first, first + self._num_movers) if first >= 0 else range(0)
         if first < 0:
-            nodes = len(self.repacking.movers[q].nodes)
+            nodes = 0 if self.makes_room else len(self.repacking.movers[q].nodes)
             gain = gain * self.weight - factors[1] * self.repacking.costs[q] - factors[2] * nodes
-        elif "pairs" in prices.rows:
+        elif self.makes_room:
+            gain = factors[2] * self.repacking.emptied.requests[q].value
+        if first >= 0 and "pairs" in prices.rows:
             amounts = prices.rows["pairs"][mine.start : mine.stop]
         places, routers = self._places_of(q), prices.rows.get("routers")
         least: int | None = None

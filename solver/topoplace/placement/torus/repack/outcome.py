@@ -12,9 +12,10 @@ from topoplace.placement.torus.packing import TorusPacking
 from topoplace.placement.torus.problem import Candidate
 from topoplace.placement.torus.repack.order import After, fewest_suspended, ordered, without
 from topoplace.placement.torus.repack.packing import RepackPacking
-from topoplace.placement.torus.repack.problem import LEVELS, RepackProblem, Seat
+from topoplace.placement.torus.repack.problem import RepackProblem, Seat, of_size
 from topoplace.result import Placement
 from topoplace.result.repack import Action, RepackLevel, RepackResult, RepackSolution, Step
+from topoplace.snapshot.schema import DefragmentInstance, Room
 from topoplace.solving import Options, Outcome, register
 from topoplace.solving.solve import Frame, called
 
@@ -22,8 +23,12 @@ from topoplace.solving.solve import Frame, called
 @register("repack", "exact")
 def exact(problem: RepackProblem, options: Options) -> Outcome:
     """Find the plan of least cost, proven or as near as the time limit allows."""
-    packing, budget = RepackPacking(problem), Budget(options.time_limit)
-    return solved(problem, Packed(packing, problem.settled), options, budget)
+    return solved(problem, packed(problem), options, Budget(options.time_limit))
+
+
+def packed(problem: RepackProblem) -> Packed:
+    """Return the problem as a packing."""
+    return Packed(RepackPacking(problem), problem.settled)
 
 
 def waits_for(problem: RepackProblem, seats: list[Seat]) -> After:
@@ -40,6 +45,12 @@ def waits_for(problem: RepackProblem, seats: list[Seat]) -> After:
 
 
 def _solution(problem: RepackProblem, seats: list[Seat]) -> RepackSolution:
+    asked = problem.instance
+    if isinstance(asked, DefragmentInstance) and asked.room is Room.PRISM:
+        for seat in problem.started(seats):
+            problem = of_size(
+                problem, problem.emptied.usable_inside(Candidate(seat.request_idx, seat.prism))
+            )
     after = waits_for(problem, seats)
     suspended, proven = fewest_suspended(after)
     order = ordered(without(after, suspended))
@@ -77,7 +88,7 @@ def _facts(result: RepackResult) -> dict[str, int | None]:
 
 
 FRAME = Frame(
-    lambda problem: LEVELS,
+    lambda problem: problem.levels,
     called,
     RepackProblem.worth,
     RepackResult,

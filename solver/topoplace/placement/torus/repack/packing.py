@@ -30,7 +30,6 @@ _MOST_TRIES = 200  # prisms of a request that are cleared one after the other
 class RepackPacking(PackingProblem):
     """Running jobs and requests on rows: routers, pairs, then links by family."""
 
-    senses = (1, -1, -1)
     is_small = True
     """Linear programs bound every level: most jobs stay, so that few prisms matter."""
 
@@ -40,7 +39,10 @@ class RepackPacking(PackingProblem):
         movable, requests = problem.num_movable, problem.requests
         wanted = len(requests) - movable
         self.names = torus.names
-        self.values = np.array([wanted + 1] * movable + [1] * wanted, dtype=np.int64)
+        room = self._makes_room = problem.makes_room
+        own = [1] * movable + [0] * wanted if room else [wanted + 1] * movable + [1] * wanted
+        self.values = np.array(own, dtype=np.int64)
+        self.senses = (1, -1, 1 if room else -1)
         routers, self._num_pairs = torus.num_covers, movable * wanted
         rest = torus.capacities[routers:]
         ones = np.ones(self._num_pairs, dtype=np.int64)
@@ -53,14 +55,20 @@ class RepackPacking(PackingProblem):
                 self.families[name] = slice(start, stop)
         self._costs = np.zeros((len(requests), 2), dtype=np.int64)
         self._costs[:movable, 0] = problem.costs
-        self._costs[:movable, 1] = [r.nodes for r in requests[:movable]]
+        if room:  # what is worth something costs as much less
+            self._costs[movable:, 1] = [-r.value for r in requests[movable:]]
+        else:
+            self._costs[:movable, 1] = [r.nodes for r in requests[:movable]]
         self._stay_rows = [self._own_rows(seat) for seat in problem.stays]
         self._places: dict[Hashable, Places] = {}
 
     def reported(self, level: int, value: int) -> int:
-        """Return a value as it is reported: on the first level, how many requests start."""
-        if level:
-            return -value
+        """Return a value as it is reported: on the first level, how many requests start.
+
+        Where moves make room, it is how many jobs have a place.
+        """
+        if level or self._makes_room:
+            return self.senses[level] * value
         return value - self.problem.num_movable * int(self.values.max(initial=0))
 
     @cached_property
@@ -70,15 +78,17 @@ class RepackPacking(PackingProblem):
         weights[: self.num_covers] = 1.0
         return weights
 
-    def first_prices(self, sub: Subproblem) -> tuple[FloatArray, tuple[float, ...]]:
+    def first_prices(self, sub: Subproblem) -> tuple[FloatArray, tuple[float, ...]] | None:
         """Return prices that add up to what the jobs cost in whose way a request is.
 
         Nobody goes without a place there, and on the last level nobody costs more than it has to.
-        On the first level there are no prices: most often everybody finds a place.
+        On the first level there are no prices: most often everybody finds a place. None for room.
         """
         prices = np.zeros(self.num_rows)
         if not sub.level:
             return prices, ()
+        if self._makes_room:
+            return None
         costs = self._costs[: self.problem.num_movable]
         below = 1 + int(costs[:, 1].sum())
         paid = costs[:, 0] if sub.level == 1 else below * costs[:, 0] + costs[:, 1]
@@ -139,11 +149,11 @@ class RepackPacking(PackingProblem):
     def largest(self, level: int) -> int:
         """Return an upper bound on a seat's value, whatever the sign."""
         every = self._costs[:, level - 1] if level else self.values
-        return int(every.max(initial=0))
+        return int(np.abs(every).max(initial=0))
 
     def most(self, level: int) -> int:
-        """Return that nothing is gained by moving."""
-        return 0
+        """Return that nothing is gained by moving, but for what starts then."""
+        return int(np.maximum(-self._costs[:, level - 1], 0).sum())
 
     def completed(self, placement: Iterable[Seat]) -> list[Seat]:
         """Return a placement in which nobody moves to where it is."""

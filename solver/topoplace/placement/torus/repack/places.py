@@ -64,7 +64,83 @@ class Standing:
         return np.asarray(found)
 
 
-class Places:
+class _Boxes:
+    """Sums over the prisms of a machine, extents by extents, from all origins at once."""
+
+    def __init__(self, torus: Torus) -> None:
+        self._torus = torus
+
+    def blocked_and_usable(self, problem: PlacementProblem, idx: int) -> tuple[IntArray, IntArray]:
+        """Return numbers of routers and links that add up to the nodes that a request may take.
+
+        What it may not have among its own makes the sum of a prism negative.
+        """
+        r = problem.requests[idx]
+        counts = problem.state.usable_per_router[r.class_idx]
+        counts = counts - _BLOCK * ~problem.allowed_routers(r)
+        return counts, -_BLOCK * problem.closed_links(r.communication).astype(np.int64)
+
+    def _along(self, grid: IntArray, dim: int, length: int) -> IntArray:
+        """Return the sums over so many positions along a dimension, from every origin."""
+        n, cut = self._torus.shape[dim], (slice(None),) * dim
+        prefix = self._prefix(grid, dim)
+        after = prefix[(*cut, slice(length, length + n))]
+        return np.asarray(after - prefix[(*cut, slice(0, n))])
+
+    def _prefix(self, grid: IntArray, dim: int) -> IntArray:
+        """Return the prefix sums along a dimension, twice round; a mesh has nothing beyond."""
+        beyond = grid if self._torus.wrap[dim] else np.zeros_like(grid)
+        nothing = np.zeros_like(grid[(slice(None),) * dim + (slice(1),)])
+        return np.concatenate([nothing, grid, beyond], axis=dim).cumsum(axis=dim)
+
+    def canonical(self, extents: Extents) -> BoolArray:
+        """Mark the origins that prisms of some extents may have."""
+        marks = np.ones(self._torus.shape, dtype=bool)
+        for d, (e, n, wraps) in enumerate(
+            zip(extents, self._torus.shape, self._torus.wrap, strict=True)
+        ):
+            num = 1 if e == n else n if wraps else n - e + 1
+            marks[(slice(None),) * d + (slice(num, None),)] = False
+        return marks
+
+    def sums(
+        self, every: Iterable[Extents], routers: IntArray, links: IntArray, done: dict[Extents, int]
+    ) -> Iterator[tuple[Extents, IntArray]]:
+        """Yield extents, and what their prisms add up to of routers and links, by origin.
+
+        Extents ascend; those deeper than where their first ones are `done` by then are passed over.
+        Links of a dimension join the routers after it: before, they have the same factors.
+        """
+        torus, last = self._torus, self._torus.num_dims - 1
+        heads: dict[Extents, list[IntArray]] = {}
+        grids = [routers, *links.reshape(last + 1, -1)]
+        heads[()] = [grid.reshape(torus.shape) for grid in grids]
+        for e in every:
+            for k in range(1, last + 1):
+                if e[:k] not in heads:
+                    for gone in [h for h in heads if len(h) >= k]:
+                        del heads[gone]
+                    heads[e[:k]] = self._joined(heads[e[: k - 1]], k - 1, e[k - 1])
+            if e[-1] <= done.get(e[:-1], e[-1]):
+                [total] = self._joined(heads[e[:-1]], last, e[-1])
+                yield e, total
+
+    def _joined(self, grids: list[IntArray], dim: int, extent: int) -> list[IntArray]:
+        """Return the sums along a dimension, of routers and of the links of those after it."""
+        base = self._along(grids[0], dim, extent)
+        length = self._link_length(dim, extent)
+        if length and grids[1].any():
+            base = base + self._along(grids[1], dim, length)
+        rest = (self._along(grid, dim, extent) if grid.any() else grid for grid in grids[2:])
+        return [base, *rest]
+
+    def _link_length(self, dim: int, extent: int) -> int:
+        """Return how many links of each of its rows a prism uses along a dimension."""
+        ring = uses_whole_ring(self._torus, dim, extent)
+        return self._torus.shape[dim] if ring else extent - 1
+
+
+class Places(_Boxes):
     """The prisms that a request may have beside the jobs that run.
 
     Of those that hold enough nodes only such are kept that contain no smaller one that does: what a
@@ -80,8 +156,9 @@ class Places:
     def __init__(
         self, problem: PlacementProblem, idx: int, standing: Standing | None = None
     ) -> None:
-        self._torus, self._request = problem.torus, problem.requests[idx]
-        found = [*self._listed(problem)]
+        super().__init__(problem.torus)
+        self._request = problem.requests[idx]
+        found = [*self._listed(problem, idx)]
         self.extents = [extents for extents, _ in found]
         sizes = [len(at) for _, at in found]
         self.shape_of = np.repeat(np.arange(len(found)), sizes)
@@ -97,12 +174,10 @@ class Places:
             self.clashes = sp.vstack(parts, format="csr")
         self._place_corners()
 
-    def _listed(self, problem: PlacementProblem) -> Iterator[tuple[Extents, IntArray]]:
+    def _listed(self, problem: PlacementProblem, idx: int) -> Iterator[tuple[Extents, IntArray]]:
         """Yield extents and the origins of their prisms, flat."""
         r, torus = self._request, self._torus
-        counts = problem.state.usable_per_router[r.class_idx]
-        counts = counts - _BLOCK * ~problem.allowed_routers(r)
-        closed = -_BLOCK * problem.closed_links(r.communication).astype(np.int64)
+        counts, closed = self.blocked_and_usable(problem, idx)
         whole = problem.whole_routers(r.class_idx)
         asked: dict[Extents, list[Geometry]] = {}
         for geometry in r.geometries:
@@ -112,10 +187,8 @@ class Places:
         least = -(-r.nodes // torus.nodes_per_router)
         done: dict[Extents, int] = {}
         enough: dict[Extents, BoolArray] = {}
-        for e, sums in self._sums(
-            (e for e in every if math.prod(e) >= least), counts, closed, done
-        ):
-            canonical, smaller = self._canonical(e), _one_less(e)
+        for e, sums in self.sums((e for e in every if math.prod(e) >= least), counts, closed, done):
+            canonical, smaller = self.canonical(e), _one_less(e)
             fits = (sums >= r.nodes) & canonical
             if any(g.max_depth is not None for g in asked.get(e, ())):
                 fits &= self._pencils(e, asked[e], sums >= r.nodes, whole)
@@ -152,65 +225,6 @@ class Places:
                 short = self._along(short, d, extents[d])
             found |= short == 0
         return found
-
-    def _along(self, grid: IntArray, dim: int, length: int) -> IntArray:
-        """Return the sums over so many positions along a dimension, from every origin."""
-        n, cut = self._torus.shape[dim], (slice(None),) * dim
-        prefix = self._prefix(grid, dim)
-        after = prefix[(*cut, slice(length, length + n))]
-        return np.asarray(after - prefix[(*cut, slice(0, n))])
-
-    def _prefix(self, grid: IntArray, dim: int) -> IntArray:
-        """Return the prefix sums along a dimension, twice round; a mesh has nothing beyond."""
-        beyond = grid if self._torus.wrap[dim] else np.zeros_like(grid)
-        nothing = np.zeros_like(grid[(slice(None),) * dim + (slice(1),)])
-        return np.concatenate([nothing, grid, beyond], axis=dim).cumsum(axis=dim)
-
-    def _canonical(self, extents: Extents) -> BoolArray:
-        """Mark the origins that prisms of some extents may have."""
-        marks = np.ones(self._torus.shape, dtype=bool)
-        for d, (e, n, wraps) in enumerate(
-            zip(extents, self._torus.shape, self._torus.wrap, strict=True)
-        ):
-            num = 1 if e == n else n if wraps else n - e + 1
-            marks[(slice(None),) * d + (slice(num, None),)] = False
-        return marks
-
-    def _sums(
-        self, every: Iterable[Extents], routers: IntArray, links: IntArray, done: dict[Extents, int]
-    ) -> Iterator[tuple[Extents, IntArray]]:
-        """Yield extents, and what their prisms add up to of routers and links, by origin.
-
-        Extents ascend; those deeper than where their first ones are `done` by then are passed over.
-        Links of a dimension join the routers after it: before, they have the same factors.
-        """
-        torus, last = self._torus, self._torus.num_dims - 1
-        heads: dict[Extents, list[IntArray]] = {}
-        grids = [routers, *links.reshape(last + 1, -1)]
-        heads[()] = [grid.reshape(torus.shape) for grid in grids]
-        for e in every:
-            for k in range(1, last + 1):
-                if e[:k] not in heads:
-                    for gone in [h for h in heads if len(h) >= k]:
-                        del heads[gone]
-                    heads[e[:k]] = self._joined(heads[e[: k - 1]], k - 1, e[k - 1])
-            if e[-1] <= done.get(e[:-1], e[-1]):
-                [total] = self._joined(heads[e[:-1]], last, e[-1])
-                yield e, total
-
-    def _joined(self, grids: list[IntArray], dim: int, extent: int) -> list[IntArray]:
-        """Return the sums along a dimension, of routers and of the links of those after it."""
-        base = self._along(grids[0], dim, extent)
-        length = self._link_length(dim, extent)
-        if length and grids[1].any():
-            base = base + self._along(grids[1], dim, length)
-        rest = (self._along(grid, dim, extent) if grid.any() else grid for grid in grids[2:])
-        return [base, *rest]
-
-    def _link_length(self, dim: int, extent: int) -> int:
-        """Return how many links of each of its rows a prism uses along a dimension."""
-        ring = uses_whole_ring(self._torus, dim, extent)
-        return self._torus.shape[dim] if ring else extent - 1
 
     def _place_corners(self) -> None:
         """Find the corners of all boxes in prefix sums: of routers, then of links by dimension."""
@@ -258,6 +272,25 @@ class Places:
         """Return a prism by its number."""
         origin = tuple(self.origins[number].tolist())
         return Prism(origin, self.extents[int(self.shape_of[number])])
+
+
+def largest_prism(problem: PlacementProblem, idx: int) -> tuple[int, Prism | None]:
+    """Return the most nodes that a request may take in a prism, and one with so many."""
+    torus, boxes = problem.torus, _Boxes(problem.torus)
+    counts, closed = boxes.blocked_and_usable(problem, idx)
+    most, best = 0, None
+    done: dict[Extents, int] = {}
+    every = itertools.product(*(range(1, n + 1) for n in torus.shape))
+    for extents, sums in boxes.sums(every, counts, closed, done):
+        smaller = [less[:-1] for less in _one_less(extents)[:-1]]
+        found = np.where(boxes.canonical(extents), sums, -1)
+        at = int(found.argmax())
+        if found.flat[at] > most:
+            origin = np.unravel_index(at, torus.shape)
+            most, best = int(found.flat[at]), Prism(tuple(int(o) for o in origin), extents)
+        if found.max() < 0 or any(done.get(head, extents[-1]) < extents[-1] for head in smaller):
+            done[extents[:-1]] = extents[-1]  # what is deeper, or wider, is blocked as well
+    return most, best
 
 
 def _one_less(extents: Extents) -> list[Extents]:

@@ -1,4 +1,4 @@
-"""Running jobs that may move, as requests beside those that have to start."""
+"""Running jobs that may move, as requests beside those that have to start, or may."""
 
 from __future__ import annotations
 
@@ -13,11 +13,13 @@ from topoplace.errors import InputError
 from topoplace.machine import Prism
 from topoplace.placement.torus.problem import Candidate, Levels, PlacementProblem
 from topoplace.result import Interference
-from topoplace.snapshot import Geometry, QueuedState, RunningState, prepare
-from topoplace.snapshot.schema import KeepShape, RepackInstance
+from topoplace.snapshot import Geometry, QueuedState, Request, RunningState, Snapshot, prepare
+from topoplace.snapshot.schema import DefragmentInstance, KeepShape, RepackInstance, Room
 from topoplace.types import IntArray
 
 LEVELS: Levels = (("started", "max"), ("moves", "min"), ("moved_nodes", "min"))
+ROOM_LEVELS: Levels = (("placed", "max"), ("moves", "min"), ("room", "max"))
+"""Where moves make room: as many running jobs as may move have a place, and what starts counts."""
 
 
 @dataclass(frozen=True, order=True)
@@ -47,12 +49,22 @@ class RepackProblem:
         What it costs to move each of them, shape ``(num_movable,)``.
     """
 
-    instance: RepackInstance
+    instance: RepackInstance | DefragmentInstance
     interference: Interference
     movable: tuple[RunningState, ...]
     emptied: PlacementProblem
     costs: IntArray
     kind: ClassVar[str] = "repack"
+
+    @property
+    def makes_room(self) -> bool:
+        """Whether requests may start, and count by their value, instead of all having to."""
+        return isinstance(self.instance, DefragmentInstance)
+
+    @property
+    def levels(self) -> Levels:
+        """Names and senses of the levels."""
+        return ROOM_LEVELS if self.makes_room else LEVELS
 
     @property
     def requests(self) -> tuple[QueuedState, ...]:
@@ -90,8 +102,12 @@ class RepackProblem:
     def worth(self, seats: Sequence[Seat]) -> list[int]:
         """Return the figures of the levels, as they are reported."""
         moved = [s.request_idx for s in self.moved(seats)]
+        cost = int(self.costs[moved].sum())
+        if self.makes_room:
+            room = sum(self.requests[s.request_idx].value for s in self.started(seats))
+            return [self.num_movable, cost, room]
         nodes = sum(self.requests[q].nodes for q in moved)
-        return [len(self.started(seats)), int(self.costs[moved].sum()), nodes]
+        return [len(self.started(seats)), cost, nodes]
 
     def nodes_of(self, seat: Seat) -> IntArray:
         """Return the nodes of a seat: where a job stays, those it has."""
@@ -106,9 +122,12 @@ def _prism(job: RunningState) -> Prism:
 
 
 def repack_problem(
-    instance: RepackInstance, interference: Interference = Interference.STRICT
+    instance: RepackInstance | DefragmentInstance,
+    interference: Interference = Interference.STRICT,
 ) -> RepackProblem:
     """Check an instance and return the problem.
+
+    That of the largest prism has a request of one node; see `of_size`.
 
     Raises
     ------
@@ -116,12 +135,18 @@ def repack_problem(
         Naming the field at fault.
     """
     snapshot = instance.snapshot
+    if isinstance(instance, RepackInstance):
+        start = instance.start
+    else:
+        if instance.room is Room.PRISM:
+            snapshot = _wanting(instance, 1)
+        start = [request.id for request in snapshot.queue]
     state = prepare(snapshot)
     if state.anchored:
         raise InputError("a machine on which any prism will do", field="machine.anchored")
     queued = {request.id: request for request in snapshot.queue}
     running = {job.id for job in snapshot.running}
-    require_names(instance.start, queued, "start", "requests that wait, each once")
+    require_names(start, queued, "start", "requests that wait, each once")
     require_names(instance.fixed, running, "fixed", "running jobs, each once")
     require_names([*instance.costs], running, "costs", "running jobs")
     whole = PlacementProblem(state, interference)
@@ -129,7 +154,7 @@ def repack_problem(
     names = {job.id for job in movable}
     update = {
         "running": [job for job in snapshot.running if job.id not in names],
-        "queue": [queued[name] for name in instance.start],
+        "queue": [queued[name] for name in start],
     }
     left = prepare(snapshot.model_copy(update=update))
     movers = [_as_request(whole, job, instance.keep_shape) for job in movable]
@@ -140,6 +165,28 @@ def repack_problem(
     )
 
 
+def of_size(problem: RepackProblem, nodes: int) -> RepackProblem:
+    """Return by which moves a job of so many nodes starts, where the largest prism is asked for."""
+    asked = problem.instance
+    assert isinstance(asked, DefragmentInstance)
+    snapshot = _wanting(asked, nodes)
+    instance = RepackInstance(
+        name=asked.name,
+        snapshot=snapshot,
+        start=[asked.room_id],
+        fixed=asked.fixed,
+        costs=asked.costs,
+        keep_shape=asked.keep_shape,
+    )
+    return repack_problem(instance, problem.interference)
+
+
+def _wanting(asked: DefragmentInstance, nodes: int) -> Snapshot:
+    """Return a snapshot in which a job of so many nodes is all that waits."""
+    request = Request(id=asked.room_id, nodes=nodes, node_class=asked.node_class)
+    return asked.snapshot.model_copy(update={"queue": [request]})
+
+
 def require_names(names: Sequence[str], known: Iterable[str], where: str, expected: str) -> None:
     """Raise `InputError` for the first name that is not known, or there twice."""
     every = list(known)
@@ -148,7 +195,9 @@ def require_names(names: Sequence[str], known: Iterable[str], where: str, expect
             raise InputError(expected, field=f"{where}[{idx}]", value=name, known=every)
 
 
-def _may_move(whole: PlacementProblem, instance: RepackInstance) -> list[RunningState]:
+def _may_move(
+    whole: PlacementProblem, instance: RepackInstance | DefragmentInstance
+) -> list[RunningState]:
     """Return the jobs that may move: they have a prism, nodes of a class, and break no rule."""
     running, links = whole.state.running, whole.running_links
     users, strict = np.zeros((2, whole.torus.num_links), dtype=np.int64)

@@ -1,0 +1,113 @@
+"""The claims of plans that make room on a torus or mesh by few moves (docs/proofs.md, "Room")."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from typing import Any
+
+from topoplace.certify.packing import CheckingOracle, Packings, certified_bound
+from topoplace.certify.report import Claims, Number, RefusedError
+from topoplace.certify.torus.repack import Repacking, RepackOracle, follow_plan, read_repacking
+from topoplace.machine import parse_node_set
+from topoplace.result.repack import RepackResult, RepackSolution
+from topoplace.snapshot.schema import DefragmentInstance, Request, Room
+
+_ROOM = 2
+
+
+class Defragment(Packings[RepackResult]):
+    """A plan that makes room, as the frame asks for it."""
+
+    levels = (("placed", "max"), ("moves", "min"), ("room", "max"))
+    _whole: Repacking
+
+    @property
+    def _asked(self) -> DefragmentInstance:
+        asked: Any = self.result.instance
+        assert isinstance(asked, DefragmentInstance)
+        return asked
+
+    def read(self) -> str:
+        """Read the instance and return what it is."""
+        asked = self._asked
+        if asked.room is Room.QUEUE:
+            self._whole = read_repacking(asked, self.result.limits.interference)
+        else:
+            self._whole = self._of_size(1)
+        whole, rule = self._whole.whole, self.result.limits.interference
+        counts = f"{len(whole.jobs)} running, {len(self._whole.movers)} may move"
+        what = "a prism" if asked.room is Room.PRISM else f"{len(whole.requests)} requests"
+        moves = f"moves of {asked.most} at most for {what}"
+        return f"{whole.torus.text}, {counts}, {moves}, {rule.value} interference"
+
+    def _of_size(self, nodes: int) -> Repacking:
+        """Return the instance in which one job of so many nodes waits."""
+        asked = self._asked
+        if nodes < 1:
+            raise RefusedError(f"a prism of {nodes} nodes")
+        request = Request(id=asked.room_id, nodes=nodes, node_class=asked.node_class)
+        snapshot = asked.snapshot.model_copy(update={"queue": [request]})
+        return read_repacking(asked, self.result.limits.interference, snapshot)
+
+    @property
+    def least(self) -> Mapping[int, float]:
+        """All movers have a place, and moves cost no more than asked for."""
+        return {0: len(self._whole.movers), 1: -self._asked.most}
+
+    def follow(self, claims: Claims) -> bool:
+        """Add the claims about the places, and about the steps that lead there."""
+        solution: Any = self.result.solution
+        assert isinstance(solution, RepackSolution)
+        repacking = self._whole
+        sizes = [_size(placement.nodes, repacking) for placement in solution.placements]
+        if self._asked.room is Room.PRISM and sizes:
+            repacking = self._of_size(sizes[0])
+        followed = follow_plan(repacking, solution, claims)
+        if followed is None or not claims.hold:
+            return False
+        cost, _ = followed
+        if cost > self._asked.most:
+            raise RefusedError(f"moves cost {cost}, and may cost {self._asked.most}")
+        worth = {request.id: request.value for request in repacking.whole.requests}
+        room = sum(worth[placement.request] for placement in solution.placements)
+        self.values = [len(repacking.movers), cost, room]
+        return True
+
+    @cached_property
+    def oracle(self) -> CheckingOracle:
+        """The oracle of the instance."""
+        return RepackOracle.of(self._whole, makes_room=True)
+
+    def proven(
+        self,
+        level_idx: int,
+        certificate: Any,
+        held: Sequence[Number | None],
+        oracle: CheckingOracle | None = None,
+        claimed: int = 0,
+    ) -> tuple[int, str]:
+        """Return what a certificate proves (see `Packings.proven`).
+
+        That no prism has more nodes than claimed is proven by what it takes to start one more.
+        """
+        if level_idx < _ROOM or self._asked.room is Room.QUEUE:
+            return super().proven(level_idx, certificate, held, oracle)
+        placed, moves = held
+        if placed is None or placed < len(self._whole.movers):
+            raise RefusedError("not all jobs have to have a place")
+        whole = self._whole.whole
+        if claimed >= (whole.node_class == whole.requests[0].class_idx).sum():
+            return claimed, ": all nodes of the class"
+        larger = self._of_size(claimed + 1)
+        oracle = RepackOracle.of(larger)
+        all_stay = len(larger.movers) * oracle.weight
+        earlier = [] if moves is None else [all_stay + 1]
+        found = certified_bound(oracle, certificate, earlier)
+        if found is not None and found.value >= (all_stay + 1 if moves is None else -moves):
+            raise RefusedError(f"the certificate leaves room for {claimed + 1} nodes")
+        return claimed, "" if found is None else found.where
+
+
+def _size(nodes: str, repacking: Repacking) -> int:
+    return len(parse_node_set(nodes, repacking.whole.torus.num_nodes))

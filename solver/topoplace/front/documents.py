@@ -1,0 +1,119 @@
+"""Load what files and names hold, check it, and list what is shipped."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from topoplace.certify.check import check_document
+from topoplace.certify.report import Report
+from topoplace.errors import InputError, unknown_name
+from topoplace.mapping.objects.problem import ObjectsProblem
+from topoplace.mapping.problem import MappingProblem
+from topoplace.model import Machine, Model
+from topoplace.result import Result
+from topoplace.result.base import Kept
+from topoplace.result.several import Several
+from topoplace.snapshot.files import machine_names, snapshot_names
+from topoplace.snapshot.machines import PROBLEMS, is_machine, load_machine
+from topoplace.snapshot.objects import ObjectsInstance
+from topoplace.snapshot.schema import (
+    MappingInstance,
+    Snapshot,
+)
+from topoplace.solving import methods as registered
+from topoplace.study.case import Document, File, load_document
+
+Instance = Model | Snapshot | File | Document
+
+_PROBLEMS = (*PROBLEMS.values(), "mapping", "objects")
+
+
+def load(
+    source: File | Document,
+) -> Model | Machine | MappingInstance | ObjectsInstance | Result[Any, Any, Any] | Several:
+    """Return what a file, a shipped name or a document in memory holds.
+
+    Parameters
+    ----------
+    source
+        A path, a shipped name such as ``blue_waters_60`` (a snapshot) or ``tpu_v4`` (a machine),
+        a shorthand of a machine such as ``torus:8x8x8``, or a document as JSON has it.
+
+    Returns
+    -------
+    Model, a machine such as TorusModel, MappingInstance, ObjectsInstance, Result, Frontier, Optima
+        Of a snapshot, a machine, an instance of a mapping or of objects, a result, a frontier, or
+        all optima.
+
+    Raises
+    ------
+    InputError
+        Naming the file and all fields at fault.
+    """
+    if isinstance(source, str) and is_machine(source):
+        return load_machine(source)
+    found = load_document(source)
+    if isinstance(found, MappingProblem | ObjectsProblem):
+        return found.instance
+    return found if isinstance(found, Kept) else Model.of(found.snapshot)
+
+
+def check(result: Kept | File | Document) -> Report:
+    """Recompute every claim of a result or frontier from the instance inside, with code apart.
+
+    Returns
+    -------
+    Report
+        Its claims, and whether all hold (`holds`) and are verified here (`verified`).
+
+    Raises
+    ------
+    InputError
+        If what is given is no result.
+    """
+    found = result if isinstance(result, Kept) else load(result)
+    if not isinstance(found, Kept):
+        raise InputError("a result", field="result", found=type(found).__name__)
+    return check_document(found)
+
+
+def machines() -> list[str]:
+    """Return the names of the shipped machines, which `load` and `Model` take."""
+    return machine_names()
+
+
+def snapshots() -> list[str]:
+    """Return the names of the shipped snapshots, which `load` and `place` take."""
+    return snapshot_names()
+
+
+def methods(problem: str | None = None) -> dict[str, str]:
+    """Return the methods of a problem, each with what it does in a sentence.
+
+    Parameters
+    ----------
+    problem
+        ``placement`` (on tori), ``allocation`` (on trees), ``hierarchy``, ``cubes``,
+        ``mapping`` or ``objects``; by default all, their names before those of the methods:
+        ``placement exact``.
+
+    Raises
+    ------
+    InputError
+        If there is no such problem.
+    """
+    if problem is None:
+        return {f"{kind} {name}": x for kind in _PROBLEMS for name, x in methods(kind).items()}
+    if problem not in _PROBLEMS:
+        raise unknown_name(problem, _PROBLEMS, field="problem")
+    return {name: method.summary for name, method in registered(problem).items()}
+
+
+def model_of(instance: Instance) -> Model:
+    """Return the snapshot that is given, or that a file or a name stands for."""
+    if isinstance(instance, Snapshot):
+        instance = Model.of(instance)
+    found = instance if isinstance(instance, Model) else load(instance)
+    if not isinstance(found, Model):
+        raise InputError("a snapshot", field="instance", found=f"a {type(found).__name__}")
+    return found

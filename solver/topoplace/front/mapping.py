@@ -1,0 +1,289 @@
+"""Map applications, and look at graphs, mappings and the nodes of jobs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from topoplace.errors import InputError
+from topoplace.front.arguments import options_of, watched
+from topoplace.front.documents import load
+from topoplace.kernels import compile_for
+from topoplace.machine.topology import Topology
+from topoplace.mapping.allocated import Allocated, Ranks, topology_of
+from topoplace.mapping.contention import phase_time as estimated_phase
+from topoplace.mapping.graph import grid_of
+from topoplace.mapping.objects.applications import (
+    BALANCE,
+    application_names,
+    problem_of,
+    read_application,
+)
+from topoplace.mapping.objects.problem import ObjectsProblem, prepare_objects
+from topoplace.mapping.onto import Source, load_places, problem_on
+from topoplace.mapping.parallelism import parallelism_graph
+from topoplace.mapping.problem import MappingProblem, graph_of, prepare_mapping
+from topoplace.mapping.recognition import Recognition
+from topoplace.mapping.recognition import recognise as recognise_graph
+from topoplace.model import Model
+from topoplace.result.cubes import CubesResult
+from topoplace.result.hierarchy import HierarchyResult
+from topoplace.result.mapping import MappingResult
+from topoplace.result.objects import ObjectsResult
+from topoplace.result.tree import AllocationResult
+from topoplace.snapshot.files import parse_object, read_bytes
+from topoplace.snapshot.objects import (
+    APPLICATION_SCHEMA,
+    ObjectsApplication,
+    ObjectsInstance,
+)
+from topoplace.snapshot.schema import (
+    AnyApplication,
+    GraphApplication,
+    GridApplication,
+    MappingInstance,
+    MatrixModel,
+    ParallelismApplication,
+)
+from topoplace.solving import solve
+from topoplace.solving.outcome import Watch
+from topoplace.study.case import File
+
+Application = AnyApplication | MappingInstance | File
+Objects = ObjectsApplication | ObjectsInstance
+
+Placed = AllocationResult | HierarchyResult | CubesResult
+"""Results that no mapping goes on yet: they are told so in a line."""
+
+
+def map(
+    application: Application | Objects,
+    on: Source | Model | MatrixModel | Placed | Path | None = None,
+    method: str = "auto",
+    *,
+    tasks_per_node: int = 1,
+    balance: float | str | None = None,
+    pooled: bool = False,
+    fixed: Mapping[int, int] | None = None,
+    level_costs: Sequence[int] | None = None,
+    job: str | None = None,
+    node_class: str | None = None,
+    within: str | None = None,
+    time_limit: float | None = None,
+    seed: int = 0,
+    display: bool = False,
+    callback: Watch | None = None,
+) -> MappingResult | ObjectsResult:
+    """Map the tasks or objects of an application to nodes; bound the hop-bytes of any mapping.
+
+    Parameters
+    ----------
+    application
+        A `grid`, `graph` or `parallelism`, the file of a graph, or a mapping instance or its file;
+        or `objects`, their file, a shipped name such as ``namd_apoa1``, or an instance of objects.
+    on
+        Where to: a machine (or its name, file or shorthand), a `Model` or snapshot file (its free
+        nodes), or the result of a placement (the nodes of one of its jobs). Not with a mapping
+        instance, which says so itself.
+    method
+        A name of ``methods("mapping")``, for objects of ``methods("objects")``.
+    tasks_per_node
+        Most tasks on a node.
+    balance
+        Of objects: most load of a node, in averages; 1.1 by default. With it, the tasks of a grid
+        or graph are objects of load 1.
+    pooled
+        Of objects: whether the nodes of a router share their loads.
+    fixed
+        Of objects: those that stay, each with its node.
+    level_costs
+        On a tree or hierarchy, what a byte costs by the level at which its ends meet, the lowest
+        first; by default two hops per level.
+    job, node_class, within
+        The job inside whose nodes to stay, the class of the nodes, and a prism of routers such as
+        ``4x4x8@0,0,0`` to stay in.
+    time_limit
+        Seconds; by default the method's own limit, or none.
+    seed
+        Of whatever the method draws at random.
+    display
+        Whether to show on stderr where the solve is: one live line at a terminal.
+    callback
+        Called with the `Progress` of the solve a few times a second, and at its end.
+
+    Raises
+    ------
+    InputError
+        If an argument or a field of the instance cannot be used.
+    """
+    options = options_of(time_limit, seed)
+    if isinstance(application, str | Path):
+        application = _application_of(application)
+    problem: MappingProblem | ObjectsProblem
+    if isinstance(application, ObjectsInstance):
+        if on is not None or balance is not None or pooled or fixed is not None:
+            raise InputError("nothing beside an instance, which says it", field="application")
+        problem = prepare_objects(application)
+    elif isinstance(application, MappingInstance):
+        if on is not None:
+            raise InputError("no places beside those of the instance", field="on")
+        problem = prepare_mapping(application)
+    elif on is None:
+        raise InputError("a machine, an instance or a result to map to", field="on", found="None")
+    elif isinstance(on, HierarchyResult | CubesResult):
+        found = f"a result of {on.problem}"
+        raise InputError("places on a torus, mesh or tree", field="on", found=found)
+    else:
+        source = on.snapshot if isinstance(on, Model) else str(on) if isinstance(on, Path) else on
+        places = load_places(
+            source, level_costs=level_costs, job=job, node_class=node_class, within=within
+        )
+        if balance is not None or isinstance(application, ObjectsApplication):
+            problem = problem_of(
+                application,
+                places,
+                BALANCE if balance is None else str(balance),
+                pooled=pooled,
+                fixed=(fixed or {}).items(),
+            )
+        else:
+            problem = problem_on(places, application, tasks_per_node)
+    is_objects = isinstance(problem, ObjectsProblem)
+    if not is_objects and (pooled or fixed is not None):
+        raise InputError("objects, or balance beside it", field="pooled" if pooled else "fixed")
+    compile_for(problem.kind, ["search" if is_objects and method == "auto" else method])
+    with watched(options, display, callback) as options:
+        if isinstance(problem, ObjectsProblem):
+            return solve(problem, "search" if method == "auto" else method, options)
+        return solve(problem, method, options)
+
+
+def recognise(application: Application | GraphApplication | MappingResult) -> Recognition:
+    """Return what a communication graph is: a grid, all-to-all in parts, a tree, or none of these.
+
+    Parameters
+    ----------
+    application
+        A `graph`, the file of one, a mapping instance or result, or its file.
+
+    Returns
+    -------
+    Recognition
+        It prints in a line; `tasks` has the task of every cell of a grid, `application` the grid.
+
+    Raises
+    ------
+    InputError
+        If the file or a field of it cannot be used.
+    """
+    if isinstance(application, str | Path):
+        found = _application_of(application, results=True)
+        if isinstance(found, ObjectsApplication | ObjectsInstance):
+            raise InputError("a graph or a grid", file=str(application), found="objects")
+        application = found
+    if isinstance(application, MappingResult):
+        application = application.instance
+    if isinstance(application, MappingInstance):
+        application = application.application
+    if isinstance(application, GridApplication):
+        return recognise_graph(grid_of(application).graph())
+    if isinstance(application, ParallelismApplication):
+        return recognise_graph(parallelism_graph(application))
+    return recognise_graph(graph_of(application))
+
+
+def phase_time(result: MappingResult | ObjectsResult) -> float:
+    """Return when all messages of a mapping are over that are sent at once: an estimate.
+
+    In bytes per unit of bandwidth, as the largest link load, which it is never below. It is a model
+    (wormhole routing, links shared max-min fairly, no start-up), in floating point.
+
+    Raises
+    ------
+    InputError
+        Without a mapping, or on a machine without links.
+    """
+    if result.solution is None:
+        raise InputError("a result with a mapping", field="solution", found="none")
+    if isinstance(result, ObjectsResult):
+        problem = prepare_objects(result.instance).plain
+    else:
+        problem = prepare_mapping(result.instance)
+    return estimated_phase(problem, np.asarray(result.solution.nodes, dtype=np.int64))
+
+
+def topology(
+    on: Allocated | Model | Path,
+    *,
+    job: str | None = None,
+    node_class: str | None = None,
+    within: str | None = None,
+    cores: int = 1,
+    ranks: Ranks | None = None,
+    rank_format: str = "csv",
+    num_ranks: int | None = None,
+) -> Topology:
+    """Return the nodes of a job as its ranks see them: sizes, coordinates, hops, routes.
+
+    Parameters
+    ----------
+    on
+        A machine (or its name, file or shorthand): all its nodes. A `Model`, snapshot or its file:
+        the free nodes, or those of a running job. A result or its file: the nodes of a job it
+        started, or the tasks of a mapping, which are the ranks.
+    job, node_class, within
+        As of `map`.
+    cores
+        Most ranks on a node.
+    ranks
+        The node of every rank, a number (on trees also a name); or a rank file of a torus, mesh or
+        matrix. By default ranks fill node after node (SMP order), in the order that results have
+        on trees, else ascending.
+    rank_format
+        Of a rank file: ``rank-order``, ``hostfile``, ``csv``, ``maplib`` or ``scotch``.
+    num_ranks
+        By default as many as there is room for.
+
+    Raises
+    ------
+    InputError
+        If an argument cannot be used, or there is no such job.
+    """
+    given = on.snapshot if isinstance(on, Model) else str(on) if isinstance(on, Path) else on
+    return topology_of(
+        given,
+        job=job,
+        node_class=node_class,
+        within=within,
+        cores=cores,
+        ranks=ranks,
+        rank_format=rank_format,
+        num_ranks=num_ranks,
+    )
+
+
+def _application_of(
+    path: File, *, results: bool = False
+) -> GraphApplication | MappingInstance | ObjectsApplication | ObjectsInstance:
+    """Return what a file says of an application; the instance of a result only if asked to."""
+    if not results and (str(path) in application_names() or _is_application(path)):
+        return read_application(path)
+    from topoplace.mapping.graphfiles import read_graph  # noqa: PLC0415 - heavy
+
+    if Path(path).suffix != ".json":
+        return read_graph(path)
+    found = load(path)
+    if results and isinstance(found, MappingResult):
+        return found.instance
+    if not isinstance(found, MappingInstance if results else MappingInstance | ObjectsInstance):
+        raise InputError("a graph or a mapping instance", file=str(path))
+    return found
+
+
+def _is_application(path: File) -> bool:
+    """Tell whether a file is an application of objects."""
+    if Path(path).suffix != ".json" or not Path(path).is_file():
+        return False
+    return parse_object(read_bytes(path), str(path)).get("schema") == APPLICATION_SCHEMA

@@ -1,0 +1,142 @@
+"""Compare methods and results, and audit decisions of schedulers."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from topoplace.front.arguments import options_of, watched
+from topoplace.kernels import compile_for
+from topoplace.model import Model
+from topoplace.snapshot.schema import Snapshot
+from topoplace.solving import method_names
+from topoplace.solving.outcome import Display, Watch
+from topoplace.study.audit.cases import Source as Audited
+from topoplace.study.audit.cases import counting
+from topoplace.study.audit.live import cases_of
+from topoplace.study.audit.run import Audit, ResultFiles, audit_cases, require_contract
+from topoplace.study.case import File, load_cases
+from topoplace.study.case import Source as Comparable
+from topoplace.study.compare import Comparison
+from topoplace.study.compare import compare as compare_cases
+
+
+def compare(
+    *sources: Model | Comparable,
+    methods: Sequence[str] | None = None,
+    time_limit: float | None = None,
+    interference: str = "strict",
+    seed: int = 0,
+    display: bool = False,
+    callback: Watch | None = None,
+) -> Comparison:
+    """Run methods on instances and hold all results of each against the best certified bound.
+
+    Parameters
+    ----------
+    sources
+        Instances and results of any problem, their files, and folders of these. A result stands
+        for its method, which is not run again.
+    methods
+        Names of methods; by default all of ours that suit an instance, an empty list for none.
+    time_limit, interference, seed, display, callback
+        As of `place`, for each solve.
+
+    Returns
+    -------
+    Comparison
+        Its `rows`; printed, it is the table.
+
+    Raises
+    ------
+    InputError
+        If an argument or a field of an instance cannot be used, or there is nothing to compare.
+    TopoplaceError
+        If a conforming answer beats a proven bound: then one of the two is wrong.
+    """
+    given = [source.snapshot if isinstance(source, Model) else source for source in sources]
+    cases, skipped = load_cases(given)
+    options = options_of(time_limit, seed, interference)
+    for kind in dict.fromkeys(case.kind for case in cases):
+        compile_for(kind, method_names(kind) if methods is None else methods)
+    with watched(options, display, callback) as options:
+        found = compare_cases(cases, methods, options)
+    return replace(found, notes=(*skipped, *found.notes))
+
+
+def audit(
+    *sources: Audited | Model,
+    after: File | Snapshot | Model | None = None,
+    contract: str | None = None,
+    levels: Sequence[str] | None = None,
+    command: str | None = None,
+    states: int | None = None,
+    time_limit: float | None = None,
+    seed: int = 0,
+    results: str | Path | None = None,
+    display: bool = False,
+) -> Audit:
+    """Hold decisions of schedulers against the rules and the proven optimum.
+
+    Parameters
+    ----------
+    sources
+        Files of recorded decisions, results on hierarchies, their files, and folders of these; or,
+        with `after`, the snapshot before.
+    after
+        The snapshot after: what of the queue of the one before runs in it was started.
+    contract
+        What the scheduler promises requests beyond what these say: ``slurm-block``.
+    levels
+        Levels of the machine whose domains count; by default all, but of Slurm's topology/block
+        the base blocks and the nodes.
+    command
+        A live allocator, as ``[NAME=]PROG ARGS``: it gets the states of recorded decisions as JSON
+        lines on stdin and prints them with its answers. Then `sources` are files of such lines.
+    states
+        How many states to draw for `command`, instead of those of `sources`.
+    time_limit
+        Seconds of each solve.
+    seed
+        Of each solve, and of the states drawn.
+    results
+        A folder for the results that prove the optima.
+    display
+        Whether to show on stderr how many decisions are judged.
+
+    Returns
+    -------
+    Audit
+        Its `rows`; printed, it is tables. `exit_code` says what the command would end with.
+
+    Raises
+    ------
+    InputError
+        If an argument or a field of a decision cannot be used, or there is nothing to audit.
+    TopoplaceError
+        If the checker does not confirm an optimum, or a decision beats it: one is wrong then.
+    """
+    options = options_of(time_limit, seed)
+    require_contract(contract)
+    given = [one.snapshot if isinstance(one, Model) else one for one in sources]
+    later = after.snapshot if isinstance(after, Model) else after
+    cases, notes = cases_of(given, later, command, states, seed)
+    cases = [counting(case, levels) for case in cases]
+    files = ResultFiles(None if results is None else Path(results))
+    compile_for("hierarchy", ["exact"])
+    with Display() if display else contextlib.nullcontext() as shown:
+
+        def progress(done: int, total: int) -> None:
+            if shown is not None:
+                shown.show(f"audit: {done:,} of {total:,}")
+
+        return audit_cases(
+            cases,
+            contract=contract,
+            options=options,
+            notes=notes,
+            keep=files.keep,
+            progress=progress,
+        )

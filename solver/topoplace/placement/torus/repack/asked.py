@@ -1,0 +1,78 @@
+"""What a user asks of repacking, as an instance; `InputError` names what is wrong with it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from topoplace.errors import InputError, unknown_name
+from topoplace.snapshot.schema import (
+    MAX_COST,
+    MAX_MOVES,
+    DefragmentInstance,
+    KeepShape,
+    RepackInstance,
+    Room,
+    Snapshot,
+    TorusModel,
+)
+
+
+def instance_of(
+    snapshot: Snapshot,
+    start: Sequence[str] = (),
+    defragment: int | None = None,
+    room: str | None = None,
+    node_class: str | None = None,
+    *,
+    fixed: Sequence[str] = (),
+    costs: Mapping[str, int] | None = None,
+    keep_shape: str = "as-good",
+) -> RepackInstance | DefragmentInstance:
+    """Return an instance in which requests have to start, or moves of some cost make room.
+
+    That is for the queue by default, if there is one.
+    """
+    shared = _shared(snapshot, fixed, costs, keep_shape)
+    if defragment is None:
+        if not start:
+            raise InputError("requests to start", field="start", found="none")
+        for name, given in (("room", room), ("node_class", node_class)):
+            if given is not None:
+                raise InputError("defragment beside it", field=name, value=given)
+        return RepackInstance(start=[*start], **shared)
+    if start:
+        raise InputError("nobody, where moves make room", field="start", value=",".join(start))
+    if not 0 <= defragment <= MAX_MOVES:
+        raise InputError(f"from 0 to {MAX_MOVES}", field="defragment", value=defragment)
+    room = room or (Room.QUEUE if snapshot.queue else Room.PRISM)
+    if room not in list(Room):
+        raise unknown_name(room, Room, field="room")
+    if room == Room.QUEUE and not snapshot.queue:
+        raise InputError("requests that wait, or room for a prism", field="room", value=room)
+    if room == Room.QUEUE and node_class is not None:
+        raise InputError("room for a prism", field="node_class", value=node_class)
+    machine = snapshot.machine
+    if node_class is not None and isinstance(machine, TorusModel):  # others are refused later
+        known = [machine.default_class, *machine.classes]
+        if node_class not in known:
+            raise unknown_name(node_class, known, field="node_class")
+    return DefragmentInstance(most=defragment, room=Room(room), node_class=node_class, **shared)
+
+
+def _shared(
+    snapshot: Snapshot, fixed: Sequence[str], costs: Mapping[str, int] | None, keep_shape: str
+) -> dict[str, Any]:
+    """Return the fields of all instances: the snapshot, and what running jobs may do."""
+    if keep_shape not in list(KeepShape):
+        raise unknown_name(keep_shape, KeepShape, field="keep_shape")
+    for name, cost in (costs or {}).items():
+        if not 1 <= cost <= MAX_COST:
+            raise InputError(f"from 1 to {MAX_COST}", field=f"costs.{name}", value=cost)
+    return {
+        "name": snapshot.name,
+        "snapshot": snapshot,
+        "fixed": [*fixed],
+        "costs": dict(costs or {}),
+        "keep_shape": KeepShape(keep_shape),
+    }

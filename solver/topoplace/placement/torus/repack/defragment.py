@@ -1,0 +1,135 @@
+"""Most room for few moves: the best plans of every cost, and the proof (docs/proofs.md, "Room")."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from topoplace.machine import format_node_set
+from topoplace.packing.budget import Budget
+from topoplace.packing.frontier import SHARE, Corner, Point, Step, TradeOff, trade_off
+from topoplace.packing.search import Found, LevelBound, Search
+from topoplace.packing.state import Say, silent
+from topoplace.placement.torus.outcome import prism_model
+from topoplace.placement.torus.problem import PlacementProblem
+from topoplace.placement.torus.repack.packing import RepackPacking
+from topoplace.placement.torus.repack.places import largest_prism
+from topoplace.placement.torus.repack.problem import RepackProblem, Seat, of_size
+from topoplace.placement.trade_off import frontier_of
+from topoplace.result.certificate import Leaf
+from topoplace.result.several import Frontier
+from topoplace.snapshot import prepare
+from topoplace.snapshot.schema import DefragmentInstance, Room
+from topoplace.solving import Options
+
+PLACED, MOVES, ROOM = range(3)
+TRADED = (MOVES, ROOM)
+_MOST_TRIES = 3  # for a prism of a size
+
+
+def defragmented(problem: RepackProblem, options: Options | None = None) -> Frontier:
+    """Return by which moves there is most room, for every cost up to the most, and the proof."""
+    asked = problem.instance
+    assert isinstance(asked, DefragmentInstance), "the problem of making room"
+    least = {PLACED: problem.num_movable, MOVES: -asked.most}
+
+    def for_queue(own: Any, budget: Budget, **how: Any) -> TradeOff:
+        return trade_off(own.packing, TRADED, budget, least=least, **how)
+
+    def for_prism(own: Any, budget: Budget, **how: Any) -> TradeOff:
+        return largest_prisms(problem, budget, least, **how)
+
+    search = for_queue if asked.room is Room.QUEUE else for_prism
+    return frontier_of(problem, options or Options(), TradeOff(TRADED, least), search)
+
+
+def largest_prisms(
+    problem: RepackProblem,
+    budget: Budget,
+    least: dict[int, int],
+    *,
+    seed: int = 0,
+    report: Callable[[TradeOff], None] = lambda found: None,
+    progress: Callable[[Found], None] = lambda found: None,
+    say: Say = silent,
+) -> TradeOff:
+    """Return the largest free prisms by what moves cost; see `trade_off`.
+
+    A plan is known, at first to move nobody. The largest prism that it leaves is a point. A search
+    for one with a node more finds the next plan, and proves what moves that takes: a step. What the
+    first searches leave open, longer ones try again.
+    """
+    everybody, most = least[PLACED], _class_size(problem)
+    nothing = Leaf(scale=1, prices={}, multipliers=[0])
+    known = TradeOff(TRADED, least)
+    known.steps.append(Step((everybody,), LevelBound(0, nothing)))  # staying costs nothing
+    known.steps.append(Step((everybody, None), LevelBound(most, nothing)))
+    _add(known, problem, [*problem.stays])
+    tries: Counter[Corner] = Counter()
+    while not budget.is_over():
+        report(known)
+        corners = [corner for corner, _ in known.boxes() if tries[corner] < _MOST_TRIES]
+        if not corners:
+            break
+        corner = min(corners, key=lambda c: (tries[c], c[1]))
+        tries[corner] += 1
+        floor, nodes = int(corner[0]), int(corner[1])
+        share = budget.within(tries[corner] * SHARE * (budget.end - budget.now()))
+        larger = of_size(problem, nodes)
+        packing = RepackPacking(larger)
+        found = Search(
+            packing, share, seed=seed, thorough=True, num_levels=2, to_beat={MOVES: floor - 1},
+            say=lambda phase, level, bound: say(phase, ROOM, None),
+        ).run()  # fmt: skip
+        step = _proven(packing, found, nodes - 1, everybody)
+        if step is not None:
+            known.steps.append(step)
+        if larger.started(found.placement) and found.values[MOVES] >= floor:
+            _add(known, problem, larger.settled(found.placement))
+    return known
+
+
+def _class_size(problem: RepackProblem) -> int:
+    """Return how many nodes there are of the class that the largest prism is to be of."""
+    room = problem.requests[problem.num_movable]
+    return int((problem.emptied.state.node_class == room.class_idx).sum())
+
+
+def _add(known: TradeOff, problem: RepackProblem, seats: list[Seat]) -> None:
+    """Add the largest prism that running jobs leave on some seats."""
+    stay = [seat for seat in seats if seat.request_idx < problem.num_movable]
+    nodes, prism = largest_prism(_after(problem, stay), 0)
+    room = [] if prism is None else [Seat(problem.num_movable, prism)]
+    cost = problem.worth(stay)[MOVES]
+    known.add(Point((known.least[PLACED], -cost, nodes), [*stay, *room]))
+
+
+def _proven(packing: RepackPacking, found: Found, nodes: int, everybody: int) -> Step | None:
+    """Return what a search proves of plans with room for more nodes."""
+    started, moves = [*found.bounds, None, None][:2]
+    reached = [packing.reported(0, value) for value in found.reached[:1] if value is not None]
+    if started is not None and not packing.reported(0, started.value):
+        return Step((everybody, None), LevelBound(nodes, started.certificate))
+    if moves is None or moves.value >= 0 or reached != [1]:
+        return None
+    return Step((everybody, moves.value + 1), LevelBound(nodes, moves.certificate))
+
+
+def _after(problem: RepackProblem, seats: list[Seat]) -> PlacementProblem:
+    """Return the machine after moves, with the job for which there is to be room as its queue."""
+    places = {
+        problem.movable[seat.request_idx].id: {
+            "nodes": format_node_set(np.sort(problem.nodes_of(seat)).tolist()),
+            "prism": prism_model(seat.prism),
+        }
+        for seat in problem.moved(seats)
+    }
+    [room] = problem.requests[problem.num_movable :]
+    snapshot = problem.instance.snapshot
+    running = [job.model_copy(update=places.get(job.id, {})) for job in snapshot.running]
+    state = prepare(snapshot.model_copy(update={"running": running, "queue": []}))
+    return PlacementProblem(replace(state, queue=(room,)), problem.interference)

@@ -1,0 +1,307 @@
+"""Most room for few moves: curves equal brute force, are certified, and can be carried out."""
+
+from __future__ import annotations
+
+import copy
+import itertools
+import json
+import random
+from collections import Counter
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+from typer.testing import CliRunner
+
+import topoplace as tp
+from brute_force import numbers
+from few import few_of
+from test_repack import ROW
+from tiny_repacks import TinyRepack, replayed, tiny_repack
+from topoplace.certify import check_document
+from topoplace.cli.app import app
+from topoplace.placement.torus.repack.asked import instance_of
+from topoplace.placement.torus.repack.defragment import defragmented
+from topoplace.placement.torus.repack.problem import repack_problem
+from topoplace.report.frontier import best_for
+from topoplace.result import Interference
+from topoplace.result.several import Frontier
+from topoplace.snapshot.schema import DefragmentInstance, RepackInstance, Request, Room, Snapshot
+from topoplace.solving import Options
+
+Document = dict[str, Any]
+
+MOST = 4
+CASES = [(seed, room) for seed in range(320) for room in Room]
+
+
+def asked(seed: int, room: Room) -> tuple[DefragmentInstance, Interference]:
+    """Return a tiny machine on which moves of some cost make room."""
+    instance, rule = tiny_repack(seed)
+    snapshot = instance.snapshot
+    queue = [r.model_copy(update={"priority": 1 + k % 2}) for k, r in enumerate(snapshot.queue)]
+    moving = instance_of(
+        snapshot.model_copy(update={"queue": queue}), (), MOST, room,
+        fixed=instance.fixed, costs=instance.costs, keep_shape=instance.keep_shape,
+    )  # fmt: skip
+    assert isinstance(moving, DefragmentInstance)
+    return moving, rule
+
+
+@cache
+def solved(seed: int, room: Room) -> Frontier:
+    instance, rule = asked(seed, room)
+    return defragmented(repack_problem(instance, rule), Options(600, rule))
+
+
+def best_rooms(instance: DefragmentInstance, rule: Interference) -> list[int]:
+    """Return the most room for moves of every cost, by trying all."""
+    snapshot = instance.snapshot
+    start = [request.id for request in snapshot.queue]
+    same = {"fixed": instance.fixed, "costs": instance.costs, "keep_shape": instance.keep_shape}
+    plain = instance_of(snapshot, start, **same)
+    assert isinstance(plain, RepackInstance)
+    case = TinyRepack(plain, rule)
+    worth = {request.id: request.nodes * request.priority for request in snapshot.queue}
+    wanted = [s for n in range(len(start) + 1) for s in itertools.combinations(start, n)]
+    if instance.room is Room.PRISM:
+        wanted = [()]
+        for nodes in itertools.count(1):
+            name = f"of {nodes}"
+            case.choices[name] = case.left.choices(Request.model_construct(**_room(nodes)))
+            if not case.choices[name]:
+                break
+            worth[name] = nodes
+            wanted.append((name,))
+    names = [job.id for job, _ in case.movers]
+    best = [0] * (instance.most + 1)
+    for size in range(len(names) + 1):
+        for moved in itertools.combinations(names, size):
+            cost = sum(instance.costs.get(name, 1) for name in moved)
+            stay = [case.now[name] for name in names if name not in moved]
+            for started in wanted if cost <= instance.most else ():
+                room = sum(worth[name] for name in started)
+                if room > best[cost] and case.fits([*moved, *started], stay):
+                    best[cost] = room
+    return list(itertools.accumulate(best, max))
+
+
+def _room(nodes: int) -> Document:
+    return Request(id="room", nodes=nodes).__dict__
+
+
+@pytest.mark.parametrize("case", few_of(CASES, 16), ids=str)
+def test_curves_equal_brute_force_and_are_certified(case: tuple[int, Room]) -> None:
+    instance, rule = asked(*case)
+    frontier, best = solved(*case), best_rooms(instance, rule)
+    for cost, room in enumerate(best):
+        point, bound = best_for(frontier, cost)
+        assert point is not None
+        assert (point.values[-1], bound) == (room, room), cost
+    assert frontier.complete
+    assert frontier.check().verified, frontier.check()
+    for plan in plans_of(frontier):
+        assert replayed(plan) is not None
+
+
+def plans_of(frontier: Frontier) -> Iterator[Document]:
+    """Yield the plans as those of repacking, for requests of the size that they have."""
+    whole = frontier.instance
+    assert isinstance(whole, DefragmentInstance)
+    same = {"fixed": whole.fixed, "costs": whole.costs, "keep_shape": whole.keep_shape}
+    for point in frontier.model_dump(mode="json")["points"]:
+        started, snapshot = point["solution"]["placements"], whole.snapshot
+        if whole.room is Room.PRISM:
+            queue = [Request(id=p["request"], nodes=len(numbers(p["nodes"]))) for p in started]
+            snapshot = snapshot.model_copy(update={"queue": queue})
+        start = [request.id for request in snapshot.queue]
+        if not start:
+            continue
+        instance = instance_of(snapshot, start, **same)
+        limits = {"interference": frontier.model_dump(mode="json")["limits"]["interference"]}
+        yield {"instance": instance.model_dump(mode="json"), "limits": limits, **point}
+
+
+def test_curves_are_of_all_sorts() -> None:
+    kinds: Counter[str] = Counter()
+    for seed, room in CASES[:40]:
+        frontier = solved(seed, room)
+        kinds[room] += len(frontier.points) > 1
+        kinds["steep"] += len(frontier.points) > 2
+    assert min(kinds[kind] for kind in (*Room, "steep")) > 2, kinds
+
+
+# ---- What breaks a curve -------------------------------------------------------------------------
+
+
+def mutants(rng: random.Random, frontier: Frontier) -> Iterator[Document]:
+    """Yield false curves."""
+    whole = frontier.model_dump(mode="json")
+
+    def changed() -> Document:
+        return copy.deepcopy(whole)
+
+    at = rng.randrange(len(whole["points"]))
+    less = changed()
+    less["points"].pop(at)
+    yield less
+    for level in range(3):
+        other = changed()
+        other["points"][at]["values"][level] += rng.choice((-1, 1))
+        yield other
+    for k, step in enumerate(whole["steps"]):
+        tight = changed()
+        tight["steps"][k]["bound"] -= 1 if step["level"] == "room" else -1
+        yield tight
+        moves = step["required"][1:]
+        if moves and moves[0] is not None:
+            loose = changed()
+            loose["steps"][k]["required"] = [step["required"][0], None]
+            loose["steps"][k]["bound"] = step["bound"]
+            yield loose
+    none = changed()
+    none["steps"].clear()
+    yield none
+    opposite = changed()
+    opposite["complete"] = not opposite["complete"]
+    yield opposite
+    moved = [k for k, point in enumerate(whole["points"]) if point["solution"]["moves"]]
+    if moved:
+        at = rng.choice(moved)
+        stays = changed()
+        stays["points"][at]["solution"]["moves"].pop()
+        yield stays
+        stepless = changed()
+        stepless["points"][at]["solution"]["steps"].pop()
+        yield stepless
+        cheap = changed()
+        cheap["instance"]["most"] = whole["points"][at]["values"][1] - 1
+        yield cheap
+
+
+@pytest.mark.parametrize("most", [120, pytest.param(1_000, marks=pytest.mark.slow)])
+def test_false_curves_are_refused(most: int) -> None:
+    num = loose = 0
+    for seed, room in CASES:
+        frontier = solved(seed, room)
+        for document in mutants(random.Random(f"{seed} {room}"), frontier):
+            num += 1
+            try:
+                mutant = Frontier.model_validate_json(json.dumps(document))
+            except ValidationError:
+                continue
+            if check_document(mutant).holds:  # a step may prove as much for moves of any cost
+                assert mutant.points == frontier.points, (seed, room)
+                loose += 1
+        if num >= most:
+            break
+    assert num >= most
+    assert loose < num // 10
+
+
+def test_certificates_prove_the_bounds_of_steps() -> None:
+    told = 0
+    for seed, room in CASES[:40]:
+        frontier = solved(seed, room)
+        for k, step in enumerate(frontier.steps):
+            assert step.certificate is not None
+            empty = step.model_copy(
+                update={"certificate": step.certificate.model_copy(update={"prices": {}})}
+            )
+            steps = [*frontier.steps[:k], empty, *frontier.steps[k + 1 :]]
+            report = check_document(frontier.model_copy(update={"steps": steps}))
+            told += not report.holds
+    assert told > 10
+
+
+# ---- Front door and command ----------------------------------------------------------------------
+
+
+def row() -> Snapshot:
+    return Snapshot.model_validate(ROW)
+
+
+def curve(**options: Any) -> list[list[int]]:
+    found = tp.repack(row(), defragment=2, **options)
+    assert found.complete
+    assert found.check().verified
+    return [point.values[1:] for point in found.points]
+
+
+def test_room_is_for_the_queue_or_a_prism() -> None:
+    assert curve() == curve(room="queue") == [[0, 0], [1, 4]]
+    assert curve(room="prism") == [[0, 2], [1, 5], [2, 6]]
+    assert curve(room="prism", fixed=["a"]) == [[0, 2], [1, 5]]
+    assert curve(room="prism", costs={"b": 2}) == [[0, 2], [1, 5]]
+    assert curve(room="prism", fixed=["a", "b"]) == [[0, 2]]
+    alone = Snapshot.model_validate(ROW | {"queue": []})
+    assert [point.values[2] for point in tp.repack(alone, defragment=1).points] == [2, 5]
+
+
+def test_prisms_are_of_a_class_and_of_no_running_jobs_name() -> None:
+    machine = {"kind": "torus", "name": "row", "shape": [8], "wrap": [False]}
+    document = ROW | {
+        "machine": machine | {"classes": {"gpu": "3-4,6-7"}},
+        "queue": [],
+        "running": [{**ROW["running"][0], "id": "room"}, {**ROW["running"][1], "id": "room1"}],
+    }
+    found = tp.repack(
+        Snapshot.model_validate(document), defragment=2, room="prism", node_class="gpu"
+    )
+    assert [point.values[1:] for point in found.points] == [[0, 2], [1, 4]]
+    assert found.check().verified
+    last = found.model_dump(mode="json")["points"][-1]["solution"]
+    assert last["placements"][0]["request"] == "room2"
+
+
+def test_a_time_limit_leaves_boxes_open() -> None:
+    found = tp.repack(row(), defragment=2, room="prism", time_limit=0)
+    assert not found.complete
+    assert found.check().verified
+    assert "open" in str(found)
+    assert best_for(found, 2)[1] == 8
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        ({"room": "hole"}, "room: expected one of"),
+        ({"room": "prism", "node_class": "gpu"}, "node_class: expected"),
+        ({"node_class": "gpu"}, "node_class: expected room for a prism"),
+        ({"defragment": -1}, "defragment: expected from 0 to"),
+        ({"fixed": ["c"]}, "fixed[0]: expected running jobs, each once"),
+        ({"costs": {"a": 0}}, "costs.a: expected from 1 to"),
+        ({"keep_shape": "best"}, "keep_shape: expected"),
+        ({"start": ["wide"]}, "start: expected nobody, where moves make room"),
+        ({"defragment": None}, "start: expected requests to start"),
+        ({"defragment": None, "start": ["wide"], "room": "prism"}, "room: expected defragment"),
+    ],
+)
+def test_wrong_input_is_told_in_a_line(options: Document, told: str) -> None:
+    with pytest.raises(tp.InputError) as error:
+        tp.repack(row(), **({"defragment": 2} | options))
+    assert told in str(error.value)
+    with pytest.raises(tp.InputError, match="requests that wait, or room for a prism"):
+        tp.repack(Snapshot.model_validate(ROW | {"queue": []}), defragment=1, room="queue")
+
+
+def test_the_command_prints_the_curve_and_draws_it(tmp_path: Path) -> None:
+    snapshot, file, png = (tmp_path / name for name in ("row.json", "curve.json", "curve.png"))
+    snapshot.write_text(json.dumps(ROW))
+    run = CliRunner().invoke
+    given = ["repack", str(snapshot), "--defragment", "2", "--room", "prism"]
+    made = run(app, [*given, "-o", str(file), "--png", str(png)])
+    assert made.exit_code == 0, made.output
+    assert "    1           5      5  b\n" in made.output
+    assert "start room on 6@0" in made.output
+    assert png.read_bytes().startswith(b"\x89PNG")
+    assert run(app, ["check", str(file)]).exit_code == 0
+    assert isinstance(tp.load(file), Frontier)
+    for wrong in (
+        ["repack", str(snapshot)],
+        ["repack", str(snapshot), "--start", "wide", "--defragment", "1"],
+    ):
+        assert "expected --" in str(run(app, wrong).exception)
