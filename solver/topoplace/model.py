@@ -488,6 +488,7 @@ def objects(
     rules: Mapping[str, int],
     *,
     loads: Mapping[str, int | Sequence[int]] | None = None,
+    costs: Mapping[str, str] | None = None,
     periodic: bool = False,
     name: str = "objects",
 ) -> ObjectsApplication:
@@ -501,6 +502,8 @@ def objects(
         The bytes of a message, by its rule: ``{"G(s,*) -> R(s,*)": 8}``.
     loads
         Of the objects of an array: one for all, or one for each, row-major; 1 by default.
+    costs
+        ``"multicast"`` or ``"reduction"`` by rule: its messages are trees, which cost their links.
     periodic
         Whether sums of an index, such as ``i+1``, wrap round.
 
@@ -513,6 +516,9 @@ def objects(
     for one in given:
         if one not in arrays:
             raise unknown_name(one, arrays, field="loads")
+    for one in costs or {}:
+        if one not in rules:
+            raise unknown_name(one, rules, field="costs")
     listed: list[dict[str, Any]] = []
     for array, shape in arrays.items():
         load = given.get(array, 1)
@@ -524,7 +530,13 @@ def objects(
         name=name,
         arrays=listed,
         messages=[
-            {"rule": rule, "bytes": size, "periodic": periodic} for rule, size in rules.items()
+            {
+                "rule": rule,
+                "bytes": size,
+                "periodic": periodic,
+                "cost": (costs or {}).get(rule, "hops"),
+            }
+            for rule, size in rules.items()
         ],
     )
 

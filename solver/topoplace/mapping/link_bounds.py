@@ -76,11 +76,14 @@ class Loaded:
         Of every task or object.
     room
         Load that every router has room for, shape ``(num_routers,)``, none above all loads.
+    unit
+        What the bytes over any link are a multiple of.
     """
 
     plain: MappingProblem
     loads: IntArray
     room: IntArray
+    unit: int
 
     @property
     def torus(self) -> Torus:
@@ -146,11 +149,13 @@ def loaded(problem: MappingProblem | ObjectsProblem) -> Loaded | None:
     machine = problem.machine
     if not isinstance(machine, Torus) or max(machine.shape) > CUT_LAYERS:
         return None
+    unit = int(np.gcd.reduce(problem.graph.bytes))
     if isinstance(problem, ObjectsProblem):
-        found = Loaded(problem.plain, problem.loads, problem.router_room)
+        unit = int(np.gcd.reduce(problem.trees.bytes, initial=unit))
+        found = Loaded(problem.plain, problem.loads, problem.router_room, unit)
     else:
         ones = np.ones(problem.num_tasks, dtype=np.int64)
-        found = Loaded(problem, ones, np.minimum(problem.capacity, problem.num_tasks))
+        found = Loaded(problem, ones, np.minimum(problem.capacity, problem.num_tasks), unit)
     return found if problem.graph.num_messages and len(found.links[0]) else None
 
 
@@ -182,7 +187,7 @@ def link_load_of(
 
 def reachable(view: Loaded, value: Fraction) -> Fraction:
     """Return the least load of a link that is no less: bytes come in multiples of a unit."""
-    unit = int(np.gcd.reduce(view.plain.graph.bytes))
+    unit = view.unit
     used = {view.torus.bandwidth[d] for d in np.unique(view.links[0]).tolist()}
     return min(Fraction(unit * -(-value * width // unit), width) for width in used)
 

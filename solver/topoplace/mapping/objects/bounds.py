@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from collections import Counter
 from dataclasses import dataclass
+from itertools import accumulate
 
 import numpy as np
 
@@ -107,8 +109,9 @@ def shares_bound(problem: ObjectsProblem, time_limit: float | None = None) -> Bo
     """
     stop = clock.deadline(time_limit)
     stars = stars_of(problem)
+    beside = tree_floor(problem)
     if not len(stars.weight):
-        return Bound(0, SharesCertificate(shares=packed(stars.weight)))
+        return Bound(beside, SharesCertificate(shares=packed(stars.weight)))
     highest, kept = -1.0, np.full(len(stars.weight), DENOMINATOR / 2)
     shares = kept.copy()
     for k in range(max(2, min(ASCENTS, ASCENT_WORK // len(stars.owner)))):
@@ -131,7 +134,8 @@ def shares_bound(problem: ObjectsProblem, time_limit: float | None = None) -> Bo
     if value is None:
         return None
     unit = problem.graph.exchanged.unit
-    return Bound(unit * -(-value // (DENOMINATOR * unit)), SharesCertificate(shares=packed(whole)))
+    least = unit * -(-value // (DENOMINATOR * unit))
+    return Bound(least + beside, SharesCertificate(shares=packed(whole)))
 
 
 def stars_value(stars: Stars, shares: IntArray) -> int | None:
@@ -223,7 +227,7 @@ def object_cuts_bound(
         cut = -sum(prices.tolist()) - balance * side**2
         value += count * weight * rows.unit * max(0, -(-cut // (4 * scale * rows.unit)))
     document = ObjectCutsCertificate(scale=scale, balance=balance, prices=packed(prices))
-    return Bound(rows.unit * -(-value // (2 * rows.unit)), document)
+    return Bound(rows.unit * -(-value // (2 * rows.unit)) + tree_floor(problem), document)
 
 
 def bisection(
@@ -305,6 +309,22 @@ def _least(matrix: IntArray, prices: FloatArray) -> float:
     dense[np.arange(len(dense)), np.arange(len(dense))] += prices
     found = eigh(dense, eigvals_only=True, subset_by_index=[0, 0], overwrite_a=True)
     return float(found[0])
+
+
+# ---- Trees ---------------------------------------------------------------------------------------
+
+
+def tree_floor(problem: ObjectsProblem) -> int:
+    """Return what the trees cost at least: their objects need so many routers, joined by links."""
+    trees = problem.trees
+    if not len(trees.root):
+        return 0
+    rooms = list(accumulate(sorted(problem.router_room.tolist(), reverse=True)))
+    objects = np.repeat(np.arange(problem.num_objects), np.diff(trees.of_first))
+    load = np.zeros(len(trees.root), dtype=np.int64)
+    np.add.at(load, trees.of, problem.loads[objects])
+    links = [bisect_left(rooms, own) for own in load.tolist()]
+    return sum(links[t] * size for t, size in enumerate(trees.bytes.tolist()))
 
 
 # ---- The largest load ----------------------------------------------------------------------------

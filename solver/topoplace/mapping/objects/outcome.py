@@ -52,7 +52,7 @@ def bounded(problem: ObjectsProblem, method: Method, options: Options) -> Outcom
 
 
 def _solution(problem: ObjectsProblem, nodes: IntArray) -> ObjectsSolution:
-    figures = evaluate(problem.plain, nodes).model_dump()
+    figures = evaluate(problem, nodes).model_dump()
     largest = problem.largest_load(problem.cells_of(nodes))
     used = len(np.unique(nodes))
     return ObjectsSolution(

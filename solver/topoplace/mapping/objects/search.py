@@ -13,16 +13,17 @@ from topoplace.mapping.local_search import (
     HOT,
     WANDER,
     random_state,
-    total_cost,
 )
 from topoplace.mapping.objects._kernels import anneal_objects, level_out, members
 from topoplace.mapping.objects.problem import ObjectsProblem
 from topoplace.mapping.objects.settled import (
     Keeper,
     arrays_of,
+    branches_of,
     emptiest_first,
     homes_of,
     settled,
+    worth_of,
 )
 from topoplace.mapping.positions import positions
 from topoplace.solving import Options, Outcome, method_of, register
@@ -69,7 +70,7 @@ def halved(problem: ObjectsProblem, seed: int) -> IntArray | None:
     coordinates, rings = positions(problem.machine)
     routers = descend(
         arrays_of(problem),
-        problem.graph.exchanged,
+        problem.guide,
         np.maximum(problem.loads, 1),
         coordinates,
         rings,
@@ -143,7 +144,8 @@ class Annealing:
     def __init__(self, keeper: Keeper) -> None:
         assert keeper.cells is not None
         self.keeper, problem = keeper, keeper.problem
-        self.problem, self.guest = problem, problem.graph.exchanged
+        self.problem, self.guest, self.guide = problem, problem.graph.exchanged, problem.guide
+        self.trees = branches_of(problem)
         self.machine, self.home = arrays_of(problem), homes_of(problem)
         self.random, self.tried = random_state(keeper.options.seed), 0
         per_object = MOVES_PER_OBJECT * problem.num_objects
@@ -157,7 +159,7 @@ class Annealing:
         routers, filled = self.problem.cells.router[cells], self.problem.filled(cells)
         lists = members(cells, len(filled))
         self.state = (cells.copy(), routers, filled, *lists)
-        self.cost = int(total_cost(self.machine, self.guest, routers.astype(np.int32)))
+        self.cost = worth_of(self.problem, self.problem.nodes_of(cells))[0]
 
     def spent(self) -> float:
         """Return the share of the time, or of the moves, that is used up."""
@@ -181,6 +183,7 @@ class Annealing:
         level_out(
             self.machine,
             self.guest,
+            self.trees,
             cells.router,
             cells.width,
             self.problem.loads,
@@ -198,7 +201,7 @@ class Annealing:
 
     def typical_change(self) -> float:
         """Return how much one step of an object changes hop-bytes, up to a factor."""
-        squares = np.bincount(self.guest.owner, weights=self.guest.weight.astype(float) ** 2)
+        squares = np.bincount(self.guide.owner, weights=self.guide.weight.astype(float) ** 2)
         return float(np.sqrt(squares[squares > 0]).mean()) if squares.any() else 0.0
 
     def step(self, temperature: float) -> None:
@@ -208,6 +211,8 @@ class Annealing:
         change = anneal_objects(
             self.machine,
             self.guest,
+            self.guide,
+            self.trees,
             cells.first,
             cells.router,
             cells.room,
