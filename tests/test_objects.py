@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import random
+import time
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -29,7 +30,7 @@ from topoplace.mapping.objects.problem import ObjectsProblem
 from topoplace.mapping.objects.search import Annealing, consecutive
 from topoplace.mapping.objects.settled import Keeper, worth_of
 from topoplace.mapping.onto import load_places
-from topoplace.result.objects import ObjectsResult
+from topoplace.result.objects import ObjectsResult, SharesCertificate
 from topoplace.snapshot.objects import ObjectsApplication
 from topoplace.snapshot.schema import MatrixModel
 from topoplace.solving import Options, solve
@@ -156,6 +157,19 @@ def test_cuts_see_what_stars_do_not() -> None:
     assert stars is not None
     assert cuts is not None
     assert stars.value == 0 < cuts.value
+
+
+def test_cuts_end_in_time_or_are_none() -> None:
+    """A test of 2,160 objects takes about a second; what a limit has no time for is left out."""
+    problem = problem_of(read_application("namd_apoa1"), load_places("torus:8x8x8"))
+    began = time.process_time()
+    assert object_cuts_bound(problem, time_limit=0.5) is None
+    few = object_cuts_bound(problem_of(SMALL_NAMD, load_places("torus:4x4x4"), "1.2"), 0, 5.0)
+    assert few is not None
+    assert few.value > 0
+    assert time.process_time() - began < 2
+    result = solve(problem, "search", Options(time_limit=0.6))
+    assert isinstance(result.levels[0].certificate, SharesCertificate)
 
 
 # ---- Mutants -------------------------------------------------------------------------------------

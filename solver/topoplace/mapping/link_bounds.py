@@ -162,23 +162,28 @@ def loaded(problem: MappingProblem | ObjectsProblem) -> Loaded | None:
 # ---- What takes a moment: the mean, single tasks, and cuts of grids ------------------------------
 
 
+def quick_bound(problem: MappingProblem | ObjectsProblem) -> Bound | None:
+    """Return the best bound by single tasks, and by cuts of grids."""
+    view = loaded(problem)
+    return None if view is None else stronger(task_bound(view), inside_bound(view))
+
+
 def link_load_of(
     problem: MappingProblem | ObjectsProblem, hop_bytes: Bound | None, known: Bound | None = None
 ) -> LinkLoad | None:
-    """Return the best bound known or found in a moment, as results have it; None without.
+    """Return the best bound known, or the mean, as results have it; None without.
 
     Parameters
     ----------
     hop_bytes
         Bound of the hop-bytes, whose certificate the result has.
     known
-        Another bound of link loads, which took longer.
+        The best other bound of link loads; if None, that of a moment is found here.
     """
     view = loaded(problem)
     if view is None:
         return None
-    best = stronger(stronger(mean_bound(view, hop_bytes), task_bound(view)), inside_bound(view))
-    best = stronger(best, known)
+    best = stronger(mean_bound(view, hop_bytes), known or quick_bound(problem))
     if best is None or best.certificate is None or best.value <= 0:
         return None
     value = reachable(view, Fraction(best.value))

@@ -259,33 +259,27 @@ def shift(cell, router, filled, head, after, before, loads, one, goal, cell_rout
 
 
 @kernel()
-def level_out(machine, guest, trees, cell_router, width, loads, home, state):
-    """Move objects off the fullest cells while that costs no hop-bytes; return how many."""
+def move_off_fullest(machine, guest, trees, cell_router, width, loads, home, state):
+    """Move an object off the fullest cell if that costs no hop-bytes; tell whether one is."""
     cell, router, filled, head, after, before = state
-    moved = 0
-    while True:
-        full = 0
-        for c in range(filled.shape[0]):
-            if filled[c] * width[full] > filled[full] * width[c]:
-                full = c
-        best, goal = -1, -1
-        one = head[full]
-        while one >= 0 and best < 0:
-            if home[one] < 0 and loads[one] > 0:
-                for c in range(filled.shape[0]):
-                    new = filled[c] + loads[one]
-                    if new * width[full] < filled[full] * width[c] and (
-                        added(machine, guest, router, one, cell_router[c], -1)
-                        + grown(trees, router, one, cell_router[c], -1)
-                        <= 0
-                    ):
-                        best, goal = one, c
-                        break
-            one = after[one]
-        if best < 0:
-            return moved
-        shift(cell, router, filled, head, after, before, loads, best, goal, cell_router)
-        moved += 1
+    full = 0
+    for c in range(filled.shape[0]):
+        if filled[c] * width[full] > filled[full] * width[c]:
+            full = c
+    one = head[full]
+    while one >= 0:
+        if home[one] < 0 and loads[one] > 0:
+            for c in range(filled.shape[0]):
+                new = filled[c] + loads[one]
+                if new * width[full] < filled[full] * width[c] and (
+                    added(machine, guest, router, one, cell_router[c], -1)
+                    + grown(trees, router, one, cell_router[c], -1)
+                    <= 0
+                ):
+                    shift(cell, router, filled, head, after, before, loads, one, c, cell_router)
+                    return True
+        one = after[one]
+    return False
 
 
 # ---- All mappings of few objects, one object after the other -------------------------------------

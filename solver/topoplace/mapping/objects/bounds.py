@@ -12,7 +12,7 @@ import numpy as np
 
 from topoplace import clock
 from topoplace.machine import Torus
-from topoplace.mapping.bounds.cuts import is_semidefinite, margins
+from topoplace.mapping.bounds.cuts import raised, test_seconds
 from topoplace.mapping.graph import Rows
 from topoplace.mapping.objects._kernels import mix
 from topoplace.mapping.objects.problem import ObjectsProblem
@@ -207,12 +207,19 @@ def cuts_of(problem: ObjectsProblem) -> Counter[tuple[int, int]]:
     return found
 
 
+def cut_seconds(problem: ObjectsProblem) -> float:
+    """Return about how long the bound by cuts takes at the least; infinite without one."""
+    is_small = 2 <= problem.num_objects <= CUT_TASKS
+    if not isinstance(problem.machine, Torus) or not is_small:
+        return math.inf
+    return test_seconds(problem.num_objects)
+
+
 def object_cuts_bound(
     problem: ObjectsProblem, seed: int = 0, time_limit: float | None = None
 ) -> Bound | None:
     """Return the bound by all cuts of a torus or mesh; None for too many objects, or no torus."""
-    num = problem.num_objects
-    if not isinstance(problem.machine, Torus) or not 2 <= num <= CUT_TASKS:
+    if cut_seconds(problem) == math.inf:
         return None
     kinds, rows = cuts_of(problem), problem.graph.exchanged
     if not kinds or not len(rows.weight) or not problem.loads.any():
@@ -235,10 +242,13 @@ def bisection(
 ) -> tuple[int, int, IntArray] | None:
     """Return scale, balance and prices of a bound on the bytes over any cut; None without.
 
-    It is best for cuts whose sides differ in load by `most`. The relaxation ends when the clock
-    shows `stop`.
+    It is best for cuts whose sides differ in load by `most`. None, too, if the clock would show
+    more than `stop` at its end.
     """
-    return _rounded(rows, loads, *_relaxed(rows, loads, float(most), seed, stop))
+    early = stop - test_seconds(len(loads))
+    if clock.now() >= early:
+        return None
+    return _rounded(rows, loads, *_relaxed(rows, loads, float(most), seed, early), stop)
 
 
 def _relaxed(
@@ -276,9 +286,11 @@ def _relaxed(
 
 
 def _rounded(
-    rows: Rows, loads: IntArray, prices: FloatArray, balance: float
+    rows: Rows, loads: IntArray, prices: FloatArray, balance: float, stop: float
 ) -> tuple[int, int, IntArray] | None:
     """Return scale, balance and prices in integers whose matrix is semidefinite; None without."""
+    from scipy.sparse import csr_array  # noqa: PLC0415 - heavy
+
     num = len(loads)
     degree = np.bincount(rows.owner, weights=rows.weight.astype(float), minlength=num)
     entry = max(float(degree.max()), float(np.abs(prices).max()), balance * float(loads.max()) ** 2)
@@ -289,26 +301,17 @@ def _rounded(
     laplacian = -rows.matrix(num) * scale
     laplacian[np.arange(num), np.arange(num)] = -laplacian.sum(axis=1)
     matrix = laplacian + whole * np.outer(loads, loads)
-    least = _least(matrix, scale * prices)
-    for extra in (1, 2, 4, 16, 64):
-        lifted = np.ceil(scale * prices - least).astype(np.int64)
-        trial = matrix + np.diag(lifted)
-        if int(np.diagonal(trial).min()) > 0:
-            lift = extra * margins(np.diagonal(trial))
-            if is_semidefinite(trial + np.diag(lift)):
-                return scale, whole, lifted + lift
-        least -= extra * 1e-6 * abs(scale * entry)
-    return None
+    lifted = np.ceil(scale * prices).astype(np.int64)
+    matrix[np.arange(num), np.arange(num)] += lifted
+    weights = csr_array((scale * rows.weight.astype(float), rows.other, rows.first), (num, num))
+    diagonal, heavy = scale * degree + lifted, loads.astype(float)
 
+    def image(x: FloatArray) -> FloatArray:
+        found: FloatArray = diagonal * x - weights @ x + whole * heavy * (heavy @ x)
+        return found
 
-def _least(matrix: IntArray, prices: FloatArray) -> float:
-    """Return about the smallest eigenvalue of a matrix with prices on its diagonal."""
-    from scipy.linalg import eigh  # noqa: PLC0415 - heavy
-
-    dense = matrix.astype(np.float64)
-    dense[np.arange(len(dense)), np.arange(len(dense))] += prices
-    found = eigh(dense, eigvals_only=True, subset_by_index=[0, 0], overwrite_a=True)
-    return float(found[0])
+    more = raised(matrix, image, stop)
+    return None if more is None else (scale, whole, lifted + more)
 
 
 # ---- Trees ---------------------------------------------------------------------------------------

@@ -14,7 +14,7 @@ from topoplace.mapping.local_search import (
     WANDER,
     random_state,
 )
-from topoplace.mapping.objects._kernels import anneal_objects, level_out, members
+from topoplace.mapping.objects._kernels import anneal_objects, members, move_off_fullest
 from topoplace.mapping.objects.problem import ObjectsProblem
 from topoplace.mapping.objects.settled import (
     Keeper,
@@ -94,11 +94,12 @@ other sizes and seeds than are reported (docs/studies/objects.md, "Temperature")
 FEW = 200
 """With fewer moves per object there is the first cooling alone; set on the same cases."""
 
-DOWNHILL_SHARE = 0.1
-"""Share of the work that goes downhill first, from the construction."""
+DOWNHILL_SHARE, LAST_SHARE = 0.1, 0.98
+"""Share of the work that goes downhill first, from the construction, and share of the time at which
+loads are evened out."""
 
-CHUNK = 1 << 14
-"""Moves between two looks at the clock."""
+CHUNK, CHUNK_SECONDS = 1 << 14, 0.1
+"""Moves between two looks at the clock, and how long they may take: else it is half as many."""
 
 PAPERS = ("prisms", "bricks")
 """The mappings of the papers, each for applications of its kind."""
@@ -115,10 +116,12 @@ def search(problem: ObjectsProblem, options: Options) -> Outcome:
     if options.start is not None:
         keeper.offer(problem.cells_of(options.start), "start")
     keeper.offer(consecutive(problem), "in order")
+    began = clock.now()
     if not keeper.done:
         keeper.offer(halved(problem, options.seed), "bisection")
-    for name in PAPERS:
-        offer_paper(keeper, name)
+    if clock.now() - began < keeper.left:  # they take about as long
+        for name in PAPERS:
+            offer_paper(keeper, name)
     built = keeper.source
     if keeper.cells is not None and len(problem.movable):
         Annealing(keeper).run()
@@ -131,7 +134,8 @@ def offer_paper(keeper: Keeper, name: str) -> None:
     if keeper.done:
         return
     try:
-        found = method_of("objects", name).solver(keeper.problem, Options())
+        options = Options(max(0.0, keeper.left))
+        found = method_of("objects", name).solver(keeper.problem, options)
     except InputError:
         return
     if found.solution is not None:
@@ -151,7 +155,9 @@ class Annealing:
         per_object = MOVES_PER_OBJECT * problem.num_objects
         self.num_moves = min(max(FEWEST_MOVES, per_object), MOST_MOVES)
         self.began = clock.now()
-        self.limit = None if keeper.options.time_limit is None else max(keeper.left, 1e-3)
+        limited = keeper.options.time_limit is not None
+        self.limit = max(LAST_SHARE * keeper.left, 1e-3) if limited else None
+        self.chunk = CHUNK if limited else max(1, min(CHUNK, self.num_moves // 200))
         self.take(keeper.cells)
 
     def take(self, cells: IntArray) -> None:
@@ -179,17 +185,7 @@ class Annealing:
                 self.cool(heat * HOT * unit, min(COLD * unit, heat * HOT * unit / 4), until)
             assert self.keeper.cells is not None
             self.take(self.keeper.cells)
-        cells = self.problem.cells
-        level_out(
-            self.machine,
-            self.guest,
-            self.trees,
-            cells.router,
-            cells.width,
-            self.problem.loads,
-            self.home,
-            self.state,
-        )
+        self.level_out()
         self.keeper.offer(self.state[0], self.keeper.source)
 
     def cool(self, hot: float, cold: float, until: float) -> None:
@@ -199,6 +195,21 @@ class Annealing:
             share = (spent - began) / (until - began) / COOLING_SHARE
             self.step(hot * (cold / hot) ** share if share < 1 else 0.0)
 
+    def level_out(self) -> None:
+        """Even out loads where that costs nothing, as long as there is time."""
+        cells = self.problem.cells
+        while self.keeper.left > 0 and move_off_fullest(
+            self.machine,
+            self.guest,
+            self.trees,
+            cells.router,
+            cells.width,
+            self.problem.loads,
+            self.home,
+            self.state,
+        ):
+            pass
+
     def typical_change(self) -> float:
         """Return how much one step of an object changes hop-bytes, up to a factor."""
         squares = np.bincount(self.guide.owner, weights=self.guide.weight.astype(float) ** 2)
@@ -206,8 +217,7 @@ class Annealing:
 
     def step(self, temperature: float) -> None:
         """Try moves at one temperature and keep the mapping if it is the best so far."""
-        cells = self.problem.cells
-        chunk = CHUNK if self.limit else max(1, min(CHUNK, self.num_moves // 200))
+        cells, began, chunk = self.problem.cells, clock.now(), self.chunk
         change = anneal_objects(
             self.machine,
             self.guest,
@@ -225,6 +235,8 @@ class Annealing:
             WANDER,
         )
         self.tried += chunk
+        if self.limit is not None and clock.now() - began > CHUNK_SECONDS:
+            self.chunk = max(1, chunk // 2)
         self.cost += int(change)
         worth = self.keeper.worth
         if worth is None or self.cost < worth[0]:
