@@ -388,6 +388,15 @@ def test_trees_of_rules() -> None:
         assert sorted(ends) == messages
     with pytest.raises(InputError, match="costs"):
         tp.objects(arrays, {"G(s,*) -> P(*)": 4}, costs={"G(s,*) -> P(s)": "multicast"})
+    with pytest.raises(InputError, match="one of hops, multicast, reduction"):
+        tp.objects(arrays, {"G(s,*) -> P(*)": 4}, costs={"G(s,*) -> P(*)": "tree"})
+
+
+def test_objects_without_loads_need_no_room() -> None:
+    made = tp.objects({"A": (5,)}, {"A(0) -> A(*)": 7}, loads={"A": 0})
+    found = tp.map(made, "torus:3", fixed={0: 0, 1: 1}, time_limit=0.3)
+    assert found.objective == 7
+    assert found.check().holds
 
 
 def test_trees_want_links() -> None:
@@ -402,6 +411,7 @@ def test_a_tree_by_hand() -> None:
     fixed = dict(enumerate((0, 2, 6, 8, 5)))
     found = tp.map(made, "mesh:3x3", "in-order", balance=3, fixed=fixed)
     assert isinstance(found, ObjectsResult)
+    assert "1 multicasts and reductions" in str(found)
     assert found.solution is not None
     assert found.solution.figures.hop_bytes == 7 * 8
     load = found.solution.figures.max_link_load

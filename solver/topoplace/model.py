@@ -483,6 +483,10 @@ def graph(
     )
 
 
+COSTS = ("hops", "multicast", "reduction")
+"""What the messages of a rule may cost: their hops, or the links of trees."""
+
+
 def objects(
     arrays: Mapping[str, Sequence[int]],
     rules: Mapping[str, int],
@@ -516,9 +520,11 @@ def objects(
     for one in given:
         if one not in arrays:
             raise unknown_name(one, arrays, field="loads")
-    for one in costs or {}:
-        if one not in rules:
-            raise unknown_name(one, rules, field="costs")
+    for rule, cost in (costs or {}).items():
+        if rule not in rules:
+            raise unknown_name(rule, rules, field="costs")
+        if cost not in COSTS:
+            raise unknown_name(cost, COSTS, field=f"costs[{rule}]")
     listed: list[dict[str, Any]] = []
     for array, shape in arrays.items():
         load = given.get(array, 1)

@@ -28,6 +28,7 @@ from topoplace.types import BoolArray, IntArray
 Trees = tuple[
     tuple[IntArray, IntArray, BoolArray], IntArray, IntArray, IntArray, IntArray, IntArray, IntArray
 ]
+"""Trees as kernels have them (`walk`)."""
 
 # ---- Trees: their links, and how many there are at least -----------------------------------------
 

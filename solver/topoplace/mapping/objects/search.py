@@ -68,14 +68,15 @@ def bisection(problem: ObjectsProblem, options: Options) -> Outcome:
 def halved(problem: ObjectsProblem, seed: int) -> IntArray | None:
     """Return the cells of objects by recursive bisection (as `topoplace.mapping.halving`)."""
     coordinates, rings = positions(problem.machine)
+    usable = (np.diff(problem.cells.first) > 0).astype(np.int64)
     routers = descend(
         arrays_of(problem),
         problem.guide,
         np.maximum(problem.loads, 1),
         coordinates,
         rings,
-        problem.router_room,
-        np.flatnonzero(np.diff(problem.cells.first)),
+        np.maximum(problem.router_room, usable),  # no load at all needs no room
+        np.flatnonzero(usable),
         random_state(seed),
     )
     return settled(problem, routers)
