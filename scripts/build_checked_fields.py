@@ -429,7 +429,7 @@ FIELDS: dict[Model, Covers] = {
     ),
     **whole(QUESTION, snapshot, "RepackInstance DefragmentInstance TasksModel"),
     **whole(QUESTION, snapshot, "MappingInstance MatrixModel GridApplication GraphApplication"),
-    **whole(QUESTION, questions, "ObjectsInstance FixedObject NamedArray"),
+    **whole(QUESTION, questions, "ObjectsInstance MessageTree FixedObject NamedArray"),
     **whole(QUESTION, snapshot, "ParallelismApplication AxisModel"),
     **whole(HOLDER, snapshot, "PrismModel"),
 }

@@ -4,22 +4,29 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from fractions import Fraction
 
 import numpy as np
 
+from tiny_objects import links_of
 from topoplace.machine import Torus
 from topoplace.machine.links import route_links
 from topoplace.mapping.graph import TaskGraph
 from topoplace.mapping.objects.problem import ObjectsProblem
 from topoplace.mapping.problem import MappingProblem
+from topoplace.snapshot.objects import MessageTree
 
 MOST = 1200
 """Mappings of an instance that are tried."""
 
 
-def least_load(torus: Torus, graph: TaskGraph, ways: Iterable[tuple[int, ...]]) -> Fraction | None:
+def least_load(
+    torus: Torus,
+    graph: TaskGraph,
+    ways: Iterable[tuple[int, ...]],
+    trees: Sequence[MessageTree] = (),
+) -> Fraction | None:
     """Return the least largest link load of mappings, given as routers of tasks; None of none."""
     routers = range(torus.num_routers)
     every = np.array([*itertools.product(routers, routers)], dtype=np.int64)
@@ -32,6 +39,12 @@ def least_load(torus: Torus, graph: TaskGraph, ways: Iterable[tuple[int, ...]]) 
         loads: Counter[tuple[int, int]] = Counter()
         for a, b, size in sent:
             loads.update(dict.fromkeys(routes.get((way[a], way[b]), []), size))
+        for tree in trees:
+            for at, d, step in links_of(torus, way[tree.root], [way[m] for m in tree.members]):
+                to = tuple((x + step) % torus.shape[d] if k == d else x for k, x in enumerate(at))
+                ends = torus.router(at), torus.router(to)
+                ends = ends[::-1] if tree.kind == "reduction" else ends
+                loads.update(dict.fromkeys(routes[ends], tree.bytes))
         most = max(
             (Fraction(x, torus.bandwidth[at[0] // torus.num_routers]) for at, x in loads.items()),
             default=Fraction(0),

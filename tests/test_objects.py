@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import random
+import time
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ import numpy as np
 import pytest
 
 import topoplace as tp
+from few import few_of
 from field_samples import refigured
 from tiny_objects import brute_force, tiny_objects
 from topoplace.certify.check import check_document
@@ -25,9 +27,12 @@ from topoplace.mapping.objects.bounds import object_cuts_bound, shares_bound
 from topoplace.mapping.objects.builders import BUILDERS, mesh, milc, namd, openatom
 from topoplace.mapping.objects.papers import parts_of
 from topoplace.mapping.objects.problem import ObjectsProblem
+from topoplace.mapping.objects.search import Annealing, consecutive
+from topoplace.mapping.objects.settled import Keeper, worth_of
 from topoplace.mapping.onto import load_places
-from topoplace.result.objects import ObjectsResult
+from topoplace.result.objects import ObjectsResult, SharesCertificate
 from topoplace.snapshot.objects import ObjectsApplication
+from topoplace.snapshot.schema import MatrixModel
 from topoplace.solving import Options, solve
 
 Document = dict[str, Any]
@@ -36,12 +41,12 @@ SMALL_NAMD = namd((3, 3, 3), name="small")
 SMALL_OPENATOM = openatom(16, 8, 6, 8, loads=(4, 3, 5), name="small")
 
 
-def problems(seeds: range) -> list[tuple[int, ObjectsProblem]]:
+def problems(seeds: range, *, trees: bool = False) -> list[tuple[int, ObjectsProblem]]:
     """Return tiny instances; a few draws fix objects where there is no room for them."""
     found = []
     for seed in seeds:
         with contextlib.suppress(InputError):
-            found.append((seed, tiny_objects(seed)))
+            found.append((seed, tiny_objects(seed, trees=trees)))
     return found
 
 
@@ -75,6 +80,32 @@ def require_bounds(seed: int, problem: ObjectsProblem) -> None:
 def test_exact_is_the_least_of_all_mappings() -> None:
     for seed, problem in problems(range(40)):
         require_exact(seed, problem)
+
+
+@pytest.mark.parametrize("seeds", few_of([range(k, k + 30) for k in range(4000, 4330, 30)], 1))
+def test_trees_agree_with_all_mappings(seeds: range) -> None:
+    for seed, problem in problems(seeds, trees=True):
+        require_exact(seed, problem)
+        require_bounds(seed, problem)
+
+
+def test_annealing_counts_the_links_of_trees() -> None:
+    rules = {"A(*,p) -> B(*,p)": 3, "B(*,p) -> A(*,p)": 2, "A(i,p) <-> A(i+1,p)": 1}
+    costs = {"A(*,p) -> B(*,p)": "multicast", "B(*,p) -> A(*,p)": "reduction"}
+    made = tp.objects({"A": (6, 4), "B": (5, 4)}, rules, costs=costs)
+    problem = problem_of(made, load_places("torus:2x3x4"), "2")
+    keeper = Keeper(problem, Options(seed=3))
+    keeper.offer(consecutive(problem), "in order")
+    annealing = Annealing(keeper)
+    before = annealing.cost
+    for temperature in (0.0, 40.0, 8.0):
+        annealing.step(temperature)
+        nodes = problem.nodes_of(annealing.state[0])
+        assert annealing.cost == worth_of(problem, nodes)[0]
+    assert annealing.cost < before
+    result = solve(problem, "search", Options(time_limit=0.5))
+    assert check_document(result).holds
+    assert tp.phase_time(result) > 0
 
 
 def test_no_bound_is_above_the_least_of_all_mappings() -> None:
@@ -128,6 +159,19 @@ def test_cuts_see_what_stars_do_not() -> None:
     assert stars.value == 0 < cuts.value
 
 
+def test_cuts_end_in_time_or_are_none() -> None:
+    """A test of 2,160 objects takes about a second; what a limit has no time for is left out."""
+    problem = problem_of(read_application("namd_apoa1"), load_places("torus:8x8x8"))
+    began = time.process_time()
+    assert object_cuts_bound(problem, time_limit=0.5) is None
+    few = object_cuts_bound(problem_of(SMALL_NAMD, load_places("torus:4x4x4"), "1.2"), 0, 5.0)
+    assert few is not None
+    assert few.value > 0
+    assert time.process_time() - began < 2
+    result = solve(problem, "search", Options(time_limit=0.6))
+    assert isinstance(result.levels[0].certificate, SharesCertificate)
+
+
 # ---- Mutants -------------------------------------------------------------------------------------
 
 
@@ -179,9 +223,9 @@ def mutants(document: Document, rng: random.Random) -> list[tuple[str, Document]
     return found
 
 
-def require_rejected(seeds: range) -> int:
+def require_rejected(seeds: range, *, trees: bool = False) -> int:
     rng, count = random.Random(7), 0
-    for seed, problem in problems(seeds):
+    for seed, problem in problems(seeds, trees=trees):
         result = solve(problem, "exact", Options(seed=seed))
         if result.solution is None:
             continue
@@ -194,11 +238,13 @@ def require_rejected(seeds: range) -> int:
 
 def test_mutants_are_rejected() -> None:
     assert require_rejected(range(200, 220)) >= 100
+    assert require_rejected(range(220, 224), trees=True) >= 15
 
 
 @pytest.mark.slow
 def test_a_thousand_mutants_are_rejected() -> None:
     assert require_rejected(range(2000, 2180)) >= 1000
+    assert require_rejected(range(2200, 2380), trees=True) >= 1000
 
 
 def test_certificates_that_prove_less_are_rejected() -> None:
@@ -316,6 +362,62 @@ def test_a_mesh_is_symmetric() -> None:
     graph = expanded(mesh(60, seed=3)).graph
     rows = list(zip(graph.sources, graph.targets, graph.bytes, strict=True))
     assert sorted(rows) == sorted((b, a, size) for a, b, size in rows)
+
+
+def test_trees_of_rules() -> None:
+    """As multicasts all messages of a sender are one tree; a single one stays a message."""
+    arrays = {"G": (2, 3), "P": (2,)}
+    for rule, cost, found in (
+        ("G(s,*) -> P(*)", "multicast", [("multicast", g, [6, 7]) for g in range(6)]),
+        ("G(s,*) -> P(s)", "reduction", [("reduction", 6, [0, 1, 2]), ("reduction", 7, [3, 4, 5])]),
+        (
+            "P(s) <-> G(s,*)",
+            "multicast",
+            [
+                (kind, 6 + s, [3 * s, 3 * s + 1, 3 * s + 2])
+                for s in range(2)
+                for kind in ("multicast", "reduction")
+            ],
+        ),
+        ("P(*) -> P(*)", "reduction", []),
+    ):
+        made = expanded(tp.objects(arrays, {rule: 4}, costs={rule: cost}))
+        assert [(t.kind, t.root, t.members) for t in made.trees] == found, rule
+        messages = [(6, 7), (7, 6)] if not found else []
+        ends = zip(made.graph.sources, made.graph.targets, strict=True)
+        assert sorted(ends) == messages
+    with pytest.raises(InputError, match="costs"):
+        tp.objects(arrays, {"G(s,*) -> P(*)": 4}, costs={"G(s,*) -> P(s)": "multicast"})
+    with pytest.raises(InputError, match="one of hops, multicast, reduction"):
+        tp.objects(arrays, {"G(s,*) -> P(*)": 4}, costs={"G(s,*) -> P(*)": "tree"})
+
+
+def test_objects_without_loads_need_no_room() -> None:
+    made = tp.objects({"A": (5,)}, {"A(0) -> A(*)": 7}, loads={"A": 0})
+    found = tp.map(made, "torus:3", fixed={0: 0, 1: 1}, time_limit=0.3)
+    assert found.objective == 7
+    assert found.check().holds
+
+
+def test_trees_want_links() -> None:
+    made = tp.objects({"A": (3,)}, {"A(0) -> A(*)": 4}, costs={"A(0) -> A(*)": "multicast"})
+    with pytest.raises(InputError, match="a torus or mesh"):
+        tp.map(made, MatrixModel(kind="matrix", name="m", distances=[[0, 1], [1, 0]]), balance=2)
+
+
+def test_a_tree_by_hand() -> None:
+    """From a corner of a 3x3 mesh: along x to 3 and 6, along y from 0, 3 and 6, two links each."""
+    made = tp.objects({"A": (5,)}, {"A(0) -> A(*)": 7}, costs={"A(0) -> A(*)": "multicast"})
+    fixed = dict(enumerate((0, 2, 6, 8, 5)))
+    found = tp.map(made, "mesh:3x3", "in-order", balance=3, fixed=fixed)
+    assert isinstance(found, ObjectsResult)
+    assert "1 multicasts and reductions" in str(found)
+    assert found.solution is not None
+    assert found.solution.figures.hop_bytes == 7 * 8
+    load = found.solution.figures.max_link_load
+    assert load is not None
+    assert (load.numerator, load.denominator) == (7, 1)
+    assert found.check().holds
 
 
 # ---- The papers' mappings ------------------------------------------------------------------------

@@ -4,19 +4,24 @@ from __future__ import annotations
 
 import itertools
 import random
+from collections.abc import Iterable
 
 import numpy as np
 
+from topoplace.machine import Torus
 from topoplace.mapping.objects.problem import ObjectsProblem, objects_on
 from topoplace.mapping.onto import load_places
-from topoplace.snapshot.objects import FixedObject
+from topoplace.snapshot.objects import FixedObject, MessageTree, TreeKind
 from topoplace.snapshot.schema import GraphApplication
 
 MACHINES = ("torus:2x3", "mesh:2x2", "torus:4", "torus:2x2:2", "mesh:5", "torus:3x2:2")
 
 
-def tiny_objects(seed: int) -> ObjectsProblem:
-    """Return an instance of at most 6 objects on at most 6 nodes; some are fixed, or pooled."""
+def tiny_objects(seed: int, *, trees: bool = False) -> ObjectsProblem:
+    """Return an instance of at most 6 objects on at most 6 nodes; some are fixed, or pooled.
+
+    With `trees` there are multicasts and reductions beside fewer messages.
+    """
     rng = random.Random(seed)
     num = rng.randint(2, 6)
     places = load_places(rng.choice(MACHINES))
@@ -41,7 +46,39 @@ def tiny_objects(seed: int) -> ObjectsProblem:
     fixed = []
     if rng.random() < 0.3:
         fixed = [FixedObject(object=rng.randrange(num), node=int(rng.choice(places.nodes)))]
-    return objects_on(places, graph, loads, cap, pooled=pooled, fixed=fixed)
+    more: dict[str, object] = {}
+    if trees:
+        kept = rng.randint(0, 3)
+        ends = {"sources": graph.sources[:kept], "targets": graph.targets[:kept]}
+        graph = graph.model_copy(update=ends | {"bytes": graph.bytes[:kept]})
+        more["trees"] = [tiny_tree(rng, num, unit) for _ in range(rng.randint(1, 4))]
+    return objects_on(places, graph, loads, cap, pooled=pooled, fixed=fixed, **more)
+
+
+def tiny_tree(rng: random.Random, num: int, unit: int) -> MessageTree:
+    """Return a tree of some objects, its root among the members at times."""
+    kind: TreeKind = "reduction" if rng.random() < 0.5 else "multicast"
+    members = [rng.randrange(num) for _ in range(rng.randint(1, 4))]
+    size = unit * rng.randint(1, 5)
+    return MessageTree(kind=kind, root=rng.randrange(num), members=members, bytes=size)
+
+
+Link = tuple[tuple[int, ...], int, int]
+"""A link: where it starts, its dimension, and whether it goes up or down."""
+
+
+def links_of(torus: Torus, root: int, members: Iterable[int]) -> set[Link]:
+    """Return all links of the routes from a router to others, step by step."""
+    links = set()
+    for member in members:
+        at, goal = (torus.coordinates[router].tolist() for router in (root, member))
+        for d, n in enumerate(torus.shape):
+            ahead = (goal[d] - at[d]) % n if torus.wrap[d] else goal[d] - at[d]
+            step = 1 if ahead > 0 and (2 * ahead <= n or not torus.wrap[d]) else -1
+            while at[d] != goal[d]:
+                links.add((tuple(at), d, step))
+                at[d] = (at[d] + step) % n
+    return links
 
 
 def brute_force(problem: ObjectsProblem) -> tuple[int, int] | None:
@@ -58,6 +95,7 @@ def brute_force(problem: ObjectsProblem) -> tuple[int, int] | None:
     )
     groups = {n: n // per if instance.pooled else n for n in problem.nodes.tolist()}
     widths = {g: list(groups.values()).count(g) for g in groups.values()}
+    known: dict[tuple[int, frozenset[int]], int] = {}
     best: tuple[int, int] | None = None
     choices: list[list[int]] = [problem.nodes.tolist()] * problem.num_objects
     for one in instance.fixed:
@@ -69,6 +107,11 @@ def brute_force(problem: ObjectsProblem) -> tuple[int, int] | None:
         if any(filled[g] > instance.cap * widths[g] for g in widths):
             continue
         cost = sum(size * hops[nodes[a], nodes[b]] for a, b, size in messages)
+        for tree in instance.trees:
+            key = nodes[tree.root] // per, frozenset(nodes[one] // per for one in tree.members)
+            if key not in known:
+                known[key] = len(links_of(problem.torus, *key))
+            cost += tree.bytes * known[key]
         worth = cost, max(-(-filled[g] // widths[g]) for g in widths)
         if best is None or worth < best:
             best = worth

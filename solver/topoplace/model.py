@@ -483,11 +483,16 @@ def graph(
     )
 
 
+COSTS = ("hops", "multicast", "reduction")
+"""What the messages of a rule may cost: their hops, or the links of trees."""
+
+
 def objects(
     arrays: Mapping[str, Sequence[int]],
     rules: Mapping[str, int],
     *,
     loads: Mapping[str, int | Sequence[int]] | None = None,
+    costs: Mapping[str, str] | None = None,
     periodic: bool = False,
     name: str = "objects",
 ) -> ObjectsApplication:
@@ -501,6 +506,8 @@ def objects(
         The bytes of a message, by its rule: ``{"G(s,*) -> R(s,*)": 8}``.
     loads
         Of the objects of an array: one for all, or one for each, row-major; 1 by default.
+    costs
+        ``"multicast"`` or ``"reduction"`` by rule: its messages are trees, which cost their links.
     periodic
         Whether sums of an index, such as ``i+1``, wrap round.
 
@@ -513,6 +520,11 @@ def objects(
     for one in given:
         if one not in arrays:
             raise unknown_name(one, arrays, field="loads")
+    for rule, cost in (costs or {}).items():
+        if rule not in rules:
+            raise unknown_name(rule, rules, field="costs")
+        if cost not in COSTS:
+            raise unknown_name(cost, COSTS, field=f"costs[{rule}]")
     listed: list[dict[str, Any]] = []
     for array, shape in arrays.items():
         load = given.get(array, 1)
@@ -524,7 +536,13 @@ def objects(
         name=name,
         arrays=listed,
         messages=[
-            {"rule": rule, "bytes": size, "periodic": periodic} for rule, size in rules.items()
+            {
+                "rule": rule,
+                "bytes": size,
+                "periodic": periodic,
+                "cost": (costs or {}).get(rule, "hops"),
+            }
+            for rule, size in rules.items()
         ],
     )
 

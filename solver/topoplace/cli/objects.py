@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, NoReturn
 from topoplace.cli.output import end_with, shown
 
 if TYPE_CHECKING:
+    from topoplace.mapping.objects.problem import ObjectsProblem
     from topoplace.mapping.onto import Places
     from topoplace.mapping.problem import MappingProblem
     from topoplace.result.mapping import MappingResult
@@ -61,11 +62,13 @@ def map_objects(
         write_figure(result, png)
     if csv is not None and result.solution is not None:
         write_text(csv, csv_of(("object", "node"), enumerate(result.solution.nodes)))
-    more = phase_line(problem.plain, result) if figures else []
+    more = phase_line(problem, result) if figures else []
     end_with(result, {"output": output, "png": png, "csv": csv}, more)
 
 
-def phase_line(problem: MappingProblem, result: MappingResult | ObjectsResult) -> list[str]:
+def phase_line(
+    problem: MappingProblem | ObjectsProblem, result: MappingResult | ObjectsResult
+) -> list[str]:
     """Return how long all messages of a mapping take at once, in a line; none without links."""
     import numpy as np
 

@@ -207,11 +207,10 @@ def phase_time(result: MappingResult | ObjectsResult) -> float:
     """
     if result.solution is None:
         raise InputError("a result with a mapping", field="solution", found="none")
+    nodes = np.asarray(result.solution.nodes, dtype=np.int64)
     if isinstance(result, ObjectsResult):
-        problem = prepare_objects(result.instance).plain
-    else:
-        problem = prepare_mapping(result.instance)
-    return estimated_phase(problem, np.asarray(result.solution.nodes, dtype=np.int64))
+        return estimated_phase(prepare_objects(result.instance), nodes)
+    return estimated_phase(prepare_mapping(result.instance), nodes)
 
 
 def topology(

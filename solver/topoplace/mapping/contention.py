@@ -21,6 +21,7 @@ from topoplace.kernels import kernel
 from topoplace.machine import Torus
 from topoplace.machine.links import route_links
 from topoplace.mapping.evaluate import link_loads
+from topoplace.mapping.objects.problem import ObjectsProblem
 from topoplace.mapping.problem import MappingProblem
 from topoplace.types import FloatArray, IntArray
 
@@ -117,19 +118,17 @@ def exchange_times(
     return np.asarray(_fair_times(sizes.astype(np.float64), after, delays, routes, together))
 
 
-def phase_time(problem: MappingProblem, nodes: IntArray) -> float:
+def phase_time(problem: MappingProblem | ObjectsProblem, nodes: IntArray) -> float:
     """Return when all messages of a mapping are over that are sent at once, in a model.
 
     In bytes per unit of bandwidth, as link loads. It is no less than the largest of these, and
     elsewhere right to about `ROUGHLY`. Raises `InputError` on a machine without links.
     """
-    torus, graph = problem.torus, problem.graph
-    if not graph.num_messages:
+    torus, sent = problem.torus, problem.sent(nodes)
+    if not len(sent[0]):
         return 0.0
-    routers = problem.routers_of(nodes)
-    ends = routers[graph.sources], routers[graph.targets]
-    loads = link_loads(torus, *ends, graph.bytes).max(axis=(0, 2)) / np.array(torus.bandwidth)
-    times = exchange_times(torus, *ends, graph.bytes, together=ROUGHLY)
+    loads = link_loads(torus, *sent).max(axis=(0, 2)) / np.array(torus.bandwidth)
+    times = exchange_times(torus, *sent, together=ROUGHLY)
     return float(max(times.max(), loads.max()))
 
 

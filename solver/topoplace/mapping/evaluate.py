@@ -3,39 +3,39 @@
 from __future__ import annotations
 
 from fractions import Fraction as Ratio
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from topoplace.machine import LevelMachine, Torus
-from topoplace.mapping.graph import TaskGraph
 from topoplace.mapping.problem import MappingProblem
 from topoplace.result import Fraction
 from topoplace.result.mapping import MappingFigures
 from topoplace.types import IntArray
 
-
-def hop_bytes(problem: MappingProblem, nodes: IntArray) -> int:
-    """Return the hop-bytes of a mapping, given the node of every task."""
-    routers = problem.routers_of(nodes)
-    graph = problem.graph
-    hops = problem.machine.hops(routers[graph.sources], routers[graph.targets])
-    return int(hops @ graph.bytes)
+if TYPE_CHECKING:
+    from topoplace.mapping.objects.problem import ObjectsProblem
 
 
-def evaluate(problem: MappingProblem, nodes: IntArray) -> MappingFigures:
-    """Return all figures of a mapping, given the node of every task.
+def hop_bytes(problem: MappingProblem | ObjectsProblem, nodes: IntArray) -> int:
+    """Return the hop-bytes of a mapping, given the node of every task or object."""
+    sources, targets, sizes = problem.sent(nodes)
+    return int(problem.machine.hops(sources, targets) @ sizes)
+
+
+def evaluate(problem: MappingProblem | ObjectsProblem, nodes: IntArray) -> MappingFigures:
+    """Return all figures of a mapping, given the node of every task or object.
 
     The largest bytes over one link in one direction, divided by its bandwidth, are an estimate of
     the time of the exchange; a machine without links has None.
     """
-    routers = problem.routers_of(nodes)
-    graph = problem.graph
-    hops = problem.machine.hops(routers[graph.sources], routers[graph.targets])
+    sources, targets, sizes = problem.sent(nodes)
+    hops = problem.machine.hops(sources, targets)
     apart = hops > 0
     heaviest = None
     if isinstance(problem.machine, Torus):
         torus = problem.machine
-        loads = link_loads(torus, routers[graph.sources], routers[graph.targets], graph.bytes)
+        loads = link_loads(torus, sources, targets, sizes)
         most = max(
             Ratio(int(loads[:, d].max(initial=0)), bandwidth)
             for d, bandwidth in enumerate(torus.bandwidth)
@@ -43,12 +43,12 @@ def evaluate(problem: MappingProblem, nodes: IntArray) -> MappingFigures:
         heaviest = Fraction.of(most)
     levels = None
     if isinstance(problem.machine, LevelMachine):
-        levels = _level_bytes(problem.machine, routers, graph)
+        levels = _level_bytes(problem.machine, sources, targets, sizes)
     return MappingFigures(
-        hop_bytes=int(hops @ graph.bytes),
+        hop_bytes=int(hops @ sizes),
         hops=int(hops.sum()),
         off_router_messages=int(apart.sum()),
-        off_router_bytes=int(graph.bytes[apart].sum()),
+        off_router_bytes=int(sizes[apart].sum()),
         max_hops=int(hops.max(initial=0)),
         histogram=np.bincount(hops, minlength=1).tolist(),
         max_link_load=heaviest,
@@ -56,10 +56,12 @@ def evaluate(problem: MappingProblem, nodes: IntArray) -> MappingFigures:
     )
 
 
-def _level_bytes(machine: LevelMachine, routers: IntArray, graph: TaskGraph) -> list[int]:
+def _level_bytes(
+    machine: LevelMachine, sources: IntArray, targets: IntArray, sizes: IntArray
+) -> list[int]:
     """Return the bytes of all messages by the level at which their ends meet."""
     sums = np.zeros(machine.num_levels + 1, dtype=np.int64)
-    np.add.at(sums, machine.meeting(routers[graph.sources], routers[graph.targets]), graph.bytes)
+    np.add.at(sums, machine.meeting(sources, targets), sizes)
     found: list[int] = sums.tolist()
     return found
 

@@ -76,11 +76,14 @@ class Loaded:
         Of every task or object.
     room
         Load that every router has room for, shape ``(num_routers,)``, none above all loads.
+    unit
+        What the bytes over any link are a multiple of.
     """
 
     plain: MappingProblem
     loads: IntArray
     room: IntArray
+    unit: int
 
     @property
     def torus(self) -> Torus:
@@ -146,34 +149,41 @@ def loaded(problem: MappingProblem | ObjectsProblem) -> Loaded | None:
     machine = problem.machine
     if not isinstance(machine, Torus) or max(machine.shape) > CUT_LAYERS:
         return None
+    unit = int(np.gcd.reduce(problem.graph.bytes))
     if isinstance(problem, ObjectsProblem):
-        found = Loaded(problem.plain, problem.loads, problem.router_room)
+        unit = int(np.gcd.reduce(problem.trees.bytes, initial=unit))
+        found = Loaded(problem.plain, problem.loads, problem.router_room, unit)
     else:
         ones = np.ones(problem.num_tasks, dtype=np.int64)
-        found = Loaded(problem, ones, np.minimum(problem.capacity, problem.num_tasks))
+        found = Loaded(problem, ones, np.minimum(problem.capacity, problem.num_tasks), unit)
     return found if problem.graph.num_messages and len(found.links[0]) else None
 
 
 # ---- What takes a moment: the mean, single tasks, and cuts of grids ------------------------------
 
 
+def quick_bound(problem: MappingProblem | ObjectsProblem) -> Bound | None:
+    """Return the best bound by single tasks, and by cuts of grids."""
+    view = loaded(problem)
+    return None if view is None else stronger(task_bound(view), inside_bound(view))
+
+
 def link_load_of(
     problem: MappingProblem | ObjectsProblem, hop_bytes: Bound | None, known: Bound | None = None
 ) -> LinkLoad | None:
-    """Return the best bound known or found in a moment, as results have it; None without.
+    """Return the best bound known, or the mean, as results have it; None without.
 
     Parameters
     ----------
     hop_bytes
         Bound of the hop-bytes, whose certificate the result has.
     known
-        Another bound of link loads, which took longer.
+        The best other bound of link loads; if None, that of a moment is found here.
     """
     view = loaded(problem)
     if view is None:
         return None
-    best = stronger(stronger(mean_bound(view, hop_bytes), task_bound(view)), inside_bound(view))
-    best = stronger(best, known)
+    best = stronger(mean_bound(view, hop_bytes), known or quick_bound(problem))
     if best is None or best.certificate is None or best.value <= 0:
         return None
     value = reachable(view, Fraction(best.value))
@@ -182,7 +192,7 @@ def link_load_of(
 
 def reachable(view: Loaded, value: Fraction) -> Fraction:
     """Return the least load of a link that is no less: bytes come in multiples of a unit."""
-    unit = int(np.gcd.reduce(view.plain.graph.bytes))
+    unit = view.unit
     used = {view.torus.bandwidth[d] for d in np.unique(view.links[0]).tolist()}
     return min(Fraction(unit * -(-value * width // unit), width) for width in used)
 

@@ -9,7 +9,7 @@ from topoplace import clock
 from topoplace.errors import InputError
 from topoplace.mapping.bounds.best import best_bound
 from topoplace.mapping.evaluate import evaluate, hop_bytes
-from topoplace.mapping.link_bounds import bisected, link_load_of
+from topoplace.mapping.link_bounds import bisected, link_load_of, quick_bound
 from topoplace.mapping.mapped import Mapped
 from topoplace.mapping.problem import MappingProblem
 from topoplace.result.mapping import MappingLevel, MappingResult, MappingSolution
@@ -53,6 +53,7 @@ def bounded(problem: MappingProblem, method: Method, options: Options) -> Outcom
             break
         options = replace(options, start=outcome.solution.nodes)
     crossing = bisected(problem, options.seed, _until(options, 1.0, start).time_limit)
+    crossing = stronger(quick_bound(problem), crossing)
     return replace(outcome, bounds=(bound,), link_load=crossing)
 
 

@@ -112,6 +112,11 @@ class MappingProblem:
         """Return the router of every node of an array."""
         return nodes // self.machine.nodes_per_router
 
+    def sent(self, nodes: IntArray) -> tuple[IntArray, IntArray, IntArray]:
+        """Return the routers at both ends of every message, and its bytes, given all nodes."""
+        routers, graph = self.routers_of(nodes), self.graph
+        return routers[graph.sources], routers[graph.targets], graph.bytes
+
 
 def prepare_mapping(instance: MappingInstance) -> MappingProblem:
     """Check a mapping instance and return its arrays.

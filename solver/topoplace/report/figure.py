@@ -179,11 +179,10 @@ def _picture_of(result: AnyResult) -> _Picture:
     if isinstance(result, RepackResult):
         return _picture_of(before_and_after(result)[1])
     state = case.state_of(result)
-    state = state.plain if isinstance(state, ObjectsProblem) else state
-    cells = cells_of(result, state)
-    if isinstance(state, MappingProblem):
+    if isinstance(state, MappingProblem | ObjectsProblem):
         assert isinstance(result, MappingResult | ObjectsResult)
-        return _mapping(result, state, cells)
+        return _mapping(result, state)
+    cells = cells_of(result, state)
     unit = "routers" if isinstance(state, SnapshotState) else "nodes"
     return _flat(state, cells, _jobs(cells, unit))
 
@@ -202,9 +201,11 @@ def _flat(state: case.State, cells: Cells, entries: list[Artist]) -> _Picture:
 
 
 def _mapping(
-    result: MappingResult | ObjectsResult, problem: MappingProblem, cells: Cells
+    result: MappingResult | ObjectsResult, own: MappingProblem | ObjectsProblem
 ) -> _Picture:
     """Return a plane of pencils if there is a layout, else all routers with their tasks."""
+    problem = own.plain if isinstance(own, ObjectsProblem) else own
+    cells = cells_of(result, problem)
     solution, greys = result.solution, _greys(cells, "routers")
     if solution is None:
         return _flat(problem, cells, greys)
@@ -222,7 +223,7 @@ def _mapping(
             [_entry(used, pencils.USED_COLOUR), *greys],
         )
     on_torus = isinstance(problem.machine, Torus)
-    return replace(picture, loads=pencils.heaviest_loads(problem, nodes) if on_torus else None)
+    return replace(picture, loads=pencils.heaviest_loads(own, nodes) if on_torus else None)
 
 
 def _jobs(cells: Cells, unit: str) -> list[Artist]:

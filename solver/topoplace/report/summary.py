@@ -238,11 +238,12 @@ def _objects(result: ObjectsResult) -> str:
     instance = result.instance
     total, shared = sum(instance.loads), ", pooled by router" if instance.pooled else ""
     fixed = f", {len(instance.fixed):,} fixed" if instance.fixed else ""
+    trees = f"; {len(instance.trees):,} multicasts and reductions" if instance.trees else ""
     arrays = ", ".join(f"{a.name} {'x'.join(map(str, a.shape))}" for a in instance.arrays)
     what = f"{len(instance.loads):,} objects{fixed}" + (f" ({arrays})" if arrays else "")
     return (
         f"{what} of load {total:,} on {instance.machine.name}, "
-        f"at most {instance.cap:,} per node{shared}"
+        f"at most {instance.cap:,} per node{shared}{trees}"
     )
 
 

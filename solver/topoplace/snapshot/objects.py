@@ -19,6 +19,9 @@ Extent = Annotated[int, Field(ge=1, le=MAX_TASKS)]
 Shape = Annotated[list[Extent], Field(min_length=1, max_length=8)]
 
 
+TreeKind = Literal["multicast", "reduction"]
+
+
 class FixedObject(Model):
     """An object that stays on a node."""
 
@@ -33,12 +36,24 @@ class NamedArray(Model):
     shape: Shape
 
 
+class MessageTree(Model):
+    """A message to many, or of many to one, over every link of a tree once (docs/objects.md).
+
+    A multicast goes from the root to the members, a reduction the other way.
+    """
+
+    kind: TreeKind
+    root: Task
+    members: Annotated[list[Task], Field(min_length=1)]
+    bytes: Annotated[Bytes, Field(ge=1)]
+
+
 class ObjectsInstance(Model):
     """Objects with loads, their messages, and the nodes that they may go to, any number on each.
 
-    Message i goes from `sources[i]` to `targets[i]`. The objects of a node have a load of at most
-    `cap` together. If routers pool theirs, it is the objects of a router that have a load of at
-    most `cap` for each of its usable nodes.
+    Message i goes from `sources[i]` to `targets[i]`; beside these there are `trees`. The objects of
+    a node have a load of at most `cap` together. If routers pool theirs, it is the objects of a
+    router that have a load of at most `cap` for each of its usable nodes.
     """
 
     schema_version: Annotated[Literal["topoplace.objects/1"], Field(alias="schema")]
@@ -51,6 +66,9 @@ class ObjectsInstance(Model):
     sources: list[Task]
     targets: list[Task]
     bytes: list[Bytes]
+    trees: list[MessageTree] = Field(
+        default_factory=list, description="multicasts and reductions, on tori and meshes alone"
+    )
     fixed: list[FixedObject] = Field(default_factory=list)
     arrays: list[NamedArray] = Field(
         default_factory=list, description="of which the objects are, in their order; all or none"
@@ -69,11 +87,18 @@ class ObjectArray(NamedArray):
 
 
 class RuleMessages(Model):
-    """Messages by a rule such as ``G(s,*) -> R(s,*)``."""
+    """Messages by a rule such as ``G(s,*) -> R(s,*)``, each by itself or joined in trees.
+
+    As multicasts, all messages of an element on the left are one tree; as reductions all of an
+    element on the right.
+    """
 
     rule: Annotated[str, Field(min_length=1, max_length=256)]
     bytes: Bytes
     periodic: bool = Field(default=False, description="whether sums of an index wrap round")
+    cost: Literal["hops", "multicast", "reduction"] = Field(
+        default="hops", description="the hops of every message, or the links of trees"
+    )
 
 
 class ListedMessages(Model):

@@ -21,7 +21,7 @@ from topoplace.certify.mapping.recognised import recognised_value
 from topoplace.certify.mapping.tree import tree_value
 from topoplace.certify.report import Claims, Problem, RefusedError
 from topoplace.errors import InputError
-from topoplace.machine import LevelMachine, Torus
+from topoplace.machine import LevelMachine, Network, Torus
 from topoplace.result import Fraction as FractionModel
 from topoplace.result.mapping import MappingFigures, MappingResult, MappingSolution
 from topoplace.types import IntArray
@@ -145,24 +145,31 @@ def check_figures(instance: Instance, nodes: IntArray, claimed: MappingFigures) 
 
 def figures_of(instance: Instance, nodes: IntArray) -> MappingFigures:
     """Return the figures of a mapping under dimension-ordered routing."""
-    machine = instance.machine
-    routers = nodes // machine.nodes_per_router
+    routers = nodes // instance.machine.nodes_per_router
     ends = routers[instance.sources], routers[instance.targets]
+    return figures_between(instance.machine, *ends, instance.sizes)
+
+
+def figures_between(
+    machine: Network, sources: IntArray, targets: IntArray, sizes: IntArray
+) -> MappingFigures:
+    """Return the figures of messages between routers."""
+    ends = sources, targets
     load: FractionModel | None = None
     levels: list[int] | None = None
     if isinstance(machine, Torus):
-        hops, largest = _walk(machine, *ends, instance.sizes)
+        hops, largest = _walk(machine, *ends, sizes)
         load = FractionModel(numerator=largest.numerator, denominator=largest.denominator)
     elif isinstance(machine, LevelMachine):
-        hops, levels = _climb(machine, *ends, instance.sizes)
+        hops, levels = _climb(machine, *ends, sizes)
     else:
         hops = machine.distances[ends]
     leaving = hops > 0
     return MappingFigures(
-        hop_bytes=sum((hops * instance.sizes).tolist()),
+        hop_bytes=sum((hops * sizes).tolist()),
         hops=sum(hops.tolist()),
         off_router_messages=int(np.count_nonzero(leaving)),
-        off_router_bytes=sum(instance.sizes[leaving].tolist()),
+        off_router_bytes=sum(sizes[leaving].tolist()),
         max_hops=int(hops.max(initial=0)),
         histogram=np.bincount(hops, minlength=1).tolist(),
         max_link_load=load,

@@ -61,13 +61,14 @@ class Links(NamedTuple):
 class Guests:
     """Tasks with a load of 1 each, or objects with theirs, and the load every router has room for.
 
-    No room is above the load of all, `total`.
+    No room is above the load of all, `total`. All bytes are multiples of `unit`.
     """
 
     instance: Instance
     loads: IntArray
     room: IntArray
     total: int
+    unit: int
 
     @cached_property
     def links(self) -> Links:
@@ -88,7 +89,8 @@ def guests_of(instance: Instance) -> Guests:
     """Return the tasks of a mapping."""
     num = instance.num_tasks
     ones = np.ones(num, dtype=np.int64)
-    return Guests(instance, ones, np.minimum(instance.capacity, num), num)
+    unit = math.gcd(*instance.sizes.tolist())
+    return Guests(instance, ones, np.minimum(instance.capacity, num), num, unit)
 
 
 def add_link_load(
@@ -140,7 +142,7 @@ def link_load(
 
 def _reachable(guests: Guests, value: Fraction) -> Fraction:
     """Return the least load of a link that is no less: bytes come in multiples of a unit."""
-    unit = math.gcd(*guests.instance.sizes.tolist()) or 1
+    unit = guests.unit or 1
     used = set(guests.links.bandwidth.tolist())
     return min((Fraction(unit * math.ceil(value * b / unit), b) for b in used), default=value)
 

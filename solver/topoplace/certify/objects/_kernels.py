@@ -11,12 +11,61 @@ from topoplace.kernels import kernel
 
 
 @kernel()
-def walk(hops, bytes_, loads, room, allowed, order, limit, most):
+def branch(torus, origin, goals, used, tails, heads):
+    """Return how many links there are on the routes from a router to others, each counted once.
+
+    `torus` has sizes, strides and wraps by dimension. Goals below 0 are left out. `used` has a mark
+    for every link and way, the last one the mark in use; `tails` and `heads` get the links' ends.
+    """
+    sizes, strides, wraps = torus
+    used[-1] += 1
+    links = 0
+    for goal in goals:
+        at = origin
+        for d in range(sizes.shape[0] if goal >= 0 else 0):
+            here, there = at // strides[d] % sizes[d], goal // strides[d] % sizes[d]
+            ahead = there - here
+            if wraps[d]:
+                ahead %= sizes[d]
+                if 2 * ahead > sizes[d]:
+                    ahead -= sizes[d]
+            step = 1 if ahead > 0 else -1
+            for _ in range(abs(ahead)):
+                new = (here + step) % sizes[d]
+                to = at + (new - here) * strides[d]
+                link = 2 * (d * (used.shape[0] // (2 * sizes.shape[0])) + at) + (step > 0)
+                if used[link] != used[-1]:
+                    used[link] = used[-1]
+                    tails[links], heads[links] = at, to
+                    links += 1
+                at, here = to, new
+    return links
+
+
+@kernel()
+def tree_bytes(trees, place, routers):
+    """Return the bytes times links of trees, as far as their objects have a place."""
+    torus, begins, members, sizes, used, tails, heads = trees
+    total = np.int64(0)
+    for t in range(sizes.shape[0]):
+        at = np.full(begins[t + 1] - begins[t], -1, dtype=np.int64)
+        for k in range(at.shape[0]):
+            p = place[members[begins[t] + k]]
+            at[k] = routers[p] if p >= 0 else -1
+        if at[0] >= 0:
+            total += sizes[t] * branch(torus, at[0], at[1:], used, tails, heads)
+    return total
+
+
+@kernel()
+def walk(hops, bytes_, trees, routers, loads, room, allowed, order, limit, most):
     """Return the steps it takes to see that no mapping costs less than a limit.
 
     -1 if one does, -2 after `most` steps. Objects are placed in `order`. A step is a place for an
     object from where the way goes on: what is placed costs, together with the cheapest place of
-    every other object beside it, less than the limit.
+    every other object beside it, less than the limit. `trees` are a torus, where the objects of
+    every tree begin, all of these, roots first, the bytes, and what `branch` needs beside;
+    `routers` are those of places.
     """
     num, places = loads.shape[0], room.shape[0]
     place = np.full(num, -1, dtype=np.int64)
@@ -34,7 +83,8 @@ def walk(hops, bytes_, loads, room, allowed, order, limit, most):
         used[place[one]] += loads[one]
         if not allowed[one, place[one]] or used[place[one]] > room[place[one]]:
             continue
-        if least_cost(hops, bytes_, loads, room, allowed, order, place, used, k) < limit:
+        cost = least_cost(hops, bytes_, loads, room, allowed, order, place, used, k)
+        if cost < limit and cost + tree_bytes(trees, place, routers) < limit:
             steps += 1
             if k + 1 == num:
                 return np.int64(-1)

@@ -10,7 +10,7 @@ import numpy as np
 
 from topoplace.certify.integers import require_room
 from topoplace.certify.mapping.links import cut_prices, least_star
-from topoplace.certify.objects._kernels import walk
+from topoplace.certify.objects._kernels import branch, walk
 from topoplace.certify.objects.instance import Instance
 from topoplace.certify.report import RefusedError
 from topoplace.machine import Torus
@@ -24,6 +24,54 @@ from topoplace.result.objects import (
 )
 from topoplace.result.packed import unpacked
 from topoplace.types import BoolArray, IntArray
+
+Trees = tuple[
+    tuple[IntArray, IntArray, BoolArray], IntArray, IntArray, IntArray, IntArray, IntArray, IntArray
+]
+"""Trees as kernels have them (`walk`)."""
+
+# ---- Trees: their links, and how many there are at least -----------------------------------------
+
+
+def least_trees(instance: Instance) -> int:
+    """Return what the trees cost at least: their objects need so many routers, joined by links."""
+    largest, total, most = sorted(instance.room.tolist(), reverse=True), 0, [0]
+    for room in largest:
+        most.append(most[-1] + room)
+    for tree in instance.trees:
+        objects = {tree.root, *tree.members.tolist()}
+        load = sum(instance.loads[one].item() for one in objects)
+        routers = next(k for k, room in enumerate(most) if room >= load)
+        total += tree.size * max(0, routers - 1)
+    return total
+
+
+def listed_trees(instance: Instance) -> Trees:
+    """Return the trees as kernels have them; a machine without links has none."""
+    torus = instance.plain.torus if instance.trees else Torus((1,))
+    geometry = np.array(torus.shape), np.array(torus.strides), np.array(torus.wrap)
+    objects = [[tree.root, *tree.members.tolist()] for tree in instance.trees]
+    begins = np.cumsum([0, *map(len, objects)])
+    every = np.array([one for own in objects for one in own], dtype=np.int64)
+    sizes = np.array([tree.size for tree in instance.trees], dtype=np.int64)
+    marks = np.zeros(2 * torus.num_links + 1, dtype=np.int64)
+    tails, heads = np.zeros((2, torus.num_routers), dtype=np.int64)
+    return geometry, begins, every, sizes, marks, tails, heads
+
+
+def tree_hops(instance: Instance, routers: IntArray) -> tuple[IntArray, IntArray, IntArray]:
+    """Return every link of every tree as a message of one hop: where from, where to, its bytes."""
+    geometry, begins, every, _, marks, tails, heads = listed_trees(instance)
+    parts = [(np.zeros(0, dtype=np.int64),) * 3]
+    for tree, (first, last) in zip(instance.trees, pairwise(begins), strict=True):
+        at = routers[every[first:last]]
+        links = branch(geometry, at[0], at[1:], marks, tails, heads)
+        start, end = (heads, tails) if tree.reduces else (tails, heads)
+        size = np.full(links, tree.size, dtype=np.int64)
+        parts.append((start[:links].copy(), end[:links].copy(), size))
+    sources, targets, sizes = (np.concatenate(part) for part in zip(*parts, strict=True))
+    return sources, targets, sizes
+
 
 # ---- Shares --------------------------------------------------------------------------------------
 
@@ -57,7 +105,7 @@ def shares_value(instance: Instance, certificate: SharesCertificate) -> int:
         if key not in known:
             known[key] = least_star(key[1], [room - key[0] for room in around])
         total += known[key]
-    return volumes.rounded_up(total, DENOMINATOR)
+    return volumes.rounded_up(total, DENOMINATOR) + least_trees(instance)
 
 
 def _stars(instance: Instance) -> Iterator[tuple[int, list[tuple[int, int]]]]:
@@ -105,7 +153,7 @@ def object_cuts_value(instance: Instance, certificate: ObjectCutsCertificate) ->
     for weight, most in _cuts(instance):
         crossing = Fraction(-paid - balance * most**2, 4 * scale * unit)
         twice += weight * unit * max(0, -(-crossing.numerator // crossing.denominator))
-    return volumes.rounded_up(twice, 2)
+    return volumes.rounded_up(twice, 2) + least_trees(instance)
 
 
 def _cuts(instance: Instance) -> Iterator[tuple[int, int]]:
@@ -164,7 +212,9 @@ def enumerated(
         allowed[order[0]] &= where == where[0]  # any mapping may be moved round the torus
     # no sum of loads leaves 64 bits, nor do rooms, which are cut down to all loads
     most = ENUMERATION_WORK // allowed.size**2
-    steps = walk(between, bytes_, instance.loads, rooms, allowed, order, hops, most)
+    trees = listed_trees(instance)
+    own = instance.loads, rooms, allowed, order, hops, most
+    steps = walk(between, bytes_, trees, where, *own)
     if steps == -1:
         raise RefusedError(f"there is a mapping of less than {hops} hop-bytes under these caps")
     if steps < 0:

@@ -6,13 +6,14 @@ from functools import cached_property, partial
 
 import numpy as np
 
-from topoplace.certify.mapping.check import figures_of, read_nodes
+from topoplace.certify.mapping.check import figures_between, read_nodes
 from topoplace.certify.mapping.links import Guests, add_link_load
 from topoplace.certify.objects.bounds import (
     enumerated,
     object_cuts_value,
     shares_value,
     spread_value,
+    tree_hops,
 )
 from topoplace.certify.objects.instance import Instance, read_objects
 from topoplace.certify.report import Claims, Number, Problem, RefusedError
@@ -72,7 +73,7 @@ class Objects(Problem[ObjectsResult]):
     def beside(self, claims: Claims) -> None:
         """Add the claim about the largest link load."""
         own = self._instance
-        guests = partial(Guests, own.plain, own.loads, own.room, own.total)
+        guests = partial(Guests, own.plain, own.loads, own.room, own.total, own.unit)
         add_link_load(claims, self.result, guests, lambda: self._first[0])
 
     @cached_property
@@ -126,7 +127,12 @@ def loads_of(instance: Instance, nodes: IntArray) -> dict[int, tuple[int, int]]:
 
 def check_figures(instance: Instance, nodes: IntArray, claimed: ObjectsFigures) -> tuple[int, int]:
     """Check all figures of a mapping, and return its hop-bytes and largest load."""
-    found: dict[str, object] = dict(figures_of(instance.plain, nodes))
+    plain, machine = instance.plain, instance.plain.machine
+    routers = nodes // machine.nodes_per_router
+    sent = routers[plain.sources], routers[plain.targets], plain.sizes
+    parts = zip(sent, tree_hops(instance, routers), strict=True)
+    sources, targets, sizes = (np.concatenate(part) for part in parts)
+    found: dict[str, object] = dict(figures_between(machine, sources, targets, sizes))
     largest = max(-(-load // width) for load, width in loads_of(instance, nodes).values())
     found |= {"largest_load": largest, "used_nodes": len(np.unique(nodes))}
     for name, value in found.items():

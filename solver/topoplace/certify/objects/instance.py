@@ -5,9 +5,11 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 
+from topoplace.certify.integers import require_room
 from topoplace.certify.mapping.instance import Instance as Plain
 from topoplace.certify.mapping.instance import Volumes, mutual_volumes, read_instance
 from topoplace.certify.report import RefusedError
@@ -19,11 +21,21 @@ MOST_LOAD = 1 << 60
 """All loads together stay below, so that sums of some of them fit 64 bits."""
 
 
+class Tree(NamedTuple):
+    """A multicast from a root to members, or a reduction of what they have, and its bytes."""
+
+    reduces: bool
+    root: int
+    members: IntArray
+    size: int
+
+
 @dataclass(frozen=True)
 class Instance:
     """Objects and the nodes they may go to (docs/proofs-objects.md, "The problem").
 
-    `plain` is the same without loads; `fixed` has the node of every object that has no choice.
+    `plain` is the same without loads and trees; `fixed` has the node of every object that has no
+    choice.
     """
 
     plain: Plain
@@ -31,6 +43,12 @@ class Instance:
     cap: int
     pooled: bool
     fixed: dict[int, int]
+    trees: tuple[Tree, ...]
+
+    @property
+    def unit(self) -> int:
+        """What the bytes over any link are a multiple of; 0 if nothing is sent."""
+        return math.gcd(*self.plain.sizes.tolist(), *(tree.size for tree in self.trees))
 
     @property
     def num_objects(self) -> int:
@@ -87,4 +105,19 @@ def read_objects(model: ObjectsInstance) -> Instance:
     if sum(model.loads) >= MOST_LOAD:
         raise RefusedError("the loads together do not fit")
     loads = np.asarray(model.loads, dtype=np.int64)
-    return Instance(plain, loads, model.cap, model.pooled, fixed)
+    return Instance(plain, loads, model.cap, model.pooled, fixed, _trees(model, plain))
+
+
+def _trees(model: ObjectsInstance, plain: Plain) -> tuple[Tree, ...]:
+    """Return the trees of an instance, on the links of a torus, whose bytes fit."""
+    found = []
+    for one in model.trees:
+        if max(one.root, *one.members) >= len(model.loads):
+            raise RefusedError(f"a tree has object {max(one.root, *one.members)}, there is none")
+        members = np.asarray(one.members, dtype=np.int64)
+        found.append(Tree(one.kind == "reduction", one.root, members, one.bytes))
+    if found:
+        torus = plain.torus
+        total = plain.total * sum(torus.shape) + sum(t.size for t in found) * torus.num_routers
+        require_room(total, "the bytes of messages and trees times all links they may take")
+    return tuple(found)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
@@ -152,6 +152,77 @@ def is_semidefinite(matrix: IntArray) -> bool:
     return bool((2 * np.diag(left) >= np.abs(left).sum(axis=1)).all())
 
 
+TRIALS = 12
+"""Tests of one matrix, each with more added to the diagonal than the last."""
+
+DENSE = 200
+"""Rows up to which all eigenvalues are computed."""
+
+NEAR = 1e-6
+"""Relative error of the least eigenvalue of larger matrices."""
+
+TEST_SECONDS = 1e-10
+"""Estimate of the time of a test on a busy core, per cube of the rows."""
+
+
+def test_seconds(num: int) -> float:
+    """Return about how long the tests of one matrix take, two of them as a rule."""
+    return 2 * TEST_SECONDS * num**3
+
+
+def raised(
+    matrix: IntArray, image: Callable[[FloatArray], FloatArray], end: float
+) -> IntArray | None:
+    """Return what a diagonal lacks for the test to be passed, and not much more.
+
+    None if no trial passes it before the clock shows `end`. `image` multiplies vectors by the
+    matrix.
+    """
+    try:
+        lowest, error = _least_eigenvalue(matrix, image, end)
+    except clock.OutOfTimeError:
+        return None
+    found = margins(np.diag(matrix)) + int(np.ceil(-lowest))
+    more = int(np.ceil(error))
+    for _ in range(TRIALS):
+        if clock.now() >= end:
+            break
+        found += more
+        tried = matrix.copy()
+        tried[np.diag_indices_from(tried)] += found
+        if is_semidefinite(tried):
+            return found
+        more *= 4
+    return None
+
+
+def _least_eigenvalue(
+    matrix: IntArray, image: Callable[[FloatArray], FloatArray], end: float
+) -> tuple[float, float]:
+    """Return about the least eigenvalue of a matrix, and how wrong it may be.
+
+    Raises `clock.OutOfTimeError` when the clock shows `end`.
+    """
+    highest = 2.0 * float(np.diag(matrix).max())
+    if len(matrix) <= DENSE:
+        return float(np.linalg.eigvalsh(matrix.astype(np.float64))[0]), 1e-12 * highest
+    from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh  # noqa: PLC0415
+
+    def lowered(x: FloatArray) -> FloatArray:
+        clock.check(end)
+        x = x.ravel()
+        below: FloatArray = highest * x - image(x)
+        return below
+
+    start = np.random.default_rng(0).standard_normal(len(matrix))
+    operator = LinearOperator(matrix.shape, matvec=lowered, dtype=np.float64)
+    try:
+        found: Any = eigsh(operator, 1, which="LA", ncv=60, tol=NEAR, maxiter=20, v0=start)[0]
+    except ArpackNoConvergence as stopped:
+        found = stopped.eigenvalues
+    return (highest - float(found[0]) if len(found) else 0.0), NEAR * highest
+
+
 # ---- What integers of a certificate of cuts prove, given that its matrices are semidefinite ------
 
 Line = tuple[int, int]
@@ -191,17 +262,8 @@ def _least(lines: Sequence[Line], cut: Cut, price: int) -> Fraction:
 DIGITS = 49
 """Bits of the largest diagonal entry of L, scaled."""
 
-DENSE = 200
-"""Tasks up to which all eigenvalues are computed."""
-
-NEAR = 1e-6
-"""Relative error of the least eigenvalue of larger problems."""
-
 ROOM = 1e-6
 """What is added to an eigenvalue, per layer, so that the test is passed."""
-
-TRIALS = 12
-"""Tests of one line, each with more added to the diagonal than the last."""
 
 
 @dataclass(frozen=True)
@@ -300,45 +362,16 @@ class Rounding:
         balance = int(np.ceil(found.balance * self._digits))
         matrix = self._common + balance
         matrix[np.diag_indices_from(matrix)] += prices
-        lowest, error = self._least_eigenvalue(matrix, prices, balance)
-        raised = margins(np.diag(matrix)) + int(np.ceil(-lowest))
-        more = int(np.ceil(error))
-        for _ in range(TRIALS):
-            if clock.now() >= end:
-                break
-            raised += more
-            tried = matrix.copy()
-            tried[np.diag_indices_from(tried)] += raised
-            if is_semidefinite(tried):
-                return CutLine(prices=(prices + raised).tolist(), balance=balance)
-            more *= 4
-        return None
-
-    def _least_eigenvalue(
-        self, matrix: IntArray, prices: IntArray, balance: int
-    ) -> tuple[float, float]:
-        """Return about the least eigenvalue of the matrix of a line, and how wrong it may be."""
-        highest = 2.0 * float(np.diag(matrix).max())
-        if len(matrix) <= DENSE:
-            return float(np.linalg.eigvalsh(matrix.astype(np.float64))[0]), 1e-12 * highest
-        from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh  # noqa: PLC0415
-
         scale = self.guest.scale
         diagonal = prices + scale * self.guest.degrees
 
-        def lowered(x: FloatArray) -> FloatArray:
-            x = x.ravel()
-            image = diagonal * x - scale * (self.guest.sparse @ x) + balance * x.sum()
-            below: FloatArray = highest * x - image - self.factors.T @ (self.factors @ x)
-            return below
+        def image(x: FloatArray) -> FloatArray:
+            plain = diagonal * x - scale * (self.guest.sparse @ x) + balance * x.sum()
+            with_factors: FloatArray = plain + self.factors.T @ (self.factors @ x)
+            return with_factors
 
-        start = np.random.default_rng(0).standard_normal(len(matrix))
-        operator = LinearOperator(matrix.shape, matvec=lowered, dtype=np.float64)
-        try:
-            found: Any = eigsh(operator, 1, which="LA", ncv=60, tol=NEAR, maxiter=20, v0=start)[0]
-        except ArpackNoConvergence as stopped:
-            found = stopped.eigenvalues
-        return (highest - float(found[0]) if len(found) else 0.0), NEAR * highest
+        more = raised(matrix, image, end)
+        return None if more is None else CutLine(prices=(prices + more).tolist(), balance=balance)
 
     def bound(self, cuts: MachineCuts, gains: list[int], lines: list[CutLine]) -> Bound:
         """Return the hop-bytes that lines with the factors prove."""
@@ -375,9 +408,6 @@ RANK = 12
 MOST_LINES = 3
 """Limits of s for which lines are computed, where cuts differ in them."""
 
-TEST_SECONDS = 1e-10
-"""Estimate of the time of a test on a busy core, per cube of the tasks."""
-
 
 def cuts_bound(
     problem: MappingProblem, time_limit: float | None = None, target: int | None = None
@@ -393,7 +423,7 @@ def cuts_bound(
         return None
     if max(machine.shape) > CUT_LAYERS:
         return None
-    reserved = 2 * TEST_SECONDS * num**3
+    reserved = test_seconds(num)
     if time_limit is not None and time_limit <= reserved:
         return None
     rows = problem.graph.exchanged

@@ -94,6 +94,72 @@ def added(machine, guest, router, one, goal, without):
     return total
 
 
+@kernel()
+def before(trees, origin, at):
+    """Return the router before another one on the route from an origin."""
+    for d in range(trees.shape.shape[0] - 1, -1, -1):
+        size, stride = trees.shape[d], trees.strides[d]
+        begin, here = origin // stride % size, at // stride % size
+        if begin != here:
+            up = 2 * ((here - begin) % size) <= size if trees.wraps[d] else here > begin
+            back = (here - 1) % size if up else (here + 1) % size
+            return at + (back - here) * stride
+    return at
+
+
+@kernel()
+def links_of(trees, tree, router):
+    """Return the links of a tree, of objects that have a router: those of the routes together.
+
+    From every member back to the root, up to where another member's route has been.
+    """
+    origin = np.int64(router[trees.root[tree]])
+    if origin < 0:
+        return np.int64(0)
+    trees.at[-1] += 1
+    mark, links = trees.at[-1], np.int64(0)
+    trees.at[origin] = mark
+    for e in range(trees.first[tree], trees.first[tree + 1]):
+        at = np.int64(router[trees.member[e]])
+        while at >= 0 and trees.at[at] != mark:
+            trees.at[at] = mark
+            links += 1
+            at = before(trees, origin, at)
+    return links
+
+
+@kernel()
+def tree_bytes(trees, router, one, other):
+    """Return the hop-bytes of the trees that have one object or (if not -1) another."""
+    trees.seen[-1] += 1
+    mark, total = trees.seen[-1], np.int64(0)
+    for k in (one, other):
+        if k >= 0:
+            for e in range(trees.of_first[k], trees.of_first[k + 1]):
+                tree = trees.of[e]
+                if trees.seen[tree] != mark:
+                    trees.seen[tree] = mark
+                    total += trees.bytes[tree] * links_of(trees, tree, router)
+    return total
+
+
+@kernel()
+def grown(trees, router, one, goal, other):
+    """Return what moving an object adds to its trees; another one (or -1) comes in exchange."""
+    here = router[one]
+    if trees.of.shape[0] == 0 or here == goal:
+        return np.int64(0)
+    total = -tree_bytes(trees, router, one, other)
+    router[one] = goal
+    if other >= 0:
+        router[other] = here
+    total += tree_bytes(trees, router, one, other)
+    router[one] = here
+    if other >= 0:
+        router[other] = goal
+    return total
+
+
 @kernel(inline="always")
 def aim(machine, guest, router, first, one, random, wander):
     """Return a router with cells: a partner's or one close to it, or (rarely) any; -1 if none."""
@@ -125,11 +191,25 @@ def who_leaves(head, after, goal, home, loads, least, most, random):
 
 @kernel()
 def anneal_objects(
-    machine, guest, first, cell_router, room, loads, home, movable, state, random, work, wander
+    machine,
+    guest,
+    guide,
+    trees,
+    first,
+    cell_router,
+    room,
+    loads,
+    home,
+    movable,
+    state,
+    random,
+    work,
+    wander,
 ):
     """Try random moves and swaps of objects, accepted as Metropolis has it; return the change.
 
-    `state` are cell, router and the load of every cell, and the lists of `members`; `work` the
+    `guest` are the bytes of messages, `guide` those of trees as well, for moves to try. `state` are
+    cell, router and the load of every cell, and the lists of `members`; `work` the
     temperature (0 accepts no worsening) and the number of moves to try.
     """
     cell, router, filled, head, after, before = state
@@ -137,7 +217,7 @@ def anneal_objects(
     total = np.int64(0)
     for _ in range(num_moves):
         one = movable[below(random, movable.shape[0])]
-        target = aim(machine, guest, router, first, one, random, wander)
+        target = aim(machine, guide, router, first, one, random, wander)
         if target < 0 or first[target + 1] == first[target]:
             continue
         here = cell[one]
@@ -154,6 +234,7 @@ def anneal_objects(
         delta = added(machine, guest, router, one, cell_router[goal], other)
         if other >= 0:
             delta += added(machine, guest, router, other, cell_router[here], one)
+        delta += grown(trees, router, one, cell_router[goal], other)
         if delta > 0 and (
             temperature <= 0.0
             or delta > 40.0 * temperature
@@ -178,43 +259,42 @@ def shift(cell, router, filled, head, after, before, loads, one, goal, cell_rout
 
 
 @kernel()
-def level_out(machine, guest, cell_router, width, loads, home, state):
-    """Move objects off the fullest cells while that costs no hop-bytes; return how many."""
+def move_off_fullest(machine, guest, trees, cell_router, width, loads, home, state):
+    """Move an object off the fullest cell if that costs no hop-bytes; tell whether one is."""
     cell, router, filled, head, after, before = state
-    moved = 0
-    while True:
-        full = 0
-        for c in range(filled.shape[0]):
-            if filled[c] * width[full] > filled[full] * width[c]:
-                full = c
-        best, goal = -1, -1
-        one = head[full]
-        while one >= 0 and best < 0:
-            if home[one] < 0 and loads[one] > 0:
-                for c in range(filled.shape[0]):
-                    new = filled[c] + loads[one]
-                    if new * width[full] < filled[full] * width[c] and (
-                        added(machine, guest, router, one, cell_router[c], -1) <= 0
-                    ):
-                        best, goal = one, c
-                        break
-            one = after[one]
-        if best < 0:
-            return moved
-        shift(cell, router, filled, head, after, before, loads, best, goal, cell_router)
-        moved += 1
+    full = 0
+    for c in range(filled.shape[0]):
+        if filled[c] * width[full] > filled[full] * width[c]:
+            full = c
+    one = head[full]
+    while one >= 0:
+        if home[one] < 0 and loads[one] > 0:
+            for c in range(filled.shape[0]):
+                new = filled[c] + loads[one]
+                if new * width[full] < filled[full] * width[c] and (
+                    added(machine, guest, router, one, cell_router[c], -1)
+                    + grown(trees, router, one, cell_router[c], -1)
+                    <= 0
+                ):
+                    shift(cell, router, filled, head, after, before, loads, one, c, cell_router)
+                    return True
+        one = after[one]
+    return False
 
 
 # ---- All mappings of few objects, one object after the other -------------------------------------
 
 
 @kernel()
-def enumerate_all(hops, bytes_, loads, room, goals, order, limit, most, stop, found):
+def enumerate_all(
+    hops, bytes_, trees, routers, loads, room, goals, order, limit, most, stop, found
+):
     """Look for the mapping of fewest hop-bytes below a limit; return it and the steps taken.
 
-    `hops` are distances of cells, `bytes_` of objects, both square; `goals[one, c]` tells where an
-    object may go. Fills in the cells of the best mapping in `found`. With `stop` the first mapping
-    below the limit ends it; `most` steps do so, too: then the steps are negative.
+    `hops` are distances of cells, `bytes_` of objects, both square; `routers` are those of cells;
+    `goals[one, c]` tells where an object may go. A tree costs what it has of placed objects. Fills
+    in the cells of the best mapping in `found`. With `stop` the first mapping below the limit ends
+    it; `most` steps do so, too: then the steps are negative.
     """
     num, cells = loads.shape[0], room.shape[0]
     left = room.copy()
@@ -222,6 +302,8 @@ def enumerate_all(hops, bytes_, loads, room, goals, order, limit, most, stop, fo
     # cost[k, o, c]: of an open object o in cell c with the first k objects
     cost = np.zeros((num + 1, num, cells), dtype=np.int64)
     spent = np.zeros(num + 1, dtype=np.int64)
+    where = np.full(num, -1, dtype=np.int64)
+    grown = np.zeros(num + 1, dtype=np.int64)  # by the first k objects: the bytes over trees
     best, steps, depth = limit, np.int64(0), 0
     while depth >= 0:
         if depth == num:
@@ -234,6 +316,7 @@ def enumerate_all(hops, bytes_, loads, room, goals, order, limit, most, stop, fo
         c = at[one]
         if c >= 0:
             left[c] += loads[one]
+            where[one] = -1
         c += 1
         while c < cells and not (
             goals[one, c] and loads[one] <= left[c] and spent[depth] + cost[depth, one, c] < best
@@ -246,9 +329,12 @@ def enumerate_all(hops, bytes_, loads, room, goals, order, limit, most, stop, fo
         steps += 1
         if steps > most:
             return best, -steps
-        at[one] = c
+        at[one], where[one] = c, routers[c]
         left[c] -= loads[one]
-        spent[depth + 1] = spent[depth] + cost[depth, one, c]
+        grown[depth + 1] = 0
+        for tree in range(trees.root.shape[0]):
+            grown[depth + 1] += trees.bytes[tree] * links_of(trees, tree, where)
+        spent[depth + 1] = spent[depth] + cost[depth, one, c] + grown[depth + 1] - grown[depth]
         if is_open(hops, bytes_, loads, left, goals, order, depth, c, cost, spent, best):
             depth += 1
     return best, steps
@@ -259,6 +345,8 @@ def is_open(hops, bytes_, loads, left, goals, order, depth, at, cost, spent, bes
     """Update the costs of open objects; tell whether they may still stay below the best."""
     one, total = order[depth], spent[depth + 1]
     num, cells = loads.shape[0], left.shape[0]
+    if total >= best:
+        return False
     for k in range(depth + 1, num):
         other = order[k]
         least = np.int64(-1)

@@ -21,10 +21,12 @@ from topoplace.snapshot.objects import (
     APPLICATION_SCHEMA,
     FixedObject,
     ListedMessages,
+    MessageTree,
     NamedArray,
     ObjectArray,
     ObjectsApplication,
     RuleMessages,
+    TreeKind,
 )
 from topoplace.snapshot.schema import (
     MAX_TASKS,
@@ -66,11 +68,12 @@ class Side:
 
 @dataclass(frozen=True)
 class Expanded:
-    """An application as a graph: its messages, and the load of every object."""
+    """An application as a graph: its messages, its trees, and the load of every object."""
 
     document: ObjectsApplication
     graph: GraphApplication
     loads: IntArray
+    trees: list[MessageTree]
 
 
 def read_application(path: str | Path) -> ObjectsApplication:
@@ -99,13 +102,14 @@ def expanded(application: ObjectsApplication) -> Expanded:
     """
     numbers, loads = _objects(application.arrays)
     parts: list[tuple[IntArray, IntArray, IntArray]] = []
-    total = 0
+    trees: list[MessageTree] = []
     for k, messages in enumerate(application.messages):
         field = f"messages[{k}]"
         if isinstance(messages, RuleMessages):
-            part = _by_rule(numbers, messages, f"{field}.rule")
+            part = _by_rule(numbers, messages, trees, f"{field}.rule")
         else:
             part = _listed(numbers, messages, field)
+        total = sum(len(one[0]) for one in parts) + sum(len(one.members) for one in trees)
         total += len(part[0])
         if total > MOST_MESSAGES:
             raise InputError(f"at most {MOST_MESSAGES} messages", field=field, value=total)
@@ -118,7 +122,7 @@ def expanded(application: ObjectsApplication) -> Expanded:
     lists = (array[kept].tolist() for array in (sources, targets, sizes))
     names = ("sources", "targets", "bytes")
     graph = GraphApplication(num_tasks=len(loads), **dict(zip(names, lists, strict=True)))
-    return Expanded(application, graph, loads)
+    return Expanded(application, graph, loads, trees)
 
 
 def _objects(arrays: list[ObjectArray]) -> tuple[dict[str, IntArray], IntArray]:
@@ -141,9 +145,9 @@ def _objects(arrays: list[ObjectArray]) -> tuple[dict[str, IntArray], IntArray]:
 
 
 def _by_rule(
-    numbers: dict[str, IntArray], messages: RuleMessages, field: str
+    numbers: dict[str, IntArray], messages: RuleMessages, trees: list[MessageTree], field: str
 ) -> tuple[IntArray, IntArray, IntArray]:
-    """Return the messages of a rule: senders, receivers, bytes."""
+    """Return the messages of a rule: senders, receivers, bytes; its trees join those there are."""
     halves = re.split(r"(<?->)", messages.rule)
     if len(halves) != 3:
         raise InputError(FORM, field=field, value=messages.rule)
@@ -156,12 +160,39 @@ def _by_rule(
         expected = "every name once on the left, and none on the right alone"
         raise InputError(expected, field=field, value=messages.rule)
     senders, receivers = _pairs(numbers, left, right, periodic=messages.periodic)
+    if messages.cost != "hops":
+        way = 1 if messages.cost == "multicast" else -1
+        both: tuple[TreeKind, ...] = ("multicast", "reduction")
+        kinds = both if halves[1] == "<->" else (messages.cost,)
+        alone, joined = _by_root(*(senders, receivers)[::way])
+        senders, receivers = alone[::way]
+        trees += [
+            MessageTree(kind=kind, root=root, members=members, bytes=messages.bytes)
+            for root, members in (joined if messages.bytes else ())
+            for kind in kinds
+        ]
     if halves[1] == "<->":
         senders, receivers = (
             np.concatenate([senders, receivers]),
             np.concatenate([receivers, senders]),
         )
     return senders, receivers, np.full(len(senders), messages.bytes, dtype=np.int64)
+
+
+def _by_root(
+    roots: IntArray, members: IntArray
+) -> tuple[tuple[IntArray, IntArray], list[tuple[int, list[int]]]]:
+    """Return the roots that have one member, with these, and all others, each with its members."""
+    apart = roots != members
+    ends = np.unique([roots[apart], members[apart]], axis=1)
+    heads, begins, counts = np.unique(ends[0], return_index=True, return_counts=True)
+    lone = begins[counts == 1]
+    several = [
+        (head, ends[1, begin : begin + count].tolist())
+        for head, begin, count in zip(heads.tolist(), begins, counts, strict=True)
+        if count > 1
+    ]
+    return (ends[0, lone], ends[1, lone]), several
 
 
 def _side(text: str, numbers: dict[str, IntArray], field: str, rule: str) -> Side:
@@ -281,9 +312,10 @@ def problem_of(
         kind = f"a machine of kind {places.machine.kind}"
         raise InputError("a torus, mesh or matrix for objects", field="--on", found=kind)
     arrays: list[NamedArray] = []
+    trees: list[MessageTree] = []
     if isinstance(application, ObjectsApplication):
         found = expanded(application)
-        graph, loads, name = found.graph, found.loads, application.name
+        graph, loads, trees, name = found.graph, found.loads, found.trees, application.name
         arrays = [NamedArray(name=a.name, shape=a.shape) for a in application.arrays]
     else:
         graph = _graph_of(application)
@@ -294,8 +326,9 @@ def problem_of(
         counts = np.bincount(places.nodes // machine_of(places.machine).nodes_per_router)
         room = int(counts.max())
     cap = cap_of(loads, nodes, balance, room)
+    more = {"trees": trees, "arrays": arrays, "fixed": stay}
     named = {} if name is None else {"name": name}
-    return objects_on(places, graph, loads, cap, pooled=pooled, fixed=stay, arrays=arrays, **named)
+    return objects_on(places, graph, loads, cap, pooled=pooled, **more, **named)
 
 
 def _graph_of(application: AnyApplication) -> GraphApplication:

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from collections import Counter
 from dataclasses import dataclass
+from itertools import accumulate
 
 import numpy as np
 
 from topoplace import clock
 from topoplace.machine import Torus
-from topoplace.mapping.bounds.cuts import is_semidefinite, margins
+from topoplace.mapping.bounds.cuts import raised, test_seconds
 from topoplace.mapping.graph import Rows
 from topoplace.mapping.objects._kernels import mix
 from topoplace.mapping.objects.problem import ObjectsProblem
@@ -107,8 +109,9 @@ def shares_bound(problem: ObjectsProblem, time_limit: float | None = None) -> Bo
     """
     stop = clock.deadline(time_limit)
     stars = stars_of(problem)
+    beside = tree_floor(problem)
     if not len(stars.weight):
-        return Bound(0, SharesCertificate(shares=packed(stars.weight)))
+        return Bound(beside, SharesCertificate(shares=packed(stars.weight)))
     highest, kept = -1.0, np.full(len(stars.weight), DENOMINATOR / 2)
     shares = kept.copy()
     for k in range(max(2, min(ASCENTS, ASCENT_WORK // len(stars.owner)))):
@@ -131,7 +134,8 @@ def shares_bound(problem: ObjectsProblem, time_limit: float | None = None) -> Bo
     if value is None:
         return None
     unit = problem.graph.exchanged.unit
-    return Bound(unit * -(-value // (DENOMINATOR * unit)), SharesCertificate(shares=packed(whole)))
+    least = unit * -(-value // (DENOMINATOR * unit))
+    return Bound(least + beside, SharesCertificate(shares=packed(whole)))
 
 
 def stars_value(stars: Stars, shares: IntArray) -> int | None:
@@ -203,12 +207,19 @@ def cuts_of(problem: ObjectsProblem) -> Counter[tuple[int, int]]:
     return found
 
 
+def cut_seconds(problem: ObjectsProblem) -> float:
+    """Return about how long the bound by cuts takes at the least; infinite without one."""
+    is_small = 2 <= problem.num_objects <= CUT_TASKS
+    if not isinstance(problem.machine, Torus) or not is_small:
+        return math.inf
+    return test_seconds(problem.num_objects)
+
+
 def object_cuts_bound(
     problem: ObjectsProblem, seed: int = 0, time_limit: float | None = None
 ) -> Bound | None:
     """Return the bound by all cuts of a torus or mesh; None for too many objects, or no torus."""
-    num = problem.num_objects
-    if not isinstance(problem.machine, Torus) or not 2 <= num <= CUT_TASKS:
+    if cut_seconds(problem) == math.inf:
         return None
     kinds, rows = cuts_of(problem), problem.graph.exchanged
     if not kinds or not len(rows.weight) or not problem.loads.any():
@@ -223,7 +234,7 @@ def object_cuts_bound(
         cut = -sum(prices.tolist()) - balance * side**2
         value += count * weight * rows.unit * max(0, -(-cut // (4 * scale * rows.unit)))
     document = ObjectCutsCertificate(scale=scale, balance=balance, prices=packed(prices))
-    return Bound(rows.unit * -(-value // (2 * rows.unit)), document)
+    return Bound(rows.unit * -(-value // (2 * rows.unit)) + tree_floor(problem), document)
 
 
 def bisection(
@@ -231,10 +242,13 @@ def bisection(
 ) -> tuple[int, int, IntArray] | None:
     """Return scale, balance and prices of a bound on the bytes over any cut; None without.
 
-    It is best for cuts whose sides differ in load by `most`. The relaxation ends when the clock
-    shows `stop`.
+    It is best for cuts whose sides differ in load by `most`. None, too, if the clock would show
+    more than `stop` at its end.
     """
-    return _rounded(rows, loads, *_relaxed(rows, loads, float(most), seed, stop))
+    early = stop - test_seconds(len(loads))
+    if clock.now() >= early:
+        return None
+    return _rounded(rows, loads, *_relaxed(rows, loads, float(most), seed, early), stop)
 
 
 def _relaxed(
@@ -272,9 +286,11 @@ def _relaxed(
 
 
 def _rounded(
-    rows: Rows, loads: IntArray, prices: FloatArray, balance: float
+    rows: Rows, loads: IntArray, prices: FloatArray, balance: float, stop: float
 ) -> tuple[int, int, IntArray] | None:
     """Return scale, balance and prices in integers whose matrix is semidefinite; None without."""
+    from scipy.sparse import csr_array  # noqa: PLC0415 - heavy
+
     num = len(loads)
     degree = np.bincount(rows.owner, weights=rows.weight.astype(float), minlength=num)
     entry = max(float(degree.max()), float(np.abs(prices).max()), balance * float(loads.max()) ** 2)
@@ -285,26 +301,33 @@ def _rounded(
     laplacian = -rows.matrix(num) * scale
     laplacian[np.arange(num), np.arange(num)] = -laplacian.sum(axis=1)
     matrix = laplacian + whole * np.outer(loads, loads)
-    least = _least(matrix, scale * prices)
-    for extra in (1, 2, 4, 16, 64):
-        lifted = np.ceil(scale * prices - least).astype(np.int64)
-        trial = matrix + np.diag(lifted)
-        if int(np.diagonal(trial).min()) > 0:
-            lift = extra * margins(np.diagonal(trial))
-            if is_semidefinite(trial + np.diag(lift)):
-                return scale, whole, lifted + lift
-        least -= extra * 1e-6 * abs(scale * entry)
-    return None
+    lifted = np.ceil(scale * prices).astype(np.int64)
+    matrix[np.arange(num), np.arange(num)] += lifted
+    weights = csr_array((scale * rows.weight.astype(float), rows.other, rows.first), (num, num))
+    diagonal, heavy = scale * degree + lifted, loads.astype(float)
+
+    def image(x: FloatArray) -> FloatArray:
+        found: FloatArray = diagonal * x - weights @ x + whole * heavy * (heavy @ x)
+        return found
+
+    more = raised(matrix, image, stop)
+    return None if more is None else (scale, whole, lifted + more)
 
 
-def _least(matrix: IntArray, prices: FloatArray) -> float:
-    """Return about the smallest eigenvalue of a matrix with prices on its diagonal."""
-    from scipy.linalg import eigh  # noqa: PLC0415 - heavy
+# ---- Trees ---------------------------------------------------------------------------------------
 
-    dense = matrix.astype(np.float64)
-    dense[np.arange(len(dense)), np.arange(len(dense))] += prices
-    found = eigh(dense, eigvals_only=True, subset_by_index=[0, 0], overwrite_a=True)
-    return float(found[0])
+
+def tree_floor(problem: ObjectsProblem) -> int:
+    """Return what the trees cost at least: their objects need so many routers, joined by links."""
+    trees = problem.trees
+    if not len(trees.root):
+        return 0
+    rooms = list(accumulate(sorted(problem.router_room.tolist(), reverse=True)))
+    objects = np.repeat(np.arange(problem.num_objects), np.diff(trees.of_first))
+    load = np.zeros(len(trees.root), dtype=np.int64)
+    np.add.at(load, trees.of, problem.loads[objects])
+    links = [bisect_left(rooms, own) for own in load.tolist()]
+    return sum(links[t] * size for t, size in enumerate(trees.bytes.tolist()))
 
 
 # ---- The largest load ----------------------------------------------------------------------------

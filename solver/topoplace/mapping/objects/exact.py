@@ -9,7 +9,7 @@ import numpy as np
 from topoplace.machine import Torus
 from topoplace.mapping.objects._kernels import enumerate_all
 from topoplace.mapping.objects.problem import ObjectsProblem
-from topoplace.mapping.objects.settled import homes_of, worth_of
+from topoplace.mapping.objects.settled import Branches, branches_of, homes_of, worth_of
 from topoplace.result.objects import ENUMERATION_WORK, EnumerationCertificate
 from topoplace.solving import Bound, Options, Outcome, method_of, register
 from topoplace.types import BoolArray, IntArray
@@ -23,6 +23,8 @@ class Few(NamedTuple):
 
     hops: IntArray
     bytes: IntArray
+    trees: Branches
+    routers: IntArray
     goals: BoolArray
     order: IntArray
 
@@ -63,12 +65,13 @@ def few_of(problem: ObjectsProblem) -> Few:
     bytes_ = problem.graph.exchanged.matrix(num)
     home = homes_of(problem)
     goals = (home[:, None] < 0) | (home[:, None] == np.arange(len(routers)))
-    order = order_of(bytes_, problem.loads, problem.fixed)
+    order = order_of(problem.guide.matrix(num), problem.loads, problem.fixed)
     machine = problem.machine
     alike = isinstance(machine, Torus) and all(machine.wrap)
     if alike and not problem.fixed.any() and len(np.unique(problem.router_room)) == 1:
         goals[order[0]] &= routers == routers[0]
-    return Few(machine.hops(routers[:, None], routers[None, :]), bytes_, goals, order)
+    hops = machine.hops(routers[:, None], routers[None, :])
+    return Few(hops, bytes_, branches_of(problem), routers, goals, order)
 
 
 def order_of(bytes_: IntArray, loads: IntArray, fixed: BoolArray) -> IntArray:
@@ -87,9 +90,8 @@ def run(
     """Return the mapping of fewest hop-bytes below a limit, its value, and the steps taken."""
     found = np.full(problem.num_objects, -1, dtype=np.int64)
     most = ENUMERATION_WORK // few.goals.size**2
-    best, steps = enumerate_all(
-        few.hops, few.bytes, problem.loads, room, few.goals, few.order, limit, most, stop, found
-    )
+    own = problem.loads, room, few.goals, few.order, limit, most, stop, found
+    best, steps = enumerate_all(few.hops, few.bytes, few.trees, few.routers, *own)
     return (found if found[0] >= 0 else None), int(best), int(steps)
 
 

@@ -9,10 +9,16 @@ import numpy as np
 
 from topoplace import clock
 from topoplace.mapping.evaluate import evaluate
-from topoplace.mapping.link_bounds import bisected, link_load_of
-from topoplace.mapping.objects.bounds import load_bound, object_cuts_bound, shares_bound
+from topoplace.mapping.link_bounds import bisected, link_load_of, quick_bound
+from topoplace.mapping.objects.bounds import (
+    cut_seconds,
+    load_bound,
+    object_cuts_bound,
+    shares_bound,
+)
 from topoplace.mapping.objects.problem import ObjectsProblem
 from topoplace.mapping.objects.settled import worth_of
+from topoplace.mapping.outcome import OVERTIME_SECONDS
 from topoplace.result.objects import ObjectsFigures, ObjectsLevel, ObjectsResult, ObjectsSolution
 from topoplace.solving import Bound, Method, Options, Outcome, stronger
 from topoplace.solving.solve import Frame
@@ -20,8 +26,12 @@ from topoplace.types import IntArray
 
 LEVELS = (("hop-bytes", "min"), ("largest-load", "min"))
 
-FIRST_SHARE, METHOD_SHARE = 0.2, 0.7
-"""Shares of a time limit at which the first bound and the method end; cuts have the rest."""
+FIRST_SHARE, METHOD_SHARE, WHOLE_SHARE = 0.2, 0.7, 0.97
+"""Shares of a time limit at which the first bound and the method end; cuts have the rest. Where
+there is no time for these the method has nearly all."""
+
+FIGURES = 0.5
+"""Estimate of the time of the result's figures, in times of the first bounds."""
 
 
 def bounded(problem: ObjectsProblem, method: Method, options: Options) -> Outcome:
@@ -31,11 +41,16 @@ def bounded(problem: ObjectsProblem, method: Method, options: Options) -> Outcom
     def left(share: float) -> float | None:
         return None if limit is None else max(0.0, share * limit - (clock.now() - start))
 
+    with_cuts = limit is None or cut_seconds(problem) < (1 - METHOD_SHARE) * limit
+    share = METHOD_SHARE if with_cuts else WHOLE_SHARE
     options.say("bound")
     first, load = shares_bound(problem, left(FIRST_SHARE)), load_bound(problem)
     options.report(None, [], [first])
+    crossing = quick_bound(problem)
+    if not with_cuts and limit:
+        share -= FIGURES * (clock.now() - start) / limit
     options.say(method.name)
-    outcome: Outcome = method.solver(problem, replace(options, time_limit=left(METHOD_SHARE)))
+    outcome: Outcome = method.solver(problem, replace(options, time_limit=left(share)))
     own: list[Bound | None] = [*outcome.bounds, None, None][:2]
     bounds, cuts = [stronger(first, own[0]), None], None
     if outcome.solution is not None:
@@ -47,12 +62,12 @@ def bounded(problem: ObjectsProblem, method: Method, options: Options) -> Outcom
             options.say("bound")
             cuts = object_cuts_bound(problem, options.seed, left(1.0))
             bounds[0] = stronger(cuts, bounds[0])
-    crossing = bisected(problem, options.seed, left(1.0), cuts)
+    crossing = stronger(crossing, bisected(problem, options.seed, left(1.0), cuts))
     return replace(outcome, bounds=tuple(bounds), link_load=crossing)
 
 
 def _solution(problem: ObjectsProblem, nodes: IntArray) -> ObjectsSolution:
-    figures = evaluate(problem.plain, nodes).model_dump()
+    figures = evaluate(problem, nodes).model_dump()
     largest = problem.largest_load(problem.cells_of(nodes))
     used = len(np.unique(nodes))
     return ObjectsSolution(
@@ -81,4 +96,5 @@ FRAME = Frame(
     lambda problem: problem.instance,
     extra=_extra,
     facts=_facts,
+    overtime=OVERTIME_SECONDS,
 )

@@ -107,7 +107,7 @@ def across(gspace: IntArray, planes: int) -> IntArray:
 
 def at_centroids(problem: ObjectsProblem, wanted: IntArray) -> None:
     """Give every object without a router the one nearest to its partners that have one."""
-    machine, rows = problem.machine, problem.graph.exchanged
+    machine, rows = problem.machine, problem.guide
     routers = np.flatnonzero(np.diff(problem.cells.first))
     placed = wanted >= 0
     for one in np.flatnonzero(~placed).tolist():
@@ -202,7 +202,7 @@ def place_computes(problem: ObjectsProblem, cells: IntArray, patches: IntArray) 
     shells. Among nodes of one kind the emptiest one is taken. A proxy of a patch is where a compute
     of it is; nodes without room do not count.
     """
-    rows, at = problem.graph.exchanged, problem.cells.router
+    rows, at = problem.guide, problem.cells.router
     is_patch = np.zeros(problem.num_objects, dtype=bool)
     is_patch[patches] = True
     left = problem.cells.room.copy()

@@ -10,10 +10,11 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 
 from topoplace.errors import InputError
-from topoplace.machine import Network, format_node_set
-from topoplace.mapping.graph import TaskGraph
+from topoplace.machine import Network, Torus, format_node_set
+from topoplace.machine.links import route_links
+from topoplace.mapping.graph import Rows, TaskGraph
 from topoplace.mapping.onto import Places
-from topoplace.mapping.problem import MappingProblem, prepare_mapping
+from topoplace.mapping.problem import MAX_HOP_BYTES, MappingProblem, prepare_mapping
 from topoplace.snapshot.objects import ObjectsInstance
 from topoplace.snapshot.schema import GraphApplication, MappingInstance
 from topoplace.types import BoolArray, IntArray
@@ -35,6 +36,28 @@ class Cells(NamedTuple):
     router: IntArray
     width: IntArray
     room: IntArray
+
+
+class Trees(NamedTuple):
+    """Multicasts and reductions: tree t has the members from ``first[t]`` to ``first[t + 1]``.
+
+    `reduces` tells whether they send to the root, rather than get what that sends. The trees of
+    object i are ``of[of_first[i]:of_first[i + 1]]``.
+    """
+
+    root: IntArray
+    first: IntArray
+    member: IntArray
+    bytes: IntArray
+    reduces: BoolArray
+    of_first: IntArray
+    of: IntArray
+
+    @property
+    def ends(self) -> tuple[IntArray, IntArray, IntArray]:
+        """For every member its tree, the root of that, and the member itself."""
+        tree = np.repeat(np.arange(len(self.root)), np.diff(self.first))
+        return tree, self.root[tree], self.member
 
 
 @dataclass(frozen=True)
@@ -68,6 +91,60 @@ class ObjectsProblem:
     def graph(self) -> TaskGraph:
         """The messages."""
         return self.plain.graph
+
+    @property
+    def torus(self) -> Torus:
+        """The torus or mesh; `InputError` if the machine is none."""
+        return self.plain.torus
+
+    @cached_property
+    def trees(self) -> Trees:
+        """The multicasts and reductions."""
+        listed = self.instance.trees
+        ends = np.cumsum([0, *(len(one.members) for one in listed)])
+        member = np.array([m for one in listed for m in one.members], dtype=np.int64)
+        root = np.array([one.root for one in listed], dtype=np.int64)
+        sizes = np.array([one.bytes for one in listed], dtype=np.int64)
+        reduces = np.array([one.kind == "reduction" for one in listed], dtype=np.bool_)
+        numbers = np.arange(len(root))
+        tree = np.concatenate([numbers, np.repeat(numbers, np.diff(ends))])
+        owner, of = np.unique([np.concatenate([root, member]), tree], axis=1)
+        first = np.searchsorted(owner, np.arange(self.num_objects + 1))
+        return Trees(root, ends, member, sizes, reduces, first, np.ascontiguousarray(of))
+
+    @cached_property
+    def guide(self) -> Rows:
+        """Bytes between objects as searches follow them: of a tree, a message to every member."""
+        if not self.instance.trees:
+            return self.graph.exchanged
+        graph, (tree, root, member) = self.graph, self.trees.ends
+        sources, targets = np.append(graph.sources, root), np.append(graph.targets, member)
+        sizes = np.append(graph.bytes, self.trees.bytes[tree])
+        kept = (sources != targets) & (sizes > 0)
+        return TaskGraph(self.num_objects, sources[kept], targets[kept], sizes[kept]).exchanged
+
+    def sent(self, nodes: IntArray) -> tuple[IntArray, IntArray, IntArray]:
+        """Return the routers at both ends of every message, and its bytes, given all nodes.
+
+        Trees are messages of one hop, one over each of their links: away from the root in
+        multicasts, towards it in reductions.
+        """
+        sent = self.plain.sent(nodes)
+        if not self.instance.trees:
+            return sent
+        torus, routers, trees = self.torus, self.plain.routers_of(nodes), self.trees
+        tree, root, member = trees.ends
+        hop, link, way = route_links(torus, routers[root], routers[member])
+        keys = np.unique((tree[hop] * torus.num_links + link) * 2 + (way > 0))
+        tree, link = np.divmod(keys // 2, torus.num_links)
+        dim, lower = np.divmod(link, torus.num_routers)
+        at, size = torus.coordinates[lower, dim], np.array(torus.shape)[dim]
+        upper = lower + ((at + 1) % size - at) * np.array(torus.strides)[dim]
+        forward = (keys % 2 > 0) != trees.reduces[tree]
+        ends = np.where(forward, lower, upper), np.where(forward, upper, lower)
+        parts = zip(sent, (*ends, trees.bytes[tree]), strict=True)
+        sources, targets, sizes = (np.concatenate(part) for part in parts)
+        return sources, targets, sizes
 
     @property
     def num_objects(self) -> int:
@@ -192,8 +269,26 @@ def prepare_objects(instance: ObjectsInstance) -> ObjectsProblem:
     if instance.arrays and sum(sizes) != len(loads):
         expected = f"{len(loads)} elements, one for each load"
         raise InputError(expected, field="arrays", value=sum(sizes))
+    _require_trees(problem)
     _require_room(problem)
     return problem
+
+
+def _require_trees(problem: ObjectsProblem) -> None:
+    """Raise unless all trees are of objects there are, on a torus, and their bytes fit."""
+    listed = problem.instance.trees
+    for k, one in enumerate(listed):
+        if max(one.root, *one.members) >= problem.num_objects:
+            expected = f"objects below {problem.num_objects}"
+            found = max(one.root, *one.members)
+            raise InputError(expected, field=f"trees[{k}]", value=found)
+    if listed:
+        torus = problem.torus
+        most = problem.graph.total_bytes * torus.diameter
+        most += sum(one.bytes for one in listed) * torus.num_routers
+        if most >= MAX_HOP_BYTES:
+            expected = f"bytes of trees x routers below {MAX_HOP_BYTES}, to be exact"
+            raise InputError(expected, field="trees", value=most)
 
 
 def _homes(instance: ObjectsInstance, plain: MappingProblem) -> IntArray:

@@ -13,16 +13,17 @@ from topoplace.mapping.local_search import (
     HOT,
     WANDER,
     random_state,
-    total_cost,
 )
-from topoplace.mapping.objects._kernels import anneal_objects, level_out, members
+from topoplace.mapping.objects._kernels import anneal_objects, members, move_off_fullest
 from topoplace.mapping.objects.problem import ObjectsProblem
 from topoplace.mapping.objects.settled import (
     Keeper,
     arrays_of,
+    branches_of,
     emptiest_first,
     homes_of,
     settled,
+    worth_of,
 )
 from topoplace.mapping.positions import positions
 from topoplace.solving import Options, Outcome, method_of, register
@@ -67,14 +68,15 @@ def bisection(problem: ObjectsProblem, options: Options) -> Outcome:
 def halved(problem: ObjectsProblem, seed: int) -> IntArray | None:
     """Return the cells of objects by recursive bisection (as `topoplace.mapping.halving`)."""
     coordinates, rings = positions(problem.machine)
+    usable = (np.diff(problem.cells.first) > 0).astype(np.int64)
     routers = descend(
         arrays_of(problem),
-        problem.graph.exchanged,
+        problem.guide,
         np.maximum(problem.loads, 1),
         coordinates,
         rings,
-        problem.router_room,
-        np.flatnonzero(np.diff(problem.cells.first)),
+        np.maximum(problem.router_room, usable),  # no load at all needs no room
+        np.flatnonzero(usable),
         random_state(seed),
     )
     return settled(problem, routers)
@@ -93,11 +95,12 @@ other sizes and seeds than are reported (docs/studies/objects.md, "Temperature")
 FEW = 200
 """With fewer moves per object there is the first cooling alone; set on the same cases."""
 
-DOWNHILL_SHARE = 0.1
-"""Share of the work that goes downhill first, from the construction."""
+DOWNHILL_SHARE, LAST_SHARE = 0.1, 0.98
+"""Share of the work that goes downhill first, from the construction, and share of the time at which
+loads are evened out."""
 
-CHUNK = 1 << 14
-"""Moves between two looks at the clock."""
+CHUNK, CHUNK_SECONDS = 1 << 14, 0.1
+"""Moves between two looks at the clock, and how long they may take: else it is half as many."""
 
 PAPERS = ("prisms", "bricks")
 """The mappings of the papers, each for applications of its kind."""
@@ -114,10 +117,12 @@ def search(problem: ObjectsProblem, options: Options) -> Outcome:
     if options.start is not None:
         keeper.offer(problem.cells_of(options.start), "start")
     keeper.offer(consecutive(problem), "in order")
+    began = clock.now()
     if not keeper.done:
         keeper.offer(halved(problem, options.seed), "bisection")
-    for name in PAPERS:
-        offer_paper(keeper, name)
+    if clock.now() - began < keeper.left:  # they take about as long
+        for name in PAPERS:
+            offer_paper(keeper, name)
     built = keeper.source
     if keeper.cells is not None and len(problem.movable):
         Annealing(keeper).run()
@@ -130,7 +135,8 @@ def offer_paper(keeper: Keeper, name: str) -> None:
     if keeper.done:
         return
     try:
-        found = method_of("objects", name).solver(keeper.problem, Options())
+        options = Options(max(0.0, keeper.left))
+        found = method_of("objects", name).solver(keeper.problem, options)
     except InputError:
         return
     if found.solution is not None:
@@ -143,13 +149,16 @@ class Annealing:
     def __init__(self, keeper: Keeper) -> None:
         assert keeper.cells is not None
         self.keeper, problem = keeper, keeper.problem
-        self.problem, self.guest = problem, problem.graph.exchanged
+        self.problem, self.guest, self.guide = problem, problem.graph.exchanged, problem.guide
+        self.trees = branches_of(problem)
         self.machine, self.home = arrays_of(problem), homes_of(problem)
         self.random, self.tried = random_state(keeper.options.seed), 0
         per_object = MOVES_PER_OBJECT * problem.num_objects
         self.num_moves = min(max(FEWEST_MOVES, per_object), MOST_MOVES)
         self.began = clock.now()
-        self.limit = None if keeper.options.time_limit is None else max(keeper.left, 1e-3)
+        limited = keeper.options.time_limit is not None
+        self.limit = max(LAST_SHARE * keeper.left, 1e-3) if limited else None
+        self.chunk = CHUNK if limited else max(1, min(CHUNK, self.num_moves // 200))
         self.take(keeper.cells)
 
     def take(self, cells: IntArray) -> None:
@@ -157,7 +166,7 @@ class Annealing:
         routers, filled = self.problem.cells.router[cells], self.problem.filled(cells)
         lists = members(cells, len(filled))
         self.state = (cells.copy(), routers, filled, *lists)
-        self.cost = int(total_cost(self.machine, self.guest, routers.astype(np.int32)))
+        self.cost = worth_of(self.problem, self.problem.nodes_of(cells))[0]
 
     def spent(self) -> float:
         """Return the share of the time, or of the moves, that is used up."""
@@ -177,16 +186,7 @@ class Annealing:
                 self.cool(heat * HOT * unit, min(COLD * unit, heat * HOT * unit / 4), until)
             assert self.keeper.cells is not None
             self.take(self.keeper.cells)
-        cells = self.problem.cells
-        level_out(
-            self.machine,
-            self.guest,
-            cells.router,
-            cells.width,
-            self.problem.loads,
-            self.home,
-            self.state,
-        )
+        self.level_out()
         self.keeper.offer(self.state[0], self.keeper.source)
 
     def cool(self, hot: float, cold: float, until: float) -> None:
@@ -196,18 +196,34 @@ class Annealing:
             share = (spent - began) / (until - began) / COOLING_SHARE
             self.step(hot * (cold / hot) ** share if share < 1 else 0.0)
 
+    def level_out(self) -> None:
+        """Even out loads where that costs nothing, as long as there is time."""
+        cells = self.problem.cells
+        while self.keeper.left > 0 and move_off_fullest(
+            self.machine,
+            self.guest,
+            self.trees,
+            cells.router,
+            cells.width,
+            self.problem.loads,
+            self.home,
+            self.state,
+        ):
+            pass
+
     def typical_change(self) -> float:
         """Return how much one step of an object changes hop-bytes, up to a factor."""
-        squares = np.bincount(self.guest.owner, weights=self.guest.weight.astype(float) ** 2)
+        squares = np.bincount(self.guide.owner, weights=self.guide.weight.astype(float) ** 2)
         return float(np.sqrt(squares[squares > 0]).mean()) if squares.any() else 0.0
 
     def step(self, temperature: float) -> None:
         """Try moves at one temperature and keep the mapping if it is the best so far."""
-        cells = self.problem.cells
-        chunk = CHUNK if self.limit else max(1, min(CHUNK, self.num_moves // 200))
+        cells, began, chunk = self.problem.cells, clock.now(), self.chunk
         change = anneal_objects(
             self.machine,
             self.guest,
+            self.guide,
+            self.trees,
             cells.first,
             cells.router,
             cells.room,
@@ -220,6 +236,8 @@ class Annealing:
             WANDER,
         )
         self.tried += chunk
+        if self.limit is not None and clock.now() - began > CHUNK_SECONDS:
+            self.chunk = max(1, chunk // 2)
         self.cost += int(change)
         worth = self.keeper.worth
         if worth is None or self.cost < worth[0]:

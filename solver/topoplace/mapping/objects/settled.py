@@ -3,23 +3,57 @@
 from __future__ import annotations
 
 import time
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from topoplace import clock
+from topoplace.machine import Torus
 from topoplace.mapping.evaluate import hop_bytes
 from topoplace.mapping.local_search import Machine, machine_arrays
 from topoplace.mapping.mapped import REPORT_SECONDS, SLACK
 from topoplace.mapping.objects._kernels import settle
 from topoplace.mapping.objects.problem import ObjectsProblem
 from topoplace.solving import Options, Outcome
-from topoplace.types import IntArray
+from topoplace.types import BoolArray, IntArray
 
 
 def arrays_of(problem: ObjectsProblem) -> Machine:
     """Return the machine as kernels have it; `InputError` if distances are not symmetric."""
     return machine_arrays(problem.machine, np.diff(problem.cells.first))
+
+
+class Branches(NamedTuple):
+    """Trees as kernels have them (`Trees`), the torus they are on, and marks.
+
+    The last of the marks of routers, `at`, and of trees, `seen`, is the one in use.
+    """
+
+    shape: IntArray
+    strides: IntArray
+    wraps: BoolArray
+    root: IntArray
+    first: IntArray
+    member: IntArray
+    bytes: IntArray
+    of_first: IntArray
+    of: IntArray
+    at: IntArray
+    seen: IntArray
+
+
+def branches_of(problem: ObjectsProblem) -> Branches:
+    """Return the trees as kernels have them; a machine without links has none."""
+    trees, machine = problem.trees, problem.machine
+    torus = machine if isinstance(machine, Torus) else Torus((1,))
+    return Branches(
+        np.array(torus.shape),
+        np.array(torus.strides),
+        np.array(torus.wrap),
+        *(trees.root, trees.first, trees.member, trees.bytes, trees.of_first, trees.of),
+        np.zeros(torus.num_routers + 1, dtype=np.int64),
+        np.zeros(len(trees.root) + 1, dtype=np.int64),
+    )
 
 
 def homes_of(problem: ObjectsProblem) -> IntArray:
@@ -130,4 +164,4 @@ class Keeper:
 
 def worth_of(problem: ObjectsProblem, nodes: IntArray) -> tuple[int, int]:
     """Return hop-bytes and largest load of a mapping, given the node of every object."""
-    return hop_bytes(problem.plain, nodes), problem.largest_load(problem.cells_of(nodes))
+    return hop_bytes(problem, nodes), problem.largest_load(problem.cells_of(nodes))
