@@ -14,6 +14,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import topoplace as tp
@@ -24,12 +25,14 @@ from test_decisions import kueue_line, slurm_line
 from topoplace.certify import check_file
 from topoplace.cli import run
 from topoplace.errors import ExitCode
+from topoplace.machine.hierarchy import build_hierarchy
 from topoplace.placement.hierarchy.contract import held_to
 from topoplace.placement.hierarchy.problem import HierarchyProblem
 from topoplace.result.hierarchy import HierarchyResult
 from topoplace.snapshot.readers.decisions import Decided, Decision, decision_of
 from topoplace.snapshot.schema import Snapshot
 from topoplace.study.audit.cases import case_of_decision, load_cases
+from topoplace.study.audit.fragmentation import Fragmentation, slurm_fragmentation
 from topoplace.study.audit.judging import Row, Verdict, counted_on
 from topoplace.study.audit.live import drawn_lines
 from topoplace.study.audit.run import Audit, audit_cases
@@ -56,6 +59,81 @@ def segments_line(chosen: list[str]) -> dict[str, Any]:
 
 def in_blocks(*counts: int) -> list[str]:
     return [f"n{17 * block + k:02d}" for block, count in enumerate(counts) for k in range(count)]
+
+
+# ---- Slurm's fragmentation -----------------------------------------------------------------------
+
+
+def blocks_with(sizes: tuple[int, ...], counts: list[int]) -> Any:
+    """Return blocks of so many hosts each."""
+    hosts = [(f"h{b}-{k}", [f"b{b}"], [1]) for b, count in enumerate(counts) for k in range(count)]
+    return build_hierarchy(["block", "host"], ["slots"], hosts, sizes)
+
+
+@pytest.mark.parametrize(
+    ("sizes", "busy", "figure"),
+    [
+        ((2, 4), [], 0),  # five blocks of two: nothing is unavailable
+        ((2, 4), [0], 2 + 4 + 1),  # the first block, its pair, and the node
+        ((2, 4), [0, 1, 2, 3], 2 * 2 + 4 + 4),  # both blocks of a pair are that pair once
+        ((2, 4), [0, 4], 2 * 2 + 2 * 4 + 2),  # two pairs
+        ((2, 4), [8], 2 + 4 + 1),  # the last block is no pair, but all of the pair before are free
+        ((2, 4), [6, 8], 2 * 2 + 4 + 2),  # here they are not
+        ((2, 16), [0], 2 + 1),  # no group of eight lies inside the machine
+        ((2,), [0, 9], 2 * 2 + 2),
+    ],
+)
+def test_fragmentation_by_hand(sizes: tuple[int, ...], busy: list[int], figure: int) -> None:
+    """Five blocks of two nodes, with BlockSizes: `topology_p_get_fragmentation`, step by step."""
+    available = np.ones(10, dtype=bool)
+    available[busy] = False
+    assert slurm_fragmentation(blocks_with(sizes, [2] * 5), available) == figure
+
+
+def test_fragmentation_walks_as_slurm_does() -> None:
+    """The loop of `topology_p_get_fragmentation`, which marks groups begun by a whole block."""
+    rng = random.Random(3)
+    for _ in range(300):
+        base, num = rng.randint(1, 4), rng.randint(1, 12)
+        counts = [base if rng.random() < 0.8 else rng.randint(1, base + 2) for _ in range(num)]
+        multiples = [1, *sorted(rng.sample((2, 4, 8, 16), rng.randint(0, 3)))]
+        machine = blocks_with(tuple(base * m for m in multiples), counts)
+        available = np.array([rng.random() < rng.choice((0.6, 0.95)) for _ in range(sum(counts))])
+        total, marks, at = 0, dict.fromkeys(multiples, False), 0
+        for i, count in enumerate(counts):
+            begins = {m: i % m == 0 and m <= num - i for m in multiples}
+            if available[at : at + count].sum() >= base:
+                marks |= {m: True for m in multiples[1:] if begins[m]}
+            else:
+                for m in multiples:
+                    if marks[m] or begins[m]:
+                        total += m * base
+                        marks[m] = False
+            at += count
+        expected = total + int((~available).sum())
+        assert slurm_fragmentation(machine, available) == expected
+
+
+def test_fragmentation_before_and_after_a_decision(tmp_path: Path) -> None:
+    """Three blocks of 17 free nodes: 2 are left whole by 17, but none by 12 + 12 + 12."""
+    request = {"nodes": 17, "segment": None, "options": ""}
+    line = segments_line(in_blocks(17)) | {"request": request}
+    found = tp.audit(line, segments_line(in_blocks(12, 12, 12)), kueue_line())
+    whole, spread, other = found.rows
+    assert whole.fragmentation == Fragmentation(0, 17 + 17, 17 + 17)
+    assert spread.fragmentation == Fragmentation(0, 3 * 17 + 36, 3 * 17 + 36)
+    assert other.fragmentation is None
+    assert found.total.fragmentation == Fragmentation(0, 34 + 87, 34 + 87)
+    assert "fragmentation before" in str(found)
+    assert list(found.to_frame()["fragmentation after"])[:2] == [34, 87]
+    assert "fragmentation" not in str(tp.audit(kueue_line()))
+    broken = tp.audit(segments_line(in_blocks(17, 17, 2)))
+    assert broken.rows[0].fragmentation == Fragmentation(0, None, 87)
+    page = tmp_path / "page.html"
+    file = tmp_path / "lines.jsonl"
+    file.write_text(json.dumps(line))
+    assert run(["audit", str(file), "--html", str(page)]) == 0
+    assert "Slurm&#39;s fragmentation, in nodes" in page.read_text()
 
 
 # ---- Single decisions ----------------------------------------------------------------------------

@@ -8,7 +8,7 @@ confirms its certificates.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from topoplace.certify.check import check_document
@@ -31,6 +31,7 @@ from topoplace.snapshot.readers.decisions import Decided, Taken
 from topoplace.snapshot.schema import HierarchyModel, HostsModel, Part, Request, Snapshot
 from topoplace.solving import Options, solve
 from topoplace.study.audit.cases import Case
+from topoplace.study.audit.fragmentation import Fragmentation, after, after_result, before
 
 
 class Verdict(StrEnum):
@@ -85,6 +86,8 @@ class Standing:
         The level that its regret is counted on: `differs`, or else the lowest above the hosts.
     used, fewest
         Domains of that level, and how few are proven possible; None unless something was started.
+    fragmentation
+        On Slurm's blocks: its own figure after the best placement known.
     """
 
     verdict: Verdict
@@ -94,6 +97,7 @@ class Standing:
     level: str | None = None
     used: int | None = None
     fewest: int | None = None
+    fragmentation: int | None = None
 
     @property
     def regret(self) -> int | None:
@@ -151,7 +155,10 @@ def stand(case: Case, contract: str | None, options: Options, keep: Keep | None 
     if keep is not None:
         keep((contract or FREE, result))
     figures = None if broken is not None else _figures(read_instance(counted), started)
-    return _judged(case, result, figures, broken)
+    standing = _judged(case, result, figures, broken)
+    if not is_of_blocks(case):
+        return standing
+    return replace(standing, fragmentation=after_result(case.snapshot, result))
 
 
 def _under(snapshot: Snapshot, contract: str) -> tuple[Snapshot, dict[str, str]]:
@@ -338,6 +345,8 @@ class Row:
         Beside the optimum under the rules of the requests alone.
     contract
         The same under the contract too; None unless one is named, and the machine has blocks.
+    fragmentation
+        Slurm's own figure; None on machines that have no blocks of Slurm's.
     """
 
     instance: str
@@ -348,6 +357,7 @@ class Row:
     left_out: tuple[str, ...]
     free: Standing
     contract: Standing | None
+    fragmentation: Fragmentation | None = None
 
     @property
     def standing(self) -> Standing:
@@ -380,7 +390,7 @@ class Row:
 def judge(case: Case, contract: str | None, options: Options, keep: Keep | None = None) -> Row:
     """Judge a decision (see `stand`), under a contract only if it can be one of that scheduler."""
     held = contract is not None and is_of_blocks(case)
-    return Row(
+    row = Row(
         case.snapshot.name,
         case.group,
         in_words(case.snapshot.queue),
@@ -390,6 +400,14 @@ def judge(case: Case, contract: str | None, options: Options, keep: Keep | None 
         stand(case, None, options, keep),
         stand(case, contract, options, keep) if held else None,
     )
+    return replace(row, fragmentation=_fragmentation(case, row)) if is_of_blocks(case) else row
+
+
+def _fragmentation(case: Case, row: Row) -> Fragmentation:
+    hosts = {host for _, taken in case.started for own in taken.values() for host in own}
+    valid = row.verdict is not Verdict.INVALID
+    left = after(case.snapshot, hosts) if valid else None
+    return Fragmentation(before(case.snapshot), left, row.standing.fragmentation)
 
 
 def is_of_blocks(case: Case) -> bool:
