@@ -13,7 +13,7 @@ from topoplace.result.optima import Optima
 from topoplace.snapshot import HierarchyModel, Snapshot, TorusModel, TreeModel
 from topoplace.snapshot.files import write_text
 from topoplace.snapshot.objects import ObjectsApplication
-from topoplace.snapshot.readers.decisions import KueueLine, SlurmLine
+from topoplace.snapshot.readers.decisions import KueueLine, PodLine, SlurmLine
 from topoplace.study.external.answer import Placements, TreePlacements
 
 FOLDER = Path(__file__).resolve().parent.parent / "docs" / "schema"
@@ -30,6 +30,7 @@ MODELS: dict[str, type[BaseModel]] = {
     "tree-placements": TreePlacements,
     "kueue-decision": KueueLine,
     "slurm-decision": SlurmLine,
+    "pod-decision": PodLine,
 }
 
 

@@ -15,20 +15,27 @@ from typing import TYPE_CHECKING, Any
 from topoplace.errors import ExitCode, InputError, unknown_name
 from topoplace.interrupts import Interrupted, heeded, is_asked
 from topoplace.placement.hierarchy.contract import CONTRACTS
-from topoplace.result.hierarchy import HierarchyResult
 from topoplace.snapshot.files import write_document
 from topoplace.snapshot.readers.decisions import Decided
 from topoplace.solving import Options
 from topoplace.study.audit.cases import Case
 from topoplace.study.audit.fragmentation import Fragmentation
-from topoplace.study.audit.judging import FREE, Row, Standing, Verdict, is_of_blocks, judge
+from topoplace.study.audit.judging import (
+    FREE,
+    AnyResult,
+    Row,
+    Standing,
+    Verdict,
+    is_of_blocks,
+    judge,
+)
 
 if TYPE_CHECKING:
     from pandas import DataFrame
 
 AUDIT_SCHEMA = "topoplace.audit/1"
 
-KeepRow = Callable[[int, Row, Sequence[tuple[str, HierarchyResult]]], None]
+KeepRow = Callable[[int, Row, Sequence[tuple[str, AnyResult]]], None]
 """Takes the number of a decision, its row, and the results behind it with their rules."""
 
 
@@ -264,7 +271,7 @@ def audit_cases(
     for number, case in enumerate(cases, start=1):
         if is_asked():
             break
-        results: list[tuple[str, HierarchyResult]] = []
+        results: list[tuple[str, AnyResult]] = []
         try:
             row = judge(case, contract, options, results.append)
         except Interrupted:
@@ -310,7 +317,7 @@ class ResultFiles:
                 expected = f"a folder that can be made ({error.strerror})"
                 raise InputError(expected, field="output", value=str(folder)) from None
 
-    def keep(self, number: int, row: Row, results: Sequence[tuple[str, HierarchyResult]]) -> None:
+    def keep(self, number: int, row: Row, results: Sequence[tuple[str, AnyResult]]) -> None:
         """Write the results behind a row: ``0007-NAME.json``, ``0007-NAME-CONTRACT.json``."""
         if self.folder is None:
             return
