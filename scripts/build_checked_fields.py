@@ -221,6 +221,7 @@ FIELDS: dict[Model, Covers] = {
         "prism": claim(
             "placements", "exclusive", "links", "explanations", "shape", "fragmentation"
         ),
+        "other_prisms": claim("placements", "exclusive", "fragmentation"),
         "nodes": claim("placements", "exclusive", "mappings", unless=ANOTHER),
         "mapping": claim("placements", "mappings"),
     },

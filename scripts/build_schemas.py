@@ -12,7 +12,7 @@ from topoplace.result.several import Frontier, Optima
 from topoplace.snapshot import HierarchyModel, Snapshot, TorusModel, TreeModel
 from topoplace.snapshot.files import write_text
 from topoplace.snapshot.objects import ObjectsApplication
-from topoplace.snapshot.readers.decisions import KueueLine, SlurmLine
+from topoplace.snapshot.readers.decisions import KueueLine, PodLine, SlurmLine
 from topoplace.study.external.answer import Placements, TreePlacements
 
 FOLDER = Path(__file__).resolve().parent.parent / "docs" / "schema"
@@ -29,6 +29,7 @@ MODELS: dict[str, type[BaseModel]] = {
     "tree-placements": TreePlacements,
     "kueue-decision": KueueLine,
     "slurm-decision": SlurmLine,
+    "pod-decision": PodLine,
 }
 
 

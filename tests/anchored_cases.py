@@ -15,11 +15,20 @@ from random_certificates import Column, Packing
 from random_instances import random_snapshot
 from tiny_packing import link_number
 from topoplace.result import Interference
-from topoplace.snapshot.schema import AnchoredModel, Request, Snapshot, TorusModel
+from topoplace.snapshot.schema import (
+    AnchoredModel,
+    Communication,
+    Request,
+    Snapshot,
+    TorusModel,
+)
 
 
-def random_anchored(seed: int | str, max_routers: int = 16) -> Snapshot:
-    """Return a tiny machine with one to four anchored shapes, jobs, nodes down, and requests."""
+def random_anchored(seed: int | str, max_routers: int = 16, *, segmented: bool = False) -> Snapshot:
+    """Return a tiny machine with one to four anchored shapes, jobs, nodes down, and requests.
+
+    Where they are segmented, most requests have several prisms, and use no links then.
+    """
     rng = random.Random(f"anchored-{seed}")
     snapshot = random_snapshot(rng, max_routers)
     machine = snapshot.machine
@@ -33,6 +42,8 @@ def random_anchored(seed: int | str, max_routers: int = 16) -> Snapshot:
         classes = {machine.default_class, *machine.classes}
     machine = machine.model_copy(update=update)
     queue = [_sized(rng, request, machine) for request in snapshot.queue[:4]]
+    if segmented:
+        queue = [_segmented(rng, request) for request in queue]
     own = [r for r in queue if r.node_class is None or r.node_class in classes]
     changed = {"machine": machine, "queue": _admitted(own, machine)}
     if rng.random() < 0.3:
@@ -57,6 +68,16 @@ def _sized(rng: random.Random, request: Request, machine: TorusModel) -> Request
             nodes *= e
     region = request.region if rng.random() < 0.5 else None
     return request.model_copy(update={"nodes": nodes, "shapes": None, "region": region})
+
+
+def _segmented(rng: random.Random, request: Request) -> Request:
+    """Return a request of one to three prisms of the size that it had."""
+    count = rng.choice((1, 2, 2, 2, 3, 3))
+    if count == 1 and rng.random() < 0.5:
+        return request
+    update = {"nodes": count * request.nodes, "segment": request.nodes}
+    kind = Communication.NONE if count > 1 else request.communication
+    return request.model_copy(update={**update, "communication": kind})
 
 
 def _admitted(queue: list[Request], machine: TorusModel) -> list[Request]:
@@ -92,7 +113,20 @@ class AnchoredTiny(Tiny):
             yield origin, tuple(shape.dims)
 
     def choices(self, request: Request) -> list[Choice]:
-        """Return all candidates of a request, each set of routers once."""
+        """Return all candidates of a request, each set of prisms once."""
+        if request.segment is None or request.segment == request.nodes:
+            return self._choices_of_one(request)
+        one = request.model_copy(update={"nodes": request.segment, "segment": None})
+        every, values = self._choices_of_one(one), (request.priority * request.nodes, 0, 0)
+        return [
+            Choice(some[0].kind, frozenset().union(*apart), frozenset(), some[0].box, values)
+            for some in itertools.combinations(every, request.nodes // request.segment)
+            for apart in [[choice.routers for choice in some]]
+            if sum(map(len, apart)) == len(frozenset().union(*apart))
+        ]
+
+    def _choices_of_one(self, request: Request) -> list[Choice]:
+        """Return the prisms of just its size, each set of routers once."""
         wanted = request.node_class or self.default_class
         allowed = set(self.all_routers)
         if request.region is not None:
@@ -183,14 +217,16 @@ def packing_of(
         request, kind = of[name], sharing[name]
         pays = {"strict": [f for f in families if f.startswith("links")]}.get(kind, [])
         pays = [f"links of {name}"] if kind == "tolerant" else pays
-        for choice in tiny.choices(request.model_copy(update={"nodes": of[other].nodes})):
+        sizes = {"nodes": of[other].nodes, "segment": of[other].segment}
+        for choice in tiny.choices(request.model_copy(update=sizes)):
             covers = frozenset(number[router] for router in choice.routers)
             own = {("routers", router): 1 for router in covers}
             own |= {(f, link_number(tiny, link)): 1 for f in pays for link in choice.links}
             for _, rows in free.values():
                 own |= {("free", row): 1 for r, row in rows.items() if r in choice.routers}
             columns.append(Column(name, own, covers, (request.priority * request.nodes, 0)))
-        alike = request.node_class or tiny.default_class, request.region, kind, request.nodes
+        sizes = request.nodes, request.segment or request.nodes
+        alike = request.node_class or tiny.default_class, request.region, kind, *sizes
         kinds.setdefault(alike, []).append(name)
     kept = names if chosen is None else [name for name, _ in chosen]
     largest = max((r.priority * r.nodes for r in tiny.snapshot.queue), default=0), tiny.total

@@ -180,6 +180,7 @@ def _placements() -> Iterator[tuple[str, PlacementResult]]:
     anchored = {"dims": [1, 2, 2], "seed": [0, 0, 1], "spacing": [1, 2, 2]}
     machine = {"name": "anchored", "shape": [2, 2, 4], "anchored": [anchored]}
     queue = [{"id": "a", "nodes": 4}, {"id": "b", "nodes": 4}]
+    queue.append({"id": "c", "nodes": 8, "segment": 4, "communication": "none"})
     own = {"schema": SNAPSHOT_SCHEMA, "name": "anchored", "machine": machine, "queue": queue}
     yield "anchored", solve(prepare(Snapshot.model_validate(own)), "exact", Options(20.0))
 

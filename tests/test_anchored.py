@@ -19,19 +19,25 @@ import topoplace as tp
 from anchored_cases import AnchoredTiny, packing_of, random_anchored
 from bending import bent
 from exact_cases import MODES, solve
+from few import few_of
 from field_samples import refigured
 from random_certificates import certificate_of, draw
 from soundness.attack import Target, attack
 from soundness.torus_kinds import Proving, spoilt
 from topoplace.certify import check_document
 from topoplace.certify.packing import Covers, Prices, certified_bound
-from topoplace.certify.torus.anchored import Anchored, AnchoredOracle, oracle_of
+from topoplace.certify.torus.anchored import (
+    Anchored,
+    AnchoredOracle,
+    cheapest_disjoint,
+    oracle_of,
+)
 from topoplace.certify.torus.instance import read_instance
 from topoplace.cli import run
 from topoplace.machine import Prism, Torus
 from topoplace.packing.problem import NO_VALUE, Cover
 from topoplace.placement.torus.anchored import prisms_of
-from topoplace.placement.torus.anchored_packing import AnchoredPacking
+from topoplace.placement.torus.anchored_packing import AnchoredPacking, DisjointSearch
 from topoplace.placement.torus.problem import PlacementProblem
 from topoplace.result import Interference, PlacementResult, Proof, Status
 from topoplace.snapshot import prepare
@@ -217,6 +223,164 @@ def test_the_order_of_the_queue_says_nothing_about_the_optimum() -> None:
         assert [x.objective for x in one.levels] == [x.objective for x in other.levels], seed
 
 
+# ---- Segments: several prisms for one job --------------------------------------------------------
+
+
+def in_segments(method: str, *queue: tuple[int, int], machine: Any = PAGE) -> PlacementResult:
+    """Return a queue of (nodes, segment) placed under Slurm's rule for links, and checked."""
+    model = tp.Model(machine)
+    for k, (nodes, segment) in enumerate(queue):
+        model.add_request(f"q{k}", nodes, segment=segment)
+    result = tp.place(model, method, interference="off")
+    assert tp.check(result).holds
+    return result
+
+
+def prisms_by_request(result: PlacementResult) -> dict[str, list[tuple[int, ...]]]:
+    assert result.solution is not None
+    return {
+        p.request: [tuple(one.origin) for one in (p.prism, *(p.other_prisms or ())) if one]
+        for p in result.solution.placements
+    }
+
+
+def test_segments_are_placed_like_jobs_of_their_size() -> None:
+    """By hand from `eval_nodes_torus3d.c`: the second half of a 2x2x2 before another is begun."""
+    found = prisms_by_request(in_segments("slurm-torus3d", (12, 4), (16, 8)))
+    assert found["q0"] == [(0, 0, 0), (0, 2, 0), (1, 0, 0)]
+    assert found["q1"] == [(0, 0, 2), (0, 2, 2)]
+    # all or none: three cubes are not left, and what was begun is given back
+    found = prisms_by_request(in_segments("slurm-torus3d", (12, 4), (24, 8), (4, 4)))
+    assert found == {"q0": [(0, 0, 0), (0, 2, 0), (1, 0, 0)], "q2": [(1, 2, 0)]}
+
+
+def test_segments_decided_together_leave_room_that_segments_in_turn_do_not() -> None:
+    """Anchors overlap: the first one listed of a ring of 8 leaves no two others of 3."""
+    machine = tp.torus(8, anchored=[{"dims": (3,), "seed": (1,), "spacing": (1,)}])
+    greedy = tp.torus(8, anchored=[{"dims": (3,), "seed": (2,), "spacing": (3,)}])
+    assert in_segments("exact", (6, 3), machine=machine).objective == 6
+    model = tp.Model(greedy)
+    model.add_running("old", nodes="0")
+    model.add_request("new", 6, segment=3)
+    model.add_down([7])
+    slurm, best = (tp.place(model, m, interference="off") for m in ("slurm-torus3d", "exact"))
+    assert (slurm.objective, best.objective) == (0, 6)
+    assert best.levels[0].status is Status.OPTIMAL
+    assert tp.check(best).verified
+
+
+def assert_best_in_segments(seed: int, max_routers: int) -> bool:
+    """Hold one machine against brute force; whether a job with several prisms starts."""
+    snapshot = random_anchored(f"segments-{seed}", max_routers, segmented=True)
+    mode = MODES[seed % 3]
+    best = AnchoredTiny(snapshot, mode).best()
+    result = solve(snapshot, mode, time_limit=300)
+    assert tuple(level.objective for level in result.levels) == best, (seed, mode)
+    assert {level.status for level in result.levels} == {Status.OPTIMAL}, (seed, mode)
+    report = check_document(result)
+    assert report.verified, (seed, mode, report)
+    for method in ("first-fit", "slurm-torus3d"):
+        other = solve(snapshot, mode, method)
+        assert check_document(other).holds, (seed, method)
+        assert other.objective is not None
+        assert other.objective <= best[0]
+    assert result.solution is not None
+    return any(p.other_prisms for p in result.solution.placements)
+
+
+@pytest.mark.parametrize("chunk", few_of(range(30), 2))
+def test_segments_on_tiny_machines(chunk: int) -> None:
+    several = sum(assert_best_in_segments(seed, 8) for seed in range(chunk * 10, chunk * 10 + 10))
+    assert several
+
+
+def test_overlapping_segments_cost_what_the_best_of_all_do() -> None:
+    """Both searches for disjoint prisms, against going through all sets."""
+    rng = random.Random(5)
+    for _ in range(200):
+        num, count = rng.randint(2, 9), rng.randint(2, 4)
+        inside = [frozenset(rng.sample(range(9), rng.randint(1, 3))) for _ in range(num)]
+        costs = sorted(rng.randint(0, 9) for _ in range(num))
+        wanted = frozenset(rng.sample(range(9), rng.choice((0, 0, 1, 2))))
+        sums = [
+            sum(costs[k] for k in some)
+            for some in itertools.combinations(range(num), count)
+            if len(union := frozenset().union(*(inside[k] for k in some)))
+            == sum(len(inside[k]) for k in some)
+            and wanted <= union
+        ]
+        least = min(sums, default=None)
+        places = list(zip(costs, inside, strict=True))
+        assert cheapest_disjoint(places, count, wanted) == least
+        meeting = [sum(1 << k for k in range(num) if inside[k] & own) for own in inside]
+        search = DisjointSearch(costs, meeting, count)
+        must = [{k for k in range(num) if router in inside[k]} for router in sorted(wanted)]
+        search.run([], 0, list(range(num)), must)
+        assert (search.found[-1][0] if search.found else None) == least
+
+
+def test_segments_that_are_none_get_one_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for changes, said in {
+        "queue[1].segment = 3": "queue[1].segment: expected segments that divide the 8 nodes",
+        "queue[1].segment = 0": "queue[1].segment: expected",
+        "queue[1].segment = 4": "queue[1].communication: expected communication none, or interf",
+        "queue[1].segment = 4 & machine.anchored = null": "segment: expected no segment on a mach",
+    }.items():
+        path = write_pod(tmp_path, changes)
+        assert run(["place", str(path)]) == 2, changes
+        err = capsys.readouterr().err
+        assert said in err, err
+        assert err.count("\n") == 1
+    with pytest.raises(tp.InputError, match="at most 256 segments"):
+        in_segments("exact", (512, 1), machine=tp.torus(8, 8, 8, anchored=[(1, 1, 1)]))
+    for kind in ("tree:2x4", "cubes:2"):
+        model = tp.Model(kind)
+        model.add_request("one", 4, segment=2)
+        with pytest.raises(tp.InputError, match="no segment on"):
+            tp.place(model)
+
+
+def test_wrong_segments_are_refused() -> None:
+    document = in_segments("exact", (12, 4), (16, 8)).model_dump(mode="json")
+    assert not fails(document)
+    first = "solution.placements[0]"
+    for bend in (
+        f"{first}.other_prisms[0].origin = [0, 0, 0]",
+        f"{first}.other_prisms[0].origin = [0, 1, 0]",
+        f"{first}.other_prisms[0].extents = [2, 2, 1]",
+        f"{first}.other_prisms = null",
+        f"{first}.prism = null",
+        "instance.queue[0].segment = 6",
+        'instance.queue[0].communication = "strict" & limits.interference = "strict"',
+        "instance.queue[0].segment = 12",
+    ):
+        assert fails(bent(document, bend)) in ("placements", "instance"), bend
+    for bend in ("levels[1].objective += -1", "levels[0].bound += -1"):
+        assert fails(refigured(bent(document, bend))), bend
+
+
+def test_an_allocator_of_others_says_its_prisms(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    result = in_segments("exact", (12, 4))
+    assert result.solution is not None
+    [own] = result.solution.placements
+    answer = {"request": own.request, "nodes": own.nodes, "prism": own.prism.model_dump()}
+    answer["other_prisms"] = [one.model_dump() for one in own.other_prisms or ()]
+    document = {"schema": "topoplace.placements/1", "placements": [answer]}
+    (tmp_path / "took.json").write_text(json.dumps(document))
+    instance = tmp_path / "now.json"
+    instance.write_text(result.instance.model_dump_json(by_alias=True))
+    command = f"theirs=cat {tmp_path / 'took.json'}"
+    options = ["--command", command, "--interference", "off", "-o", str(tmp_path / "out.json")]
+    assert run(["place", str(instance), *options]) == 0
+    assert run(["check", str(tmp_path / "out.json")]) == 0
+    assert run(["show", str(tmp_path / "out.json"), "--html", str(tmp_path / "out.html")]) == 0
+    assert "1x2x2@0,0,0 1x2x2@" in capsys.readouterr().out
+
+
 # ---- The two oracles ----------------------------------------------------------------------------
 
 
@@ -227,8 +391,8 @@ def drawn_prices(packing: AnchoredPacking, rng: np.random.Generator) -> np.ndarr
 
 
 def test_the_oracles_of_solver_and_checker_agree_and_are_the_best_of_all() -> None:
-    for seed in range(45):
-        snapshot, mode = random_anchored(seed), MODES[seed % 3]
+    for seed in range(90):
+        snapshot, mode = random_anchored(seed, segmented=seed >= 45), MODES[seed % 3]
         packing = AnchoredPacking(PlacementProblem(prepare(snapshot), mode))
         oracle = oracle_of(Anchored(read_instance(snapshot, mode)))
         assert [r.id for r in oracle.requests] == list(packing.names)
@@ -327,9 +491,10 @@ def test_no_certificate_proves_too_much() -> None:
 
 
 def targets(kind: str, level: int) -> Any:
-    """Yield tiny machines with what draws certificates for them."""
+    """Yield tiny machines with what draws certificates for them; every other one has segments."""
     for seed in itertools.count():
-        snapshot, mode = random_anchored(f"attack-{seed}", 8), MODES[seed % 3]
+        snapshot = random_anchored(f"attack-{seed}", 8, segmented=seed % 2 > 0)
+        mode = MODES[seed % 3]
         if not snapshot.queue:
             continue
         tiny = AnchoredTiny(snapshot, mode)

@@ -14,6 +14,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import topoplace as tp
@@ -24,14 +25,17 @@ from test_decisions import kueue_line, slurm_line
 from topoplace.certify import check_file
 from topoplace.cli import run
 from topoplace.errors import ExitCode
+from topoplace.machine import parse_node_set
+from topoplace.machine.hierarchy import build_hierarchy
 from topoplace.placement.hierarchy.contract import held_to
 from topoplace.placement.hierarchy.problem import HierarchyProblem
 from topoplace.result.hierarchy import HierarchyResult
 from topoplace.snapshot.readers.decisions import Decided, Decision, decision_of
-from topoplace.snapshot.schema import Snapshot
+from topoplace.snapshot.schema import CubesModel, Snapshot
 from topoplace.study.audit.cases import case_of_decision, load_cases
+from topoplace.study.audit.fragmentation import Fragmentation, slurm_fragmentation
 from topoplace.study.audit.judging import Row, Verdict, counted_on
-from topoplace.study.audit.live import drawn_lines
+from topoplace.study.audit.live import drawn_lines, drawn_pods
 from topoplace.study.audit.run import Audit, audit_cases
 
 
@@ -56,6 +60,81 @@ def segments_line(chosen: list[str]) -> dict[str, Any]:
 
 def in_blocks(*counts: int) -> list[str]:
     return [f"n{17 * block + k:02d}" for block, count in enumerate(counts) for k in range(count)]
+
+
+# ---- Slurm's fragmentation -----------------------------------------------------------------------
+
+
+def blocks_with(sizes: tuple[int, ...], counts: list[int]) -> Any:
+    """Return blocks of so many hosts each."""
+    hosts = [(f"h{b}-{k}", [f"b{b}"], [1]) for b, count in enumerate(counts) for k in range(count)]
+    return build_hierarchy(["block", "host"], ["slots"], hosts, sizes)
+
+
+@pytest.mark.parametrize(
+    ("sizes", "busy", "figure"),
+    [
+        ((2, 4), [], 0),  # five blocks of two: nothing is unavailable
+        ((2, 4), [0], 2 + 4 + 1),  # the first block, its pair, and the node
+        ((2, 4), [0, 1, 2, 3], 2 * 2 + 4 + 4),  # both blocks of a pair are that pair once
+        ((2, 4), [0, 4], 2 * 2 + 2 * 4 + 2),  # two pairs
+        ((2, 4), [8], 2 + 4 + 1),  # the last block is no pair, but all of the pair before are free
+        ((2, 4), [6, 8], 2 * 2 + 4 + 2),  # here they are not
+        ((2, 16), [0], 2 + 1),  # no group of eight lies inside the machine
+        ((2,), [0, 9], 2 * 2 + 2),
+    ],
+)
+def test_fragmentation_by_hand(sizes: tuple[int, ...], busy: list[int], figure: int) -> None:
+    """Five blocks of two nodes, with BlockSizes: `topology_p_get_fragmentation`, step by step."""
+    available = np.ones(10, dtype=bool)
+    available[busy] = False
+    assert slurm_fragmentation(blocks_with(sizes, [2] * 5), available) == figure
+
+
+def test_fragmentation_walks_as_slurm_does() -> None:
+    """The loop of `topology_p_get_fragmentation`, which marks groups begun by a whole block."""
+    rng = random.Random(3)
+    for _ in range(300):
+        base, num = rng.randint(1, 4), rng.randint(1, 12)
+        counts = [base if rng.random() < 0.8 else rng.randint(1, base + 2) for _ in range(num)]
+        multiples = [1, *sorted(rng.sample((2, 4, 8, 16), rng.randint(0, 3)))]
+        machine = blocks_with(tuple(base * m for m in multiples), counts)
+        available = np.array([rng.random() < rng.choice((0.6, 0.95)) for _ in range(sum(counts))])
+        total, marks, at = 0, dict.fromkeys(multiples, False), 0
+        for i, count in enumerate(counts):
+            begins = {m: i % m == 0 and m <= num - i for m in multiples}
+            if available[at : at + count].sum() >= base:
+                marks |= {m: True for m in multiples[1:] if begins[m]}
+            else:
+                for m in multiples:
+                    if marks[m] or begins[m]:
+                        total += m * base
+                        marks[m] = False
+            at += count
+        expected = total + int((~available).sum())
+        assert slurm_fragmentation(machine, available) == expected
+
+
+def test_fragmentation_before_and_after_a_decision(tmp_path: Path) -> None:
+    """Three blocks of 17 free nodes: 2 are left whole by 17, but none by 12 + 12 + 12."""
+    request = {"nodes": 17, "segment": None, "options": ""}
+    line = segments_line(in_blocks(17)) | {"request": request}
+    found = tp.audit(line, segments_line(in_blocks(12, 12, 12)), kueue_line())
+    whole, spread, other = found.rows
+    assert whole.fragmentation == Fragmentation(0, 17 + 17, 17 + 17)
+    assert spread.fragmentation == Fragmentation(0, 3 * 17 + 36, 3 * 17 + 36)
+    assert other.fragmentation is None
+    assert found.total.fragmentation == Fragmentation(0, 34 + 87, 34 + 87)
+    assert "fragmentation before" in str(found)
+    assert list(found.to_frame()["fragmentation after"])[:2] == [34, 87]
+    assert "fragmentation" not in str(tp.audit(kueue_line()))
+    broken = tp.audit(segments_line(in_blocks(17, 17, 2)))
+    assert broken.rows[0].fragmentation == Fragmentation(0, None, 87)
+    page = tmp_path / "page.html"
+    file = tmp_path / "lines.jsonl"
+    file.write_text(json.dumps(line))
+    assert run(["audit", str(file), "--html", str(page)]) == 0
+    assert "Slurm&#39;s fragmentation, in nodes" in page.read_text()
 
 
 # ---- Single decisions ----------------------------------------------------------------------------
@@ -530,7 +609,7 @@ def test_a_missed_request_is_beyond_any_tolerance(tmp_path: Path) -> None:
         (['{"kueue": 1'], "line 1: expected a JSON document"),
         ([slurm_line(), "{"], "line 2: expected a JSON document"),
         ([slurm_line(), slurm_line(outcome="done")], "line 2, outcome: expected one of running"),
-        ([slurm_line(), {"pbs": 1}], "line 2: expected a decision, with the version of kueue or"),
+        ([slurm_line(), {"pbs": 1}], "line 2: expected a decision, with the version of kueue, "),
         ([slurm_line(chosen=["n9"])], "line 1, chosen[0]: expected nodes of the topology"),
         ([""], "expected recorded decisions, found an empty file"),
     ],
@@ -712,6 +791,97 @@ def test_a_live_allocator_that_answers_badly(misbehave: str, said: str, tmp_path
     assert found.rows[-1].verdict is Verdict.INVALID
     assert any(row.why.startswith(said) for row in found.rows), [row.why for row in found.rows]
     assert found.exit_code() == ExitCode.CHECK_FAILED
+
+
+# ---- Pods of cubes -------------------------------------------------------------------------------
+
+POD_PROGRAM = """
+import json, sys
+
+for text in sys.stdin:
+    line = json.loads(text)
+    assert "outcome" not in line and "chosen" not in line
+    busy = {int(chip) for chip in line["busy"].split(",") if chip}
+    start = next(k for k in range(0, 16, line["request"]["nodes"]) if k not in busy)
+    chosen = f"{start}-{start + line['request']['nodes'] - 1}"
+    answer = {"id": line["id"], "outcome": "running", "chosen": chosen}
+    MISBEHAVE
+    print(json.dumps(answer))
+"""
+
+
+def pod_line(nodes: int, busy: str = "", **more: Any) -> dict[str, Any]:
+    """Return a state of two cubes of 2x2x2 chips, with a request that waits unless told."""
+    line = {"id": f"p-{nodes}", "pod": "hand", "cubes": 2, "side": [2, 2, 2], "busy": busy}
+    return line | {"request": {"nodes": nodes}, "outcome": "pending", "chosen": None} | more
+
+
+@pytest.mark.parametrize(
+    ("nodes", "busy", "chosen", "verdict", "why"),
+    [
+        (4, "8", "12-15", Verdict.OPTIMAL, ""),
+        (4, "8", "0-3", Verdict.SUBOPTIMAL, "0 free_cubes, 1 possible"),
+        (4, "8", None, Verdict.MISSED, "0 nodes, 4 possible"),
+        (4, "0,3,5,6,8,11,13,14", None, Verdict.RIGHTLY_WAITING, ""),  # no 2x2 is free
+        (8, "8", "0-7", Verdict.OPTIMAL, ""),
+        (16, "8", None, Verdict.RIGHTLY_WAITING, ""),
+        (8, "8", "4-7,12-15", Verdict.INVALID, "request: 8 chips of 2 cubes, 1 whole ones are due"),
+        (4, "8", "8,10,12,14", Verdict.INVALID, "request may not use chip 8"),
+        (4, "8", "9,10,12,15", Verdict.INVALID, "request: the chips are no part of a shape that"),
+        (4, "8", "6-9", Verdict.INVALID, "request: a part of one cube is due, the chips are of 2"),
+    ],
+)
+def test_decisions_on_a_pod(
+    nodes: int, busy: str, chosen: str | None, verdict: Verdict, why: str
+) -> None:
+    """Two cubes of 2x2x2: chips 0 to 7, and 8 to 15 of which 8 is held."""
+    outcome = {"outcome": "running", "chosen": chosen} if chosen else {}
+    row = verdict_of(decision_of(pod_line(nodes, busy, **outcome)))
+    assert row.verdict is verdict
+    assert row.why.startswith(why)
+    if verdict is Verdict.SUBOPTIMAL:
+        assert (row.standing.used, row.standing.fewest, row.standing.regret) == (1, 0, 1)
+
+
+def test_a_live_allocator_on_pods(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "program.py"
+    lines = tmp_path / "lines.jsonl"
+    lines.write_text("".join(f"{json.dumps(pod_line(n, '0'))}\n" for n in (8, 4, 2)))
+    for misbehave, verdicts in {
+        "pass": ["optimal", "optimal", "optimal"],
+        "answer['chosen'] = '0-99'": ["invalid"] * 3,
+        "answer['chosen'] = None": ["invalid"] * 3,
+        "answer = {'outcome': 'pending'}": ["missed"] * 3,
+    }.items():
+        path.write_text(POD_PROGRAM.replace("MISBEHAVE", misbehave))
+        found = tp.audit(lines, command=f"mine={sys.executable} {path}", results=tmp_path / "out")
+        assert [row.verdict for row in found.rows] == verdicts, misbehave
+    proofs = sorted((tmp_path / "out").iterdir())
+    assert len(proofs) == 3
+    assert all(check_file(proof).verified for proof in proofs)
+    assert found.exit_code() == ExitCode.REGRET
+    waiting = tmp_path / "waiting.py"
+    waiting.write_text('import sys\nfor _ in sys.stdin: print(\'{"outcome": "pending"}\')\n')
+    words = ["audit", "--states", "6", "--seed", "2", "--command", f"{sys.executable} {waiting}"]
+    assert run([*words, "--on", "cubes:4"]) in (ExitCode.DONE, ExitCode.REGRET)
+    assert "drawn, parts" in capsys.readouterr().out
+    assert run([*words, "--on", "torus:4x4"]) == ExitCode.BAD_INPUT
+    assert "--on: expected a pod of cubes, such as cubes:64" in capsys.readouterr().err
+    assert run(["audit", str(lines), "--command", "cat", "--on", "cubes:4"]) == ExitCode.BAD_INPUT
+    assert "--on: expected a number of states to draw" in capsys.readouterr().err
+    assert run(["audit", str(lines), "--levels", "rack"]) == ExitCode.BAD_INPUT
+    assert "--levels: expected no levels on a pod of cubes" in capsys.readouterr().err
+
+
+def test_drawn_pods_are_as_they_should_be() -> None:
+    pod = CubesModel(kind="cubes", name="pod", cubes=8)
+    lines = list(drawn_pods(pod, 40, seed=1))
+    assert lines == list(drawn_pods(pod, 40, seed=1))
+    assert len({line["request"]["nodes"] >= 64 for line in lines}) == 2
+    for line in lines:
+        state = decision_of(line | {"outcome": "pending"}).snapshot
+        busy = parse_node_set(state.running[0].nodes, 512)
+        assert 0.15 <= len(busy) / 512 <= 0.95
 
 
 @pytest.mark.parametrize(

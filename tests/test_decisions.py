@@ -263,7 +263,7 @@ def test_what_is_excluded_is_down_and_trees_have_levels():
         ('assignment[1].path = ["r2", "b"]', "assignment[1].path: expected the path of a node"),
         ("assignment[1].path = @assignment[0].path", "assignment[1].path: expected each node once"),
         ("assignment[1].count = 0", "assignment[1].count: expected an integer of at least 1"),
-        ("del kueue", "expected a decision, with the version of kueue or slurm, found neither"),
+        ("del kueue", "expected a decision, with the version of kueue, slurm or pod, found none"),
     ],
 )
 def test_bad_decisions_of_kueue(changes, said):

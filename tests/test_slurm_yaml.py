@@ -183,6 +183,10 @@ def test_a_cluster_on_a_torus(tmp_path):
         job | {"job_id": 1, "job_state": "RUNNING", "node_count": 2, "nodes": "n[01-02]"},
         job | {"job_id": 2},
         job | {"job_id": 3, "node_count": 5},
+        job | {"job_id": 4, "node_count": 8, "segment_size": 4},
+        job | {"job_id": 5, "segment_size": 8},
+        job | {"job_id": 6, "node_count": 8, "segment_size": 3},
+        job | {"job_id": 7, "node_count": 4, "comment": "segment=1"},
     ]
     states = "".join(f"NodeName=n{k:02} State=IDLE\n" for k in range(1, 25))
     options = ConvertOptions(
@@ -193,8 +197,9 @@ def test_a_cluster_on_a_torus(tmp_path):
     made = converted(written(tmp_path, SEVERAL), "slurm", None, options)
     state = load_any(written(tmp_path, made.text, "now.json"))
     assert (state.snapshot.down, state.snapshot.running[0].nodes) == ("23", "0,12")
-    assert [(one.id, one.shapes) for one in state.snapshot.queue] == [("2", None)]
-    assert "jobs left out, of a size without placement: 1" in made.notes
+    queue = [(one.id, one.shapes, one.segment) for one in state.snapshot.queue]
+    assert queue == [("2", None, None), ("4", None, 4), ("5", None, None)]
+    assert "jobs left out, of a size without placement: 3" in made.notes
 
 
 # ---- What is said of bad files -------------------------------------------------------------------

@@ -167,6 +167,7 @@ class Model:
         patterns: Mapping[str, int] | None = None,
         application: AnyApplication | None = None,
         tasks_per_node: int = 1,
+        segment: int | None = None,
         **on_hierarchy: Any,
     ) -> None:
         """Add a job that waits.
@@ -187,6 +188,8 @@ class Model:
         application, tasks_per_node
             On tori: a `grid`, `graph` or `parallelism` whose tasks are mapped to its nodes, at most
             so many to each, where the objective is ``nodes,hop-bytes``.
+        segment
+            On tori with anchored prisms: nodes of every prism, of which the job has several.
         on_hierarchy
             The fields of a request on a hierarchy: `takes`, `segments`, `required`, `preferred`,
             `exclusive`, `spread`, `balance`, `at_most`, `parts` (docs/hierarchies.md).
@@ -207,6 +210,7 @@ class Model:
             communication=communication,
             patterns=_pattern_uses(patterns),
             tasks=application and {"application": application, "per_node": tasks_per_node},
+            segment=segment,
             **on_hierarchy,
         )
         self._change(queue=[*self.snapshot.queue, added])

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
         "A live allocator, '[NAME=]PROG ARGS': states on stdin, decisions on stdout, JSON lines.",
     ),
     states=option("N", "Draw so many states for --command; without, those of SOURCE.", min=1),
+    on=option("MACHINE", "Draw the states on a pod of cubes, such as cubes:64."),
     tolerate=option("PERCENT", "Most domains above the fewest, in percent of these."),
     csv=option("F", "Write a row per decision as CSV here."),
     html=option("F", "Write a page with tables and all decisions here."),
@@ -47,6 +48,7 @@ def audit(
     levels: str | None = None,
     command: str | None = None,
     states: int | None = None,
+    on: str | None = None,
     tolerate: float = 0.0,
     time_limit: float | None = None,
     seed: int = 0,
@@ -68,7 +70,7 @@ def audit(
         raise InputError("a percentage of at least 0", field="--tolerate", value=tolerate)
     require_contract(contract)
     require_writable(csv=csv, html=html)
-    cases, notes = cases_of(sources or [], after, command, states, seed)
+    cases, notes = cases_of(sources or [], after, command, states, seed, on)
     names = None if levels is None else [name.strip() for name in levels.split(",")]
     cases = [counting(case, names) for case in cases]
     files = ResultFiles(output)

@@ -19,7 +19,7 @@ _WRONG_VALUES: tuple[tuple[str, Callable[[re.Match[str]], str]], ...] = (
 
 _AS_NAMED = (
     *("after", "bytes", "cell", "class", "command", "contract", "format", "graph format", "levels"),
-    *("limit", "method", "methods", "procs_per_node", "protocol", "states"),
+    *("limit", "method", "methods", "on", "procs_per_node", "protocol", "states"),
 )
 OPTION_OF = {
     **{name: f"--{re.sub('[_ ]', '-', name)}" for name in _AS_NAMED},

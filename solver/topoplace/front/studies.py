@@ -73,6 +73,7 @@ def audit(
     levels: Sequence[str] | None = None,
     command: str | None = None,
     states: int | None = None,
+    on: str | None = None,
     time_limit: float | None = None,
     seed: int = 0,
     results: str | Path | None = None,
@@ -97,6 +98,8 @@ def audit(
         lines on stdin and prints them with its answers. Then `sources` are files of such lines.
     states
         How many states to draw for `command`, instead of those of `sources`.
+    on
+        A pod of cubes to draw them on, such as ``cubes:64``; by default racks of hosts.
     time_limit
         Seconds of each solve.
     seed
@@ -122,7 +125,7 @@ def audit(
     require_contract(contract)
     given = [one.snapshot if isinstance(one, Model) else one for one in sources]
     later = after.snapshot if isinstance(after, Model) else after
-    cases, notes = cases_of(given, later, command, states, seed)
+    cases, notes = cases_of(given, later, command, states, seed, on)
     cases = [counting(case, levels) for case in cases]
     files = ResultFiles(None if results is None else Path(results))
     compile_for("hierarchy", ["exact"])

@@ -63,6 +63,8 @@ class Start:
         Of the prism on level `shape`.
     cubes
         The cubes it is in.
+    others
+        The prisms of its further segments.
     """
 
     request: str
@@ -74,13 +76,15 @@ class Start:
     cost: Fraction | None = None
     score: int | None = None
     cubes: tuple[int, ...] | None = None
+    others: tuple[Prism, ...] = ()
 
     @property
     def prism(self) -> str | None:
-        """Extents and origin, such as ``4x4x8@0,0,8``."""
+        """Extents and origin, such as ``4x4x8@0,0,8``; of several prisms one after another."""
         if self.origin is None or self.extents is None:
             return None
-        return Prism(self.origin, self.extents).text
+        prisms = (Prism(self.origin, self.extents), *self.others)
+        return " ".join(prism.text for prism in prisms)
 
 
 @dataclass(frozen=True)
@@ -193,6 +197,9 @@ def _on_torus(result: PlacementResult) -> list[Start]:
                 extents,
                 node_class=state.classes[problem.requests[number].class_idx],
                 score=score,
+                others=tuple(
+                    Prism(tuple(p.origin), tuple(p.extents)) for p in own.other_prisms or ()
+                ),
             )
         )
     return starts

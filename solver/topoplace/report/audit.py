@@ -83,6 +83,31 @@ def domains_table(audit: Audit) -> Table:
     return Table(header, rows)
 
 
+def fragmentation_table(audit: Audit) -> Table | None:
+    """Return by group Slurm's own figure of fragmentation; None if no machine has its blocks."""
+    groups = [group for group in _counted(audit) if group.fragmentation is not None]
+    if not groups:
+        return None
+    rows = []
+    for group in groups:
+        own = group.fragmentation
+        assert own is not None, "the others are left out"
+        rows.append([group.name or "all", *map(_count, (own.before, own.after, own.optimum))])
+    return Table(["group", "fragmentation before", "after", "after the optimum"], rows)
+
+
+def tables_of(audit: Audit) -> list[tuple[str, Table]]:
+    """Return the tables by group, with titles."""
+    found = [
+        ("Verdicts", verdicts_table(audit)),
+        ("Domains, and what waits", domains_table(audit)),
+    ]
+    fragmentation = fragmentation_table(audit)
+    if fragmentation is not None:
+        found.append(("Slurm's fragmentation, in nodes", fragmentation))
+    return found
+
+
 def shorten(text: str) -> str:
     """Return a text that fits into a column."""
     return text if len(text) <= _WIDEST else f"{text[: _WIDEST - 3]}..."
@@ -107,7 +132,7 @@ def findings(audit: Audit) -> list[Row]:
 
 def audit_text(audit: Audit) -> str:
     """Return tables by group, the decisions that are not proven right, and the sum of it."""
-    parts = [str(verdicts_table(audit)), str(domains_table(audit))]
+    parts = [str(table) for _, table in tables_of(audit)]
     if len(audit.rows) == 1:
         parts.append(str(levels_table(audit.rows[0].standing)))
     found = findings(audit)
@@ -157,6 +182,13 @@ def _record(row: Row) -> dict[str, object]:
         "room_for": row.has_room,
         "left_out": " ".join(row.left_out),
     }
+    if row.fragmentation is not None:
+        own = row.fragmentation
+        found |= {
+            "fragmentation before": own.before,
+            "fragmentation after": own.after,
+            "fragmentation after the optimum": own.optimum,
+        }
     found |= _standing_record(row.free, "")
     if row.contract is not None:
         found |= _standing_record(row.contract, "contract ")

@@ -191,8 +191,11 @@ def _of_placement(result: PlacementResult, state: SnapshotState) -> Cells:
         jobs[code] = f"{start.request}: {sizes[start.request]:,}"
         held = parse_node_set(start.nodes, torus.num_nodes) // torus.nodes_per_router
         if start.prism is not None:
-            held = Prism(tuple(start.prism.origin), tuple(start.prism.extents)).routers(torus)
-            jobs[code] += f", {'x'.join(map(str, start.prism.extents))}"
+            prisms = [start.prism, *(start.other_prisms or ())]
+            boxes = [Prism(tuple(p.origin), tuple(p.extents)) for p in prisms]
+            held = np.concatenate([box.routers(torus) for box in boxes])
+            shapes = dict.fromkeys("x".join(map(str, box.extents)) for box in boxes)
+            jobs[code] += f", {' and '.join(shapes)}"
         codes[held[~fixed[held]]] = code
         owner[held] = code
     special = np.asarray((node_class > 0).any(axis=1)).reshape(torus.shape)

@@ -71,18 +71,23 @@ class TaskMapping(Model):
 
 
 class Placement(Model):
-    """A request that starts: its nodes, and its prism unless the method scatters nodes."""
+    """A request that starts: its nodes, and its prism unless the method scatters nodes.
+
+    One in segments has `other_prisms`, too, in ascending order of origins.
+    """
 
     request: Name
     prism: PrismModel | None
+    other_prisms: list[PrismModel] | None = Field(default=None, description="of further segments")
     nodes: NodeSet
     mapping: TaskMapping | None = Field(default=None, description="on level ``hop-bytes``")
 
     @model_serializer(mode="wrap")
     def _written(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
         every: dict[str, Any] = write(self)
-        if self.mapping is None:
-            del every["mapping"]
+        for name in ("other_prisms", "mapping"):
+            if getattr(self, name) is None:
+                del every[name]
         return every
 
 

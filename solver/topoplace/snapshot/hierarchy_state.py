@@ -27,7 +27,7 @@ from topoplace.types import BoolArray, IntArray
 NO_LEVEL_NAMES = ("nodes", "balance", "stranded")
 """What levels of a machine may not be called: levels of the objective are."""
 
-_TORUS_OR_TREE = ("node_class", "shapes", "region", "patterns", "tasks")
+_TORUS_OR_TREE = ("node_class", "shapes", "region", "patterns", "tasks", "segment")
 _LevelOf = Callable[[str, str], int]
 
 _LEVELS_OF_PARTS = ("required", "preferred", "exclusive", "balance")

@@ -298,6 +298,9 @@ ON_HIERARCHIES = frozenset(
 )
 """Fields of jobs that only hierarchies have; on other machines documents leave them out."""
 
+ON_TORI = frozenset(("tasks", "segment"))
+"""Fields of jobs that only tori have; on other machines documents leave them out."""
+
 
 class _Job(Model):
     """What running and waiting jobs share: how they are written."""
@@ -305,7 +308,7 @@ class _Job(Model):
     @model_serializer(mode="wrap")
     def _written(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
         every = write(self).items()
-        left_out = ON_HIERARCHIES | {"tasks"}
+        left_out = ON_HIERARCHIES | ON_TORI
         return {name: value for name, value in every if value is not None or name not in left_out}
 
 
@@ -393,6 +396,10 @@ class Request(_Job):
     patterns: list[PatternUse] | None = Field(
         default=None,
         description="tree machines: what it minimises the cost of; shares add up to 100 at most",
+    )
+    segment: Size | None = Field(
+        default=None,
+        description="anchored prisms: nodes of every prism, of which the job has several",
     )
     takes: Amounts | None = Field(
         default=None, description="hierarchies: what a unit takes of its host; default one slot"

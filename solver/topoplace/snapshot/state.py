@@ -26,6 +26,9 @@ from topoplace.snapshot.schema import (
 )
 from topoplace.types import BoolArray, IntArray
 
+MAX_SEGMENTS = 256
+"""Prisms of a request at most."""
+
 Job = TypeVar("Job", RunningJob, Request)
 Checked = TypeVar("Checked")
 
@@ -43,7 +46,10 @@ class RunningState:
 
 @dataclass(frozen=True)
 class QueuedState:
-    """A queued request with its defaults filled in; `tasks` numbers `SnapshotState.tasks`."""
+    """A queued request with its defaults filled in; `tasks` numbers `SnapshotState.tasks`.
+
+    `segment` are the nodes of each of its prisms if it has several.
+    """
 
     id: str
     nodes: int
@@ -53,11 +59,17 @@ class QueuedState:
     region: str | None
     communication: Communication
     tasks: int | None = None
+    segment: int | None = None
 
     @property
     def value(self) -> int:
         """What starting the request adds to the first objective level."""
         return self.priority * self.nodes
+
+    @property
+    def num_prisms(self) -> int:
+        """In how many prisms the request starts."""
+        return 1 if self.segment is None else self.nodes // self.segment
 
 
 @dataclass(frozen=True)
@@ -159,6 +171,8 @@ def prepare(snapshot: Snapshot) -> SnapshotState:
         require_none(request, ON_HIERARCHIES, "a torus or mesh", field)
         if model.anchored:
             _require_for_anchored(request, field)
+        else:
+            require_none(request, ["segment"], "a machine without anchored prisms", field)
         wanted = request.node_class or model.default_class
         queued = _request(request, snapshot, torus, wanted, num_of_class, field)
         if request.tasks is None:
@@ -286,6 +300,12 @@ def _require_for_anchored(request: Request, field: str) -> None:
     if request.shapes is not None:
         expected = "no shapes on a machine whose prisms are anchored"
         raise InputError(expected, field=f"{field}.shapes", value=request.shapes)
+    if request.segment is not None and request.nodes % request.segment:
+        expected = f"segments that divide the {request.nodes} nodes of the request"
+        raise InputError(expected, field=f"{field}.segment", value=request.segment)
+    if request.segment is not None and request.nodes > MAX_SEGMENTS * request.segment:
+        expected = f"at most {MAX_SEGMENTS} segments"
+        raise InputError(expected, field=f"{field}.segment", value=request.segment)
     if request.id.startswith(FREE_PREFIX):
         expected = f"a name that does not begin with {FREE_PREFIX}, as those of prisms do"
         raise InputError(expected, field=f"{field}.id", value=request.id)
@@ -324,6 +344,7 @@ def _request(
         geometries,
         request.region,
         request.communication,
+        segment=request.segment,
     )
 
 

@@ -12,6 +12,7 @@ from topoplace.machine.hostlist import MAX_HOSTS, expand_host_list
 from topoplace.machine.tree import SwitchTree, build_tree
 from topoplace.snapshot.schema import (
     ON_HIERARCHIES,
+    ON_TORI,
     Communication,
     PatternUse,
     Request,
@@ -199,7 +200,7 @@ def _request(request: Request, num_nodes: int, field: str) -> TreeRequest:
     for name, value in torus_only.items():
         if value is not None:
             raise InputError(f"no {name} on a tree", field=f"{field}.{name}", value=value)
-    require_none(request, ON_HIERARCHIES | {"tasks"}, "a tree", field)
+    require_none(request, ON_HIERARCHIES | ON_TORI, "a tree", field)
     if request.nodes > num_nodes:
         expected = f"no more nodes than the machine's {num_nodes}"
         raise InputError(expected, field=f"{field}.nodes", value=request.nodes)

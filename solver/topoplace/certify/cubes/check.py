@@ -35,13 +35,9 @@ class CubesPlacements(Packings[CubesResult]):
         chips = claims.add("placements", lambda: read_solution(self._instance, solution), _counts)
         if chips is None:
             return False
-        claims.add("exclusive", lambda: _exclusive(self._instance, chips))
+        claims.add("exclusive", lambda: require_free(self._instance, chips))
         if claims.hold:
-            left = self._instance.free.copy()
-            for own in chips.values():
-                left.ravel()[own] = False
-            value = sum(self._instance.by_id[name].value for name in chips)
-            self.values = [value, int(left.all(axis=1).sum())]
+            self.values = [*value_of(self._instance, chips)]
         return True
 
     @cached_property
@@ -81,7 +77,16 @@ def _chips(instance: Instance, placement: CubesPlacement) -> list[int]:
     return instance.chips(cubes[0], origin, shape)
 
 
-def _exclusive(instance: Instance, chips: dict[str, list[int]]) -> str:
+def value_of(instance: Instance, chips: dict[str, list[int]]) -> list[int]:
+    """Return the value of what starts, and how many cubes it leaves free."""
+    left = instance.free.copy()
+    for own in chips.values():
+        left.ravel()[own] = False
+    value = sum(instance.by_id[name].value for name in chips)
+    return [value, int(left.all(axis=1).sum())]
+
+
+def require_free(instance: Instance, chips: dict[str, list[int]]) -> str:
     """Raise unless all chips are free, and none has two jobs."""
     users = np.zeros(instance.free.size, dtype=np.int64)
     for name, own in chips.items():

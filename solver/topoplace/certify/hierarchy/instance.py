@@ -10,7 +10,15 @@ from dataclasses import dataclass, replace
 from topoplace.certify.report import RefusedError, require_none
 from topoplace.machine.hierarchy import Hierarchy, build_hierarchy
 from topoplace.machine.hostlist import expand_host_list
-from topoplace.snapshot.schema import HierarchyModel, Part, Request, RunningJob, Segment, Snapshot
+from topoplace.snapshot.schema import (
+    ON_TORI,
+    HierarchyModel,
+    Part,
+    Request,
+    RunningJob,
+    Segment,
+    Snapshot,
+)
 
 
 @dataclass(frozen=True)
@@ -156,7 +164,7 @@ def _amounts(takes: Mapping[str, int], machine: Hierarchy) -> tuple[int, ...]:
 
 def _asked(request: Request, machine: Hierarchy) -> Asked:
     value = request.priority * request.nodes
-    require_none(request, "node_class", "shapes", "region", "patterns")
+    require_none(request, "node_class", "shapes", "region", "patterns", *ON_TORI)
     if request.parts is None:
         own = Part(
             id=request.id,

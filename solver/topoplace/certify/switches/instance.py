@@ -19,6 +19,7 @@ from topoplace.machine.hostlist import expand_host_list
 from topoplace.machine.tree import SwitchTree, build_tree
 from topoplace.snapshot.schema import (
     ON_HIERARCHIES,
+    ON_TORI,
     Communication,
     Pattern,
     PatternUse,
@@ -121,7 +122,7 @@ def _wish(request: Request, num_nodes: int) -> Wish:
     patterns = tuple(request.patterns or ())
     if request.nodes > num_nodes or sum(use.share for use in patterns) > 100:
         raise RefusedError(f"request {request.id} wants too many nodes or too large shares")
-    require_none(request, "shapes", "region", "node_class", "tasks", *ON_HIERARCHIES)
+    require_none(request, "shapes", "region", "node_class", *ON_TORI, *ON_HIERARCHIES)
     if request.communication is Communication.NONE:
         patterns = ()
     return Wish(request.id, request.nodes, request.priority * request.nodes, patterns)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import heapq
+import itertools
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -136,11 +138,11 @@ class AnchoredOracle:
         return max(values, default=0), max(self.anchored.worth.values(), default=0)
 
     def may_replace(self, one: int, other: int) -> bool:
-        """Tell whether a request is of the same kind as another, and of the same size."""
+        """Tell whether a request is of the same kind as another, and of the same sizes."""
         a, b = self.requests[one], self.requests[other]
         if isinstance(a, Stay) or isinstance(b, Stay):
             return one == other
-        return a.kind == b.kind and a.nodes == b.nodes
+        return a.kind == b.kind and (a.nodes, a.per_prism) == (b.nodes, b.per_prism)
 
     def among(self, chosen: Sequence[tuple[int, int]]) -> AnchoredOracle:
         """Return an oracle of some requests; one that may replace another has the same places."""
@@ -151,7 +153,7 @@ class AnchoredOracle:
         anchored, (to_value, to_worth) = self.anchored, (*prices.factors, 0)[:2]
         free = prices.rows.get("free")
         found: dict[int, int | None] = {}
-        paid: dict[tuple[object, ...], dict[Prism, int]] = {}
+        least: dict[tuple[object, ...], int | None] = {}
         number_of_stay = {stay.id: k for k, stay in enumerate(anchored.stays)}
         for q, covers in wanted.items():
             request = self.requests[q]
@@ -162,12 +164,23 @@ class AnchoredOracle:
                 found[q] = None if covers.inside else gain
                 continue
             families = self._families(request, prices)
-            key = (*request.kind, request.nodes, covers, *families)
-            if key not in paid:
-                paid[key] = self._paid(request, prices, covers, families)
-            least = min(paid[key].values(), default=None)
-            found[q] = None if least is None else to_value * request.value - least
+            key = (*request.kind, request.nodes, request.per_prism, covers, *families)
+            if key not in least:
+                least[key] = self._least(request, prices, covers, families)
+            paid = least[key]
+            found[q] = None if paid is None else to_value * request.value - paid
         return found
+
+    def _least(
+        self, request: Request, prices: Prices, covers: Covers, families: Sequence[str]
+    ) -> int | None:
+        """Return what the prisms of a request pay at least; None if it has none."""
+        if request.num_prisms == 1:
+            return min(self._paid(request, prices, covers, families).values(), default=None)
+        paid = self._paid(request, prices, replace(covers, inside=frozenset()), families)
+        routers = self.anchored.instance.torus
+        places = [(p, frozenset(prism.routers(routers).tolist())) for prism, p in paid.items()]
+        return cheapest_disjoint(places, request.num_prisms, covers.inside)
 
     def _families(self, request: Request, prices: Prices) -> tuple[str, ...]:
         """Return the families of links, of those with prices, that a request pays in."""
@@ -203,7 +216,7 @@ class AnchoredOracle:
 
     def _candidates(self, request: Request) -> list[int]:
         """Return the prisms that a request may have, by number."""
-        key = *request.kind, request.nodes
+        key = *request.kind, request.per_prism
         if key not in self._known:
             prisms = enumerate(self.anchored.prisms)
             instance = self.anchored.instance
@@ -215,11 +228,51 @@ class AnchoredOracle:
         return {}
 
 
+MAX_STEPS = 20_000
+"""Of a search for disjoint prisms; what they cost at least is known whenever it ends."""
+
+
+def cheapest_disjoint(
+    places: Sequence[tuple[int, frozenset[int]]], count: int, wanted: frozenset[int]
+) -> int | None:
+    """Return what so many disjoint places cost that have all wanted routers; None without any.
+
+    Of the sets begun the one that can end cheapest is carried on first: by one of the places that
+    hold a router still wanted, else by the cheapest place left, or without that. After `MAX_STEPS`
+    the answer is a lower bound.
+    """
+    places = sorted(places, key=lambda place: place[0])
+
+    def begun(cost: int, missing: int, left: list[int], want: frozenset[int]) -> None:
+        if len(left) >= missing and (missing or not want):
+            least = cost + sum(places[k][0] for k in left[:missing])
+            heapq.heappush(heap, (least, missing, next(number), cost, left, want))
+
+    heap: list[tuple[int, int, int, int, list[int], frozenset[int]]] = []
+    number = itertools.count()
+    begun(0, count, list(range(len(places))), wanted)
+    for _ in range(MAX_STEPS):
+        if not heap:
+            return None
+        least, missing, _, cost, left, want = heapq.heappop(heap)
+        if not missing:
+            return least
+        router = min(want, default=None)
+        options = left[:1] if router is None else [k for k in left if router in places[k][1]]
+        for k in options:
+            price, inside = places[k]
+            rest = [other for other in left if not inside & places[other][1]]
+            begun(cost + price, missing - 1, rest, want - inside)
+        if router is None:
+            begun(cost, missing, left[1:], want)
+    return heap[0][0] if heap else None
+
+
 def why_not(instance: Instance, request: Request, prism: Prism) -> str | None:
     """Return why a prism is no candidate of a request."""
     if prism not in instance.anchored:
         return "is not anchored"
-    if prism.volume * instance.torus.nodes_per_router != request.nodes:
+    if prism.volume * instance.torus.nodes_per_router != request.per_prism:
         return "is not of just its size"
     inside = prism.routers(instance.torus)
     if not instance.allowed(request)[inside].all():

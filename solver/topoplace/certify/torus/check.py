@@ -39,6 +39,7 @@ from topoplace.machine import Prism, parse_node_set, prism_links
 from topoplace.result import Explanation, Placement, PlacementResult, Solution
 from topoplace.result.placement import HopBytesCertificate
 from topoplace.snapshot.schema import Communication, TorusModel
+from topoplace.types import IntArray
 
 
 class TorusPlacement(Packings[PlacementResult]):
@@ -156,9 +157,10 @@ def _links(instance: Instance, starts: list[Start], solution: Solution) -> str:
 
 @dataclass(frozen=True)
 class Start(Job):
-    """A started request."""
+    """A started request; one in segments has all their routers, and `prism` is the first."""
 
     request: Request
+    others: tuple[Prism, ...] = ()
 
 
 def read_starts(instance: Instance, solution: Solution, *, maps: bool = False) -> list[Start]:
@@ -185,13 +187,41 @@ def _start(instance: Instance, placement: Placement) -> Start:
     wrong = nodes[~instance.usable[nodes] | (instance.node_class[nodes] != request.class_idx)]
     if len(wrong):
         raise RefusedError(f"{request.id} may not use node {wrong[0]}")
+    if placement.other_prisms is not None:
+        return _in_segments(instance, request, nodes, placement)
     job = job_on(torus, request.id, nodes, placement.prism, request.sharing)
     if job.prism is not None:
+        if request.num_prisms > 1:
+            raise RefusedError(f"{request.id} has one prism, and wants {request.num_prisms}")
         if reason := why_no_candidate(instance, request, job.prism):
             raise RefusedError(f"the prism of {request.id} {reason}")
         if not _takes(instance, request, job):
             raise RefusedError(f"{request.id} has nodes that its geometry leaves out")
     return Start(**vars(job), request=request)
+
+
+def _in_segments(
+    instance: Instance, request: Request, nodes: IntArray, placement: Placement
+) -> Start:
+    """Return a request that starts on several disjoint prisms, all of whose nodes it has."""
+    if placement.prism is None or placement.other_prisms is None:
+        raise RefusedError(f"{request.id} has further prisms, but no first one")
+    every = (placement.prism, *placement.other_prisms)
+    prisms = [prism_of(instance.torus, model) for model in every]
+    if len(prisms) != request.num_prisms or prisms != sorted(prisms):
+        raise RefusedError(f"{request.id} wants {request.num_prisms} prisms, ascending")
+    for prism in prisms:
+        if reason := why_no_candidate(instance, request, prism):
+            raise RefusedError(f"the prism {prism.text} of {request.id} {reason}")
+    routers = np.concatenate([prism.routers(instance.torus) for prism in prisms])
+    if len(np.unique(routers)) < len(routers):
+        raise RefusedError(f"two prisms of {request.id} meet")
+    if not np.isin(nodes // instance.torus.nodes_per_router, routers).all():
+        raise RefusedError(f"{request.id} has nodes outside its prisms")
+    first, *others = prisms
+    links = prism_links(instance.torus, first)[:0]
+    job = Job(request.id, nodes, routers, first, links, request.sharing)
+    return Start(**vars(job), request=request, others=tuple(others))
 
 
 def _oracle_of(instance: Instance) -> CheckingOracle:
@@ -266,8 +296,8 @@ def worth(instance: Instance, starts: list[Start]) -> list[int | None]:
     """Return what the solution is worth per level; None where scattered starts have no worth."""
     value = sum(start.request.value for start in starts)
     if instance.anchored:
-        prisms = [start.prism for start in starts if start.prism is not None]
-        scattered = len(prisms) < len(starts)
+        scattered = any(start.prism is None for start in starts)
+        prisms = [p for start in starts if start.prism for p in (start.prism, *start.others)]
         return [value, None if scattered else Anchored(instance).fragmentation(prisms)]
     shape = faces = 0
     for start in starts:

@@ -32,6 +32,9 @@ from topoplace.types import BoolArray, IntArray
 MAX_MEETINGS = 1 << 23
 """Pairs of anchored prisms that meet, by the routers in which they do, of an instance at most."""
 
+MAX_SEGMENTS = 256
+"""Prisms of a request of an instance at most."""
+
 Named = TypeVar("Named", str, str | None)
 
 
@@ -54,7 +57,8 @@ class Job:
 class Request:
     """A queued request, its value on level 1, and how its links count under the rule.
 
-    `tasks` are what is mapped to its nodes.
+    `tasks` are what is mapped to its nodes. `segment` are the nodes of each of its prisms if it has
+    several, all of them anchored.
     """
 
     id: str
@@ -65,6 +69,17 @@ class Request:
     region: str | None
     sharing: Communication
     tasks: TasksModel | None = None
+    segment: int | None = None
+
+    @property
+    def per_prism(self) -> int:
+        """Nodes of each of its prisms."""
+        return self.nodes if self.segment is None else self.segment
+
+    @property
+    def num_prisms(self) -> int:
+        """How many prisms the request has."""
+        return self.nodes // self.per_prism
 
     @property
     def kind(self) -> tuple[int, str | None, Communication]:
@@ -173,11 +188,15 @@ def read_instance(snapshot: Snapshot, interference: Interference) -> Instance:
             _known(request.region, (None, *snapshot.regions), request, "region"),
             sharing_of(request.communication, interference),
             request.tasks,
+            _segment(request, model),
         )
         for request in snapshot.queue
     )
     if len({job.id for job in jobs} | {r.id for r in requests}) < len(requests) + len(jobs):
         raise RefusedError("two jobs of the instance have one id")
+    linked = (r.id for r in requests if r.num_prisms > 1 and r.sharing is not Communication.NONE)
+    if (name := next(linked, None)) is not None:
+        raise RefusedError(f"{name} is in segments, and its links matter")
     if model.anchored and any(
         r.shapes is not None or r.id.startswith(FREE_PREFIX) for r in snapshot.queue
     ):
@@ -185,6 +204,17 @@ def read_instance(snapshot: Snapshot, interference: Interference) -> Instance:
     queue = jobs, requests, regions
     rest = len(names), interference, _anchored(model, torus)
     return Instance(torus, snapshot, node_class, usable, held, *queue, *rest)
+
+
+def _segment(request: RequestModel, machine: TorusModel) -> int | None:
+    """Return the nodes of every prism of a request that has several."""
+    if request.segment is None:
+        return None
+    if not machine.anchored or request.nodes % request.segment:
+        raise RefusedError(f"{request.id} has segments of {request.segment}, which is impossible")
+    if request.nodes // request.segment > MAX_SEGMENTS:
+        raise RefusedError(f"{request.id} has too many segments")
+    return request.segment
 
 
 def _known(name: Named, names: Collection[Named], request: RequestModel, what: str) -> Named:

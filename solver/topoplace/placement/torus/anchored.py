@@ -102,12 +102,16 @@ def prisms_of(problem: PlacementProblem) -> AnchoredPrisms:
 
 
 def candidates_of(problem: PlacementProblem, idx: int) -> IntArray:
-    """Return the prisms that are candidates of a request beside the running jobs, by number."""
+    """Return the prisms that a request may have beside the running jobs, by number.
+
+    One in segments has several of them.
+    """
     request = problem.requests[idx]
-    key = "anchored", request.class_idx, request.region, request.communication, request.nodes
+    size = request.segment or request.nodes
+    key = "anchored", request.class_idx, request.region, request.communication, size
     if key not in problem._memo:
         allowed = problem.allowed_routers(request) & problem.whole_routers(request.class_idx)
-        found = whole_prisms(problem, request.nodes, allowed)
+        found = whole_prisms(problem, size, allowed)
         closed = problem.closed_links(request.communication)
         if closed.any():
             every = prisms_of(problem).prisms
@@ -136,6 +140,6 @@ def fragmentation(problem: PlacementProblem, started: Iterable[Candidate]) -> in
     """Return what the anchored prisms are worth that a placement, or what is there, blocks."""
     taken = busy_routers(problem)
     for candidate in started:
-        taken[candidate.prism.routers(problem.torus)] = True
+        taken[candidate.routers(problem.torus)] = True
     prisms = prisms_of(problem)
     return int(prisms.worth[prisms.meeting(taken)].sum())

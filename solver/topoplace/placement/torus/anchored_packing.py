@@ -3,7 +3,8 @@
 Beside the requests there is one for every anchored prism that nothing blocks yet: it is worth
 nothing on the first level, and on the second what the prism counts if it stays free. It takes rows
 of its own, a unit of each, which jobs that meet the prism take, too (docs/proofs.md, "Anchored
-prisms"). So the prisms that stay free are part of the packing, and never start.
+prisms"). So the prisms that stay free are part of the packing, and never start. A candidate of a
+request in segments is several disjoint prisms, found by branch and bound from the cheapest on.
 """
 
 from __future__ import annotations
@@ -26,12 +27,15 @@ from topoplace.placement.torus.anchored import (
 )
 from topoplace.placement.torus.heuristics.slurm_torus3d import slurm_torus3d
 from topoplace.placement.torus.packing import TorusPacking, hops_between
-from topoplace.placement.torus.problem import Candidate, PlacementProblem
+from topoplace.placement.torus.problem import Candidate, PlacementProblem, in_prisms
 from topoplace.snapshot.schema import FREE_PREFIX
 from topoplace.types import BoolArray, FloatArray, IntArray
 
 _FEW_ENTRIES = 1 << 20
 """Rows of all candidates together up to which linear programs bound the first level, too."""
+
+MAX_STEPS = 2000
+"""Of a search for disjoint prisms of a request in segments; few are needed if all are disjoint."""
 
 _CALL_WORK, _ENTRY_WORK = 1e-3, 2e-9  # nominal seconds of an oracle call, and by row of candidates
 
@@ -92,7 +96,8 @@ class _Tables:
         for q in range(self.num_jobs):
             r = self.placement.requests[q]
             tolerant = self.placement.is_tolerant(r.communication)
-            kind = kinds[q] if tolerant else (r.class_idx, r.region, r.communication, r.nodes)
+            size = r.segment or r.nodes
+            kind = kinds[q] if tolerant else (r.class_idx, r.region, r.communication, size)
             if kind not in spans:
                 mine = candidates_of(self.placement, q)
                 spans[kind] = slice(num, num + len(mine))
@@ -108,6 +113,18 @@ class _Tables:
         ends = np.cumsum([0, *map(len, rows)])
         shape = len(rows), self.first_free_row + self.num_free_rows
         self.amounts = sp.csr_matrix((np.ones(len(flat), dtype=np.int64), flat, ends), shape=shape)
+        self._meeting: dict[tuple[int, int], list[int]] = {}
+
+    def meeting(self, span: slice) -> list[int]:
+        """Return by candidate of a span which of them its prism meets, as bits."""
+        key = span.start, span.stop
+        if key not in self._meeting:
+            own = self.prisms.inside[self.which[span]]
+            shared = (own @ own.T).tocoo()
+            self._meeting[key] = [0] * own.shape[0]
+            for one, other in zip(shared.row.tolist(), shared.col.tolist(), strict=True):
+                self._meeting[key][one] |= 1 << other
+        return self._meeting[key]
 
     def rows_of(self, q: int, number: int) -> IntArray:
         """Return the rows of a request on a prism."""
@@ -164,6 +181,8 @@ class AnchoredPacking(PackingProblem):
         self.families = {**tables.torus.families, "free": own_rows}
         self._position = {whole: here for here, whole in enumerate(kept.own.tolist())}
         self._spans = [tables.spans[k] for k in kept.own.tolist()]
+        counts = [request.num_prisms for request in problem.requests]
+        self._counts = [counts[k] if k < len(counts) else 1 for k in kept.own.tolist()]
 
     @cached_property
     def row_weights(self) -> FloatArray:
@@ -180,8 +199,11 @@ class AnchoredPacking(PackingProblem):
 
     def rows_of(self, candidate: Candidate) -> IntArray:
         """Return the rows of a job, routers first; or those of a prism that stays free."""
-        number = self._tables.prisms.numbers[candidate.prism]
-        return self._tables.rows_of(int(self._own[candidate.request_idx]), number)
+        whole, numbers = int(self._own[candidate.request_idx]), self._tables.prisms.numbers
+        if not candidate.others:
+            return self._tables.rows_of(whole, numbers[candidate.prism])
+        every = [self._tables.rows_of(whole, numbers[prism]) for prism in candidate.prisms]
+        return np.sort(np.concatenate(every))
 
     def values_of(self, candidates: Sequence[Candidate]) -> IntArray:
         """Return what candidates are worth: a job its value, a free prism what it counts."""
@@ -208,8 +230,9 @@ class AnchoredPacking(PackingProblem):
 
     def covers(self, candidate: Candidate, row: int) -> bool:
         """Tell whether a job's prism has a router; one that stays free takes none."""
-        number = self._tables.prisms.numbers[candidate.prism]
-        return self.is_job(candidate) and bool(self._tables.prisms.inside[number, row])
+        prisms = self._tables.prisms
+        numbers = [prisms.numbers[prism] for prism in candidate.prisms]
+        return self.is_job(candidate) and any(prisms.inside[number, row] for number in numbers)
 
     def breakable(self, candidate: Candidate, rows: IntArray) -> IntArray:
         """Return the rows of links outside the prism, and of prisms that stay free."""
@@ -218,6 +241,8 @@ class AnchoredPacking(PackingProblem):
             return rows
         idx = int(self._own[candidate.request_idx])
         split = int(np.searchsorted(rows >= tables.first_free_row, True))
+        if candidate.others:  # they use no links
+            return rows[split:]
         links = tables.torus.breakable(replace(candidate, request_idx=idx), rows[:split])
         return np.concatenate([links, rows[split:]])
 
@@ -256,6 +281,7 @@ class AnchoredPacking(PackingProblem):
         for cover in covers:
             covered.setdefault(cover.request_idx, []).append(cover)
         cheapest: dict[tuple[int, int], IntArray] = {}
+        together: dict[object, tuple[int | None, list[tuple[int, list[int]]]]] = {}
         for q, whole in enumerate(self._own.tolist()):
             span, gain = self._spans[q], weights[0] * int(self.values[q])
             if whole >= tables.num_jobs:
@@ -264,6 +290,17 @@ class AnchoredPacking(PackingProblem):
                 order = np.array([at])[self._there[at : at + 1]]
                 order = order if not any(c.inside for c in covered.get(q, ())) else order[:0]
                 gain = weights[-1] * worth
+            elif self._counts[q] > 1:
+                own = span.start, span.stop, self._counts[q], tuple(covered.get(q, ()))
+                if own not in together:
+                    together[own] = self._together(span, paid, self._counts[q], own[-1])
+                least, sets = together[own]
+                if least is not None:
+                    best[q] = max(gain - least, NO_VALUE)
+                every = tables.prisms.prisms
+                places = [(c, [every[k] for k in tables.which[at].tolist()]) for c, at in sets]
+                columns.append([(gain - cost, in_prisms(q, own)) for cost, own in places])
+                continue
             elif q in covered:
                 order = self._cheapest(span, paid, per_request, covered[q])
             else:
@@ -280,15 +317,43 @@ class AnchoredPacking(PackingProblem):
             columns.append(found)
         return Priced(best, columns)
 
+    def _holding(self, span: slice, row: int) -> BoolArray:
+        """Mark the candidates of a span whose prism has a router."""
+        inside = self._tables.prisms.inside[:, [row]].toarray().ravel() > 0
+        return np.asarray(inside[self._tables.which[span]])
+
+    def _together(
+        self, span: slice, paid: IntArray, count: int, covers: Sequence[Cover]
+    ) -> tuple[int | None, list[tuple[int, list[int]]]]:
+        """Return what so many disjoint candidates of a span cost at least; and sets with costs.
+
+        The cheapest set is first. None if there is none. Of a search that was left off the bound is
+        the cost of the cheapest candidates, whether they meet or not.
+        """
+        there = self._there[span].copy()
+        must = []
+        for cover in covers:
+            holding = self._holding(span, cover.row)
+            if cover.inside:
+                must.append({*np.flatnonzero(holding).tolist()})
+            else:
+                there &= ~holding
+        costs, start = paid[span].tolist(), span.start
+        order = sorted(np.flatnonzero(there).tolist(), key=costs.__getitem__)
+        search = DisjointSearch(costs, self._tables.meeting(span), count)
+        search.run([], 0, order, must)
+        sets = [(cost, [start + k for k in chosen]) for cost, chosen in search.found[::-1]]
+        if search.steps <= MAX_STEPS:
+            return sets[0][0] if sets else None, sets
+        return sum(costs[k] for k in order[:count]), sets
+
     def _cheapest(
         self, span: slice, paid: IntArray, number: int, covers: Sequence[Cover]
     ) -> IntArray:
         """Return the cheapest candidates of a span, so many, of equal ones the first."""
-        tables = self._tables
         there = self._there[span].copy()
         for cover in covers:
-            inside = tables.prisms.inside[:, [cover.row]].toarray().ravel() > 0
-            there &= inside[tables.which[span]] == cover.inside
+            there &= self._holding(span, cover.row) == cover.inside
         at = span.start + np.flatnonzero(there)
         return np.asarray(at[np.argsort(paid[at], kind="stable")[:number]])
 
@@ -305,14 +370,15 @@ class AnchoredPacking(PackingProblem):
     @cached_property
     def kinds(self) -> Sequence[Hashable]:
         """Requests are of one kind if they have the same candidates and value."""
-        spans = zip(self._spans, self.values.tolist(), strict=True)
-        return [(span.start, span.stop, value) for span, value in spans]
+        every = zip(self._spans, self._counts, self.values.tolist(), strict=True)
+        return [(span.start, span.stop, count, value) for span, count, value in every]
 
     def dominating(self, startable: frozenset[int]) -> dict[int, frozenset[int]]:
         """Return by request those with the same candidates that are worth more, or come before."""
-        alike: dict[tuple[int, int], list[int]] = {}
+        alike: dict[tuple[int, int, int], list[int]] = {}
         for q in sorted(startable):
-            alike.setdefault((self._spans[q].start, self._spans[q].stop), []).append(q)
+            own = self._spans[q].start, self._spans[q].stop, self._counts[q]
+            alike.setdefault(own, []).append(q)
         better: dict[int, frozenset[int]] = {}
         for members in alike.values():
             members.sort(key=lambda q: (-self.values[q], q))
@@ -360,3 +426,44 @@ class AnchoredPacking(PackingProblem):
         """Return how many hops prisms are from one."""
         torus = self.placement.torus
         return [hops_between(torus, c.prism, first.prism) for c in candidates]
+
+
+class DisjointSearch:
+    """The cheapest so many candidates that meet each other nowhere, by branch and bound.
+
+    Attributes
+    ----------
+    found
+        Sets met, each cheaper than the one before, with their costs; the last is the best.
+    steps
+        Taken; if they are more than `MAX_STEPS` the search was left off.
+    """
+
+    def __init__(self, costs: Sequence[int], meeting: Sequence[int], count: int) -> None:
+        self._costs, self._meeting, self._count = costs, meeting, count
+        self.steps = 0
+        self.found: list[tuple[int, list[int]]] = []
+
+    def run(self, chosen: list[int], cost: int, left: list[int], must: Sequence[set[int]]) -> None:
+        """Add to those chosen from what is left, in order of costs, one of each set of `must`."""
+        self.steps += 1
+        need = self._count - len(chosen)
+        if not need:
+            if not must:
+                self.found.append((cost, chosen))
+            return
+        first = [k for k in left if k in must[0]] if must else left
+        for number, k in enumerate(first):
+            rest = left[number:] if not must else left
+            # sets are told apart by the first of them; of `must`, one holds the row
+            least = sum(map(self._costs.__getitem__, rest[:need]))
+            if must:
+                least = max(least, self._costs[k])
+            if self.found and cost + least >= self.found[-1][0]:
+                return
+            if len(rest) < need or self.steps > MAX_STEPS:
+                return
+            open_to = ~self._meeting[k]
+            after = [other for other in (rest if must else rest[1:]) if open_to >> other & 1]
+            kept = [one for one in must if k not in one]
+            self.run([*chosen, k], cost + self._costs[k], after, kept)

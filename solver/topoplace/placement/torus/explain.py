@@ -47,10 +47,12 @@ def explain(
     -------
     list of Explanation
         `outbid` if the request has a candidate, beside the running jobs alone; else `blocked` if
-        it would have one without them; else `no-shape`. None at all if the time is over.
+        it would have one without them; else `no-shape`. Of requests in several segments there is
+        none; none at all if the time is over.
     """
     there = {candidate.request_idx for candidate in started}
-    left = [idx for idx in range(len(problem.requests)) if idx not in there]
+    one_prism = (idx for idx, r in enumerate(problem.requests) if r.num_prisms == 1)
+    left = [idx for idx in one_prism if idx not in there]
     if not left:
         return []
     try:
@@ -64,7 +66,7 @@ def explain(
     placed = _Jobs(
         problem,
         [(r.id, r.communication) for r in requests.values()],
-        [c.prism.routers(torus) for c in requests],
+        [c.routers(torus) for c in requests],
         [problem.links_of(c) for c in requests],
     )
     others_jobs = _Jobs(

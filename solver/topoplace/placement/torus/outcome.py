@@ -50,9 +50,10 @@ def worth(problem: PlacementProblem, started: Started) -> list[int | None]:
 def _solution(problem: PlacementProblem, started: Started) -> Solution:
     placements = []
     for item in sorted(started, key=lambda item: item.request_idx):
-        request = problem.requests[item.request_idx]
+        request, others = problem.requests[item.request_idx], None
         if isinstance(item, Candidate):
             prism = prism_model(item.prism)
+            others = [prism_model(other) for other in item.others] or None
             nodes = item.nodes if isinstance(item, MappedJob) else problem.choose_nodes(item)
         else:
             prism, nodes = None, item.nodes
@@ -60,6 +61,7 @@ def _solution(problem: PlacementProblem, started: Started) -> Solution:
             Placement(
                 request=request.id,
                 prism=prism,
+                other_prisms=others,
                 nodes=format_node_set(nodes.tolist()),
                 mapping=_mapping(item),
             )

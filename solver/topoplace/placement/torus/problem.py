@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from typing import ClassVar
 
 import numpy as np
 
+from topoplace.errors import InputError
 from topoplace.machine import Prism, Torus, bisection_per_node, prism_links, scattered_links
 from topoplace.placement.torus.footprints import (
     CountSums,
@@ -34,10 +35,28 @@ HOP_BYTES: Levels = (("nodes", "max"), ("hop-bytes", "min"))
 
 @dataclass(frozen=True, order=True)
 class Candidate:
-    """A request (by queue position) on a prism."""
+    """A request (by queue position) on a prism; one in segments on `others`, too, ascending."""
 
     request_idx: int
     prism: Prism
+    others: tuple[Prism, ...] = field(default=(), kw_only=True)
+
+    @property
+    def prisms(self) -> tuple[Prism, ...]:
+        """All its prisms."""
+        return self.prism, *self.others
+
+    def routers(self, torus: Torus) -> IntArray:
+        """Return the routers inside, prism by prism."""
+        if not self.others:
+            return self.prism.routers(torus)
+        return np.concatenate([prism.routers(torus) for prism in self.prisms])
+
+
+def in_prisms(request_idx: int, prisms: Iterable[Prism]) -> Candidate:
+    """Return a request on all of some prisms."""
+    first, *others = sorted(prisms)
+    return Candidate(request_idx, first, others=tuple(others))
 
 
 @dataclass(frozen=True, order=True)
@@ -69,6 +88,14 @@ class PlacementProblem:
     kind: ClassVar[str] = "placement"
     _memo: dict[object, object] = field(default_factory=dict, repr=False, compare=False)
     _reaches: dict[object, Reach] = field(default_factory=dict, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        """Refuse segments that use links: what passes between prisms has no links of its own."""
+        for idx, request in enumerate(self.requests):
+            if request.num_prisms > 1 and self.uses_links(request.communication):
+                expected = "communication none, or interference off, for a request in segments"
+                at, value = f"queue[{idx}].communication", request.communication.value
+                raise InputError(expected, field=at, value=value)
 
     @property
     def torus(self) -> Torus:
@@ -229,7 +256,7 @@ class PlacementProblem:
     def routers_of_use(self, candidate: Candidate) -> IntArray:
         """Return the routers of a prism that have usable nodes of the request's class."""
         usable = self.state.usable_per_router[self.requests[candidate.request_idx].class_idx]
-        routers = candidate.prism.routers(self.torus)
+        routers = candidate.routers(self.torus)
         return np.sort(routers[usable[routers] > 0])
 
     def shape_score(self, candidate: Candidate) -> int:
@@ -299,7 +326,7 @@ class PlacementProblem:
     def choose_nodes(self, candidate: Candidate) -> IntArray:
         """Return the nodes a started job takes: the lowest usable ones its geometry admits."""
         request = self.requests[candidate.request_idx]
-        routers = candidate.prism.routers(self.torus)
+        routers = candidate.routers(self.torus)
         geometry = self.matching_geometry(candidate)
         if geometry is not None and geometry.max_depth is not None:
             pencils = routers.reshape(-1, candidate.prism.extents[-1])

@@ -9,9 +9,8 @@ from urllib.parse import quote
 
 from topoplace.report.audit import (
     conclusion,
-    domains_table,
     rows_of,
-    verdicts_table,
+    tables_of,
 )
 from topoplace.report.page.pages import rendered
 from topoplace.study.audit.judging import FREE, Row, Verdict
@@ -52,7 +51,7 @@ def audit_page(audit: Audit, files: Mapping[tuple[int, str], Path], folder: Path
         title=f"Audit of {len(audit.rows):,} decisions",
         audit=audit,
         conclusion=conclusion(audit),
-        tables=[verdicts_table(audit), domains_table(audit)],
+        tables=tables_of(audit),
         rows=rows_of(audit),
         shades=_SHADES,
         links=links,

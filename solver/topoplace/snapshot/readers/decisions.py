@@ -1,12 +1,13 @@
 """Recorded decisions of schedulers, a JSON object a line: what they saw, and what they chose.
 
-Two forms are known, both documented in docs/formats.md: of Kueue's topology-aware scheduling, and
-of Slurm's topology/block and topology/tree.
+Three forms are known, all documented in docs/formats.md: of Kueue's topology-aware scheduling, of
+Slurm's topology/block and topology/tree, and of pods of cubes.
 """
 
 from __future__ import annotations
 
 import itertools
+import math
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -17,7 +18,8 @@ from typing import Annotated, Any, Literal, TypeVar
 from pydantic import ConfigDict, Field, ValidationError
 
 from topoplace.errors import InputError, unknown_name
-from topoplace.machine.hostlist import expand_host_list, format_host_list
+from topoplace.machine.hostlist import expand_host_list, format_host_list, parse_node_set
+from topoplace.snapshot.cubes_state import prepare_cubes
 from topoplace.snapshot.faults import faults_of
 from topoplace.snapshot.files import parse_object
 from topoplace.snapshot.hierarchy_state import hierarchy_of, prepare_hierarchy
@@ -27,10 +29,12 @@ from topoplace.snapshot.readers.slurm_trees import hierarchy_of_tree
 from topoplace.snapshot.readers.tables import blamed_on, require_once, text_of
 from topoplace.snapshot.schema import (
     SNAPSHOT_SCHEMA,
+    CubesModel,
     HierarchyModel,
     HostsModel,
     Model,
     Name,
+    NodeSet,
     Part,
     Request,
     RunningJob,
@@ -41,7 +45,10 @@ from topoplace.snapshot.schema import (
 )
 
 Taken = Mapping[str | None, Mapping[str, int]]
-"""Units by host, by the name of a part; None is the name of a request without parts."""
+"""Units by host, by the name of a part; None is the name of a request without parts.
+
+On a pod of cubes the hosts are chips, by their numbers.
+"""
 
 
 class Decided(StrEnum):
@@ -473,11 +480,68 @@ def _slurm_taken(line: SlurmLine, request: Request, names: set[str]) -> Taken:
     return {None: dict.fromkeys(chosen, 1)}
 
 
+# ---- Pods of cubes -------------------------------------------------------------------------------
+
+
+class PodRequest(_Line):
+    """So many chips, and what they may be: shapes as of a request of a snapshot."""
+
+    nodes: Size
+    shapes: Annotated[str, Field(max_length=1000)] | None = None
+
+
+class PodLine(_Line):
+    """A decision on a pod of cubes: the chips that jobs hold, those down, and those chosen."""
+
+    id: Name
+    pod: str
+    family: str = "pod"
+    cubes: Annotated[int, Field(ge=1, le=1024)]
+    side: Annotated[list[Size], Field(min_length=1, max_length=4)] = Field(default=[4, 4, 4])
+    busy: NodeSet = ""
+    down: NodeSet = ""
+    request: PodRequest
+    outcome: Literal["running", "pending", "rejected"]
+    chosen: NodeSet | None = None
+
+
+def pod_decision(line: Mapping[str, Any]) -> Decision:
+    """Return a decision on a pod of cubes.
+
+    Raises
+    ------
+    InputError
+        With the field of the line at fault.
+    """
+    read = _read(line, PodLine)
+    request = Request(id="request", nodes=read.request.nodes, shapes=read.request.shapes)
+    snapshot = Snapshot(
+        schema_version=SNAPSHOT_SCHEMA,
+        name=read.id,
+        machine=CubesModel(kind="cubes", name="pod", cubes=read.cubes, side=read.side),
+        down=read.down,
+        running=[RunningJob(id="busy", nodes=read.busy)] if read.busy else [],
+        queue=[request],
+        source=f"a recorded decision on a pod of cubes, {read.pod}",
+    )
+    num_chips = prepare_cubes(snapshot).machine.num_chips
+    outcome = _SLURM_OUTCOMES[read.outcome]
+    taken: Taken | None = None
+    if (outcome is Decided.STARTED) != bool(read.chosen):
+        expected = "chips if the outcome is running, and none else"
+        raise InputError(expected, field="chosen", found=f"those of a job that is {read.outcome}")
+    if outcome is Decided.STARTED:
+        chosen = parse_node_set(read.chosen or "", num_chips, "chosen")
+        taken = {None: {str(chip): 1 for chip in chosen.tolist()}}
+    part = "whole cubes" if read.request.nodes >= math.prod(read.side) else "parts"
+    return Decision(snapshot, taken, outcome, group=f"{read.family}, {part}")
+
+
 # ---- Files of lines ------------------------------------------------------------------------------
 
 
 def read_decisions(path: str | Path) -> Iterator[Decision]:
-    """Yield the decisions of a file, one JSON object a line, of either form.
+    """Yield the decisions of a file, one JSON object a line, of any form.
 
     Those of Slurm, which have no names, are numbered by their lines: ``slurm-A-17``.
     """
@@ -487,7 +551,7 @@ def read_decisions(path: str | Path) -> Iterator[Decision]:
         with blamed_on(path, f"line {number}"):
             raw = parse_object(text.encode(), str(path))
             decision = decision_of(raw)
-        if "kueue" not in raw:
+        if "slurm" in raw:
             name = f"{decision.snapshot.name}-{number}"
             snapshot = decision.snapshot.model_copy(update={"name": name})
             decision = replace(decision, snapshot=snapshot)
@@ -495,7 +559,7 @@ def read_decisions(path: str | Path) -> Iterator[Decision]:
 
 
 def decision_of(line: Mapping[str, Any]) -> Decision:
-    """Return the decision that a line records, of either form.
+    """Return the decision that a line records, of any form.
 
     Raises
     ------
@@ -506,4 +570,6 @@ def decision_of(line: Mapping[str, Any]) -> Decision:
         return kueue_decision(line)
     if "slurm" in line:
         return slurm_block_decision(line)
-    raise InputError("a decision, with the version of kueue or slurm", found="neither")
+    if "pod" in line:
+        return pod_decision(line)
+    raise InputError("a decision, with the version of kueue, slurm or pod", found="none")

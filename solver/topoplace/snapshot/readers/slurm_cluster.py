@@ -23,7 +23,7 @@ from topoplace.snapshot.schema import (
     Snapshot,
     TreeModel,
 )
-from topoplace.snapshot.state import prepare
+from topoplace.snapshot.state import MAX_SEGMENTS, prepare
 from topoplace.snapshot.tree_state import prepare_tree, tree_of
 
 NO_JOBS = SlurmJobs((), (), 0)
@@ -41,8 +41,9 @@ def snapshot_of_slurm(
     a job which the listing does not name (of another user, or gone since). Jobs larger than the
     machine, and nodes that are on no switch, are left out. Without `uses` all nodes are open.
 
-    On blocks, a request of segments has these. On a torus with placements a request whose size
-    none has, which Slurm never starts, is left out.
+    On blocks, a request of segments has these, and so has one on a torus with placements, where a
+    request that no placement has the size of, or of whose segments, and which Slurm therefore never
+    starts, is left out.
     """
     names = _names_of(machine)
     there = set(names)
@@ -131,6 +132,8 @@ def _queue_on(machine: SlurmMachine, queue: Sequence[Request], num_nodes: int) -
     fitting = [request for request in queue if request.nodes <= num_nodes]
     left_out = {"jobs left out, larger than the machine": len(queue) - len(fitting)}
     has_blocks = not isinstance(machine, NamedTorus | TreeModel) and BLOCK in machine.levels
+    if isinstance(machine, NamedTorus) and machine.machine.anchored:
+        fitting = [_in_prisms(request) for request in fitting]
     if not has_blocks:
         asking = [one for one in fitting if any(getattr(one, name) for name in _OF_BLOCKS)]
         left_out["jobs whose segments or exclusive blocks were left out"] = len(asking)
@@ -141,7 +144,11 @@ def _queue_on(machine: SlurmMachine, queue: Sequence[Request], num_nodes: int) -
     if isinstance(machine, NamedTorus):
         anchored = machine.machine.anchored or ()
         sizes = {math.prod(one.dims) for one in anchored}
-        shaped = [one for one in fitting if one.nodes in sizes or not anchored]
+        shaped = [
+            one
+            for one in fitting
+            if not anchored or ((one.segment or one.nodes) in sizes and not _is_uneven(one))
+        ]
         left_out["jobs left out, of a size without placement"] = len(fitting) - len(shaped)
         return _Queue(tuple(shaped), left_out)
     if has_blocks:
@@ -150,6 +157,24 @@ def _queue_on(machine: SlurmMachine, queue: Sequence[Request], num_nodes: int) -
             for one in fitting
         ]
     return _Queue(tuple(fitting), left_out)
+
+
+def _in_prisms(request: Request) -> Request:
+    """Return a request of the prisms that Slurm's topology/torus3d would give it.
+
+    It ignores a segment that is larger than the job.
+    """
+    segment = _segment(request)
+    changed = None if segment is None or segment >= request.nodes else segment
+    return request.model_copy(update={"segment": changed, "segments": None})
+
+
+def _is_uneven(request: Request) -> bool:
+    """Tell whether segments do not divide a request, or are too many, so that it is left out."""
+    segment = request.segment
+    return segment is not None and (
+        request.nodes % segment > 0 or request.nodes > MAX_SEGMENTS * segment
+    )
 
 
 def _segment(request: Request) -> int | None:

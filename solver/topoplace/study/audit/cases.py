@@ -27,7 +27,7 @@ from topoplace.snapshot.readers.decisions import (
     read_decisions,
 )
 from topoplace.snapshot.readers.slurm_trees import on_switches
-from topoplace.snapshot.schema import HierarchyModel, RunningJob, Snapshot
+from topoplace.snapshot.schema import CubesModel, HierarchyModel, RunningJob, Snapshot
 from topoplace.study.case import load_instance, state_of
 
 File = str | Path
@@ -87,7 +87,9 @@ def _levels_of(snapshot: Snapshot) -> tuple[str, ...]:
     Nobody asks for few of the groups of blocks that BlockSizes enforces.
     """
     machine = snapshot.machine
-    assert isinstance(machine, HierarchyModel), "audited machines are hierarchies"
+    if isinstance(machine, CubesModel):
+        return ()
+    assert isinstance(machine, HierarchyModel), "audited machines are hierarchies, or pods"
     return tuple(machine.levels if machine.block_sizes is None else machine.levels[-2:])
 
 
@@ -354,7 +356,8 @@ def counting(case: Case, levels: Iterable[str] | None) -> Case:
     """
     if levels is None:
         return case
-    assert isinstance(case.snapshot.machine, HierarchyModel), "audited machines are hierarchies"
+    if not isinstance(case.snapshot.machine, HierarchyModel):
+        raise InputError("no levels on a pod of cubes", field="levels", value=", ".join(levels))
     known = case.snapshot.machine.levels
     for level in levels:
         if level not in known:

@@ -8,10 +8,12 @@ confirms its certificates.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from topoplace.certify.check import check_document
+from topoplace.certify.cubes.check import value_of
+from topoplace.certify.cubes.instance import read_instance as read_cubes
 from topoplace.certify.hierarchy.instance import (
     Asked,
     Instance,
@@ -25,12 +27,24 @@ from topoplace.certify.hierarchy.instance import (
 from topoplace.certify.report import RefusedError
 from topoplace.errors import InputError, TopoplaceError
 from topoplace.placement.hierarchy.contract import held_to
+from topoplace.result.cubes import CubesResult
 from topoplace.result.hierarchy import HierarchyResult
+from topoplace.snapshot.cubes_state import prepare_cubes
 from topoplace.snapshot.hierarchy_state import hierarchy_of, prepare_hierarchy
 from topoplace.snapshot.readers.decisions import Decided, Taken
-from topoplace.snapshot.schema import HierarchyModel, HostsModel, Part, Request, Snapshot
+from topoplace.snapshot.schema import (
+    CubesModel,
+    HierarchyModel,
+    HostsModel,
+    Part,
+    Request,
+    Snapshot,
+)
 from topoplace.solving import Options, solve
 from topoplace.study.audit.cases import Case
+from topoplace.study.audit.fragmentation import Fragmentation, after, after_result, before
+from topoplace.study.audit.pods import chips_started, cubes_taken
+from topoplace.study.audit.pods import has_room as has_chips
 
 
 class Verdict(StrEnum):
@@ -85,6 +99,8 @@ class Standing:
         The level that its regret is counted on: `differs`, or else the lowest above the hosts.
     used, fewest
         Domains of that level, and how few are proven possible; None unless something was started.
+    fragmentation
+        On Slurm's blocks: its own figure after the best placement known.
     """
 
     verdict: Verdict
@@ -94,6 +110,7 @@ class Standing:
     level: str | None = None
     used: int | None = None
     fewest: int | None = None
+    fragmentation: int | None = None
 
     @property
     def regret(self) -> int | None:
@@ -111,10 +128,14 @@ class Standing:
         if self.used is None or any(lv.decision != lv.bound for lv in self.levels[:-1]):
             return None
         last = self.levels[-1]
+        if last.sense == "max":  # a pod, where nothing is stranded
+            return None
         return None if last.decision is None or last.bound is None else last.decision - last.bound
 
 
-Keep = Callable[[tuple[str, HierarchyResult]], None]
+AnyResult = HierarchyResult | CubesResult
+
+Keep = Callable[[tuple[str, AnyResult]], None]
 """Takes under which rules (``free`` or a contract), and the result that proves the optimum."""
 
 FREE = "free"
@@ -131,6 +152,8 @@ def stand(case: Case, contract: str | None, options: Options, keep: Keep | None 
         If the checker does not confirm the optimum, or the decision beats it: one is wrong then.
     """
     snapshot = case.snapshot
+    if isinstance(snapshot.machine, CubesModel):
+        return _stand_in_pod(case, options, keep)
     if contract is not None:
         snapshot, refused = _under(snapshot, contract)
         told = next((refused[name] for name, _ in case.started if name in refused), None)
@@ -151,7 +174,32 @@ def stand(case: Case, contract: str | None, options: Options, keep: Keep | None 
     if keep is not None:
         keep((contract or FREE, result))
     figures = None if broken is not None else _figures(read_instance(counted), started)
-    return _judged(case, result, figures, broken)
+    standing = _judged(case, result, figures, broken)
+    if not is_of_blocks(case):
+        return standing
+    return replace(standing, fragmentation=after_result(case.snapshot, result))
+
+
+def _stand_in_pod(case: Case, options: Options, keep: Keep | None) -> Standing:
+    """Hold a decision on a pod of cubes against its rules; what it takes are free cubes."""
+    instance, broken = read_cubes(case.snapshot), case.fault
+    result = solve(prepare_cubes(case.snapshot), "exact", options)
+    _require_checked(case.snapshot, result)
+    if keep is not None:
+        keep((FREE, result))
+    figures: list[int] | None = None
+    try:
+        figures = None if broken is not None else value_of(instance, chips_started(instance, case))
+    except RefusedError as error:
+        broken = str(error)
+    levels = _beside(result, figures)
+    if figures is None:
+        return Standing(Verdict.INVALID, broken, levels)
+    verdict, differs = _verdict(levels, case)
+    used = fewest = None
+    if case.started and differs != "nodes":
+        used, fewest = cubes_taken(case, result, figures[1])
+    return Standing(verdict, None, levels, differs, differs or levels[1].name, used, fewest)
 
 
 def _under(snapshot: Snapshot, contract: str) -> tuple[Snapshot, dict[str, str]]:
@@ -210,6 +258,8 @@ def _figures(instance: Instance, started: Sequence[tuple[Asked, Place]]) -> list
 
 def has_room(case: Case) -> bool:
     """Whether some request that was not started asks for no more units than hosts have room for."""
+    if isinstance(case.snapshot.machine, CubesModel):
+        return has_chips(case)
     instance, started = read_instance(case.snapshot), {name for name, _ in case.started}
     return any(
         all(sum(holds(own, p.takes) for own in instance.free) >= p.units for p in asked.parts)
@@ -223,12 +273,16 @@ def has_room(case: Case) -> bool:
 
 def _proven(snapshot: Snapshot, options: Options) -> HierarchyResult:
     result = solve(prepare_hierarchy(snapshot), "exact", options)
+    _require_checked(snapshot, result)
+    return result
+
+
+def _require_checked(snapshot: Snapshot, result: AnyResult) -> None:
     report = check_document(result)
     if not report.holds:
         raise TopoplaceError(
             f"{snapshot.name}: a claim does not hold; please report this\n{report}"
         )
-    return result
 
 
 def counted_on(snapshot: Snapshot, levels: Sequence[str]) -> Snapshot:
@@ -281,10 +335,7 @@ def _named(request: Request) -> set[str]:
 def _judged(
     case: Case, result: HierarchyResult, figures: Sequence[int] | None, broken: str | None
 ) -> Standing:
-    levels = tuple(
-        Level(lv.name, lv.sense, None if figures is None else figures[k], lv.objective, lv.bound)
-        for k, lv in enumerate(result.levels)
-    )
+    levels = _beside(result, figures)
     if figures is None:
         return Standing(Verdict.INVALID, broken, levels)
     assert isinstance(result.instance.machine, HierarchyModel)
@@ -298,6 +349,14 @@ def _judged(
     if case.left_out and verdict not in (Verdict.OPTIMAL, Verdict.RIGHTLY_WAITING):
         verdict = Verdict.UNJUDGED
     return Standing(verdict, None, levels, differs, level, used, fewest)
+
+
+def _beside(result: AnyResult, figures: Sequence[int] | None) -> tuple[Level, ...]:
+    """Return the levels of a result, with the figures of a decision."""
+    return tuple(
+        Level(lv.name, lv.sense, None if figures is None else figures[k], lv.objective, lv.bound)
+        for k, lv in enumerate(result.levels)
+    )
 
 
 def _verdict(levels: Sequence[Level], case: Case) -> tuple[Verdict, str | None]:
@@ -338,6 +397,8 @@ class Row:
         Beside the optimum under the rules of the requests alone.
     contract
         The same under the contract too; None unless one is named, and the machine has blocks.
+    fragmentation
+        Slurm's own figure; None on machines that have no blocks of Slurm's.
     """
 
     instance: str
@@ -348,6 +409,7 @@ class Row:
     left_out: tuple[str, ...]
     free: Standing
     contract: Standing | None
+    fragmentation: Fragmentation | None = None
 
     @property
     def standing(self) -> Standing:
@@ -380,7 +442,7 @@ class Row:
 def judge(case: Case, contract: str | None, options: Options, keep: Keep | None = None) -> Row:
     """Judge a decision (see `stand`), under a contract only if it can be one of that scheduler."""
     held = contract is not None and is_of_blocks(case)
-    return Row(
+    row = Row(
         case.snapshot.name,
         case.group,
         in_words(case.snapshot.queue),
@@ -390,6 +452,14 @@ def judge(case: Case, contract: str | None, options: Options, keep: Keep | None 
         stand(case, None, options, keep),
         stand(case, contract, options, keep) if held else None,
     )
+    return replace(row, fragmentation=_fragmentation(case, row)) if is_of_blocks(case) else row
+
+
+def _fragmentation(case: Case, row: Row) -> Fragmentation:
+    hosts = {host for _, taken in case.started for own in taken.values() for host in own}
+    valid = row.verdict is not Verdict.INVALID
+    left = after(case.snapshot, hosts) if valid else None
+    return Fragmentation(before(case.snapshot), left, row.standing.fragmentation)
 
 
 def is_of_blocks(case: Case) -> bool:

@@ -2,12 +2,15 @@
 
 It gets lines of recorded decisions on stdin, without their answers, and prints as many with answers
 (docs/formats.md). The states are those of files, or drawn: racks of eighteen hosts, as those of
-NVL72 have, with jobs of whole hosts and of single GPUs, and requests with and without slices.
+NVL72 have, with jobs of whole hosts and of single GPUs, and requests with and without slices; or
+pods of cubes with jobs of parts of a cube and of whole ones.
 """
 
 from __future__ import annotations
 
+import itertools
 import json
+import math
 import random
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -15,10 +18,13 @@ from pathlib import Path
 from typing import Any
 
 from topoplace.errors import ExitCode, InputError, TopoplaceError
+from topoplace.machine import format_node_set
+from topoplace.machine.cubes import Cubes
 from topoplace.snapshot.files import parse_object
+from topoplace.snapshot.machines import load_machine
 from topoplace.snapshot.readers.decisions import Decided, decision_of
 from topoplace.snapshot.readers.tables import blamed_on, text_of
-from topoplace.snapshot.schema import Snapshot
+from topoplace.snapshot.schema import CubesModel, Snapshot
 from topoplace.study.audit.cases import Case, Source, case_of_decision, load_cases
 from topoplace.study.external.allocator import DEFAULT_SECONDS, Allocator, command_allocator
 from topoplace.study.external.program import End, Run, run_program
@@ -29,10 +35,11 @@ Line = dict[str, Any]
 _ANSWERS = {
     "kueue": ("assignment", "reason", "assignments", "reasons"),
     "slurm": ("outcome", "chosen", "reason"),
+    "pod": ("outcome", "chosen", "reason"),
 }
 """The fields of a line that the allocator fills in, by the field that tells its form."""
 
-_UNANSWERED = {"kueue": {}, "slurm": {"outcome": "pending"}}
+_UNANSWERED = {"kueue": {}, "slurm": {"outcome": "pending"}, "pod": {"outcome": "pending"}}
 
 
 class NoAnswerError(TopoplaceError):
@@ -73,7 +80,7 @@ def _asked(line: Mapping[str, Any]) -> Line:
 
 
 def _form(line: Mapping[str, Any]) -> str:
-    return "kueue" if "kueue" in line else "slurm"
+    return next(form for form in _ANSWERS if form in line)
 
 
 def _silence(run: Run, seconds: float) -> str:
@@ -111,6 +118,7 @@ def cases_of(
     command: str | None = None,
     states: int | None = None,
     seed: int = 0,
+    machine: str | None = None,
 ) -> tuple[list[Case], list[str]]:
     """Return what is to be judged: what sources hold, or what a live allocator now decides.
 
@@ -124,12 +132,16 @@ def cases_of(
         How many states to draw for it, instead of those of sources.
     seed
         Of the states drawn.
+    machine
+        A pod of cubes, such as ``cubes:64``, that they are drawn on; without, racks of hosts.
 
     Raises
     ------
     InputError
         If a source cannot be used, or there is none, or more than needed.
     """
+    if machine is not None and states is None:
+        raise InputError("a number of states to draw", field="on", value=machine)
     if command is None:
         if states is not None:
             raise InputError("a command for the states", field="states", value=states)
@@ -140,10 +152,22 @@ def cases_of(
         found = "both" if sources else "neither"
         raise InputError("recorded decisions or a number of states", field="states", found=found)
     files = [source for source in sources if isinstance(source, str | Path)]
-    lines = lines_of(files) if states is None else list(drawn_lines(states, seed))
+    if states is None:
+        lines = lines_of(files)
+    elif machine is None:
+        lines = list(drawn_lines(states, seed))
+    else:
+        lines = list(drawn_pods(_pod(machine), states, seed))
     if not lines:
         raise InputError("states to put to the command", field="sources", found="none")
     return answered(command_allocator(command), lines), []
+
+
+def _pod(machine: str) -> CubesModel:
+    model = load_machine(machine)
+    if not isinstance(model, CubesModel):
+        raise InputError("a pod of cubes, such as cubes:64", field="on", value=machine)
+    return model
 
 
 def lines_of(files: Iterable[str | Path]) -> list[Line]:
@@ -228,3 +252,55 @@ def _request(rng: random.Random, nodes: Sequence[Line]) -> Line:
     if size > 1:
         request |= {"slice_size": size, "slice_level": RACK}
     return request
+
+
+def drawn_pods(machine: CubesModel, number: int, seed: int) -> Iterator[Line]:
+    """Yield so many states of a pod of cubes, each with a request; a seed gives the same ones.
+
+    From 20 to 80 % of the chips are in use: of some cubes all, of the others parts in which jobs
+    came to stand. A chip in a hundred is down. Requests are for parts of a cube or for whole ones,
+    of which there mostly are enough free.
+    """
+    rng = random.Random(f"pods-{seed}")
+    pod = Cubes(machine.cubes, tuple(machine.side))
+    sizes = sorted({math.prod(shape) for shape in _part_shapes(pod)})
+    for idx in range(number):
+        busy = _busy_chips(rng, pod, rng.uniform(0.2, 0.8))
+        down = [chip for chip in range(pod.num_chips) if chip not in busy and rng.random() < 0.01]
+        gone = busy | {*down}
+        whole = sum(gone.isdisjoint(pod.chips_of(cube).tolist()) for cube in range(pod.num_cubes))
+        nodes = rng.choice(sizes)
+        if rng.random() < 0.4:
+            nodes = rng.randint(1, min(pod.num_cubes, whole + 1)) * pod.volume
+        yield {
+            "id": f"drawn-{seed}-{idx}",
+            "family": "drawn",
+            "pod": "drawn",
+            "cubes": pod.num_cubes,
+            "side": list(pod.side),
+            "busy": format_node_set(sorted(busy)),
+            "down": format_node_set(down),
+            "request": {"nodes": nodes},
+        }
+
+
+def _part_shapes(pod: Cubes) -> list[tuple[int, ...]]:
+    """Return the shapes of parts of a cube."""
+    every = itertools.product(*(range(1, n + 1) for n in pod.side))
+    return [shape for shape in every if math.prod(shape) < pod.volume] or [pod.side]
+
+
+def _busy_chips(rng: random.Random, pod: Cubes, load: float) -> set[int]:
+    """Return chips of whole cubes, and of parts wherever they fit, up to a share of all."""
+    shapes, busy = _part_shapes(pod), set[int]()
+    for cube in rng.sample(range(pod.num_cubes), pod.num_cubes):
+        if len(busy) >= load * pod.num_chips:
+            break
+        if rng.random() < 0.4:
+            busy |= {*pod.chips_of(cube).tolist()}
+            continue
+        for _ in range(rng.randint(1, 4)):
+            shape = rng.choice(shapes)
+            inside = pod.inside(rng.choice(pod.origins(shape)), shape) + cube * pod.volume
+            busy |= {*inside.tolist()}
+    return busy

@@ -15,19 +15,27 @@ from typing import TYPE_CHECKING, Any
 from topoplace.errors import ExitCode, InputError, unknown_name
 from topoplace.interrupts import Interrupted, heeded, is_asked
 from topoplace.placement.hierarchy.contract import CONTRACTS
-from topoplace.result.hierarchy import HierarchyResult
 from topoplace.snapshot.files import write_document
 from topoplace.snapshot.readers.decisions import Decided
 from topoplace.solving import Options
 from topoplace.study.audit.cases import Case
-from topoplace.study.audit.judging import FREE, Row, Standing, Verdict, is_of_blocks, judge
+from topoplace.study.audit.fragmentation import Fragmentation
+from topoplace.study.audit.judging import (
+    FREE,
+    AnyResult,
+    Row,
+    Standing,
+    Verdict,
+    is_of_blocks,
+    judge,
+)
 
 if TYPE_CHECKING:
     from pandas import DataFrame
 
 AUDIT_SCHEMA = "topoplace.audit/1"
 
-KeepRow = Callable[[int, Row, Sequence[tuple[str, HierarchyResult]]], None]
+KeepRow = Callable[[int, Row, Sequence[tuple[str, AnyResult]]], None]
 """Takes the number of a decision, its row, and the results behind it with their rules."""
 
 
@@ -77,6 +85,9 @@ class Group:
         Decisions that started nothing, and of these such for which hosts have enough room.
     fits, fits_contract
         Of those waiting, such that could have started something, free and under the contract.
+    fragmentation
+        Slurm's own figure added up over decisions on its blocks that keep the rules and whose
+        optimum is known; None without any.
     free, contract, domains
         Domains: free, under the contract (None where no decision is held to one), and under all
         rules that each decision is held to.
@@ -90,6 +101,7 @@ class Group:
     fits: int
     fits_contract: int | None
     stranded_more: int
+    fragmentation: Fragmentation | None
     free: Domains
     contract: Domains | None
     domains: Domains
@@ -109,10 +121,21 @@ class Group:
             sum(_missed(row.free) for row in waiting),
             sum(_missed(row.contract) for row in waiting if row.contract) if contracts else None,
             sum(bool(row.standing.strands) for row in rows),
+            _fragmentation_of(rows),
             Domains.of(row.free for row in rows),
             Domains.of(contracts) if contracts else None,
             Domains.of(row.standing for row in rows),
         )
+
+
+def _fragmentation_of(rows: Sequence[Row]) -> Fragmentation | None:
+    own = [row.fragmentation for row in rows if row.fragmentation is not None]
+    figures = [
+        (one.before, one.after, one.optimum)
+        for one in own
+        if one.after is not None and one.optimum is not None
+    ]
+    return Fragmentation(*map(sum, zip(*figures, strict=True))) if figures else None
 
 
 def _missed(standing: Standing) -> bool:
@@ -248,7 +271,7 @@ def audit_cases(
     for number, case in enumerate(cases, start=1):
         if is_asked():
             break
-        results: list[tuple[str, HierarchyResult]] = []
+        results: list[tuple[str, AnyResult]] = []
         try:
             row = judge(case, contract, options, results.append)
         except Interrupted:
@@ -294,7 +317,7 @@ class ResultFiles:
                 expected = f"a folder that can be made ({error.strerror})"
                 raise InputError(expected, field="output", value=str(folder)) from None
 
-    def keep(self, number: int, row: Row, results: Sequence[tuple[str, HierarchyResult]]) -> None:
+    def keep(self, number: int, row: Row, results: Sequence[tuple[str, AnyResult]]) -> None:
         """Write the results behind a row: ``0007-NAME.json``, ``0007-NAME-CONTRACT.json``."""
         if self.folder is None:
             return

@@ -31,11 +31,15 @@ SchemaField = Annotated[Literal["topoplace.placements/1"], Field(alias="schema")
 
 
 class PlacedJob(Model):
-    """A request that starts on a torus: its nodes, and its prism unless nodes are scattered."""
+    """A request that starts on a torus: its nodes, and its prism unless nodes are scattered.
+
+    One in segments has `other_prisms`, too, in ascending order of origins.
+    """
 
     request: Name
     nodes: NodeSet
     prism: PrismModel | None = None
+    other_prisms: list[PrismModel] | None = None
 
 
 class Placements(Model):
@@ -125,12 +129,13 @@ class _TorusJudge(_Judge):
         try:
             nodes = parse_node_set(placement.nodes, torus.num_nodes, "nodes")
             prism = None if placement.prism is None else prism_of(torus, placement.prism)
+            others = [prism_of(torus, model) for model in placement.other_prisms or ()]
         except InputError as error:
             self._breach(request.id, f"has {error}")
             return
         routers, links = np.unique(nodes // torus.nodes_per_router), nodes[:0]
         if prism is not None:
-            routers = prism.routers(torus)
+            routers = np.concatenate([one.routers(torus) for one in (prism, *others)])
             if request.sharing is not Communication.NONE:
                 links = prism_links(torus, prism)
         job = Job(request.id, nodes, routers, prism, links, request.sharing)

@@ -15,7 +15,7 @@ from pydantic import BaseModel
 from topoplace.errors import InputError
 from topoplace.machine import Prism, format_node_set, parse_node_set
 from topoplace.placement.torus.outcome import Scattered
-from topoplace.placement.torus.problem import Candidate, PlacementProblem
+from topoplace.placement.torus.problem import Candidate, PlacementProblem, in_prisms
 from topoplace.result import PlacementResult
 from topoplace.result.tree import AllocationResult
 from topoplace.snapshot import AnyState, SnapshotState
@@ -184,7 +184,9 @@ def _torus_solution(problem: PlacementProblem, answer: Placements) -> list[Candi
             nodes = parse_node_set(placed.nodes, problem.torus.num_nodes)
             started.append(Scattered(idx, nodes))
         else:
-            started.append(Candidate(idx, Prism(tuple(model.origin), tuple(model.extents))))
+            models = [model, *(placed.other_prisms or ())]
+            prisms = (Prism(tuple(one.origin), tuple(one.extents)) for one in models)
+            started.append(in_prisms(idx, prisms))
     return started
 
 

@@ -9,7 +9,7 @@ from topoplace import clock
 from topoplace.placement.torus.anchored import candidates_of, prisms_of
 from topoplace.placement.torus.explain import explain
 from topoplace.placement.torus.heuristics.prism_search import PrismSearch, Room, search_of
-from topoplace.placement.torus.problem import Candidate, PlacementProblem
+from topoplace.placement.torus.problem import Candidate, PlacementProblem, in_prisms
 from topoplace.solving import Options, Outcome, register
 
 
@@ -105,12 +105,32 @@ def placed_in_turn(
     for idx in range(len(problem.requests)) if order is None else order:
         if deadline < math.inf and clock.now() >= deadline:
             break
-        candidate = None if idx in there else choose(idx, room)
+        candidate = None if idx in there else _chosen(problem, idx, room, placed, choose)
         if candidate is not None:
             room.add(candidate)
             placed.append(candidate)
             there.add(idx)
     return placed
+
+
+def _chosen(
+    problem: PlacementProblem,
+    idx: int,
+    room: Room,
+    placed: Sequence[Candidate],
+    choose: Callable[[int, Room], Candidate | None],
+) -> Candidate | None:
+    """Return what is chosen for a request: for its segments one after another, for all or none."""
+    num_prisms = problem.requests[idx].num_prisms
+    if num_prisms == 1:
+        return choose(idx, room)
+    within, found = Room(problem, placed), list[Candidate]()
+    while len(found) < num_prisms and (one := choose(idx, within)) is not None:
+        within.add(one)
+        found.append(one)
+    if len(found) < num_prisms:
+        return None
+    return in_prisms(idx, [one.prism for one in found])
 
 
 @register("placement", "first-fit")

@@ -95,7 +95,7 @@ class Room:
         """Take the routers and links of a job."""
         problem = self.problem
         communication = problem.requests[candidate.request_idx].communication
-        self._taken[candidate.prism.routers(problem.torus)] = True
+        self._taken[candidate.routers(problem.torus)] = True
         if problem.uses_links(communication):
             links = prism_links(problem.torus, candidate.prism)
             self._links[problem.is_tolerant(communication)][links] = True

@@ -35,13 +35,14 @@ def slurm_torus3d(
     fewest free anchors of the next larger shape, the first one listed; of equal ones the one that
     comes first, where the anchors of a shape are listed from the seed on in steps, our first
     dimension fastest. Shapes larger than the next do not count, nor do smaller ones.
+    Segments are placed one after another like requests, all of them or none.
     """
     return placed_in_turn(problem, partial(_chosen, problem), started, order, deadline)
 
 
 def _chosen(problem: PlacementProblem, idx: int, room: Room) -> Candidate | None:
     every, shapes = prisms_of(problem), problem.state.anchored
-    nodes = problem.requests[idx].nodes
+    nodes = problem.requests[idx].segment or problem.requests[idx].nodes
     open_to = np.zeros(len(every.prisms), dtype=bool)
     open_to[candidates_of(problem, idx)] = True
     open_to &= ~every.meeting(room.taken)
