@@ -67,6 +67,8 @@ def prisms(problem: ObjectsProblem, options: Options) -> Outcome:
     gspace, realspace = (_array(problem, name, 2) for name in (GSPACE, REALSPACE))
     keeper = Keeper(problem, options)
     for axis in range(torus.num_dims):
+        if keeper.cells is not None and keeper.done:
+            break
         wanted = np.full(problem.num_objects, -1, dtype=np.int64)
         wanted[gspace] = gspace_routers(problem, torus, axis, gspace.shape)
         wanted[realspace] = across(wanted[gspace], realspace.shape[1])
