@@ -297,6 +297,8 @@ def test_the_command_prints_the_curve_and_draws_it(tmp_path: Path) -> None:
     assert made.exit_code == 0, made.output
     assert "    1           5      5  b\n" in made.output
     assert "start room on 6@0" in made.output
+    longer = run(app, ["repack", str(snapshot), "--defragment", "9"])
+    assert "     0           0      0  -\n1 to 9           4      4  b\n" in longer.output
     assert png.read_bytes().startswith(b"\x89PNG")
     assert run(app, ["check", str(file)]).exit_code == 0
     assert isinstance(tp.load(file), Frontier)

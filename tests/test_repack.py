@@ -157,6 +157,12 @@ def test_costs_fixed_jobs_and_what_cannot_start() -> None:
     assert "1 of 1 requests cannot start, however the others move: all" in summary(never)
 
 
+def test_no_time_limit_is_too_short_for_an_answer() -> None:
+    result = tp.repack(Snapshot.model_validate(ROW), ["wide"], time_limit=0)
+    assert (result.objective, result.levels[1].objective) == (0, 0)
+    assert result.check().holds
+
+
 @pytest.mark.parametrize(
     ("options", "told"),
     [

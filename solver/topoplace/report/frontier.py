@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -46,16 +47,18 @@ def summary(frontier: Frontier) -> str:
 
 def _curve(frontier: Frontier, asked: DefragmentInstance) -> list[str]:
     """Return the most room by what moves may cost, and the steps of the last plan."""
+    known = [point.values[_MOVES] for point in frontier.points]
+    fewest = [box.best[0] or 0 for box in frontier.open]
+    costs = sorted({cost for cost in (0, *known, *fewest) if cost <= asked.most})
     rows = []
-    for cost in range(min(asked.most, _MOST_SHOWN) + 1):
+    for cost, following in itertools.pairwise([*costs, asked.most + 1]):
         point, bound = best_for(frontier, cost)
         moves = [placement.request for placement in _plan(point).moves] if point else []
         room = "-" if point is None else f"{point.values[-1]:,}"
         proven = "-" if bound is None else f"{bound:,}"
-        rows.append([f"{cost:,}", room, proven, " ".join(moves) or "-"])
+        last = f" to {following - 1:,}" if following > cost + 1 else ""
+        rows.append([f"{cost:,}{last}", room, proven, " ".join(moves) or "-"])
     lines = [plain_table(["moves", "room (max)", "bound", "who moves"], rows, right=range(3))]
-    if asked.most > _MOST_SHOWN:
-        lines.append(f"... and on up to {asked.most:,} in the file")
     if frontier.points:
         lines += step_lines(asked.snapshot, _plan(frontier.points[-1]))
     return lines

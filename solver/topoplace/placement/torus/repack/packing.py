@@ -293,7 +293,10 @@ class RepackPacking(PackingProblem):
         for q in sorted(wanted, key=lambda q: -self.problem.requests[q].nodes):
             if clock.now() >= deadline:
                 return
-            now = self._cleared(now, q, deadline) or now
+            try:
+                now = self._cleared(now, q, deadline) or now
+            except clock.OutOfTimeError:
+                return
             yield now
 
     def _cleared(self, seats: list[Seat], q: int, deadline: float) -> list[Seat] | None:
