@@ -10,6 +10,7 @@ Kirlik and Sayin 2014).
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -25,7 +26,10 @@ Corner = tuple[float, ...]
 """A number per level that is traded; minus infinity where any will do."""
 
 SHARE = 0.25
-"""Of the time that is left, for one search."""
+"""Of the time that is left, for one search; twice and three times as much for what it left open."""
+
+MOST_TRIES = 3
+"""Searches at one corner."""
 
 
 @dataclass(frozen=True)
@@ -76,6 +80,11 @@ class TradeOff:
         kept = [p for p in self.points if not _covers(self._of(found), self._of(p))]
         self.points = sorted([*kept, found], key=self._of, reverse=True)
 
+    def prove(self, step: Step) -> None:
+        """Take in what is proven, unless another step says as much."""
+        if not any(_implies(known, step) for known in self.steps):
+            self.steps = [*(known for known in self.steps if not _implies(step, known)), step]
+
     def boxes(self) -> list[tuple[Corner, Corner]]:
         """Return where other points may be: from a corner that no step rules out to the best."""
         found: list[Corner] = [tuple(self.least.get(level, -math.inf) for level in self.traded)]
@@ -106,6 +115,13 @@ class TradeOff:
         return tuple(limits.values())
 
 
+def _implies(one: Step, other: Step) -> bool:
+    """Tell whether a step bounds the same level by no more, and where no more is required."""
+    pairs = [*zip(one.floors, other.floors, strict=False)]
+    same = len(one.floors) == len(other.floors) and one.bound.value <= other.bound.value
+    return same and all(f is None or (g is not None and f <= g) for f, g in pairs)
+
+
 def _covers(values: Sequence[float], others: Sequence[float]) -> bool:
     """Tell whether values are as good as others everywhere."""
     return all(v >= o for v, o in zip(values, others, strict=True))
@@ -123,6 +139,7 @@ def trade_off(
     budget: Budget,
     *,
     least: Mapping[int, int] = MappingProxyType({}),
+    start: Sequence[Any] | None = None,
     seed: int = 0,
     report: Callable[[TradeOff], None] = lambda found: None,
     progress: Callable[[Found], None] = lambda found: None,
@@ -131,12 +148,15 @@ def trade_off(
     """Return the frontier of some levels, as far as the budget allows.
 
     The first search solves the levels one after the other, which gives one end. On large machines
-    every other one begins in the middle of what is open, lest much is when time is up.
+    every other one begins in the middle of what is open, lest much is when time is up. What the
+    first searches leave open, longer ones try again.
 
     Parameters
     ----------
     least
         See `TradeOff`; the first levels of a placement that is known reach it.
+    start
+        A placement that is known.
     report
         Takes what there is before every search but the first.
     progress, say
@@ -147,18 +167,22 @@ def trade_off(
         Search, packing, seed=seed, thorough=True, num_levels=found.traded[-1] + 1,
         report=progress, say=say,
     )  # fmt: skip
+    if start is not None:
+        found.add(Point(tuple(packing.values_of(start).sum(axis=0).tolist()), [*start]))
     _extend(found, search, None, budget)
-    tried: set[Corner] = set()
+    tries: Counter[Corner] = Counter()
     halve = False
     while not budget.is_over():
         report(found)
-        boxes = [box for box in found.boxes() if box[0][:-1] not in tried]
+        boxes = [box for box in found.boxes() if tries[box[0][:-1]] < MOST_TRIES]
         if not boxes:
             break
+        fewest = min(tries[corner[:-1]] for corner, _ in boxes)
+        boxes = [box for box in boxes if tries[box[0][:-1]] == fewest]
         corner = _middle(boxes) if halve else boxes[0][0]
         halve = not halve and not packing.is_small
-        tried.add(corner[:-1])
-        _extend(found, search, corner, budget)
+        tries[corner[:-1]] += 1
+        _extend(found, search, corner, budget, tries[corner[:-1]])
     return found
 
 
@@ -171,29 +195,31 @@ def _middle(boxes: Sequence[tuple[Corner, Corner]]) -> Corner:
 
 
 def _extend(
-    known: TradeOff, search: Callable[..., Search], corner: Corner | None, budget: Budget
+    known: TradeOff,
+    search: Callable[..., Search],
+    corner: Corner | None,
+    budget: Budget,
+    shares: int = 1,
 ) -> None:
     """Look for the best placement at a corner, without one for the best level by level."""
     last = known.traded[-1]
     floors: dict[int, int | None] = {
         k: known.least.get(k) for k in range(last) if k not in known.traded
     }
-    to_beat, start = {}, None
+    to_beat = {}
     if corner is not None:
         pairs = zip(known.traded, corner, strict=True)
         needed = {k: None if c == -math.inf else int(c) for k, c in pairs}
         least = needed.pop(last)
         floors |= needed
         to_beat = {} if least is None else {last: least - 1}
-        start = _best_within(known, floors, last)
-    share = budget.within(SHARE * (budget.end - budget.now()))
+    start = _best_within(known, floors, last)
+    share = budget.within(shares * SHARE * (budget.end - budget.now()))
     found = search(budget=share, start=start, floors=floors, to_beat=to_beat).run()
     known.add(Point(tuple(found.values), found.placement))
-    known.steps += [
-        Step(found.reached[:level], bound)
-        for level, bound in enumerate(found.bounds)
-        if bound is not None and level in known.traded
-    ]
+    for level, bound in enumerate(found.bounds):
+        if bound is not None and level in known.traded:
+            known.prove(Step(found.reached[:level], bound))
 
 
 def _best_within(known: TradeOff, floors: dict[int, int | None], last: int) -> list[Any] | None:

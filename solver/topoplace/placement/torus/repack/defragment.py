@@ -11,10 +11,11 @@ import numpy as np
 
 from topoplace.machine import format_node_set
 from topoplace.packing.budget import Budget
-from topoplace.packing.frontier import SHARE, Corner, Point, Step, TradeOff, trade_off
+from topoplace.packing.frontier import MOST_TRIES, SHARE, Corner, Point, Step, TradeOff, trade_off
 from topoplace.packing.search import Found, LevelBound, Search
 from topoplace.packing.state import Say, silent
 from topoplace.placement.torus.outcome import prism_model
+from topoplace.placement.torus.packing import TorusPacking
 from topoplace.placement.torus.problem import PlacementProblem
 from topoplace.placement.torus.repack.packing import RepackPacking
 from topoplace.placement.torus.repack.places import largest_prism
@@ -28,7 +29,6 @@ from topoplace.solving import Options
 
 PLACED, MOVES, ROOM = range(3)
 TRADED = (MOVES, ROOM)
-_MOST_TRIES = 3  # for a prism of a size
 
 
 def defragmented(problem: RepackProblem, options: Options | None = None) -> Frontier:
@@ -38,13 +38,22 @@ def defragmented(problem: RepackProblem, options: Options | None = None) -> Fron
     least = {PLACED: problem.num_movable, MOVES: -asked.most}
 
     def for_queue(own: Any, budget: Budget, **how: Any) -> TradeOff:
-        return trade_off(own.packing, TRADED, budget, least=least, **how)
+        start = _placed(problem, budget.within(SHARE * budget.length), **how)
+        return trade_off(own.packing, TRADED, budget, least=least, start=start, **how)
 
     def for_prism(own: Any, budget: Budget, **how: Any) -> TradeOff:
         return largest_prisms(problem, budget, least, **how)
 
     search = for_queue if asked.room is Room.QUEUE else for_prism
     return frontier_of(problem, options or Options(), TradeOff(TRADED, least), search)
+
+
+def _placed(problem: RepackProblem, budget: Budget, *, seed: int, **_: Any) -> list[Seat]:
+    """Return who starts, and where, if nobody moves."""
+    now = PlacementProblem(prepare(problem.instance.snapshot), problem.interference)
+    found = Search(TorusPacking(now), budget, seed=seed, num_levels=1).run().placement
+    started = (Seat(problem.num_movable + c.request_idx, c.prism) for c in found)
+    return [*problem.stays, *started]
 
 
 def largest_prisms(
@@ -66,13 +75,13 @@ def largest_prisms(
     everybody, most = least[PLACED], _class_size(problem)
     nothing = Leaf(scale=1, prices={}, multipliers=[0])
     known = TradeOff(TRADED, least)
-    known.steps.append(Step((everybody,), LevelBound(0, nothing)))  # staying costs nothing
-    known.steps.append(Step((everybody, None), LevelBound(most, nothing)))
+    known.prove(Step((everybody,), LevelBound(0, nothing)))  # staying costs nothing
+    known.prove(Step((everybody, None), LevelBound(most, nothing)))
     _add(known, problem, [*problem.stays])
     tries: Counter[Corner] = Counter()
     while not budget.is_over():
         report(known)
-        corners = [corner for corner, _ in known.boxes() if tries[corner] < _MOST_TRIES]
+        corners = [corner for corner, _ in known.boxes() if tries[corner] < MOST_TRIES]
         if not corners:
             break
         corner = min(corners, key=lambda c: (tries[c], c[1]))
@@ -87,7 +96,7 @@ def largest_prisms(
         ).run()  # fmt: skip
         step = _proven(packing, found, nodes - 1, everybody)
         if step is not None:
-            known.steps.append(step)
+            known.prove(step)
         if larger.started(found.placement) and found.values[MOVES] >= floor:
             _add(known, problem, larger.settled(found.placement))
     return known

@@ -82,13 +82,19 @@ class RepackPacking(PackingProblem):
         """Return prices that add up to what the jobs cost in whose way a request is.
 
         Nobody goes without a place there, and on the last level nobody costs more than it has to.
-        On the first level there are no prices: most often everybody finds a place. None for room.
+        On the first level there are no prices: most often everybody finds a place. For room they
+        are the nodes of routers: who runs pays for as many as anywhere, what is left is room.
         """
         prices = np.zeros(self.num_rows)
         if not sub.level:
             return prices, ()
         if self._makes_room:
-            return None
+            if sub.level == 1:
+                return None
+            torus = self.problem.emptied.torus
+            prices[: self.torus.num_covers] = torus.nodes_per_router
+            everybody = float(torus.num_routers * torus.nodes_per_router)
+            return prices, (everybody, 0.0)
         costs = self._costs[: self.problem.num_movable]
         below = 1 + int(costs[:, 1].sum())
         paid = costs[:, 0] if sub.level == 1 else below * costs[:, 0] + costs[:, 1]
