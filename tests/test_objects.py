@@ -527,6 +527,26 @@ def test_wrong_input_is_told(words: str, told: str, capsys: pytest.CaptureFixtur
     assert len(said.strip().splitlines()) == 1
 
 
+@pytest.mark.parametrize(
+    ("messages", "told"),
+    [
+        ({"rule": "A(i) -> A(i+1)", "bytes": 1, "cost": "multi"}, "messages[0].cost: expected one"),
+        ({"rule": "A(i) -> A(i+1)", "bytes": -1}, "messages[0].bytes: expected an integer"),
+        ({"sender": "A", "receiver": "A", "pairs": [[0, 1]], "bytes": [-1]}, "bytes[0]: expected"),
+    ],
+)
+def test_faults_of_messages_are_those_of_their_form_alone(
+    messages: dict[str, object], told: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "a.json"
+    whole = {"schema": "topoplace.application/1", "name": "a", "messages": [messages]}
+    file.write_text(json.dumps(whole | {"arrays": [{"name": "A", "shape": [4]}]}))
+    assert run(["map", "--objects", str(file), "--on", "torus:2x2"]) == 2
+    said = capsys.readouterr().err
+    assert told in said
+    assert len(said.strip().splitlines()) == 1
+
+
 def test_the_front_door_takes_applications_and_graphs() -> None:
     found = tp.map("milc_8x8x8x16", "torus:8x8x8", "in-order", balance=1.2)
     assert isinstance(found, ObjectsResult)

@@ -88,7 +88,8 @@ def _plan(point: Point) -> RepackSolution:
 
 def headline(frontier: Frontier) -> str:
     """Return one line: what is traded, how many points there are, and whether these are all."""
-    state = "complete" if frontier.complete else f"{len(frontier.open):,} boxes open"
+    num = len(frontier.open)
+    state = "complete" if frontier.complete else f"{num:,} box{'es' * (num > 1)} open"
     return told(frontier, " against ".join(frontier.traded), state)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Final, Literal
 
-from pydantic import Field
+from pydantic import Discriminator, Field, Tag
 
 from topoplace.snapshot.schema import MAX_TASKS, Bytes, Model, Name, NodeSet, RoutedMachine, Task
 
@@ -110,11 +110,22 @@ class ListedMessages(Model):
     bytes: list[Bytes]
 
 
+def _form_of_messages(value: object) -> str:
+    """Return which form messages have, so that errors speak of that alone."""
+    fields = value if isinstance(value, dict) else vars(value) if isinstance(value, Model) else {}
+    return "listed" if "pairs" in fields else "by-rule"
+
+
 class ObjectsApplication(Model):
     """Arrays of objects that send messages to each other."""
 
     schema_version: Annotated[Literal["topoplace.application/1"], Field(alias="schema")]
     name: Name
     arrays: Annotated[list[ObjectArray], Field(min_length=1, max_length=64)]
-    messages: list[RuleMessages | ListedMessages]
+    messages: list[
+        Annotated[
+            Annotated[RuleMessages, Tag("by-rule")] | Annotated[ListedMessages, Tag("listed")],
+            Discriminator(_form_of_messages),
+        ]
+    ]
     source: str | None = Field(default=None, description="where sizes come from, what is assumed")
