@@ -34,7 +34,7 @@ def primal_dual_loop(state: State, root: Root, bundle: Bundle, around: Around, e
     """Lower the bound and raise the incumbent until they meet or time is up.
 
     First the bundle lowers the bound until no step promises anything, while a second thread
-    anneals; then dives look for a placement, one or as many as a large gap has time for. After that
+    anneals; then dives look for a placement, at a large gap for as long again. After that
     branches lower the bound, in turn with neighbourhoods of the incumbent, dives from the root, and
     dives from the leaf of the largest bound. While the gap is small and branches are on their way
     to close it, they get most of the time, more every time; else no more than placements, and less
@@ -60,12 +60,7 @@ def primal_dual_loop(state: State, root: Root, bundle: Bundle, around: Around, e
         chains.end()
         state.say("dive", 0, root.bound)
         known = incumbent.objective(0)
-        until = min(end, budget.now() + long)
-        from_root.first(until)
-        while budget.now() < until and _gap(state, root) > steering.NEAR:
-            if incumbent.closes(root):
-                return
-            from_root.run(until, once=True)
+        _first_dives(state, root, from_root, min(end, budget.now() + long))
         in_vain = 0 if incumbent.objective(0) > known else _IN_VAIN
         turn, pace = 0, _Pace()
         while not incumbent.closes(root) and (now := budget.now()) < end:
@@ -95,6 +90,20 @@ def primal_dual_loop(state: State, root: Root, bundle: Bundle, around: Around, e
             turn += 1
             return_memory()
         chains.end()
+
+
+def _first_dives(state: State, root: Root, diver: Diver, until: float) -> None:
+    """Dive once, and at a large gap go on for as long as everything took so far.
+
+    So branches that would close it at once do not wait for long.
+    """
+    budget = state.budget
+    diver.first(until)
+    until = min(until, 2 * budget.now() - budget.start)
+    while budget.now() < until and _gap(state, root) > steering.NEAR:
+        if state.incumbent.closes(root):
+            break
+        diver.run(until, once=True)
 
 
 def _gap(state: State, root: Root) -> float:
