@@ -125,11 +125,17 @@ def table_of(rows: list[Row]) -> str:
             [
                 *(row.snapshot, f"{row.started} of {len(GRIDS)}", number(row.nodes)),
                 *(number(row.nodes_bound), number(row.place_then_map), number(row.joint)),
-                *(percent(1 - row.joint / row.place_then_map), number(row.bound)),
+                _less(row),
+                number(row.bound),
             ]
             for row in rows
         ],
     )
+
+
+def _less(row: Row) -> str:
+    """Return how much less the joint placement takes; a dash where no job starts."""
+    return percent(1 - row.joint / row.place_then_map) if row.place_then_map else "-"
 
 
 def main(arguments: list[str] | None = None) -> None:
