@@ -12,7 +12,12 @@ from typing import NamedTuple
 import numpy as np
 
 from topoplace.certify.integers import require_room
-from topoplace.certify.mapping.graphs import LIMIT, laplacian_of, require_semidefinite
+from topoplace.certify.mapping.graphs import (
+    LARGEST_ENTRY,
+    LIMIT,
+    laplacian_of,
+    require_semidefinite,
+)
 from topoplace.certify.mapping.instance import (
     Instance,
     Volumes,
@@ -26,6 +31,7 @@ from topoplace.result import Fraction as FractionModel
 from topoplace.result.mapping import (
     CUT_LAYERS,
     CUT_TASKS,
+    Bisection,
     CutLoad,
     InsideCrossing,
     LinkLoad,
@@ -33,9 +39,10 @@ from topoplace.result.mapping import (
     MeanLoad,
     SpectralCrossing,
     TaskLoad,
+    Triangles,
 )
 from topoplace.result.objects import ObjectsResult
-from topoplace.result.packed import Packed, unpacked
+from topoplace.result.packed import unpacked
 from topoplace.types import BoolArray, IntArray
 
 
@@ -222,25 +229,43 @@ def _by_inside(guests: Guests, near: int, far: int, crossing: InsideCrossing) ->
 def _by_spectrum(guests: Guests, most: int, crossing: SpectralCrossing) -> int:
     """Return what crosses a cut neither side of which has more than `most` load."""
     volumes = mutual_volumes(guests.instance)
-    prices = cut_prices(volumes, guests.loads, crossing.scale, crossing.balance, crossing.prices)
+    prices = cut_prices(volumes, guests.loads, crossing)
     uneven = 2 * most - guests.total
     paid = -sum(prices) - crossing.balance * uneven**2
     return volumes.rounded_up(paid, 4 * crossing.scale)
 
 
-def cut_prices(
-    volumes: Volumes, loads: IntArray, scale: int, balance: int, packed: Packed
-) -> list[int]:
+def cut_prices(volumes: Volumes, loads: IntArray, given: Bisection) -> list[int]:
     """Return the prices of a certificate of cuts, whose matrix is positive semidefinite."""
-    num = len(loads)
+    num, balance = len(loads), given.balance
     if not 2 <= num <= CUT_TASKS:
         raise RefusedError(f"{num} tasks or objects, 2 to {CUT_TASKS} are checked")
-    prices = unpacked(packed, num, "prices")
+    prices = unpacked(given.prices, num, "prices")
     require_room(balance * int(loads.max()) ** 2, "the balance times squares of loads", LIMIT)
     require_room(max(map(abs, prices.tolist())), "a price", LIMIT)
-    matrix = laplacian_of(volumes, scale)
+    matrix = laplacian_of(volumes, given.scale)
     # each part is below 2^52 in every entry
     matrix += balance * np.outer(loads, loads) + np.diag(prices)
+    if given.triangles is not None:
+        _add_triangles(matrix, given.triangles)
     require_semidefinite(matrix, "the matrix of the cuts")
     found: list[int] = prices.tolist()
     return found
+
+
+def _add_triangles(matrix: IntArray, triangles: Triangles) -> None:
+    """Move the amount of every triangle from between its middle and its ends to between these."""
+    number = triangles.number
+    corners = unpacked(triangles.corners, 3 * number, "triangles.corners")
+    amounts = unpacked(triangles.amounts, number, "triangles.amounts")
+    if int(corners.min()) < 0 or int(corners.max()) >= len(matrix):
+        raise RefusedError(f"a corner of a triangle is none of {len(matrix)} tasks or objects")
+    if int(amounts.min()) < 0:
+        raise RefusedError("the amount of a triangle is negative")
+    require_room(2 * sum(amounts.tolist()), "the amounts of triangles", LARGEST_ENTRY)
+    middle, one, other = corners.reshape(-1, 3).T
+    for a, b, moved in ((one, other, amounts), (middle, one, -amounts), (middle, other, -amounts)):
+        np.add.at(matrix, (a, a), moved)
+        np.add.at(matrix, (b, b), moved)
+        np.subtract.at(matrix, (a, b), moved)
+        np.subtract.at(matrix, (b, a), moved)
