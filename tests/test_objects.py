@@ -164,7 +164,7 @@ def test_cuts_see_what_stars_do_not() -> None:
 
 
 def test_triangles_raise_a_bound_by_cuts(monkeypatch: pytest.MonkeyPatch) -> None:
-    """There is a compute between two patches: without triangles a little of each message crosses."""
+    """A compute lies between two patches: without triangles little of their messages crosses."""
     problem = problem_of(namd((3, 3, 4)), load_places("torus:4x4x4"), "1.2")
     instance = read_objects(problem.instance)
     best = object_cuts_bound(problem)

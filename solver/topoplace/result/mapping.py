@@ -138,7 +138,8 @@ class CutsCertificate(Model):
     """Multipliers of the bound by the machine's cuts (docs/proofs-graphs.md, "Cuts").
 
     With `factors` V, scale x L + V'V + diag(prices) + balance x J must be positive semidefinite for
-    every line, L being the Laplacian of the bytes between tasks.
+    every line, L being the Laplacian of the bytes between tasks, once `triangles` have changed it
+    as in a `Bisection`.
     """
 
     kind: Literal["cuts"] = "cuts"
@@ -154,6 +155,7 @@ class CutsCertificate(Model):
         description="eigenvalues of the kernel of every dimension are at most this, in units of "
         "2^-10; empty without factors"
     )
+    triangles: Triangles | None = None
 
 
 MOST_LAYERS = 1 << 30

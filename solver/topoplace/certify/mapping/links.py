@@ -13,8 +13,8 @@ import numpy as np
 
 from topoplace.certify.integers import require_room
 from topoplace.certify.mapping.graphs import (
-    LARGEST_ENTRY,
     LIMIT,
+    add_triangles,
     laplacian_of,
     require_semidefinite,
 )
@@ -39,7 +39,6 @@ from topoplace.result.mapping import (
     MeanLoad,
     SpectralCrossing,
     TaskLoad,
-    Triangles,
 )
 from topoplace.result.objects import ObjectsResult
 from topoplace.result.packed import unpacked
@@ -247,25 +246,7 @@ def cut_prices(volumes: Volumes, loads: IntArray, given: Bisection) -> list[int]
     # each part is below 2^52 in every entry
     matrix += balance * np.outer(loads, loads) + np.diag(prices)
     if given.triangles is not None:
-        _add_triangles(matrix, given.triangles)
+        add_triangles(matrix, given.triangles)
     require_semidefinite(matrix, "the matrix of the cuts")
     found: list[int] = prices.tolist()
     return found
-
-
-def _add_triangles(matrix: IntArray, triangles: Triangles) -> None:
-    """Move the amount of every triangle from between its middle and its ends to between these."""
-    number = triangles.number
-    corners = unpacked(triangles.corners, 3 * number, "triangles.corners")
-    amounts = unpacked(triangles.amounts, number, "triangles.amounts")
-    if int(corners.min()) < 0 or int(corners.max()) >= len(matrix):
-        raise RefusedError(f"a corner of a triangle is none of {len(matrix)} tasks or objects")
-    if int(amounts.min()) < 0:
-        raise RefusedError("the amount of a triangle is negative")
-    require_room(2 * sum(amounts.tolist()), "the amounts of triangles", LARGEST_ENTRY)
-    middle, one, other = corners.reshape(-1, 3).T
-    for a, b, moved in ((one, other, amounts), (middle, one, -amounts), (middle, other, -amounts)):
-        np.add.at(matrix, (a, a), moved)
-        np.add.at(matrix, (b, b), moved)
-        np.subtract.at(matrix, (a, b), moved)
-        np.subtract.at(matrix, (b, a), moved)

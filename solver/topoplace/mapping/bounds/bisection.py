@@ -9,16 +9,33 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from topoplace import clock
+from topoplace.machine import Torus
 from topoplace.mapping.bounds._bisection_kernels import gaps, mix, violated
-from topoplace.mapping.bounds.cuts import lowest_eigenvalue, raised, test_seconds
+from topoplace.mapping.bounds.cuts import (
+    has_cuts,
+    least_total,
+    lowest_eigenvalue,
+    machine_cuts,
+    raised,
+    test_seconds,
+)
 from topoplace.mapping.graph import Rows
-from topoplace.result.mapping import MOST_TRIANGLES, Bisection, Triangles
+from topoplace.mapping.problem import MappingProblem
+from topoplace.result.mapping import (
+    MOST_TRIANGLES,
+    Bisection,
+    CutLine,
+    CutsCertificate,
+    Triangles,
+)
 from topoplace.result.packed import packed, unpacked
+from topoplace.solving import Bound
 from topoplace.types import FloatArray, IntArray
 
 RANK, ROUNDS, SWEEPS = 24, 40, 6
@@ -113,6 +130,36 @@ def height(bisected: Bisection, num: int, uneven: int) -> int:
     """Return 4 x scale x the bytes over any cut whose sides differ in load by no more."""
     paid: int = sum(unpacked(bisected.prices, num, "prices").tolist())
     return -paid - bisected.balance * uneven**2
+
+
+def triangles_bound(problem: MappingProblem, time_limit: float | None = None) -> Bound | None:
+    """Return the bound by all cuts with triangles (docs/proofs-graphs.md, "Cuts").
+
+    In bytes x hops; None where `cuts_bound` has none either, where no triangle helps, or there is
+    no time. A mesh is taken as a torus, whose cuts are alike.
+    """
+    end, machine, num = clock.deadline(time_limit), problem.machine, problem.num_tasks
+    if not isinstance(machine, Torus) or not has_cuts(problem):
+        return None
+    cuts, rows = machine_cuts(Torus(machine.shape), problem.capacity, num), problem.graph.exchanged
+    if not cuts.cuts:
+        return None
+    even = min(cuts.spread // cuts.weight, *(cut.most for cut in cuts.cuts))
+    found = bisection(rows, np.ones(num, dtype=np.int64), math.isqrt(even), stop=end)
+    if found is None or found.triangles is None:
+        return None
+    prices = unpacked(found.prices, num, "prices").tolist()
+    whole = 4 * found.scale * rows.unit
+    total = least_total(cuts, [(-sum(prices), found.balance)], Fraction(0), whole)
+    certificate = CutsCertificate(
+        wrap=list(cuts.wrap),
+        scale=found.scale,
+        lines=[CutLine(prices=prices, balance=found.balance)],
+        factors=[],
+        gains=[],
+        triangles=found.triangles,
+    )
+    return Bound(rows.unit * max(0, -(-total // (2 * whole))), certificate)
 
 
 class _Relaxation:

@@ -438,9 +438,7 @@ def cuts_bound(
     """
     end = clock.deadline(time_limit)
     machine, num = problem.machine, problem.num_tasks
-    if not isinstance(machine, Torus) or not problem.graph.num_messages or num > CUT_TASKS:
-        return None
-    if max(machine.shape) > CUT_LAYERS:
+    if not isinstance(machine, Torus) or not has_cuts(problem):
         return None
     reserved = test_seconds(num)
     if time_limit is not None and time_limit <= reserved:
@@ -457,6 +455,14 @@ def cuts_bound(
         if cuts.cuts and not reached(best, target) and not (best and clock.now() >= stop):
             best = stronger(best, _Search(guest, cuts, stop, end).best(target))
     return best if best is not None and best.value > 0 else None
+
+
+def has_cuts(problem: MappingProblem) -> bool:
+    """Tell whether the bound by cuts is there for a machine and as many tasks."""
+    machine = problem.machine
+    if not isinstance(machine, Torus) or max(machine.shape) > CUT_LAYERS:
+        return False
+    return problem.graph.num_messages > 0 and problem.num_tasks <= CUT_TASKS
 
 
 def reached(bound: Bound | None, target: int | None) -> bool:
