@@ -293,7 +293,7 @@ FIELDS: dict[Model, Covers] = {
         "TotalCertificate BlocksCertificate BlockFamily StarCertificate "
         "DistanceClassesCertificate CutsCertificate CutLine RecognisedCertificate "
         "PairsCertificate TreeCertificate LevelsCertificate InsideLevel DegreesLevel SpectralLevel "
-        "MeanLoad TaskLoad CutLoad InsideCrossing SpectralCrossing "
+        "MeanLoad TaskLoad CutLoad InsideCrossing SpectralCrossing Triangles "
         "Packed",
     ),
     objects.ObjectsResult: {

@@ -20,6 +20,7 @@ from topoplace.certify.mapping.pencils import check_layout, window_value
 from topoplace.machine import Torus, format_node_set
 from topoplace.mapping.bounds import distance_classes
 from topoplace.mapping.bounds.best import best_bound, total_bound
+from topoplace.mapping.bounds.bisection import triangles_bound
 from topoplace.mapping.bounds.blocks import blocks_bound
 from topoplace.mapping.bounds.cuts import cuts_bound
 from topoplace.mapping.bounds.losses import directions_of, inside_units
@@ -35,6 +36,7 @@ BOUNDS: dict[str, Callable[[MappingProblem], Bound | None]] = {
     "blocks": blocks_bound,
     "star": star_bound,
     "cuts": cuts_bound,
+    "triangles": triangles_bound,
     "distance-classes": distance_classes.distance_classes_bound,
 }
 
@@ -46,7 +48,7 @@ def drawn(kind: str, rng: np.random.Generator, most_tasks: int) -> MappingProble
         seed = int(rng.integers(1 << 32))
         problem = random_problem(seed, most_tasks, 3, skewed=True, application=application)
         on_torus = isinstance(problem.machine, Torus)
-        if kind != "cuts" or (on_torus and problem.graph.num_messages):
+        if kind not in {"cuts", "triangles"} or (on_torus and problem.graph.num_messages):
             return problem
 
 

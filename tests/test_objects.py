@@ -20,8 +20,10 @@ from tiny_objects import brute_force, tiny_objects
 from topoplace.certify.check import check_document
 from topoplace.certify.objects.bounds import object_cuts_value, shares_value
 from topoplace.certify.objects.instance import read_objects
+from topoplace.certify.report import RefusedError
 from topoplace.cli import run
 from topoplace.errors import InputError
+from topoplace.mapping.bounds import bisection
 from topoplace.mapping.objects.applications import expanded, problem_of, read_application
 from topoplace.mapping.objects.bounds import object_cuts_bound, shares_bound
 from topoplace.mapping.objects.builders import BUILDERS, mesh, milc, namd, openatom
@@ -30,7 +32,9 @@ from topoplace.mapping.objects.problem import ObjectsProblem
 from topoplace.mapping.objects.search import Annealing, consecutive
 from topoplace.mapping.objects.settled import Keeper, worth_of
 from topoplace.mapping.onto import load_places
+from topoplace.result.mapping import Triangles
 from topoplace.result.objects import ObjectsResult, SharesCertificate
+from topoplace.result.packed import Packed, packed, unpacked
 from topoplace.snapshot.objects import ObjectsApplication
 from topoplace.snapshot.schema import MatrixModel
 from topoplace.solving import Options, solve
@@ -159,6 +163,21 @@ def test_cuts_see_what_stars_do_not() -> None:
     assert stars.value == 0 < cuts.value
 
 
+def test_triangles_raise_a_bound_by_cuts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A compute lies between two patches: without triangles little of their messages crosses."""
+    problem = problem_of(namd((3, 3, 4)), load_places("torus:4x4x4"), "1.2")
+    instance = read_objects(problem.instance)
+    best = object_cuts_bound(problem)
+    assert best is not None
+    assert best.certificate.triangles is not None
+    assert best.value == object_cuts_value(instance, best.certificate)
+    monkeypatch.setattr(bisection, "STEPS", 0)
+    plain = object_cuts_bound(problem)
+    assert plain is not None
+    assert plain.certificate.triangles is None
+    assert 1.2 * plain.value < best.value
+
+
 def test_cuts_end_in_time_or_are_none() -> None:
     """A test of 2,160 objects takes about a second; what a limit has no time for is left out."""
     problem = problem_of(read_application("namd_apoa1"), load_places("torus:8x8x8"))
@@ -253,7 +272,12 @@ def test_certificates_that_prove_less_are_rejected() -> None:
     assert shares is not None
     assert cuts is not None
     instance = read_objects(problem.instance)
-    from topoplace.result.packed import packed, unpacked  # noqa: PLC0415 - only here
+
+    def refuse_triangles(triangles: Triangles, change: dict[str, Packed], why: str) -> None:
+        changed = triangles.model_copy(update=change)
+        certificate = cuts.certificate.model_copy(update={"triangles": changed})
+        with pytest.raises(RefusedError, match=why):
+            object_cuts_value(instance, certificate)
 
     num = len(instance.volumes.tasks) // 2
     values = unpacked(shares.certificate.shares, num, "shares")
@@ -261,6 +285,14 @@ def test_certificates_that_prove_less_are_rejected() -> None:
         text = shares.certificate.model_copy(update={"shares": packed(wrong)})
         with pytest.raises(Exception, match="share"):
             shares_value(instance, text)
+    triangles = cuts.certificate.triangles
+    amounts = unpacked(triangles.amounts, triangles.number, "amounts")
+    corners = unpacked(triangles.corners, 3 * triangles.number, "corners")
+    refuse_triangles(triangles, {"amounts": packed(2 * amounts)}, "matrix of the cuts")
+    refuse_triangles(triangles, {"amounts": packed(amounts - int(amounts.max()))}, "negative")
+    refuse_triangles(triangles, {"amounts": packed(amounts << 12)}, "amounts of triangles")
+    refuse_triangles(triangles, {"corners": packed(corners + 1)}, "corner of a triangle")
+    refuse_triangles(triangles, {"corners": packed(corners[::-1])}, "matrix of the cuts")
     prices = unpacked(cuts.certificate.prices, problem.num_objects, "prices")
     lower = prices - abs(int(prices.min())) // 2
     text = cuts.certificate.model_copy(update={"prices": packed(lower)})

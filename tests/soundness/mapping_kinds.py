@@ -38,6 +38,7 @@ from topoplace.errors import InputError
 from topoplace.machine import Torus, format_node_set
 from topoplace.mapping import symmetry
 from topoplace.mapping.bounds import distance_classes
+from topoplace.mapping.bounds.bisection import triangles_bound
 from topoplace.mapping.bounds.blocks import blocks_bound
 from topoplace.mapping.bounds.cuts import cuts_bound
 from topoplace.mapping.bounds.levels import levels_bound
@@ -126,13 +127,15 @@ def drawn_from(certificate: Json, share: float) -> Callable[[Random], Json]:
     return draw
 
 
-PACKED = ("costs", "nodes")
+PACKED = ("costs", "nodes", "corners", "amounts")
 """Parts of certificates that are packed into a text; their numbers are changed, not the text."""
 
 
 def opened(certificate: Json) -> Json:
     """Return a certificate with lists of numbers in the place of texts."""
     lists = {key: unpacked(certificate[key]) for key in PACKED if key in certificate}
+    if certificate.get("triangles"):
+        lists["triangles"] = opened(certificate["triangles"])
     return certificate | lists
 
 
@@ -146,7 +149,10 @@ def unpacked(document: Json) -> list[int]:
 
 def closed(certificate: Json) -> Json:
     """Return a certificate with texts again; no number may have more than 64 bits."""
-    return certificate | {key: text_of(certificate[key]) for key in PACKED if key in certificate}
+    texts = {key: text_of(certificate[key]) for key in PACKED if key in certificate}
+    if certificate.get("triangles"):
+        texts["triangles"] = closed(certificate["triangles"])
+    return certificate | texts
 
 
 def text_of(numbers: list[int]) -> Json:
@@ -173,11 +179,12 @@ def target_of(problem: MappingProblem, certificate: Json, share: float = 0.6) ->
 
 def bounded_target(kind: str, rng: Random) -> Target | None:
     """Return a problem with the solver's certificate of a kind."""
-    problem = random_problem(rng, kind)
+    problem = random_problem(rng, "cuts" if kind == "triangles" else kind)
     bounds = {
         "star": star_bound,
         "blocks": blocks_bound,
         "cuts": cuts_bound,
+        "triangles": triangles_bound,
         "distance-classes": distance_classes.distance_classes_bound,
         "pairs": pairs_bound,
         "tree": partial(tree_bound, rng),
@@ -191,7 +198,7 @@ def bounded_target(kind: str, rng: Random) -> Target | None:
         # the same price on every place changes nothing where all are taken
         lift = rng.choice((0, abs(number(rng, 1, 1 << 59, (1 << 61) - 1 - max(prices)))))
         certificate["prices"] = [price + lift for price in prices]
-    return target_of(problem, certificate, share=0.3 if kind == "cuts" else 0.6)
+    return target_of(problem, certificate, share=0.3 if kind in {"cuts", "triangles"} else 0.6)
 
 
 def levels_target(_: str, rng: Random) -> Target | None:
@@ -411,7 +418,7 @@ KINDS: dict[str, Callable[[str, Random], Target | None]] = {
     "total": total_target,
     "embedding": total_target,
     **dict.fromkeys(
-        ("blocks", "star", "distance-classes", "cuts", "pairs", "tree"), bounded_target
+        ("blocks", "star", "distance-classes", "cuts", "triangles", "pairs", "tree"), bounded_target
     ),
     "recognised": recognised_target,
     "levels": levels_target,

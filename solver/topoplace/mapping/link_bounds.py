@@ -17,15 +17,16 @@ import numpy as np
 from topoplace import clock
 from topoplace.machine import Torus
 from topoplace.machine.links import scattered_links
+from topoplace.mapping.bounds.bisection import bisection, height
 from topoplace.mapping.bounds.levels import inside_of_product, lines_of, orders_of
 from topoplace.mapping.bounds.losses import directions_of, inside_units
 from topoplace.mapping.graph import Rows, rows_of
-from topoplace.mapping.objects.bounds import bisection
 from topoplace.mapping.objects.problem import ObjectsProblem
 from topoplace.mapping.problem import MappingProblem
 from topoplace.result import Fraction as FractionModel
 from topoplace.result.mapping import (
     CUT_LAYERS,
+    Bisection,
     CutLoad,
     InsideCrossing,
     LinkLoad,
@@ -34,7 +35,6 @@ from topoplace.result.mapping import (
     TaskLoad,
 )
 from topoplace.result.objects import ObjectCutsCertificate
-from topoplace.result.packed import packed, unpacked
 from topoplace.solving import Bound, stronger
 from topoplace.types import IntArray
 
@@ -300,21 +300,21 @@ def bisected(
     found = [*view.cuts()]
     most = min((uneven(view, cut) for cut in found), default=0)
     known = None if cuts is None else cuts.certificate
-    if isinstance(known, ObjectCutsCertificate):
-        prices = unpacked(known.prices, len(view.loads), "prices")
-        scale, balance = known.scale, known.balance
-    elif view.plain.grid is None and found and view.total and len(view.loads) <= BISECTED:
-        solved = bisection(rows, view.loads, most, seed, clock.deadline(time_limit))
-        if solved is None:
+    solved: Bisection | None = known if isinstance(known, ObjectCutsCertificate) else None
+    if solved is None:
+        if view.plain.grid is not None or not found or not view.total:
             return None
-        scale, balance, prices = solved
-    else:
+        if len(view.loads) > BISECTED:
+            return None
+        solved = bisection(rows, view.loads, most, seed, clock.deadline(time_limit))
+    if solved is None:
         return None
-    paid, best = -sum(prices.tolist()), None
-    proof = SpectralCrossing(scale=scale, balance=balance, prices=packed(prices))
+    parts = {name: getattr(solved, name) for name in Bisection.model_fields}
+    proof, best = SpectralCrossing(**parts), None
+    whole = 4 * solved.scale * rows.unit
     for cut in found:
-        height = paid - balance * uneven(view, cut) ** 2
-        crossing = rows.unit * max(0, -(-height // (4 * scale * rows.unit)))
+        over = height(solved, len(view.loads), uneven(view, cut))
+        crossing = rows.unit * max(0, -(-over // whole))
         best = stronger(best, Bound(Fraction(crossing, cut.width), _document(cut, proof)))
     return best
 

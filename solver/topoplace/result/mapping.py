@@ -101,6 +101,32 @@ GAIN_BITS = 10
 """Binary digits behind the point of the gains of a certificate of cuts."""
 
 
+MOST_TRIANGLES = 1 << 17
+"""Most triangles of a certificate."""
+
+
+class Triangles(Model):
+    """Triangle inequalities: two tasks are apart only if one between them is apart from either."""
+
+    number: Annotated[int, Field(ge=1, le=MOST_TRIANGLES)]
+    corners: Packed = Field(description="of every triangle the task in the middle and the two ends")
+    amounts: Packed = Field(description="per triangle, not negative")
+
+
+class Bisection(Model):
+    """Multipliers that bound the bytes over any cut (docs/proofs-objects.md, "Cuts").
+
+    With Laplacian L of the bytes between tasks, or objects, and their loads l (ones for tasks),
+    scale x L + diag(prices) + balance x l l' must be positive semidefinite, once the amount of
+    every triangle is taken off between its middle and each end, and added between its ends.
+    """
+
+    scale: Annotated[int, Field(ge=1)]
+    balance: Annotated[int, Field(ge=0)]
+    prices: Packed = Field(description="per task or object")
+    triangles: Triangles | None = None
+
+
 class CutLine(Model):
     """A lower bound on the bytes over any cut, by the square of what is more on one side."""
 
@@ -112,7 +138,8 @@ class CutsCertificate(Model):
     """Multipliers of the bound by the machine's cuts (docs/proofs-graphs.md, "Cuts").
 
     With `factors` V, scale x L + V'V + diag(prices) + balance x J must be positive semidefinite for
-    every line, L being the Laplacian of the bytes between tasks.
+    every line, L being the Laplacian of the bytes between tasks, once `triangles` have changed it
+    as in a `Bisection`.
     """
 
     kind: Literal["cuts"] = "cuts"
@@ -128,6 +155,7 @@ class CutsCertificate(Model):
         description="eigenvalues of the kernel of every dimension are at most this, in units of "
         "2^-10; empty without factors"
     )
+    triangles: Triangles | None = None
 
 
 MOST_LAYERS = 1 << 30
@@ -287,17 +315,10 @@ class InsideCrossing(Model):
     order: Annotated[list[Annotated[int, Field(ge=0)]], Field(max_length=6)]
 
 
-class SpectralCrossing(Model):
-    """What crosses a cut, by how uneven the loads of its sides can be.
-
-    With Laplacian L of the bytes between tasks and their loads l (ones, but for objects), scale x
-    L + diag(prices) + balance x l l' must be positive semidefinite.
-    """
+class SpectralCrossing(Bisection):
+    """What crosses a cut, by how uneven the loads of its sides can be."""
 
     kind: Literal["spectral"] = "spectral"
-    scale: Annotated[int, Field(ge=1)]
-    balance: Annotated[int, Field(ge=0)]
-    prices: Packed = Field(description="per task")
 
 
 class CutLoad(Model):

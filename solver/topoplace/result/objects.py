@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from topoplace.result.base import Level, Result
-from topoplace.result.mapping import LinkLoad, MappingFigures
+from topoplace.result.mapping import Bisection, LinkLoad, MappingFigures
 from topoplace.result.packed import Packed
 from topoplace.snapshot.objects import ObjectsInstance
 from topoplace.snapshot.schema import Model, Task
@@ -32,17 +32,10 @@ class SharesCertificate(Model):
     )
 
 
-class ObjectCutsCertificate(Model):
-    """What any cut of the machine costs (docs/proofs-objects.md, "Cuts").
-
-    With Laplacian L of the bytes between objects and their loads l, the matrix scale x L +
-    diag(prices) + balance x l l' must be positive semidefinite.
-    """
+class ObjectCutsCertificate(Bisection):
+    """What any cut of the machine costs (docs/proofs-objects.md, "Cuts")."""
 
     kind: Literal["object-cuts"] = "object-cuts"
-    scale: Annotated[int, Field(ge=1)]
-    balance: Annotated[int, Field(ge=0)]
-    prices: Packed = Field(description="per object")
 
 
 class EnumerationCertificate(Model):

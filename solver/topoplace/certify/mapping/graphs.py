@@ -44,7 +44,9 @@ from topoplace.result.mapping import (
     CutsCertificate,
     DistanceClassesCertificate,
     StarCertificate,
+    Triangles,
 )
+from topoplace.result.packed import unpacked
 from topoplace.types import BoolArray, IntArray
 
 # ---- Star: every task's heaviest partners on the nearest places, at prices of routers ------------
@@ -230,6 +232,8 @@ def cuts_value(instance: Instance, certificate: CutsCertificate) -> int:
     factors = _factors(instance.num_tasks, certificate.factors)
     laplacian = laplacian_of(volumes, certificate.scale)
     common = laplacian + product(factors.T, factors, "the products of factors")
+    if certificate.triangles is not None:
+        add_triangles(common, certificate.triangles)
     lines = []
     for k, line in enumerate(certificate.lines):
         require_semidefinite(_matrix(common, line), f"the matrix of line {k}")
@@ -256,6 +260,24 @@ def laplacian_of(volumes: Volumes, scale: int) -> IntArray:
     laplacian = np.diag(np.array(degrees, dtype=np.int64))
     laplacian[volumes.tasks, volumes.partners] -= volumes.sizes
     return times(laplacian, scale, f"scale times {what}")
+
+
+def add_triangles(matrix: IntArray, triangles: Triangles) -> None:
+    """Move the amount of every triangle from between its middle and its ends to between these."""
+    number = triangles.number
+    corners = unpacked(triangles.corners, 3 * number, "triangles.corners")
+    amounts = unpacked(triangles.amounts, number, "triangles.amounts")
+    if int(corners.min()) < 0 or int(corners.max()) >= len(matrix):
+        raise RefusedError(f"a corner of a triangle is none of {len(matrix)} tasks or objects")
+    if int(amounts.min()) < 0:
+        raise RefusedError("the amount of a triangle is negative")
+    require_room(2 * sum(amounts.tolist()), "the amounts of triangles", LARGEST_ENTRY)
+    middle, one, other = corners.reshape(-1, 3).T
+    for a, b, moved in ((one, other, amounts), (middle, one, -amounts), (middle, other, -amounts)):
+        np.add.at(matrix, (a, a), moved)
+        np.add.at(matrix, (b, b), moved)
+        np.subtract.at(matrix, (a, b), moved)
+        np.subtract.at(matrix, (b, a), moved)
 
 
 def _matrix(common: IntArray, line: CutLine) -> IntArray:

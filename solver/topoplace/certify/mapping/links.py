@@ -12,7 +12,12 @@ from typing import NamedTuple
 import numpy as np
 
 from topoplace.certify.integers import require_room
-from topoplace.certify.mapping.graphs import LIMIT, laplacian_of, require_semidefinite
+from topoplace.certify.mapping.graphs import (
+    LIMIT,
+    add_triangles,
+    laplacian_of,
+    require_semidefinite,
+)
 from topoplace.certify.mapping.instance import (
     Instance,
     Volumes,
@@ -26,6 +31,7 @@ from topoplace.result import Fraction as FractionModel
 from topoplace.result.mapping import (
     CUT_LAYERS,
     CUT_TASKS,
+    Bisection,
     CutLoad,
     InsideCrossing,
     LinkLoad,
@@ -35,7 +41,7 @@ from topoplace.result.mapping import (
     TaskLoad,
 )
 from topoplace.result.objects import ObjectsResult
-from topoplace.result.packed import Packed, unpacked
+from topoplace.result.packed import unpacked
 from topoplace.types import BoolArray, IntArray
 
 
@@ -222,25 +228,25 @@ def _by_inside(guests: Guests, near: int, far: int, crossing: InsideCrossing) ->
 def _by_spectrum(guests: Guests, most: int, crossing: SpectralCrossing) -> int:
     """Return what crosses a cut neither side of which has more than `most` load."""
     volumes = mutual_volumes(guests.instance)
-    prices = cut_prices(volumes, guests.loads, crossing.scale, crossing.balance, crossing.prices)
+    prices = cut_prices(volumes, guests.loads, crossing)
     uneven = 2 * most - guests.total
     paid = -sum(prices) - crossing.balance * uneven**2
     return volumes.rounded_up(paid, 4 * crossing.scale)
 
 
-def cut_prices(
-    volumes: Volumes, loads: IntArray, scale: int, balance: int, packed: Packed
-) -> list[int]:
+def cut_prices(volumes: Volumes, loads: IntArray, given: Bisection) -> list[int]:
     """Return the prices of a certificate of cuts, whose matrix is positive semidefinite."""
-    num = len(loads)
+    num, balance = len(loads), given.balance
     if not 2 <= num <= CUT_TASKS:
         raise RefusedError(f"{num} tasks or objects, 2 to {CUT_TASKS} are checked")
-    prices = unpacked(packed, num, "prices")
+    prices = unpacked(given.prices, num, "prices")
     require_room(balance * int(loads.max()) ** 2, "the balance times squares of loads", LIMIT)
     require_room(max(map(abs, prices.tolist())), "a price", LIMIT)
-    matrix = laplacian_of(volumes, scale)
+    matrix = laplacian_of(volumes, given.scale)
     # each part is below 2^52 in every entry
     matrix += balance * np.outer(loads, loads) + np.diag(prices)
+    if given.triangles is not None:
+        add_triangles(matrix, given.triangles)
     require_semidefinite(matrix, "the matrix of the cuts")
     found: list[int] = prices.tolist()
     return found

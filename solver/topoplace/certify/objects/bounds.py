@@ -147,7 +147,7 @@ def _around(instance: Instance) -> list[int]:
 def object_cuts_value(instance: Instance, certificate: ObjectCutsCertificate) -> int:
     """Return the hop-bytes that a certificate of cuts proves."""
     volumes, scale, balance = instance.volumes, certificate.scale, certificate.balance
-    prices = cut_prices(volumes, instance.loads, scale, balance, certificate.prices)
+    prices = cut_prices(volumes, instance.loads, certificate)
     paid, unit = sum(prices), volumes.unit
     twice = 0
     for weight, most in _cuts(instance):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from topoplace import clock
 from topoplace.machine import LevelMachine
+from topoplace.mapping.bounds.bisection import triangles_bound
 from topoplace.mapping.bounds.blocks import blocks_bound
 from topoplace.mapping.bounds.cuts import cuts_bound, reached
 from topoplace.mapping.bounds.distance_classes import distance_classes_bound
@@ -15,6 +16,9 @@ from topoplace.mapping.bounds.total import total_bound
 from topoplace.mapping.problem import MappingProblem
 from topoplace.solving import Bound, stronger
 
+CUTS_SHARE = 0.6
+"""The most of the time left that cuts without triangles have."""
+
 
 def best_bound(
     problem: MappingProblem, time_limit: float | None = None, target: int | None = None
@@ -23,9 +27,10 @@ def best_bound(
 
     The highest of `total_bound`, `blocks_bound` (grids), `recognised_bound` (graphs that are grids)
     and `star_bound`, which take a moment; if that is below `target`, the hop-bytes of a mapping in
-    hand, also of `pairs_bound`. Where there are too many places for that, `cuts_bound` and
-    `distance_classes_bound` take its part. Grids go without cuts, to which blocks are superior, and
-    have the others only within a time limit, as their blocks are rarely weaker.
+    hand, also of `pairs_bound`. Where there are too many places for that, `cuts_bound`,
+    `triangles_bound` and `distance_classes_bound` take its part. Grids go without cuts, to which
+    blocks are superior, and have the others only within a time limit, as their blocks are rarely
+    weaker.
 
     What the quick bounds leave of the time limit, in seconds, goes to the semidefinite ones;
     without it the work is bounded, and the answer the same each time. The value is in bytes x hops;
@@ -51,7 +56,11 @@ def best_bound(
         if pairs is not None and best is pairs:
             return best
     if problem.grid is None:
-        best = stronger(best, cuts_bound(problem, left(), target))
+        most = left()
+        share = None if most is None else CUTS_SHARE * most
+        best = stronger(best, cuts_bound(problem, share, target))
+        if not reached(best, target):
+            best = stronger(best, triangles_bound(problem, left()))
     if reached(best, target) or clock.now() >= stop:
         return best
     return stronger(best, distance_classes_bound(problem, left(), target))

@@ -179,7 +179,8 @@ def raised(
     matrix.
     """
     try:
-        lowest, error = _least_eigenvalue(matrix, image, end)
+        highest = 2.0 * float(np.diag(matrix).max())
+        lowest, error = lowest_eigenvalue(len(matrix), highest, image, end)
     except clock.OutOfTimeError:
         return None
     found = margins(np.diag(matrix)) + int(np.ceil(-lowest))
@@ -196,16 +197,34 @@ def raised(
     return None
 
 
-def _least_eigenvalue(
-    matrix: IntArray, image: Callable[[FloatArray], FloatArray], end: float
+def lowest_eigenvalue(
+    num: int,
+    highest: float,
+    image: Callable[[FloatArray], FloatArray],
+    end: float,
+    near: float = NEAR,
 ) -> tuple[float, float]:
     """Return about the least eigenvalue of a matrix, and how wrong it may be.
 
-    Raises `clock.OutOfTimeError` when the clock shows `end`.
+    Parameters
+    ----------
+    num, highest
+        Rows of the matrix, and what no eigenvalue is above by more than a factor.
+    image
+        Multiplies vectors by the matrix.
+    end
+        When the time is over.
+    near
+        How wrong it may be, relative to `highest`, where not all eigenvalues are computed.
+
+    Raises
+    ------
+    OutOfTimeError
+        When the clock shows `end`.
     """
-    highest = 2.0 * float(np.diag(matrix).max())
-    if len(matrix) <= DENSE:
-        return float(np.linalg.eigvalsh(matrix.astype(np.float64))[0]), 1e-12 * highest
+    if num <= DENSE:
+        dense = np.array([image(row) for row in np.eye(num)])
+        return float(np.linalg.eigvalsh(dense)[0]), 1e-12 * highest
     from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh  # noqa: PLC0415
 
     def lowered(x: FloatArray) -> FloatArray:
@@ -214,13 +233,13 @@ def _least_eigenvalue(
         below: FloatArray = highest * x - image(x)
         return below
 
-    start = np.random.default_rng(0).standard_normal(len(matrix))
-    operator = LinearOperator(matrix.shape, matvec=lowered, dtype=np.float64)
+    start = np.random.default_rng(0).standard_normal(num)
+    operator = LinearOperator((num, num), matvec=lowered, dtype=np.float64)
     try:
-        found: Any = eigsh(operator, 1, which="LA", ncv=60, tol=NEAR, maxiter=20, v0=start)[0]
+        found: Any = eigsh(operator, 1, which="LA", ncv=60, tol=near, maxiter=20, v0=start)[0]
     except ArpackNoConvergence as stopped:
         found = stopped.eigenvalues
-    return (highest - float(found[0]) if len(found) else 0.0), NEAR * highest
+    return (highest - float(found[0]) if len(found) else 0.0), near * highest
 
 
 # ---- What integers of a certificate of cuts prove, given that its matrices are semidefinite ------
@@ -419,9 +438,7 @@ def cuts_bound(
     """
     end = clock.deadline(time_limit)
     machine, num = problem.machine, problem.num_tasks
-    if not isinstance(machine, Torus) or not problem.graph.num_messages or num > CUT_TASKS:
-        return None
-    if max(machine.shape) > CUT_LAYERS:
+    if not isinstance(machine, Torus) or not has_cuts(problem):
         return None
     reserved = test_seconds(num)
     if time_limit is not None and time_limit <= reserved:
@@ -438,6 +455,14 @@ def cuts_bound(
         if cuts.cuts and not reached(best, target) and not (best and clock.now() >= stop):
             best = stronger(best, _Search(guest, cuts, stop, end).best(target))
     return best if best is not None and best.value > 0 else None
+
+
+def has_cuts(problem: MappingProblem) -> bool:
+    """Tell whether the bound by cuts is there for a machine and as many tasks."""
+    machine = problem.machine
+    if not isinstance(machine, Torus) or max(machine.shape) > CUT_LAYERS:
+        return False
+    return problem.graph.num_messages > 0 and problem.num_tasks <= CUT_TASKS
 
 
 def reached(bound: Bound | None, target: int | None) -> bool:

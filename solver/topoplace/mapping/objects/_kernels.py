@@ -364,30 +364,3 @@ def is_open(hops, bytes_, loads, left, goals, order, depth, at, cost, spent, bes
 
 
 # ---- Vectors of a semidefinite relaxation, each in turn where it is best -------------------------
-
-
-@kernel()
-def mix(first, other, weight, loads, balance, vectors, sums, sweeps):
-    """Turn each unit vector to where it is best, the others held (Wang and others 2017).
-
-    Minimised is ``v' (L + balance l l') v``; `sums` is the sum of loads times vectors.
-    """
-    num, rank = vectors.shape
-    pull = np.empty(rank)
-    for _ in range(sweeps):
-        for one in range(num):
-            for d in range(rank):
-                pull[d] = -balance * loads[one] * (sums[d] - loads[one] * vectors[one, d])
-            for e in range(first[one], first[one + 1]):
-                for d in range(rank):
-                    pull[d] += weight[e] * vectors[other[e], d]
-            norm = 0.0
-            for d in range(rank):
-                norm += pull[d] * pull[d]
-            if norm <= 1e-30:
-                continue
-            norm = math.sqrt(norm)
-            for d in range(rank):
-                new = pull[d] / norm
-                sums[d] += loads[one] * (new - vectors[one, d])
-                vectors[one, d] = new

@@ -12,9 +12,8 @@ import numpy as np
 
 from topoplace import clock
 from topoplace.machine import Torus
-from topoplace.mapping.bounds.cuts import raised, test_seconds
-from topoplace.mapping.graph import Rows
-from topoplace.mapping.objects._kernels import mix
+from topoplace.mapping.bounds.bisection import bisection, height
+from topoplace.mapping.bounds.cuts import test_seconds
 from topoplace.mapping.objects.problem import ObjectsProblem
 from topoplace.result.mapping import CUT_TASKS
 from topoplace.result.objects import (
@@ -179,12 +178,6 @@ def star_cost(bytes_: IntArray, load: IntArray, rooms_left: IntArray) -> int:
 
 # ---- Cuts: a semidefinite bound on the bytes over every cut of the machine -----------------------
 
-RANK, ROUNDS, SWEEPS = 24, 40, 6
-"""Dimensions of the vectors, and how long they are turned: rounds of so many sweeps."""
-
-SCALE_BITS = 49
-"""Bits of the largest entry of a certificate's matrix."""
-
 
 def cuts_of(problem: ObjectsProblem) -> Counter[tuple[int, int]]:
     """Return how often there are cuts of a kind: twice their weight, and the largest |s|.
@@ -228,90 +221,12 @@ def object_cuts_bound(
     found = bisection(rows, problem.loads, most, seed, clock.deadline(time_limit))
     if found is None:
         return None
-    scale, balance, prices = found
-    value = 0
+    value, whole = 0, 4 * found.scale * rows.unit
     for (weight, side), count in kinds.items():
-        cut = -sum(prices.tolist()) - balance * side**2
-        value += count * weight * rows.unit * max(0, -(-cut // (4 * scale * rows.unit)))
-    document = ObjectCutsCertificate(scale=scale, balance=balance, prices=packed(prices))
-    return Bound(rows.unit * -(-value // (2 * rows.unit)) + tree_floor(problem), document)
-
-
-def bisection(
-    rows: Rows, loads: IntArray, most: int, seed: int, stop: float
-) -> tuple[int, int, IntArray] | None:
-    """Return scale, balance and prices of a bound on the bytes over any cut; None without.
-
-    It is best for cuts whose sides differ in load by `most`. None, too, if the clock would show
-    more than `stop` at its end.
-    """
-    early = stop - test_seconds(len(loads))
-    if clock.now() >= early:
-        return None
-    return _rounded(rows, loads, *_relaxed(rows, loads, float(most), seed, early), stop)
-
-
-def _relaxed(
-    rows: Rows, whole: IntArray, most: float, seed: int, stop: float
-) -> tuple[FloatArray, float]:
-    """Return prices of objects, and one of the square of s, that make a good bound.
-
-    They are the multipliers of the relaxation of bisection to unit vectors: the bytes between
-    objects times their squared distances, the vectors' weighted sum no longer than `most`.
-    """
-    num = len(whole)
-    weight = rows.weight.astype(float)
-    degree = np.bincount(rows.owner, weights=weight, minlength=num)
-    mean = whole.mean()
-    loads = whole / mean
-    vectors = np.random.default_rng(seed).standard_normal((num, RANK))
-    vectors /= np.linalg.norm(vectors, axis=1)[:, None]
-    limit = max(most / mean, 0.01 * math.sqrt(num))
-    balance = 2 * degree.mean() / num
-    other = rows.other.astype(np.int64)
-    for _ in range(ROUNDS):
-        sums = loads @ vectors
-        mix(rows.first, other, weight, loads, balance, vectors, sums, SWEEPS)
-        length = float(np.linalg.norm(loads @ vectors))
-        balance *= min(2.0, max(0.5, length / limit))
-        if clock.now() >= stop:
-            break
-    sums = loads @ vectors
-    mix(rows.first, other, weight, loads, balance, vectors, sums, 4 * SWEEPS)
-    sums = loads @ vectors
-    pull = degree[:, None] * vectors + balance * loads[:, None] * sums
-    np.subtract.at(pull, rows.owner, weight[:, None] * vectors[other])
-    prices = -(pull * vectors).sum(axis=1)
-    return prices, balance / mean**2
-
-
-def _rounded(
-    rows: Rows, loads: IntArray, prices: FloatArray, balance: float, stop: float
-) -> tuple[int, int, IntArray] | None:
-    """Return scale, balance and prices in integers whose matrix is semidefinite; None without."""
-    from scipy.sparse import csr_array  # noqa: PLC0415 - heavy
-
-    num = len(loads)
-    degree = np.bincount(rows.owner, weights=rows.weight.astype(float), minlength=num)
-    entry = max(float(degree.max()), float(np.abs(prices).max()), balance * float(loads.max()) ** 2)
-    if not entry < 1 << SCALE_BITS:
-        return None
-    scale = 1 << SCALE_BITS - math.ceil(math.log2(max(entry, 1.0)))
-    whole = round(scale * balance)
-    laplacian = -rows.matrix(num) * scale
-    laplacian[np.arange(num), np.arange(num)] = -laplacian.sum(axis=1)
-    matrix = laplacian + whole * np.outer(loads, loads)
-    lifted = np.ceil(scale * prices).astype(np.int64)
-    matrix[np.arange(num), np.arange(num)] += lifted
-    weights = csr_array((scale * rows.weight.astype(float), rows.other, rows.first), (num, num))
-    diagonal, heavy = scale * degree + lifted, loads.astype(float)
-
-    def image(x: FloatArray) -> FloatArray:
-        found: FloatArray = diagonal * x - weights @ x + whole * heavy * (heavy @ x)
-        return found
-
-    more = raised(matrix, image, stop)
-    return None if more is None else (scale, whole, lifted + more)
+        cut = height(found, problem.num_objects, side)
+        value += count * weight * rows.unit * max(0, -(-cut // whole))
+    least = rows.unit * -(-value // (2 * rows.unit)) + tree_floor(problem)
+    return Bound(least, ObjectCutsCertificate(**dict(found)))
 
 
 # ---- Trees ---------------------------------------------------------------------------------------

@@ -1,0 +1,359 @@
+"""A bound on the bytes over any cut of a graph whose sides are about even, in integers.
+
+It is the relaxation of bisection to unit vectors, with triangle inequalities: no two ends of a cut
+are on different sides unless whatever is between them is on another side than one of them
+(docs/proofs-objects.md, "Cuts").
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from topoplace import clock
+from topoplace.machine import Torus
+from topoplace.mapping.bounds._bisection_kernels import gaps, mix, violated
+from topoplace.mapping.bounds.cuts import (
+    has_cuts,
+    least_total,
+    lowest_eigenvalue,
+    machine_cuts,
+    raised,
+    test_seconds,
+)
+from topoplace.mapping.graph import Rows
+from topoplace.mapping.problem import MappingProblem
+from topoplace.result.mapping import (
+    MOST_TRIANGLES,
+    Bisection,
+    CutLine,
+    CutsCertificate,
+    Triangles,
+)
+from topoplace.result.packed import packed, unpacked
+from topoplace.solving import Bound
+from topoplace.types import FloatArray, IntArray
+
+RANK, ROUNDS, SWEEPS = 24, 40, 6
+"""Dimensions of the vectors, and how long they are turned: rounds of so many sweeps."""
+
+SCALE_BITS = 49
+"""Bits of the largest entry of a certificate's matrix."""
+
+STEPS, TURNS = 200, 18
+"""Steps of the amounts of triangles, and sweeps of the vectors before each."""
+
+LOOK, LIST = 50, 10
+"""Steps between two values of the bound, and between two lists of triangles that are violated."""
+
+STEP, HALVED, MOMENTUM = 0.05, 60, 0.8
+"""The first step's length, in bytes of a task; after how many steps it is half as long; and how
+much of the gaps of the step before counts on."""
+
+GAIN, PART = 1e-3, 0.8
+"""Part by which the bound has to rise between two looks, and part of the time that it may take."""
+
+LEAST_GAP, NEW_PER_TASK = 0.1, 4
+"""Gap above which triangles are listed, and how many are added at a time, per task."""
+
+LISTED = 300_000
+"""Triangles looked at when some are added."""
+
+COARSE = 1e-3
+"""Relative error of the least eigenvalue where multipliers are compared."""
+
+AMOUNTS_BITS = 58
+"""Bits of the sum of all amounts."""
+
+AMOUNT_BITS = 16
+"""Significant bits of amounts: what more would add to bounds is not worth its room."""
+
+
+class _Weights(NamedTuple):
+    """Symmetric weights by row, as `Rows`, but they may be of any sign."""
+
+    first: IntArray
+    other: IntArray
+    weight: FloatArray
+    matrix: Any
+
+    @property
+    def degrees(self) -> FloatArray:
+        """Return the sum of every row."""
+        sums: FloatArray = self.matrix.sum(axis=1)
+        return sums
+
+
+@dataclass(frozen=True)
+class _Dual:
+    """Prices of tasks and of the square of s, and amounts of triangles, in bytes.
+
+    `corners` has the middle and the ends of every triangle.
+    """
+
+    prices: FloatArray
+    balance: float
+    corners: IntArray
+    amount: FloatArray
+
+
+def bisection(
+    rows: Rows, loads: IntArray, most: int, seed: int = 0, stop: float = math.inf
+) -> Bisection | None:
+    """Return the multipliers of a bound on the bytes over any cut; None if there are none in time.
+
+    Parameters
+    ----------
+    rows
+        The bytes between tasks, each pair listed at both ends.
+    loads
+        Of every task, not all 0.
+    most
+        The bound is best for cuts whose sides differ in load by so much.
+    seed
+        Of the vectors that the relaxation starts at.
+    stop
+        The time of the clock when to have ended.
+    """
+    now, early = clock.now(), stop - test_seconds(len(loads))
+    if now >= early:
+        return None
+    dual = _Relaxation(rows, loads, float(most), seed, now + PART * (early - now)).best()
+    return _rounded(rows, loads, dual, stop)
+
+
+def height(bisected: Bisection, num: int, uneven: int) -> int:
+    """Return 4 x scale x the bytes over any cut whose sides differ in load by no more."""
+    paid: int = sum(unpacked(bisected.prices, num, "prices").tolist())
+    return -paid - bisected.balance * uneven**2
+
+
+def triangles_bound(problem: MappingProblem, time_limit: float | None = None) -> Bound | None:
+    """Return the bound by all cuts with triangles (docs/proofs-graphs.md, "Cuts").
+
+    In bytes x hops; None where `cuts_bound` has none either, where no triangle helps, or there is
+    no time. A mesh is taken as a torus, whose cuts are alike.
+    """
+    end, machine, num = clock.deadline(time_limit), problem.machine, problem.num_tasks
+    if not isinstance(machine, Torus) or not has_cuts(problem):
+        return None
+    cuts, rows = machine_cuts(Torus(machine.shape), problem.capacity, num), problem.graph.exchanged
+    if not cuts.cuts:
+        return None
+    even = min(cuts.spread // cuts.weight, *(cut.most for cut in cuts.cuts))
+    found = bisection(rows, np.ones(num, dtype=np.int64), math.isqrt(even), stop=end)
+    if found is None or found.triangles is None:
+        return None
+    prices = unpacked(found.prices, num, "prices").tolist()
+    whole = 4 * found.scale * rows.unit
+    total = least_total(cuts, [(-sum(prices), found.balance)], Fraction(0), whole)
+    certificate = CutsCertificate(
+        wrap=list(cuts.wrap),
+        scale=found.scale,
+        lines=[CutLine(prices=prices, balance=found.balance)],
+        factors=[],
+        gains=[],
+        triangles=found.triangles,
+    )
+    return Bound(rows.unit * max(0, -(-total // (2 * whole))), certificate)
+
+
+class _Relaxation:
+    """The relaxation of one graph, its triangles, and the best multipliers so far."""
+
+    def __init__(self, rows: Rows, loads: IntArray, most: float, seed: int, stop: float) -> None:
+        from scipy.sparse import csr_array  # noqa: PLC0415 - heavy
+
+        num = len(loads)
+        self._num, self._stop, self._mean = num, stop, float(loads.mean())
+        weights = csr_array((rows.weight.astype(float), rows.other, rows.first), (num, num))
+        self._unit = max(1.0, float(weights.sum()) / num)
+        self._plain = _weights(weights / self._unit)
+        self._loads = loads / self._mean
+        self._most = most / self._mean
+        self._limit = max(self._most, 0.01 * math.sqrt(num))
+        vectors = np.random.default_rng(seed).standard_normal((num, RANK))
+        self._vectors = vectors / np.linalg.norm(vectors, axis=1)[:, None]
+        self._balance = 2.0 / num
+        self._corners = np.zeros((0, 3), dtype=np.int64)
+        self._amount = np.zeros(0)
+        self._gap = np.zeros(0)
+
+    def best(self) -> _Dual:
+        """Return the best multipliers found, without triangles or with them."""
+        for _ in range(ROUNDS):
+            self._turn(self._plain, SWEEPS, 1.0)
+            if clock.now() >= self._stop:
+                break
+        best = self._dual(self._plain)
+        try:
+            reached = self._value(self._plain, best)
+            for step in range(STEPS):
+                clock.check(self._stop)
+                if step % LIST == 0:
+                    self._list()
+                    if not len(self._amount):
+                        break
+                weights = self._with_triangles()
+                self._turn(weights, TURNS, 0.5)
+                if step % LOOK == LOOK - 1:
+                    found = self._dual(weights)
+                    value = self._value(weights, found)
+                    enough = value <= (1 + GAIN) * reached
+                    if value > reached:
+                        best, reached = found, value
+                    if enough:
+                        break
+                self._step(STEP / (1 + step / HALVED))
+        except clock.OutOfTimeError:
+            pass
+        return best
+
+    def _turn(self, weights: _Weights, sweeps: int, pace: float) -> None:
+        """Turn the vectors to where they are best, then the balance towards even sides."""
+        loads, vectors = self._loads, self._vectors
+        mix(*weights[:3], loads, self._balance, vectors, loads @ vectors, sweeps)
+        length = float(np.linalg.norm(loads @ vectors))
+        self._balance *= min(2.0, max(0.5, length / self._limit)) ** pace
+
+    def _dual(self, weights: _Weights) -> _Dual:
+        """Return the multipliers that belong to the vectors, once these have come to rest."""
+        loads, vectors = self._loads, self._vectors.copy()
+        mix(*weights[:3], loads, self._balance, vectors, loads @ vectors, 4 * SWEEPS)
+        pull = weights.degrees[:, None] * vectors - weights.matrix @ vectors
+        pull += self._balance * loads[:, None] * (loads @ vectors)
+        unit = self._unit
+        return _Dual(
+            -unit * (pull * vectors).sum(axis=1),
+            self._balance * unit / self._mean**2,
+            self._corners,
+            self._amount * unit,
+        )
+
+    def _value(self, weights: _Weights, dual: _Dual) -> float:
+        """Return about four times the bytes that multipliers prove over the cuts in question."""
+        unit, loads = self._unit, self._loads * self._mean
+        diagonal = unit * weights.degrees + dual.prices
+
+        def image(x: FloatArray) -> FloatArray:
+            found: FloatArray = diagonal * x - unit * (weights.matrix @ x)
+            return found + dual.balance * loads * (loads @ x)
+
+        highest = 2.0 * float((diagonal + dual.balance * loads**2).max())
+        lowest, _ = lowest_eigenvalue(self._num, highest, image, self._stop, COARSE)
+        lifted = float(dual.prices.sum()) + self._num * max(0.0, -lowest)
+        return -lifted - dual.balance * (self._most * self._mean) ** 2
+
+    def _with_triangles(self) -> _Weights:
+        """Return the weights with the amounts moved from two sides of triangles to the third."""
+        moved = moved_weights(self._corners, self._amount, self._num)
+        return _weights(self._plain.matrix + moved)
+
+    def _step(self, length: float) -> None:
+        """Raise the amounts of triangles that are violated, lower those of others."""
+        found = gaps(self._vectors, self._corners)
+        self._gap = MOMENTUM * self._gap + (1 - MOMENTUM) * found
+        self._amount = np.maximum(0.0, self._amount + length * self._gap)
+
+    def _list(self) -> None:
+        """Forget triangles that do nothing, and add those that are violated most."""
+        from scipy.sparse import csr_array  # noqa: PLC0415 - heavy
+
+        num = self._num
+        kept = (self._amount > 0) | (self._gap > -LEAST_GAP / 2)
+        corners, amount, gap = self._corners[kept], self._amount[kept], self._gap[kept]
+        sides = csr_array((np.ones(len(corners)), (corners[:, 1], corners[:, 2])), (num, num))
+        near = _weights(abs(self._plain.matrix) + sides + sides.T)
+        room, least = np.zeros((LISTED, 3), dtype=np.int64), LEAST_GAP
+        own = np.zeros(LISTED)
+        while True:
+            count = violated(near.first, near.other, self._vectors, least, room, own)
+            if count <= LISTED:
+                break
+            least *= 1.5
+        order = np.argsort(-own[:count], kind="stable")
+        listed = room[:count][order]
+        listed = listed[~np.isin(_keys(listed, num), _keys(corners, num))]
+        listed = listed[: min(NEW_PER_TASK * num, MOST_TRIANGLES - len(corners))]
+        self._corners = np.concatenate([corners, listed])
+        self._amount = np.concatenate([amount, np.zeros(len(listed))])
+        self._gap = np.concatenate([gap, np.zeros(len(listed))])
+
+
+def _weights(matrix: Any) -> _Weights:
+    """Return weights from a sparse matrix."""
+    matrix.sort_indices()
+    first, other = matrix.indptr.astype(np.int64), matrix.indices.astype(np.int64)
+    return _Weights(first, other, matrix.data, matrix)
+
+
+def _keys(corners: IntArray, num: int) -> IntArray:
+    """Return a number for every triangle, different ones for different ones."""
+    keys: IntArray = (corners[:, 0] * num + corners[:, 1]) * num + corners[:, 2]
+    return keys
+
+
+def moved_weights(corners: IntArray, amount: FloatArray | IntArray, num: int) -> Any:
+    """Return what triangles change about weights: less at their middle, more between their ends."""
+    from scipy.sparse import csr_array  # noqa: PLC0415 - heavy
+
+    middle, one, other = corners.T
+    at = np.concatenate([middle, middle, one])
+    to = np.concatenate([one, other, other])
+    half = csr_array((np.concatenate([-amount, -amount, amount]), (at, to)), (num, num))
+    return half + half.T
+
+
+def _rounded(rows: Rows, loads: IntArray, dual: _Dual, stop: float) -> Bisection | None:
+    """Return multipliers in integers whose matrix is semidefinite; None if there is no time."""
+    from scipy.sparse import csr_array  # noqa: PLC0415 - heavy
+
+    num, each = len(loads), np.arange(len(loads))
+    prices, balance = dual.prices, dual.balance
+    degree = np.bincount(rows.owner, weights=rows.weight.astype(float), minlength=num)
+    entry = max(float(degree.max()), float(np.abs(prices).max()), balance * float(loads.max()) ** 2)
+    if not entry < 1 << SCALE_BITS:
+        return None
+    scale = 1 << SCALE_BITS - math.ceil(math.log2(max(entry, 1.0)))
+    whole, lifted = round(scale * balance), np.ceil(scale * prices).astype(np.int64)
+    corners, amount = _whole_amounts(dual, scale)
+    moved = moved_weights(corners, amount, num)
+    weights = scale * csr_array((rows.weight, rows.other, rows.first), (num, num)) + moved
+    matrix = -weights.toarray()
+    matrix[each, each] = lifted - matrix.sum(axis=1)
+    matrix += whole * np.outer(loads, loads)
+    floats, heavy = weights.astype(float), loads.astype(float)
+    diagonal = floats.sum(axis=1) + lifted
+
+    def image(x: FloatArray) -> FloatArray:
+        found: FloatArray = diagonal * x - floats @ x + whole * heavy * (heavy @ x)
+        return found
+
+    more = raised(matrix, image, stop)
+    if more is None:
+        return None
+    triangles = None
+    if len(amount):
+        triangles = Triangles(number=len(amount), corners=packed(corners), amounts=packed(amount))
+    return Bisection(
+        scale=scale,
+        balance=whole,
+        prices=packed(lifted + more),
+        triangles=triangles,
+    )
+
+
+def _whole_amounts(dual: _Dual, scale: int) -> tuple[IntArray, IntArray]:
+    """Return the triangles with amounts, in order, and these in whole numbers of few digits."""
+    if not len(dual.amount):
+        return dual.corners, np.zeros(0, dtype=np.int64)
+    largest = math.ceil(scale * float(dual.amount.max()))
+    step = 1 << max(0, largest.bit_length() - AMOUNT_BITS)
+    amount = step * np.floor(scale * dual.amount / step).astype(np.int64)
+    order = np.lexsort(dual.corners.T[::-1])
+    order = order[amount[order] > 0]
+    return dual.corners[order], amount[order]
