@@ -50,7 +50,9 @@ def bounded(problem: ObjectsProblem, method: Method, options: Options) -> Outcom
     with_cuts = limit is None or cut_seconds(problem) < (1 - METHOD_SHARE) * limit
     share = METHOD_SHARE if with_cuts else WHOLE_SHARE
     options.say("bound")
-    first, load = shares_bound(problem, left(FIRST_SHARE)), load_bound(problem)
+    first, load = shares_bound(problem, 0.0), load_bound(problem)
+    options.report(None, [], [first])
+    first = stronger(shares_bound(problem, left(FIRST_SHARE)), first)
     options.report(None, [], [first])
     crossing = problem.link_floor
     if not with_cuts and limit:
