@@ -39,7 +39,7 @@ from topoplace.mapping.objects.problem import ObjectsProblem
 from topoplace.mapping.problem import MappingProblem
 from topoplace.result.mapping import MappingResult
 from topoplace.result.objects import ObjectsResult
-from topoplace.solving import Bound, Options, solve
+from topoplace.solving import Bound, Options, Outcome, solve
 
 
 def require_bounds(
@@ -209,6 +209,6 @@ def test_the_best_bound_is_in_the_result() -> None:
     result = solve(problem, "search", Options(time_limit=1.0))
     assert result.link_load is not None
     assert result.link_load.bound.numerator == 16
-    quick = link_load_of(problem, star_bound(problem))
+    quick = link_load_of(problem, Outcome(None, (star_bound(problem),)))
     assert quick is not None
     assert quick.bound.numerator < 16

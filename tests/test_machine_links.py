@@ -24,6 +24,8 @@ from topoplace.machine import (
     prism_links,
     scattered_links,
 )
+from topoplace.machine.links import route_links as routed
+from topoplace.machine.links import tree_arms
 
 GEMINI = Torus((24, 24, 24), bandwidth=(2, 1, 2), nodes_per_router=2)
 
@@ -151,3 +153,25 @@ def test_a_mesh_has_no_second_way():
     assert bisection_bandwidth(mesh, (8, 8)) == 8
     assert bisection_bandwidth(Torus((8, 8)), (8, 8)) == 16
     assert bisection_bandwidth(mesh, (8, 2)) == 2
+
+
+@given(tori_with_routers(4), st.lists(st.integers(0, 3), max_size=9))
+def test_arms_of_trees_have_the_links_of_all_routes(case, drawn):
+    """Two trees from routers a and b: a link once, each way by itself."""
+    torus, routers = case
+    tree = np.array([k % 2 for k in range(len(drawn))], dtype=np.int64)
+    members, roots = np.array(routers)[drawn], np.array(routers[:2])
+    if not drawn:
+        members = tree
+    hop, link, way = routed(torus, roots[tree], members)
+    expected = set(zip(tree[hop].tolist(), link.tolist(), way.tolist(), strict=True))
+    arms = tree_arms(torus, roots, tree, members)
+    found = []
+    for d, parts in enumerate(arms):
+        for t, router, up, down in zip(*(part.tolist() for part in parts), strict=True):
+            at = torus.coordinates[router].tolist()
+            for k, sign in [(k, 1) for k in range(up)] + [(-k - 1, -1) for k in range(down)]:
+                low = [*at[:d], (at[d] + k) % torus.shape[d], *at[d + 1 :]]
+                found.append((t, d * torus.num_routers + torus.router(low), sign))
+    assert len(found) == len(expected)
+    assert set(found) == expected

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import itertools
 import pkgutil
 import time
 
@@ -286,3 +287,31 @@ def test_scotch_keeps_to_its_time_limit():
     problem = renumbered(problem_on(grid((12, 12, 12), True), (12, 12, 12)))
     outcome = best.map_scotch(problem, Options(time_limit=0.01))
     assert (outcome.solution, outcome.time_limit_hit) == (None, True)
+
+
+@pytest.mark.parametrize("method", ["auto", "exact", "search"])
+def test_there_is_a_mapping_before_any_bound_is_looked_for(method, monkeypatch):
+    def interrupted(*given):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("topoplace.mapping.outcome.best_bound", interrupted)
+    problem, incumbent = (
+        on_places(load_places("tree:2x4"), random_graph(np.random.default_rng(1), 8, 20)),
+        Incumbent(),
+    )
+    with pytest.raises(KeyboardInterrupt):
+        solve(problem, method, Options(incumbent=incumbent))
+    require_mapping(problem, incumbent.outcome.solution.nodes)
+
+
+def test_bisection_ends_by_the_clock(monkeypatch):
+    """What is left is halved in the order of tasks, and no other trial is begun."""
+    ticks = itertools.count()
+    monkeypatch.setattr("topoplace.clock.now", lambda: next(ticks))
+    monkeypatch.setattr("topoplace.clock.deadline", lambda limit: 6)
+    monkeypatch.setattr("topoplace.mapping.halving.HALVING_WORK", 1)
+    problem = on_places(load_places("torus:4x4"), random_graph(np.random.default_rng(1), 16, 60))
+    outcome = method_of("mapping", "bisection").solver(problem, Options(time_limit=6))
+    assert outcome.time_limit_hit
+    require_mapping(problem, outcome.solution.nodes)
+    assert next(ticks) < 50

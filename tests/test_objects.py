@@ -6,7 +6,8 @@ import contextlib
 import json
 import random
 import time
-from itertools import product
+from collections.abc import Iterator
+from itertools import count, product
 from pathlib import Path
 from typing import Any
 
@@ -17,15 +18,18 @@ import topoplace as tp
 from few import few_of
 from field_samples import refigured
 from tiny_objects import brute_force, tiny_objects
+from topoplace import clock
 from topoplace.certify.check import check_document
 from topoplace.certify.objects.bounds import object_cuts_value, shares_value
 from topoplace.certify.objects.instance import read_objects
 from topoplace.certify.report import RefusedError
 from topoplace.cli import run
 from topoplace.errors import InputError
+from topoplace.mapping import halving
 from topoplace.mapping.bounds import bisection
+from topoplace.mapping.objects import search, settled
 from topoplace.mapping.objects.applications import expanded, problem_of, read_application
-from topoplace.mapping.objects.bounds import object_cuts_bound, shares_bound
+from topoplace.mapping.objects.bounds import load_bound, object_cuts_bound, shares_bound
 from topoplace.mapping.objects.builders import BUILDERS, mesh, milc, namd, openatom
 from topoplace.mapping.objects.papers import parts_of
 from topoplace.mapping.objects.problem import ObjectsProblem
@@ -37,7 +41,7 @@ from topoplace.result.objects import ObjectsResult, SharesCertificate
 from topoplace.result.packed import Packed, packed, unpacked
 from topoplace.snapshot.objects import ObjectsApplication
 from topoplace.snapshot.schema import MatrixModel
-from topoplace.solving import Options, solve
+from topoplace.solving import Incumbent, Options, solve
 
 Document = dict[str, Any]
 
@@ -595,3 +599,105 @@ def test_the_front_door_takes_applications_and_graphs() -> None:
     assert light.instance.cap == 8
     pooled = tp.map(tp.grid(4, 4), "torus:2x2:2", "bisection", balance="1", pooled=True)
     assert pooled.check().holds
+
+
+# ---- Time limits ---------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def ticking(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Let ten seconds go by with every look at the clock, and look as often as can be."""
+    ticks = count(step=10)
+    monkeypatch.setattr(clock, "now", lambda: float(next(ticks)))
+    monkeypatch.setattr(clock, "deadline", lambda limit: clock.now() + (limit or 0.0))
+    for module, name in ((halving, "HALVING_WORK"), (settled, "SETTLE_WORK"), (search, "TRIES")):
+        monkeypatch.setattr(module, name, 1)
+    yield
+    assert next(ticks) < 20_000
+
+
+def called(monkeypatch: pytest.MonkeyPatch, module: object, name: str) -> list[Any]:
+    """Return a list that takes the last argument of every call of a function."""
+    calls, plain = [], getattr(module, name)
+
+    def noted(*given: Any) -> Any:
+        calls.append(given[-1])
+        return plain(*given)
+
+    monkeypatch.setattr(module, name, noted)
+    return calls
+
+
+def test_bisection_and_settling_end_by_the_clock(
+    ticking: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    problem = problem_of(SMALL_NAMD, load_places("torus:4x4x4"), "1.3")
+    regions = called(monkeypatch, halving, "descend")
+    cells = search.halved(problem, 0, clock.deadline(50))
+    assert cells is not None
+    assert problem.fits(cells)
+    assert regions[:4] == [False] * 4
+    assert len(regions) > 20
+    assert all(regions[4:])
+    rounds = called(monkeypatch, settled, "settle")
+    cells = consecutive(problem, clock.deadline(50))
+    assert cells is not None
+    assert problem.fits(cells)
+    assert len(rounds) == 4
+
+
+@pytest.mark.parametrize("limit", [10, 90, 400])
+@pytest.mark.parametrize(
+    ("application", "method"),
+    [(SMALL_OPENATOM, "prisms"), (SMALL_NAMD, "bricks")]
+    + [(one, name) for one in (SMALL_OPENATOM, SMALL_NAMD) for name in ("in-order", "search")],
+)
+def test_a_small_budget_ends_every_phase_with_a_mapping(
+    ticking: None, application: ObjectsApplication, method: str, limit: int
+) -> None:
+    problem = problem_of(application, load_places("torus:4x4x4"), "1.5")
+    result = solve(problem, method, Options(time_limit=limit))
+    assert result.limits.hit
+    assert check_document(result).holds
+    assert None not in (result.objective, result.bound, result.levels[1].bound)
+
+
+@pytest.mark.parametrize("method", ["search", "exact"])
+def test_there_is_a_mapping_before_any_bound_is_looked_for(
+    method: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What ends the solve there finds both levels, and the bound of the second."""
+    problem = problem_of(SMALL_NAMD, load_places("torus:4x4x4"), "1.3")
+
+    def interrupted(*given: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("topoplace.mapping.objects.outcome.shares_bound", interrupted)
+    incumbent = Incumbent((("hop-bytes", "min"), ("largest-load", "min")))
+    with pytest.raises(KeyboardInterrupt):
+        solve(problem, method, Options(incumbent=incumbent))
+    assert incumbent.outcome is not None
+    assert incumbent.outcome.bounds[1] == load_bound(problem)
+
+
+@pytest.mark.parametrize("fullest", [False, True])
+def test_objects_go_to_the_emptiest_cell_or_the_fullest_that_they_fit(fullest: bool) -> None:
+    """Against a look at all cells, those of pooled routers of one to three nodes."""
+    for seed in range(40):
+        rng = random.Random(seed)
+        loads = {"A": [rng.randint(0, 9) for _ in range(30)]}
+        made = tp.objects({"A": (30,)}, {"A(i) -> A(i+1)": 1}, loads=loads)
+        nodes = ",".join(str(n) for n in sorted(rng.sample(range(24), 11)))
+        problem = problem_of(made, load_places("torus:2x4:3").only(nodes), "1.1", pooled=True)
+        known, left = np.full(30, -1, dtype=np.int64), problem.cells.room.copy()
+        expected: list[int] | None = [-1] * 30
+        for one in np.argsort(-problem.loads, kind="stable").tolist():
+            fits = np.flatnonzero(left >= problem.loads[one])
+            if not len(fits):
+                expected = None
+                break
+            share = (left / problem.cells.width)[fits]
+            expected[one] = int(fits[share.argmin() if fullest else share.argmax()])
+            left[expected[one]] -= problem.loads[one]
+        found = settled.one_by_one(problem, known, fullest=fullest)
+        assert (None if found is None else found.tolist()) == expected, seed

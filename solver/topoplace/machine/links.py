@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
 
 import numpy as np
@@ -148,3 +148,42 @@ def route_links(
     message, link, way = (np.concatenate(part) for part in zip(*parts, strict=True))
     order = np.argsort(message, kind="stable")
     return message[order], link[order], way[order]
+
+
+def tree_arms(
+    torus: Torus, roots: IntArray, tree: IntArray, members: IntArray
+) -> Iterator[tuple[IntArray, IntArray, IntArray, IntArray]]:
+    """Yield the arms of trees, dimension by dimension.
+
+    A tree is all links on the dimension-ordered routes from its root to its members. Those that
+    have come to one router take the same links of a dimension, up to where each leaves it: an arm
+    each way.
+
+    Parameters
+    ----------
+    roots
+        Router of the root of every tree.
+    tree, members
+        Of every member its tree, and its router.
+
+    Yields
+    ------
+    tree, router, up, down
+        One entry per router at which routes of a tree set out along the dimension: how many links
+        they take up from there, and how many down.
+    """
+    keys = np.sort(tree * torus.num_routers + members)  # a tree's routers by their coordinates
+    keys = keys[np.diff(keys, prepend=-1) > 0]
+    if not len(keys):
+        return
+    tree, at = np.divmod(keys, torus.num_routers)
+    origin = roots[tree]
+    for n, stride, wraps in zip(torus.shape, torus.strides, torus.wrap, strict=True):
+        ahead = at // stride % n - origin // stride % n
+        if wraps:
+            ahead = ahead % n
+            ahead = np.where(2 * ahead > n, ahead - n, ahead)
+        begins = np.flatnonzero(np.diff(keys // (stride * n), prepend=-1))
+        router = at[begins] - at[begins] % (stride * n) + origin[begins] % (stride * n)
+        up, down = (np.maximum.reduceat(np.maximum(way * ahead, 0), begins) for way in (1, -1))
+        yield tree[begins], router, up, down

@@ -147,8 +147,8 @@ class Torus:
     def hops(self, sources: IntArray, targets: IntArray) -> IntArray:
         """Return the hop distances of router pairs, elementwise."""
         total = np.zeros(np.broadcast(sources, targets).shape, dtype=np.int64)
-        for n, stride, wraps in zip(self.shape, self.strides, self.wrap, strict=True):
-            step = np.abs(sources // stride % n - targets // stride % n)
+        for n, along, wraps in zip(self.shape, self.coordinates.T, self.wrap, strict=True):
+            step = np.abs(along[sources] - along[targets])
             total += np.minimum(step, n - step) if wraps else step
         return total
 

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from topoplace.mapping.objects.problem import ObjectsProblem
 
 
-def hop_bytes(problem: MappingProblem | ObjectsProblem, nodes: IntArray) -> int:
-    """Return the hop-bytes of a mapping, given the node of every task or object."""
+def hop_bytes(problem: MappingProblem, nodes: IntArray) -> int:
+    """Return the hop-bytes of a mapping, given the node of every task."""
     sources, targets, sizes = problem.sent(nodes)
     return int(problem.machine.hops(sources, targets) @ sizes)
 
@@ -78,22 +78,20 @@ def link_loads(torus: Torus, sources: IntArray, targets: IntArray, sizes: IntArr
     for d, (n, stride, wraps) in enumerate(
         zip(torus.shape, torus.strides, torus.wrap, strict=True)
     ):
-        here, goal = at // stride % n, targets // stride % n
-        base = at - here * stride
+        place = np.ascontiguousarray(torus.coordinates[:, d])
+        here, goal = place[sources], place[targets]
+        moving = np.flatnonzero(here != goal)
+        here, goal, sent = here[moving], goal[moving], sizes[moving]
+        base = at[moving] - here * stride
+        ahead = goal - here
         if wraps:
-            forward = (goal - here) % n
-            positive = 2 * forward <= n
-            length = np.where(positive, forward, n - forward)
-        else:
-            positive = goal >= here
-            length = np.abs(goal - here)
-        start = np.where(positive, here, goal)  # the lowest link of the arc, going up the ring
-        for way in (0, 1):
-            chosen = (positive if way == 0 else ~positive) & (length > 0)
-            loads[way, d] = _arc_sums(
-                torus, d, base[chosen], start[chosen], length[chosen], sizes[chosen]
-            )
-        at = base + goal * stride
+            ahead += n * (ahead < 0)
+            ahead -= n * (2 * ahead > n)
+        # the lowest link of an arc is the first one going up the ring
+        for way, (taken, start) in enumerate(((ahead > 0, here), (ahead < 0, goal))):
+            arcs = (part[taken] for part in (base, start, np.abs(ahead), sent))
+            loads[way, d] = _arc_sums(torus, d, *arcs)
+        at[moving] = base + goal * stride
     return loads
 
 

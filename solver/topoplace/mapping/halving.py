@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from heapq import heappop, heappush
 
 import numpy as np
 
+from topoplace import clock
 from topoplace.kernels import kernel
+from topoplace.machine import Network
+from topoplace.mapping.graph import Rows
 from topoplace.mapping.local_search import below, distance, machine_arrays, random_state
 from topoplace.mapping.positions import compact_routers, positions
 from topoplace.mapping.problem import MappingProblem
@@ -121,25 +125,24 @@ def next_vertex(heaps, size, filled, low, high):
 
 
 @kernel()
-def descend(machine, guest, size, coordinates, rings, room, routers, random):
-    """Return the router of every task; all go to `routers`, which are reordered.
+def descend(machine, guest, size, coordinates, rings, room, routers, random, state, work, plain):
+    """Halve regions, level by level, until so many tasks and messages were looked at.
 
-    Tasks take as much of the room of routers as their `size`.
+    The `state` is where it goes on: the tasks in the order of regions, the place of each (until its
+    region is a single router, the middle of the region; at first 0), marks of tasks, all -1, the
+    regions, and the first one to halve and the end of their list. `routers` are reordered.
 
-    Regions are halved level by level. A task's place is, until its region is a single router,
-    the middle of the region.
+    Tasks take as much of the room of routers as their `size`. If `plain`, they are halved in their
+    order, whatever they exchange.
     """
-    num_tasks = guest.first.shape[0] - 1
-    tasks = np.arange(num_tasks)
-    place = np.full(num_tasks, middle(coordinates, rings, routers), dtype=np.int64)
-    local = np.full(num_tasks, -1, dtype=np.int64)
-    # every region but the first is half of another one
-    regions = np.empty((2 * routers.shape[0], 4), dtype=np.int64)
-    regions[0] = np.array([0, routers.shape[0], 0, num_tasks])
-    head, tail = 0, 1
-    while head < tail:
-        low, high, begin, end = regions[head]
-        head += 1
+    tasks, place, local, regions, ends = state
+    if ends[0] == 0:
+        place += middle(coordinates, rings, routers)
+    while work > 0 and ends[0] < ends[1]:
+        tail = ends[1]
+        low, high, begin, end = regions[ends[0]]
+        ends[0] += 1
+        work -= end - begin
         if begin == end:
             continue
         if high - low == 1:
@@ -149,18 +152,15 @@ def descend(machine, guest, size, coordinates, rings, room, routers, random):
         near, far = routers[low:cut], routers[cut:high]
         homes = (middle(coordinates, rings, near), middle(coordinates, rings, far))
         total = size[tasks[begin:end]].sum()
-        side = halves(
-            machine,
-            guest,
-            size,
-            place,
-            local,
-            tasks[begin:end],
-            homes,
-            max(0, total - room[far].sum()),
-            min(total, room[near].sum()),
-            random,
-        )
+        least, most = max(0, total - room[far].sum()), min(total, room[near].sum())
+        if plain:
+            aim = int(total * (room[near].sum() / room[routers[low:high]].sum()))
+            side = in_order(size, tasks[begin:end], max(least, min(most, aim)))
+        else:
+            own = tasks[begin:end]
+            side = halves(machine, guest, size, place, local, own, homes, least, most, random)
+            for task in own:
+                work -= guest.first[task + 1] - guest.first[task]
         here = tasks[begin:end].copy()
         ahead, behind = begin, end
         for k in range(here.shape[0]):
@@ -173,8 +173,19 @@ def descend(machine, guest, size, coordinates, rings, room, routers, random):
                 tasks[behind] = here[k]
         regions[tail] = np.array([low, cut, begin, ahead])
         regions[tail + 1] = np.array([cut, high, ahead, end])
-        tail += 2
-    return place
+        ends[1] += 2
+
+
+@kernel()
+def in_order(size, tasks, most):
+    """Return the half of every task of a region: the first ones go to half 0, up to a size."""
+    side = np.ones(tasks.shape[0], dtype=np.int8)
+    filled = 0
+    for k in range(tasks.shape[0]):
+        if filled + size[tasks[k]] <= most:
+            filled += size[tasks[k]]
+            side[k] = 0
+    return side
 
 
 @kernel()
@@ -396,7 +407,49 @@ def contract(graph, coarse, count):
 # ---- Dual recursive bipartitioning: machine and graph are halved together ------------------------
 
 
-def halve_mapping(problem: MappingProblem, *, seed: int = 0) -> IntArray:
+HALVING_WORK = 1 << 19
+"""Tasks and messages between two looks at the clock."""
+
+
+def halve(
+    network: Network,
+    guest: Rows,
+    size: IntArray,
+    room: IntArray,
+    routers: IntArray,
+    seed: int,
+    stop: float,
+) -> IntArray:
+    """Return the router of every task, of a size each, by recursive bisection.
+
+    Parameters
+    ----------
+    guest
+        The bytes between tasks.
+    size, room
+        Of every task what it takes of the room of its router, and of every router its room.
+    routers
+        Those to use.
+    stop
+        When the clock shows it, what is left is halved in the order of tasks.
+    """
+    coordinates, rings = positions(network)
+    machine = machine_arrays(network, room)
+    random, routers = random_state(seed), routers.copy()
+    num_tasks = len(size)
+    # every region but the first is half of another one
+    regions = np.empty((2 * len(routers), 4), dtype=np.int64)
+    regions[0] = 0, len(routers), 0, num_tasks
+    ends = np.array([0, 1])
+    place, local = np.zeros(num_tasks, dtype=np.int64), np.full(num_tasks, -1, dtype=np.int64)
+    state = np.arange(num_tasks), place, local, regions, ends
+    while ends[0] < ends[1]:
+        how = HALVING_WORK, clock.now() >= stop
+        descend(machine, guest, size, coordinates, rings, room, routers, random, state, *how)
+    return place
+
+
+def halve_mapping(problem: MappingProblem, *, seed: int = 0, stop: float = math.inf) -> IntArray:
     """Return the router of every task by recursive bisection of machine and graph.
 
     The routers (of more than are needed, a compact set) are cut across their longest side, and
@@ -404,19 +457,9 @@ def halve_mapping(problem: MappingProblem, *, seed: int = 0) -> IntArray:
     distance of the halves, and the bytes to tasks elsewhere times the distances to them, are
     least. The scheme is Pellegrini 1994, "Static mapping by dual recursive bipartitioning".
 
-    Distances must be symmetric.
+    Distances must be symmetric. When the clock shows `stop`, what is left is halved in the order of
+    tasks.
     """
-    coordinates, rings = positions(problem.machine)
-    chosen, _ = compact_routers(problem)
-    room = np.minimum(problem.capacity, problem.num_tasks)
-    found = descend(
-        machine_arrays(problem.machine, problem.capacity),
-        problem.graph.exchanged,
-        np.ones(problem.num_tasks, dtype=np.int64),
-        coordinates,
-        rings,
-        room,
-        np.sort(chosen),
-        random_state(seed),
-    )
-    return np.asarray(found, dtype=np.int64)
+    size = np.ones(problem.num_tasks, dtype=np.int64)
+    room, routers = np.minimum(problem.capacity, problem.num_tasks), compact_routers(problem)[0]
+    return halve(problem.machine, problem.graph.exchanged, size, room, np.sort(routers), seed, stop)

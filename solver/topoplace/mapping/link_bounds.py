@@ -35,7 +35,7 @@ from topoplace.result.mapping import (
     TaskLoad,
 )
 from topoplace.result.objects import ObjectCutsCertificate
-from topoplace.solving import Bound, stronger
+from topoplace.solving import Bound, Outcome, stronger
 from topoplace.types import IntArray
 
 BISECTED = 1 << 10
@@ -168,22 +168,18 @@ def quick_bound(problem: MappingProblem | ObjectsProblem) -> Bound | None:
     return None if view is None else stronger(task_bound(view), inside_bound(view))
 
 
-def link_load_of(
-    problem: MappingProblem | ObjectsProblem, hop_bytes: Bound | None, known: Bound | None = None
-) -> LinkLoad | None:
+def link_load_of(problem: MappingProblem | ObjectsProblem, outcome: Outcome) -> LinkLoad | None:
     """Return the best bound known, or the mean, as results have it; None without.
 
-    Parameters
-    ----------
-    hop_bytes
-        Bound of the hop-bytes, whose certificate the result has.
-    known
-        The best other bound of link loads; if None, that of a moment is found here.
+    Of a method that was ended the one of a moment counts as well if there was time for it.
     """
     view = loaded(problem)
     if view is None:
         return None
-    best = stronger(mean_bound(view, hop_bytes), known or quick_bound(problem))
+    known = outcome.link_load or vars(problem).get("link_floor")
+    if known is None and not outcome.time_limit_hit:
+        known = problem.link_floor
+    best = stronger(mean_bound(view, next(iter(outcome.bounds), None)), known)
     if best is None or best.certificate is None or best.value <= 0:
         return None
     value = reachable(view, Fraction(best.value))

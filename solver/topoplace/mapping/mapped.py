@@ -94,7 +94,7 @@ class Keeper:
         self, problem: MappingProblem, options: Options, start: IntArray | None = None
     ) -> None:
         self.problem, self.options = problem, options
-        self._deadline = clock.deadline(options.time_limit)
+        self.deadline = clock.deadline(options.time_limit)
         self.least: int | None = None
         self.floor = problem.floor
         self._nodes: IntArray | None = None
@@ -117,7 +117,7 @@ class Keeper:
     @property
     def left(self) -> float:
         """Seconds left; a great many without a time limit."""
-        return self._deadline - clock.now()
+        return self.deadline - clock.now()
 
     @property
     def perfect(self) -> bool:

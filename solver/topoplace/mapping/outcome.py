@@ -9,11 +9,11 @@ from topoplace import clock
 from topoplace.errors import InputError
 from topoplace.mapping.bounds.best import best_bound
 from topoplace.mapping.evaluate import evaluate, hop_bytes
-from topoplace.mapping.link_bounds import bisected, link_load_of, quick_bound
-from topoplace.mapping.mapped import Mapped
+from topoplace.mapping.link_bounds import bisected, link_load_of
+from topoplace.mapping.mapped import Mapped, mapped_by
 from topoplace.mapping.problem import MappingProblem
 from topoplace.result.mapping import MappingLevel, MappingResult, MappingSolution
-from topoplace.solving import Method, Options, Outcome, methods, stronger
+from topoplace.solving import Method, Options, Outcome, method_of, methods, stronger
 from topoplace.solving.solve import Frame
 
 STAGES = ((0.1, 0.4), (1.0, 1.0))
@@ -21,7 +21,12 @@ STAGES = ((0.1, 0.4), (1.0, 1.0))
 optimal long before its method would stop: then the bound of the first stage says so. Grids have
 their bound at once and need no first stage."""
 
+BEGIN_BY_DEFAULT = ("auto", "exact", "search")
+"""Methods that search: the default mapping is reported before any bound is looked for, so that
+there is an answer whenever they are ended."""
+
 OVERTIME_SECONDS = 0.4
+"""Seconds beyond a time limit after which what is reported is the answer."""
 
 
 def bounded(problem: MappingProblem, method: Method, options: Options) -> Outcome:
@@ -33,8 +38,12 @@ def bounded(problem: MappingProblem, method: Method, options: Options) -> Outcom
         names = [name for name, entry in methods("mapping").items() if not entry.needs_grid]
         raise InputError(f"a grid, or one of {', '.join(names)}", field="method", value=method.name)
     start = clock.now()
+    if method.name in BEGIN_BY_DEFAULT:
+        nodes = mapped_by(method_of("mapping", "default").solver, problem, options)
+        options.report(Mapped(nodes), [hop_bytes(problem, nodes)])
     bound = best_bound(problem, 0.0)
     options.report(None, [], [bound])
+    quick = problem.link_floor
     for method_until, bound_until in STAGES if problem.grid is None else STAGES[-1:]:
         options.say(method.name)
         outcome: Outcome = method.solver(problem, _until(options, method_until, start))
@@ -53,8 +62,7 @@ def bounded(problem: MappingProblem, method: Method, options: Options) -> Outcom
             break
         options = replace(options, start=outcome.solution.nodes)
     crossing = bisected(problem, options.seed, _until(options, 1.0, start).time_limit)
-    crossing = stronger(quick_bound(problem), crossing)
-    return replace(outcome, bounds=(bound,), link_load=crossing)
+    return replace(outcome, bounds=(bound,), link_load=stronger(quick, crossing))
 
 
 def _until(options: Options, share: float, start: float) -> Options:
@@ -75,8 +83,7 @@ def _solution(problem: MappingProblem, mapped: Mapped) -> MappingSolution:
 
 
 def _extra(problem: MappingProblem, outcome: Outcome) -> dict[str, Any]:
-    hop_bytes = next(iter(outcome.bounds), None)
-    load = link_load_of(problem, hop_bytes, outcome.link_load)
+    load = link_load_of(problem, outcome)
     return {"notes": list(outcome.notes), "link_load": load}
 
 

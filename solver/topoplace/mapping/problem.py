@@ -33,6 +33,7 @@ from topoplace.types import BoolArray, IntArray
 
 if TYPE_CHECKING:
     from topoplace.mapping.recognition import Recognition
+    from topoplace.solving import Bound
 
 MachineToMap = TorusModel | MatrixModel | TreeModel | HierarchyModel
 
@@ -96,6 +97,13 @@ class MappingProblem:
 
         bound = total_bound(self) or levels_bound(self, 0.0)
         return 0 if bound is None else int(bound.value)
+
+    @cached_property
+    def link_floor(self) -> Bound | None:
+        """What no mapping's largest link load is below, by what takes a moment to see."""
+        from topoplace.mapping.link_bounds import quick_bound  # noqa: PLC0415 - a circle
+
+        return quick_bound(self)
 
     @cached_property
     def capacity(self) -> IntArray:

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
+from topoplace import clock
 from topoplace.errors import InputError
 from topoplace.machine import Prism
 from topoplace.mapping.evaluate import hop_bytes
@@ -318,9 +319,10 @@ TRIALS = 4
 @register("mapping", "bisection")
 def map_bisection(problem: MappingProblem, options: Options) -> Outcome:
     """Return the best of some recursive bisections (`halve_mapping`)."""
-    halved = symmetric(problem)
-    found = (
-        spread_over_nodes(problem, halve_mapping(halved, seed=options.seed * TRIALS + trial))
-        for trial in range(TRIALS)
-    )
-    return outcome_of(min(found, key=lambda nodes: hop_bytes(problem, nodes)))
+    halved, stop = symmetric(problem), clock.deadline(options.time_limit)
+    found: list[IntArray] = []
+    for seed in range(options.seed * TRIALS, (options.seed + 1) * TRIALS):
+        if not found or clock.now() < stop:
+            found.append(spread_over_nodes(problem, halve_mapping(halved, seed=seed, stop=stop)))
+    best = min(found, key=lambda nodes: hop_bytes(problem, nodes))
+    return outcome_of(best, hit=clock.now() >= stop)

@@ -123,8 +123,11 @@ def _construct(keeper: Keeper, proxy: MappingProblem) -> None:
     def routers(method: Solver) -> Callable[[], IntArray]:
         return lambda: problem.routers_of(mapped_by(method, proxy, options))
 
+    def halved() -> IntArray:
+        return halve_mapping(proxy, seed=options.seed, stop=keeper.deadline)
+
     makers: tuple[tuple[str, float, Callable[[], IntArray]], ...] = (
-        ("bisection", halving, lambda: halve_mapping(proxy, seed=options.seed)),
+        ("bisection", halving, halved),
         ("greedy", GREEDY_SECONDS, lambda: grow_mapping(proxy)),
         ("hilbert", HILBERT_SECONDS, routers(map_hilbert)),
         ("bisections", TRIALS * halving, routers(map_bisection)),
@@ -170,7 +173,8 @@ def _start(keeper: Keeper, proxy: MappingProblem, rng: np.random.Generator, turn
     if kind == 0:
         return keeper.routers
     if kind == 2:
-        return halve_mapping(proxy, seed=keeper.options.seed + turn)
+        seed = keeper.options.seed + turn
+        return halve_mapping(proxy, seed=seed, stop=keeper.deadline)
     routers, _ = compact_routers(proxy)
     return fill(proxy, rng.permutation(proxy.num_tasks), routers)
 

@@ -18,19 +18,14 @@ PICKS, DEPTH = 3, 12
 
 
 @kernel()
-def settle(machine, first, cell_router, room, loads, home, order, wanted):
-    """Return a cell for every object: in the router it wants, else the nearest with room; or -1.
+def settle(machine, first, cell_router, loads, wanted, order, cell, left):
+    """Fill in a cell for objects: in the router each wants, else the nearest with room; or -1.
 
-    Objects come in `order`; those with a `home` (a cell) stay there. Of a router's cells it is the
-    emptiest, of routers as near the one with most room left.
+    Objects come in `order`; those that have a cell stay there. Of a router's cells it is the
+    emptiest, of routers as near the one with most room `left`, which is kept up to date.
     """
-    cell = home.copy()
-    left = room.copy()
-    for one in range(cell.shape[0]):
-        if home[one] >= 0:
-            left[home[one]] -= loads[one]
     for one in order:
-        if home[one] >= 0:
+        if cell[one] >= 0:
             continue
         best, near = -1, np.int64(1) << 60
         for c in range(first[wanted[one]], first[wanted[one] + 1]):
@@ -45,7 +40,6 @@ def settle(machine, first, cell_router, room, loads, home, order, wanted):
         cell[one] = best
         if best >= 0:
             left[best] -= loads[one]
-    return cell
 
 
 @kernel()
@@ -259,26 +253,38 @@ def shift(cell, router, filled, head, after, before, loads, one, goal, cell_rout
 
 
 @kernel()
-def move_off_fullest(machine, guest, trees, cell_router, width, loads, home, state):
-    """Move an object off the fullest cell if that costs no hop-bytes; tell whether one is."""
+def move_off_fullest(machine, guest, trees, cell_router, width, loads, home, state, at, tries):
+    """Move an object off the fullest cell if that costs no hop-bytes; tell whether to go on.
+
+    After so many tries it stops without, to go on from `at`, an object and a cell; -1 and 0 at the
+    first try and after a move.
+    """
     cell, router, filled, head, after, before = state
     full = 0
     for c in range(filled.shape[0]):
         if filled[c] * width[full] > filled[full] * width[c]:
             full = c
-    one = head[full]
+    one, begin = at
+    at[0], at[1] = -1, 0
+    if one < 0:
+        one = head[full]
     while one >= 0:
         if home[one] < 0 and loads[one] > 0:
-            for c in range(filled.shape[0]):
+            for c in range(begin, filled.shape[0]):
                 new = filled[c] + loads[one]
-                if new * width[full] < filled[full] * width[c] and (
-                    added(machine, guest, router, one, cell_router[c], -1)
-                    + grown(trees, router, one, cell_router[c], -1)
-                    <= 0
-                ):
-                    shift(cell, router, filled, head, after, before, loads, one, c, cell_router)
-                    return True
-        one = after[one]
+                if new * width[full] < filled[full] * width[c]:
+                    if tries == 0:
+                        at[0], at[1] = one, c
+                        return True
+                    tries -= 1
+                    if (
+                        added(machine, guest, router, one, cell_router[c], -1)
+                        + grown(trees, router, one, cell_router[c], -1)
+                        <= 0
+                    ):
+                        shift(cell, router, filled, head, after, before, loads, one, c, cell_router)
+                        return True
+        one, begin = after[one], 0
     return False
 
 

@@ -114,13 +114,13 @@ def shares_bound(problem: ObjectsProblem, time_limit: float | None = None) -> Bo
     highest, kept = -1.0, np.full(len(stars.weight), DENOMINATOR / 2)
     shares = kept.copy()
     for k in range(max(2, min(ASCENTS, ASCENT_WORK // len(stars.owner)))):
+        if clock.now() >= stop:
+            break
         parts = stars.parts(shares)
         hops = far_shares(stars, parts)
         reached = float(parts @ hops)
         if reached > highest:
             highest, kept = reached, shares.copy()
-        if clock.now() >= stop:
-            break
         slope = np.zeros(len(shares))
         np.add.at(slope, stars.pair, np.where(stars.lower, hops, -hops))
         largest = np.abs(slope).max()
@@ -145,35 +145,46 @@ def stars_value(stars: Stars, shares: IntArray) -> int | None:
     """
     parts = np.where(stars.lower, shares[stars.pair], DENOMINATOR - shares[stars.pair])
     bytes_ = parts * stars.weight[stars.pair]
-    degree = int(np.bincount(stars.owner).max())
-    if max(1, int(bytes_.max())) * max(1, int(stars.load.max())) * 2 * degree >= LARGEST:
+    most = int(np.bincount(stars.owner).max())
+    if max(1, int(bytes_.max())) * max(1, int(stars.load.max())) * 2 * most >= LARGEST:
         return None
     order = np.lexsort((-bytes_ / np.maximum(stars.load, 1e-6), stars.owner))
-    owner, load, bytes_ = stars.owner[order], stars.load[order], bytes_[order]
-    begins = np.searchsorted(owner, np.arange(len(stars.own) + 1))
-    known: dict[tuple[int, bytes, bytes], int] = {}
+    rows = stars.owner[order], stars.load[order], bytes_[order]
     total = 0
-    for one in np.flatnonzero(np.diff(begins)).tolist():
-        mine = slice(int(begins[one]), int(begins[one + 1]))
-        key = int(stars.own[one]), bytes_[mine].tobytes(), load[mine].tobytes()
-        if key not in known:
-            known[key] = star_cost(bytes_[mine], load[mine], stars.room - key[0])
-        total += known[key]
+    for room in stars.room[:-1].tolist():
+        if not len(rows[0]):
+            break
+        outside, rows = _outside(rows, np.maximum(0, room - stars.own))
+        total += outside
     return total
 
 
-def star_cost(bytes_: IntArray, load: IntArray, rooms_left: IntArray) -> int:
-    """Return the least cost of one star, its partners by bytes per load, the most first."""
-    ends, total, cost = np.cumsum(load), int(bytes_.sum()), 0
-    for room in rooms_left[:-1].tolist():
-        last = int(np.searchsorted(ends, max(0, room), side="right"))
-        if last == len(ends):
-            break
-        price, per = int(bytes_[last]), int(load[last])
-        beyond = np.maximum(bytes_ * per - price * load, 0)
-        inside = (price * max(0, room) + int(beyond.sum())) // per
-        cost += max(0, total - inside)
-    return cost
+def _outside(
+    rows: tuple[IntArray, IntArray, IntArray], room: IntArray
+) -> tuple[int, tuple[IntArray, IntArray, IntArray]]:
+    """Return the bytes of partners without room, and the rows of objects that have such partners.
+
+    Rows are owners, and the loads and bytes of partners: by owner, most bytes per load first.
+    """
+    owner, load, bytes_ = rows
+    begins = np.flatnonzero(np.diff(owner, prepend=-1))
+    degree, room = np.diff(begins, append=len(owner)), room[owner[begins]]
+    ends = np.cumsum(load)
+    ends -= np.repeat(ends[begins] - load[begins], degree)
+    fits = np.add.reduceat(ends <= np.repeat(room, degree), begins, dtype=np.int64)
+    lacks = fits < degree
+    kept = np.repeat(lacks, degree)
+    owner, load, bytes_ = owner[kept], load[kept], bytes_[kept]
+    if not len(owner):
+        return 0, (owner, load, bytes_)
+    degree, room = degree[lacks], room[lacks]
+    begins = np.cumsum(degree) - degree
+    last = begins + fits[lacks]
+    price, per = bytes_[last], load[last]
+    beyond = np.maximum(bytes_ * np.repeat(per, degree) - np.repeat(price, degree) * load, 0)
+    inside = (price * room + np.add.reduceat(beyond, begins)) // per
+    outside = np.maximum(np.add.reduceat(bytes_, begins) - inside, 0)
+    return sum(outside.tolist()), (owner, load, bytes_)
 
 
 # ---- Cuts: a semidefinite bound on the bytes over every cut of the machine -----------------------

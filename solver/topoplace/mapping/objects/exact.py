@@ -8,6 +8,7 @@ import numpy as np
 
 from topoplace.machine import Torus
 from topoplace.mapping.objects._kernels import enumerate_all
+from topoplace.mapping.objects.bounds import load_bound
 from topoplace.mapping.objects.problem import ObjectsProblem
 from topoplace.mapping.objects.settled import Branches, branches_of, homes_of, worth_of
 from topoplace.result.objects import ENUMERATION_WORK, EnumerationCertificate
@@ -49,7 +50,7 @@ def exact(problem: ObjectsProblem, options: Options) -> Outcome:
     nodes = nodes if better is None else problem.nodes_of(better)
     if nodes is None or bound is None:
         return Outcome(nodes, (bound,), time_limit_hit=found.time_limit_hit)
-    options.report(nodes, worth_of(problem, nodes), [bound])
+    options.report(nodes, worth_of(problem, nodes), [bound, load_bound(problem)])
     if bound.certificate is None:
         return Outcome(nodes, (bound,))
     nodes, load = least_load(problem, few, nodes)

@@ -9,7 +9,7 @@ import numpy as np
 
 from topoplace import clock
 from topoplace.mapping.evaluate import evaluate
-from topoplace.mapping.link_bounds import bisected, link_load_of, quick_bound
+from topoplace.mapping.link_bounds import bisected, link_load_of
 from topoplace.mapping.objects.bounds import (
     cut_seconds,
     load_bound,
@@ -20,11 +20,15 @@ from topoplace.mapping.objects.problem import ObjectsProblem
 from topoplace.mapping.objects.settled import worth_of
 from topoplace.mapping.outcome import OVERTIME_SECONDS
 from topoplace.result.objects import ObjectsFigures, ObjectsLevel, ObjectsResult, ObjectsSolution
-from topoplace.solving import Bound, Method, Options, Outcome, stronger
+from topoplace.solving import Bound, Method, Options, Outcome, method_of, stronger
 from topoplace.solving.solve import Frame
 from topoplace.types import IntArray
 
 LEVELS = (("hop-bytes", "min"), ("largest-load", "min"))
+
+BEGIN_IN_ORDER = ("search", "exact")
+"""Methods that begin with the mapping of `in-order`: it is reported before any bound is looked for,
+so that there is an answer whenever they are ended."""
 
 FIRST_SHARE, METHOD_SHARE, WHOLE_SHARE = 0.2, 0.7, 0.97
 """Shares of a time limit at which the first bound and the method end; cuts have the rest. Where
@@ -41,12 +45,16 @@ def bounded(problem: ObjectsProblem, method: Method, options: Options) -> Outcom
     def left(share: float) -> float | None:
         return None if limit is None else max(0.0, share * limit - (clock.now() - start))
 
+    if method.name in BEGIN_IN_ORDER:
+        method_of("objects", "in-order").solver(problem, options)
     with_cuts = limit is None or cut_seconds(problem) < (1 - METHOD_SHARE) * limit
     share = METHOD_SHARE if with_cuts else WHOLE_SHARE
     options.say("bound")
-    first, load = shares_bound(problem, left(FIRST_SHARE)), load_bound(problem)
+    first, load = shares_bound(problem, 0.0), load_bound(problem)
     options.report(None, [], [first])
-    crossing = quick_bound(problem)
+    first = stronger(shares_bound(problem, left(FIRST_SHARE)), first)
+    options.report(None, [], [first])
+    crossing = problem.link_floor
     if not with_cuts and limit:
         share -= FIGURES * (clock.now() - start) / limit
     options.say(method.name)
@@ -77,8 +85,7 @@ def _solution(problem: ObjectsProblem, nodes: IntArray) -> ObjectsSolution:
 
 
 def _extra(problem: ObjectsProblem, outcome: Outcome) -> dict[str, Any]:
-    hop_bytes = next(iter(outcome.bounds), None)
-    load = link_load_of(problem, hop_bytes, outcome.link_load)
+    load = link_load_of(problem, outcome)
     return {"notes": list(outcome.notes), "link_load": load}
 
 

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import itertools
+import math
 
 import numpy as np
 
+from topoplace import clock
 from topoplace.errors import InputError
 from topoplace.machine import Torus
 from topoplace.mapping.objects.problem import ObjectsProblem
-from topoplace.mapping.objects.settled import Keeper, homes_of, settled
+from topoplace.mapping.objects.settled import Keeper, emptiest_first, homes_of, settled
 from topoplace.solving import Options, Outcome, register
 from topoplace.types import IntArray
 
@@ -72,10 +74,11 @@ def prisms(problem: ObjectsProblem, options: Options) -> Outcome:
         wanted = np.full(problem.num_objects, -1, dtype=np.int64)
         wanted[gspace] = gspace_routers(problem, torus, axis, gspace.shape)
         wanted[realspace] = across(wanted[gspace], realspace.shape[1])
-        at_centroids(problem, wanted)
+        at_centroids(problem, torus, wanted, keeper.deadline)
         order = np.concatenate([gspace.ravel(), realspace.ravel()])
         rest = np.setdiff1d(np.arange(problem.num_objects), order)
-        keeper.offer(settled(problem, wanted, np.concatenate([order, rest])), f"axis {axis}")
+        cells = settled(problem, wanted, np.concatenate([order, rest]), keeper.deadline)
+        keeper.offer(cells, f"axis {axis}")
     return keeper.outcome()
 
 
@@ -107,19 +110,28 @@ def across(gspace: IntArray, planes: int) -> IntArray:
     return gspace[:, np.arange(planes) * num // planes]
 
 
-def at_centroids(problem: ObjectsProblem, wanted: IntArray) -> None:
-    """Give every object without a router the one nearest to its partners that have one."""
-    machine, rows = problem.machine, problem.guide
-    routers = np.flatnonzero(np.diff(problem.cells.first))
-    placed = wanted >= 0
+def at_centroids(problem: ObjectsProblem, torus: Torus, wanted: IntArray, stop: float) -> None:
+    """Give every object without a router the one nearest to its partners that have one.
+
+    When the clock shows `stop`, the others get that of the partner with which they have most bytes.
+    """
+    rows, routers = problem.guide, np.flatnonzero(np.diff(problem.cells.first))
+    lines = [Torus((n,), (wraps,)) for n, wraps in zip(torus.shape, torus.wrap, strict=True)]
+    hops = [line.hops(np.arange(n)[:, None], np.arange(n)) for line in lines for n in line.shape]
+    places, placed = torus.coordinates[routers].T, wanted >= 0
     for one in np.flatnonzero(~placed).tolist():
         mine = slice(int(rows.first[one]), int(rows.first[one + 1]))
         known = placed[rows.other[mine]]
         at, weight = wanted[rows.other[mine][known]], rows.weight[mine][known]
-        near, where = np.unique(at, return_inverse=True)
-        pull = np.bincount(where, weights=weight, minlength=len(near))
-        hops = machine.hops(routers[:, None], near[None, :])
-        wanted[one] = routers[int((hops @ pull).argmin())] if len(near) else routers[0]
+        if not len(at):
+            wanted[one] = routers[0]
+        elif clock.now() >= stop:
+            wanted[one] = at[weight.argmax()]
+        else:
+            total = np.zeros(len(routers))
+            for apart, place, own in zip(hops, places, torus.coordinates[at].T, strict=True):
+                total += (apart @ np.bincount(own, weight, len(apart)))[place]
+            wanted[one] = routers[int(total.argmin())]
 
 
 # ---- NAMD: patches by recursive bisection, computes in the brick of their two patches (3.3.2) ----
@@ -139,9 +151,9 @@ def bricks(problem: ObjectsProblem, options: Options) -> Outcome:
     keeper = Keeper(problem, options)
     wanted = np.full(problem.num_objects, -1, dtype=np.int64)
     wanted[patches] = patch_routers(torus, patches.shape)
-    start = settled_patches(problem, wanted, patches.ravel())
+    start = settled_patches(problem, wanted, patches.ravel(), keeper.deadline)
     if start is not None:
-        cells = place_computes(problem, start, patches.ravel())
+        cells = place_computes(problem, start, patches.ravel(), keeper.deadline)
         keeper.offer(cells, "bricks")
     return keeper.outcome()
 
@@ -180,12 +192,17 @@ def patch_routers(torus: Torus, shape: tuple[int, ...]) -> IntArray:
 
 
 def settled_patches(
-    problem: ObjectsProblem, wanted: IntArray, patches: IntArray
+    problem: ObjectsProblem, wanted: IntArray, patches: IntArray, stop: float = math.inf
 ) -> IntArray | None:
-    """Return the cells of patches, each in its router or near it; -1 of other objects."""
+    """Return the cells of patches, each in its router or near it; -1 of other objects.
+
+    When the clock shows `stop`, all others go to the emptiest cells.
+    """
     cells, left = homes_of(problem), problem.cells.room.copy()
     np.subtract.at(left, cells[problem.fixed], problem.loads[problem.fixed])
     for one in patches[cells[patches] < 0].tolist():
+        if clock.now() >= stop:
+            return emptiest_first(problem, cells)
         away = problem.machine.hops(wanted[one], problem.cells.router)
         fits = np.flatnonzero(left >= problem.loads[one])
         if not len(fits):
@@ -196,13 +213,16 @@ def settled_patches(
     return cells
 
 
-def place_computes(problem: ObjectsProblem, cells: IntArray, patches: IntArray) -> IntArray | None:
+def place_computes(
+    problem: ObjectsProblem, cells: IntArray, patches: IntArray, stop: float = math.inf
+) -> IntArray | None:
     """Place what is no patch, the largest load first, by steps I to III of section 3.3.2.
 
     I: a node with both patches or proxies of them, inside the brick that the two span if there is
     one. II: inside the brick, a node with one of them. III: any node inside, then around it, in
     shells. Among nodes of one kind the emptiest one is taken. A proxy of a patch is where a compute
-    of it is; nodes without room do not count.
+    of it is; nodes without room do not count. When the clock shows `stop`, all others go to the
+    emptiest cells.
     """
     rows, at = problem.guide, problem.cells.router
     is_patch = np.zeros(problem.num_objects, dtype=bool)
@@ -215,6 +235,8 @@ def place_computes(problem: ObjectsProblem, cells: IntArray, patches: IntArray) 
     for one in np.argsort(-problem.loads, kind="stable").tolist():
         if cells[one] >= 0:
             continue
+        if clock.now() >= stop:
+            return emptiest_first(problem, cells)
         partners = rows.other[rows.first[one] : rows.first[one + 1]]
         mine = partners[is_patch[partners]].tolist()
         if not 1 <= len(mine) <= 2 or len(mine) < len(partners):

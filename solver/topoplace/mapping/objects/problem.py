@@ -3,21 +3,26 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import ClassVar, NamedTuple
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 import numpy as np
 
 from topoplace.errors import InputError
 from topoplace.machine import Network, Torus, format_node_set
-from topoplace.machine.links import route_links
+from topoplace.machine.links import tree_arms
+from topoplace.mapping.evaluate import hop_bytes
 from topoplace.mapping.graph import Rows, TaskGraph
 from topoplace.mapping.onto import Places
 from topoplace.mapping.problem import MAX_HOP_BYTES, MappingProblem, prepare_mapping
 from topoplace.snapshot.objects import ObjectsInstance
 from topoplace.snapshot.schema import GraphApplication, MappingInstance
 from topoplace.types import BoolArray, IntArray
+
+if TYPE_CHECKING:
+    from topoplace.solving import Bound
 
 MOST_LOAD = 1 << 60
 """Loads of all objects together stay below it."""
@@ -108,9 +113,11 @@ class ObjectsProblem:
         reduces = np.array([one.kind == "reduction" for one in listed], dtype=np.bool_)
         numbers = np.arange(len(root))
         tree = np.concatenate([numbers, np.repeat(numbers, np.diff(ends))])
-        owner, of = np.unique([np.concatenate([root, member]), tree], axis=1)
+        keys = np.sort(np.concatenate([root, member]) * max(1, len(root)) + tree)
+        keys = keys[np.diff(keys, prepend=-1) > 0]
+        owner, of = np.divmod(keys, max(1, len(root)))
         first = np.searchsorted(owner, np.arange(self.num_objects + 1))
-        return Trees(root, ends, member, sizes, reduces, first, np.ascontiguousarray(of))
+        return Trees(root, ends, member, sizes, reduces, first, of)
 
     @cached_property
     def guide(self) -> Rows:
@@ -132,19 +139,33 @@ class ObjectsProblem:
         sent = self.plain.sent(nodes)
         if not self.instance.trees:
             return sent
-        torus, routers, trees = self.torus, self.plain.routers_of(nodes), self.trees
-        tree, root, member = trees.ends
-        hop, link, way = route_links(torus, routers[root], routers[member])
-        keys = np.unique((tree[hop] * torus.num_links + link) * 2 + (way > 0))
-        tree, link = np.divmod(keys // 2, torus.num_links)
-        dim, lower = np.divmod(link, torus.num_routers)
-        at, size = torus.coordinates[lower, dim], np.array(torus.shape)[dim]
-        upper = lower + ((at + 1) % size - at) * np.array(torus.strides)[dim]
-        forward = (keys % 2 > 0) != trees.reduces[tree]
-        ends = np.where(forward, lower, upper), np.where(forward, upper, lower)
-        parts = zip(sent, (*ends, trees.bytes[tree]), strict=True)
-        sources, targets, sizes = (np.concatenate(part) for part in parts)
+        torus, trees, parts = self.torus, self.trees, [sent]
+        ways = zip(torus.shape, torus.strides, self._arms(nodes), strict=True)
+        for n, stride, (tree, router, *lengths) in ways:
+            at = router // stride % n
+            for length, way in zip(lengths, (1, -1), strict=True):
+                arm = np.repeat(np.arange(len(length)), length)
+                step = np.arange(len(arm)) - np.repeat(np.cumsum(length) - length, length)
+                near = (at[arm] + way * step) % n
+                ends = [router[arm] + (k - at[arm]) * stride for k in (near, (near + way) % n)]
+                back = trees.reduces[tree[arm]]
+                source, target = np.where(back, ends[::-1], ends)
+                parts.append((source, target, trees.bytes[tree[arm]]))
+        sources, targets, sizes = (np.concatenate(part) for part in zip(*parts, strict=True))
         return sources, targets, sizes
+
+    def _arms(self, nodes: IntArray) -> Iterator[tuple[IntArray, IntArray, IntArray, IntArray]]:
+        """Return the arms of all trees (`tree_arms`), given the node of every object."""
+        routers, (tree, _, member) = self.plain.routers_of(nodes), self.trees.ends
+        return tree_arms(self.torus, routers[self.trees.root], tree, routers[member])
+
+    def hop_bytes(self, nodes: IntArray) -> int:
+        """Return the hop-bytes of a mapping, given the node of every object."""
+        total = hop_bytes(self.plain, nodes)
+        if self.instance.trees:
+            sizes = self.trees.bytes
+            total += sum(int((up + down) @ sizes[tree]) for tree, _, up, down in self._arms(nodes))
+        return total
 
     @property
     def num_objects(self) -> int:
@@ -218,6 +239,13 @@ class ObjectsProblem:
     def fits(self, cells: IntArray) -> bool:
         """Tell whether no cell has more load than room."""
         return bool((self.filled(cells) <= self.cells.room).all())
+
+    @cached_property
+    def link_floor(self) -> Bound | None:
+        """What no mapping's largest link load is below, by what takes a moment to see."""
+        from topoplace.mapping.link_bounds import quick_bound  # noqa: PLC0415 - a circle
+
+        return quick_bound(self)
 
     @cached_property
     def fixed(self) -> BoolArray:

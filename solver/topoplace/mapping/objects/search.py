@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from topoplace import clock
 from topoplace.errors import InputError
-from topoplace.mapping.halving import descend
+from topoplace.mapping.halving import halve
 from topoplace.mapping.local_search import (
     COLD,
     COOLING_SHARE,
@@ -25,7 +27,6 @@ from topoplace.mapping.objects.settled import (
     settled,
     worth_of,
 )
-from topoplace.mapping.positions import positions
 from topoplace.solving import Options, Outcome, method_of, register
 from topoplace.types import IntArray
 
@@ -36,17 +37,17 @@ from topoplace.types import IntArray
 def in_order(problem: ObjectsProblem, options: Options) -> Outcome:
     """Fill node after node with consecutive objects, up to the average load."""
     keeper = Keeper(problem, options)
-    keeper.offer(consecutive(problem), "in order")
+    keeper.offer(consecutive(problem, keeper.deadline), "in order")
     return keeper.outcome()
 
 
-def consecutive(problem: ObjectsProblem) -> IntArray | None:
+def consecutive(problem: ObjectsProblem, stop: float = math.inf) -> IntArray | None:
     """Return the cells of objects in their order, each node with the average load."""
     cells, loads = problem.cells, problem.loads
     middle = np.cumsum(loads) - loads / 2
     ends = np.cumsum(cells.width) * (loads.sum() / cells.width.sum())
     at = np.minimum(np.searchsorted(ends, middle), len(ends) - 1)
-    return settled(problem, cells.router[at], np.arange(len(loads)))
+    return settled(problem, cells.router[at], np.arange(len(loads)), stop)
 
 
 @register("objects", "oblivious")
@@ -61,25 +62,17 @@ def oblivious(problem: ObjectsProblem, options: Options) -> Outcome:
 def bisection(problem: ObjectsProblem, options: Options) -> Outcome:
     """Halve machine and objects together, again and again."""
     keeper = Keeper(problem, options)
-    keeper.offer(halved(problem, options.seed), "bisection")
+    keeper.offer(halved(problem, options.seed, keeper.deadline), "bisection")
     return keeper.outcome()
 
 
-def halved(problem: ObjectsProblem, seed: int) -> IntArray | None:
+def halved(problem: ObjectsProblem, seed: int, stop: float = math.inf) -> IntArray | None:
     """Return the cells of objects by recursive bisection (as `topoplace.mapping.halving`)."""
-    coordinates, rings = positions(problem.machine)
     usable = (np.diff(problem.cells.first) > 0).astype(np.int64)
-    routers = descend(
-        arrays_of(problem),
-        problem.guide,
-        np.maximum(problem.loads, 1),
-        coordinates,
-        rings,
-        np.maximum(problem.router_room, usable),  # no load at all needs no room
-        np.flatnonzero(usable),
-        random_state(seed),
-    )
-    return settled(problem, routers)
+    room = np.maximum(problem.router_room, usable)  # no load at all needs no room
+    size, routers = np.maximum(problem.loads, 1), np.flatnonzero(usable)
+    found = halve(problem.machine, problem.guide, size, room, routers, seed, stop)
+    return settled(problem, found, stop=stop)
 
 
 # ---- Annealing -----------------------------------------------------------------------------------
@@ -100,7 +93,13 @@ DOWNHILL_SHARE, LAST_SHARE = 0.1, 0.98
 loads are evened out."""
 
 CHUNK, CHUNK_SECONDS = 1 << 14, 0.1
-"""Moves between two looks at the clock, and how long they may take: else it is half as many."""
+"""Most moves between two looks at the clock, and how long they may take: else half as many."""
+
+FIRST_CHUNK = 1 << 8
+"""Moves before the first look where there is a time limit; twice as many after a quick look."""
+
+TRIES = 1 << 10
+"""Moves off the fullest node to try between two looks."""
 
 PAPERS = ("prisms", "bricks")
 """The mappings of the papers, each for applications of its kind."""
@@ -116,10 +115,10 @@ def search(problem: ObjectsProblem, options: Options) -> Outcome:
     keeper = Keeper(problem, options)
     if options.start is not None:
         keeper.offer(problem.cells_of(options.start), "start")
-    keeper.offer(consecutive(problem), "in order")
+    keeper.offer(consecutive(problem, keeper.deadline), "in order")
     began = clock.now()
     if not keeper.done:
-        keeper.offer(halved(problem, options.seed), "bisection")
+        keeper.offer(halved(problem, options.seed, keeper.deadline), "bisection")
     if clock.now() - began < keeper.left:  # they take about as long
         for name in PAPERS:
             offer_paper(keeper, name)
@@ -158,7 +157,7 @@ class Annealing:
         self.began = clock.now()
         limited = keeper.options.time_limit is not None
         self.limit = max(LAST_SHARE * keeper.left, 1e-3) if limited else None
-        self.chunk = CHUNK if limited else max(1, min(CHUNK, self.num_moves // 200))
+        self.chunk = FIRST_CHUNK if limited else max(1, min(CHUNK, self.num_moves // 200))
         self.take(keeper.cells)
 
     def take(self, cells: IntArray) -> None:
@@ -198,7 +197,7 @@ class Annealing:
 
     def level_out(self) -> None:
         """Even out loads where that costs nothing, as long as there is time."""
-        cells = self.problem.cells
+        cells, at = self.problem.cells, np.array([-1, 0])
         while self.keeper.left > 0 and move_off_fullest(
             self.machine,
             self.guest,
@@ -208,6 +207,8 @@ class Annealing:
             self.problem.loads,
             self.home,
             self.state,
+            at,
+            TRIES,
         ):
             pass
 
@@ -236,8 +237,11 @@ class Annealing:
             WANDER,
         )
         self.tried += chunk
-        if self.limit is not None and clock.now() - began > CHUNK_SECONDS:
+        took = clock.now() - began
+        if self.limit is not None and took > CHUNK_SECONDS:
             self.chunk = max(1, chunk // 2)
+        elif self.limit is not None and took < CHUNK_SECONDS / 4:
+            self.chunk = min(CHUNK, 2 * chunk)
         self.cost += int(change)
         worth = self.keeper.worth
         if worth is None or self.cost < worth[0]:

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import math
 import time
+from bisect import bisect_left, insort
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from topoplace import clock
 from topoplace.machine import Torus
-from topoplace.mapping.evaluate import hop_bytes
 from topoplace.mapping.local_search import Machine, machine_arrays
 from topoplace.mapping.mapped import REPORT_SECONDS, SLACK
 from topoplace.mapping.objects._kernels import settle
+from topoplace.mapping.objects.bounds import load_bound
 from topoplace.mapping.objects.problem import ObjectsProblem
 from topoplace.solving import Options, Outcome
 from topoplace.types import BoolArray, IntArray
@@ -63,56 +65,70 @@ def homes_of(problem: ObjectsProblem) -> IntArray:
     return home
 
 
+SETTLE_WORK = 1 << 22
+"""Objects times cells between two looks at the clock."""
+
+
 def settled(
-    problem: ObjectsProblem, wanted: IntArray, order: IntArray | None = None
+    problem: ObjectsProblem,
+    wanted: IntArray,
+    order: IntArray | None = None,
+    stop: float = math.inf,
 ) -> IntArray | None:
     """Return a cell for every object, in the router it wants or near it; None if one finds no room.
 
     Objects come in an `order`, by default, and where that leaves one without room, the largest
-    first.
+    first. Those that have no cell when the clock shows `stop` go to the emptiest ones.
     """
     cells, largest = problem.cells, np.argsort(-problem.loads, kind="stable")
+    machine, wanted = arrays_of(problem), wanted.astype(np.int64)
+    step = max(1, SETTLE_WORK // len(cells.room))
     for way in ([] if order is None else [order]) + [largest]:
-        found = settle(
-            arrays_of(problem),
-            cells.first,
-            cells.router,
-            cells.room,
-            problem.loads,
-            homes_of(problem),
-            way.astype(np.int64),
-            wanted.astype(np.int64),
-        )
+        found = homes_of(problem)
+        left = cells.room - problem.filled_by(problem.fixed, found)
+        for k in range(0, len(way), step):
+            if clock.now() >= stop:
+                return emptiest_first(problem, found)
+            some = way[k : k + step].astype(np.int64)
+            settle(machine, cells.first, cells.router, problem.loads, wanted, some, found, left)
         if (found >= 0).all():
-            return np.asarray(found, dtype=np.int64)
+            return found
     return emptiest_first(problem)
 
 
-def emptiest_first(problem: ObjectsProblem) -> IntArray | None:
+def emptiest_first(problem: ObjectsProblem, known: IntArray | None = None) -> IntArray | None:
     """Return cells, the largest object first, each in the emptiest cell; None without room.
 
     That knows nothing of messages (Graham 1969, "Bounds on multiprocessing timing anomalies").
     Where it leaves an object without room, the largest objects come first and each goes to the
-    fullest cell that it fits, which wastes least.
+    fullest cell that it fits, which wastes least. Objects with a `known` cell, not -1, keep it; by
+    default fixed ones.
     """
-    found = _one_by_one(problem, fullest=False)
-    return _one_by_one(problem, fullest=True) if found is None else found
+    known = homes_of(problem) if known is None else known
+    found = one_by_one(problem, known, fullest=False)
+    return one_by_one(problem, known, fullest=True) if found is None else found
 
 
-def _one_by_one(problem: ObjectsProblem, *, fullest: bool) -> IntArray | None:
+def one_by_one(problem: ObjectsProblem, known: IntArray, *, fullest: bool) -> IntArray | None:
     """Return cells, the largest object first, each in the emptiest or the fullest that it fits."""
-    found, cells, loads = homes_of(problem), problem.cells, problem.loads
-    left = cells.room - problem.filled_by(problem.fixed, found)
-    for one in np.argsort(-loads, kind="stable").tolist():
+    found, loads, width = known.copy(), problem.loads.tolist(), problem.cells.width.tolist()
+    left = (problem.cells.room - problem.filled_by(known >= 0, known)).tolist()
+    sign = 1 if fullest else -1
+    ranks = sorted(
+        (sign * room / wide, k) for k, (room, wide) in enumerate(zip(left, width, strict=True))
+    )
+    for one in np.argsort(-problem.loads, kind="stable").tolist():
         if found[one] >= 0:
             continue
-        fits = np.flatnonzero(left >= loads[one])
-        if not len(fits):
+        begin = bisect_left(ranks, (loads[one] / max(width), -1)) if fullest else 0
+        fits = (k for k in range(begin, len(ranks)) if left[ranks[k][1]] >= loads[one])
+        at = next(fits, None)
+        if at is None:
             return None
-        per_node = left[fits] / cells.width[fits]
-        cell = int(fits[per_node.argmin() if fullest else per_node.argmax()])
+        _, cell = ranks.pop(at)
         found[one] = cell
         left[cell] -= loads[one]
+        insort(ranks, (sign * left[cell] / width[cell], cell))
     return found
 
 
@@ -122,6 +138,7 @@ class Keeper:
     def __init__(self, problem: ObjectsProblem, options: Options) -> None:
         self.problem, self.options = problem, options
         self.deadline = clock.deadline(options.time_limit)
+        self.floor = load_bound(problem)
         self.worth: tuple[int, int] | None = None
         self.cells: IntArray | None = None
         self.source = ""
@@ -146,7 +163,7 @@ class Keeper:
         if self.worth is not None and worth >= self.worth:
             return False
         self.worth, self.cells, self.source = worth, cells.copy(), source
-        self.options.report(nodes, worth)
+        self.options.report(nodes, worth, [None, self.floor])
         self.options.say(source)
         self._next_report = time.perf_counter() + REPORT_SECONDS
         return True
@@ -164,4 +181,4 @@ class Keeper:
 
 def worth_of(problem: ObjectsProblem, nodes: IntArray) -> tuple[int, int]:
     """Return hop-bytes and largest load of a mapping, given the node of every object."""
-    return hop_bytes(problem, nodes), problem.largest_load(problem.cells_of(nodes))
+    return problem.hop_bytes(nodes), problem.largest_load(problem.cells_of(nodes))
