@@ -91,6 +91,9 @@ def validated(text: bytes, raw: object, model: type[Document], source: str) -> D
     try:
         return model.model_validate_json(text)
     except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        if first["type"] == "json_invalid":  # such as one that is too deep for pydantic alone
+            raise InputError(f"a JSON document ({first['ctx']['error']})", file=source) from None
         raise faults_of(error, model, raw).located(source) from None
 
 

@@ -11,6 +11,7 @@ from topoplace.certify.report import RefusedError, require_none
 from topoplace.machine.hierarchy import Hierarchy, build_hierarchy
 from topoplace.machine.hostlist import expand_host_list
 from topoplace.snapshot.schema import (
+    MAX_SIZE,
     ON_TORI,
     HierarchyModel,
     Part,
@@ -166,6 +167,8 @@ def _asked(request: Request, machine: Hierarchy) -> Asked:
     value = request.priority * request.nodes
     require_none(request, "node_class", "shapes", "region", "patterns", *ON_TORI)
     if request.parts is None:
+        if request.nodes > MAX_SIZE:
+            raise RefusedError(f"{request.id} wants more than {MAX_SIZE} units")
         own = Part(
             id=request.id,
             nodes=request.nodes,
