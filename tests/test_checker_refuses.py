@@ -406,7 +406,7 @@ def test_a_tree_of_mappings_names_what_is_there(tmp_path: Path) -> None:
     certificate = {"kind": "tree", "guests": [], "hosts": [], "size": 3}
     certificate["nodes"] = nodes.model_dump()
     document = as_optimal(ring_of_64(), 64, certificate)
-    assert reason(checked(document, tmp_path)).endswith("a task or a router that is not there")
+    assert reason(checked(document, tmp_path)).endswith("what is not there to branch on")
 
 
 def test_lines_of_many_ranks_are_read_at_once() -> None:

@@ -33,7 +33,7 @@ def tree_value(instance: Instance, certificate: TreeCertificate) -> int:
     hosts = _symmetries(certificate.hosts, hops, rooms, "host")
     nodes = unpacked(certificate.nodes, certificate.size, "nodes")
     if int(nodes.min()) < -len(routers) or int(nodes.max()) > len(tasks):
-        raise RefusedError("a node branches on a task or a router that is not there")
+        raise RefusedError("a node branches on what is not there to branch on")
     from topoplace.certify.mapping._kernels import LONG, SHORT, WRONG, least_of_leaves  # noqa: PLC0415 - heavy
 
     twice = int(least_of_leaves(weights, distances, rooms, guests, hosts, nodes))
