@@ -217,6 +217,14 @@ def test_documents_that_readers_disagree_on_are_no_documents(
     assert str(file) in str(raised.value)
 
 
+def test_a_key_twice_among_many_is_told_at_once(tmp_path: Path) -> None:
+    """It took hours where it was looked for key by key."""
+    file = tmp_path / "result.json"
+    file.write_text("{" + "".join(f'"k{k}": 0, ' for k in range(300_000)) + '"z": 1, "z": 2}')
+    with pytest.raises(InputError, match="every key once, not z twice"):
+        check_file(file)
+
+
 def test_whose_instance_it_is(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file, mine, other = (tmp_path / f"{name}.json" for name in ("result", "mine", "other"))
     document = ring_of_64()
