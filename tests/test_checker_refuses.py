@@ -12,17 +12,33 @@ from typing import Any
 import numpy as np
 import pytest
 
+import topoplace as tp
 from baseline_instances import problem_on
 from mapping_results import document_of, solved
 from small_snapshot import snapshot_of
 from solved_results import solved_case
 from topoplace.certify import Report, check_file
 from topoplace.certify.mapping.check import VALUES
+from topoplace.certify.mapping.instance import read_instance
 from topoplace.certify.packing import Proven
 from topoplace.cli import run
 from topoplace.errors import InputError
 from topoplace.mapping.mapped import outcome_of
-from topoplace.snapshot.schema import GraphApplication, Pattern, PatternUse
+from topoplace.result.packed import packed
+from topoplace.snapshot.hierarchy_state import prepare_hierarchy
+from topoplace.snapshot.schema import (
+    MAPPING_SCHEMA,
+    MAX_SIZE,
+    AxisModel,
+    GraphApplication,
+    MappingInstance,
+    MatrixModel,
+    ParallelismApplication,
+    Pattern,
+    PatternUse,
+    Snapshot,
+    TorusModel,
+)
 from topoplace.snapshot.state import prepare
 from topoplace.snapshot.tree_state import prepare_tree
 from topoplace.solving import Options, result_of, solve
@@ -201,6 +217,14 @@ def test_documents_that_readers_disagree_on_are_no_documents(
     assert str(file) in str(raised.value)
 
 
+def test_a_key_twice_among_many_is_told_at_once(tmp_path: Path) -> None:
+    """It took hours where it was looked for key by key."""
+    file = tmp_path / "result.json"
+    file.write_text("{" + "".join(f'"k{k}": 0, ' for k in range(300_000)) + '"z": 1, "z": 2}')
+    with pytest.raises(InputError, match="every key once, not z twice"):
+        check_file(file)
+
+
 def test_whose_instance_it_is(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file, mine, other = (tmp_path / f"{name}.json" for name in ("result", "mine", "other"))
     document = ring_of_64()
@@ -249,3 +273,182 @@ def test_a_rule_of_another_machine_is_not_passed_over(
     assert "which have no meaning here" in reason(checked(document, tmp_path))
     with pytest.raises(InputError, match=f"no {name} on a {machine}"):
         prepared(type(snapshot).model_validate(document["instance"]))
+
+
+# ---- Claims of one kind of instance on another ---------------------------------------------------
+
+
+def figures(document: Document, *levels: tuple[int, int | None, Document | None]) -> Document:
+    """Write objective, bound and certificate of every level into a placement."""
+    for level, (objective, bound, certificate) in zip(document["levels"], levels, strict=True):
+        closed = objective == bound
+        level |= {"objective": objective, "bound": bound, "certificate": certificate}
+        level |= {"status": "optimal" if closed else "feasible", "gap": 0.0 if closed else None}
+        level["proof"] = "none" if certificate is None else "certificate"
+    for field in ("objective", "bound", "status", "gap", "proof"):
+        document[field] = document["levels"][0][field]
+    return document
+
+
+def test_a_job_without_segments_has_no_further_prisms(tmp_path: Path) -> None:
+    """Those of segments use no links; both jobs use link 5 of the ring, so that 4 nodes start."""
+    snapshot = snapshot_of([6], [{"nodes": 4}, {"nodes": 2}])
+    document = solve(prepare(snapshot), "exact").model_dump(mode="json")
+    assert checked(document, tmp_path).verified
+    assert document["objective"] == 4
+    document["solution"]["placements"] = [
+        {
+            **{"request": f"job{k}", "nodes": nodes, "other_prisms": []},
+            "prism": {"origin": [origin], "extents": [extent]},
+        }
+        for k, nodes, origin, extent in ((0, "0-3", 0, 4), (1, "4-5", 4, 2))
+    ]
+    document["explanations"] = []
+    leaf = {"kind": "leaf", "scale": 1, "prices": {"routers": "1*6"}}
+    figures(document, (6, 6, leaf), (3078, None, None), (4, None, None))
+    found = reason(checked(document, tmp_path))
+    assert found == "placements: job0 has further prisms, and wants one"
+
+
+def test_nothing_is_mapped_where_prisms_are_anchored(tmp_path: Path) -> None:
+    """A job in segments has no prism that bounds of mappings know: 20 hop-bytes do, not 40."""
+    graph = {"kind": "graph", "num_tasks": 2, "sources": [0], "targets": [1], "bytes": [10]}
+    request = {"nodes": 2, "segment": 1, "communication": "none", "tasks": {"application": graph}}
+    running = [{"id": "r", "nodes": "1,3,5,7", "communication": "none"}]
+    snapshot = snapshot_of([1, 8], [request], anchored=[{"dims": [1, 1]}], running=running)
+    document = solve(prepare(snapshot), "exact").model_dump(mode="json")
+    assert checked(document, tmp_path).verified
+    document["levels"][1] |= {"name": "hop-bytes", "sense": "min"}
+    document["solution"]["placements"][0] |= {
+        **{"nodes": "0,4", "mapping": {"nodes": [0, 4], "hop_bytes": 40}},
+        "other_prisms": [{"origin": [0, 4], "extents": [1, 1]}],
+    }
+    leaf = {"kind": "leaf", "scale": 1, "prices": {}}
+    packing = leaf | {"multipliers": [20]}
+    proof = {"kind": "hop-bytes", "mappings": [], "packing": packing}
+    figures(document, (2, 2, leaf), (40, 40, proof))
+    assert reason(checked(document, tmp_path)).startswith("levels: the levels are [('nodes'")
+
+
+def test_distances_between_objects_are_those_back(tmp_path: Path) -> None:
+    """Object 1 costs 1 on node 1 and 10 on node 2, and ten times as much the other way."""
+    machine = MatrixModel(kind="matrix", name="m", distances=[[0, 1, 10], [1, 0, 5], [10, 5, 0]])
+    application = GraphApplication(num_tasks=2, sources=[0], targets=[1], bytes=[1])
+    result = tp.map(application, machine, "exact", balance=2, fixed={0: 0})
+    document = result.model_dump(mode="json")
+    assert checked(document, tmp_path).verified
+    document["instance"]["machine"]["distances"] = [[0, 1, 10], [10, 0, 5], [100, 5, 0]]
+    found = reason(checked(document, tmp_path))
+    assert found == "instance: distances differ by direction, those of objects may not"
+
+
+# ---- Documents that once ended the checker -------------------------------------------------------
+
+
+def on_hierarchy(**request: Any) -> Document:
+    """Return an empty placement on two hosts, said to be the best there is for a request."""
+    leaf = {"kind": "leaf", "scale": 1, "prices": {}}
+    hosts = {"hosts": "h[0-1]", "domains": ["r"], "capacity": {"slots": 4}}
+    machine = {"kind": "hierarchy", "name": "m", "levels": ["rack", "host"], "hosts": [hosts]}
+    snapshot = snapshot_of([1], []).model_dump(mode="json") | {"machine": machine}
+    snapshot["queue"] = [{"id": "q", **request}]
+    names = {"nodes": "max", "rack": "min", "host": "min", "stranded": "min"}
+    document = {
+        **{"schema": "topoplace.result/3", "problem": "hierarchy", "method": "by-hand"},
+        **{"seconds": 0.5, "limits": {}, "seed": None, "versions": {}, "instance": snapshot},
+        **{"levels": [{"name": name, "sense": sense} for name, sense in names.items()]},
+        "solution": {"placements": []},
+    }
+    rest = [(0, None, None)] * 3
+    return figures(document, (0, request["nodes"], leaf), *rest) | {"gap": request["nodes"] * 1.0}
+
+
+def test_no_resource_is_called_as_the_rows_that_are_of_none(tmp_path: Path) -> None:
+    """Prices of its rows were paid, and counted with the capacities of the others, which are 0."""
+    document = on_hierarchy(nodes=2, takes={"units": 2}, required="rack")
+    document["instance"]["queue"][0]["spread"] = {"level": "host", "size": 2}
+    document["instance"]["machine"]["hosts"][0]["capacity"] = {"units": 4}
+    prices = {f"rounded:units:{k}": "1000*3" for k in range(1, 9)}
+    leaf = {"kind": "leaf", "scale": 1, "prices": prices}
+    figures(document, (0, 0, leaf), *[(0, None, None)] * 3)
+    found = reason(checked(document, tmp_path))
+    assert found == "levels: a resource called units, as rows of certificates are"
+    with pytest.raises(InputError, match=r"capacity: expected resources not called units"):
+        prepare_hierarchy(Snapshot.model_validate(document["instance"]))
+
+
+def test_a_request_of_too_many_units_is_told(tmp_path: Path) -> None:
+    document = on_hierarchy(nodes=MAX_SIZE + 1)
+    assert reason(checked(document, tmp_path)) == "levels: q wants more than 2097152 units"
+    snapshot = Snapshot.model_validate(document["instance"])
+    with pytest.raises(InputError, match="at most 2097152 units"):
+        prepare_hierarchy(snapshot)
+
+
+def test_states_are_counted_in_integers_of_any_size(tmp_path: Path) -> None:
+    parts = [{"id": f"p{k}", "nodes": MAX_SIZE} for k in range(3)]
+    document = on_hierarchy(nodes=3 * MAX_SIZE, parts=parts)
+    document["levels"][0]["gap"] = document["gap"]
+    assert reason(checked(document, tmp_path)).startswith("nodes.bound: the states of a request")
+
+
+def test_tables_that_take_too_long_are_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    document = on_hierarchy(nodes=8)
+    document["levels"][0]["gap"] = document["gap"]
+    assert checked(document, tmp_path).verified
+    monkeypatch.setattr("topoplace.certify.hierarchy.oracle._MOST_WORK", 9_000)
+    assert reason(checked(document, tmp_path)).endswith("additions for request q")
+
+
+def test_a_point_has_a_solution_of_its_problem(tmp_path: Path) -> None:
+    document = on_hierarchy(nodes=1)
+    levels = [{name: level[name] for name in ("name", "sense")} for level in document["levels"]]
+    kept = ("problem", "method", "seconds", "limits", "seed", "versions", "instance")
+    plan = {"moves": [], "placements": [], "steps": [], "suspended": [], "fewest_suspended": True}
+    frontier: Document = {
+        **{name: document[name] for name in kept},
+        **{"schema": "topoplace.frontier/1", "levels": levels, "traded": ["nodes", "rack"]},
+        **{"complete": False, "steps": [], "open": []},
+        "points": [{"values": [0, 0, 0, 0], "solution": plan}],
+    }
+    found = reason(checked(frontier, tmp_path))
+    assert found == "points: points[0]: a solution of another problem"
+
+
+def test_a_name_of_thousands_of_characters_is_none(tmp_path: Path) -> None:
+    document = on_hierarchy(nodes=1)
+    document["instance"]["machine"]["hosts"][0]["hosts"] = "h" + 5_000 * "1"
+    assert "expected names of at most 256 characters" in reason(checked(document, tmp_path))
+
+
+def test_a_tree_of_mappings_names_what_is_there(tmp_path: Path) -> None:
+    nodes = packed(np.array([-(1 << 63), 0, 0]))
+    certificate = {"kind": "tree", "guests": [], "hosts": [], "size": 3}
+    certificate["nodes"] = nodes.model_dump()
+    document = as_optimal(ring_of_64(), 64, certificate)
+    assert reason(checked(document, tmp_path)).endswith("what is not there to branch on")
+
+
+def test_lines_of_many_ranks_are_read_at_once() -> None:
+    """By pairs of ranks it took minutes."""
+    axis = AxisModel(name="data", size=200_000, pattern="ring", bytes=1)
+    instance = MappingInstance(
+        **{"schema_version": MAPPING_SCHEMA, "name": "i", "nodes": "0-199999"},
+        machine=TorusModel(name="m", shape=[200_000]),
+        tasks_per_node=1,
+        application=ParallelismApplication(axes=[axis]),
+    )
+    assert read_instance(instance).total == 200_000
+
+
+def test_a_document_too_deep_for_one_reader_is_told(tmp_path: Path) -> None:
+    document = ring_of_64() | {"notes": 0}
+    file = tmp_path / "result.json"
+    file.write_text(json.dumps(document).replace('"notes": 0', f'"notes": {"[" * 300 + "]" * 300}'))
+    with pytest.raises(InputError, match=r"a JSON document \(recursion limit"):
+        check_file(file)
+    file.write_text('{"schema": ["topoplace.result/3"]}')
+    with pytest.raises(InputError, match="schema: expected a result"):
+        check_file(file)

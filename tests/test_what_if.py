@@ -92,6 +92,13 @@ def test_routers_are_worth_what_is_said_of_them() -> None:
     assert min(told["down"], told["free"], told["exact"]) > 4, told
 
 
+def test_a_whole_router_may_count_without_a_node_of_the_job() -> None:
+    requests = [{"nodes": 1, "shapes": "1x2:maxz=2"}] * 2
+    snapshot = snapshot_of([1, 2], requests, wrap=False)
+    found = what_if(prepare(snapshot), [], worth=True)
+    assert {(one.router, one.at_least) for one in found.routers} == {(0, 0), (1, 0)}
+
+
 def test_scenarios_are_what_placing_the_changed_snapshot_by_hand_is() -> None:
     snapshot = random_snapshot(random.Random("what-if-hand-8"), 12)
     state = prepare(snapshot)

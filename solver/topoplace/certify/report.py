@@ -124,7 +124,7 @@ class Claims(list[Claim]):
         """
         try:
             found = check()
-        except (RefusedError, InputError, OverflowError) as error:
+        except (RefusedError, InputError, OverflowError, MemoryError) as error:
             self.append(Claim(name, False, str(error)))
             return None
         self.append(Claim(name, True, str(detail(found)), by_search))

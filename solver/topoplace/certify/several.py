@@ -95,10 +95,12 @@ class Placements:
                 self._check_point(point)
 
     def _check_point(self, point: Point) -> None:
-        is_empty = not point.solution.placements and self._kind is not Solution
-        if not (isinstance(point.solution, self._kind) or is_empty):  # as of any other problem
+        solution = point.solution
+        if self._kind is CubesSolution and solution == HierarchySolution(placements=[]):
+            solution = CubesSolution(placements=[])  # which reads as either
+        if not isinstance(solution, self._kind):
             raise RefusedError("a solution of another problem")
-        self.problem.result = self._with(point.solution)
+        self.problem.result = self._with(solution)
         own = Claims()
         self.problem.values = []
         self.problem.follow(own)

@@ -16,6 +16,7 @@ MAX_HOSTS = 1 << 21
 """Longer lists are refused before they are expanded."""
 
 _MAX_DIGITS = 18  # of a number in a range
+_MAX_NAME = 256  # characters of an item without its ranges, so that lists stay small
 _ITEM = re.compile(r"\s*((?:[^\s,\[\]]|\[[^\[\]]*\])+)\s*(?:(,)|$)")
 _GROUP = re.compile(r"\[([^\]]*)\]")
 _RANGE = re.compile(rf"([0-9]{{1,{_MAX_DIGITS}}})(?:-([0-9]{{1,{_MAX_DIGITS}}}))?")
@@ -54,6 +55,8 @@ def _expand_item(item: str, most: int, field: str) -> Iterable[str]:
     groups = [_spans(group, item, field) for group in pieces[1::2]]
     if not all(_LITERAL.fullmatch(piece) for piece in pieces[::2]):
         raise InputError("names of letters, digits, '_', '.' and '-'", field=field, value=item)
+    if sum(map(len, pieces[::2])) > _MAX_NAME:
+        raise InputError(f"names of at most {_MAX_NAME} characters", field=field, value=item)
     if math.prod(sum(high - low + 1 for low, high, _ in group) for group in groups) > most:
         raise InputError(f"at most {MAX_HOSTS} names", field=field, value=item)
     choices: list[list[str]] = [[piece] for piece in pieces]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from graphlib import CycleError, TopologicalSorter
@@ -110,8 +111,8 @@ def build_tree(
     below = {name: Switch(name, 1, (idx,)) for name, idx in numbers.items()}
     children = dict(uppers)
     if len(children) < len(uppers) or children.keys() & below.keys():
-        names = [*below, *(name for name, _ in uppers)]
-        twice = next(name for idx, name in enumerate(names) if name in names[:idx])
+        counts = Counter([*below, *(name for name, _ in uppers)])
+        twice = next(name for name, times in counts.items() if times > 1)
         raise InputError("each switch once", field="switch", value=twice)
     _resolve(children, below)
     ordered = sorted(

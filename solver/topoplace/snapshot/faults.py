@@ -51,7 +51,7 @@ def kind_named(schema: object) -> str:
 def kind_of_document(raw: dict[str, Any]) -> str:
     """Tell what a JSON object is and which commands take it."""
     schema = raw.get("schema")
-    if schema in _SCHEMAS:
+    if isinstance(schema, str) and schema in _SCHEMAS:
         takers = _SCHEMAS[schema][1]
         return kind_named(schema) + (f", which {takers} take" if takers else "")
     if schema is None and raw.get("name") and {"shape", "switches", "distances"} & raw.keys():

@@ -7,6 +7,7 @@ import json
 import math
 import os
 import sys
+from collections import Counter
 from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
@@ -91,6 +92,9 @@ def validated(text: bytes, raw: object, model: type[Document], source: str) -> D
     try:
         return model.model_validate_json(text)
     except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        if first["type"] == "json_invalid":  # such as one that is too deep for pydantic alone
+            raise InputError(f"a JSON document ({first['ctx']['error']})", file=source) from None
         raise faults_of(error, model, raw).located(source) from None
 
 
@@ -120,8 +124,8 @@ def parse_object(text: bytes, source: str) -> dict[str, Any]:
 def _once_each(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) < len(pairs):
-        names = [name for name, _ in pairs]
-        twice = next(name for name in names if names.count(name) > 1)
+        counts = Counter(name for name, _ in pairs)
+        twice = next(name for name, times in counts.items() if times > 1)
         raise InputError(f"a JSON document (with every key once, not {twice} twice)")
     return found
 

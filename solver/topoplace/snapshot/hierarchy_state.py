@@ -13,6 +13,8 @@ from topoplace.errors import Faults, InputError, unknown_name
 from topoplace.machine.hierarchy import Hierarchy, build_hierarchy
 from topoplace.machine.hostlist import MAX_HOSTS, expand_host_list
 from topoplace.snapshot.schema import (
+    MAX_SIZE,
+    UNITS,
     HierarchyModel,
     HostsModel,
     Part,
@@ -127,6 +129,8 @@ def hierarchy_of(model: HierarchyModel) -> Hierarchy:
     hosts: list[tuple[str, Sequence[str], Sequence[int]]] = []
     known: set[str] = set()
     for idx, group in enumerate(model.hosts):
+        if UNITS in group.capacity:  # certificates call rows so that are of no resource
+            raise InputError(f"resources not called {UNITS}", field=f"hosts[{idx}].capacity")
         for name in _hosts_of(group, len(model.levels) - 1, f"hosts[{idx}]"):
             if name in known:
                 raise InputError("each host once", field=f"hosts[{idx}].hosts", value=name)
@@ -230,6 +234,9 @@ def _request(request: Request, machine: Hierarchy, field: str) -> HierarchyReque
             shown = "class" if name == "node_class" else name
             raise InputError(f"no {shown} on a hierarchy", field=f"{field}.{shown}", value=value)
     if request.parts is None:
+        if request.nodes > MAX_SIZE:
+            expected = f"at most {MAX_SIZE} units"
+            raise InputError(expected, field=f"{field}.nodes", value=request.nodes)
         given = {name: getattr(request, name) for name in _OF_PARTS}
         given = {name: value for name, value in given.items() if value is not None}
         own = Part(id=request.id, nodes=request.nodes, **given)

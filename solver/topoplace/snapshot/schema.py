@@ -33,7 +33,8 @@ MachineName = Annotated[str, Field(min_length=1, max_length=128)]
 NodeSet = Annotated[str, Field(max_length=4_000_000, pattern=r"^[A-Za-z0-9_.,\[\]\- ]*$")]
 """Node numbers as ranges (torus), or node names as a Slurm host list (tree)."""
 
-Size = Annotated[int, Field(ge=1, le=1 << 21)]
+MAX_SIZE: Final = 1 << 21
+Size = Annotated[int, Field(ge=1, le=MAX_SIZE)]
 Coordinate = Annotated[int, Field(ge=0, le=1 << 21)]
 
 
@@ -155,6 +156,9 @@ Amounts = Annotated[
     dict[Name, Annotated[int, Field(ge=0, le=1 << 30)]], Field(min_length=1, max_length=16)
 ]
 """How much of every resource, by its name."""
+
+UNITS: Final = "units"
+"""Names rows of certificates on hierarchies that are of no resource; no resource does."""
 
 
 class HostsModel(Model):

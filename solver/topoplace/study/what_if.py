@@ -17,7 +17,7 @@ from pydantic import TypeAdapter
 from topoplace.certify.check import bound_on
 from topoplace.errors import InputError, TopoplaceError, unknown_name
 from topoplace.interrupts import Interrupted, heeded, is_asked
-from topoplace.machine import format_node_set, parse_node_set
+from topoplace.machine import Prism, format_node_set, parse_node_set
 from topoplace.report.answer import started_names
 from topoplace.result import Interference, Proof
 from topoplace.result.cubes import CubesResult
@@ -316,8 +316,12 @@ def _routers(base: Placed, count: Callable[[int, int], None] | None) -> tuple[Ro
     for leaf, own in _leaves(level.certificate.model_dump(mode="json"), num):
         prices += own / leaf["scale"]
     values = {request.id: request.value for request in state.queue}
+    counted = {r.id for r in base.instance.queue if r.shapes is not None and "maxz" in r.shapes}
     for job in base.solution.placements:
         on = np.unique(parse_node_set(job.nodes, state.torus.num_nodes) // per)
+        if job.prism is not None and job.request in counted:  # whole routers count, idle ones too
+            prism = Prism(tuple(job.prism.origin), tuple(job.prism.extents))
+            on = prism.routers(state.torus)
         worth[on] += values[job.request]
     usable = state.usable.reshape(num, per)
     idle = ~state.occupied[:, None] & ~usable

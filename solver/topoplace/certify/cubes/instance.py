@@ -24,7 +24,7 @@ MOST_CHIPS, MOST_IN_A_CUBE = 1 << 16, 512
 
 _PLAIN = {"id", "nodes", "priority", "shapes", "communication", "application"}
 _PLAIN |= {"walltime", "submitted"}
-_TEXT = re.compile(r"[0-9]+(x[0-9]+)*")
+_TEXT = re.compile(r"[0-9]{1,6}(x[0-9]{1,6})*")
 
 
 @dataclass(frozen=True)

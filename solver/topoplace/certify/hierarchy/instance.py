@@ -11,7 +11,9 @@ from topoplace.certify.report import RefusedError, require_none
 from topoplace.machine.hierarchy import Hierarchy, build_hierarchy
 from topoplace.machine.hostlist import expand_host_list
 from topoplace.snapshot.schema import (
+    MAX_SIZE,
     ON_TORI,
+    UNITS,
     HierarchyModel,
     Part,
     Request,
@@ -135,6 +137,8 @@ def machine_of(model: HierarchyModel) -> Hierarchy:
         model.levels
     ):
         raise RefusedError("a host or a level twice, or a level called as those of objectives are")
+    if UNITS in resources:
+        raise RefusedError(f"a resource called {UNITS}, as rows of certificates are")
     return build_hierarchy(model.levels, resources, hosts, model.block_sizes or ())
 
 
@@ -166,6 +170,8 @@ def _asked(request: Request, machine: Hierarchy) -> Asked:
     value = request.priority * request.nodes
     require_none(request, "node_class", "shapes", "region", "patterns", *ON_TORI)
     if request.parts is None:
+        if request.nodes > MAX_SIZE:
+            raise RefusedError(f"{request.id} wants more than {MAX_SIZE} units")
         own = Part(
             id=request.id,
             nodes=request.nodes,

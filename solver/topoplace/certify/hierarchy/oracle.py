@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -13,11 +14,15 @@ from topoplace.certify.hierarchy.instance import Asked, Instance, Wanted, holds
 from topoplace.certify.hierarchy.rows import Domain, Place, Rows
 from topoplace.certify.integers import require_room
 from topoplace.certify.packing import Covers, Prices
+from topoplace.certify.report import RefusedError
 from topoplace.types import IntArray
 
 NEVER = 1 << 61
 _MOST_STATES = 1 << 22
 """Of a table, beyond which a request is refused: 4 million take 32 MB."""
+
+_MOST_WORK, _STEP = 300_000_000_000, 1 << 10
+"""Additions for a request at a leaf's prices, some minutes; a step in Python counts as so many."""
 
 
 @dataclass(frozen=True)
@@ -102,8 +107,9 @@ def _cheapest(
     if not gain:
         ways = [(0,) for _ in asked.parts]
     best: int | None = None
+    walk = _Walk(table, asked, prices, factors, covers)
     for least in itertools.product(*ways):
-        walk = _Walk(table, asked, prices, factors, covers, least)
+        walk.least = least
         found = walk.domain(table.top)[tuple(part.units for part in asked.parts)]
         cost = int(found.min())
         if cost < NEVER:
@@ -113,7 +119,7 @@ def _cheapest(
 
 
 class _Walk:
-    """One walk from the hosts up, for a request at prices, and a least load by part."""
+    """Walks from the hosts up, for a request at prices, and a least load by part."""
 
     def __init__(
         self,
@@ -122,16 +128,17 @@ class _Walk:
         prices: IntArray,
         factors: Mapping[str, int],
         covers: Covers,
-        least: Sequence[int],
     ) -> None:
-        self.table, self.asked, self.parts, self.least = table, asked, asked.parts, least
+        self.table, self.asked, self.parts = table, asked, asked.parts
+        self.least: Sequence[int] = ()
+        self._left = _MOST_WORK
         self.instance: Instance = table.instance
         self.prices, self.factors, self.covers = prices, factors, covers
         limits = [part.at_most for part in self.parts if part.at_most is not None]
         self.counted, most = limits[0] if limits else (-2, 0)
         # the last axis counts the domains used of a level of which so many may be
         self.shape = (*(part.units + 1 for part in self.parts), most + 1)
-        require_room(int(np.prod(self.shape)), "the states of a request", _MOST_STATES)
+        require_room(math.prod(self.shape), "the states of a request", _MOST_STATES)
         self.takes = [table.in_grains(part.takes) for part in self.parts]
         machine = self.instance.machine
         self.of_level = [factors.get(name, 0) for name in machine.levels]
@@ -162,6 +169,7 @@ class _Walk:
                 for (p, _), n in zip(self._pairs(), most, strict=True)
             ]
         table = np.full([*(n + 1 for n in most), 1], NEVER, dtype=np.int64)
+        self._spend(table.size)
         for units in itertools.product(*(range(n + 1) for n in most)):
             if (cost := self._cost(place, units)) is not None:
                 table[(*units, 0)] = cost
@@ -202,7 +210,7 @@ class _Walk:
             counts.setdefault((own.shape, own.tobytes()), []).append(own)
         table = np.zeros((1,) * len(self.shape), dtype=np.int64)
         for equal in counts.values():
-            table = joined(table, self._several(equal[0], len(equal)), self.shape)
+            table = self._joined(table, self._several(equal[0], len(equal)))
         if domain.level < 0:
             whole = np.full(self.shape, NEVER, dtype=np.int64)
             whole[tuple(slice(n) for n in table.shape)] = table
@@ -213,13 +221,23 @@ class _Walk:
         if count == 1:
             return table
         half = self._several(table, count // 2)
-        twice = joined(half, half, self.shape)
-        return joined(twice, table, self.shape) if count % 2 else twice
+        twice = self._joined(half, half)
+        return self._joined(twice, table) if count % 2 else twice
+
+    def _joined(self, first: IntArray, second: IntArray) -> IntArray:
+        self._spend(int((second < NEVER).sum()), first.size)
+        return joined(first, second, self.shape)
+
+    def _spend(self, steps: int, additions: int = 0) -> None:
+        self._left -= steps * (_STEP + additions)
+        if self._left < 0:
+            raise RefusedError(f"more than {_MOST_WORK} additions for request {self.asked.id}")
 
     def _as_domain(self, domain: Domain, table: IntArray) -> IntArray:
         """Add what a domain costs, and strike out what breaks a rule in it."""
         if domain.level == self.counted:
             table = _counted(table)
+        self._spend(10, table.size)  # passes over it
         table = table.copy()
         units = np.indices(table.shape)[:-1]
         for part, own, least in zip(self.parts, units, self.least, strict=True):

@@ -9,6 +9,7 @@ from functools import cached_property
 import numpy as np
 
 from topoplace.certify.hierarchy.instance import Instance, holds
+from topoplace.snapshot.schema import UNITS
 from topoplace.types import IntArray
 
 KS = range(1, 17)
@@ -151,7 +152,7 @@ class Rows:
         domains = self._of_levels(self.top)
         at = self.coverable
         for r in (*self.wanted, None):
-            name = "units" if r is None else machine.resources[r]
+            name = UNITS if r is None else machine.resources[r]
             for k in KS:
                 capacities = np.zeros(size, dtype=np.int64)
                 for domain in domains:

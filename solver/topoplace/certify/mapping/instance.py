@@ -34,6 +34,9 @@ from topoplace.types import IntArray
 
 Vector = tuple[int, ...]
 
+MOST_MESSAGES = 1 << 27
+"""Between ranks on a parallelism grid."""
+
 
 @dataclass(frozen=True)
 class Grid:
@@ -142,25 +145,30 @@ def _ranks(
     num = math.prod(shape)
     if num > MAX_TASKS:
         raise RefusedError(f"the grid has more than {MAX_TASKS} ranks")
+    sent = sum(a.size - 1 if a.pattern == "all" else 2 for a in application.axes if a.bytes)
+    if num * sent > MOST_MESSAGES:
+        raise RefusedError(f"the ranks send more than {MOST_MESSAGES} messages")
     axes = []
     parts = [(np.zeros(0, dtype=np.int64),) * 3]
     for d, axis in enumerate(application.axes):
-        pairs = [
-            (a, b)
-            for a, b in itertools.permutations(range(axis.size), 2)
-            if axis.pattern == "all"
-            or (axis.pattern == "ring" and b == (a + 1) % axis.size)
-            or (axis.pattern == "line" and abs(a - b) == 1)
-        ]
         one_way = axis.pattern == "ring" and axis.size > 2
         axes.append((axis.size, axis.pattern, axis.bytes * (1 if one_way else 2)))
-        if not pairs or not axis.bytes:
-            continue
         lines = np.moveaxis(np.arange(num).reshape(shape), d, 0).reshape(axis.size, -1)
-        ends = [lines[[pair[k] for pair in pairs]].ravel() for k in (0, 1)]
-        parts.append((ends[0], ends[1], np.full(len(ends[0]), axis.bytes, dtype=np.int64)))
+        for ends in _neighbours(lines, axis.pattern) if axis.bytes else ():
+            sources, targets = (end.ravel() for end in ends)
+            parts.append((sources, targets, np.full(len(sources), axis.bytes, dtype=np.int64)))
     sources, targets, sizes = (np.concatenate(part) for part in zip(*parts, strict=True))
     return tuple(axes), num, (sources, targets, sizes)
+
+
+def _neighbours(lines: IntArray, pattern: str) -> Iterator[tuple[IntArray, IntArray]]:
+    """Yield senders and receivers among ranks whose lines are columns."""
+    if pattern == "line":
+        yield lines[:-1], lines[1:]
+        yield lines[1:], lines[:-1]
+        return
+    for step in range(1, len(lines) if pattern == "all" else min(2, len(lines))):
+        yield lines, np.roll(lines, -step, axis=0)
 
 
 def axes_of(grid: Grid) -> tuple[Axis, ...]:

@@ -32,6 +32,8 @@ def tree_value(instance: Instance, certificate: TreeCertificate) -> int:
     guests = _symmetries(certificate.guests, weights[0], np.zeros(len(tasks), dtype=int), "guest")
     hosts = _symmetries(certificate.hosts, hops, rooms, "host")
     nodes = unpacked(certificate.nodes, certificate.size, "nodes")
+    if int(nodes.min()) < -len(routers) or int(nodes.max()) > len(tasks):
+        raise RefusedError("a node branches on what is not there to branch on")
     from topoplace.certify.mapping._kernels import LONG, SHORT, WRONG, least_of_leaves  # noqa: PLC0415 - heavy
 
     twice = int(least_of_leaves(weights, distances, rooms, guests, hosts, nodes))

@@ -41,7 +41,7 @@ def least_trees(instance: Instance) -> int:
     for tree in instance.trees:
         objects = {tree.root, *tree.members.tolist()}
         load = sum(instance.loads[one].item() for one in objects)
-        routers = next(k for k, room in enumerate(most) if room >= load)
+        routers = next((k for k, room in enumerate(most) if room >= load), 0)
         total += tree.size * max(0, routers - 1)
     return total
 

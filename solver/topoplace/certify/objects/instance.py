@@ -13,6 +13,7 @@ from topoplace.certify.integers import require_room
 from topoplace.certify.mapping.instance import Instance as Plain
 from topoplace.certify.mapping.instance import Volumes, mutual_volumes, read_instance
 from topoplace.certify.report import RefusedError
+from topoplace.machine.matrix import MatrixMachine
 from topoplace.snapshot.objects import ObjectsInstance
 from topoplace.snapshot.schema import GraphApplication, MappingInstance
 from topoplace.types import IntArray
@@ -93,6 +94,9 @@ def read_objects(model: ObjectsInstance) -> Instance:
             application=graph,
         )
     )
+    machine = plain.machine
+    if isinstance(machine, MatrixMachine) and (machine.distances != machine.distances.T).any():
+        raise RefusedError("distances differ by direction, those of objects may not")
     fixed: dict[int, int] = {}
     for one in model.fixed:
         if one.object >= len(model.loads) or one.object in fixed:

@@ -33,6 +33,8 @@ from topoplace.types import BoolArray, IntArray
 
 CUBES = (Pattern.RECURSIVE_DOUBLING, Pattern.VECTOR_DOUBLING)
 
+MOST_KINDS = 1 << 11
+"""Leaves with different ranks or nodes, or both, of which any two have hops of their own."""
 
 Box = tuple[Sequence[int], Sequence[int]]
 """Least and largest thresholds, by number."""
@@ -71,6 +73,8 @@ class Relaxed:
         self.types = np.array([t for t, _, _ in states], dtype=np.int64)
         self.ranks_on = np.array([count for _, count, _ in states], dtype=np.int64)
         kinds = list(dict.fromkeys(kind for _, _, kind in states))
+        if len(kinds) > MOST_KINDS:
+            raise RefusedError(f"{len(kinds)} kinds of leaves, at most {MOST_KINDS} are followed")
         inside = [hops(1, kind, None) for kind in kinds]
         between = [[hops(level, a, b) for b in kinds] for a in kinds]
         every = {*inside, *(one for row in between for one in row)}

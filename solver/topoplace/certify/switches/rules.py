@@ -203,7 +203,8 @@ class Lines(BoxRules):
 
     def read(self, leaf: LinePrices) -> None:
         """Raise `RefusedError` unless prices are of the dimensions and states that are there."""
-        for part in (leaf.cells, leaf.segments, leaf.wholes or leaf.cells):
+        wholes = leaf.cells if leaf.wholes is None else leaf.wholes
+        for part in (leaf.cells, leaf.segments, wholes):
             if [len(own) for own in part] != [len(self.relaxed.ranks_on)] * len(self.extents):
                 raise RefusedError("prices of another number of dimensions or states")
             highest = max((abs(price) for own in part for price in own), default=0)

@@ -52,10 +52,10 @@ class TorusPlacement(Packings[PlacementResult]):
     def levels(self) -> tuple[tuple[str, str], ...]:
         """Name and sense of every level: shapes are worth nothing where they are anchored."""
         machine = self.result.instance.machine
+        if isinstance(machine, TorusModel) and machine.anchored:  # and nothing is mapped
+            return (("nodes", "max"), ("fragmentation", "min"))
         if [level.name for level in self.result.levels] == [name for name, _ in HOP_BYTES]:
             return HOP_BYTES
-        if isinstance(machine, TorusModel) and machine.anchored:
-            return (("nodes", "max"), ("fragmentation", "min"))
         return (("nodes", "max"), ("shape", "max"), ("fragmentation", "min"))
 
     def read(self) -> str:
@@ -188,6 +188,8 @@ def _start(instance: Instance, placement: Placement) -> Start:
     if len(wrong):
         raise RefusedError(f"{request.id} may not use node {wrong[0]}")
     if placement.other_prisms is not None:
+        if request.num_prisms == 1:
+            raise RefusedError(f"{request.id} has further prisms, and wants one")
         return _in_segments(instance, request, nodes, placement)
     job = job_on(torus, request.id, nodes, placement.prism, request.sharing)
     if job.prism is not None:

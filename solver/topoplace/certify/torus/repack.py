@@ -252,7 +252,8 @@ def _check_steps(repacking: Repacking, starts: list[Start], solution: RepackSolu
         raise RefusedError("other jobs are suspended than the steps say")
     if solution.fewest_suspended:
         _check_fewest(repacking, {name: target[name] for name in moved}, len(aside))
-    return f"{len(solution.steps)} steps, {len(aside)} jobs suspended"
+    fewest = ", no fewer will do" if solution.fewest_suspended and aside else ""
+    return f"{len(solution.steps)} steps, {len(aside)} jobs suspended{fewest}"
 
 
 def _check_fewest(repacking: Repacking, target: Mapping[str, Job], number: int) -> None:
