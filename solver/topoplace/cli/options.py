@@ -129,13 +129,15 @@ def require_writable(**files: Path | None) -> None:
 
 
 def _require_writable(path: Path, option: str) -> None:
+    if str(path) == "-":
+        raise InputError("a file, not stdout", field=option, value="-")
     if path.is_dir():
         raise InputError("a file", field=option, found=f"a folder, {str(path)!r}")
     if path.exists() and not path.is_file():
         return  # a pipe or a device
     try:
         # Trying it is the only sure test: permission bits do not bind root, nor rule file systems.
-        with tempfile.TemporaryFile(dir=path.parent):
+        with tempfile.TemporaryFile(dir=path.resolve().parent):
             pass
     except OSError as error:
         expected = f"a file in a folder that can be written ({error.strerror})"
