@@ -16,9 +16,10 @@ from small_snapshot import small_document
 from topoplace.cli import run
 from topoplace.cli.app import COMMANDS
 from topoplace.errors import MAX_FAULTS, Faults, InputError, closest
-from topoplace.shipped import MACHINES, METHODS
+from topoplace.shipped import FORMATS, MACHINES, METHODS
 from topoplace.shipped import SNAPSHOTS as SNAPSHOT_NAMES
 from topoplace.snapshot import load_any, load_machine, load_snapshot
+from topoplace.snapshot.convert import CONVERSIONS
 from topoplace.snapshot.files import machine_names, snapshot_names
 
 Document = dict[str, Any]
@@ -52,6 +53,7 @@ def write_files(folder: Path) -> None:
         "mapping.json": json.dumps(instance),
         "machine.json": '{"kind": "torus", "name": "m", "shape": [4, 4]}',
         "misspelt.json": '{"kind": "torus", "name": "m", "shpae": [4, 4]}',
+        "frontier.json": '{"schema": "topoplace.frontier/1"}',
         "log.swf": SWF,
         "short.swf": "1 2 3\n",
         "topology.conf": "SwitchName=s0 Nodes=n[0-3]\n",
@@ -177,6 +179,7 @@ def test_a_rank_order_alone_has_its_node_list_beside_it(
 def test_the_names_that_help_lists_are_those_there_are() -> None:
     assert list(MACHINES) == machine_names()
     assert list(SNAPSHOT_NAMES) == snapshot_names()
+    assert list(FORMATS) == list(dict.fromkeys(source for source, _ in CONVERSIONS))
 
 
 @pytest.mark.parametrize("command", COMMANDS)

@@ -10,6 +10,7 @@ import typer
 from topoplace.cli.options import argument, option, refuse, require_writable, with_options
 from topoplace.cli.output import print_json, say, say_files
 from topoplace.errors import ExitCode, InputError
+from topoplace.shipped import FORMATS
 
 RESULT = argument("RESULT", "A result file, or - for stdin.")
 
@@ -80,8 +81,8 @@ def show(
 
 @with_options(
     file=argument("FILE", "The file to read; slurm: the topology."),
-    source=option("F", "Format of FILE.", "--from"),
-    target=option("F", "Format to write, if FILE has several.", "--to"),
+    source=option("F", f"The format of FILE: {', '.join(FORMATS)}.", "--from"),
+    target=option("F", "Format to write: snapshot, machine, slurm-topology, slurm-yaml.", "--to"),
     output=option("OUT", "The file to write; without it, to stdout.", "-o", "--output"),
     machine=option("MACHINE", "swf, rfold: the machine the jobs are for.", "--on"),
     procs_per_node=option("N", "swf: processors of a node.", min=1),

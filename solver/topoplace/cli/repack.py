@@ -81,7 +81,7 @@ def repack(
         room,
         node_class,
         fixed=listed(fixed),
-        costs=named_numbers(cost, "--cost", "ID=N") if cost else None,
+        costs=named_numbers(cost, "--cost", "ID=N with N from 1") if cost else None,
         keep_shape=keep_shape,
     )
     problem = repack_problem(asked, options.interference)
