@@ -35,9 +35,27 @@ TREE: Document = {
     "running": [{"id": "old", "nodes": "n[0-2]"}],
     "queue": [{"id": "new", "nodes": 2, "patterns": [{"pattern": "ring"}]}],
 }
+FORMATS_PAGE = (TESTS.parent / "docs" / "formats.md").read_text()
+
+
+def example_of_formats(section: str) -> Any:
+    """Return the JSON that a section of the page about formats shows."""
+    return json.loads(
+        FORMATS_PAGE.split(f"### {section}\n")[1].split("```json\n")[1].split("```")[0]
+    )
+
+
+HIERARCHY: Document = {
+    "schema": "topoplace.snapshot/1",
+    "name": "hierarchy",
+    "machine": example_of_formats("Hierarchy"),
+    "running": [{"id": "old", "nodes": "a[0-1]", "takes": {"gpus": 6}}],
+    "queue": example_of_formats("Request"),
+}
 DOCUMENTS = {
     "Small": small_document(),
     "Tree": TREE,
+    "Hierarchy": HIERARCHY,
     "Features": json.loads((SNAPSHOTS / "tiny_features.json").read_text()),
 }
 
@@ -110,6 +128,12 @@ def test_a_field(
     name: str, changes: str, lines: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert place_bent(bent(DOCUMENTS[name], changes), capsys) == lines
+
+
+@pytest.mark.usefixtures("here")
+def test_the_examples_of_the_page_can_be_placed() -> None:
+    Path("example.json").write_text(json.dumps(HIERARCHY))
+    assert run(["place", "example.json", "--method", "first-fit"]) == 0
 
 
 @pytest.mark.usefixtures("here")
