@@ -18,7 +18,7 @@ _WRONG_VALUES: tuple[tuple[str, Callable[[re.Match[str]], str]], ...] = (
 """What typer says of the value of an option, before and since it says so in pydantic's words."""
 
 _AS_NAMED = (
-    *("after", "all", "bytes", "cell", "class", "command", "contract", "defragment", "distinct"),
+    *("after", "bytes", "cell", "class", "command", "contract", "defragment", "distinct"),
     *("fixed", "format", "graph format", "keep_shape", "limit", "method", "methods"),
     *("node_class", "objective", "on", "procs_per_node", "protocol", "room", "start", "states"),
 )
@@ -28,6 +28,7 @@ OPTION_OF: dict[str, str | tuple[str, ...]] = {
     **dict.fromkeys(("num_tasks", "shape"), "--grid"),
     "costs": "--cost",
     "levels": ("--levels", "--pareto"),
+    "most": "--all",
     "sources": "SOURCE",
 }
 """The option, or options, behind what the library calls the arguments of its functions."""

@@ -119,8 +119,7 @@ def map(
         If an argument or a field of the instance cannot be used.
     """
     options = options_of(time_limit, seed)
-    if isinstance(application, str | Path):
-        application = _application_of(application)
+    application = _application(application)
     problem: MappingProblem | ObjectsProblem
     if isinstance(application, ObjectsInstance):
         if on is not None or balance is not None or pooled or fixed is not None:
@@ -261,6 +260,16 @@ def topology(
         rank_format=rank_format,
         num_ranks=num_ranks,
     )
+
+
+def _application(given: Application | Objects) -> AnyApplication | MappingInstance | Objects:
+    """Return an application that is given, or that a file or a name stands for."""
+    if isinstance(given, str | Path):
+        return _application_of(given)
+    if not isinstance(given, Application | Objects):
+        expected = "an application such as tp.grid(4, 4), its file or an instance"
+        raise InputError(expected, field="application", found=type(given).__name__)
+    return given
 
 
 def _application_of(
