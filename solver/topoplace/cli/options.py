@@ -30,7 +30,7 @@ def option(metavar: str, told: str, *names: str, **more: Any) -> Any:
 
 def flag(told: str, *names: str) -> Any:
     """Return an option without a value."""
-    return typer.Option(*names, help=told)
+    return typer.Option(*names, help=told, metavar="")
 
 
 def argument(metavar: str, told: str, **more: Any) -> Any:
