@@ -54,7 +54,7 @@ def show(
     """Draw the machine of RESULT and the jobs on it, or a plane of a mapping."""
     if png is None and html is None:
         raise InputError("a file to write, --png F or --html F", field="--png", found="neither")
-    require_writable(png=png, html=html)
+    require_writable(result, png=png, html=html)
     from topoplace.result.several import Several
     from topoplace.study.case import load_checkable
 

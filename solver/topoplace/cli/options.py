@@ -121,11 +121,22 @@ def solve_options(
     return Options(time_limit, Interference(interference), seed, thorough)
 
 
-def require_writable(**files: Path | None) -> None:
-    """Raise `InputError` unless the files of these options can be written; before long work."""
+def require_writable(*read: str | Path | None, **files: Path | None) -> None:
+    """Raise `InputError` unless the files of these options can be written; before long work.
+
+    None of them may be one that is `read`, or one of the others.
+    """
+    taken = {Path(path).resolve() for path in read if path is not None and Path(path).is_file()}
     for name, path in files.items():
-        if path is not None:
-            _require_writable(path, f"--{name.replace('_', '-')}")
+        if path is None:
+            continue
+        option = f"--{name.replace('_', '-')}"
+        _require_writable(path, option)
+        if path.resolve() in taken:
+            expected = "a file that is not read, or written by another option"
+            raise InputError(expected, field=option, value=str(path))
+        if path.is_file() or not path.exists():  # no pipe or device
+            taken.add(path.resolve())
 
 
 def _require_writable(path: Path, option: str) -> None:

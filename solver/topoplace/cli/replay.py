@@ -116,7 +116,7 @@ def replay(
         raise unknown_name(protocol, Protocol, field="--protocol")
     if protocol == Protocol.INDIVIDUAL:
         refuse("a continuous run beside it", snapshots=snapshots, timeline=timeline)
-    require_writable(csv=csv, timeline=timeline, output=output)
+    require_writable(log, csv=csv, timeline=timeline, output=output)
     model = load_machine(machine)
     state = prepare_empty(model)
     if not isinstance(state, SnapshotState | TreeState):
