@@ -120,7 +120,7 @@ def replay(
     model = load_machine(machine)
     state = prepare_empty(model)
     if not isinstance(state, SnapshotState | TreeState):
-        raise InputError("a torus, mesh or tree", field="--machine", value=machine)
+        raise InputError("a torus, mesh or tree", field="--on", value=machine)
     if isinstance(state, TreeState):
         refuse("a torus, whose jobs have prisms", fill_interior=fill_interior)
         shared = interference if interference != "strict" else None

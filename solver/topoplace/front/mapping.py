@@ -286,7 +286,8 @@ def _application_of(
     if results and isinstance(found, MappingResult):
         return found.instance
     if not isinstance(found, MappingInstance if results else MappingInstance | ObjectsInstance):
-        raise InputError("a graph or a mapping instance", file=str(path))
+        found_kind = type(found).__name__
+        raise InputError("a graph or a mapping instance", file=str(path), found=found_kind)
     return found
 
 
