@@ -34,6 +34,7 @@ for. The last two may stand before the command as well.
 | 5 | `audit`: a decision breaks a rule |
 | 6 | `audit`: a request waits that fits, or the regret is above `--tolerate` |
 | 130, 143 | interrupted by Ctrl-C, by SIGTERM, before an answer; no file is left half-written |
+| 141 | who read stdout left early, as `head` does |
 """
 
 UNTOLD = ("--help", "--json", "--verbose", "--quiet")

@@ -9,7 +9,7 @@ import pytest
 
 from topoplace.cli.app import COMMANDS
 from topoplace.errors import InputError
-from topoplace.shipped import MACHINES, METHODS
+from topoplace.shipped import FORMATS, MACHINES, METHODS
 
 NAMES = {
     "PLACING": ", ".join(METHODS["placement"]),
@@ -18,6 +18,7 @@ NAMES = {
     "MACHINE": "a file, a shorthand such as torus:4x4x4, tree:24x16 or hierarchy:4x8x18, or one of "
     + ", ".join(MACHINES),
     "COMMANDS": ", ".join(COMMANDS),
+    "FORMATS": ", ".join(FORMATS),
     "CONVERSIONS": "a known conversion (snapshot to snapshot, cray-neighbours to machine, swf to "
     "snapshot, slurm to snapshot, slurm-topology to machine, machine to slurm-topology, "
     "machine to slurm-yaml, kubernetes to snapshot, kubernetes to machine, "

@@ -37,12 +37,15 @@ from external_answers import FIRST, answer_of
 from random_grids import random_grid
 from small_snapshot import small_document
 from test_cli_bad_input import one_line_error
+from tiny_objects import tiny_objects
 from topoplace.certify import check_file
 from topoplace.cli import run
 from topoplace.errors import ExitCode, InputError, TopoplaceError
 from topoplace.snapshot import load_any
+from topoplace.snapshot.files import write_document
 from topoplace.study.batch.pool import Pool
 from topoplace.study.batch.run import Batch, Row, run_batch
+from topoplace.study.batch.store import read_instance
 from topoplace.study.batch.task import Limits, Settings
 
 
@@ -262,6 +265,13 @@ def test_a_terminal_sees_rate_and_remaining_time(
     shown = terminal.getvalue()
     assert re.search(r"batch: 2 of 3, [0-9.]+/s, [0-9]+ s left", shown)
     assert shown.endswith("\r\x1b[K")
+
+
+def test_an_instance_of_objects_is_told(tmp_path: Path) -> None:
+    path = tmp_path / "objects.json"
+    write_document(path, tiny_objects(0).instance)
+    with pytest.raises(InputError, match="schema: expected a snapshot or a mapping instance"):
+        read_instance(path)
 
 
 def test_poisoned_instances_are_recorded_and_the_rest_goes_on(folder: Path, tmp_path: Path) -> None:

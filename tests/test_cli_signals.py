@@ -6,11 +6,13 @@ import json
 import random
 import resource
 import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
-from batch_runs import signalled
+from batch_runs import environment, signalled
 from small_snapshot import write_small
 from topoplace import interrupts
 from topoplace.certify import check_file
@@ -228,6 +230,54 @@ def test_a_full_disk_is_one_line(tmp_path: Path) -> None:
         with pytest.raises(InputError, match="a folder that can be written"):
             write_text(folder, "new")
     assert [p.name for p in tmp_path.iterdir()] == ["r.json"]
+
+
+def through_a_shell(words: str, folder: Path, unbuffered: str = "") -> tuple[int, list[str]]:
+    """Run topoplace with redirections; return the exit code and what is said on stderr."""
+    done = subprocess.run(
+        ["/bin/bash", "-c", f'"$0" -m topoplace {words}', sys.executable],
+        cwd=folder,
+        env=environment() | {"PYTHONUNBUFFERED": unbuffered},
+        stderr=subprocess.PIPE,
+        text=True,
+        check=False,
+    )
+    return done.returncode, done.stderr.splitlines()
+
+
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+def test_a_reader_that_leaves_ends_the_command_in_silence(unbuffered: str, tmp_path: Path) -> None:
+    write_small(tmp_path)
+    words = "convert snapshot.json --from snapshot | true; exit ${PIPESTATUS[0]}"
+    assert through_a_shell(words, tmp_path, unbuffered) == (141, [])
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no full device")
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+def test_an_output_that_is_full_is_one_line(unbuffered: str, tmp_path: Path) -> None:
+    told = "topoplace: error: stdout: expected an output that can be written (No space left on "
+    found = through_a_shell("--version > /dev/full", tmp_path, unbuffered)
+    assert found == (2, [f"{told}device)"])
+
+
+def test_closed_streams_are_empty_ones(tmp_path: Path) -> None:
+    write_small(tmp_path)
+    words = "convert snapshot.json --from snapshot -o made.json"
+    assert through_a_shell(f"{words} >&- <&-", tmp_path) == (0, [])
+    assert json.loads((tmp_path / "made.json").read_text())["name"] == "small"
+    assert through_a_shell("check nowhere.json 2>&-", tmp_path) == (2, [])
+    told = (
+        "topoplace: error: stdin: expected a JSON document (Expecting value at line 1), found an "
+    )
+    assert through_a_shell("check - <&-", tmp_path) == (2, [f"{told}empty file"])
+
+
+def test_a_link_goes_on_leading_to_its_file(tmp_path: Path) -> None:
+    (tmp_path / "runs").mkdir()
+    (tmp_path / "latest").symlink_to("runs/1")
+    write_text(tmp_path / "latest", "new")
+    assert (tmp_path / "latest").is_symlink()
+    assert [p.read_text() for p in (tmp_path / "runs").iterdir()] == ["new"]
 
 
 SHIPPED = Path(__file__).resolve().parent.parent / "instances" / "snapshots"

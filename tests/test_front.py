@@ -15,6 +15,9 @@ import front_as_typed
 import topoplace as tp
 from mistakes import lines_said
 
+door: Any = tp
+"""The front door for calls with arguments that types forbid."""
+
 
 def torus_model() -> tp.Model:
     model = tp.Model(tp.torus(6, 4, 4, nodes_per_router=2), name="now")
@@ -171,7 +174,21 @@ def test_a_comparison_prints_and_shares_bounds(results: list[Any], tmp_path: Pat
             lambda: tp.place(tree_model(), interference="off"),
             "expected strict, but on tori and meshes",
         ),
-        (lambda: tp.place("tpu_v4"), "instance: expected a snapshot, found a TorusModel"),
+        (lambda: tp.place("tpu_v4"), "instance: expected a snapshot, found TorusModel"),
+        (lambda: door.place(tp.torus(4, 4)), "instance: expected a snapshot, found TorusModel"),
+        (lambda: door.place(torus_model(), time_limit="5"), "time_limit: expected a finite number"),
+        (lambda: door.place(torus_model(), seed="x"), "seed: expected a seed from 0 to"),
+        (lambda: door.load(3), "source: expected a path, a shipped name or a document, found int"),
+        (lambda: door.compare([torus_model()]), "source: expected a path, a shipped name or a doc"),
+        (lambda: door.map((4, 4), "torus:4x4"), "application: expected an application such as"),
+        (lambda: tp.graph([(0, 1), (1,)]), "messages: expected triples of source, target and byt"),
+        (lambda: tp.graph(np.zeros((2, 3, 4), int)), "found an array of shape (2, 3, 4)"),
+        (lambda: tp.optima(torus_model(), 0), "most: expected at least 1, found 0"),
+        (
+            lambda: tp.repack(torus_model(), "cdf"),
+            "expected requests that wait, each once, found 'cd",
+        ),
+        (lambda: tp.compare(torus_model(), methods="bestfit"), "found 'bestfit' (did you mean"),
         (lambda: tp.place({"schema": "topoplace.snapshot/1"}), "document: name: expected a value"),
         (lambda: tp.check("blue_waters_60"), "result: expected a result, found Model"),
         (lambda: tp.map(tp.grid(4)), "on: expected a machine, an instance or a result"),

@@ -13,6 +13,7 @@ from typing import get_args
 
 import pytest
 
+import topoplace
 from scripts_of_the_project import script
 from topoplace.cli.app import app
 from topoplace.result.mapping import MappingCertificate
@@ -160,6 +161,11 @@ def test_the_page_of_commands_is_up_to_date() -> None:
     text = page.page_text()
     assert "| `--time-limit S` |" in text
     assert page.PAGE.read_text() == text, "python scripts/build_commands.py writes it anew"
+
+
+def test_every_name_of_the_front_door_is_on_its_page() -> None:
+    page = (ROOT / "docs" / "api" / "index.rst").read_text()
+    assert sorted(n for n in dir(topoplace) if n[0] != "_" and f"tp.{n} <" not in page) == []
 
 
 def test_links_of_the_readme_lead_to_files() -> None:

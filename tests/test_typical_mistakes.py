@@ -16,9 +16,10 @@ from small_snapshot import small_document
 from topoplace.cli import run
 from topoplace.cli.app import COMMANDS
 from topoplace.errors import MAX_FAULTS, Faults, InputError, closest
-from topoplace.shipped import MACHINES, METHODS
+from topoplace.shipped import FORMATS, MACHINES, METHODS
 from topoplace.shipped import SNAPSHOTS as SNAPSHOT_NAMES
 from topoplace.snapshot import load_any, load_machine, load_snapshot
+from topoplace.snapshot.convert import CONVERSIONS
 from topoplace.snapshot.files import machine_names, snapshot_names
 
 Document = dict[str, Any]
@@ -34,9 +35,27 @@ TREE: Document = {
     "running": [{"id": "old", "nodes": "n[0-2]"}],
     "queue": [{"id": "new", "nodes": 2, "patterns": [{"pattern": "ring"}]}],
 }
+FORMATS_PAGE = (TESTS.parent / "docs" / "formats.md").read_text()
+
+
+def example_of_formats(section: str) -> Any:
+    """Return the JSON that a section of the page about formats shows."""
+    return json.loads(
+        FORMATS_PAGE.split(f"### {section}\n")[1].split("```json\n")[1].split("```")[0]
+    )
+
+
+HIERARCHY: Document = {
+    "schema": "topoplace.snapshot/1",
+    "name": "hierarchy",
+    "machine": example_of_formats("Hierarchy"),
+    "running": [{"id": "old", "nodes": "a[0-1]", "takes": {"gpus": 6}}],
+    "queue": example_of_formats("Request"),
+}
 DOCUMENTS = {
     "Small": small_document(),
     "Tree": TREE,
+    "Hierarchy": HIERARCHY,
     "Features": json.loads((SNAPSHOTS / "tiny_features.json").read_text()),
 }
 
@@ -52,6 +71,7 @@ def write_files(folder: Path) -> None:
         "mapping.json": json.dumps(instance),
         "machine.json": '{"kind": "torus", "name": "m", "shape": [4, 4]}',
         "misspelt.json": '{"kind": "torus", "name": "m", "shpae": [4, 4]}',
+        "frontier.json": '{"schema": "topoplace.frontier/1"}',
         "log.swf": SWF,
         "short.swf": "1 2 3\n",
         "topology.conf": "SwitchName=s0 Nodes=n[0-3]\n",
@@ -108,6 +128,12 @@ def test_a_field(
     name: str, changes: str, lines: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert place_bent(bent(DOCUMENTS[name], changes), capsys) == lines
+
+
+@pytest.mark.usefixtures("here")
+def test_the_examples_of_the_page_can_be_placed() -> None:
+    Path("example.json").write_text(json.dumps(HIERARCHY))
+    assert run(["place", "example.json", "--method", "first-fit"]) == 0
 
 
 @pytest.mark.usefixtures("here")
@@ -177,6 +203,7 @@ def test_a_rank_order_alone_has_its_node_list_beside_it(
 def test_the_names_that_help_lists_are_those_there_are() -> None:
     assert list(MACHINES) == machine_names()
     assert list(SNAPSHOT_NAMES) == snapshot_names()
+    assert list(FORMATS) == list(dict.fromkeys(source for source, _ in CONVERSIONS))
 
 
 @pytest.mark.parametrize("command", COMMANDS)

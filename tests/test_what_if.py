@@ -219,7 +219,10 @@ def test_the_command_shows_scenarios_and_keeps_their_results(tmp_path: Path) -> 
             "--with-request: nodes: expected a value, found nothing",
         ),
         (["--with-request", "no.json"], "no.json: expected a file that exists"),
-        (["--weights", "idle"], "--weights: expected NAME=N[,NAME=N..], found 'idle'"),
+        (
+            ["--weights", "idle"],
+            "--weights: expected NAME=N[,NAME=N..] with N from 0, found 'idle'",
+        ),
         (["--weights", "idel=3"], "weights idel=3: idel: expected "),
         (["--interference", "of"], "interference of: interference: expected one of strict, tol"),
         (["--worth", "0"], "--worth: expected a number from 1, found 0"),

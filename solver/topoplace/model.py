@@ -448,6 +448,9 @@ def grid(
     )
 
 
+_MESSAGES = "triples of source, target and bytes, or a square array"
+
+
 def graph(
     messages: Iterable[tuple[int, int, int]] | np.typing.NDArray[Any],
     num_tasks: int | None = None,
@@ -467,7 +470,10 @@ def graph(
     InputError
         With the argument at fault.
     """
-    table = np.asarray(messages if isinstance(messages, np.ndarray) else list(messages))
+    try:
+        table = np.asarray(messages if isinstance(messages, np.ndarray) else list(messages))
+    except (TypeError, ValueError):
+        raise InputError(_MESSAGES, field="messages", found="others") from None
     if table.dtype.kind == "f" and ((np.rint(table) == table) & (abs(table) < 1 << 53)).all():
         table = table.astype(np.int64)
     if table.dtype.kind not in "biu":
@@ -477,7 +483,8 @@ def graph(
         sources, targets = np.nonzero(table)
         table = np.column_stack([sources, targets, table[sources, targets]])
     if table.ndim != 2 or table.shape[1] != 3:
-        raise InputError("triples of source, target and bytes, or a square array", field="messages")
+        found = f"an array of shape {table.shape}"
+        raise InputError(_MESSAGES, field="messages", found=found)
     return _checked(
         GraphApplication,
         num_tasks=num_tasks or int(table[:, :2].max(initial=0)) + 1,

@@ -126,3 +126,9 @@ SNAPSHOTS = (
     "tiny_features",
 )
 """Names of the shipped snapshots."""
+
+FORMATS = (
+    *("snapshot", "cray-neighbours", "swf", "slurm", "slurm-topology", "machine", "kubernetes"),
+    *("topograph", "slice-packer", "rfold"),
+)
+"""Formats that `topoplace convert` reads."""

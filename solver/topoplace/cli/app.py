@@ -27,7 +27,7 @@ from topoplace.cli.whatif import whatif
 from topoplace.errors import unknown_name
 from topoplace.shipped import METHODS
 
-HELP = "Optimal, certified placement and mapping on torus, mesh and tree machines."
+HELP = "Optimal, certified placement of jobs and tasks on HPC interconnects."
 
 app = typer.Typer(
     name="topoplace",
@@ -95,7 +95,11 @@ def options(
     version: Annotated[
         bool,
         typer.Option(
-            "--version", help="Print the version.", callback=_print_version, is_eager=True
+            "--version",
+            help="Print the version.",
+            metavar="",
+            callback=_print_version,
+            is_eager=True,
         ),
     ] = False,
 ) -> None:

@@ -69,7 +69,7 @@ def audit(
     if not (math.isfinite(tolerate) and tolerate >= 0):
         raise InputError("a percentage of at least 0", field="--tolerate", value=tolerate)
     require_contract(contract)
-    require_writable(csv=csv, html=html)
+    require_writable(*(sources or ()), after, csv=csv, html=html)
     cases, notes = cases_of(sources or [], after, command, states, seed, on)
     names = None if levels is None else [name.strip() for name in levels.split(",")]
     cases = [counting(case, names) for case in cases]

@@ -10,6 +10,7 @@ import typer
 from topoplace.cli.options import argument, option, refuse, require_writable, with_options
 from topoplace.cli.output import print_json, say, say_files
 from topoplace.errors import ExitCode, InputError
+from topoplace.shipped import FORMATS
 
 RESULT = argument("RESULT", "A result file, or - for stdin.")
 
@@ -53,7 +54,7 @@ def show(
     """Draw the machine of RESULT and the jobs on it, or a plane of a mapping."""
     if png is None and html is None:
         raise InputError("a file to write, --png F or --html F", field="--png", found="neither")
-    require_writable(png=png, html=html)
+    require_writable(result, png=png, html=html)
     from topoplace.result.several import Several
     from topoplace.study.case import load_checkable
 
@@ -80,8 +81,8 @@ def show(
 
 @with_options(
     file=argument("FILE", "The file to read; slurm: the topology."),
-    source=option("F", "Format of FILE.", "--from"),
-    target=option("F", "Format to write, if FILE has several.", "--to"),
+    source=option("F", f"The format of FILE: {', '.join(FORMATS)}.", "--from"),
+    target=option("F", "Format to write: snapshot, machine, slurm-topology, slurm-yaml.", "--to"),
     output=option("OUT", "The file to write; without it, to stdout.", "-o", "--output"),
     machine=option("MACHINE", "swf, rfold: the machine the jobs are for.", "--on"),
     procs_per_node=option("N", "swf: processors of a node.", min=1),

@@ -15,6 +15,7 @@ import sys
 import threading
 import traceback
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from types import FrameType
 from typing import NoReturn
 
@@ -36,6 +37,7 @@ def main() -> NoReturn:
     # imports make hundreds of thousands of objects that stay: looking for garbage among them
     # takes a tenth of a second, and so does the last look before the process ends
     gc.set_threshold(_FEW_LOOKS, 20, 20)
+    _open_streams()
     code = run(sys.argv[1:])
     for number in interrupts.SIGNALS:  # what there is to say is said
         signal.signal(number, signal.SIG_IGN)
@@ -59,9 +61,29 @@ def run(args: Sequence[str]) -> int:
     except (KeyboardInterrupt, typer.Abort):
         return _complain("interrupted", 128 + signal.SIGINT)
     except BrokenPipeError:
-        # The reader of a pipe left (`| head`); what is still buffered has nowhere to go.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 128 + signal.SIGPIPE
+        return _without_reader()
+    except SystemExit as error:
+        if isinstance(error.__context__, BrokenPipeError):  # which typer made an exit of
+            return _without_reader()
+        raise
+
+
+def _without_reader() -> int:
+    """Return the exit code of a command whose stdout nobody reads any more (`| head`)."""
+    _give_up_stdout()
+    return 128 + signal.SIGPIPE
+
+
+def _give_up_stdout() -> None:
+    """Let what is still buffered for stdout, and has nowhere to go, go nowhere."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _open_streams() -> None:
+    """Make empty streams of those that whoever started the process closed (`>&-`)."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, Path(os.devnull).open(mode))  # noqa: SIM115 - to the end
 
 
 def _run_command(args: Sequence[str]) -> int:
@@ -83,8 +105,17 @@ def _run_command(args: Sequence[str]) -> int:
             return ExitCode.BAD_INPUT
         if _raised:  # of which a library may have made an error
             raise _raised[0] from error
-        named = f"internal error, {type(error).__name__}: {error}"
-        return _fail(args, error, [named], ExitCode.INTERNAL)
+        return _unexpected(args, error)
+
+
+def _unexpected(args: Sequence[str], error: Exception) -> int:
+    if isinstance(error, OSError) and error.filename is None:
+        # what goes wrong with a file is told where it is read or written: this is stdout
+        _give_up_stdout()
+        full = InputError(f"an output that can be written ({error.strerror})", field="stdout")
+        return _fail(args, error, full.lines, full.exit_code)
+    named = f"internal error, {type(error).__name__}: {error}"
+    return _fail(args, error, [named], ExitCode.INTERNAL)
 
 
 def _fail(args: Sequence[str], error: Exception, lines: Sequence[str], code: int) -> int:

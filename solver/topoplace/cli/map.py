@@ -178,7 +178,7 @@ def map_command(
     forms = {"hostfile": hostfile, "csv": csv, "maplib": maplib, "scotch_map": scotch_map}
     node_list = _node_list(rank_order, node_list)
     files = {"output": output, "png": png, "rank_order": rank_order, "node_list": node_list} | forms
-    require_writable(**files)
+    require_writable(on, graph, objects, fixed, **files)
     parts = {"job": job, "node_class": node_class, "within": within}
     shape = (periodic, message_bytes, stencil, diagonal_bytes)
     _refuse_beside(objects, grid, shape, graph, graph_format, flow, parallelism)

@@ -30,7 +30,7 @@ def option(metavar: str, told: str, *names: str, **more: Any) -> Any:
 
 def flag(told: str, *names: str) -> Any:
     """Return an option without a value."""
-    return typer.Option(*names, help=told)
+    return typer.Option(*names, help=told, metavar="")
 
 
 def argument(metavar: str, told: str, **more: Any) -> Any:
@@ -121,21 +121,34 @@ def solve_options(
     return Options(time_limit, Interference(interference), seed, thorough)
 
 
-def require_writable(**files: Path | None) -> None:
-    """Raise `InputError` unless the files of these options can be written; before long work."""
+def require_writable(*read: str | Path | None, **files: Path | None) -> None:
+    """Raise `InputError` unless the files of these options can be written; before long work.
+
+    None of them may be one that is `read`, or one of the others.
+    """
+    taken = {Path(path).resolve() for path in read if path is not None and Path(path).is_file()}
     for name, path in files.items():
-        if path is not None:
-            _require_writable(path, f"--{name.replace('_', '-')}")
+        if path is None:
+            continue
+        option = f"--{name.replace('_', '-')}"
+        _require_writable(path, option)
+        if path.resolve() in taken:
+            expected = "a file that is not read, or written by another option"
+            raise InputError(expected, field=option, value=str(path))
+        if path.is_file() or not path.exists():  # no pipe or device
+            taken.add(path.resolve())
 
 
 def _require_writable(path: Path, option: str) -> None:
+    if str(path) == "-":
+        raise InputError("a file, not stdout", field=option, value="-")
     if path.is_dir():
         raise InputError("a file", field=option, found=f"a folder, {str(path)!r}")
     if path.exists() and not path.is_file():
         return  # a pipe or a device
     try:
         # Trying it is the only sure test: permission bits do not bind root, nor rule file systems.
-        with tempfile.TemporaryFile(dir=path.parent):
+        with tempfile.TemporaryFile(dir=path.resolve().parent):
             pass
     except OSError as error:
         expected = f"a file in a folder that can be written ({error.strerror})"

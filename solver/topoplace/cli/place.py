@@ -94,7 +94,8 @@ def place(
     options = replace(options, maps=maps_in(objective))
     if rank_files is not None and not options.maps:
         refuse("--objective nodes,hop-bytes with this option", rank_files=rank_files)
-    require_writable(output=output, png=png, stderr=stderr, hostlist=hostlist, csv=csv)
+    files = {"output": output, "png": png, "stderr": stderr, "hostlist": hostlist, "csv": csv}
+    require_writable(snapshot, **files)
     state = load_any(snapshot)
     if interference != "strict" and not isinstance(state, SnapshotState):
         refuse("no interference rule but on tori and meshes", interference=interference)

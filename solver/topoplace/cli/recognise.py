@@ -36,7 +36,7 @@ def recognise(
     from topoplace.mapping.graphfiles import read_graph
     from topoplace.snapshot.files import write_text
 
-    require_writable(csv=csv)
+    require_writable(graph, csv=csv)
     told = graph_format is not None or flow is not None
     found = recognised(read_graph(graph, graph_format, flow=flow) if told else graph)
     say(found.text)

@@ -71,7 +71,7 @@ def repack(
     from topoplace.solving import solve
 
     options = solve_options(time_limit, interference, seed)
-    require_writable(output=output, png=png)
+    require_writable(snapshot, output=output, png=png)
     if bool(start) == (defragment is not None):
         raise InputError("--start or --defragment", found="both" if start else "neither")
     asked = instance_of(
@@ -81,7 +81,7 @@ def repack(
         room,
         node_class,
         fixed=listed(fixed),
-        costs=named_numbers(cost, "--cost", "ID=N") if cost else None,
+        costs=named_numbers(cost, "--cost", "ID=N with N from 1") if cost else None,
         keep_shape=keep_shape,
     )
     problem = repack_problem(asked, options.interference)

@@ -116,11 +116,11 @@ def replay(
         raise unknown_name(protocol, Protocol, field="--protocol")
     if protocol == Protocol.INDIVIDUAL:
         refuse("a continuous run beside it", snapshots=snapshots, timeline=timeline)
-    require_writable(csv=csv, timeline=timeline, output=output)
+    require_writable(log, csv=csv, timeline=timeline, output=output)
     model = load_machine(machine)
     state = prepare_empty(model)
     if not isinstance(state, SnapshotState | TreeState):
-        raise InputError("a torus, mesh or tree", field="--machine", value=machine)
+        raise InputError("a torus, mesh or tree", field="--on", value=machine)
     if isinstance(state, TreeState):
         refuse("a torus, whose jobs have prisms", fill_interior=fill_interior)
         shared = interference if interference != "strict" else None

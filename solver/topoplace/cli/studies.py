@@ -74,7 +74,7 @@ def compare(
     from topoplace.study.external.allocator import command_allocators
 
     options = solve_options(time_limit, interference, seed, thorough=thorough)
-    require_writable(csv=csv, html=html, stderr=stderr)
+    require_writable(*snapshots, csv=csv, html=html, stderr=stderr)
     names = None if methods is None else [name.strip() for name in methods.split(",")]
     names = [] if names == ["none"] else names
     cases, skipped = load_cases(snapshots)

@@ -18,24 +18,29 @@ _WRONG_VALUES: tuple[tuple[str, Callable[[re.Match[str]], str]], ...] = (
 """What typer says of the value of an option, before and since it says so in pydantic's words."""
 
 _AS_NAMED = (
-    *("after", "bytes", "cell", "class", "command", "contract", "format", "graph format", "levels"),
-    *("limit", "method", "methods", "on", "procs_per_node", "protocol", "states"),
+    *("after", "bytes", "cell", "class", "command", "contract", "defragment", "distinct"),
+    *("fixed", "format", "graph format", "keep_shape", "limit", "method", "methods"),
+    *("node_class", "objective", "on", "procs_per_node", "protocol", "room", "start", "states"),
 )
-OPTION_OF = {
+OPTION_OF: dict[str, str | tuple[str, ...]] = {
     **{name: f"--{re.sub('[_ ]', '-', name)}" for name in _AS_NAMED},
-    **dict.fromkeys(("machine", "machine.kind", "machine.shape"), "--on"),
+    "machine": "--on",
     **dict.fromkeys(("num_tasks", "shape"), "--grid"),
+    "costs": "--cost",
+    "levels": ("--levels", "--pareto"),
+    "most": "--all",
+    "sources": "SOURCE",
 }
-"""The options behind what the library calls the arguments of its functions."""
+"""The option, or options, behind what the library calls the arguments of its functions."""
 
 
 def of_option(error: InputError, args: Sequence[str]) -> InputError:
     """Return an error that is about no file with its field named as the option given is."""
-    option = OPTION_OF.get(error.field or "")
+    option = OPTION_OF.get(re.split(r"[.\[]", error.field or "")[0])
     if option is None or error.file is not None:
         return error
     given = (arg.partition("=")[0] for arg in args if arg.startswith(option))
-    return error.at(next(given, option))
+    return error.at(next(given, option if isinstance(option, str) else option[0]))
 
 
 def usage_error(error: Any, args: Sequence[str]) -> InputError:

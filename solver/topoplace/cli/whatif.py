@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from topoplace.study.what_if import Scenario
 
 
-_WEIGHTS = "NAME=N[,NAME=N..]"
+_WEIGHTS = "NAME=N[,NAME=N..] with N from 0"
 
 
 @with_options(

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from numbers import Integral, Real
 
 from topoplace.errors import InputError, unknown_name
 from topoplace.result import Interference
@@ -17,15 +18,21 @@ MAX_SEED = 2**31 - 1
 
 def options_of(time_limit: float | None, seed: int, interference: str = "strict") -> Options:
     """Return the options of a solve; `InputError` names the argument that is none."""
-    if time_limit is not None and not (math.isfinite(time_limit) and time_limit >= 0):
-        raise InputError(
-            "a finite number of seconds, 0 or more", field="time_limit", value=time_limit
-        )
-    if not 0 <= seed <= MAX_SEED:
+    if time_limit is not None:
+        is_number = isinstance(time_limit, Real) and math.isfinite(time_limit)
+        if not is_number or time_limit < 0:
+            expected = "a finite number of seconds, 0 or more"
+            raise InputError(expected, field="time_limit", value=time_limit)
+    if not isinstance(seed, Integral) or not 0 <= seed <= MAX_SEED:
         raise InputError(f"a seed from 0 to {MAX_SEED}", field="seed", value=seed)
     if interference not in list(Interference):
         raise unknown_name(interference, Interference, field="interference")
     return Options(time_limit, Interference(interference), seed)
+
+
+def names_of(names: Sequence[str]) -> Sequence[str]:
+    """Return names as a list: a text is one name, and not its letters."""
+    return [names] if isinstance(names, str) else names
 
 
 @contextlib.contextmanager

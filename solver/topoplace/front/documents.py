@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from topoplace.certify.check import check_document
@@ -50,6 +52,9 @@ def load(
     InputError
         Naming the file and all fields at fault.
     """
+    if not isinstance(source, str | Path | Mapping):
+        expected = "a path, a shipped name or a document"
+        raise InputError(expected, field="source", found=type(source).__name__)
     if isinstance(source, str) and is_machine(source):
         return load_machine(source)
     found = load_document(source)
@@ -113,7 +118,7 @@ def model_of(instance: Instance) -> Model:
     """Return the snapshot that is given, or that a file or a name stands for."""
     if isinstance(instance, Snapshot):
         instance = Model.of(instance)
-    found = instance if isinstance(instance, Model) else load(instance)
+    found = load(instance) if isinstance(instance, str | Path | Mapping) else instance
     if not isinstance(found, Model):
-        raise InputError("a snapshot", field="instance", found=f"a {type(found).__name__}")
+        raise InputError("a snapshot", field="instance", found=type(found).__name__)
     return found

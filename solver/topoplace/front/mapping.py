@@ -119,8 +119,7 @@ def map(
         If an argument or a field of the instance cannot be used.
     """
     options = options_of(time_limit, seed)
-    if isinstance(application, str | Path):
-        application = _application_of(application)
+    application = _application(application)
     problem: MappingProblem | ObjectsProblem
     if isinstance(application, ObjectsInstance):
         if on is not None or balance is not None or pooled or fixed is not None:
@@ -263,6 +262,16 @@ def topology(
     )
 
 
+def _application(given: Application | Objects) -> AnyApplication | MappingInstance | Objects:
+    """Return an application that is given, or that a file or a name stands for."""
+    if isinstance(given, str | Path):
+        return _application_of(given)
+    if not isinstance(given, Application | Objects):
+        expected = "an application such as tp.grid(4, 4), its file or an instance"
+        raise InputError(expected, field="application", found=type(given).__name__)
+    return given
+
+
 def _application_of(
     path: File, *, results: bool = False
 ) -> GraphApplication | MappingInstance | ObjectsApplication | ObjectsInstance:
@@ -277,7 +286,8 @@ def _application_of(
     if results and isinstance(found, MappingResult):
         return found.instance
     if not isinstance(found, MappingInstance if results else MappingInstance | ObjectsInstance):
-        raise InputError("a graph or a mapping instance", file=str(path))
+        found_kind = type(found).__name__
+        raise InputError("a graph or a mapping instance", file=str(path), found=found_kind)
     return found
 
 

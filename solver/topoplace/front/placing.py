@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from topoplace.errors import InputError
-from topoplace.front.arguments import options_of, watched
+from topoplace.front.arguments import names_of, options_of, watched
 from topoplace.front.documents import Instance, model_of
 from topoplace.kernels import compile_for
 from topoplace.result import Interference, PlacementResult
@@ -124,7 +124,7 @@ def frontier(
     options = options_of(time_limit, seed, interference)
     state = _prepared(instance, contract, options)
     with watched(options, display, callback) as options:
-        return traded_off(state, levels, options)
+        return traded_off(state, names_of(levels), options)
 
 
 def optima(
@@ -175,7 +175,7 @@ def optima(
     options = options_of(time_limit, seed, interference)
     state = _prepared(instance, contract, options)
     with watched(options, display, callback) as options:
-        return optima_of(state, most, levels, distinct, options)
+        return optima_of(state, most, names_of(levels), distinct, options)
 
 
 def repack(
@@ -239,8 +239,8 @@ def repack(
     options = options_of(time_limit, seed, interference)
     snapshot = model_of(instance).prepare().snapshot
     question = asked.instance_of(
-        snapshot, start, defragment, room, node_class,
-        fixed=fixed, costs=costs, keep_shape=keep_shape,
+        snapshot, names_of(start), defragment, room, node_class,
+        fixed=names_of(fixed), costs=costs, keep_shape=keep_shape,
     )  # fmt: skip
     problem = repack_problem(question, options.interference)
     compile_for("repack", ["exact"])

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from topoplace.front.arguments import options_of, watched
+from topoplace.front.arguments import names_of, options_of, watched
 from topoplace.kernels import compile_for
 from topoplace.model import Model
 from topoplace.snapshot.schema import Snapshot
@@ -57,6 +57,7 @@ def compare(
         If a conforming answer beats a proven bound: then one of the two is wrong.
     """
     given = [source.snapshot if isinstance(source, Model) else source for source in sources]
+    methods = None if methods is None else names_of(methods)
     cases, skipped = load_cases(given)
     options = options_of(time_limit, seed, interference)
     for kind in dict.fromkeys(case.kind for case in cases):
@@ -126,7 +127,7 @@ def audit(
     given = [one.snapshot if isinstance(one, Model) else one for one in sources]
     later = after.snapshot if isinstance(after, Model) else after
     cases, notes = cases_of(given, later, command, states, seed, on)
-    cases = [counting(case, levels) for case in cases]
+    cases = [counting(case, None if levels is None else names_of(levels)) for case in cases]
     files = ResultFiles(None if results is None else Path(results))
     compile_for("hierarchy", ["exact"])
     with Display() if display else contextlib.nullcontext() as shown:

@@ -54,7 +54,7 @@ def optima_of(
         expected = f"the first of {', '.join(names)}, in this order"
         raise InputError(expected, field="levels", value=",".join(chosen))
     if most < 1:
-        raise InputError("at least 1", field="all", value=most)
+        raise InputError("at least 1", field="most", value=most)
     places = packed(problem).places
     distinct = distinct or next(iter(places), STARTED)
     if distinct not in (STARTED, *places):

@@ -209,7 +209,9 @@ def _waiting(result: AnyResult) -> list[str]:
     texts = waiting_texts(result)
     lines = [f"  {name} waits: {text}" for name, text in list(texts.items())[:_MOST_EXPLAINED]]
     if len(texts) > len(lines):
-        lines.append(f"  ... and {len(texts) - len(lines):,} more wait, told in the result's page")
+        lines.append(
+            f"  ... and {len(texts) - len(lines):,} more wait (topoplace show --html says why)"
+        )
     known = started_names(result) | texts.keys()
     names = [f"{r.id} ({r.nodes:,})" for r in result.instance.queue if r.id not in known]
     if names:

@@ -111,15 +111,15 @@ def converted(
 
 
 def _conversion(from_format: str, to_format: str | None) -> Conversion:
-    for (one, other), conversion in _CONVERSIONS.items():
+    for (one, other), conversion in CONVERSIONS.items():
         if one == from_format and to_format in {None, other}:
             return conversion
-    sources = [source for source, _ in _CONVERSIONS]
+    sources = [source for source, _ in CONVERSIONS]
     raise InputError(
-        f"a known conversion ({', '.join(f'{a} to {b}' for a, b in _CONVERSIONS)})",
+        f"a known conversion ({', '.join(f'{a} to {b}' for a, b in CONVERSIONS)})",
         field="--to" if from_format in sources else "--from",
         value=to_format if from_format in sources else from_format,
-        known=[b for a, b in _CONVERSIONS if a == from_format] or sources,
+        known=[b for a, b in CONVERSIONS if a == from_format] or sources,
     )
 
 
@@ -235,7 +235,7 @@ def _snapshot_of_trace(source: File, options: ConvertOptions) -> Converted:
 
 _WITH_TOPOLOGIES = ("slurm", "slurm-topology", "kubernetes", "topograph")
 
-_CONVERSIONS: dict[tuple[str, str], Conversion] = {
+CONVERSIONS: dict[tuple[str, str], Conversion] = {
     ("snapshot", "snapshot"): _normalised_snapshot,
     ("cray-neighbours", "machine"): _machine_of_cray_table,
     ("swf", "snapshot"): _snapshot_of_log,
@@ -249,3 +249,4 @@ _CONVERSIONS: dict[tuple[str, str], Conversion] = {
     ("slice-packer", "snapshot"): _snapshot_of_slices,
     ("rfold", "snapshot"): _snapshot_of_trace,
 }
+"""What makes a document of a file, by the formats of both."""

@@ -6,6 +6,7 @@ import contextlib
 import json
 import math
 import os
+import re
 import sys
 from collections import Counter
 from collections.abc import Sequence
@@ -55,6 +56,9 @@ def _names(folder: str) -> list[str]:
 
 MAX_DOCUMENT_BYTES = 64 << 20
 """Documents above this size are refused unread."""
+
+_SHORTHAND = re.compile(r"(torus|mesh|tree|hierarchy|cubes):\d")
+"""How the shorthand of a machine begins."""
 
 STDIN = "-"
 """The file that stands for standard input."""
@@ -165,6 +169,8 @@ def files_below(folder: Path) -> list[Path]:
 
 def missing_file(path: str | Path, expected: str = "a file that exists") -> InputError:
     """Return the error of a path at which there is nothing, with the name most like it."""
+    if str(path) in machine_names() or _SHORTHAND.match(str(path)):
+        return InputError(expected, file=str(path), found="a machine, which the option --on takes")
     meant = likely_meant(path, snapshot_names())
     return InputError(expected, file=str(path), found="nothing there", meant=meant)
 
@@ -214,8 +220,8 @@ def write_text(path: str | Path, text: str) -> None:
 
 
 def write_bytes(path: str | Path, content: bytes) -> None:
-    """Write a file atomically (see `write_document`)."""
-    target = Path(path)
+    """Write a file atomically (see `write_document`); of a link, the file that it leads to."""
+    target = Path(os.path.realpath(path))
     # Named before it exists: a signal may raise between any two steps, and whatever is there goes.
     temporary = target.parent / f".{target.name}.{os.urandom(8).hex()}"
     try:

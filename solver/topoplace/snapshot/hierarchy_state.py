@@ -205,8 +205,12 @@ def _take(job: RunningJob, machine: Hierarchy, hosts: IntArray, free: IntArray, 
     short = (free[hosts] < takes).any(axis=1)
     if short.any():
         host = int(hosts[short][0])
-        expected = f"no more of {machine.host_names[host]} than other running jobs leave"
-        raise InputError(expected, field=field, value=job.id)
+        left = ", ".join(map("{}={}".format, machine.resources, free[host]))
+        expected = (
+            f"no more than other running jobs leave of host {machine.host_names[host]}, {left}"
+        )
+        at = "nodes" if job.takes is None else "takes"
+        raise InputError(expected, field=f"{field}.{at}", value=getattr(job, at))
     free[hosts] -= takes
 
 

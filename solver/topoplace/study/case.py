@@ -186,8 +186,11 @@ def load_cases(sources: Iterable[Source]) -> tuple[list[Case], list[str]]:
 
 
 def _read(source: File | Document) -> tuple[bytes, str]:
-    if not isinstance(source, Mapping):
+    if isinstance(source, File):
         return read_bytes(source), str(source)
+    if not isinstance(source, Mapping):
+        found = type(source).__name__
+        raise InputError("a path, a shipped name or a document", field="source", found=found)
     try:
         return json.dumps(source).encode(), "document"
     except (TypeError, ValueError) as error:

@@ -148,7 +148,8 @@ def _array_text(shape: Sequence[int], links: Sequence[str]) -> str:
     if ALL in links:
         told = {LINE: "lines", RING: "rings", ALL: "all-to-all"}
         named = [f"{told[link]} in dimension {d}" for d, link in enumerate(links, 1)]
-        return f"a {sizes} array, {', '.join(named)}"
+        article = "an" if sizes[0] == "8" or shape[0] in (11, 18) else "a"
+        return f"{article} {sizes} array, {', '.join(named)}"
     if len(shape) == 1:
         return f"a {links[0]} of {sizes} tasks"
     if len(shape) > 2 and set(shape) == {2}:

@@ -16,6 +16,7 @@ from topoplace.machine.hostlist import expand_host_list
 from topoplace.result import RESULT_SCHEMA, Result
 from topoplace.result.hierarchy import HierarchyResult
 from topoplace.result.reading import parse_result
+from topoplace.snapshot.faults import kind_of_document
 from topoplace.snapshot.files import files_below, parse_object, read_bytes
 from topoplace.snapshot.hierarchy_state import HierarchyState, PartState, prepare_hierarchy
 from topoplace.snapshot.machines import resolve_machine
@@ -314,10 +315,11 @@ def _of_file(file: File) -> Iterator[Case]:
             raise InputError("recorded decisions", file=str(file), found="an empty file")
         yield from decisions
         return
-    schema = parse_object(text, str(file)).get("schema")
-    if schema != RESULT_SCHEMA:
-        expected = "recorded decisions, a result, or a snapshot with that --after it"
-        raise InputError(expected, file=str(file), field="schema", value=schema)
+    raw = parse_object(text, str(file))
+    if raw.get("schema") != RESULT_SCHEMA:
+        expected = "recorded decisions, a result or, with --after beside it, a snapshot"
+        found = kind_of_document(raw)
+        raise InputError(expected, file=str(file), field="schema", found=found)
     try:
         yield case_of_result(_on_hierarchy(parse_result(text, str(file))))
     except InputError as error:

@@ -22,6 +22,7 @@ from pydantic import TypeAdapter, ValidationError
 from topoplace import __version__
 from topoplace.errors import InputError
 from topoplace.result.reading import AnyResult
+from topoplace.snapshot.faults import kind_named
 from topoplace.snapshot.files import (
     file_meant,
     files_below,
@@ -31,6 +32,7 @@ from topoplace.snapshot.files import (
     write_text,
 )
 from topoplace.snapshot.machines import PROBLEMS
+from topoplace.snapshot.objects import OBJECTS_SCHEMA, ObjectsInstance
 from topoplace.snapshot.schema import MappingInstance
 from topoplace.solving.solve import frame_of
 from topoplace.study.batch.task import Failure, Settings
@@ -52,6 +54,9 @@ class Instance:
 def read_instance(path: Path) -> Instance:
     """Read a snapshot or a mapping instance (see `topoplace.study.case.load_instance`)."""
     found = load_instance(path)
+    if isinstance(found, ObjectsInstance):
+        expected = "a snapshot or a mapping instance"
+        raise InputError(expected, file=str(path), field="schema", found=kind_named(OBJECTS_SCHEMA))
     problem = "mapping"
     if not isinstance(found, MappingInstance):
         assert not isinstance(found.machine, str), "an instance read has its machine"

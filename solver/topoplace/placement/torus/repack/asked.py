@@ -42,7 +42,7 @@ def instance_of(
                 raise InputError("defragment beside it", field=name, value=given)
         return RepackInstance(start=[*start], **shared)
     if start:
-        raise InputError("nobody, where moves make room", field="start", value=",".join(start))
+        raise InputError("no requests beside defragment", field="start", value=",".join(start))
     if not 0 <= defragment <= MAX_MOVES:
         raise InputError(f"from 0 to {MAX_MOVES}", field="defragment", value=defragment)
     room = room or (Room.QUEUE if snapshot.queue else Room.PRISM)
