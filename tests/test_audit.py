@@ -892,7 +892,7 @@ def test_drawn_pods_are_as_they_should_be() -> None:
         (["--command", "false", "--states", "1"], 5, "command: no answer: exit code 1; it said ''"),
         (["--command", "seq 3", "--states", "1"], 5, "command: 3 answers to 1 states"),
         (["--command", "no-such", "--states", "1"], 2, "--command: expected a program that can be"),
-        ([], 2, "sources: expected decisions to audit, found none"),
+        ([], 2, "SOURCE: expected decisions to audit, found none"),
     ],
 )
 def test_bad_live_allocators(

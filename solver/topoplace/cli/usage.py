@@ -20,7 +20,8 @@ _WRONG_VALUES: tuple[tuple[str, Callable[[re.Match[str]], str]], ...] = (
 _AS_NAMED = (
     *("after", "bytes", "cell", "class", "command", "contract", "defragment", "distinct"),
     *("fixed", "format", "graph format", "keep_shape", "limit", "method", "methods"),
-    *("node_class", "objective", "on", "procs_per_node", "protocol", "room", "start", "states"),
+    *("node_class", "objective", "on", "output", "procs_per_node", "protocol", "room"),
+    *("start", "states"),
 )
 OPTION_OF: dict[str, str | tuple[str, ...]] = {
     **{name: f"--{re.sub('[_ ]', '-', name)}" for name in _AS_NAMED},
