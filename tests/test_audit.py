@@ -666,7 +666,8 @@ def test_switches_of_a_tree_are_domains(tmp_path: Path) -> None:
 
 def test_only_hierarchies_are_audited(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["audit", "blue_waters_60"]) == ExitCode.BAD_INPUT
-    assert "expected recorded decisions, a result, or a snapshot with" in capsys.readouterr().err
+    expected = "expected recorded decisions, a result or, with --after beside it, a snapshot"
+    assert expected in capsys.readouterr().err
     assert run(["audit", "blue_waters_60", "--after", "blue_waters_60"]) == ExitCode.BAD_INPUT
     assert "expected a hierarchy or a tree, as audits are of those only" in capsys.readouterr().err
 

@@ -275,7 +275,7 @@ def test_a_time_limit_leaves_boxes_open() -> None:
         ({"fixed": ["c"]}, "fixed[0]: expected running jobs, each once"),
         ({"costs": {"a": 0}}, "costs.a: expected from 1 to"),
         ({"keep_shape": "best"}, "keep_shape: expected"),
-        ({"start": ["wide"]}, "start: expected nobody, where moves make room"),
+        ({"start": ["wide"]}, "start: expected no requests beside defragment"),
         ({"defragment": None}, "start: expected requests to start"),
         ({"defragment": None, "start": ["wide"], "room": "prism"}, "room: expected defragment"),
     ],

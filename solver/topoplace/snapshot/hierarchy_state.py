@@ -14,7 +14,6 @@ from topoplace.machine.hierarchy import Hierarchy, build_hierarchy
 from topoplace.machine.hostlist import MAX_HOSTS, expand_host_list
 from topoplace.snapshot.schema import (
     MAX_SIZE,
-    UNITS,
     HierarchyModel,
     HostsModel,
     Part,
@@ -129,8 +128,6 @@ def hierarchy_of(model: HierarchyModel) -> Hierarchy:
     hosts: list[tuple[str, Sequence[str], Sequence[int]]] = []
     known: set[str] = set()
     for idx, group in enumerate(model.hosts):
-        if UNITS in group.capacity:  # certificates call rows so that are of no resource
-            raise InputError(f"resources not called {UNITS}", field=f"hosts[{idx}].capacity")
         for name in _hosts_of(group, len(model.levels) - 1, f"hosts[{idx}]"):
             if name in known:
                 raise InputError("each host once", field=f"hosts[{idx}].hosts", value=name)

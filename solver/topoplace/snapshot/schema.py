@@ -157,9 +157,6 @@ Amounts = Annotated[
 ]
 """How much of every resource, by its name."""
 
-UNITS: Final = "units"
-"""Names rows of certificates on hierarchies that are of no resource; no resource does."""
-
 
 class HostsModel(Model):
     """Hosts of one domain that have the same capacity.

@@ -13,7 +13,6 @@ from topoplace.machine.hostlist import expand_host_list
 from topoplace.snapshot.schema import (
     MAX_SIZE,
     ON_TORI,
-    UNITS,
     HierarchyModel,
     Part,
     Request,
@@ -137,8 +136,6 @@ def machine_of(model: HierarchyModel) -> Hierarchy:
         model.levels
     ):
         raise RefusedError("a host or a level twice, or a level called as those of objectives are")
-    if UNITS in resources:
-        raise RefusedError(f"a resource called {UNITS}, as rows of certificates are")
     return build_hierarchy(model.levels, resources, hosts, model.block_sizes or ())
 
 

@@ -9,7 +9,6 @@ from functools import cached_property
 import numpy as np
 
 from topoplace.certify.hierarchy.instance import Instance, holds
-from topoplace.snapshot.schema import UNITS
 from topoplace.types import IntArray
 
 KS = range(1, 17)
@@ -152,7 +151,8 @@ class Rows:
         domains = self._of_levels(self.top)
         at = self.coverable
         for r in (*self.wanted, None):
-            name = UNITS if r is None else machine.resources[r]
+            # with a colon less than what is of a resource, whatever that is called
+            name = "rounded" if r is None else f"rounded:{machine.resources[r]}"
             for k in KS:
                 capacities = np.zeros(size, dtype=np.int64)
                 for domain in domains:
@@ -162,7 +162,7 @@ class Rows:
                         capacities[number] = k
                         domain.cuts.append((r, k, at + number))
                         domain.whole[r] = whole
-                self.families[f"rounded:{name}:{k}"] = capacities
+                self.families[f"{name}:{k}"] = capacities
                 at += size
 
     def _of_levels(self, domain: Domain) -> list[Domain]:

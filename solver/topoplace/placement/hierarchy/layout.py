@@ -166,8 +166,8 @@ class Layout:
             whole = {k: self._capacity_of(k, resource) for k in nodes}
             found = {k: Rounded(capacity, resource, {}) for k, capacity in whole.items()}
             for most in ROUNDED:
-                name = "units" if resource is None else machine.resources[resource]
-                self.families[f"rounded:{name}:{most}"] = slice(at, at + size)
+                name = "" if resource is None else f":{machine.resources[resource]}"
+                self.families[f"rounded{name}:{most}"] = slice(at, at + size)
                 held = np.zeros(size, dtype=np.int64)
                 for k, capacity in whole.items():
                     number = first_of[self.nodes[k].level] + self.nodes[k].domain
