@@ -302,7 +302,7 @@ def bisected(
             return None
         if len(view.loads) > BISECTED:
             return None
-        solved = bisection(rows, view.loads, most, seed, clock.deadline(time_limit))
+        solved = bisection(rows, view.loads, most, seed=seed, stop=clock.deadline(time_limit))
     if solved is None:
         return None
     parts = {name: getattr(solved, name) for name in Bisection.model_fields}

@@ -1,8 +1,8 @@
 """A bound on the bytes over any cut of a graph whose sides are about even, in integers.
 
-It is the relaxation of bisection to unit vectors, with triangle inequalities: no two ends of a cut
-are on different sides unless whatever is between them is on another side than one of them
-(docs/proofs-objects.md, "Cuts").
+It is the relaxation of bisection to unit vectors, with triangle inequalities: two tasks are on
+different sides of a cut only if any third one is apart from one of them (docs/proofs-objects.md,
+"Cuts").
 """
 
 from __future__ import annotations
@@ -102,7 +102,7 @@ class _Dual:
 
 
 def bisection(
-    rows: Rows, loads: IntArray, most: int, seed: int = 0, stop: float = math.inf
+    rows: Rows, loads: IntArray, most: int, *, seed: int = 0, stop: float
 ) -> Bisection | None:
     """Return the multipliers of a bound on the bytes over any cut; None if there are none in time.
 

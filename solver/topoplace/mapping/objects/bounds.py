@@ -229,7 +229,7 @@ def object_cuts_bound(
     if not kinds or not len(rows.weight) or not problem.loads.any():
         return None
     most = min(s for _, s in kinds)
-    found = bisection(rows, problem.loads, most, seed, clock.deadline(time_limit))
+    found = bisection(rows, problem.loads, most, seed=seed, stop=clock.deadline(time_limit))
     if found is None:
         return None
     value, whole = 0, 4 * found.scale * rows.unit
