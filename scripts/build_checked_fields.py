@@ -425,8 +425,8 @@ FIELDS: dict[Model, Covers] = {
     **whole(
         QUESTION,
         snapshot,
-        "Snapshot TorusModel AnchoredModel TreeModel SwitchModel RunningJob Request PatternUse "
-        "ShapeWeights HierarchyModel HostsModel Part Segment CubesModel",
+        "Snapshot LeftOut TorusModel AnchoredModel TreeModel SwitchModel RunningJob Request "
+        "PatternUse ShapeWeights HierarchyModel HostsModel Part Segment CubesModel",
     ),
     **whole(QUESTION, snapshot, "RepackInstance DefragmentInstance TasksModel"),
     **whole(QUESTION, snapshot, "MappingInstance MatrixModel GridApplication GraphApplication"),

@@ -434,7 +434,9 @@ def _pods() -> Iterator[tuple[str, CubesResult]]:
     both = [*listed[:3], *anywhere]
     queues = {"pool": listed, "apart": anywhere, "both": both, "few": both[1:6], "last": both[4:]}
     for name, own in queues.items():
-        snapshot = Snapshot.model_validate(document | {"running": running, "queue": own})
+        held = [{"request": own[0]["id"], "option": "licenses", "value": "2", "where": "line 1"}]
+        left_out = {"left_out": held if name == "last" else []}
+        snapshot = Snapshot.model_validate(document | {"running": running, "queue": own} | left_out)
         yield name, solve(prepare_cubes(snapshot), "exact", Options(time_limit=20))
 
 

@@ -575,7 +575,7 @@ def test_files_and_exit_codes(tmp_path: Path, capsys: pytest.CaptureFixture[str]
     files = ["--csv", str(table), "--html", str(page), "-o", str(proofs)]
     assert run(["audit", path, *files]) == ExitCode.REGRET
     said = capsys.readouterr().out
-    assert "slurm-X-1  2 units, in 1s per block  suboptimal  2 block, 1 possible" in said
+    assert "slurm-X-1  2 units, in 1s per block  suboptimal  request  2 block, 1 possible" in said
     assert "2 decisions: 4 domains used, 3 possible: regret 33.3 %" in said
     rows = list(csv.DictReader(io.StringIO(table.read_text())))
     assert [(row["verdict"], row["block"], row["block bound"]) for row in rows] == [

@@ -186,7 +186,7 @@ def test_a_comparison_prints_and_shares_bounds(results: list[Any], tmp_path: Pat
         (lambda: tp.optima(torus_model(), 0), "most: expected at least 1, found 0"),
         (
             lambda: tp.repack(torus_model(), "cdf"),
-            "expected requests that wait, each once, found 'cd",
+            "expected requests that wait and are not held, each once, found 'cd",
         ),
         (lambda: tp.compare(torus_model(), methods="bestfit"), "found 'bestfit' (did you mean"),
         (lambda: tp.place({"schema": "topoplace.snapshot/1"}), "document: name: expected a value"),

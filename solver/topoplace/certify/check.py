@@ -8,6 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from topoplace.certify.candidates import told
 from topoplace.certify.cubes.check import CubesPlacements
 from topoplace.certify.frontier import follow_frontier
 from topoplace.certify.hierarchy.check import HierarchyPlacements
@@ -165,6 +166,9 @@ def _follow(problem: Problem[Any], result: AnyResult, claims: Claims) -> None:
     claims.add("levels", lambda: _names(problem, result))
     if claims.add("instance", problem.read) is None:
         return
+    snapshot = getattr(result.instance, "snapshot", result.instance)
+    if isinstance(snapshot, Snapshot) and snapshot.left_out:
+        claims.add("held", partial(told, snapshot))
     if not problem.follow(claims) or not claims.hold:
         return
     for idx, level in enumerate(levels):

@@ -7,6 +7,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
+from topoplace.certify.candidates import told
 from topoplace.certify.cubes.check import CubesPlacements
 from topoplace.certify.hierarchy.check import HierarchyPlacements
 from topoplace.certify.packing import CheckingOracle, Packings
@@ -19,7 +20,7 @@ from topoplace.result.cubes import CubesResult, CubesSolution
 from topoplace.result.hierarchy import HierarchyResult, HierarchySolution
 from topoplace.result.repack import RepackResult, RepackSolution
 from topoplace.result.several import Point, Several, Step
-from topoplace.snapshot.schema import DefragmentInstance
+from topoplace.snapshot.schema import DefragmentInstance, Snapshot
 
 _PROBLEMS: dict[str, tuple[Any, type[Any], type[Packings[Any]]]] = {
     "placement": (PlacementResult, Solution, TorusPlacement),
@@ -67,6 +68,10 @@ class Placements:
         """Add the claims about the instance and its levels; tell whether they hold."""
         if claims.add("instance", self._read) is None:
             return False
+        instance = self.document.instance
+        snapshot = instance if isinstance(instance, Snapshot) else instance.snapshot
+        if snapshot.left_out:
+            claims.add("held", lambda: told(snapshot))
         return claims.add("levels", self._check_levels) is not None
 
     def follow(self, claims: Claims, checks: Mapping[str, Callable[[], str]]) -> None:

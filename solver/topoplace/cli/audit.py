@@ -10,6 +10,7 @@ import typer
 
 from topoplace.cli.options import (
     argument,
+    listed,
     option,
     require_writable,
     solve_options,
@@ -49,6 +50,7 @@ def audit(
     command: str | None = None,
     states: int | None = None,
     on: str | None = None,
+    ignore: str = "",
     tolerate: float = 0.0,
     time_limit: float | None = None,
     seed: int = 0,
@@ -70,7 +72,7 @@ def audit(
         raise InputError("a percentage of at least 0", field="--tolerate", value=tolerate)
     require_contract(contract)
     require_writable(*(sources or ()), after, csv=csv, html=html)
-    cases, notes = cases_of(sources or [], after, command, states, seed, on)
+    cases, notes = cases_of(sources or [], after, command, states, seed, on, listed(ignore))
     names = None if levels is None else [name.strip() for name in levels.split(",")]
     cases = [counting(case, names) for case in cases]
     files = ResultFiles(output)

@@ -65,6 +65,10 @@ SHARED = {
         "NAME", "On hierarchies: hold requests to what a scheduler promises: slurm-block."
     ),
     "command": option("TEXT", COMMAND),
+    "ignore": option(
+        "OPTION[,..]|all",
+        "Release requests that are held by these options, which are not modelled.",
+    ),
     "stderr": option("F", "Keep what allocators of your own say here."),
 }
 """Options of several commands, by the name of the parameter."""

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 from topoplace.cli.options import (
     argument,
+    listed,
     option,
     refuse,
     require_one,
@@ -70,6 +71,7 @@ def place(
     thorough: bool = False,
     interference: str = "strict",
     contract: str | None = None,
+    ignore: str = "",
     seed: int = 0,
     output: Path | None = None,
     png: Path | None = None,
@@ -96,7 +98,7 @@ def place(
         refuse("--objective nodes,hop-bytes with this option", rank_files=rank_files)
     files = {"output": output, "png": png, "stderr": stderr, "hostlist": hostlist, "csv": csv}
     require_writable(snapshot, **files)
-    state = load_any(snapshot)
+    state = load_any(snapshot, listed(ignore))
     if interference != "strict" and not isinstance(state, SnapshotState):
         refuse("no interference rule but on tori and meshes", interference=interference)
     if contract is not None:

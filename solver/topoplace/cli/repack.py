@@ -56,6 +56,7 @@ def repack(
     keep_shape: str = "as-good",
     time_limit: float | None = None,
     interference: str = "strict",
+    ignore: str = "",
     seed: int = 0,
     output: Path | None = None,
     png: Path | None = None,
@@ -75,7 +76,7 @@ def repack(
     if bool(start) == (defragment is not None):
         raise InputError("--start or --defragment", found="both" if start else "neither")
     asked = instance_of(
-        load_any(snapshot).snapshot,
+        load_any(snapshot, listed(ignore)).snapshot,
         listed(start),
         defragment,
         room,

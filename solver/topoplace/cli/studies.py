@@ -12,6 +12,7 @@ from topoplace.cli.options import (
     COMMAND,
     argument,
     flag,
+    listed,
     option,
     require_one,
     require_writable,
@@ -57,6 +58,7 @@ def compare(
     time_limit: float | None = None,
     thorough: bool = False,
     interference: str = "strict",
+    ignore: str = "",
     seed: int = 0,
     csv: Path | None = None,
     html: Path | None = None,
@@ -77,7 +79,7 @@ def compare(
     require_writable(*snapshots, csv=csv, html=html, stderr=stderr)
     names = None if methods is None else [name.strip() for name in methods.split(",")]
     names = [] if names == ["none"] else names
-    cases, skipped = load_cases(snapshots)
+    cases, skipped = load_cases(snapshots, listed(ignore))
     for note in skipped:
         say(note)
     exhibits = Exhibits(folder=results, pictures=html is not None)
@@ -137,6 +139,7 @@ def batch(
     time_limit: float | None = None,
     thorough: bool = False,
     interference: str = "strict",
+    ignore: str = "",
     seed: int = 0,
     jobs: int | None = None,
     kill_after: float | None = None,
@@ -166,6 +169,7 @@ def batch(
             Settings(method, time_limit, interference, seed, command, thorough=thorough),
             executor=executor,
             retry_failed=retry_failed,
+            ignore=listed(ignore),
             progress=progress,
             # Workers on other machines compile what they miss.
             prepare=None if dask else lambda problem, method: compile_for(problem, [method]),

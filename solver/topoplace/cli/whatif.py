@@ -9,7 +9,15 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from topoplace.cli.options import argument, flag, named_numbers, option, solve_options, with_options
+from topoplace.cli.options import (
+    argument,
+    flag,
+    listed,
+    named_numbers,
+    option,
+    solve_options,
+    with_options,
+)
 from topoplace.cli.output import print_json, say, say_files, shown
 from topoplace.cli.shipped_names import methods_like, snapshots_like
 from topoplace.errors import InputError
@@ -60,6 +68,7 @@ def whatif(
     worth: int | None = None,
     base_interference: str = "strict",
     method: str = "exact",
+    ignore: str = "",
     time_limit: float | None = None,
     seed: int = 0,
     output: Path | None = None,
@@ -86,7 +95,7 @@ def whatif(
     ]
     if not changes and worth is None:
         raise InputError("changes, or --worth", found="neither")
-    state = load_any(snapshot)
+    state = load_any(snapshot, listed(ignore))
     if base_interference != "strict" and not isinstance(state, SnapshotState):
         expected = "no interference rule but on tori and meshes"
         raise InputError(expected, field="--base-interference", value=base_interference)

@@ -16,7 +16,8 @@ from topoplace.result.repack import RepackResult
 from topoplace.result.several import Frontier, Optima
 from topoplace.result.tree import AllocationResult
 from topoplace.snapshot import AnyState
-from topoplace.snapshot.machines import problem_kind
+from topoplace.snapshot.held import ignoring
+from topoplace.snapshot.machines import prepare_any, problem_kind
 from topoplace.snapshot.state import SnapshotState
 from topoplace.solving import Options, solve
 from topoplace.solving.outcome import Watch
@@ -31,6 +32,7 @@ def place(
     time_limit: float | None = None,
     interference: str = "strict",
     contract: str | None = None,
+    ignore: Sequence[str] = (),
     seed: int = 0,
     thorough: bool = False,
     required: Mapping[str, int] | None = None,
@@ -54,6 +56,8 @@ def place(
         each other) or ``off`` (all).
     contract
         On hierarchies, what a scheduler promises requests beyond what these say: ``slurm-block``.
+    ignore
+        Options that are not modelled and hold no request all the same; ``all`` for every one.
     seed
         Of whatever the method draws at random.
     thorough
@@ -80,7 +84,7 @@ def place(
         required=dict(required or {}),
         maps=maps_in(objective),
     )
-    state = _prepared(instance, contract, options, method)
+    state = _prepared(instance, contract, ignore, options, method)
     with watched(options, display, callback) as options:
         return solve(state, method, options)
 
@@ -92,6 +96,7 @@ def frontier(
     time_limit: float | None = None,
     interference: str = "strict",
     contract: str | None = None,
+    ignore: Sequence[str] = (),
     seed: int = 0,
     display: bool = False,
     callback: Watch | None = None,
@@ -106,7 +111,7 @@ def frontier(
         Two or three levels of the objective; of the others anything will do.
     time_limit
         Seconds; by default some 300. What is open then is told.
-    interference, contract, seed, display, callback
+    interference, contract, ignore, seed, display, callback
         As of `place`.
 
     Returns
@@ -122,7 +127,7 @@ def frontier(
     from topoplace.placement.trade_off import traded_off  # noqa: PLC0415 - heavy
 
     options = options_of(time_limit, seed, interference)
-    state = _prepared(instance, contract, options)
+    state = _prepared(instance, contract, ignore, options)
     with watched(options, display, callback) as options:
         return traded_off(state, names_of(levels), options)
 
@@ -136,6 +141,7 @@ def optima(
     time_limit: float | None = None,
     interference: str = "strict",
     contract: str | None = None,
+    ignore: Sequence[str] = (),
     seed: int = 0,
     display: bool = False,
     callback: Watch | None = None,
@@ -156,7 +162,7 @@ def optima(
         equal may exchange their places.
     time_limit
         Seconds; by default some 300.
-    interference, contract, seed, display, callback
+    interference, contract, ignore, seed, display, callback
         As of `place`.
 
     Returns
@@ -173,7 +179,7 @@ def optima(
     from topoplace.placement.optima import optima_of  # noqa: PLC0415 - heavy
 
     options = options_of(time_limit, seed, interference)
-    state = _prepared(instance, contract, options)
+    state = _prepared(instance, contract, ignore, options)
     with watched(options, display, callback) as options:
         return optima_of(state, most, names_of(levels), distinct, options)
 
@@ -190,6 +196,7 @@ def repack(
     keep_shape: str = "as-good",
     time_limit: float | None = None,
     interference: str = "strict",
+    ignore: Sequence[str] = (),
     seed: int = 0,
     display: bool = False,
     callback: Watch | None = None,
@@ -218,7 +225,7 @@ def repack(
         What it costs to move running jobs, by id; 1 by default. Nodes moved come second.
     keep_shape
         Shapes for jobs that move: ``as-good`` (of no less shape score), ``same`` extents, ``any``.
-    time_limit, interference, seed, display, callback
+    time_limit, interference, ignore, seed, display, callback
         As of `place`.
 
     Returns
@@ -237,7 +244,7 @@ def repack(
     from topoplace.placement.torus.repack.problem import repack_problem  # noqa: PLC0415 - heavy
 
     options = options_of(time_limit, seed, interference)
-    snapshot = model_of(instance).prepare().snapshot
+    snapshot = prepare_any(ignoring(model_of(instance).snapshot, names_of(ignore))).snapshot
     question = asked.instance_of(
         snapshot, names_of(start), defragment, room, node_class,
         fixed=names_of(fixed), costs=costs, keep_shape=keep_shape,
@@ -258,6 +265,7 @@ def whatif(
     worth: bool = False,
     time_limit: float | None = None,
     interference: str = "strict",
+    ignore: Sequence[str] = (),
     seed: int = 0,
     display: bool = False,
     callback: Watch | None = None,
@@ -277,7 +285,7 @@ def whatif(
     worth
         Whether to say for each running job what its release can gain at most, and on tori and
         meshes between what figures the first level is if a router goes down, or is freed.
-    time_limit, interference, seed, display, callback
+    time_limit, interference, ignore, seed, display, callback
         As of `place`, for each solve; the rule is that of scenarios that do not change it.
 
     Returns
@@ -292,19 +300,23 @@ def whatif(
         If an argument, a change or a field of the instance cannot be used.
     """
     options = options_of(time_limit, seed, interference)
-    state = _prepared(instance, None, options, method)
+    state = _prepared(instance, None, ignore, options, method)
     with watched(options, display, callback) as options:
         return what_if(state, changes, method, options, worth=worth)
 
 
 def _prepared(
-    instance: Instance, contract: str | None, options: Options, method: str = "exact"
+    instance: Instance,
+    contract: str | None,
+    ignore: Sequence[str],
+    options: Options,
+    method: str = "exact",
 ) -> AnyState:
     """Return an instance ready to be placed, under a contract and with a rule that fit it.
 
     The kernels of the method are compiled then.
     """
-    state = model_of(instance).prepare()
+    state = prepare_any(ignoring(model_of(instance).snapshot, names_of(ignore)))
     if contract is not None:
         from topoplace.placement.hierarchy.contract import prepared_under  # noqa: PLC0415 - rare
 

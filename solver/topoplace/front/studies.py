@@ -28,6 +28,7 @@ def compare(
     methods: Sequence[str] | None = None,
     time_limit: float | None = None,
     interference: str = "strict",
+    ignore: Sequence[str] = (),
     seed: int = 0,
     display: bool = False,
     callback: Watch | None = None,
@@ -41,6 +42,8 @@ def compare(
         for its method, which is not run again.
     methods
         Names of methods; by default all of ours that suit an instance, an empty list for none.
+    ignore
+        Options that hold no request of any instance (as of `place`), where it has them.
     time_limit, interference, seed, display, callback
         As of `place`, for each solve.
 
@@ -58,7 +61,7 @@ def compare(
     """
     given = [source.snapshot if isinstance(source, Model) else source for source in sources]
     methods = None if methods is None else names_of(methods)
-    cases, skipped = load_cases(given)
+    cases, skipped = load_cases(given, names_of(ignore))
     options = options_of(time_limit, seed, interference)
     for kind in dict.fromkeys(case.kind for case in cases):
         compile_for(kind, method_names(kind) if methods is None else methods)
@@ -75,6 +78,7 @@ def audit(
     command: str | None = None,
     states: int | None = None,
     on: str | None = None,
+    ignore: Sequence[str] = (),
     time_limit: float | None = None,
     seed: int = 0,
     results: str | Path | None = None,
@@ -101,6 +105,8 @@ def audit(
         How many states to draw for `command`, instead of those of `sources`.
     on
         A pod of cubes to draw them on, such as ``cubes:64``; by default racks of hosts.
+    ignore
+        With `after`, options that hold no request of the snapshot before (as of `place`).
     time_limit
         Seconds of each solve.
     seed
@@ -126,7 +132,7 @@ def audit(
     require_contract(contract)
     given = [one.snapshot if isinstance(one, Model) else one for one in sources]
     later = after.snapshot if isinstance(after, Model) else after
-    cases, notes = cases_of(given, later, command, states, seed, on)
+    cases, notes = cases_of(given, later, command, states, seed, on, names_of(ignore))
     cases = [counting(case, None if levels is None else names_of(levels)) for case in cases]
     files = ResultFiles(None if results is None else Path(results))
     compile_for("hierarchy", ["exact"])

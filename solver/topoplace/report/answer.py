@@ -23,6 +23,7 @@ from topoplace.result.repack import RepackResult
 from topoplace.result.tree import AllocationResult
 from topoplace.snapshot import prepare
 from topoplace.snapshot.cubes_state import CubesRequest, prepare_cubes
+from topoplace.snapshot.held import hold_text, holds_of
 from topoplace.snapshot.hierarchy_state import HierarchyRequest, prepare_hierarchy
 from topoplace.snapshot.machines import resolve_machine
 from topoplace.snapshot.tree_state import TreeRequest, prepare_tree
@@ -322,6 +323,14 @@ def _task_columns(result: MappingResult | ObjectsResult) -> dict[str, list[Any]]
 
 def waiting_texts(result: AnyResult) -> dict[str, str]:
     """Return by request why it waits, in the order of the queue, where that is known."""
+    held = holds_of(result.instance)
+    texts = {name: hold_text(holds) for name, holds in held.items()} | _not_held_texts(result)
+    return {
+        request.id: texts[request.id] for request in result.instance.queue if request.id in texts
+    }
+
+
+def _not_held_texts(result: AnyResult) -> dict[str, str]:
     if result.solution is None:
         return {}
     if isinstance(result, PlacementResult):

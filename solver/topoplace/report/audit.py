@@ -108,6 +108,11 @@ def tables_of(audit: Audit) -> list[tuple[str, Table]]:
     return found
 
 
+def jobs_text(row: Row) -> str:
+    """Return the requests that a verdict is about, those that fit into a column."""
+    return shorten(" ".join(row.standing.jobs))
+
+
 def shorten(text: str) -> str:
     """Return a text that fits into a column."""
     return text if len(text) <= _WIDEST else f"{text[: _WIDEST - 3]}..."
@@ -138,10 +143,10 @@ def audit_text(audit: Audit) -> str:
     found = findings(audit)
     if found:
         cells = [
-            [row.instance, shorten(row.request), row.verdict, shorten(row.why)]
+            [row.instance, shorten(row.request), row.verdict, jobs_text(row), shorten(row.why)]
             for row in found[:MOST_FINDINGS]
         ]
-        text = plain_table(["decision", "request", "verdict", "why"], cells)
+        text = plain_table(["decision", "request", "verdict", "jobs", "why"], cells)
         if len(found) > MOST_FINDINGS:
             text += f"\nand {len(found) - MOST_FINDINGS} more, which --csv and --html list"
         parts.append(text)
@@ -178,6 +183,7 @@ def _record(row: Row) -> dict[str, object]:
         "request": row.request,
         "outcome": row.outcome,
         "verdict": row.verdict,
+        "jobs": " ".join(row.standing.jobs),
         "why": row.why,
         "room_for": row.has_room,
         "left_out": " ".join(row.left_out),

@@ -14,6 +14,7 @@ from topoplace.report.text import plain_table
 from topoplace.result.placement import PlacementLimits
 from topoplace.result.repack import RepackSolution
 from topoplace.result.several import Frontier, OpenBox, Point, Several
+from topoplace.snapshot.held import held_text
 from topoplace.snapshot.schema import DefragmentInstance
 
 if TYPE_CHECKING:
@@ -103,7 +104,7 @@ def told(document: Several, what: str, state: str) -> str:
         )
     text = f"{what}, {num:,} point{'s' * (num > 1)}, {state}"
     solver = f"{document.method}, {rule}{document.seconds:.2f} s"
-    return f"{document.instance.name}: {text} ({solver})"
+    return f"{document.instance.name}: {text}{held_text(document.instance)} ({solver})"
 
 
 def exit_code_of(document: Several) -> ExitCode:

@@ -24,6 +24,7 @@ from topoplace.result.mapping import CutLoad, LayoutModel, LinkLoad, MappingResu
 from topoplace.result.objects import ObjectsResult, ObjectsSolution
 from topoplace.result.repack import RepackResult
 from topoplace.result.tree import AllocationResult
+from topoplace.snapshot.held import held_text, holds_of, left_out_text
 from topoplace.snapshot.schema import GridApplication, ParallelismApplication
 
 AnyResult = Result[Any, Any, Any]
@@ -60,6 +61,9 @@ def summary(
     if isinstance(result, RepackResult):
         return "\n".join([headline(result), levels, *plan_lines(result)])
     lines, queue = [headline(result), levels], result.instance.queue
+    left_out = left_out_text(result.instance)
+    if left_out is not None:
+        lines.append(left_out)
     if result.solution is None:
         return "\n".join([*lines, f"nothing found that starts any of the {len(queue)} requests"])
     lines.append(_started(result))
@@ -93,7 +97,9 @@ def headline(result: AnyResult) -> str:
     if isinstance(result, PlacementResult | RepackResult):
         rule = f"{result.limits.interference} interference, "
     solver = f"{result.method}, {rule}{result.seconds:.2f} s"
-    return f"{result.instance.name}: {text}{_stopped(result)} ({solver})"
+    return (
+        f"{result.instance.name}: {text}{_stopped(result)}{held_text(result.instance)} ({solver})"
+    )
 
 
 def level_name(result: AnyResult, name: str) -> str:
@@ -207,7 +213,11 @@ def _started(result: AnyResult) -> str:
 def _waiting(result: AnyResult) -> list[str]:
     """Return why requests wait, and the names of those of which nothing is known."""
     texts = waiting_texts(result)
-    lines = [f"  {name} waits: {text}" for name, text in list(texts.items())[:_MOST_EXPLAINED]]
+    held = holds_of(result.instance)
+    lines = [
+        f"  {name} {text}" if name in held else f"  {name} waits: {text}"
+        for name, text in list(texts.items())[:_MOST_EXPLAINED]
+    ]
     if len(texts) > len(lines):
         lines.append(
             f"  ... and {len(texts) - len(lines):,} more wait (topoplace show --html says why)"

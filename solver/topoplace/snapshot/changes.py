@@ -142,7 +142,9 @@ def _without_job(snapshot: Snapshot, value: str) -> Snapshot:
         raise InputError("a job that runs or waits", value=value, known=names)
     running = [job for job in snapshot.running if job.id != value]
     queue = [job for job in snapshot.queue if job.id != value]
-    return snapshot.model_copy(update={"running": running, "queue": queue})
+    left_out = [one for one in snapshot.left_out if one.request != value]
+    update = {"running": running, "queue": queue, "left_out": left_out}
+    return snapshot.model_copy(update=update)
 
 
 def _with_request(snapshot: Snapshot, value: Request | Mapping[str, Any] | str) -> Snapshot:

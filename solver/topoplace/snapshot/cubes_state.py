@@ -14,7 +14,7 @@ from topoplace.errors import Faults, InputError
 from topoplace.machine import parse_node_set
 from topoplace.machine.cubes import Cubes, Extents
 from topoplace.snapshot.schema import CubesModel, Request, RunningJob, Snapshot
-from topoplace.snapshot.state import checked_jobs, require_free, require_none
+from topoplace.snapshot.state import checked_jobs, checked_queue, require_free, require_none
 from topoplace.types import BoolArray, IntArray
 
 MAX_CHIPS, MAX_VOLUME = 1 << 16, 512
@@ -112,7 +112,7 @@ def prepare_cubes(snapshot: Snapshot) -> CubesState:
     def request(_: int, job: Request, field: str) -> CubesRequest:
         return _request(job, machine, field)
 
-    requests = checked_jobs(snapshot.queue, "queue", ids, faults, request)
+    requests = checked_queue(snapshot, ids, faults, request)
     faults.require_none()
     return CubesState(snapshot, machine, free.reshape(machine.num_cubes, -1), held, requests)
 

@@ -22,7 +22,7 @@ from topoplace.snapshot.schema import (
     Segment,
     Snapshot,
 )
-from topoplace.snapshot.state import checked_jobs, require_none
+from topoplace.snapshot.state import checked_jobs, checked_queue, require_none
 from topoplace.types import BoolArray, IntArray
 
 NO_LEVEL_NAMES = ("nodes", "balance", "stranded")
@@ -186,7 +186,7 @@ def prepare_hierarchy(snapshot: Snapshot) -> HierarchyState:
     def request(_: int, job: Request, field: str) -> HierarchyRequest:
         return _request(job, machine, field)
 
-    requests = checked_jobs(snapshot.queue, "queue", ids, faults, request)
+    requests = checked_queue(snapshot, ids, faults, request)
     faults.require_none()
     return HierarchyState(snapshot, machine, free, occupied, requests)
 

@@ -24,6 +24,7 @@ from topoplace.snapshot.files import (
     read_bytes,
     validated,
 )
+from topoplace.snapshot.held import ignoring, require_known
 from topoplace.snapshot.hierarchy_state import HierarchyState, prepare_hierarchy
 from topoplace.snapshot.readers.forms import other_machine, other_snapshot
 from topoplace.snapshot.schema import (
@@ -251,10 +252,11 @@ def problem_kind(state: AnyState) -> str:
     return PROBLEMS[machine.kind]
 
 
-def load_any(path: str | Path) -> AnyState:
+def load_any(path: str | Path, ignore: Sequence[str] = ()) -> AnyState:
     """Read a snapshot file of any machine and check it against it.
 
-    A file is a snapshot document, or what kubectl prints (docs/formats.md).
+    A file is a snapshot document, or what kubectl prints (docs/formats.md). The options to
+    `ignore` hold no request (`topoplace.snapshot.held.ignoring`).
 
     Raises
     ------
@@ -266,7 +268,7 @@ def load_any(path: str | Path) -> AnyState:
         text, Snapshot, SNAPSHOT_SCHEMA, str(path)
     )
     try:
-        return prepare_any(resolve_machine(snapshot))
+        return prepare_any(ignoring(resolve_machine(snapshot), ignore))
     except InputError as error:
         raise error.located(str(path)) from None
 
@@ -290,6 +292,7 @@ def prepare_any(snapshot: Snapshot) -> AnyState:
     InputError
         With the field at fault.
     """
+    require_known(snapshot)
     if isinstance(snapshot.machine, TreeModel):
         return prepare_tree(snapshot)
     if isinstance(snapshot.machine, HierarchyModel):

@@ -437,6 +437,21 @@ class Request(_Job):
     )
 
 
+class LeftOut(Model):
+    """An option of another tool's file that restricts where or when a job runs: not modelled.
+
+    A request that has one is held: it does not start. Without a request it holds nobody, but
+    decisions in which it could matter are not judged.
+    """
+
+    request: Name | None = Field(default=None, description="of the queue")
+    option: Name = Field(description="what releases the request: `place --ignore OPTION`")
+    value: Annotated[str, Field(max_length=1000)] = ""
+    where: Annotated[str, Field(max_length=1000)] | None = Field(
+        default=None, description="where in the file it stood"
+    )
+
+
 Weight = Annotated[int, Field(ge=0, le=MAX_WEIGHT)]
 
 
@@ -488,9 +503,20 @@ class Snapshot(Model):
         default_factory=dict, description="named router sets, each a union of prisms"
     )
     queue: list[Request] = Field(default_factory=list)
+    left_out: Annotated[list[LeftOut], Field(max_length=1 << 20)] = Field(
+        default_factory=list, description="what restricts requests and is not modelled"
+    )
+    ignored: list[Name] = Field(
+        default_factory=list, description="options of `left_out` that hold no request"
+    )
     weights: ShapeWeights = Field(default_factory=ShapeWeights)
     seed: int | None = Field(default=None, description="seed of the generator that wrote it")
     source: str | None = Field(default=None, description="where the snapshot comes from")
+
+    @model_serializer(mode="wrap")
+    def _written(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        every: dict[str, Any] = write(self)
+        return {k: v for k, v in every.items() if v or k not in ("left_out", "ignored")}
 
 
 # ---- The mapping instance (``topoplace.mapping/1``): an application, and where its tasks may go --

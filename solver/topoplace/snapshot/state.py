@@ -13,6 +13,7 @@ from topoplace.errors import Faults, InputError
 from topoplace.machine import Prism, Torus, parse_node_set
 from topoplace.snapshot.anchored import AnchoredShape, anchored_shapes
 from topoplace.snapshot.geometry import Geometry, parse_geometry
+from topoplace.snapshot.held import holds_of
 from topoplace.snapshot.schema import (
     FREE_PREFIX,
     ON_HIERARCHIES,
@@ -181,7 +182,7 @@ def prepare(snapshot: Snapshot) -> SnapshotState:
             tasks.append(request.tasks)
         return replace(queued, tasks=tasks.index(request.tasks))
 
-    queue = checked_jobs(snapshot.queue, "queue", ids, faults, checked)
+    queue = checked_queue(snapshot, ids, faults, checked)
     faults.require_none()
     anchored = tuple(anchored_shapes(model.anchored, torus))
     return SnapshotState(
@@ -207,6 +208,17 @@ def checked_jobs(
             ids.add(job.id)
             found.append(check(idx, job, field))
     return tuple(found)
+
+
+def checked_queue(
+    snapshot: Snapshot, ids: set[str], faults: Faults, check: Callable[[int, Request, str], Checked]
+) -> tuple[Checked, ...]:
+    """Return what a check makes of every request that may start; those held are checked too."""
+    held = holds_of(snapshot)
+    found = checked_jobs(
+        snapshot.queue, "queue", ids, faults, lambda *one: (one[1].id, check(*one))
+    )
+    return tuple(request for name, request in found if name not in held)
 
 
 def require_none(job: RunningJob | Request, names: Iterable[str], where: str, field: str) -> None:

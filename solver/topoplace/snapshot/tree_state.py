@@ -20,7 +20,7 @@ from topoplace.snapshot.schema import (
     Snapshot,
     TreeModel,
 )
-from topoplace.snapshot.state import checked_jobs, require_free, require_none
+from topoplace.snapshot.state import checked_jobs, checked_queue, require_free, require_none
 from topoplace.types import BoolArray, IntArray
 
 MAX_LEAVES = 4096
@@ -147,7 +147,7 @@ def prepare_tree(snapshot: Snapshot) -> TreeState:
     def request(_: int, job: Request, field: str) -> TreeRequest:
         return _request(job, tree.num_nodes, field)
 
-    requests = checked_jobs(snapshot.queue, "queue", ids, faults, request)
+    requests = checked_queue(snapshot, ids, faults, request)
     faults.require_none()
     intensive = np.asarray([job.intensive for job in running] + [False])[holder]  # -1: nobody
     busy, comm = (

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -36,6 +36,7 @@ from topoplace.snapshot import (
     prepare_hierarchy,
 )
 from topoplace.snapshot.files import files_below, parse_object, read_bytes
+from topoplace.snapshot.held import ignoring
 from topoplace.snapshot.machines import resolve_machine
 from topoplace.snapshot.normal import sha256_of
 from topoplace.snapshot.objects import OBJECTS_SCHEMA, ObjectsInstance
@@ -140,13 +141,16 @@ def state_of(document: AnyInstance | AnyResult) -> State:
     return prepared(resolve_machine(instance))
 
 
-def load_case(source: Source) -> Case:
-    """Read an instance, or a result with its instance (see `load_document`)."""
+def load_case(source: Source, ignore: Sequence[str] = ()) -> Case:
+    """Read an instance, or a result with its instance (see `load_document`).
+
+    Options to `ignore` hold no request of an instance (`topoplace.snapshot.held.ignoring`).
+    """
     if isinstance(source, AnyInstance):
-        return Case(state_of(source))
+        return Case(_ignoring(state_of(source), ignore))
     document = source if isinstance(source, AnyResult) else load_document(source)
     if isinstance(document, State):
-        return Case(document)
+        return Case(_ignoring(document, ignore))
     if isinstance(document, Several) or any(getattr(v, "required", None) for v in document.levels):
         expected = "an instance, or a result whose levels are solved one after the other"
         raise InputError(expected, file=str(source) if isinstance(source, File) else None)
@@ -160,7 +164,16 @@ def load_case(source: Source) -> Case:
         raise error.located(str(source) if isinstance(source, File) else "document") from None
 
 
-def load_cases(sources: Iterable[Source]) -> tuple[list[Case], list[str]]:
+def _ignoring(state: State, options: Sequence[str]) -> State:
+    """Return an instance in which options hold no request; results are as they are."""
+    if not options or isinstance(state, MappingProblem | ObjectsProblem):
+        return state
+    return prepare_any(ignoring(state.snapshot, options, strict=False))
+
+
+def load_cases(
+    sources: Iterable[Source], ignore: Sequence[str] = ()
+) -> tuple[list[Case], list[str]]:
     """Read whatever `load_case` takes, and what is in and below folders, in the order of names.
 
     A folder without any documents is an `InputError`; one with documents of other kinds, which are
@@ -170,13 +183,13 @@ def load_cases(sources: Iterable[Source]) -> tuple[list[Case], list[str]]:
     notes: list[str] = []
     for source in sources:
         if not isinstance(source, File) or not Path(source).is_dir():
-            cases.append(load_case(source))
+            cases.append(load_case(source, ignore))
             continue
         files = files_below(Path(source))
         known = [path for path in files if _schema(path) in _SCHEMAS]
         if not known:
             raise InputError("a folder of instances or results (*.json)", file=str(source))
-        cases += [load_case(path) for path in known]
+        cases += [load_case(path, ignore) for path in known]
         others = [path.name for path in files if path not in known]
         if others:
             more = ", ..." if len(others) > _MOST_NAMED else ""

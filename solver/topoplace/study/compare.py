@@ -16,6 +16,8 @@ from topoplace.mapping.objects.problem import ObjectsProblem
 from topoplace.mapping.problem import MappingProblem
 from topoplace.result import Proof
 from topoplace.result.reading import AnyResult
+from topoplace.snapshot.held import left_out_text
+from topoplace.snapshot.schema import Snapshot
 from topoplace.solving import Options, method_names, method_of, solve
 from topoplace.solving.solve import frame_of
 from topoplace.study.case import Case, State
@@ -140,7 +142,7 @@ def compare(
     own, others = _chosen(methods, [case.kind for case in merged], allocators)
     rows: list[Row] = []
     trials: list[Trial] = []
-    notes: dict[str, str] = {}
+    notes = {f"left out {case.sha256}": text for case in merged for text in _left_out(case)}
     for case in merged:
         name, rule = case.instance.name, _rule_of(case, options)
         results, unsuited = _solved(case, own, options)
@@ -169,6 +171,12 @@ def compare(
         raise InputError("methods to run, or results", field="methods", found="neither")
     lines = (*notes.values(), *_without_bound(rows))
     return Comparison(tuple(rows), lines, tuple(trials), is_asked())
+
+
+def _left_out(case: Case) -> list[str]:
+    """Return a line on what holds requests of an instance, if anything does."""
+    text = left_out_text(case.instance) if isinstance(case.instance, Snapshot) else None
+    return [] if text is None else [f"{case.instance.name}: {text}"]
 
 
 def _merged(cases: Iterable[Case]) -> list[Case]:

@@ -11,6 +11,7 @@ from functools import cached_property
 
 import numpy as np
 
+from topoplace.certify.candidates import candidates
 from topoplace.certify.report import RefusedError
 from topoplace.machine import parse_node_set
 from topoplace.snapshot.schema import CubesModel, Snapshot
@@ -118,8 +119,10 @@ def read_instance(snapshot: Snapshot) -> Instance:
     if (held > 1).any():
         raise RefusedError(f"two running jobs hold chip {int(held.argmax())}")
     held[parse_node_set(snapshot.down, num, "down")] += 1
-    queue = tuple(_request(request, side, num) for request in snapshot.queue)
-    names = Counter([job.id for job in snapshot.running] + [request.id for request in queue])
+    queue = tuple(_request(request, side, num) for request in candidates(snapshot))
+    names = Counter(
+        [job.id for job in snapshot.running] + [request.id for request in snapshot.queue]
+    )
     if names and max(names.values()) > 1:
         raise RefusedError("two jobs of the instance have one id")
     if snapshot.regions:

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from topoplace.certify.candidates import candidates
 from topoplace.certify.report import RefusedError, require_none
 from topoplace.machine.hierarchy import Hierarchy, build_hierarchy
 from topoplace.machine.hostlist import expand_host_list
@@ -116,7 +117,7 @@ def read_instance(snapshot: Snapshot) -> Instance:
         raise RefusedError("regions, or a host that is down twice, or is none")
     for name in down:
         free[numbers[name]] = [0] * len(machine.resources)
-    queue = tuple(_asked(request, machine) for request in snapshot.queue)
+    queue = tuple(_asked(request, machine) for request in candidates(snapshot))
     rows = tuple(tuple(own) for own in free)
     return Instance(machine, rows, frozenset(busy), queue, len(snapshot.running))
 

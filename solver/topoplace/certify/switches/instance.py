@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache, lru_cache
 
+from topoplace.certify.candidates import candidates
 from topoplace.certify.report import RefusedError, require_none
 from topoplace.machine.hostlist import expand_host_list
 from topoplace.machine.tree import SwitchTree, build_tree
@@ -90,7 +91,7 @@ def read_instance(snapshot: Snapshot) -> Instance:
         for name in nodes if job.communication is not Communication.NONE else ():
             comm[leaf_of[name]] += 1
     down = _names(snapshot.down, leaf_of, "down")
-    wishes = {request.id: _wish(request, tree.num_nodes) for request in snapshot.queue}
+    wishes = {request.id: _wish(request, tree.num_nodes) for request in candidates(snapshot)}
     named = Counter([job.id for job in snapshot.running] + [job.id for job in snapshot.queue])
     if twice := [name for name, times in named.items() if times > 1]:
         raise RefusedError(f"job {twice[0]} is there twice")

@@ -11,6 +11,7 @@ from typing import TypeVar
 
 import numpy as np
 
+from topoplace.certify.candidates import candidates
 from topoplace.certify.report import RefusedError, require_none
 from topoplace.machine import Prism, Torus, parse_node_set, prism_links, scattered_links
 from topoplace.result import Interference
@@ -190,15 +191,17 @@ def read_instance(snapshot: Snapshot, interference: Interference) -> Instance:
             request.tasks,
             _segment(request, model),
         )
-        for request in snapshot.queue
+        for request in candidates(snapshot)
     )
-    if len({job.id for job in jobs} | {r.id for r in requests}) < len(requests) + len(jobs):
+    if len({job.id for job in jobs} | {r.id for r in snapshot.queue}) < len(snapshot.queue) + len(
+        jobs
+    ):
         raise RefusedError("two jobs of the instance have one id")
     linked = (r.id for r in requests if r.num_prisms > 1 and r.sharing is not Communication.NONE)
     if (name := next(linked, None)) is not None:
         raise RefusedError(f"{name} is in segments, and its links matter")
     if model.anchored and any(
-        r.shapes is not None or r.id.startswith(FREE_PREFIX) for r in snapshot.queue
+        r.shapes is not None or r.id.startswith(FREE_PREFIX) for r in candidates(snapshot)
     ):
         raise RefusedError("a request has shapes, or the name of an anchored prism")
     queue = jobs, requests, regions

@@ -10,6 +10,7 @@ from functools import cache, cached_property, lru_cache
 
 import numpy as np
 
+from topoplace.certify.candidates import candidates
 from topoplace.certify.packing import Covers, Prices, certified_bound
 from topoplace.certify.report import Claims, Number, Problem, RefusedError
 from topoplace.certify.torus.check import Start, check_exclusive, count_shared_links, read_starts
@@ -74,7 +75,7 @@ def read_repacking(
     Where moves make room, all of the queue is wanted.
     """
     snapshot = snapshot or document.snapshot
-    queue = {request.id: request for request in snapshot.queue}
+    queue = {request.id: request for request in candidates(snapshot)}
     names = {job.id for job in snapshot.running}
     start = document.start if isinstance(document, RepackInstance) else [*queue]
     for some, known in ((start, queue), (document.fixed, names), (document.costs, names)):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from topoplace.machine import format_node_set
 from topoplace.placement.cubes.problem import LEVELS, CubesProblem, Started
 from topoplace.result.cubes import CubesLevel, CubesPlacement, CubesResult, CubesSolution
+from topoplace.snapshot.held import queue_facts
 from topoplace.snapshot.schema import PrismModel
 from topoplace.solving.solve import Frame, called
 
@@ -30,7 +31,7 @@ def _facts(result: CubesResult) -> dict[str, int | None]:
     found = result.solution
     return {
         "started": None if found is None else len(found.placements),
-        "queued": len(result.instance.queue),
+        **queue_facts(result.instance),
     }
 
 

@@ -221,9 +221,13 @@ def under_contract(snapshot: Snapshot) -> Snapshot:
         For a request that Slurm refuses, or that has parts or says such things already.
     """
     state = prepare_hierarchy(snapshot)
+    by_id = {own.id: own for own in state.requests}
     queue = []
-    for idx, (request, own) in enumerate(zip(snapshot.queue, state.requests, strict=True)):
-        field = f"queue[{idx}]"
+    for idx, request in enumerate(snapshot.queue):
+        if request.id not in by_id:  # held
+            queue.append(request)
+            continue
+        own, field = by_id[request.id], f"queue[{idx}]"
         if request.parts is not None or request.required or request.at_most:
             expected = "a request without parts, required level or at_most under the contract"
             raise InputError(expected, field=field, value=request.id)

@@ -14,6 +14,7 @@ from topoplace.result.hierarchy import (
     PlacedPart,
     Share,
 )
+from topoplace.snapshot.held import queue_facts
 from topoplace.solving.solve import Frame, called
 
 
@@ -52,7 +53,7 @@ def _facts(result: HierarchyResult) -> dict[str, int | None]:
     found = result.solution
     return {
         "started": None if found is None else len(found.placements),
-        "queued": len(result.instance.queue),
+        **queue_facts(result.instance),
     }
 
 

@@ -8,6 +8,7 @@ from fractions import Fraction
 from topoplace.placement.switches.problem import TreeProblem
 from topoplace.result import Fraction as FractionModel
 from topoplace.result.tree import Allocation, AllocationResult, TreeLevel, TreeSolution
+from topoplace.snapshot.held import queue_facts
 from topoplace.solving.outcome import Number
 from topoplace.solving.solve import Frame, called
 from topoplace.types import IntArray
@@ -54,7 +55,7 @@ def _facts(result: AllocationResult) -> dict[str, int | None]:
     found = result.solution
     return {
         "started": None if found is None else len(found.allocations),
-        "queued": len(result.instance.queue),
+        **queue_facts(result.instance),
     }
 
 

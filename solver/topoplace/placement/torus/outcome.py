@@ -17,6 +17,7 @@ from topoplace.result import (
     Solution,
 )
 from topoplace.result.placement import TaskMapping
+from topoplace.snapshot.held import queue_facts
 from topoplace.snapshot.schema import PrismModel
 from topoplace.solving.solve import Frame, called
 from topoplace.types import IntArray
@@ -114,7 +115,7 @@ def _facts(result: PlacementResult) -> dict[str, int | None]:
     found = result.solution
     return {
         "started": None if found is None else len(found.placements),
-        "queued": len(result.instance.queue),
+        **queue_facts(result.instance),
         "shared": None if found is None else found.num_shared_links,
     }
 

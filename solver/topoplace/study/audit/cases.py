@@ -6,8 +6,8 @@ It comes from recorded lines, from a pair of snapshots, or from a result.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,7 @@ from topoplace.result.hierarchy import HierarchyResult
 from topoplace.result.reading import parse_result
 from topoplace.snapshot.faults import kind_of_document
 from topoplace.snapshot.files import files_below, parse_object, read_bytes
+from topoplace.snapshot.held import ORDER, hold_text, holds_of, ignoring, options_ahead
 from topoplace.snapshot.hierarchy_state import HierarchyState, PartState, prepare_hierarchy
 from topoplace.snapshot.machines import resolve_machine
 from topoplace.snapshot.readers.decisions import (
@@ -55,6 +56,10 @@ class Case:
         Which decisions it is counted with.
     left_out
         What the scheduler was told and the snapshot does not say: then its optimum is not known.
+    held
+        Requests with options that are not modelled, and what these are: nothing is judged then.
+    by_order
+        Whether requests come in an order that is not modelled: no other may go before the first.
     fault
         Why what was decided cannot be read, if it cannot.
     """
@@ -65,6 +70,8 @@ class Case:
     levels: tuple[str, ...]
     group: str = ""
     left_out: tuple[str, ...] = ()
+    held: Mapping[str, str] = field(default_factory=dict)
+    by_order: bool = False
     fault: str | None = None
 
 
@@ -146,28 +153,40 @@ def case_of_pair(before: Snapshot, after: Snapshot) -> tuple[Case, list[str]]:
     state = prepare_hierarchy(before)
     waiting = {request.id for request in after.queue}
     entries = {request.id: _entries(request.id, after.running) for request in before.queue}
+    holds = holds_of(before)
     started = tuple(
         (request.id, _taken(state, request.parts, entries[request.id]))
         for request in state.requests
         if entries[request.id]
     )
-    own = {job.id for jobs in entries.values() for job in jobs}
+    own = {job.id for name, jobs in entries.items() if name not in holds for job in jobs}
     running = [job for job in after.running if job.id not in own]
-    queue = [r for r in before.queue if entries[r.id] or r.id in waiting]
-    judged = before.model_copy(update={"running": running, "queue": queue})
+    there = {r.id for r in before.queue if r.id in waiting or (entries[r.id] and r.id not in holds)}
+    update = {
+        "running": running,
+        "queue": [r for r in before.queue if r.id in there],
+        "left_out": [one for one in before.left_out if one.request in {None, *there}],
+    }
+    judged = before.model_copy(update=update)
     prepare_hierarchy(judged)
-    there, now = {job.id for job in before.running}, {job.id for job in running}
+    held = {name: hold_text(own) for name, own in holds.items() if entries[name] or name in waiting}
+    num_held = sum(bool(entries[name]) for name in holds)
+    withdrawn = sum(not entries[r.id] and r.id not in waiting for r in before.queue)
+    old, now = {job.id for job in before.running}, {job.id for job in running}
     notes = [
         f"{before.name}: {count} {what}"
         for count, what in (
-            (len(there - now), "running jobs have ended: judged as if they had before"),
-            (len(now - there), "jobs run that waited in no queue: judged as if they had before"),
-            (len(before.queue) - len(queue), "requests were withdrawn: not judged"),
+            (len(old - now), "running jobs have ended: judged as if they had before"),
+            (len(now - old - {*holds}), "jobs run that waited in no queue: as if they had before"),
+            (num_held, "held requests were started: judged as if before"),
+            (withdrawn, "requests were withdrawn: not judged"),
         )
         if count
     ]
     outcome = Decided.STARTED if started else Decided.WAITING
-    return Case(judged, started, outcome, _levels_of(judged)), notes
+    by_order = ORDER in options_ahead(judged)
+    levels = _levels_of(judged)
+    return Case(judged, started, outcome, levels, held=held, by_order=by_order), notes
 
 
 def _require_hierarchy(snapshot: Snapshot) -> None:
@@ -227,7 +246,9 @@ def _units(state: HierarchyState, part: PartState, job: RunningJob, host: str) -
 
 
 def load_cases(
-    sources: Iterable[Source], after: File | Snapshot | None = None
+    sources: Iterable[Source],
+    after: File | Snapshot | None = None,
+    ignore: Sequence[str] = (),
 ) -> tuple[list[Case], list[str]]:
     """Read whatever may be audited, and say what there is to note about it.
 
@@ -237,6 +258,8 @@ def load_cases(
         Files of recorded decisions or of results, folders of results, decisions and results.
     after
         With it the only source is a snapshot, and this one what became of it.
+    ignore
+        Options that hold no request of the snapshot before.
 
     Raises
     ------
@@ -247,15 +270,17 @@ def load_cases(
     if after is not None:
         if len(given) != 1 or not isinstance(given[0], str | Path | Snapshot):
             raise InputError("one snapshot, that before", field="after", found=str(len(given)))
-        return _pair(given[0], after)
+        return _pair(given[0], after, ignore)
     cases = [case for source in given for case in _cases(source)]
     if not cases:
         raise InputError("decisions to audit", field="sources", found="none")
     return cases, []
 
 
-def _pair(before: File | Snapshot, after: File | Snapshot) -> tuple[list[Case], list[str]]:
-    first, second = _snapshot(before), _snapshot(after)
+def _pair(
+    before: File | Snapshot, after: File | Snapshot, ignore: Sequence[str]
+) -> tuple[list[Case], list[str]]:
+    first, second = ignoring(_snapshot(before), ignore), _snapshot(after)
     try:
         case, notes = case_of_pair(first, second)
     except InputError as error:

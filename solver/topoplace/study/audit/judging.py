@@ -8,9 +8,10 @@ confirms its certificates.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
+from topoplace.certify.candidates import candidates
 from topoplace.certify.check import check_document
 from topoplace.certify.cubes.check import value_of
 from topoplace.certify.cubes.instance import read_instance as read_cubes
@@ -38,6 +39,7 @@ from topoplace.snapshot.schema import (
     HostsModel,
     Part,
     Request,
+    RunningJob,
     Snapshot,
 )
 from topoplace.solving import Options, solve
@@ -101,6 +103,9 @@ class Standing:
         Domains of that level, and how few are proven possible; None unless something was started.
     fragmentation
         On Slurm's blocks: its own figure after the best placement known.
+    jobs
+        The requests that the verdict is about: those that were started, or wait rightly; of
+        `MISSED` those that the best placement starts besides; of `UNJUDGED` those held, if any is.
     """
 
     verdict: Verdict
@@ -111,6 +116,7 @@ class Standing:
     used: int | None = None
     fewest: int | None = None
     fragmentation: int | None = None
+    jobs: tuple[str, ...] = ()
 
     @property
     def regret(self) -> int | None:
@@ -175,6 +181,8 @@ def stand(case: Case, contract: str | None, options: Options, keep: Keep | None 
         keep((contract or FREE, result))
     figures = None if broken is not None else _figures(read_instance(counted), started)
     standing = _judged(case, result, figures, broken)
+    if standing.verdict is Verdict.MISSED and case.by_order and not _first_fits(case, options):
+        standing = replace(standing, verdict=Verdict.UNJUDGED, jobs=(_first(case).id,))
     if not is_of_blocks(case):
         return standing
     return replace(standing, fragmentation=after_result(case.snapshot, result))
@@ -290,8 +298,7 @@ def counted_on(snapshot: Snapshot, levels: Sequence[str]) -> Snapshot:
 
     The level of the hosts stays. A domain of a level that stays keeps its hosts.
     """
-    model = snapshot.machine
-    assert isinstance(model, HierarchyModel), "audited machines are hierarchies"
+    model = _machine_of(snapshot)
     stays = {*levels, model.levels[-1]}
     for request in snapshot.queue:
         stays |= _named(request)
@@ -315,6 +322,11 @@ def counted_on(snapshot: Snapshot, levels: Sequence[str]) -> Snapshot:
         source=model.source,
     )
     return snapshot.model_copy(update={"machine": fewer})
+
+
+def _machine_of(snapshot: Snapshot) -> HierarchyModel:
+    assert isinstance(snapshot.machine, HierarchyModel), "audited machines are hierarchies"
+    return snapshot.machine
 
 
 def _named(request: Request) -> set[str]:
@@ -348,7 +360,43 @@ def _judged(
         used, fewest = by_name[level].decision, by_name[level].bound
     if case.left_out and verdict not in (Verdict.OPTIMAL, Verdict.RIGHTLY_WAITING):
         verdict = Verdict.UNJUDGED
-    return Standing(verdict, None, levels, differs, level, used, fewest)
+    verdict = Verdict.UNJUDGED if case.held else verdict
+    jobs = _jobs(case, result, verdict)
+    return Standing(verdict, None, levels, differs, level, used, fewest, jobs=jobs)
+
+
+def _jobs(case: Case, result: HierarchyResult, verdict: Verdict) -> tuple[str, ...]:
+    """Return the requests that a verdict is about."""
+    started = {name for name, _ in case.started}
+    if verdict is Verdict.UNJUDGED and case.held:
+        return tuple(case.held)
+    if verdict is Verdict.MISSED and result.solution is not None:
+        best = {placement.request for placement in result.solution.placements}
+        return tuple(r.id for r in case.snapshot.queue if r.id in best - started)
+    return tuple(r.id for r in case.snapshot.queue if not started or r.id in started)
+
+
+def _first(case: Case) -> Request:
+    """Return the first request of the queue that was not started."""
+    started = {name for name, _ in case.started}
+    return next(r for r in candidates(case.snapshot) if r.id not in started)
+
+
+def _first_fits(case: Case, options: Options) -> bool:
+    """Whether the first request that waits could have started beside those that were started."""
+    requests = {request.id: request for request in prepare_hierarchy(case.snapshot).requests}
+    machine = hierarchy_of(_machine_of(case.snapshot))
+    beside = list(case.snapshot.running)
+    for name, taken in case.started:
+        for part in requests[name].parts:
+            amounts = dict(zip(machine.resources, part.takes, strict=True))
+            for host, units in taken[part.name].items():
+                takes = {resource: amount * units for resource, amount in amounts.items()}
+                own = f"{name}/{part.name or ''}/{host}"
+                beside.append(RunningJob(id=own, nodes=host, takes=takes))
+    update = {"running": beside, "queue": [_first(case)]}
+    alone = _proven(counted_on(case.snapshot.model_copy(update=update), case.levels), options)
+    return bool(alone.objective)
 
 
 def _beside(result: AnyResult, figures: Sequence[int] | None) -> tuple[Level, ...]:
@@ -399,6 +447,8 @@ class Row:
         The same under the contract too; None unless one is named, and the machine has blocks.
     fragmentation
         Slurm's own figure; None on machines that have no blocks of Slurm's.
+    held
+        Requests that are not judged, and by which options they are held.
     """
 
     instance: str
@@ -410,6 +460,7 @@ class Row:
     free: Standing
     contract: Standing | None
     fragmentation: Fragmentation | None = None
+    held: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def standing(self) -> Standing:
@@ -436,6 +487,10 @@ class Row:
         if standing.strands:
             words.append(f"{standing.strands} stranded more than needed")
         words += [f"not said: {' '.join(self.left_out)}"] if self.left_out else []
+        if self.held:
+            words = [", ".join(f"{name} {text}" for name, text in self.held.items())]
+        elif standing.verdict is Verdict.UNJUDGED and not self.left_out:
+            words.append(f"{standing.jobs[0]} is first in the order, and does not fit")
         return "; ".join(words)
 
 
@@ -451,6 +506,7 @@ def judge(case: Case, contract: str | None, options: Options, keep: Keep | None 
         case.left_out,
         stand(case, None, options, keep),
         stand(case, contract, options, keep) if held else None,
+        held=case.held,
     )
     return replace(row, fragmentation=_fragmentation(case, row)) if is_of_blocks(case) else row
 

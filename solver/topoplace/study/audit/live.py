@@ -119,6 +119,7 @@ def cases_of(
     states: int | None = None,
     seed: int = 0,
     machine: str | None = None,
+    ignore: Sequence[str] = (),
 ) -> tuple[list[Case], list[str]]:
     """Return what is to be judged: what sources hold, or what a live allocator now decides.
 
@@ -134,6 +135,8 @@ def cases_of(
         Of the states drawn.
     machine
         A pod of cubes, such as ``cubes:64``, that they are drawn on; without, racks of hosts.
+    ignore
+        Options that hold no request of the snapshot before.
 
     Raises
     ------
@@ -145,7 +148,7 @@ def cases_of(
     if command is None:
         if states is not None:
             raise InputError("a command for the states", field="states", value=states)
-        return load_cases(sources, after)
+        return load_cases(sources, after, ignore)
     if after is not None:
         raise InputError("either a command or what came after", field="after", found="both")
     if bool(sources) is (states is not None):

@@ -79,6 +79,8 @@ class Row:
     bound_3: str = ""
     started: int | None = None
     queued: int | None = None
+    held: int | None = None
+    ignored: str = ""
     shared_links: int | None = None
     key: str = ""
     result: str = ""
@@ -130,6 +132,7 @@ def run_batch(
     *,
     executor: Pool | None = None,
     retry_failed: bool = False,
+    ignore: Sequence[str] = (),
     progress: Progress | None = None,
     prepare: Callable[[str, str], object] | None = None,
 ) -> Batch:
@@ -145,6 +148,8 @@ def run_batch(
         What runs the tasks, closed in the end; default a process per core without limits.
     retry_failed
         Try again what failed in earlier runs.
+    ignore
+        Options that hold no request of any snapshot (`topoplace.snapshot.held.ignoring`).
     prepare
         Called for every kind of problem that there is to solve, with its method, before any is.
 
@@ -165,7 +170,7 @@ def run_batch(
     ):
         settings = settings or Settings()
         source = fingerprint(settings.method, settings.command)
-        run = _Run(store, replace(settings, source=source), retry_failed)
+        run = _Run(store, replace(settings, source=source), retry_failed, ignore)
         for path in files:
             run.plan(path)
         if prepare is not None:
@@ -207,8 +212,11 @@ def _require_settings(problem: str, settings: Settings, path: Path) -> None:
 class _Run:
     """A batch under way: which files have which keys, and the rows of the keys done."""
 
-    def __init__(self, store: Store, settings: Settings, retry_failed: bool) -> None:
+    def __init__(
+        self, store: Store, settings: Settings, retry_failed: bool, ignore: Sequence[str]
+    ) -> None:
         self.settings = settings
+        self._ignore = ignore
         self.todo: dict[str, Path] = {}  # by key
         self.checked: set[str] = set()  # kinds of problems that there are to solve
         self.num_kept = 0
@@ -220,7 +228,7 @@ class _Run:
     def plan(self, path: Path) -> None:
         """Read a file, and see whether it is done or has to be."""
         try:
-            instance = read_instance(path)
+            instance = read_instance(path, self._ignore)
         except InputError as error:
             key = str(path)
             self._rows[key] = Row(status=FailureStatus.BAD_INPUT, message=error.brief)
@@ -272,7 +280,7 @@ class _Run:
         """Yield what to do, reading each file again: thousands would not fit into memory."""
         for key, path in self.todo.items():
             try:
-                instance = read_instance(path)
+                instance = read_instance(path, self._ignore)
                 changed = key_of(instance, self.settings) != key
             except InputError:
                 changed = True
@@ -310,6 +318,8 @@ class _Run:
             proof=result.proof,
             started=facts.get("started"),
             queued=facts.get("queued"),
+            held=facts.get("held"),
+            ignored=" ".join(getattr(result.instance, "ignored", ())),
             shared_links=facts.get("shared"),
             result=self._store.result_file(key),
             seconds=result.seconds,

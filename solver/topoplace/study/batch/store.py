@@ -31,6 +31,7 @@ from topoplace.snapshot.files import (
     text_of_document,
     write_text,
 )
+from topoplace.snapshot.held import ignoring
 from topoplace.snapshot.machines import PROBLEMS
 from topoplace.snapshot.objects import OBJECTS_SCHEMA, ObjectsInstance
 from topoplace.snapshot.schema import MappingInstance
@@ -51,8 +52,11 @@ class Instance:
     document: str
 
 
-def read_instance(path: Path) -> Instance:
-    """Read a snapshot or a mapping instance (see `topoplace.study.case.load_instance`)."""
+def read_instance(path: Path, ignore: Sequence[str] = ()) -> Instance:
+    """Read a snapshot or a mapping instance (see `topoplace.study.case.load_instance`).
+
+    Options to `ignore` hold no request of a snapshot.
+    """
     found = load_instance(path)
     if isinstance(found, ObjectsInstance):
         expected = "a snapshot or a mapping instance"
@@ -61,6 +65,7 @@ def read_instance(path: Path) -> Instance:
     if not isinstance(found, MappingInstance):
         assert not isinstance(found.machine, str), "an instance read has its machine"
         problem = PROBLEMS[found.machine.kind]
+        found = ignoring(found, ignore, strict=False)
     return Instance(found.name, problem, text_of_document(found))
 
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from topoplace.errors import InputError, unknown_name
+from topoplace.snapshot.held import candidates_of
 from topoplace.snapshot.schema import (
     MAX_COST,
     MAX_MOVES,
@@ -45,10 +46,10 @@ def instance_of(
         raise InputError("no requests beside defragment", field="start", value=",".join(start))
     if not 0 <= defragment <= MAX_MOVES:
         raise InputError(f"from 0 to {MAX_MOVES}", field="defragment", value=defragment)
-    room = room or (Room.QUEUE if snapshot.queue else Room.PRISM)
+    room = room or (Room.QUEUE if candidates_of(snapshot) else Room.PRISM)
     if room not in list(Room):
         raise unknown_name(room, Room, field="room")
-    if room == Room.QUEUE and not snapshot.queue:
+    if room == Room.QUEUE and not candidates_of(snapshot):
         raise InputError("requests that wait, or room for a prism", field="room", value=room)
     if room == Room.QUEUE and node_class is not None:
         raise InputError("room for a prism", field="node_class", value=node_class)

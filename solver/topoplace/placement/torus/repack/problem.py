@@ -14,6 +14,7 @@ from topoplace.machine import Prism
 from topoplace.placement.torus.problem import Candidate, Levels, PlacementProblem
 from topoplace.result import Interference
 from topoplace.snapshot import Geometry, QueuedState, Request, RunningState, Snapshot, prepare
+from topoplace.snapshot.held import candidates_of
 from topoplace.snapshot.schema import DefragmentInstance, KeepShape, RepackInstance, Room
 from topoplace.types import IntArray
 
@@ -140,13 +141,13 @@ def repack_problem(
     else:
         if instance.room is Room.PRISM:
             snapshot = _wanting(instance, 1)
-        start = [request.id for request in snapshot.queue]
+        start = [request.id for request in candidates_of(snapshot)]
     state = prepare(snapshot)
     if state.anchored:
         raise InputError("a machine on which any prism will do", field="machine.anchored")
-    queued = {request.id: request for request in snapshot.queue}
+    queued = {request.id: request for request in candidates_of(snapshot)}
     running = {job.id for job in snapshot.running}
-    require_names(start, queued, "start", "requests that wait, each once")
+    require_names(start, queued, "start", "requests that wait and are not held, each once")
     require_names(instance.fixed, running, "fixed", "running jobs, each once")
     require_names([*instance.costs], running, "costs", "running jobs")
     whole = PlacementProblem(state, interference)

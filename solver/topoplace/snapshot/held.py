@@ -1,0 +1,122 @@
+"""Requests that are held: those with an option that restricts them and that is not modelled.
+
+A reader of another tool's file writes such options into the snapshot, as `left_out`. A request
+that has one does not start, unless the option is among those that the snapshot says to ignore.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+
+from topoplace.errors import InputError, unknown_name
+from topoplace.snapshot.schema import LeftOut, Request, Snapshot
+
+ORDER = "order"
+"""The option, of no request, that others may not go before the first that waits."""
+
+EVERY_OPTION = "all"
+"""Stands for every option in a list of those to ignore."""
+
+
+def holds_of(snapshot: Snapshot) -> dict[str, list[LeftOut]]:
+    """Return by request, in the order of the queue, the options that hold it."""
+    found: dict[str, list[LeftOut]] = {request.id: [] for request in snapshot.queue}
+    for one in snapshot.left_out:
+        if one.request in found and one.option not in snapshot.ignored:
+            found[one.request].append(one)
+    return {name: holds for name, holds in found.items() if holds}
+
+
+def candidates_of(snapshot: Snapshot) -> list[Request]:
+    """Return the requests that may start: those of the queue that are not held."""
+    held = holds_of(snapshot)
+    return [request for request in snapshot.queue if request.id not in held]
+
+
+def queue_facts(snapshot: Snapshot) -> dict[str, int | None]:
+    """Return how many requests wait, and how many of them are held, if any is: for tables."""
+    held = len(holds_of(snapshot))
+    return {"queued": len(snapshot.queue), **({"held": held} if held else {})}
+
+
+def require_known(snapshot: Snapshot) -> None:
+    """Raise `InputError` if something left out is of no request of the queue."""
+    names = {request.id for request in snapshot.queue}
+    for idx, one in enumerate(snapshot.left_out):
+        if one.request is not None and one.request not in names:
+            expected, field = "a request of the queue", f"left_out[{idx}].request"
+            raise InputError(expected, field=field, value=one.request, known=names)
+
+
+def ignoring(snapshot: Snapshot, options: Sequence[str], *, strict: bool = True) -> Snapshot:
+    """Return a snapshot in which these options hold no request; ``all`` stands for every one.
+
+    Raises
+    ------
+    InputError
+        For an option that was not left out, if `strict`: one snapshot of many may not have it.
+    """
+    if not options:
+        return snapshot
+    known = sorted({one.option for one in snapshot.left_out if one.request is not None})
+    if EVERY_OPTION in options:
+        return snapshot.model_copy(update={"ignored": known})
+    for name in options if strict else ():
+        if not known:
+            raise InputError("no option, as none was left out", field="ignore", value=name)
+        if name not in known:
+            raise unknown_name(name, known, field="ignore")
+    ignored = {*snapshot.ignored, *(name for name in options if name in known)}
+    return snapshot.model_copy(update={"ignored": sorted(ignored)})
+
+
+def options_ahead(snapshot: Snapshot) -> frozenset[str]:
+    """Return what is left out and is of no request, such as the order of priorities."""
+    return frozenset(one.option for one in snapshot.left_out if one.request is None)
+
+
+def left_out_text(snapshot: Snapshot) -> str | None:
+    """Return in a line how many requests are held or would be, and by what; None if none is."""
+    held = holds_of(snapshot)
+    parts = []
+    if held:
+        counts = _counts({(one.request, one.option) for own in held.values() for one in own})
+        parts.append(
+            f"{len(held)} of {_requests(len(snapshot.queue))} held ({counts}; see --ignore)"
+        )
+    every = {(one.request, one.option) for one in snapshot.left_out}
+    ignored = {pair for pair in every if pair[1] in snapshot.ignored}
+    if ignored:
+        parts.append(f"ignored: {_counts(ignored)}")
+    whole = {(one.option, one.value) for one in snapshot.left_out if one.request is None}
+    if whole:
+        parts.append(f"not modelled: {'; '.join(map(' '.join, sorted(whole)))}")
+    return "; ".join(parts) or None
+
+
+def held_text(instance: object) -> str:
+    """Return how many requests are held and what is ignored, to end a headline; else nothing.
+
+    The instance is a snapshot, has one inside, or is of another problem.
+    """
+    snapshot = getattr(instance, "snapshot", instance)
+    if not isinstance(snapshot, Snapshot):
+        return ""
+    held = len(holds_of(snapshot))
+    text = f"; {held:,} of {_requests(len(snapshot.queue))} held" if held else ""
+    return text + (f"; {', '.join(snapshot.ignored)} ignored" if snapshot.ignored else "")
+
+
+def hold_text(holds: Iterable[LeftOut]) -> str:
+    """Return what holds a request: ``held: partition acc; features bigmem``."""
+    return "held: " + "; ".join(f"{one.option} {one.value}".rstrip() for one in holds)
+
+
+def _requests(count: int) -> str:
+    return f"{count:,} request{'' if count == 1 else 's'}"
+
+
+def _counts(pairs: Iterable[tuple[str | None, str]]) -> str:
+    counts = Counter(option for _, option in pairs)
+    return ", ".join(f"{option} {count}" for option, count in sorted(counts.items()))
