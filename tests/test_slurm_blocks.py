@@ -229,7 +229,7 @@ def test_jobs_on_blocks(tmp_path, capsys):
     assert "jobs left out, larger than the machine: 1" in capsys.readouterr().out
 
 
-def test_segments_are_left_out_on_trees_and_flat_machines(tmp_path, capsys):
+def test_a_request_with_segments_is_held_on_trees_and_flat_machines(tmp_path, capsys):
     tree = "SwitchName=s0 Nodes=n[0-17]\n"
     flat = "- topology: all\n  flat: true\n"
     for conf in (tree, flat):
@@ -239,7 +239,7 @@ def test_segments_are_left_out_on_trees_and_flat_machines(tmp_path, capsys):
         (request,) = load_any(out).snapshot.queue
         assert request.segments is None
         said = capsys.readouterr().out
-        assert "jobs whose segments or exclusive blocks were left out: 1" in said
+        assert "1 of 1 request held (segment 1; see --ignore)" in said
 
 
 @pytest.mark.parametrize(

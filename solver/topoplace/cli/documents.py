@@ -93,7 +93,9 @@ def show(
         "Which topology of FILE, where it has several; slurm: without FILE, the file itself.",
     ),
     nodes=option("FILE", "slurm: from scontrol show nodes -o; slurm-topology: if it is flat."),
-    jobs=option("FILE", "slurm: from squeue --json, or squeue -o (see docs)."),
+    jobs=option("FILE", "slurm: from squeue --json, squeue -o or scontrol show job -o."),
+    partitions=option("FILE", "slurm: from scontrol show partition -o."),
+    reservations=option("FILE", "slurm: from scontrol show reservation -o."),
 )
 def convert(
     file: Path | None = None,
@@ -108,6 +110,8 @@ def convert(
     topology: Path | None = None,
     nodes: Path | None = None,
     jobs: Path | None = None,
+    partitions: Path | None = None,
+    reservations: Path | None = None,
     as_json: bool = False,
 ) -> None:
     """Convert FILE from one format to another (docs/formats.md; a wrong pair lists the known)."""
@@ -117,7 +121,9 @@ def convert(
     if output is None and as_json:
         raise InputError("an output file beside --json", field="--output", found="none")
     require_writable(output=output)
-    options = ConvertOptions(machine, procs_per_node, node_class, limit, topology, nodes, jobs)
+    options = ConvertOptions(
+        machine, procs_per_node, node_class, limit, topology, nodes, jobs, partitions, reservations
+    )
     made = converted(file, source, target, options)
     if output is None:
         print(made.text, end="")

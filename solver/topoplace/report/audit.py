@@ -188,6 +188,8 @@ def _record(row: Row) -> dict[str, object]:
         "room_for": row.has_room,
         "left_out": " ".join(row.left_out),
     }
+    if row.held:
+        found["held"] = "; ".join(f"{name} {text}" for name, text in row.held.items())
     if row.fragmentation is not None:
         own = row.fragmentation
         found |= {

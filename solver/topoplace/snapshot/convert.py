@@ -18,10 +18,15 @@ from topoplace.snapshot.normal import normal_snapshot
 from topoplace.snapshot.readers import read_cray_neighbours, read_swf, snapshot_of_swf
 from topoplace.snapshot.readers.kubernetes import read_kubernetes, read_kubernetes_machine
 from topoplace.snapshot.readers.slices import read_rfold, read_slice_scenario
-from topoplace.snapshot.readers.slurm import read_slurm_nodes, topology_conf_of
+from topoplace.snapshot.readers.slurm import topology_conf_of
 from topoplace.snapshot.readers.slurm_blocks import block_conf_of
-from topoplace.snapshot.readers.slurm_cluster import NO_JOBS, snapshot_of_slurm
-from topoplace.snapshot.readers.slurm_jobs import read_slurm_jobs
+from topoplace.snapshot.readers.slurm_cluster import SlurmCluster, snapshot_of_slurm
+from topoplace.snapshot.readers.slurm_jobs import SlurmJobs, read_slurm_jobs
+from topoplace.snapshot.readers.slurm_nodes import (
+    read_slurm_nodes,
+    read_slurm_partitions,
+    read_slurm_reservations,
+)
 from topoplace.snapshot.readers.slurm_topology import read_slurm_topology
 from topoplace.snapshot.readers.slurm_torus import NamedTorus
 from topoplace.snapshot.readers.slurm_yaml import topology_yaml_of
@@ -45,8 +50,8 @@ class ConvertOptions:
     """What some conversions ask for besides the file.
 
     `machine`, `procs_per_node`, `node_class` and `limit` are for ``swf``; the files of a
-    cluster's topology, node states and jobs for ``slurm``. Beside a file, `topology` is the name
-    of a topology in it, as `topology_name` is.
+    cluster's topology, node states, jobs, partitions and reservations for ``slurm``. Beside a file,
+    `topology` is the name of a topology in it, as `topology_name` is.
     """
 
     machine: str | None = None
@@ -56,6 +61,8 @@ class ConvertOptions:
     topology: File | None = None
     nodes: File | None = None
     jobs: File | None = None
+    partitions: File | None = None
+    reservations: File | None = None
     topology_name: str | None = None
 
 
@@ -156,13 +163,18 @@ def _snapshot_of_log(source: File, options: ConvertOptions) -> Converted:
 
 
 def _snapshot_of_cluster(source: File, options: ConvertOptions) -> Converted:
-    uses = None if options.nodes is None else read_slurm_nodes(options.nodes)
-    names = None if uses is None else [*uses]
+    nodes = None if options.nodes is None else read_slurm_nodes(options.nodes)
+    names = None if nodes is None else [*nodes]
     machine = read_slurm_topology(source, topology=options.topology_name, nodes=names)
-    jobs = NO_JOBS if options.jobs is None else read_slurm_jobs(options.jobs)
+    cluster = SlurmCluster(
+        nodes,
+        SlurmJobs() if options.jobs is None else read_slurm_jobs(options.jobs),
+        None if options.partitions is None else read_slurm_partitions(options.partitions),
+        {} if options.reservations is None else read_slurm_reservations(options.reservations),
+    )
     model = machine.machine if isinstance(machine, NamedTorus) else machine
     with blamed_on(str(options.jobs)):
-        return Converted(*snapshot_of_slurm(machine, uses, jobs, model.name))
+        return Converted(*snapshot_of_slurm(machine, cluster, model.name))
 
 
 def _machine_of_topology(source: File, options: ConvertOptions) -> Converted:

@@ -81,14 +81,13 @@ def left_out_text(snapshot: Snapshot) -> str | None:
     held = holds_of(snapshot)
     parts = []
     if held:
-        counts = _counts({(one.request, one.option) for own in held.values() for one in own})
+        counts = counts_text(one for own in held.values() for one in own)
         parts.append(
             f"{len(held)} of {_requests(len(snapshot.queue))} held ({counts}; see --ignore)"
         )
-    every = {(one.request, one.option) for one in snapshot.left_out}
-    ignored = {pair for pair in every if pair[1] in snapshot.ignored}
+    ignored = [one for one in snapshot.left_out if one.option in snapshot.ignored]
     if ignored:
-        parts.append(f"ignored: {_counts(ignored)}")
+        parts.append(f"ignored: {counts_text(ignored)}")
     whole = {(one.option, one.value) for one in snapshot.left_out if one.request is None}
     if whole:
         parts.append(f"not modelled: {'; '.join(map(' '.join, sorted(whole)))}")
@@ -117,6 +116,7 @@ def _requests(count: int) -> str:
     return f"{count:,} request{'' if count == 1 else 's'}"
 
 
-def _counts(pairs: Iterable[tuple[str | None, str]]) -> str:
-    counts = Counter(option for _, option in pairs)
+def counts_text(options: Iterable[LeftOut]) -> str:
+    """Return how many requests have each option, as text: ``features 1, partition 2``."""
+    counts = Counter(option for _, option in {(one.request, one.option) for one in options})
     return ", ".join(f"{option} {count}" for option, count in sorted(counts.items()))

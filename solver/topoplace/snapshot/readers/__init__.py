@@ -18,12 +18,13 @@ from topoplace.snapshot.readers.slices import (
     read_rfold as read_rfold,
     read_slice_scenario as read_slice_scenario,
 )
-from topoplace.snapshot.readers.slurm import (
-    read_slurm_nodes as read_slurm_nodes,
-    read_topology_conf as read_topology_conf,
+from topoplace.snapshot.readers.slurm import read_topology_conf as read_topology_conf
+from topoplace.snapshot.readers.slurm_cluster import (
+    SlurmCluster as SlurmCluster,
+    snapshot_of_slurm as snapshot_of_slurm,
 )
-from topoplace.snapshot.readers.slurm_cluster import snapshot_of_slurm as snapshot_of_slurm
 from topoplace.snapshot.readers.slurm_jobs import read_slurm_jobs as read_slurm_jobs
+from topoplace.snapshot.readers.slurm_nodes import read_slurm_nodes as read_slurm_nodes
 from topoplace.snapshot.readers.slurm_topology import read_slurm_topology as read_slurm_topology
 from topoplace.snapshot.readers.slurm_torus import (
     NamedTorus as NamedTorus,

@@ -1,26 +1,22 @@
-"""Slurm's machine: topology.conf, and the states of nodes."""
+"""Slurm's topology.conf: the switches of a tree or fat tree, read and written."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from enum import Enum
 from pathlib import Path
 
 from topoplace.errors import InputError
 from topoplace.machine.hostlist import expand_host_list
 from topoplace.snapshot.readers.tables import (
     blamed_on,
-    lines_of,
     name_of,
     require_once,
     text_of,
 )
 from topoplace.snapshot.schema import SwitchModel, TreeModel
 from topoplace.snapshot.tree_state import tree_of
-
-# ---- Slurm's topology.conf: the switches of a tree or fat tree, read and written -----------------
 
 _MAX_NAME = 128
 # A value ends at a blank; one left empty must not take the next key for its value.
@@ -131,49 +127,3 @@ def _switch(line: ConfLine) -> SwitchModel:
     for names in below.values():
         expand_host_list(names, field)  # what it accepts fits the model, but for blanks
     return SwitchModel(name=name, **{key: "".join(text.split()) for key, text in below.items()})
-
-
-# ---- What `scontrol show nodes -o` says: which nodes may take a job ------------------------------
-
-_NAME = re.compile(r"NodeName=(\S+)")
-_STATE = re.compile(r"\sState=(\S+)")
-_OPEN = {"IDLE", "PLANNED", "CLOUD", "DYNAMIC_NORM", "POWERED_DOWN", "POWERING_UP"}
-_HELD = {"ALLOCATED", "MIXED", "COMPLETING"}
-
-
-class NodeUse(Enum):
-    """Whether a node may take a job (`OPEN`), has one (`HELD`), or may not (`CLOSED`)."""
-
-    OPEN = "open"
-    HELD = "held"
-    CLOSED = "closed"
-
-
-def read_slurm_nodes(path: str | Path) -> dict[str, NodeUse]:
-    """Read the output of ``scontrol show nodes -o``, one line per node.
-
-    A state is a word with flags, such as ``ALLOCATED+DRAIN``. A node is open if all of them let a
-    job start (idle, planned, powered down), held if the others say that it has a job (allocated,
-    mixed, completing), and closed by any other: down, draining, drained, fail, maint, reserved,
-    not responding (also written ``*``), unknown.
-    """
-    uses: dict[str, NodeUse] = {}
-    place_of: dict[str, str] = {}
-    for place, line in lines_of(path):
-        with blamed_on(path, place):
-            name, state = _NAME.match(line), _STATE.search(line)
-            if name is None or state is None:
-                expected = "NodeName=... State=..., as scontrol show nodes -o writes"
-                raise InputError(expected, value=line)
-            require_once(place_of, name[1], place, "node")
-        uses[name[1]] = _use_of(state[1])
-    if not uses:
-        raise InputError("at least one line NodeName=...", file=str(path))
-    return uses
-
-
-def _use_of(state: str) -> NodeUse:
-    words = set(state.upper().split("+"))
-    if words - _OPEN - _HELD:
-        return NodeUse.CLOSED
-    return NodeUse.HELD if words & _HELD else NodeUse.OPEN

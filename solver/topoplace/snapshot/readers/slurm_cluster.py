@@ -3,21 +3,29 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from topoplace.errors import InputError
 from topoplace.machine.hostlist import expand_host_list, format_host_list, format_node_set
+from topoplace.snapshot.held import ORDER, left_out_text
 from topoplace.snapshot.hierarchy_state import hierarchy_of, prepare_hierarchy
-from topoplace.snapshot.readers.slurm import NodeUse
+from topoplace.snapshot.readers.declared import left_out, of_request
 from topoplace.snapshot.readers.slurm_blocks import BLOCK, asked_of_blocks
-from topoplace.snapshot.readers.slurm_jobs import SlurmJobs
+from topoplace.snapshot.readers.slurm_jobs import SlurmJobs, Wants
+from topoplace.snapshot.readers.slurm_nodes import (
+    NodeUse,
+    SlurmNode,
+    SlurmPartition,
+    SlurmReservation,
+)
 from topoplace.snapshot.readers.slurm_torus import NamedTorus
 from topoplace.snapshot.readers.slurm_yaml import SlurmMachine
 from topoplace.snapshot.schema import (
     SNAPSHOT_SCHEMA,
     Communication,
+    LeftOut,
     Request,
     RunningJob,
     Snapshot,
@@ -26,56 +34,81 @@ from topoplace.snapshot.schema import (
 from topoplace.snapshot.state import MAX_SEGMENTS, prepare
 from topoplace.snapshot.tree_state import prepare_tree, tree_of
 
-NO_JOBS = SlurmJobs((), (), 0)
-
-_OF_BLOCKS = ("segments", "exclusive")  # what only machines of blocks have
 _OF_TREES: dict[str, Any] = {"patterns": None, "communication": Communication.STRICT}
 
 
+@dataclass(frozen=True)
+class SlurmCluster:
+    """What Slurm's tools print of a cluster besides its topology; None for what is not given."""
+
+    nodes: Mapping[str, SlurmNode] | None = None
+    jobs: SlurmJobs = field(default_factory=SlurmJobs)
+    partitions: Mapping[str, SlurmPartition] | None = None
+    reservations: Mapping[str, SlurmReservation] = field(default_factory=dict)
+
+
 def snapshot_of_slurm(
-    machine: SlurmMachine, uses: dict[str, NodeUse] | None, jobs: SlurmJobs, name: str
+    machine: SlurmMachine, cluster: SlurmCluster, name: str
 ) -> tuple[Snapshot, tuple[str, ...]]:
     """Return a checked snapshot, and notes for a person on what was left out or closed.
 
-    Down are the nodes that are closed, those the node states do not tell of, and those that have
-    a job which the listing does not name (of another user, or gone since). Jobs larger than the
-    machine, and nodes that are on no switch, are left out. Without `uses` all nodes are open.
+    Down are the nodes that are closed or reserved, those the node states do not tell of, and those
+    that have a job which the listing does not name (of another user, or gone since). A node that
+    several jobs share is held by the first of them. Jobs larger than the machine, and nodes that
+    are on no switch, are left out. Without node states all nodes are open.
 
     On blocks, a request of segments has these, and so has one on a torus with placements, where a
     request that no placement has the size of, or of whose segments, and which Slurm therefore never
-    starts, is left out.
+    starts, is left out. Requests with options that are not modelled are held.
     """
-    names = _names_of(machine)
+    names, jobs = _names_of(machine), cluster.jobs
     there = set(names)
-    with_job = _with_job(jobs, there)
-    told = dict.fromkeys(names, NodeUse.OPEN) if uses is None else uses
+    running, num_shared = _apart(jobs.running, there)
+    with_job = {host for _, hosts in running for host in hosts}
+    told = _told(names, cluster.nodes)
+    reserved = {n for one in cluster.reservations.values() if one.active for n in one.nodes}
     groups: dict[str, list[str]] = {
         "closed": [n for n in names if told.get(n) is NodeUse.CLOSED],
+        "closed, reserved": [
+            n for n in names if n in reserved and told.get(n) is not NodeUse.CLOSED
+        ],
         "closed, with a job that is not listed": [
             n for n in names if told.get(n) is NodeUse.HELD and n not in with_job
         ],
         "closed, their state not told": [n for n in names if n not in told],
     }
     down = {node for group in groups.values() for node in group}
-    queue = _queue_on(machine, jobs.queue, len(names))
+    queue = _queue_on(machine, jobs, len(names))
+    holds = _Holds(cluster, names)
+    held = [
+        *(one for request in queue.fitting for one in holds.of(request)),
+        *(one for one in jobs.left_out if one.request in {r.id for r in queue.fitting}),
+        *queue.held,
+    ]
+    if len(queue.fitting) > 1:
+        order = "of Slurm's priorities"
+        held.append(LeftOut(option=ORDER, value=order))
     snapshot = Snapshot(
         schema_version=SNAPSHOT_SCHEMA,
         name=name,
         machine=machine.machine if isinstance(machine, NamedTorus) else machine,
         down=_node_set(machine, (node for node in names if node in down)),
-        running=[_running_on(machine, job) for job in jobs.running],
+        running=[_running_on(machine, job, hosts) for job, hosts in running],
         queue=list(queue.fitting),
+        left_out=held,
         source="a Slurm topology, node states and job list",
     )
     _require_sound(snapshot)
     counts = {
         **{f"nodes {why}": len(group) for why, group in groups.items()},
         "nodes left out, on no switch": len(told.keys() - there),
-        "jobs left out, on hold": jobs.num_held,
+        "nodes shared by several jobs, each held by the first": num_shared,
         **queue.left_out,
     }
-    notes = [f"{len(jobs.running)} jobs running, {len(queue.fitting)} queued"]
-    return snapshot, (*notes, *(f"{what}: {count}" for what, count in counts.items() if count))
+    notes = [f"{len(running)} jobs running, {len(queue.fitting)} queued"]
+    notes += [f"{what}: {count}" for what, count in counts.items() if count]
+    text = left_out_text(snapshot)
+    return snapshot, (*notes, *([] if text is None else [text]), *jobs.notes)
 
 
 def _names_of(machine: SlurmMachine) -> tuple[str, ...]:
@@ -86,16 +119,32 @@ def _names_of(machine: SlurmMachine) -> tuple[str, ...]:
     return hierarchy_of(machine).host_names
 
 
-def _with_job(jobs: SlurmJobs, there: set[str]) -> set[str]:
-    """Return the nodes of running jobs, which have to be on the machine."""
-    found: set[str] = set()
-    for job in jobs.running:
+def _told(names: Sequence[str], nodes: Mapping[str, SlurmNode] | None) -> dict[str, NodeUse]:
+    """Return what is known of nodes: without any states all are open."""
+    if nodes is None:
+        return dict.fromkeys(names, NodeUse.OPEN)
+    return {name: node.use for name, node in nodes.items()}
+
+
+def _apart(
+    jobs: Iterable[RunningJob], there: set[str]
+) -> tuple[list[tuple[RunningJob, list[str]]], int]:
+    """Return jobs with nodes of their own, and how many nodes others share with them.
+
+    A job all of whose nodes an earlier one has is left out.
+    """
+    found, taken, shared = [], set[str](), set[str]()
+    for job in jobs:
         hosts = expand_host_list(job.nodes)
         if not there.issuperset(hosts):
             stray = next(node for node in hosts if node not in there)
             raise InputError("nodes on a switch", field=f"job {job.id}", value=stray)
-        found.update(hosts)
-    return found
+        own = [host for host in hosts if host not in taken]
+        shared |= {host for host in hosts if host in taken}
+        taken.update(own)
+        if own:
+            found.append((job, own))
+    return found, len(shared)
 
 
 def _node_set(machine: SlurmMachine, names: Iterable[str]) -> str:
@@ -106,11 +155,9 @@ def _node_set(machine: SlurmMachine, names: Iterable[str]) -> str:
     return format_node_set(k for k, name in enumerate(machine.node_names) if name in wanted)
 
 
-def _running_on(machine: SlurmMachine, job: RunningJob) -> RunningJob:
-    if isinstance(machine, TreeModel):
-        return job
-    nodes = _node_set(machine, expand_host_list(job.nodes))
-    return job.model_copy(update={"nodes": nodes, **_OF_TREES})
+def _running_on(machine: SlurmMachine, job: RunningJob, hosts: Sequence[str]) -> RunningJob:
+    own = {} if isinstance(machine, TreeModel) else _OF_TREES
+    return job.model_copy(update={"nodes": _node_set(machine, hosts), **own})
 
 
 def _require_sound(snapshot: Snapshot) -> None:
@@ -126,20 +173,24 @@ def _require_sound(snapshot: Snapshot) -> None:
 class _Queue:
     fitting: tuple[Request, ...]
     left_out: Mapping[str, int]
+    held: tuple[LeftOut, ...] = ()
 
 
-def _queue_on(machine: SlurmMachine, queue: Sequence[Request], num_nodes: int) -> _Queue:
+def _queue_on(machine: SlurmMachine, jobs: SlurmJobs, num_nodes: int) -> _Queue:
+    queue, wants = jobs.queue, jobs.wants
     fitting = [request for request in queue if request.nodes <= num_nodes]
     left_out = {"jobs left out, larger than the machine": len(queue) - len(fitting)}
     has_blocks = not isinstance(machine, NamedTorus | TreeModel) and BLOCK in machine.levels
     if isinstance(machine, NamedTorus) and machine.machine.anchored:
         fitting = [_in_prisms(request) for request in fitting]
+    held: list[LeftOut] = []
     if not has_blocks:
-        asking = [one for one in fitting if any(getattr(one, name) for name in _OF_BLOCKS)]
-        left_out["jobs whose segments or exclusive blocks were left out"] = len(asking)
-        fitting = [one.model_copy(update=dict.fromkeys(_OF_BLOCKS)) for one in fitting]
+        held = [one for r in fitting for one in _of_blocks_alone(r, wants[r.id].place)]
+        fitting = [
+            one.model_copy(update=dict.fromkeys(("segments", "exclusive"))) for one in fitting
+        ]
     if isinstance(machine, TreeModel):
-        return _Queue(tuple(fitting), left_out)
+        return _Queue(tuple(fitting), left_out, tuple(held))
     fitting = [request.model_copy(update=_OF_TREES) for request in fitting]
     if isinstance(machine, NamedTorus):
         anchored = machine.machine.anchored or ()
@@ -150,13 +201,130 @@ def _queue_on(machine: SlurmMachine, queue: Sequence[Request], num_nodes: int) -
             if not anchored or ((one.segment or one.nodes) in sizes and not _is_uneven(one))
         ]
         left_out["jobs left out, of a size without placement"] = len(fitting) - len(shaped)
-        return _Queue(tuple(shaped), left_out)
+        names = {one.id for one in shaped}
+        return _Queue(tuple(shaped), left_out, tuple(x for x in held if x.request in names))
     if has_blocks:
         fitting = [
             one.model_copy(update=asked_of_blocks(one.nodes, _segment(one), one.exclusive))
             for one in fitting
         ]
-    return _Queue(tuple(fitting), left_out)
+    return _Queue(tuple(fitting), left_out, tuple(held))
+
+
+def _of_blocks_alone(request: Request, place: str) -> Iterator[LeftOut]:
+    """Yield what only machines of blocks have, where a request asks for it on another."""
+    told = {
+        "segment": f"{request.segments[0].size}, and no blocks" if request.segments else "",
+        "exclusive": "topo, and no blocks" if request.exclusive else "",
+    }
+    for option, text in told.items():
+        yield from of_request(request.id, [left_out(option, text, place)] if text else [])
+
+
+# ---- Requests that are held for what nodes have, or are not known to have ------------------------
+
+
+class _Holds:
+    """Tells what holds a request of a cluster for its partition and for what nodes have.
+
+    Parameters
+    ----------
+    names
+        The nodes of the machine.
+    """
+
+    def __init__(self, cluster: SlurmCluster, names: Sequence[str]) -> None:
+        self._cluster = cluster
+        self._machine = frozenset(names)
+        nodes = cluster.nodes or {}
+        self._own = [nodes[name] for name in names if name in nodes]
+        self._complete = len(self._own) == len(names)
+        self._later = [name for name, one in cluster.reservations.items() if not one.active]
+
+    def of(self, request: Request) -> Iterator[LeftOut]:
+        """Yield what holds a request."""
+        wants = self._cluster.jobs.wants[request.id]
+        told = {
+            "partition": self._partition(wants, request),
+            "shared": "" if self._takes_whole_nodes(wants) else wants.shared,
+            **self._of_nodes(wants, request.nodes),
+            "reservation": ", ".join(map(self._reservation, self._later)),
+        }
+        for option, text in told.items():
+            if text:
+                yield from of_request(request.id, [left_out(option, text, wants.place)])
+
+    def _nodes_in(self, partition: str) -> frozenset[str] | None:
+        """Return the nodes of a partition; None if they are not known."""
+        partitions, nodes = self._cluster.partitions, self._cluster.nodes
+        if partitions is not None:
+            return partitions[partition].nodes if partition in partitions else None
+        if nodes is None or any(node.partitions is None for node in nodes.values()):
+            return None
+        return frozenset(n for n, node in nodes.items() if partition in (node.partitions or ()))
+
+    def _partition(self, wants: Wants, request: Request) -> str:
+        """Return why partitions keep a request from nodes; nothing if one of them does not."""
+        reasons = [self._why_not(name, request) for name in wants.partitions]
+        return "" if "" in reasons else ", ".join(reasons)
+
+    def _why_not(self, name: str, request: Request) -> str:
+        nodes = self._nodes_in(name)
+        if nodes is None:
+            return f"{name}, whose nodes are not known (--nodes or --partitions)"
+        inside = len(nodes & self._machine)
+        if inside < len(self._machine):
+            return f"{name} of {inside} of the {len(self._machine)} nodes"
+        if len(nodes) > inside:
+            return f"{name}, of which {len(nodes) - inside} nodes are on no switch"
+        one = (self._cluster.partitions or {}).get(name)
+        return "" if one is None else self._limits(name, one, request)
+
+    def _limits(self, name: str, one: SlurmPartition, request: Request) -> str:
+        """Return which limit of a partition of all nodes a request is beyond, or another one."""
+        if one.state != "UP":
+            return f"{name} is {one.state}"
+        if request.nodes < one.least_nodes or request.nodes > (one.most_nodes or request.nodes):
+            return f"{name} has jobs of {one.least_nodes} to {one.most_nodes} nodes"
+        if one.most_seconds is not None and (request.walltime or 0) > one.most_seconds:
+            return f"{name} has jobs of at most {one.most_seconds} s"
+        return f"{name} with {one.others}" if one.others else ""
+
+    def _takes_whole_nodes(self, wants: Wants) -> bool:
+        own = [(self._cluster.partitions or {}).get(name) for name in wants.partitions]
+        return bool(own) and all(one is not None and one.whole_nodes for one in own)
+
+    def _of_nodes(self, wants: Wants, num_nodes: int) -> dict[str, str]:
+        """Return what a request wants of a node that some node lacks, or may lack."""
+        cpus = max(wants.cpus, -(-wants.cpus_in_all // num_nodes))
+        least_cpus = self._least("cpus")
+        memory = [f"{wants.memory:,} MB"] if self._short(wants.memory, "memory") else []
+        if wants.memory_per_cpu and not self._has_memory(wants.memory_per_cpu):
+            memory.append(f"{wants.memory_per_cpu:,} MB per CPU")
+        return {
+            "cpus": f"{cpus:,} of a node" if cpus > max(1, least_cpus or 0) else "",
+            "memory": " and ".join(memory),
+            "disk": f"{wants.disk:,} MB" if self._short(wants.disk, "disk") else "",
+        }
+
+    def _least(self, what: str) -> int | None:
+        """Return the least that a node has; None if it is not known of every node."""
+        found = [getattr(node, what) for node in self._own]
+        return None if not self._complete or None in found else min(found, default=0)
+
+    def _short(self, wanted: int, what: str) -> bool:
+        least = self._least(what)
+        return wanted > 0 and (least is None or least < wanted)
+
+    def _has_memory(self, per_cpu: int) -> bool:
+        """Whether every node has so much memory for each of its CPUs."""
+        if not self._complete or self._least("cpus") is None or self._least("memory") is None:
+            return False
+        return all((node.memory or 0) >= per_cpu * (node.cpus or 0) for node in self._own)
+
+    def _reservation(self, name: str) -> str:
+        one = self._cluster.reservations[name]
+        return f"{name} of {len(one.nodes)} nodes, {one.when}"
 
 
 def _in_prisms(request: Request) -> Request:

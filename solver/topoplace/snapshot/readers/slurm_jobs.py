@@ -4,18 +4,31 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from topoplace.errors import InputError
 from topoplace.machine.hostlist import expand_host_list, format_host_list
+from topoplace.snapshot.readers.declared import left_out, of_request
 from topoplace.snapshot.readers.slurm_blocks import BLOCK
+from topoplace.snapshot.readers.slurm_fields import (
+    LISTED,
+    NEEDED_COLUMNS,
+    SCONTROL_JOB,
+    SHOWN,
+    SQUEUE_JSON,
+    SQUEUE_LISTING,
+    option_of_reason,
+    shared_text,
+)
+from topoplace.snapshot.readers.slurm_nodes import settings_of
+from topoplace.snapshot.readers.slurm_times import moment_of, seconds_of
 from topoplace.snapshot.readers.tables import blamed_on, integer, require_once, text_of
 from topoplace.snapshot.schema import (
     Communication,
+    LeftOut,
     Pattern,
     PatternUse,
     Request,
@@ -35,10 +48,41 @@ _ENDED = {
     *("BOOT_FAIL", "CANCELLED", "COMPLETED", "DEADLINE", "FAILED"),
     *("NODE_FAIL", "OUT_OF_MEMORY", "PREEMPTED", "REVOKED", "TIMEOUT"),
 }
+_SHORT_STATES = {
+    **{"PD": "PENDING", "R": "RUNNING", "CG": "COMPLETING", "CF": "CONFIGURING"},
+    **{"S": "SUSPENDED", "ST": "STOPPED", "RQ": "REQUEUED", "RH": "REQUEUE_HOLD"},
+}
 _MAX_BYTES = 1 << 40
 _MAX_SEGMENT = 1 << 21
 _SEGMENT = re.compile(r"(?:^|[\s;])segment=([^\s;]*)", re.IGNORECASE)
 _PATTERN = re.compile(r"(?:^|[\s;])pattern=([^\s;]*)", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class Wants:
+    """What a waiting job wants of nodes, as far as the nodes have to be known to judge it.
+
+    Attributes
+    ----------
+    place
+        Where the job stands in its file.
+    partitions
+        Any of them will do; empty if the file does not say.
+    shared
+        How it shares nodes with others, if it may: a job of whole nodes does not, and no text says
+        that it may.
+    cpus, cpus_in_all, memory, memory_per_cpu, disk
+        Of a node at least; CPUs on all nodes; in MB. 0 if nothing is wanted.
+    """
+
+    place: str
+    partitions: tuple[str, ...] = ()
+    shared: str = ""
+    cpus: int = 0
+    cpus_in_all: int = 0
+    memory: int = 0
+    memory_per_cpu: int = 0
+    disk: int = 0
 
 
 @dataclass(frozen=True)
@@ -54,27 +98,141 @@ class SlurmJob:
     submitted: int | None  # seconds since any fixed moment
     communication: Communication
     patterns: tuple[PatternUse, ...]
+    wants: Wants
     segment: int | None = None  # nodes of a segment, on blocks
     exclusive: bool = False  # of the blocks it is on
+    throttle: int | None = None  # tasks of its array that may run at a time
+    left_out: tuple[LeftOut, ...] = ()  # what restricts it and is not modelled
 
     @property
     def order(self) -> tuple[int, ...]:
         """Sort key: the numbers of the id."""
         return tuple(int(number) for number in re.findall(r"[0-9]{1,18}", self.id))
 
+    @property
+    def array(self) -> str:
+        """The id of its array, or of the job alone."""
+        return self.id.partition("_")[0]
 
-def _holds_nodes(states: list[str], field: str) -> bool | None:
+
+@dataclass(frozen=True)
+class _Entry:
+    """A job as a file has it.
+
+    Attributes
+    ----------
+    place
+        Where it stands in the file.
+    values
+        By the names of fields of ``squeue --json``.
+    names
+        How the file calls fields, if otherwise; its values are texts then.
+    now
+        When the listing was made, in seconds; None if that is not known.
+    """
+
+    place: str
+    values: Mapping[str, Any]
+    names: Mapping[str, str] = field(default_factory=dict)
+    now: int | None = None
+
+    def field(self, name: str) -> str:
+        """Return what a field is called in errors."""
+        if not self.names:
+            return f"{self.place}.{name}"
+        return f"{self.place}, {self.names.get(name, name)}"
+
+    def text(self, name: str) -> str:
+        """Return a text; the empty one where nothing is said."""
+        value = self.values.get(name)
+        if value is None:
+            return ""
+        if not isinstance(value, str):
+            raise InputError("text", field=self.field(name), value=value)
+        return value
+
+    def number(self, name: str, least: int = 0) -> int | None:
+        """Return a number, plain or (since Slurm 23.02) with flags `set` and `infinite`."""
+        value = self.values.get(name)
+        if isinstance(value, dict):
+            value = self._flagged(name, value)
+        if value is None:
+            return None
+        if isinstance(value, str) and self.names:
+            return integer(value, least, field=self.field(name))
+        if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value < _MAX_NUMBER:
+            raise InputError("an integer from 0", field=self.field(name), value=value)
+        return value
+
+    def _flagged(self, name: str, value: dict[str, Any]) -> Any:
+        for flag in ("set", "infinite"):
+            if not isinstance(value.get(flag), bool):
+                found = None if flag in value else "nothing"
+                wrong = value.get(flag)
+                expected, where = "true or false", f"{self.field(name)}.{flag}"
+                raise InputError(expected, field=where, value=wrong, found=found)
+        if value["infinite"] or not value["set"]:
+            return None
+        return value.get("number", "no number")
+
+    def megabytes(self, name: str) -> int:
+        """Return memory, a number of MB or a text such as ``4G``; 0 if none is wanted."""
+        value = self.values.get(name)
+        if not isinstance(value, str):
+            return self.number(name) or 0
+        match = re.fullmatch(r"([0-9]{1,15})(?:\.[0-9]+)?([KMGT]?)[nc]?", value)
+        if match is None:
+            raise InputError("memory such as 4G", field=self.field(name), value=value)
+        scale = {"K": 1 / 1024, "": 1, "M": 1, "G": 1024, "T": 1 << 20}[match[2]]
+        return int(int(match[1]) * scale)
+
+
+_MAX_NUMBER = 10**18
+
+
+def _job(entry: _Entry) -> SlurmJob | None:
+    """Return the job of an entry; None if it has ended."""
+    states = entry.values.get("job_state")
+    states = states if isinstance(states, list) else [states]
+    holding = _holds_nodes([str(s or "") for s in states], entry.field("job_state"))
+    if holding is None:
+        return None
+    comment = entry.text("comment")
+    communication, patterns = _communication(comment, entry.field("comment"))
+    num_nodes = entry.number("node_count", 1)
+    if not num_nodes:
+        expected, where = "an integer from 1", entry.field("node_count")
+        raise InputError(expected, field=where, value=num_nodes)
+    return SlurmJob(
+        _id(entry),
+        holding,
+        num_nodes,
+        entry.text("nodes"),
+        entry.number("priority") or 0,
+        _walltime(entry),
+        _moment(entry, "submit_time"),
+        communication,
+        patterns,
+        _wants(entry),
+        _segment(entry) or _segment_told(comment, entry.field("comment")),
+        _words(entry, "shared") == ["topo"] or _words(entry, "exclusive") == ["topo"],
+        _throttle(entry),
+        () if holding else tuple(_restrictions(entry, num_nodes)),
+    )
+
+
+def _holds_nodes(states: list[str], where: str) -> bool | None:
     """Tell whether a job in these states holds nodes (True), waits (False) or has ended (None)."""
     known = _WAITING | _HOLDING | _ENDED
     for state in states or [""]:
         if state not in known:
-            raise InputError("a job state such as RUNNING", field=field, value=state)
+            raise InputError("a job state such as RUNNING", field=where, value=state)
     if set(states) & _HOLDING:  # an ended job that is still completing has not left its nodes
         return True
     return False if set(states) & _WAITING else None
 
 
-def _communication(comment: str, field: str) -> tuple[Communication, tuple[PatternUse, ...]]:
+def _communication(comment: str, where: str) -> tuple[Communication, tuple[PatternUse, ...]]:
     """Return how a job communicates, from a word ``pattern=...`` of its comment.
 
     ``pattern=rhvd:60:1024,rd:30`` is a list of patterns (`schema.Pattern`), each with its share
@@ -89,114 +247,274 @@ def _communication(comment: str, field: str) -> tuple[Communication, tuple[Patte
     text = match[1].lower()
     if text == Communication.NONE:
         return Communication.NONE, ()
-    patterns = tuple(_pattern_use(part, field) for part in text.split(","))
-    require_shares(patterns, field)
+    patterns = tuple(_pattern_use(part, where) for part in text.split(","))
+    require_shares(patterns, where)
     return Communication.STRICT, patterns
 
 
-def _segment_told(comment: str, field: str) -> int | None:
-    """Return the size of a segment, from a word ``segment=4`` of a job's comment."""
-    match = _SEGMENT.search(comment)
-    return None if match is None else integer(match[1], 1, _MAX_SEGMENT, field=field)
-
-
-def _pattern_use(text: str, field: str) -> PatternUse:
+def _pattern_use(text: str, where: str) -> PatternUse:
     name, *numbers = text.split(":")
     if name not in list(Pattern) or len(numbers) > 2:
         expected = f"PATTERN[:SHARE[:BYTES]] with one of {', '.join(Pattern)}, or none"
-        raise InputError(expected, field=field, value=text)
+        raise InputError(expected, field=where, value=text)
     limits = (("share", 100), ("message_bytes", _MAX_BYTES))
     uses: dict[str, int] = {}
     for number, (what, most) in zip(numbers, limits, strict=False):
-        uses[what] = integer(number, 1, field=field)
+        uses[what] = integer(number, 1, field=where)
         if uses[what] > most:
-            raise InputError(f"at most {most}", field=field, value=number)
+            raise InputError(f"at most {most}", field=where, value=number)
     return PatternUse(pattern=Pattern(name), **uses)
 
 
-def _tasks_of(job: SlurmJob, field: str) -> list[SlurmJob]:
-    """Return the tasks of a job array that waits (id ``12_[1-5,7%2]``), or the job alone."""
-    if "[" not in job.id:
-        return [job]
-    ids = expand_host_list(re.sub(r"%[0-9]+\]$", "]", job.id), field)
-    return [replace(job, id=one) for one in ids]
+def _segment_told(comment: str, where: str) -> int | None:
+    """Return the size of a segment, from a word ``segment=4`` of a job's comment."""
+    match = _SEGMENT.search(comment)
+    return None if match is None else integer(match[1], 1, _MAX_SEGMENT, field=where)
 
 
-# ---- Jobs as ``squeue -o '%i|%T|%D|%N|%k|%Q|%l|%S|%V'`` prints them ------------------------------
-
-SQUEUE_FORMAT = "%i|%T|%D|%N|%k|%Q|%l|%S|%V"
-_HEADER = "JOBID|STATE|"
-_NUM_BEFORE, _NUM_AFTER = 4, 4  # fields before and after the comment, which may hold a "|"
-_TIME = re.compile(
-    r"(?:([0-9]{1,6})-([0-9]{1,2}):([0-9]{2})|(?:([0-9]{1,6}):)?([0-9]{1,6})):([0-9]{2})"
-)
-_NO_LIMIT = {"UNLIMITED", "NOT_SET", "INVALID", "N/A"}
+def _segment(entry: _Entry) -> int | None:
+    size = entry.number("segment_size")
+    if size is not None and size > _MAX_SEGMENT:
+        expected = f"at most {_MAX_SEGMENT} nodes"
+        raise InputError(expected, field=entry.field("segment_size"), value=size)
+    return size
 
 
-def _listed_lines(text: str) -> Iterator[tuple[str, SlurmJob | None]]:
-    """Yield place and job of every line; None for a job that has ended."""
-    for number, line in enumerate(text.splitlines(), start=1):
-        place = f"line {number}"
-        if not line.strip() or line.startswith(_HEADER):
-            continue
-        fields = line.strip().split("|")
-        if len(fields) < _NUM_BEFORE + 1 + _NUM_AFTER:
-            expected = f"a line of squeue -o '{SQUEUE_FORMAT}'"
-            raise InputError(expected, field=place, value=line.strip())
-        yield place, _job(fields, place)
+def _id(entry: _Entry) -> str:
+    """Return the id as squeue's ``%i`` prints it."""
+    if "id" in entry.values:
+        return entry.text("id")
+    number = entry.number("job_id")
+    if number is None:
+        raise InputError("a job number", field=entry.field("job_id"), value=None)
+    array, task = entry.number("array_job_id"), entry.number("array_task_id")
+    tasks = entry.text("array_task_string")
+    if array and (tasks or task is not None):
+        return f"{array}_[{tasks}]" if tasks else f"{array}_{task}"
+    component = entry.number("het_job_id")
+    if component:
+        return f"{component}+{entry.number('het_job_offset') or 0}"
+    return str(number)
 
 
-def _job(fields: list[str], place: str) -> SlurmJob | None:
-    name, state, num_nodes, hosts = (field.strip() for field in fields[:_NUM_BEFORE])
-    priority, limit, _, submitted = (field.strip() for field in fields[-_NUM_AFTER:])
-    holding = _holds_nodes([state], f"{place}, STATE")
-    if holding is None:
-        return None
-    comment = "|".join(fields[_NUM_BEFORE:-_NUM_AFTER])
-    communication, patterns = _communication(comment, f"{place}, COMMENT")
-    return SlurmJob(
-        name,
-        holding,
-        integer(num_nodes, 1, field=f"{place}, NODES"),
-        hosts,
-        integer(priority, 0, field=f"{place}, PRIORITY"),
-        _seconds(limit, f"{place}, TIME_LIMIT"),
-        _moment(submitted, f"{place}, SUBMIT_TIME"),
-        communication,
-        patterns,
-        _segment_told(comment, f"{place}, COMMENT"),
+def _walltime(entry: _Entry) -> int | None:
+    if entry.names:
+        return seconds_of(entry.text("time_limit"), entry.field("time_limit"))
+    minutes = entry.number("time_limit")
+    return None if minutes is None else 60 * minutes
+
+
+def _moment(entry: _Entry, name: str) -> int | None:
+    if not entry.names:
+        return entry.number(name) or None
+    return moment_of(entry.text(name), entry.field(name)) if entry.text(name) else None
+
+
+def _words(entry: _Entry, name: str) -> list[str]:
+    value = entry.values.get(name)
+    words = value if isinstance(value, list) else [value]
+    return [str(word).lower() for word in words if word]
+
+
+# ---- What restricts a job that waits -------------------------------------------------------------
+
+
+def _wants(entry: _Entry) -> Wants:
+    says_shared = "shared" in entry.values
+    partitions = [name.strip() for name in entry.text("partition").split(",")]
+    return Wants(
+        entry.place,
+        tuple(filter(None, partitions)),
+        shared_text(entry.values["shared"]) if says_shared else "",
+        entry.number("minimum_cpus_per_node") or 0,
+        entry.number("cpus") or 0,
+        entry.megabytes("memory_per_node"),
+        entry.megabytes("memory_per_cpu"),
+        entry.megabytes("minimum_tmp_disk_per_node"),
     )
 
 
-def _seconds(text: str, field: str) -> int | None:
-    """Return a duration such as ``365-00:00:00``, ``1:30:00`` or ``30:00`` in seconds."""
-    if text in _NO_LIMIT:
-        return None
-    match = _TIME.fullmatch(text)
-    if match is None:
-        raise InputError("a time such as 1-12:00:00 or UNLIMITED", field=field, value=text)
-    days, day_hours, day_minutes, hours, minutes, seconds = (int(x or 0) for x in match.groups())
-    return ((days * 24 + day_hours + hours) * 60 + day_minutes + minutes) * 60 + seconds
+def _throttle(entry: _Entry) -> int | None:
+    """Return how many tasks of an array may run at a time; None without a limit."""
+    match = re.search(r"%([0-9]{1,9})", _id(entry))
+    return int(match[1]) if match else entry.number("array_max_tasks") or None
 
 
-def _moment(text: str, field: str) -> int | None:
-    """Return a local time in seconds; only differences of these are used."""
-    if text in _NO_LIMIT:
-        return None
-    try:
-        moment = datetime.fromisoformat(text)
-    except ValueError:
-        raise InputError("a time such as 2026-01-31T12:00:00", field=field, value=text) from None
-    return int(moment.replace(tzinfo=moment.tzinfo or UTC).timestamp())
+def _restrictions(entry: _Entry, num_nodes: int) -> Iterator[LeftOut]:
+    """Yield what restricts a waiting job and is not modelled, each option once."""
+    given = {name: value for name, value in entry.values.items() if value is not None}
+    found = [*SQUEUE_JSON.left_out(given, ""), *_by_fields(entry, num_nodes)]
+    seen: set[str] = set()
+    for one in found:
+        if one.option not in seen:
+            seen.add(one.option)
+            name = (one.where or "").removeprefix(".")
+            yield one.model_copy(update={"where": entry.field(name)})
+
+
+def _by_fields(entry: _Entry, num_nodes: int) -> Iterator[LeftOut]:
+    """Yield restrictions that more than one field tells of, or that depend on the moment."""
+    if entry.values.get("hold") is True or entry.number("priority") == 0:
+        yield left_out("hold", "", "priority")
+    reason = entry.text("state_reason")
+    option = option_of_reason(reason)
+    if option is not None:
+        yield left_out(option, reason, "state_reason")
+    eligible = _moment(entry, "eligible_time")
+    if eligible is not None and entry.now is not None and eligible > entry.now:
+        yield left_out("begin_time", f"{eligible - entry.now} s from now", "eligible_time")
+    sizes = _other_sizes(entry, num_nodes)
+    if sizes:
+        yield left_out("node_count", sizes, "node_count")
+    if entry.number("het_job_id") or re.fullmatch(r"[0-9]+\+[0-9]+", _id(entry)):
+        yield left_out("het_job", f"a component of {_id(entry)}", "het_job_id")
+
+
+def _other_sizes(entry: _Entry, num_nodes: int) -> str:
+    """Return what else a job may start on than so many nodes; nothing if its size is fixed.
+
+    `node_count` is Slurm's estimate where the job asks for a range, or for tasks alone. The most
+    nodes are 0 once Slurm has tried to start a job, whatever it asked for.
+    """
+    most, tasks = entry.number("max_nodes"), entry.number("tasks") or 0
+    if most and most != num_nodes:
+        return f"{num_nodes} to {most}"
+    least = re.search(r"(?:^|,)node=([0-9]{1,9})(?:,|$)", entry.text("tres_req_str"))
+    if least and int(least[1]) != num_nodes:
+        return f"{least[1]} or more"
+    by_tasks = "EXACT_TASK_COUNT_REQUESTED" in (entry.values.get("flags") or ())
+    return f"by {tasks} tasks" if by_tasks and most == 0 and tasks > 1 else ""
+
+
+# ---- Jobs as ``squeue -o`` prints them, with a header that names the columns ---------------------
+
+SQUEUE_FORMAT = "%i|%T|%D|%N|%k|%Q|%l|%S|%V"
+_USUAL = ["JOBID", "STATE", "NODES", "NODELIST", "COMMENT"]
+_USUAL += ["PRIORITY", "TIME_LIMIT", "START_TIME", "SUBMIT_TIME"]
+_NOTHING = {"", "(null)", "N/A", "n/a", "null"}
+_ALWAYS = ("id", "node_count", "priority", "job_state", "comment")
+_MUST_HAVE = ("JOBID", "NODES", "PRIORITY")
+
+
+@dataclass(frozen=True)
+class _Listing:
+    """The entries of a file, and what it does not say or says in fields that are not known."""
+
+    entries: list[_Entry]
+    notes: tuple[str, ...] = ()
+
+
+def _listed_lines(text: str) -> _Listing:
+    """Return the lines of squeue as entries; without a header the columns are the usual ones."""
+    header, entries = _USUAL, []
+    for number, line in enumerate(text.splitlines(), start=1):
+        fields = [part.strip() for part in line.strip().split("|")]
+        if fields[0] == "JOBID":
+            header = fields
+        elif line.strip():
+            entries.append(_listed_entry(fields, header, f"line {number}"))
+    lacking = [name for name in (*_MUST_HAVE,) if name not in header]
+    if lacking:
+        expected = f"a column {lacking[0]}, as squeue -o '{SQUEUE_FORMAT}|%P|%r|%f|%E|%b' writes"
+        raise InputError(expected, field="line 1", value="|".join(header)[:200])
+    unseen = [name for name in NEEDED_COLUMNS if name not in header]
+    if "NODELIST(REASON)" in header:
+        unseen = [name for name in unseen if name != "REASON"]
+    notes = []
+    if unseen:
+        notes.append(
+            f"not seen, as squeue's listing has no column {', '.join(unseen)}: what these keep "
+            "jobs from (squeue --json has all)"
+        )
+    return _Listing(entries, (*notes, *_unknown(SQUEUE_LISTING.unknown(header), "columns")))
+
+
+def _listed_entry(fields: list[str], header: list[str], place: str) -> _Entry:
+    """Return a line as an entry; a comment may hold a ``|``."""
+    extra = len(fields) - len(header)
+    if extra < 0 or (extra and "COMMENT" not in header):
+        expected = f"a line of squeue -o '{SQUEUE_FORMAT}', or with other columns and their header"
+        raise InputError(expected, field=place, value="|".join(fields)[:200])
+    if extra:
+        at = header.index("COMMENT")
+        fields[at : at + extra + 1] = ["|".join(fields[at : at + extra + 1])]
+    names: dict[str, str] = {}
+    values: dict[str, Any] = {}
+    for column, value in zip(header, fields, strict=True):
+        name = LISTED.get(column)
+        if name is None or name in values:
+            continue
+        said = value
+        if name == "nodes_or_reason":
+            name, said = _nodes_or_reason(value)
+        names[name] = column
+        if name in _ALWAYS or said not in _NOTHING:
+            values[name] = said
+    if names.get("job_state") == "ST":
+        values["job_state"] = _SHORT_STATES.get(values["job_state"], values["job_state"])
+    return _Entry(place, _usual_texts(values), names)
+
+
+def _nodes_or_reason(value: str) -> tuple[str, str]:
+    if value.startswith("("):
+        return "state_reason", value.strip("()")
+    return "nodes", value
+
+
+def _usual_texts(values: dict[str, Any]) -> dict[str, Any]:
+    """Return fields of a text listing in the forms that ``squeue --json`` has."""
+    if values.get("contiguous", "0").lower() in ("0", "no"):
+        values.pop("contiguous", None)
+    if values.get("comment") in _NOTHING:
+        values["comment"] = ""
+    values.setdefault("time_limit", "UNLIMITED")
+    return values
+
+
+# ---- Jobs as ``scontrol show job -o`` prints them ------------------------------------------------
+
+
+def _shown_lines(text: str) -> _Listing:
+    """Return the lines of scontrol as entries."""
+    entries, known = [], set[str]()
+    for number, line in enumerate(text.splitlines(), start=1):
+        if not line.strip():
+            continue
+        settings = settings_of(line)
+        known |= settings.keys()
+        given = {
+            SHOWN[key]: value
+            for key, value in settings.items()
+            if key in SHOWN and value not in _NOTHING
+        }
+        names = {name: key for key, name in SHOWN.items()}
+        entries.append(_Entry(f"line {number}", _shown_values(given), names))
+    return _Listing(entries, tuple(_unknown(SCONTROL_JOB.unknown(known), "keys")))
+
+
+def _shown_values(given: dict[str, Any]) -> dict[str, Any]:
+    """Return the fields of a line of scontrol in the forms that squeue's listings have."""
+    least, _, most = given.pop("node_range", "").partition("-")
+    given["node_count"] = least
+    if most or least:
+        given["max_nodes"] = most or least
+    array, tasks = given.pop("array_job_id", ""), given.pop("array_tasks", "")
+    number = given.pop("job_id", "")
+    given["id"] = number
+    if array and tasks:
+        given["id"] = f"{array}_{tasks}" if tasks.isdecimal() else f"{array}_[{tasks}]"
+    elif "het_job_id" in given:
+        given["id"] = f"{given['het_job_id']}+{given.get('het_job_offset', '0')}"
+    given["required_switches"] = given.get("required_switches", "").partition("@")[0]
+    given["priority"] = given.get("priority", "0")
+    return _usual_texts({name: value for name, value in given.items() if value != ""})
 
 
 # ---- Jobs as ``squeue --json`` prints them (Slurm 21.08 and later) -------------------------------
 
-_MAX_NUMBER = 10**18
 
-
-def _listed_entries(text: str) -> Iterator[tuple[str, SlurmJob | None]]:
-    """Yield place and job of every entry; None for a job that has ended."""
+def _listed_entries(text: str) -> _Listing:
+    """Return the jobs of a JSON document as entries."""
     try:
         raw = json.loads(text)
     except (ValueError, RecursionError):
@@ -206,91 +524,31 @@ def _listed_entries(text: str) -> Iterator[tuple[str, SlurmJob | None]]:
         found = "nothing" if jobs is None else None
         expected = "a list of jobs, as squeue --json writes"
         raise InputError(expected, field="jobs", value=jobs, found=found)
+    entries, unknown = [], set[str]()
     for idx, job in enumerate(jobs):
-        place = f"jobs[{idx}]"
         if not isinstance(job, dict):
-            raise InputError("an object", field=place, value=job)
-        yield place, _json_job(job, place)
+            raise InputError("an object", field=f"jobs[{idx}]", value=job)
+        entries.append(_Entry(f"jobs[{idx}]", job))
+        unknown |= {name for name in SQUEUE_JSON.unknown(job) if _says_something(job[name])}
+    now = _Entry("", raw).number("last_update") or _latest(entries)
+    entries = [replace(entry, now=now) for entry in entries]
+    return _Listing(entries, tuple(_unknown(sorted(unknown), "fields")))
 
 
-def _json_job(raw: dict[str, Any], place: str) -> SlurmJob | None:
-    states = raw.get("job_state")
-    states = states if isinstance(states, list) else [states]
-    holding = _holds_nodes([str(state) for state in states], f"{place}.job_state")
-    if holding is None:
-        return None
-    comment = _text(raw, "comment", place)
-    communication, patterns = _communication(comment, f"{place}.comment")
-    shared = raw.get("shared")
-    shared = shared if isinstance(shared, list) else [shared]
-    minutes = _number(raw, "time_limit", place)
-    num_nodes = _number(raw, "node_count", place)
-    if not num_nodes:
-        raise InputError("an integer from 1", field=f"{place}.node_count", value=num_nodes)
-    return SlurmJob(
-        _id(raw, place),
-        holding,
-        num_nodes,
-        _text(raw, "nodes", place),
-        _number(raw, "priority", place) or 0,
-        None if minutes is None else 60 * minutes,
-        _number(raw, "submit_time", place) or None,
-        communication,
-        patterns,
-        _json_segment(raw, place) or _segment_told(comment, f"{place}.comment"),
-        "topo" in shared,
-    )
+def _says_something(value: Any) -> bool:
+    if isinstance(value, dict) and "set" in value:
+        return bool(value.get("set") and value.get("number"))
+    return bool(value)
 
 
-def _json_segment(raw: dict[str, Any], place: str) -> int | None:
-    size = _number(raw, "segment_size", place)
-    if size is not None and size > _MAX_SEGMENT:
-        expected = f"at most {_MAX_SEGMENT} nodes"
-        raise InputError(expected, field=f"{place}.segment_size", value=size)
-    return size
+def _latest(entries: list[_Entry]) -> int | None:
+    """Return the last moment that a listing tells of: it was made then, or soon after."""
+    told = [entry.number("submit_time") for entry in entries]
+    return max((moment for moment in told if moment), default=None)
 
 
-def _id(raw: dict[str, Any], place: str) -> str:
-    """Return the id as squeue's ``%i`` prints it."""
-    number = _number(raw, "job_id", place)
-    if number is None:
-        raise InputError("a job number", field=f"{place}.job_id", value=raw.get("job_id"))
-    array, task = _number(raw, "array_job_id", place), _number(raw, "array_task_id", place)
-    tasks = _text(raw, "array_task_string", place)
-    if array and (tasks or task is not None):
-        return f"{array}_[{tasks}]" if tasks else f"{array}_{task}"
-    component = _number(raw, "het_job_id", place)
-    if component:
-        return f"{component}+{_number(raw, 'het_job_offset', place) or 0}"
-    return str(number)
-
-
-def _number(raw: dict[str, Any], key: str, place: str) -> int | None:
-    """Return a number, plain or (since Slurm 23.02) with flags `set` and `infinite`."""
-    value = raw.get(key)
-    if isinstance(value, dict):
-        for flag in ("set", "infinite"):
-            if not isinstance(value.get(flag), bool):
-                found = None if flag in value else "nothing"
-                field, wrong = f"{place}.{key}.{flag}", value.get(flag)
-                raise InputError("true or false", field=field, value=wrong, found=found)
-        if value["infinite"] or not value["set"]:
-            return None
-        value = value.get("number", "no number")
-    if value is None:
-        return None
-    if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value < _MAX_NUMBER:
-        raise InputError("an integer from 0", field=f"{place}.{key}", value=value)
-    return value
-
-
-def _text(raw: dict[str, Any], key: str, place: str) -> str:
-    value = raw.get(key)
-    if value is None:
-        return ""
-    if not isinstance(value, str):
-        raise InputError("text", field=f"{place}.{key}", value=value)
-    return value
+def _unknown(names: list[str], what: str) -> list[str]:
+    return [f"{what} not known here, and not read: {', '.join(names)}"] if names else []
 
 
 # ---- A listing of Slurm's jobs as running jobs and a queue ---------------------------------------
@@ -305,42 +563,90 @@ class SlurmJobs:
     """The jobs of a listing.
 
     The queue is by descending priority, then id; `submitted` counts from the first submission
-    among all jobs. `num_held` jobs are left out because they wait on hold (priority 0).
+    among all jobs.
+
+    Attributes
+    ----------
+    wants
+        What the requests of the queue want of nodes, by id.
+    left_out
+        What restricts them and is not modelled.
+    notes
+        Lines on what the listing does not say, or says in fields that are not known.
     """
 
-    running: tuple[RunningJob, ...]
-    queue: tuple[Request, ...]
-    num_held: int
+    running: tuple[RunningJob, ...] = ()
+    queue: tuple[Request, ...] = ()
+    wants: Mapping[str, Wants] = field(default_factory=dict)
+    left_out: tuple[LeftOut, ...] = ()
+    notes: tuple[str, ...] = ()
 
 
 def read_slurm_jobs(path: str | Path) -> SlurmJobs:
-    """Read the output of ``squeue --json`` or ``squeue -o '%i|%T|%D|%N|%k|%Q|%l|%S|%V'``.
+    """Read the output of ``squeue --json``, ``squeue -o '%i|%T|...'`` or ``scontrol show job -o``.
 
     Jobs that have ended are left out. Every request has priority 1: Slurm's priorities say only
     which job comes first. What a comment may say of a job stands in docs/formats.md.
     """
     text = text_of(path, or_json=True)
-    listed = _listed_entries if text.lstrip().startswith("{") else _listed_lines
-    holding: list[tuple[str, SlurmJob]] = []
-    waiting: list[SlurmJob] = []
-    place_of: dict[str, str] = {}
     with blamed_on(path):
-        for place, job in listed(text):
-            for task in [] if job is None else _tasks_of(job, place):
-                _require_usable(task, place, place_of)
+        listing = _listing_of(text)
+        holding: list[tuple[str, SlurmJob]] = []
+        waiting: list[SlurmJob] = []
+        place_of: dict[str, str] = {}
+        for entry in listing.entries:
+            job = _job(entry)
+            for task in [] if job is None else _tasks_of(job, entry.place):
+                _require_usable(task, entry.place, place_of)
                 if task.holding:
-                    holding.append((place, task))
+                    holding.append((entry.place, task))
                 else:
                     waiting.append(task)
         holding.sort(key=lambda pair: pair[1].order)
         running = tuple(_running(job, place) for place, job in holding)
     told = [job.submitted for job in [*waiting, *(job for _, job in holding)]]
     start = min((moment for moment in told if moment is not None), default=0)
-    ready = sorted(
-        (job for job in waiting if job.priority > 0), key=lambda job: (-job.priority, job.order)
+    waiting.sort(key=lambda job: (-job.priority, job.order))
+    waiting = _throttled(waiting, [job for _, job in holding])
+    return SlurmJobs(
+        running,
+        tuple(_request(job, start) for job in waiting),
+        {job.id: job.wants for job in waiting},
+        tuple(one for job in waiting for one in of_request(job.id, job.left_out)),
+        listing.notes,
     )
-    queue = tuple(_request(job, start) for job in ready)
-    return SlurmJobs(running, queue, len(waiting) - len(queue))
+
+
+def _listing_of(text: str) -> _Listing:
+    beginning = text.lstrip()
+    if beginning.startswith("{"):
+        return _listed_entries(text)
+    return _shown_lines(text) if beginning.startswith("JobId=") else _listed_lines(text)
+
+
+def _tasks_of(job: SlurmJob, where: str) -> list[SlurmJob]:
+    """Return the tasks of a job array that waits (id ``12_[1-5,7%2]``), or the job alone."""
+    if "[" not in job.id:
+        return [job]
+    ids = expand_host_list(re.sub(r"%[0-9]+\]$", "]", job.id), where)
+    return [replace(job, id=one) for one in ids]
+
+
+def _throttled(waiting: list[SlurmJob], holding: list[SlurmJob]) -> list[SlurmJob]:
+    """Hold the tasks of arrays beyond those that may run at a time; tasks of an array are equal."""
+    running: dict[str, int] = {}
+    for job in holding:
+        running[job.array] = running.get(job.array, 0) + ("_" in job.id)
+    found = []
+    for job in waiting:
+        before, own = running.get(job.array, 0), job.left_out
+        if job.throttle is not None and "_" in job.id:
+            running[job.array] = before + 1
+            if before >= job.throttle:
+                text = f"{job.throttle} at a time"
+                own = (*own, left_out("array_throttle", text, job.wants.place))
+        found.append(replace(job, left_out=own))
+    return found
 
 
 def _require_usable(job: SlurmJob, place: str, place_of: dict[str, str]) -> None:

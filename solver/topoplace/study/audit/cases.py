@@ -18,7 +18,7 @@ from topoplace.result.hierarchy import HierarchyResult
 from topoplace.result.reading import parse_result
 from topoplace.snapshot.faults import kind_of_document
 from topoplace.snapshot.files import files_below, parse_object, read_bytes
-from topoplace.snapshot.held import ORDER, hold_text, holds_of, ignoring, options_ahead
+from topoplace.snapshot.held import ORDER, holds_of, ignoring, options_ahead
 from topoplace.snapshot.hierarchy_state import HierarchyState, PartState, prepare_hierarchy
 from topoplace.snapshot.machines import resolve_machine
 from topoplace.snapshot.readers.decisions import (
@@ -29,7 +29,7 @@ from topoplace.snapshot.readers.decisions import (
     read_decisions,
 )
 from topoplace.snapshot.readers.slurm_trees import on_switches
-from topoplace.snapshot.schema import CubesModel, HierarchyModel, RunningJob, Snapshot
+from topoplace.snapshot.schema import CubesModel, HierarchyModel, LeftOut, RunningJob, Snapshot
 from topoplace.study.case import load_instance, state_of
 
 File = str | Path
@@ -70,7 +70,7 @@ class Case:
     levels: tuple[str, ...]
     group: str = ""
     left_out: tuple[str, ...] = ()
-    held: Mapping[str, str] = field(default_factory=dict)
+    held: Mapping[str, Sequence[LeftOut]] = field(default_factory=dict)
     by_order: bool = False
     fault: str | None = None
 
@@ -169,7 +169,6 @@ def case_of_pair(before: Snapshot, after: Snapshot) -> tuple[Case, list[str]]:
     }
     judged = before.model_copy(update=update)
     prepare_hierarchy(judged)
-    held = {name: hold_text(own) for name, own in holds.items() if entries[name] or name in waiting}
     num_held = sum(bool(entries[name]) for name in holds)
     withdrawn = sum(not entries[r.id] and r.id not in waiting for r in before.queue)
     old, now = {job.id for job in before.running}, {job.id for job in running}
@@ -186,7 +185,7 @@ def case_of_pair(before: Snapshot, after: Snapshot) -> tuple[Case, list[str]]:
     outcome = Decided.STARTED if started else Decided.WAITING
     by_order = ORDER in options_ahead(judged)
     levels = _levels_of(judged)
-    return Case(judged, started, outcome, levels, held=held, by_order=by_order), notes
+    return Case(judged, started, outcome, levels, held=holds, by_order=by_order), notes
 
 
 def _require_hierarchy(snapshot: Snapshot) -> None:

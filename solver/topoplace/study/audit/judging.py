@@ -31,6 +31,7 @@ from topoplace.placement.hierarchy.contract import held_to
 from topoplace.result.cubes import CubesResult
 from topoplace.result.hierarchy import HierarchyResult
 from topoplace.snapshot.cubes_state import prepare_cubes
+from topoplace.snapshot.held import counts_text, hold_text
 from topoplace.snapshot.hierarchy_state import hierarchy_of, prepare_hierarchy
 from topoplace.snapshot.readers.decisions import Decided, Taken
 from topoplace.snapshot.schema import (
@@ -448,7 +449,9 @@ class Row:
     fragmentation
         Slurm's own figure; None on machines that have no blocks of Slurm's.
     held
-        Requests that are not judged, and by which options they are held.
+        Requests that are not judged, and which options hold them.
+    held_by
+        How many requests each of these options holds, as text.
     """
 
     instance: str
@@ -461,6 +464,7 @@ class Row:
     contract: Standing | None
     fragmentation: Fragmentation | None = None
     held: Mapping[str, str] = field(default_factory=dict)
+    held_by: str = ""
 
     @property
     def standing(self) -> Standing:
@@ -488,7 +492,7 @@ class Row:
             words.append(f"{standing.strands} stranded more than needed")
         words += [f"not said: {' '.join(self.left_out)}"] if self.left_out else []
         if self.held:
-            words = [", ".join(f"{name} {text}" for name, text in self.held.items())]
+            words = [f"{len(self.held)} held ({self.held_by})"]
         elif standing.verdict is Verdict.UNJUDGED and not self.left_out:
             words.append(f"{standing.jobs[0]} is first in the order, and does not fit")
         return "; ".join(words)
@@ -506,7 +510,8 @@ def judge(case: Case, contract: str | None, options: Options, keep: Keep | None 
         case.left_out,
         stand(case, None, options, keep),
         stand(case, contract, options, keep) if held else None,
-        held=case.held,
+        held={name: hold_text(own) for name, own in case.held.items()},
+        held_by=counts_text(one for own in case.held.values() for one in own),
     )
     return replace(row, fragmentation=_fragmentation(case, row)) if is_of_blocks(case) else row
 

@@ -1,0 +1,190 @@
+"""What ``scontrol show nodes``, ``partition`` and ``reservation`` say, with ``-o``: a line each."""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from enum import Enum
+from pathlib import Path
+
+from topoplace.errors import InputError
+from topoplace.machine.hostlist import expand_host_list
+from topoplace.snapshot.readers.declared import Table, given_text
+from topoplace.snapshot.readers.slurm_fields import (
+    SCONTROL_NODE,
+    SCONTROL_PARTITION,
+    SCONTROL_RESERVATION,
+)
+from topoplace.snapshot.readers.slurm_times import seconds_of
+from topoplace.snapshot.readers.tables import blamed_on, lines_of, require_once
+
+_OPEN = {"IDLE", "PLANNED", "CLOUD", "DYNAMIC_NORM", "POWERED_DOWN", "POWERING_UP"}
+_HELD = {"ALLOCATED", "MIXED", "COMPLETING"}
+_NOTHING = {"", "(null)", "N/A", "n/a", "NO", "UNLIMITED", "None", "NONE"}
+
+
+class NodeUse(Enum):
+    """Whether a node may take a job (`OPEN`), has one (`HELD`), or may not (`CLOSED`)."""
+
+    OPEN = "open"
+    HELD = "held"
+    CLOSED = "closed"
+
+
+@dataclass(frozen=True)
+class SlurmNode:
+    """A node: whether it may take a job, its partitions, and what it has; None if not said."""
+
+    use: NodeUse
+    partitions: frozenset[str] | None = None
+    cpus: int | None = None
+    memory: int | None = None  # MB
+    disk: int | None = None  # MB
+
+
+@dataclass(frozen=True)
+class SlurmPartition:
+    """A partition: its nodes, and why none, or not all, of its jobs start.
+
+    Attributes
+    ----------
+    state
+        Such as ``UP``; jobs of one that is not wait.
+    whole_nodes
+        Whether its jobs take whole nodes, whatever they ask for.
+    most_nodes, least_nodes, most_seconds
+        Of a job; None without a limit.
+    others
+        What else restricts its jobs, as text; empty if nothing does.
+    """
+
+    nodes: frozenset[str]
+    state: str
+    whole_nodes: bool
+    most_nodes: int | None
+    least_nodes: int
+    most_seconds: int | None
+    others: str
+
+
+@dataclass(frozen=True)
+class SlurmReservation:
+    """Nodes that are reserved, now (`active`) or later, and for when."""
+
+    nodes: frozenset[str]
+    active: bool
+    when: str
+
+
+# ---- Lines of settings ---------------------------------------------------------------------------
+
+_SETTING = re.compile(r"(?:^|\s)([A-Za-z][\w:/]*)=")
+
+
+def settings_of(line: str) -> dict[str, str]:
+    """Return the settings of a line that scontrol prints: a value goes on to the next key.
+
+    Of a key that comes twice the first counts: the text of a comment may hold others.
+    """
+    marks = list(_SETTING.finditer(line))
+    found: dict[str, str] = {}
+    for mark, following in itertools.zip_longest(marks, marks[1:]):
+        end = len(line) if following is None else following.start()
+        found.setdefault(mark[1], line[mark.end() : end].strip())
+    return found
+
+
+def _entries(path: str | Path, key: str, table: Table) -> Iterator[tuple[str, dict[str, str]]]:
+    """Yield name and settings of every line; the first key of a line has the name."""
+    place_of: dict[str, str] = {}
+    for place, line in lines_of(path):
+        with blamed_on(path, place):
+            settings = settings_of(line)
+            name = settings.get(key, "")
+            if not line.startswith(f"{key}=") or not name or "State" not in settings:
+                expected = f"{key}=... State=..., as {table.title} -o writes"
+                raise InputError(expected, value=line[:200])
+            require_once(place_of, name, place, key.removesuffix("Name").lower())
+            yield name, settings
+    if not place_of:
+        raise InputError(f"at least one line {key}=...", file=str(path))
+
+
+# ---- Nodes ---------------------------------------------------------------------------------------
+
+
+def read_slurm_nodes(path: str | Path) -> dict[str, SlurmNode]:
+    """Read the output of ``scontrol show nodes -o``, one line per node.
+
+    A state is a word with flags, such as ``ALLOCATED+DRAIN``. A node is open if all of them let a
+    job start (idle, planned, powered down), held if the others say that it has a job (allocated,
+    mixed, completing), and closed by any other: down, draining, drained, fail, maint, reserved,
+    not responding (also written ``*``), unknown. So is one that has an owner or a label.
+    """
+    found = {}
+    for name, settings in _entries(path, "NodeName", SCONTROL_NODE):
+        use = _use_of(settings["State"])
+        owned = any(settings.get(key, "") not in _NOTHING for key in ("Owner", "MCS_label"))
+        partitions = settings.get("Partitions")
+        found[name] = SlurmNode(
+            NodeUse.CLOSED if owned else use,
+            None if partitions is None else frozenset(filter(None, partitions.split(","))),
+            _number(settings, "CPUTot"),
+            _number(settings, "RealMemory"),
+            _number(settings, "TmpDisk"),
+        )
+    return found
+
+
+def _use_of(state: str) -> NodeUse:
+    words = set(state.upper().split()[0].split("+")) if state else {""}
+    if words - _OPEN - _HELD:
+        return NodeUse.CLOSED
+    return NodeUse.HELD if words & _HELD else NodeUse.OPEN
+
+
+def _number(settings: Mapping[str, str], key: str) -> int | None:
+    text = settings.get(key, "")
+    return int(text) if text.isascii() and text.isdecimal() and len(text) <= 15 else None
+
+
+# ---- Partitions and reservations -----------------------------------------------------------------
+
+
+def read_slurm_partitions(path: str | Path) -> dict[str, SlurmPartition]:
+    """Read the output of ``scontrol show partition -o``, one line per partition."""
+    found = {}
+    for name, settings in _entries(path, "PartitionName", SCONTROL_PARTITION):
+        given = {key: value for key, value in settings.items() if value not in _NOTHING}
+        held = SCONTROL_PARTITION.left_out(given, name)
+        with blamed_on(path, f"partition {name}"):
+            limit = settings.get("MaxTime", "UNLIMITED")
+            found[name] = SlurmPartition(
+                frozenset(expand_host_list(given.get("Nodes", ""), "Nodes")),
+                settings.get("State", "UP"),
+                settings.get("OverSubscribe") == "EXCLUSIVE",
+                _number(settings, "MaxNodes"),
+                _number(settings, "MinNodes") or 0,
+                seconds_of(limit, "MaxTime"),
+                ", ".join(f"{(one.where or '').rpartition('.')[2]}={one.value}" for one in held),
+            )
+    return found
+
+
+def read_slurm_reservations(path: str | Path) -> dict[str, SlurmReservation]:
+    """Read the output of ``scontrol show reservation -o``: one line each, or that there is none."""
+    if all(line.lower().startswith("no reservations") for _, line in lines_of(path)):
+        return {}
+    found = {}
+    for name, settings in _entries(path, "ReservationName", SCONTROL_RESERVATION):
+        nodes = given_text(settings.get("Nodes"))
+        with blamed_on(path, f"reservation {name}"):
+            hosts = [] if nodes in _NOTHING else expand_host_list(nodes, "Nodes")
+        found[name] = SlurmReservation(
+            frozenset(hosts),
+            settings.get("State") == "ACTIVE",
+            f"{settings.get('StartTime', '')} to {settings.get('EndTime', '')}",
+        )
+    return found

@@ -1,0 +1,378 @@
+"""Options of Slurm's jobs that are not modelled: each holds its job, in every form of a listing."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import topoplace as tp
+from real_files import real_file
+from topoplace.snapshot import load_any
+from topoplace.snapshot.convert import ConvertOptions, converted
+from topoplace.snapshot.held import holds_of
+from topoplace.snapshot.readers.slurm_fields import TABLES
+
+TOPOLOGY = """\
+SwitchName=s0 Nodes=n[0-3]
+SwitchName=s1 Nodes=n[4-7]
+SwitchName=top Switches=s[0-1]
+"""
+NODE = "NodeName={name} CPUTot=16 State=IDLE RealMemory=64000 TmpDisk=0 Owner=N/A Partitions={of}\n"
+PARTITION = (
+    "PartitionName={name} MaxNodes=UNLIMITED MaxTime=UNLIMITED MinNodes=0 Nodes={nodes} "
+    "OverSubscribe=NO State=UP MaxCPUsPerNode=UNLIMITED ReqResv=NO ExclusiveUser=NO"
+)
+NOW = 1_000_000
+BY_TASKS = "EXACT_TASK_COUNT_REQUESTED"
+
+
+def number(value: int) -> dict[str, Any]:
+    return {"set": True, "infinite": False, "number": value}
+
+
+def entry(job: int = 1, **more: Any) -> dict[str, Any]:
+    """Return a job that waits for two whole nodes, and no more than that."""
+    usual = {
+        "job_id": job,
+        "job_state": ["PENDING"],
+        "nodes": "",
+        "node_count": number(2),
+        "max_nodes": number(2),
+        "priority": number(100 - job),
+        "time_limit": number(60),
+        "submit_time": number(NOW),
+        "state_reason": "None",
+        "partition": "all",
+        "shared": ["none"],
+        "memory_per_cpu": number(1000),
+        "minimum_cpus_per_node": number(1),
+        "cpus": number(2),
+        "tres_req_str": "cpu=2,node=2,billing=2",
+        "flags": ["USING_DEFAULT_QOS"],
+    }
+    return {**usual, **more}
+
+
+def snapshot_of(folder: Path, jobs: str | list[dict[str, Any]], **files: str) -> tp.Model:
+    """Convert a cluster of eight nodes and return its snapshot."""
+    nodes = "".join(NODE.format(name=f"n{k}", of="all,low") for k in range(8))
+    text = jobs if isinstance(jobs, str) else json.dumps({"jobs": jobs, "last_update": number(NOW)})
+    texts = {"topology": TOPOLOGY, "nodes": nodes, "jobs": text, **files}
+    for name, content in texts.items():
+        (folder / name).write_text(content)
+    made = converted(None, "slurm", None, ConvertOptions(**{n: folder / n for n in texts}))
+    (folder / "now.json").write_text(made.text)
+    snapshot = load_any(folder / "now.json").snapshot
+    assert made.notes[0].endswith("queued")
+    return tp.Model.of(snapshot)
+
+
+def holds(model: tp.Model) -> dict[str, list[str]]:
+    return {name: [one.option for one in own] for name, own in holds_of(model.snapshot).items()}
+
+
+def test_a_job_that_asks_for_no_more_than_nodes_starts(tmp_path):
+    model = snapshot_of(tmp_path, [entry()])
+    assert holds(model) == {}
+    assert tp.place(model).objective == 2
+
+
+RESTRICTING = [
+    ("dependency", {"dependency": "afterok:7(unfulfilled)"}),
+    ("dependency", {"state_reason": "DependencyNeverSatisfied"}),
+    ("begin_time", {"eligible_time": number(NOW + 3600)}),
+    ("begin_time", {"state_reason": "BeginTime"}),
+    ("hold", {"hold": True}),
+    ("hold", {"priority": number(0)}),
+    ("hold", {"state_reason": "JobHeldUser"}),
+    ("licenses", {"licenses": "matlab:2"}),
+    ("licenses", {"state_reason": "Licenses"}),
+    ("limits", {"state_reason": "QOSMaxJobsPerUserLimit"}),
+    ("limits", {"state_reason": "AssocGrpNodeLimit"}),
+    ("reservation", {"resv_name": "day"}),
+    ("reservation", {"state_reason": "Reservation"}),
+    ("reason", {"state_reason": "ReqNodeNotAvail"}),
+    ("partition", {"state_reason": "PartitionDown"}),
+    ("partition", {"partition": "gpu"}),
+    ("required_nodes", {"required_nodes": "n3"}),
+    ("excluded_nodes", {"excluded_nodes": "n[0-1]"}),
+    ("features", {"features": "ib&avx"}),
+    ("switches", {"required_switches": 1}),
+    ("gres", {"tres_per_node": "gres/gpu:4"}),
+    ("gres", {"tres_per_job": "gres/gpu:4"}),
+    ("gres", {"tres_per_task": "gres/gpu=1"}),
+    ("gres", {"tres_per_socket": "gres/gpu:1"}),
+    ("contiguous", {"contiguous": True}),
+    ("shared", {"shared": []}),
+    ("shared", {"shared": ["oversubscribe"]}),
+    ("shared", {"shared": ["user"]}),
+    ("exclusive", {"shared": ["topo"]}),
+    ("segment", {"segment_size": number(2)}),
+    ("het_job", {"het_job_id": number(1), "het_job_offset": number(0)}),
+    ("node_count", {"max_nodes": number(30)}),
+    ("node_count", {"max_nodes": number(0), "tres_req_str": "cpu=1,node=1"}),
+    ("node_count", {"max_nodes": number(0), "tasks": number(12), "flags": [BY_TASKS]}),
+    ("cpus", {"minimum_cpus_per_node": number(32)}),
+    ("cpus", {"cpus": number(40)}),
+    ("memory", {"memory_per_node": number(128000)}),
+    ("memory", {"memory_per_cpu": number(8000)}),
+    ("disk", {"minimum_tmp_disk_per_node": number(10)}),
+    ("node_layout", {"threads_per_core": number(2)}),
+    ("burst_buffer", {"burst_buffer": "#BB"}),
+    ("spread", {"flags": ["SPREAD_JOB"]}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("option", "fields"), RESTRICTING)
+def test_an_option_of_squeue_json_holds_its_job_alone(tmp_path, option, fields):
+    model = snapshot_of(tmp_path, [entry(1, **fields), entry(2)])
+    (name, own), *others = holds(model).items()
+    assert (own, others) == ([option], [])
+    result = tp.place(model)
+    assert {start.request for start in result.placements} == {"2"}
+    assert result.check().verified
+    (held,) = holds_of(model.snapshot)[name]
+    assert held.where.startswith("jobs[0]")
+    released = tp.place(model, ignore=[option])
+    assert {start.request for start in released.placements} == {name, "2"}
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"state_reason": "Resources"},
+        {"state_reason": "Priority"},
+        {"prefer": "ib"},
+        {"eligible_time": number(NOW)},
+        {"partition": "gpu,low"},
+        {"max_nodes": number(0)},
+        {"memory_per_cpu": number(4000)},
+        {"required_switches": 0},
+        {"licenses": "(null)"},
+        {"tres_per_node": ""},
+    ],
+)
+def test_what_keeps_a_job_from_nothing_does_not_hold_it(tmp_path, fields):
+    assert holds(snapshot_of(tmp_path, [entry(1, **fields)])) == {}
+
+
+def test_fields_that_are_not_known_are_named_once(tmp_path, capsys):
+    jobs = [entry(k, new_rule="x", empty_rule="", old_rule=number(0)) for k in range(1, 4)]
+    snapshot_of(tmp_path, jobs)
+    made = converted(None, "slurm", None, ConvertOptions(topology=tmp_path / "topology",
+                     jobs=tmp_path / "jobs"))  # fmt: skip
+    assert [note for note in made.notes if "not known" in note] == [
+        "fields not known here, and not read: new_rule"
+    ]
+
+
+def test_without_node_states_partitions_are_not_known(tmp_path):
+    snapshot_of(tmp_path, [entry(1, memory_per_cpu=None)])
+    made = converted(None, "slurm", None, ConvertOptions(topology=tmp_path / "topology",
+                     jobs=tmp_path / "jobs"))  # fmt: skip
+    (held,) = [one for one in made.document.left_out if one.request]
+    assert held.value == "all, whose nodes are not known (--nodes or --partitions)"
+
+
+def test_tasks_of_an_array_beyond_its_throttle_are_held(tmp_path):
+    array = {"array_job_id": number(7), "array_task_string": "3-6%2", "array_max_tasks": number(2)}
+    task = {"array_job_id": number(7), "array_task_id": number(1), "job_state": ["RUNNING"]}
+    jobs = [entry(9, **array), entry(8, **task, nodes="n[0-1]")]
+    assert holds(snapshot_of(tmp_path, jobs)) == {
+        "7_4": ["array_throttle"],
+        "7_5": ["array_throttle"],
+        "7_6": ["array_throttle"],
+    }
+
+
+def test_the_order_of_priorities_is_said_not_to_be_modelled(tmp_path):
+    model = snapshot_of(tmp_path, [entry(1), entry(2)])
+    assert [(one.request, one.option) for one in model.snapshot.left_out] == [(None, "order")]
+
+
+# ---- squeue -o, and scontrol show job ------------------------------------------------------------
+
+COLUMNS = (
+    "JOBID|STATE|NODES|NODELIST|COMMENT|PRIORITY|TIME_LIMIT|START_TIME|SUBMIT_TIME|"
+    "PARTITION|REASON|FEATURES|DEPENDENCY|TRES_PER_NODE|OVER_SUBSCRIBE|EXC_NODES"
+)
+VALUES = "1|PENDING|2||(null)|9|1:00:00|N/A|2026-03-01T10:00:00|all|None|(null)|(null)|N/A|NO|"
+USUAL_LINE = dict(zip(COLUMNS.split("|"), VALUES.split("|"), strict=True))
+
+
+def line(columns: str = COLUMNS, **fields: str) -> str:
+    return "|".join((USUAL_LINE | fields)[name] for name in columns.split("|"))
+
+
+@pytest.mark.parametrize(
+    ("option", "fields"),
+    [
+        ("partition", {"PARTITION": "gpu"}),
+        ("hold", {"REASON": "JobHeldAdmin"}),
+        ("features", {"FEATURES": "ib"}),
+        ("dependency", {"DEPENDENCY": "afterok:3(unfulfilled)"}),
+        ("gres", {"TRES_PER_NODE": "gres/gpu:4"}),
+        ("shared", {"OVER_SUBSCRIBE": "OK"}),
+        ("excluded_nodes", {"EXC_NODES": "n1"}),
+    ],
+)
+def test_columns_go_by_their_header(tmp_path, option, fields):
+    names = COLUMNS.split("|")
+    for columns in (COLUMNS, "|".join([names[0], *reversed(names[1:])])):
+        text = "\n".join([columns, line(columns, **fields), line(columns, JOBID="2")])
+        assert holds(snapshot_of(tmp_path, text)) == {"1": [option]}
+
+
+def test_short_states_and_reasons_beside_nodes(tmp_path):
+    text = "JOBID|ST|NODES|NODELIST(REASON)|PRIORITY|PARTITION\n"
+    text += "1|R|2|n[0-1]|9|all\n2|PD|2|(Dependency)|8|all\n3|PD|2|(Resources)|7|all\n"
+    model = snapshot_of(tmp_path, text)
+    assert [job.nodes for job in model.running] == ["n[0-1]"]
+    assert holds(model) == {"2": ["dependency"]}
+
+
+SHOWN = (
+    "JobId={id} JobName=x Priority=9 JobState=PENDING Reason={reason} Dependency={dependency} "
+    "TimeLimit=01:00:00 SubmitTime=2026-03-01T10:00:00 Partition={partition} NodeList= "
+    "NumNodes={nodes} NumCPUs=2 MinCPUsNode=1 MinMemoryNode=0 Features={features} "
+    "OverSubscribe={shared} Contiguous={contiguous} Licenses=(null) Network=(null) "
+    "Switches={switches} TresPerNode={gres} Comment=pattern=rd\n"
+)
+USUAL_SHOWN = {
+    **{"id": "1", "reason": "None", "dependency": "(null)", "partition": "all", "nodes": "2"},
+    **{"features": "(null)", "shared": "NO", "contiguous": "0", "switches": "0@00:00:00"},
+    "gres": "",
+}
+
+
+@pytest.mark.parametrize(
+    ("option", "fields"),
+    [
+        ("partition", {"partition": "gpu"}),
+        ("hold", {"reason": "JobHeldUser"}),
+        ("features", {"features": "ib"}),
+        ("dependency", {"dependency": "afterok:3(unfulfilled)"}),
+        ("gres", {"gres": "gres/gpu:4"}),
+        ("shared", {"shared": "OK"}),
+        ("contiguous", {"contiguous": "1"}),
+        ("switches", {"switches": "1@00:05:00"}),
+        ("node_count", {"nodes": "2-30"}),
+    ],
+)
+def test_scontrol_show_job_is_a_listing_too(tmp_path, option, fields):
+    text = SHOWN.format(**USUAL_SHOWN | fields) + SHOWN.format(**USUAL_SHOWN | {"id": "2"})
+    model = snapshot_of(tmp_path, text)
+    assert holds(model) == {"1": [option]}
+    assert model.queue[1].patterns is not None
+
+
+# ---- Partitions and reservations -----------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("changes", "text"),
+    [
+        ({"State=UP": "State=DOWN"}, "all is DOWN"),
+        ({"MaxNodes=UNLIMITED": "MaxNodes=1"}, "all has jobs of 0 to 1 nodes"),
+        ({"MaxTime=UNLIMITED": "MaxTime=00:30:00"}, "all has jobs of at most 1800 s"),
+        ({"ReqResv=NO": "ReqResv=YES"}, "all with ReqResv=YES"),
+        ({"MaxCPUsPerNode=UNLIMITED": "MaxCPUsPerNode=8"}, "all with MaxCPUsPerNode=8"),
+        ({"n[0-7]": "n[0-3]"}, "all of 4 of the 8 nodes"),
+        ({"n[0-7]": "n[0-9]"}, "all, of which 2 nodes are on no switch"),
+    ],
+)
+def test_limits_of_a_partition_hold_its_jobs(tmp_path, changes, text):
+    partitions = PARTITION.format(name="all", nodes="n[0-7]")
+    assert holds(snapshot_of(tmp_path, [entry()], partitions=partitions)) == {}
+    for old, new in changes.items():
+        partitions = partitions.replace(old, new)
+    model = snapshot_of(tmp_path, [entry()], partitions=partitions)
+    ((held,),) = holds_of(model.snapshot).values()
+    assert (held.option, held.value) == ("partition", text)
+
+
+def test_jobs_of_a_partition_of_whole_nodes_do_not_share(tmp_path):
+    partitions = PARTITION.format(name="all", nodes="n[0-7]").replace(
+        "Subscribe=NO", "Subscribe=EXCLUSIVE"
+    )
+    assert holds(snapshot_of(tmp_path, [entry(shared=[])], partitions=partitions)) == {}
+
+
+def test_reservations_close_their_nodes_now_and_hold_all_later(tmp_path):
+    text = "ReservationName=r Nodes=n[0-1] StartTime=a EndTime=b State={}\n"
+    model = snapshot_of(tmp_path, [entry()], reservations=text.format("ACTIVE"))
+    assert (model.snapshot.down, holds(model)) == ("n[0-1]", {})
+    model = snapshot_of(tmp_path, [entry()], reservations=text.format("INACTIVE"))
+    assert (model.snapshot.down, holds(model)) == ("", {"1": ["reservation"]})
+    none = "No reservations in the system\n"
+    assert holds(snapshot_of(tmp_path, [entry()], reservations=none)) == {}
+
+
+def test_nodes_of_an_owner_are_closed(tmp_path):
+    nodes = "".join(NODE.format(name=f"n{k}", of="all") for k in range(8))
+    model = snapshot_of(tmp_path, [entry()], nodes=nodes.replace("Owner=N/A", "Owner=ann", 1))
+    assert model.snapshot.down == "n0"
+
+
+# ---- Audits --------------------------------------------------------------------------------------
+
+
+def busy_cluster(folder: Path, *, after: bool) -> tp.Model:
+    """Return 40 nodes in two partitions and 60 jobs, some with dependencies, before or after."""
+    leaves = "".join(f"SwitchName=l{k} Nodes=m[{10 * k}-{10 * k + 9}]\n" for k in range(4))
+    nodes = "".join(NODE.format(name=f"m{k}", of="a" if k < 20 else "b") for k in range(40))
+    jobs = [entry(k, partition="ab"[k % 2], node_count=number(1 + k % 5), max_nodes=number(0),
+                  tres_req_str="") for k in range(1, 61)]  # fmt: skip
+    for job in jobs[::7]:
+        job["dependency"] = "afterok:99(unfulfilled)"
+    at = {"a": 0, "b": 20}
+    for job in jobs if after else ():
+        size, first = job["node_count"]["number"], at[job["partition"]]
+        if "dependency" not in job and first % 20 + size <= 20 and first < 20 * (1 + (first >= 20)):
+            last = first + size - 1
+            job |= {"job_state": ["RUNNING"], "nodes": f"m[{first}-{last}]"}
+            at[job["partition"]] = last + 1 if (last + 1) % 20 else 40
+    texts = {"nodes": nodes, "topology": leaves + "SwitchName=top Switches=l[0-3]\n"}
+    return snapshot_of(folder, jobs, **texts)
+
+
+def test_no_verdict_of_an_audit_depends_on_an_option_that_is_not_read(tmp_path):
+    before = busy_cluster(tmp_path, after=False)
+    after = busy_cluster(tmp_path, after=True)
+    assert len(after.running) > 5
+    (row,) = tp.audit(before, after=after).rows
+    assert row.verdict == "unjudged"
+    assert set(row.standing.jobs) == {str(k) for k in range(1, 61)}
+    assert row.why == "60 held (dependency 9, partition 60)"
+    assert "partition a of 20 of the 40 nodes" in row.held["2"] + row.held["1"] + row.held["3"]
+
+
+# ---- A real Slurm --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "scenario", ["01_empty_mixed", "10_dependency_running", "16_array", "30_shared_cores"]
+)
+def test_nothing_of_a_real_cluster_is_dropped_in_silence(scenario, tmp_path):
+    folder = real_file(f"slurm_clusters/{scenario}/before/squeue.json").parent
+    options = ConvertOptions(
+        topology=folder / "topology.txt", nodes=folder / "nodes.txt", jobs=folder / "squeue.json"
+    )
+    made = converted(None, "slurm", None, options)
+    assert not [note for note in made.notes if "not known here" in note]
+    held = holds_of(made.document)
+    raw = json.loads((folder / "squeue.json").read_text())["jobs"]
+    waiting = {str(job["job_id"]): job for job in raw if job["job_state"] == ["PENDING"]}
+    for name, job in waiting.items():
+        own = {one.option for one in held.get(name, [])}
+        for field, option in (("dependency", "dependency"), ("features", "features")):
+            assert bool(job[field]) <= (option in own) or job["array_task_string"]
+
+
+def test_no_field_is_declared_twice():
+    for table in TABLES:
+        names = [field.name for field in table.fields]
+        assert sorted(names) == sorted(set(names)), table.title
