@@ -18,6 +18,7 @@ from topoplace.cli.map import map_command
 from topoplace.cli.options import VERBOSITY, argument, flag, with_options
 from topoplace.cli.output import QUIET, USUAL, VERBOSE, print_json, say, set_verbosity
 from topoplace.cli.place import place
+from topoplace.cli.plain import PlainCommand, PlainGroup
 from topoplace.cli.recognise import recognise
 from topoplace.cli.repack import repack
 from topoplace.cli.replay import replay
@@ -32,6 +33,7 @@ HELP = "Optimal, certified placement of jobs and tasks on HPC interconnects."
 app = typer.Typer(
     name="topoplace",
     help=HELP,
+    cls=PlainGroup,
     context_settings={"help_option_names": ["-h", "--help"]},
     no_args_is_help=True,
     pretty_exceptions_enable=False,
@@ -76,7 +78,7 @@ COMMANDS = {
 """Every command, and what its help lists below its options."""
 
 for name, (command, below) in COMMANDS.items():
-    app.command(name, epilog=below)(command)
+    app.command(name, cls=PlainCommand, epilog=below)(command)
 
 
 def _print_version(wanted: bool) -> None:
