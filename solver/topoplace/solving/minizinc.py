@@ -237,7 +237,7 @@ def _driver_and_solver(path: str) -> tuple[Any, Any]:
     try:
         import minizinc  # noqa: PLC0415 - optional
     except ImportError:
-        text = "method minizinc needs the extra: pip install 'topoplace[minizinc]'"
+        text = "method minizinc needs the extra: pip install '.[minizinc]' in a checkout"
         raise MissingToolError(text) from None
     driver = minizinc.Driver.find()
     if driver is None:
