@@ -343,6 +343,18 @@ def _not_held_texts(result: AnyResult) -> dict[str, str]:
     return _waiting_on_tree(result)
 
 
+def waiting_rows(result: AnyResult) -> Rows:
+    """Return the table of every request that does not start, and why as far as that is known."""
+    begun, texts = started_names(result), waiting_texts(result)
+    cells = [
+        [request.id, f"{request.nodes:,}", texts.get(request.id, "no reason is known")]
+        for request in result.instance.queue
+        if request.id not in begun
+    ]
+    unit = "units" if isinstance(result, HierarchyResult) else "nodes"
+    return Rows(["request", unit, "why it waits"], cells, (1,))
+
+
 def _waiting_on_tree(result: AllocationResult) -> dict[str, str]:
     """Return why requests wait on a tree, from the result alone."""
     assert result.solution is not None
