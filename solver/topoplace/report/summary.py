@@ -18,7 +18,7 @@ from topoplace.report.answer import (
 )
 from topoplace.report.repack import plan_lines
 from topoplace.report.text import gap_text, plain_table
-from topoplace.result import Level, PlacementResult, Proof, Result, Status
+from topoplace.result import Level, PlacementResult, Proof, Result, Status, level_label
 from topoplace.result.hierarchy import HierarchyResult
 from topoplace.result.mapping import CutLoad, LayoutModel, LinkLoad, MappingResult, TaskLoad
 from topoplace.result.objects import ObjectsResult, ObjectsSolution
@@ -88,7 +88,7 @@ def headline(result: AnyResult) -> str:
     elif all(
         level.status is Status.OPTIMAL and level.proof is Proof.CERTIFICATE for level in found
     ):
-        names = [level_name(result, level.name) for level in found]
+        names = [level_label(result.instance, level.name) for level in found]
         text = " and ".join(filter(None, (", ".join(names[:-1]), names[-1]))) + " optimal"
     else:
         text = "; ".join(_proven(result, level) for level in found)
@@ -100,12 +100,6 @@ def headline(result: AnyResult) -> str:
     return (
         f"{result.instance.name}: {text}{_stopped(result)}{held_text(result.instance)} ({solver})"
     )
-
-
-def level_name(result: AnyResult, name: str) -> str:
-    """Return the name of a level, which says so if priorities weigh the nodes."""
-    weighted = name == "nodes" and any(r.priority > 1 for r in result.instance.queue)
-    return "weighted nodes" if weighted else name
 
 
 def exit_code_of(result: AnyResult) -> ExitCode:
@@ -134,7 +128,7 @@ def level_rows(result: AnyResult) -> list[list[str]]:
     """Return what is known of every level as text, in the columns of `LEVEL_HEADER`."""
     return [
         [
-            f"{level_name(result, level.name)} ({level.sense})",
+            f"{level_label(result.instance, level.name)} ({level.sense})",
             _number(level.objective),
             _number(level.bound),
             gap_text(level.gap),
@@ -153,7 +147,7 @@ def _number(value: Any) -> str:
 
 
 def _proven(result: AnyResult, level: AnyLevel) -> str:
-    name = level_name(result, level.name)
+    name = level_label(result.instance, level.name)
     if level.bound is None:
         return f"{name} without a bound"
     by_search = " by search" if level.proof is Proof.SEARCH else ""
@@ -170,7 +164,7 @@ def _required(level: AnyLevel) -> int | None:
 
 def _required_text(result: AnyResult, level: AnyLevel) -> str:
     most = "at least" if level.sense == "max" else "at most"
-    return f"{level_name(result, level.name)} {most} {_required(level):,} as set"
+    return f"{level_label(result.instance, level.name)} {most} {_required(level):,} as set"
 
 
 def _nothing(result: AnyResult) -> str:
@@ -181,17 +175,32 @@ def _nothing(result: AnyResult) -> str:
     if first.bound is None:
         return "nothing found"
     most = "at most" if first.sense == "max" else "at least"
-    return f"nothing found, {most} {_number(first.bound)} {level_name(result, first.name)}"
+    return (
+        f"nothing found, {most} {_number(first.bound)} {level_label(result.instance, first.name)}"
+    )
 
 
 def _stopped(result: AnyResult) -> str:
-    """Return why the search ended, where that was before it was done."""
-    limit = result.limits.time_limit
-    why = ", before all was proven"
-    if limit is not None:
-        early = result.seconds < _NEARLY * limit  # by a signal
-        why = f"{', before' if early else ' because of'} the time limit of {limit:g} s"
-    return f"; stopped at {result.seconds:.3g} s{why}" if result.limits.hit else ""
+    """Return why the search ended before all was proven, and how to go on where it can."""
+    limit, seconds = result.limits.time_limit, result.seconds
+    if result.limits.hit:
+        why = ", before all was proven"
+        if limit is not None:
+            early = seconds < _NEARLY * limit  # by a signal
+            why = f"{', before' if early else ' because of'} the time limit of {limit:g} s"
+        return f"; stopped at {seconds:.3g} s{why}"
+    if result.method != "exact" or not _has_open_level(result):
+        return ""
+    what = "all was proven" if limit is None else f"the time limit of {limit:g} s"
+    how = ", --thorough goes on" if result.limits.thorough is False else ""
+    return f"; ended before {what}{how}"
+
+
+def _has_open_level(result: AnyResult) -> bool:
+    """Tell whether a level is not proven optimal, and none of its values was asked for."""
+    return any(
+        level.status is Status.FEASIBLE and _required(level) is None for level in result.levels
+    )
 
 
 # ---- What was found -----------------------------------------------------------------------------
