@@ -152,8 +152,8 @@ def test_the_headline_says_how_far_and_why_it_stopped() -> None:
         return headline(result.model_copy(update=changes))
 
     assert stopped(3.01, 3.0) == (
-        "case: nodes optimal; cost within 28.60 % by search; stopped at 3.01 s because of the time "
-        "limit of 3 s (exact, 3.01 s)"
+        "case: nodes optimal; cost within 28.60 %, by search; stopped at 3.01 s because of the "
+        "time limit of 3 s (exact, 3.01 s)"
     )
     assert "; stopped at 3.01 s, before all was proven (" in stopped(3.01, None)
     assert "; stopped at 1 s, before the time limit of 3 s (" in stopped(1.0, 3.0)

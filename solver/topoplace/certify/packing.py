@@ -10,12 +10,12 @@ from abc import abstractmethod
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
 from topoplace.certify.integers import require_room
-from topoplace.certify.report import AnyResult, Number, Problem, RefusedError
+from topoplace.certify.report import AnyResult, Number, Problem, RefusedError, Searches
 from topoplace.result.certificate import (
     Certificate,
     CertificateNode,
@@ -138,7 +138,7 @@ Earlier = Sequence[int | None]
 class Packings(Problem[AnyResult]):
     """Placements that are packings: what certificates prove of any of them."""
 
-    searches = "none"
+    searches: ClassVar[Searches] = "none"
 
     @property
     @abstractmethod

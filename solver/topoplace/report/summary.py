@@ -5,6 +5,7 @@ What is proven comes first, level by level, then the answer, then why the rest w
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from topoplace.errors import ExitCode
@@ -89,7 +90,10 @@ def headline(result: AnyResult) -> str:
         level.status is Status.OPTIMAL and level.proof is Proof.CERTIFICATE for level in found
     ):
         names = [level_label(result.instance, level.name) for level in found]
-        text = " and ".join(filter(None, (", ".join(names[:-1]), names[-1]))) + " optimal"
+        text = f"{listing(names)} optimal"
+    elif all(level.status is Status.OPTIMAL and level.proof is Proof.SEARCH for level in found):
+        names = [level_label(result.instance, level.name) for level in found]
+        text = f"{listing(names)} optimal, by search"
     else:
         text = "; ".join(_proven(result, level) for level in found)
     text += "".join(f", {_required_text(result, level)}" for level in as_set)
@@ -100,6 +104,11 @@ def headline(result: AnyResult) -> str:
     return (
         f"{result.instance.name}: {text}{_stopped(result)}{held_text(result.instance)} ({solver})"
     )
+
+
+def listing(names: Sequence[str]) -> str:
+    """Return names as a sentence lists them."""
+    return " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))
 
 
 def exit_code_of(result: AnyResult) -> ExitCode:
@@ -150,7 +159,7 @@ def _proven(result: AnyResult, level: AnyLevel) -> str:
     name = level_label(result.instance, level.name)
     if level.bound is None:
         return f"{name} without a bound"
-    by_search = " by search" if level.proof is Proof.SEARCH else ""
+    by_search = ", by search" if level.proof is Proof.SEARCH else ""
     if level.status is Status.OPTIMAL:
         return f"{name} optimal{by_search}"
     return f"{name} within {gap_text(level.gap)}{by_search}"

@@ -25,6 +25,8 @@ from topoplace.result.hierarchy import HierarchyPlacement, HierarchyResult
 class HierarchyPlacements(Packings[HierarchyResult]):
     """A placement on a hierarchy, as the frame asks for it."""
 
+    searches = "alone"
+
     @cached_property
     def _instance(self) -> Instance:
         return read_instance(self.result.instance)

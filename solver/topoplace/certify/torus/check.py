@@ -45,6 +45,7 @@ from topoplace.types import IntArray
 class TorusPlacement(Packings[PlacementResult]):
     """A placement, as the frame asks for it."""
 
+    searches = "alone"
     _instance: Instance
     _scattered = False
 
