@@ -25,7 +25,7 @@ from topoplace.cli.replay import replay
 from topoplace.cli.shipped_names import epilogue
 from topoplace.cli.studies import batch, compare
 from topoplace.cli.whatif import whatif
-from topoplace.errors import unknown_name
+from topoplace.errors import number_of, unknown_name
 from topoplace.shipped import METHODS
 
 HELP = "Optimal, certified placement of jobs and tasks on HPC interconnects."
@@ -55,7 +55,11 @@ def warmup(problems: list[str] | None = None, *, as_json: bool = False) -> None:
     began = time.perf_counter()
     num = compile_groups(group for problem in chosen for group in GROUPS[problem])
     seconds = time.perf_counter() - began
-    say(f"{num} kernels compiled, {seconds:.1f} s" if num else "all kernels are compiled")
+    say(
+        f"{number_of(num, 'kernel')} compiled, {seconds:.1f} s"
+        if num
+        else "all kernels are compiled"
+    )
     print_json({"schema": "topoplace.warmup/1", "kernels": num, "seconds": round(seconds, 3)})
 
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from topoplace.errors import ExitCode
+from topoplace.errors import ExitCode, number_of
 from topoplace.report.cells import job_colour
 from topoplace.report.repack import step_lines
 from topoplace.report.text import plain_table
@@ -43,7 +43,7 @@ def summary(frontier: Frontier) -> str:
         plain_table([*header, "start"], shown, right=range(len(header) + 1)),
     ]
     if more > 0:
-        lines.append(f"... and {len(rows) - len(shown):,} more points in the file")
+        lines.append(f"... and {number_of(len(rows) - len(shown), 'more point')} in the file")
     return "\n".join([*lines, *(_open_text(frontier, box) for box in frontier.open)])
 
 
@@ -97,7 +97,7 @@ def _plan(point: Point) -> RepackSolution:
 def headline(frontier: Frontier) -> str:
     """Return one line: what is traded, how many points there are, and whether these are all."""
     num = len(frontier.open)
-    state = "complete" if frontier.complete else f"{num:,} box{'es' * (num > 1)} open"
+    state = "complete" if frontier.complete else f"{number_of(num, 'box')} open"
     return told(frontier, " against ".join(_traded(frontier)), state)
 
 
@@ -113,7 +113,7 @@ def told(document: Several, what: str, state: str) -> str:
         state += (
             f" at the time limit of {limits.time_limit:g} s" if limits.time_limit else ", ended"
         )
-    text = f"{what}, {num:,} point{'s' * (num > 1)}, {state}"
+    text = f"{what}, {number_of(num, 'point')}, {state}"
     solver = f"{document.method}, {rule}{document.seconds:.2f} s"
     return f"{document.instance.name}: {text}{held_text(document.instance)} ({solver})"
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from topoplace.errors import number_of
 from topoplace.report.frontier import level_headers, told, write_plot
 from topoplace.report.text import plain_table
 from topoplace.result.base import RESULT_SCHEMA, level_label
@@ -30,7 +31,7 @@ def summary(optima: Optima) -> str:
     header = ["", *header, "start", "other than 0"]
     lines = [headline(optima), plain_table(header, rows[:_MOST_SHOWN], range(len(header) - 1))]
     if len(rows) > _MOST_SHOWN:
-        lines.append(f"... and {len(rows) - _MOST_SHOWN:,} more points in the file")
+        lines.append(f"... and {number_of(len(rows) - _MOST_SHOWN, 'more point')} in the file")
     return "\n".join(lines)
 
 

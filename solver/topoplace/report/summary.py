@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from topoplace.errors import ExitCode
+from topoplace.errors import ExitCode, number_of
 from topoplace.report.answer import (
     WIDTH,
     answer_table,
@@ -66,10 +66,12 @@ def summary(
     if left_out is not None:
         lines.append(left_out)
     if result.solution is None:
-        return "\n".join([*lines, f"nothing found that starts any of the {len(queue)} requests"])
+        return "\n".join(
+            [*lines, f"nothing found that starts any of the {number_of(len(queue), 'request')}"]
+        )
     lines.append(_started(result))
     if isinstance(result, PlacementResult) and not result.solution.conforming:
-        shared = f"{result.solution.num_shared_links:,} links shared against the rule"
+        shared = f"{number_of(result.solution.num_shared_links, 'link')} shared against the rule"
         lines.append(f"does not conform: {shared}, or jobs without a prism")
     lines += answer_table(result, width) if table else []
     lines += _waiting(result) if reasons else []
@@ -219,8 +221,8 @@ def _started(result: AnyResult) -> str:
     """Return how many requests start, and on a tree what that costs."""
     names, queue = started_names(result), result.instance.queue
     nodes = sum(request.nodes for request in queue if request.id in names)
-    unit = "units" if isinstance(result, HierarchyResult) else "nodes"
-    text = f"started {len(names)} of {len(queue)} requests, {nodes:,} {unit}"
+    unit = "unit" if isinstance(result, HierarchyResult) else "node"
+    text = f"started {len(names)} of {number_of(len(queue), 'request')}, {number_of(nodes, unit)}"
     if isinstance(result, AllocationResult) and result.solution is not None:
         cost = exact(result.solution.cost)
         same = "" if cost.denominator == 1 else f" = {cost}"
@@ -259,8 +261,10 @@ def _mapped(result: MappingResult) -> str:
         axes = " x ".join(f"{axis.name} {axis.size}" for axis in application.axes)
         what = f"training job {axes}"
     else:
-        what = f"graph of {application.num_tasks} tasks"
-    return f"{what}, {instance.tasks_per_node} tasks per node on {instance.machine.name}"
+        what = f"graph of {number_of(application.num_tasks, 'task')}"
+    return (
+        f"{what}, {number_of(instance.tasks_per_node, 'task')} per node on {instance.machine.name}"
+    )
 
 
 def _objects(result: ObjectsResult) -> str:
@@ -268,9 +272,9 @@ def _objects(result: ObjectsResult) -> str:
     instance = result.instance
     total, shared = sum(instance.loads), ", pooled by router" if instance.pooled else ""
     fixed = f", {len(instance.fixed):,} fixed" if instance.fixed else ""
-    trees = f"; {len(instance.trees):,} multicasts and reductions" if instance.trees else ""
+    trees = f"; multicasts and reductions: {len(instance.trees):,}" if instance.trees else ""
     arrays = ", ".join(f"{a.name} {'x'.join(map(str, a.shape))}" for a in instance.arrays)
-    what = f"{len(instance.loads):,} objects{fixed}" + (f" ({arrays})" if arrays else "")
+    what = f"{number_of(len(instance.loads), 'object')}{fixed}" + (f" ({arrays})" if arrays else "")
     return (
         f"{what} of load {total:,} on {instance.machine.name}, "
         f"at most {instance.cap:,} per node{shared}{trees}"
@@ -301,7 +305,8 @@ def _mapping(result: MappingResult | ObjectsResult) -> list[str]:
     unit = "hops" if figures.level_bytes is None else "cost"
     lines = [
         f"{unit} {figures.hops:,}, largest {figures.max_hops}; "
-        f"{figures.off_router_messages:,} messages and {figures.off_router_bytes:,} bytes "
+        f"{number_of(figures.off_router_messages, 'message')} and "
+        f"{number_of(figures.off_router_bytes, 'byte')} "
         "leave their router",
         f"messages by hops: {', '.join(shown)}",
     ]
@@ -313,7 +318,7 @@ def _mapping(result: MappingResult | ObjectsResult) -> list[str]:
         least = "" if result.link_load is None else f", {_least(result.link_load)}"
         lines.append(f"largest link load {heaviest:,.6g} bytes per unit of bandwidth{least}")
     if isinstance(solution, ObjectsSolution):
-        return [*lines, f"{solution.figures.used_nodes:,} nodes have objects"]
+        return [*lines, f"objects on {number_of(solution.figures.used_nodes, 'node')}"]
     if solution.layout is not None:
         lines.append(layout_text(solution.layout))
     optimum = solution.optimum
@@ -322,7 +327,7 @@ def _mapping(result: MappingResult | ObjectsResult) -> list[str]:
         best = "the optimum" if reached else f"at least {optimum.bound:,}"
         how = "" if optimum.proof is Proof.NONE else f" (by {optimum.proof})"
         lines.append(
-            f"among pencil placements: {best}{how}; {optimum.layouts} layouts, "
-            f"{optimum.windows:,} windows"
+            f"among pencil placements: {best}{how}; {number_of(optimum.layouts, 'layout')}, "
+            f"{number_of(optimum.windows, 'window')}"
         )
     return lines

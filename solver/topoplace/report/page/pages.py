@@ -16,6 +16,7 @@ from urllib.parse import quote
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from topoplace import __version__
+from topoplace.errors import number_of
 from topoplace.report.answer import rows_of, waiting_rows
 from topoplace.report.figure import figure_png
 from topoplace.report.page.exhibits import Exhibits, swatches
@@ -29,7 +30,11 @@ from topoplace.result.repack import RepackResult
 from topoplace.study.compare import Comparison
 from topoplace.study.ranking import Row, by_instance, certified_gap, summaries
 
-_WORDS = {"breaks_rule": BREAKS_RULE, "summary_columns": SUMMARY_COLUMNS}
+_WORDS = {
+    "breaks_rule": BREAKS_RULE,
+    "number_of": number_of,
+    "summary_columns": SUMMARY_COLUMNS,
+}
 _FILTERS: dict[str, Callable[..., object]] = {
     "by_instance": by_instance,
     "certified_gap": certified_gap,
@@ -63,17 +68,13 @@ def comparison_page(comparison: Comparison, exhibits: Exhibits, folder: Path) ->
 
     return rendered(
         "comparison.html",
-        title=f"{_count(len({row.method for row in rows}), 'method')} on "
-        f"{_count(len(by_instance(rows)), 'instance')}",
+        title=f"{number_of(len({row.method for row in rows}), 'method')} on "
+        f"{number_of(len(by_instance(rows)), 'instance')}",
         comparison=comparison,
         broken=any(row.breaks_rule for row in rows),
         exhibits=exhibits,
         link=link,
     )
-
-
-def _count(number: int, what: str) -> str:
-    return f"{number:,} {what}{'' if number == 1 else 's'}"
 
 
 def result_page(result: AnyResult) -> str:
@@ -106,7 +107,12 @@ def rendered(template: str, **values: Any) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    pages.globals |= {"version": __version__, "num_colours": NUM_COLOURS, **_WORDS}
+    pages.globals |= {
+        "version": __version__,
+        "num_colours": NUM_COLOURS,
+        "number_of": number_of,
+        **_WORDS,
+    }
     pages.filters |= {"gap_text": gap_text, "image_url": _image_url, **_FILTERS}
     return pages.get_template(template).render(values) + "\n"
 

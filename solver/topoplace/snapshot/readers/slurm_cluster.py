@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from topoplace.errors import InputError
+from topoplace.errors import InputError, number_of
 from topoplace.machine.hostlist import expand_host_list, format_host_list, format_node_set
 from topoplace.snapshot.hierarchy_state import hierarchy_of, prepare_hierarchy
 from topoplace.snapshot.readers.slurm import NodeUse
@@ -74,7 +74,7 @@ def snapshot_of_slurm(
         "jobs left out, on hold": jobs.num_held,
         **queue.left_out,
     }
-    notes = [f"{len(jobs.running)} jobs running, {len(queue.fitting)} queued"]
+    notes = [f"{number_of(len(jobs.running), 'job')} running, {len(queue.fitting)} queued"]
     return snapshot, (*notes, *(f"{what}: {count}" for what, count in counts.items() if count))
 
 

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from topoplace.errors import InputError
+from topoplace.errors import InputError, number_of
 from topoplace.machine.hostlist import expand_host_list, format_host_list
 from topoplace.snapshot.readers.slurm_blocks import BLOCK
 from topoplace.snapshot.readers.tables import blamed_on, integer, require_once, text_of
@@ -356,7 +356,9 @@ def _require_usable(job: SlurmJob, place: str, place_of: dict[str, str]) -> None
 def _running(job: SlurmJob, place: str) -> RunningJob:
     hosts = expand_host_list(job.hosts, f"{place}, nodes of job {job.id}")
     if len(hosts) != job.num_nodes:
-        raise InputError(f"the {job.num_nodes} nodes of job {job.id}", field=place, value=job.hosts)
+        raise InputError(
+            f"the {number_of(job.num_nodes, 'node')} of job {job.id}", field=place, value=job.hosts
+        )
     return RunningJob(
         id=job.id,
         nodes=format_host_list(hosts),
