@@ -184,7 +184,7 @@ def test_the_headline_without_an_answer() -> None:
     assert headline(nothing).startswith("case: nothing found, at most 6 nodes (")
     bare = [level.model_copy(update={"bound": None}) for level in levels]
     assert headline(nothing.model_copy(update={"levels": bare})).startswith("case: nothing found (")
-    assert "nothing found that starts any of the 1 requests" in summary(nothing)
+    assert "nothing found that starts any of the 1 request" in summary(nothing)
 
 
 # ---- Why the rest waits -------------------------------------------------------------------------
@@ -212,7 +212,7 @@ def test_who_is_outbid() -> None:
     nobody = first.model_copy(update={"solution": empty})
     assert answer_table(nobody) == []
     assert csv_text(nobody) == "request,nodes,prism,hosts,cost,score\n"
-    assert waiting_texts(nobody)["q0"] == "5 nodes wanted are still free, but default left it out"
+    assert waiting_texts(nobody)["q0"] == "5 nodes wanted, still free, but default left it out"
 
 
 def test_requests_of_a_torus_that_wait_without_explanation(tmp_path: Path) -> None:

@@ -23,7 +23,7 @@ THINGS = (
 )
 COUNTED = re.compile(rf"\{{([^{{}}]*)\}} (?:free |more |running |whole )?(?:{THINGS})\b")
 
-TEXTS = {"heaviest", "logical", "partitions", "shape", "sizes", "own.id", "name", "field", "one", "width"}
+TEXTS = {"field", "heaviest", "logical", "name", "one", "own.id", "partitions", "shape", "sizes"}
 """Expressions that are no whole numbers, or are never 1."""
 
 

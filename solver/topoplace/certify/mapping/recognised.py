@@ -56,7 +56,8 @@ def parted(instance: Instance, certificate: RecognisedCertificate) -> tuple[Inst
     num_cells = math.prod(grid.shape)
     tasks = np.asarray(certificate.tasks, dtype=np.int64)
     if len(tasks) != num_cells or len(np.unique(tasks)) != num_cells:
-        raise RefusedError(f"{number_of(num_cells, 'cell')} without as many different tasks")
+        cells = number_of(num_cells, "cell")
+        raise RefusedError(f"the tasks of {cells} are not so many different ones")
     if int(tasks.max()) >= instance.num_tasks:
         raise RefusedError(f"a cell stands for a task beyond {instance.num_tasks - 1}")
     if sum(map(int, sizes)) > instance.total:  # then no sum below is above 64 bits
