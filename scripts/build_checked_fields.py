@@ -134,6 +134,7 @@ SEED = harmless("It helps to run the solve again, and nothing in the answer depe
 VERSIONS = harmless("They help to run the solve again, and nothing in the answer depends on them.")
 TIME_LIMIT = harmless("It says what the solve was allowed to take, not what it found.")
 HIT = harmless("It says why a gap may have been left, and the gap itself is checked.")
+THOROUGH = harmless("It says how hard a method worked on later levels, not what it found.")
 ANOTHER = "Another choice of as many free nodes that is worth the same is an answer as true."
 
 ANOTHER_PLAN = "Steps in another order that can be carried out are a plan as true."
@@ -190,6 +191,7 @@ FIELDS: dict[Model, Covers] = {
             "question", (), "The rule stands beside the instance, and every claim is checked by it."
         ),
         "hit": HIT,
+        "thorough": THOROUGH,
     },
     schema.PlacementLevel: {
         **same(claim("levels"), "name sense"),
@@ -247,7 +249,7 @@ FIELDS: dict[Model, Covers] = {
         "notes": harmless("They say how the mapping came about, and it is as good however it did."),
         "link_load": claim("link-load.bound", unless=LESS),
     },
-    schema.Limits: {"time_limit": TIME_LIMIT, "hit": HIT},
+    schema.Limits: {"time_limit": TIME_LIMIT, "hit": HIT, "thorough": THOROUGH},
     mapping.MappingLevel: {
         "name": FIXED,
         "sense": FIXED,

@@ -192,9 +192,7 @@ def test_what_the_contract_refuses() -> None:
     assert (found.outcome, found.verdict) == (Decided.REFUSED, Verdict.RIGHTLY_WAITING)
     both = tp.audit(refused, kueue_line(), contract="slurm-block")
     assert [row.contract is None for row in both.rows] == [False, True]
-    assert both.notes == (
-        "1 decisions are on machines without block sizes: not held to slurm-block",
-    )
+    assert both.notes == ("1 decision on machines without block sizes: not held to slurm-block",)
     assert "contract: fewest" in str(both)
     with pytest.raises(tp.InputError, match="decisions on machines with block sizes"):
         tp.audit(kueue_line(), contract="slurm-block")
@@ -209,7 +207,7 @@ def test_what_the_snapshot_does_not_say_is_not_judged() -> None:
         assert (row.verdict, found.exit_code()) == (Verdict.UNJUDGED, ExitCode.DONE)
         assert row.why.endswith("not said: --nodelist=n0")
     (row,) = tp.audit(line | {"chosen": ["n0"]}).rows
-    assert (row.verdict, row.why) == (Verdict.INVALID, "request: 1 units placed of 2")
+    assert (row.verdict, row.why) == (Verdict.INVALID, "request: 1 unit placed of 2")
     (row,) = tp.audit(line | {"chosen": ["n0", "n1"]}).rows
     assert row.verdict is Verdict.OPTIMAL  # whatever else it was told
 
@@ -362,9 +360,9 @@ def test_what_changed_besides_is_noted(tmp_path: Path) -> None:
     (row,) = found.rows
     assert row.verdict is Verdict.MISSED
     assert [note.partition(": ")[2].partition(":")[0] for note in found.notes] == [
-        "1 running jobs have ended",
-        "1 jobs run that waited in no queue",
-        "1 requests were withdrawn",
+        "1 running job ended",
+        "1 running job waited in no queue",
+        "1 request withdrawn",
     ]
 
 
@@ -681,7 +679,7 @@ def test_a_signal_leaves_what_is_judged() -> None:
 
     found = audit_cases(cases, progress=progress)
     assert (len(found.rows), found.num_left) == (2, 2)
-    assert found.notes == ("interrupted: 2 of 4 decisions are not judged",)
+    assert found.notes == ("interrupted: 2 of 4 decisions not judged",)
     assert found.exit_code() == ExitCode.REGRET
 
 
@@ -891,7 +889,7 @@ def test_drawn_pods_are_as_they_should_be() -> None:
         (["--states", "2"], 2, "--states: expected a command for the states, found 2"),
         (["--command", "false"], 2, "--states: expected recorded decisions or a number of states"),
         (["--command", "false", "--states", "1"], 5, "command: no answer: exit code 1; it said ''"),
-        (["--command", "seq 3", "--states", "1"], 5, "command: 3 answers to 1 states"),
+        (["--command", "seq 3", "--states", "1"], 5, "command: 3 answers to 1 state"),
         (["--command", "no-such", "--states", "1"], 2, "--command: expected a program that can be"),
         ([], 2, "SOURCE: expected decisions to audit, found none"),
     ],

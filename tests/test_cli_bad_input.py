@@ -91,6 +91,21 @@ def test_the_output_is_refused_before_the_solve(
     assert [p.name for p in tmp_path.iterdir()] == ["snapshot.json"]
 
 
+@pytest.mark.parametrize("name", ["picture.pdf", "picture.svg", "r.json"])
+def test_a_picture_of_another_format_is_refused(
+    name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    args = ["place", str(write_small(tmp_path)), "--method", METHOD, "--png"]
+    path = str(tmp_path / name)
+    assert run([*args, path]) == 2
+    error = f"topoplace: error: --png: expected a file that ends in .png, found {path!r}"
+    assert one_line_error(capsys).strip() == error
+    for fine in ("picture.PNG", "picture"):
+        assert run([*args, str(tmp_path / fine)]) == 0
+        assert (tmp_path / fine).read_bytes().startswith(b"\x89PNG")
+    assert not (tmp_path / name).exists()
+
+
 @pytest.mark.parametrize("args", [["place", "nowhere.json"], ["check", "nowhere.json"], ["plaice"]])
 def test_through_the_real_process(args: list[str], tmp_path: Path) -> None:
     done = signalled(["-m", "topoplace", *args], tmp_path, None)

@@ -78,7 +78,7 @@ def test_json_is_one_document_on_stdout(
     if command == "show":
         assert picture.read_bytes().startswith(b"\x89PNG\r\n\x1a\n")
     if command == "convert":
-        assert "1 jobs queued" in captured.err
+        assert "1 job queued" in captured.err
         made = json.loads((folder / "made.json").read_text())
         assert [request["nodes"] for request in made["queue"]] == [4]
 

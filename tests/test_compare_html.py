@@ -137,7 +137,7 @@ def test_results_of_one_name_and_pictures_without_room(
     text = comparison_page(found, kept, tmp_path)
     assert kept.left_out == 1
     assert text.count("data:image/png") == 2
-    assert "1 pictures are left out" in text
+    assert "1 picture left out" in text
 
 
 def test_compare_writes_a_page_of_all_kinds(

@@ -244,7 +244,7 @@ def test_what_is_excluded_is_down_and_trees_have_levels():
         ("levels = 7", "levels: expected a list, found 7"),
         ('nodes[1].free = "1"', "nodes[1].free: expected an integer, found '1'"),
         ("nodes[1].free = 4", "nodes[1].free: expected at most the capacity, 3, found 4"),
-        ('nodes[1].path = ["r1"]', "nodes[1].path: expected one value for each of the 2 levels"),
+        ('nodes[1].path = ["r1"]', "nodes[1].path: expected 2 values, one for each level"),
         ('nodes[1].path = ["r1", "x"]', "nodes[1].path: expected the name of the node, b, last"),
         (
             "nodes[1] = @nodes[0]",

@@ -95,7 +95,7 @@ BIG = 1 << 53
     ("form", "text", "message"),
     [
         ("csv", "1,2\n3,4\n5,6\n", "graph: line 3: .* a square matrix, 2 rows.*row 3"),
-        ("csv", "1,2\n3\n", "graph: line 2: expected a square matrix.*1 numbers"),
+        ("csv", "1,2\n3\n", "graph: line 2: expected a square matrix.*1 number"),
         ("csv", "1,2,3\n1,2,3\n", "graph: expected a square matrix, 3 rows.*2 rows"),
         ("csv", "", "graph: expected a matrix.*0 rows"),
         ("csv", "0,1\n-1,0\n", "line 2, field 1: expected an integer from 0 to .*'-1'"),
@@ -114,7 +114,7 @@ BIG = 1 << 53
         ("metis", METIS.replace("1 5 3 2", "3 2"), "line 3: .*each edge at both.*'1-2'"),
         ("metis", METIS.replace("7 2 2", "7 2 2 1 7"), "line 6: .*each edge once.*'3-1'"),
         ("metis", METIS.replace("4 3 001", "4 4 001"), "line 2, edges: expected 3.*4"),
-        ("metis", METIS.replace("4 3 001", "5 3 001"), "a line for each of the 5 .*4 lines"),
+        ("metis", METIS.replace("4 3 001", "5 3 001"), "5 lines, one for each vertex.*4 lines"),
         ("metis", METIS.replace("4 3 001", "4 3 002"), "line 2, fmt: expected three digits.*2"),
         ("metis", METIS.replace("4 3 001", "4"), "line 2: expected number of edges, not the"),
         ("metis", METIS.replace("2 5 3 7", "2 5 9 7"), "line 3, neighbour: .* from 1 to 4.*'9'"),

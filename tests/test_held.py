@@ -190,7 +190,7 @@ def test_a_held_request_that_was_started_is_as_if_it_had_run_before():
     before, after = pair({"q1": "a[1-2]", "q2": "b[1-2]"}, ["q3"], HOLD_Q2)
     audit = tp.audit(before, after=after)
     assert audit.rows[0].verdict == "unjudged"
-    assert "now: 1 held requests were started: judged as if before" in audit.notes
+    assert "now: 1 held request started: judged as if before" in audit.notes
 
 
 def test_a_decision_that_breaks_a_rule_is_invalid_whoever_is_held():

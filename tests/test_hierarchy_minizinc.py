@@ -13,7 +13,8 @@ from tiny_hierarchies import best_of, lively_hierarchy, prepared
 from topoplace.errors import InputError, TopoplaceError
 from topoplace.placement.hierarchy import minizinc as backend
 from topoplace.placement.hierarchy.problem import HierarchyProblem
-from topoplace.result import Status
+from topoplace.report.summary import headline
+from topoplace.result import Proof, Status
 from topoplace.snapshot.schema import SNAPSHOT_SCHEMA
 from topoplace.solving import Options, solve
 from topoplace.solving.minizinc import model_files, run_minizinc
@@ -102,9 +103,13 @@ def test_optimum_does_not_depend_on_implied_constraints(left_out: tuple[str, ...
 def test_the_method_gives_a_result_that_checks() -> None:
     state = problem_of(queue=QUEUE[:1]).state
     result, best = solve(state, "minizinc"), solve(state)
-    assert result.check().holds
+    report = result.check()
+    assert report.holds
+    assert not report.verified
     assert [x.objective for x in result.levels] == [x.objective for x in best.levels]
-    assert {x.bound for x in result.levels} == {None}
+    assert [x.bound for x in result.levels] == [x.bound for x in best.levels]
+    assert {(x.status, x.proof) for x in result.levels} == {(Status.OPTIMAL, Proof.SEARCH)}
+    assert " optimal, by search (minizinc, " in headline(result)
     assert {x.status for x in best.levels} == {Status.OPTIMAL}
     cut_short = backend.minizinc(problem_of(), Options(time_limit=0.001))
     assert cut_short.time_limit_hit

@@ -235,7 +235,7 @@ def test_what_cannot_be_searched_is_bad_input(monkeypatch):
         found("tabu", problem_on(grid((600,)), (30, 30)))
     problem = problem_on(grid((4,)), (2, 2))
     for name in SEEDED:
-        with pytest.raises(InputError, match="task 1: expected at most 1 tasks on a node"):
+        with pytest.raises(InputError, match="task 1: expected at most 1 task on a node"):
             found(name, problem, start=np.array([0, 0, 1, 2]))
         with pytest.raises(InputError, match="nodes for 4 tasks"):
             found(name, problem, start=np.array([0, 1]))

@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 
+import topoplace as tp
 from brute_force import brute_force
 from exact_cases import reached, solve
 from few import few_of
@@ -30,7 +31,7 @@ from topoplace.errors import InputError, MissingToolError, TopoplaceError
 from topoplace.placement.torus import minizinc as backend
 from topoplace.placement.torus.outcome import num_shared_links
 from topoplace.placement.torus.problem import PlacementProblem
-from topoplace.result import Interference
+from topoplace.result import Interference, Proof, Status
 from topoplace.solving import Options, Outcome
 from topoplace.solving.minizinc import model_files, run_minizinc
 
@@ -65,6 +66,18 @@ def test_method_equals_brute_force(seed: int) -> None:
     outcome = backend.minizinc(problem, Options(interference=mode))
     assert not outcome.time_limit_hit
     assert backend.totals(problem, outcome.solution) == brute_force(snapshot, mode)
+
+
+def test_its_optima_are_found_by_search_and_not_verified() -> None:
+    result = tp.place(snapshot_of([2, 3], [{"nodes": 2}, {"nodes": 1}]), "minizinc")
+    assert [(x.status, x.proof) for x in result.levels] == [(Status.OPTIMAL, Proof.SEARCH)] * 3
+    assert "nodes, shape and fragmentation optimal, by search (minizinc, " in str(result)
+    report = result.check()
+    assert report.holds
+    assert not report.verified
+    assert [claim.name for claim in report.claims if claim.by_search] == [
+        "nodes.bound", "shape.bound", "fragmentation.bound",
+    ]  # fmt: skip
 
 
 @pytest.mark.parametrize("left_out", [("redundant",), ("symmetry",), ("redundant", "symmetry")])
@@ -147,7 +160,7 @@ def test_what_is_missing_is_one_clear_line(monkeypatch: pytest.MonkeyPatch, tmp_
             backend.minizinc(one_job(), Options())
     monkeypatch.setitem(sys.modules, "minizinc", None)
     monkeypatch.setenv("PATH", os.environ["PATH"] + ":")  # nobody has asked with this path
-    with pytest.raises(MissingToolError, match=r"topoplace\[minizinc\]"):
+    with pytest.raises(MissingToolError, match=r"pip install '\.\[minizinc\]' in a checkout"):
         backend.minizinc(one_job(), Options())
 
 

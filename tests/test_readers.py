@@ -168,7 +168,7 @@ def test_convert_a_log_to_a_snapshot(tmp_path):
         swf_file(tmp_path, *lines), "swf", options=ConvertOptions(machine="mesh:4x4x4")
     )
     assert made.notes == (
-        "1 jobs queued",
+        "1 job queued",
         "left out, larger than the machine: 1",
         "left out, without a size: 1",
     )

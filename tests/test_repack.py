@@ -154,7 +154,7 @@ def test_costs_fixed_jobs_and_what_cannot_start() -> None:
     never = tp.repack(Snapshot.model_validate(ROW), ["all"])
     assert never.status == "optimal"
     assert (never.objective, never.bound) == (0, 0)
-    assert "1 of 1 requests cannot start, however the others move: all" in summary(never)
+    assert "1 of 1 request cannot start, however the others move: all" in summary(never)
 
 
 def test_no_time_limit_is_too_short_for_an_answer() -> None:

@@ -152,11 +152,29 @@ def test_the_headline_says_how_far_and_why_it_stopped() -> None:
         return headline(result.model_copy(update=changes))
 
     assert stopped(3.01, 3.0) == (
-        "case: nodes optimal; cost within 28.60 % by search; stopped at 3.01 s because of the time "
-        "limit of 3 s (exact, 3.01 s)"
+        "case: nodes optimal; cost within 28.60 %, by search; stopped at 3.01 s because of the "
+        "time limit of 3 s (exact, 3.01 s)"
     )
     assert "; stopped at 3.01 s, before all was proven (" in stopped(3.01, None)
     assert "; stopped at 1 s, before the time limit of 3 s (" in stopped(1.0, 3.0)
+
+
+def test_the_headline_says_that_exact_ended_by_itself_and_how_to_go_on() -> None:
+    result = on_tree([(6, RING)])
+    nodes, cost = result.levels
+    open_ = cost.model_copy(update={"status": Status.FEASIBLE, "gap": 0.286})
+
+    def ended(limit: float | None, thorough: bool | None, *levels: Any) -> str:
+        limits = result.limits.model_copy(update={"time_limit": limit, "thorough": thorough})
+        changes = {"levels": [nodes, *levels], "limits": limits, "seconds": 1.0}
+        return headline(result.model_copy(update=changes))
+
+    gap = "case: nodes optimal; cost within 28.60 %"
+    assert ended(60, None, open_) == f"{gap}; ended before the time limit of 60 s (exact, 1.00 s)"
+    advice = "all was proven, --thorough goes on"
+    assert ended(None, False, open_) == f"{gap}; ended before {advice} (exact, 1.00 s)"
+    assert "--thorough" not in ended(None, True, open_)
+    assert ended(60, False, cost) == "case: nodes and cost optimal (exact, 1.00 s)"
 
 
 def test_the_headline_without_an_answer() -> None:
@@ -166,7 +184,7 @@ def test_the_headline_without_an_answer() -> None:
     assert headline(nothing).startswith("case: nothing found, at most 6 nodes (")
     bare = [level.model_copy(update={"bound": None}) for level in levels]
     assert headline(nothing.model_copy(update={"levels": bare})).startswith("case: nothing found (")
-    assert "nothing found that starts any of the 1 requests" in summary(nothing)
+    assert "nothing found that starts any of the 1 request" in summary(nothing)
 
 
 # ---- Why the rest waits -------------------------------------------------------------------------
@@ -194,12 +212,29 @@ def test_who_is_outbid() -> None:
     nobody = first.model_copy(update={"solution": empty})
     assert answer_table(nobody) == []
     assert csv_text(nobody) == "request,nodes,prism,hosts,cost,score\n"
-    assert waiting_texts(nobody)["q0"] == "5 nodes wanted are still free, but default left it out"
+    assert waiting_texts(nobody)["q0"] == "5 nodes wanted, still free, but default left it out"
 
 
 def test_requests_of_a_torus_that_wait_without_explanation(tmp_path: Path) -> None:
     result = on_torus(tmp_path)
-    queue = [*result.instance.queue, Request(id="late", nodes=1000)]
+    queue = [*result.instance.queue, Request(id="late", nodes=80)]
     instance = result.instance.model_copy(update={"queue": queue})
     more = result.model_copy(update={"instance": instance})
-    assert "waiting: late (1,000)" in summary(more, table=False)
+    assert "waiting: late (80)" in summary(more, table=False)
+    row = '<td>late</td><td class="num">80</td><td>no reason is known</td>'
+    assert row in result_page(more)
+
+
+def test_a_page_names_every_request_that_waits_and_says_why(tmp_path: Path) -> None:
+    result = on_tree([(4, ())] * 20, (4,))
+    page, texts = result_page(result), waiting_texts(result)
+    assert len(texts) == 19
+    assert all(
+        f'<td>{name}</td><td class="num">4</td><td>{why}</td>' in page
+        for name, why in texts.items()
+    )
+    assert "show --html" in summary(result)
+    assert "more wait" not in page
+    nothing = result_page(result.model_copy(update={"solution": None}))
+    assert nothing.count("<td>no reason is known</td>") == 20
+    assert "<h2>What waits</h2>" not in result_page(on_torus(tmp_path))

@@ -77,7 +77,7 @@ def test_every_router_is_what_the_result_says() -> None:
         assert np.count_nonzero(cells.owner == codes[placement.request]) == volume
     assert cells.special.sum() == 4  # nodes 48-55
     assert cells.special_name == "XK"
-    assert title(result)[-1] == "3 of 3 requests start"
+    assert title(result)[-1] == "3 of 3 requests started"
     bare = result.model_copy(update={"solution": None, "objective": None})
     assert cells_of(bare, state).jobs == {}
     assert (len(full_figure(bare).axes), len(title(bare))) == (2, 1)
@@ -211,7 +211,7 @@ def test_mappings_show_their_tasks_or_the_levels_of_pencils() -> None:
     mapped = solve(problem_on(graph, [3, 3]), "greedy")
     tasks = texts_of(draw(mapped))
     assert sorted(map(int, tasks)) == list(range(8))
-    assert legend_of(draw(mapped).figure)[-1] == "free: 1 routers"
+    assert legend_of(draw(mapped).figure)[-1] == "free: 1 router"
     assert len(full_figure(mapped).axes) == 2  # and the load of all links
     pencils = solve(problem_on(grid((4, 4, 2)), [4, 4, 2]), "pencils")
     assert texts_of(draw(pencils)).count("1") == 4

@@ -155,7 +155,7 @@ def test_pods_of_extents(tmp_path):
         ('pod.k = "4"', "pod.k: expected an integer, found '4'"),
         ("del pod.n", "pod: expected k and n, or extents, found neither"),
         ("pod.k = 2", "pod.wrap[0]: expected no ring of fewer than 3 chips, found one of 2"),
-        ("pod.wrap = [true]", "pod.wrap: expected one for each of the 3 dimensions, found 1"),
+        ("pod.wrap = [true]", "pod.wrap: expected 3 entries, one for each dimension, found 1"),
         ("pod = {\"k\": 4096, \"n\": 8}", "pod, machine.shape: expected at most 2097152 routers"),
         ("unhealthy[0] = [0, 0, 4]", "unhealthy[0]: expected coordinates of the pod, 4x4x4"),
         ("unhealthy[0] = [0, 0]", "unhealthy[0]: expected coordinates of the pod, 4x4x4"),

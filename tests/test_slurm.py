@@ -197,7 +197,7 @@ def test_what_is_closed_and_left_out(tmp_path, capsys):
     assert (state.busy.tolist(), state.comm.tolist()) == ([2, 0], [0, 0])
     assert [request.id for request in state.requests] == ["3"]
     assert capsys.readouterr().out.splitlines() == [
-        "1 jobs running, 2 queued",
+        "1 job running, 2 queued",
         "nodes closed: 2",
         "nodes closed, with a job that is not listed: 1",
         "nodes closed, their state not told: 2",
@@ -248,7 +248,7 @@ def test_a_topology_becomes_a_machine_and_back(tmp_path):
     topology = written(tmp_path, TOPOLOGY, "topology.conf")
     machine = tmp_path / "machine.json"
     made = converted(topology, "slurm-topology")
-    assert made.notes == ("8 nodes on 2 leaves below 1 switches",)
+    assert made.notes == ("8 nodes on 2 leaves below 1 switch",)
     machine.write_text(made.text)
     assert converted(machine, "machine", "slurm-topology").text == TOPOLOGY
     assert load_machine(str(machine)) == load_machine(str(topology))

@@ -168,6 +168,18 @@ def test_problems_of_all_kinds_in_one_call() -> None:
     assert all(name in str(found) for name in ("max hops", "hop-bytes", "cost", "shared"))
 
 
+def test_nodes_that_priorities_weigh_are_called_so() -> None:
+    queue = [request | {"priority": 2} for request in small_document()["queue"]]
+    plain, weighted = (
+        compare([small(**changes)], ["first-fit"]) for changes in ({}, {"queue": queue})
+    )
+    assert "  weighted nodes  bound  " in str(weighted)
+    assert "  nodes  bound  " in str(plain)
+    assert "weighted" not in str(plain)
+    assert [row.weighted for row in plain.rows + weighted.rows] == [False, True]
+    assert weighted.document()["rows"][0]["weighted"] is True
+
+
 def test_default_methods(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*_: object) -> None:
         raise InputError("another instance")

@@ -260,7 +260,7 @@ def test_the_tasks_of_a_mapping_are_its_ranks(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        ({"on": "torus:2x2", "ranks": [0, 0]}, "at most 1 ranks on a node"),
+        ({"on": "torus:2x2", "ranks": [0, 0]}, "at most 1 rank on a node"),
         ({"on": "torus:2x2", "ranks": [0, 4]}, "some of the 4 nodes"),
         ({"on": "torus:2x2", "num_ranks": 5}, "from 1 to 4 ranks"),
         ({"on": "torus:2x2", "cores": 0}, "at least one rank|from 1 to"),

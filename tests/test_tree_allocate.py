@@ -93,7 +93,7 @@ def test_no_solution_is_unknown() -> None:
     result = result_of(problem, Outcome(None, time_limit_hit=True), "x", Options(), 0.0)
     assert result.status is Status.UNKNOWN
     assert result.objective is result.solution is None
-    assert "nothing found that starts any of the 1 requests" in summary(result)
+    assert "nothing found that starts any of the 1 request" in summary(result)
 
 
 def test_registry() -> None:

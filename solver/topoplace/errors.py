@@ -1,4 +1,4 @@
-"""Errors that reach the user, and the exit code each one carries."""
+"""Errors that reach the user, the exit code each one carries, and how messages count things."""
 
 from __future__ import annotations
 
@@ -23,6 +23,21 @@ class ExitCode(IntEnum):
     NO_SOLUTION = 4
     CHECK_FAILED = 5
     REGRET = 6
+
+
+_IRREGULAR = {"leaf": "leaves", "axis": "axes", "vertex": "vertices", "index": "indices"}
+
+
+def number_of(number: int, noun: str) -> str:
+    """Return a number of things as text, such as ``1 request`` or ``1,024 free nodes``."""
+    if number == 1:
+        return f"1 {noun}"
+    *before, last = noun.split(" ")
+    ending = "es" if last.endswith(("s", "x", "ch", "sh")) else "s"
+    plural = _IRREGULAR.get(last, last + ending)
+    if last.endswith("y") and last[-2] not in "aeiou":
+        plural = f"{last[:-1]}ies"
+    return " ".join([f"{number:,}", *before, plural])
 
 
 class TopoplaceError(Exception):
@@ -92,14 +107,14 @@ class InputError(TopoplaceError):
         if len(self.faults) <= MAX_FAULTS:
             return [fault._line for fault in self.faults]
         shown = [fault._line for fault in self.faults[: MAX_FAULTS - 1]]
-        rest = f"and {len(self.faults) - len(shown)} more faults"
+        rest = f"and {number_of(len(self.faults) - len(shown), 'more fault')}"
         return [*shown, f"{self.file}: {rest}" if self.file else rest]
 
     @property
     def brief(self) -> str:
         """The first fault and the number of the others, for where there is one line only."""
         more = len(self.others)
-        return self._line + (f" (and {more} more fault{'s' * (more > 1)})" if more else "")
+        return self._line + (f" (and {number_of(more, 'more fault')})" if more else "")
 
     def located(self, file: str) -> InputError:
         """Return the same error, naming the file it was found in."""

@@ -15,6 +15,7 @@ import numpy as np
 
 from topoplace.certify.report import Claims, RefusedError
 from topoplace.certify.several import Placements, reaches
+from topoplace.errors import number_of
 from topoplace.result.several import Frontier, OpenBox, Step
 
 Corner = tuple[float, ...]
@@ -56,7 +57,7 @@ class _Trade(Placements):
         for one, other in itertools.permutations(points, 2):
             if reaches(one, other):
                 raise RefusedError(f"a point with {one} leaves nothing to one with {other}")
-        return f"{len(points)} placements, none as good as another"
+        return f"{number_of(len(points), 'placement')}, none as good as another"
 
     def check_open(self) -> str:
         """Check where another point may be."""
@@ -65,8 +66,14 @@ class _Trade(Placements):
         if document.open != found:
             raise RefusedError(f"the open boxes are {found}")
         if document.complete != (not found):
-            raise RefusedError(f"complete is {document.complete}, and {len(found)} boxes are open")
-        return "complete: no other point" if document.complete else f"{len(found)} boxes are open"
+            raise RefusedError(
+                f"complete is {document.complete}, and {number_of(len(found), 'box')} open"
+            )
+        return (
+            "complete: no other point"
+            if document.complete
+            else f"{number_of(len(found), 'box')} open"
+        )
 
     def _corners(self) -> list[Corner]:
         """Return the least corners that no point reaches, in the grid of all that may be some."""

@@ -13,6 +13,7 @@ from topoplace.certify.excluding import Answer, excluding
 from topoplace.certify.report import Claims, RefusedError
 from topoplace.certify.several import Placements, reaches, told_of
 from topoplace.certify.torus.check import TorusPlacement
+from topoplace.errors import number_of
 from topoplace.result import Solution
 from topoplace.result.several import Optima, Point
 
@@ -45,12 +46,14 @@ class _Optima(Placements):
         document, num = self.document, len(self.document.chosen)
         self.check_points()
         if not 1 <= len(document.points) <= document.asked:
-            raise RefusedError(f"{len(document.points)} points, {document.asked} asked for")
+            raise RefusedError(
+                f"{number_of(len(document.points), 'point')}, {document.asked} asked for"
+            )
         self._values = document.points[0].values[:num]
         for k, point in enumerate(document.points):
             if point.values[:num] != self._values:
                 raise RefusedError(f"points[{k}] is worth {point.values[:num]}, not {self._values}")
-        return f"{len(document.points)} placements, as good as each other"
+        return f"{number_of(len(document.points), 'placement')}, as good as each other"
 
     def check_distinct(self) -> str:
         """Check that no point is another one with equal requests exchanged."""
@@ -62,7 +65,10 @@ class _Optima(Placements):
             if told in seen:
                 raise RefusedError(f"points[{k}] is points[{seen[told]}] again")
             seen[told] = k
-        return f"by {self.document.distinct}, {len(self.document.equal)} groups of equal requests"
+        return (
+            f"by {self.document.distinct}, {number_of(len(self.document.equal), 'group')} of "
+            "equal requests"
+        )
 
     def _grouped(self) -> list[int]:
         """Return by request the first of those that it is equal to."""

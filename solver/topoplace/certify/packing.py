@@ -10,12 +10,13 @@ from abc import abstractmethod
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
 from topoplace.certify.integers import require_room
-from topoplace.certify.report import AnyResult, Number, Problem, RefusedError
+from topoplace.certify.report import AnyResult, Number, Problem, RefusedError, Searches
+from topoplace.errors import number_of
 from topoplace.result.certificate import (
     Certificate,
     CertificateNode,
@@ -138,7 +139,7 @@ Earlier = Sequence[int | None]
 class Packings(Problem[AnyResult]):
     """Placements that are packings: what certificates prove of any of them."""
 
-    searches = "none"
+    searches: ClassVar[Searches] = "none"
 
     @property
     @abstractmethod
@@ -214,7 +215,10 @@ def certified_bound(
 def read_prices(oracle: CheckingOracle, leaf: Leaf, level_idx: int) -> Prices:
     """Return a leaf's prices; refuse what is no price per row, or too large for 64 bits."""
     if len(leaf.multipliers) != level_idx:
-        raise RefusedError(f"{len(leaf.multipliers)} multipliers for {level_idx} earlier levels")
+        raise RefusedError(
+            f"{number_of(len(leaf.multipliers), 'multiplier')} for "
+            f"{number_of(level_idx, 'earlier level')}"
+        )
     if any(m < 0 for m in leaf.multipliers):
         raise RefusedError("a multiplier is negative")
     factors = (*leaf.multipliers, leaf.scale)
@@ -226,7 +230,9 @@ def read_prices(oracle: CheckingOracle, leaf: Leaf, level_idx: int) -> Prices:
         capacities = oracle.rows[family]
         prices, counts = runs[family] = _runs(text, family)
         if sum(counts) != len(capacities):
-            raise RefusedError(f"prices of {family} are not one for each of {len(capacities)} rows")
+            raise RefusedError(
+                f"prices of {family} are not one for each of {number_of(len(capacities), 'row')}"
+            )
         until = np.concatenate([[0], np.cumsum(capacities)])[np.cumsum([0, *counts])]
         held = np.diff(until).tolist()
         total += sum(p * c for p, c in zip(prices, held, strict=True))

@@ -14,7 +14,7 @@ from topoplace.certify.packing import CheckingOracle, Packings
 from topoplace.certify.report import Claims, RefusedError
 from topoplace.certify.torus.check import TorusPlacement
 from topoplace.certify.torus.defragment import Defragment
-from topoplace.errors import InputError
+from topoplace.errors import InputError, number_of
 from topoplace.result import PlacementLimits, PlacementResult, Solution
 from topoplace.result.cubes import CubesResult, CubesSolution
 from topoplace.result.hierarchy import HierarchyResult, HierarchySolution
@@ -123,13 +123,13 @@ class Placements:
             with told_of(f"steps[{k}]"):
                 self.check_step(step)
                 self._check_against_points(step)
-        return f"{len(self.document.steps)} certificates prove their bounds"
+        return f"bounds proven by {number_of(len(self.document.steps), 'certificate')}"
 
     def check_step(self, step: Step, oracle: CheckingOracle | None = None) -> None:
         """Check that the certificate of a step proves its bound, by another oracle perhaps."""
         level = len(step.required)
         if step.level not in self.names or self.names.index(step.level) != level:
-            raise RefusedError(f"{level} levels before {step.level}")
+            raise RefusedError(f"{number_of(level, 'level')} before {step.level}")
         proven, where = self.problem.proven(
             level, step.certificate, step.required, oracle, step.bound
         )

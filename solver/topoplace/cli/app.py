@@ -18,13 +18,14 @@ from topoplace.cli.map import map_command
 from topoplace.cli.options import VERBOSITY, argument, flag, with_options
 from topoplace.cli.output import QUIET, USUAL, VERBOSE, print_json, say, set_verbosity
 from topoplace.cli.place import place
+from topoplace.cli.plain import PlainCommand, PlainGroup
 from topoplace.cli.recognise import recognise
 from topoplace.cli.repack import repack
 from topoplace.cli.replay import replay
 from topoplace.cli.shipped_names import epilogue
 from topoplace.cli.studies import batch, compare
 from topoplace.cli.whatif import whatif
-from topoplace.errors import unknown_name
+from topoplace.errors import number_of, unknown_name
 from topoplace.shipped import METHODS
 
 HELP = "Optimal, certified placement of jobs and tasks on HPC interconnects."
@@ -32,6 +33,7 @@ HELP = "Optimal, certified placement of jobs and tasks on HPC interconnects."
 app = typer.Typer(
     name="topoplace",
     help=HELP,
+    cls=PlainGroup,
     context_settings={"help_option_names": ["-h", "--help"]},
     no_args_is_help=True,
     pretty_exceptions_enable=False,
@@ -53,7 +55,11 @@ def warmup(problems: list[str] | None = None, *, as_json: bool = False) -> None:
     began = time.perf_counter()
     num = compile_groups(group for problem in chosen for group in GROUPS[problem])
     seconds = time.perf_counter() - began
-    say(f"{num} kernels compiled, {seconds:.1f} s" if num else "all kernels are compiled")
+    say(
+        f"{number_of(num, 'kernel')} compiled, {seconds:.1f} s"
+        if num
+        else "all kernels are compiled"
+    )
     print_json({"schema": "topoplace.warmup/1", "kernels": num, "seconds": round(seconds, 3)})
 
 
@@ -76,7 +82,7 @@ COMMANDS = {
 """Every command, and what its help lists below its options."""
 
 for name, (command, below) in COMMANDS.items():
-    app.command(name, epilog=below)(command)
+    app.command(name, cls=PlainCommand, epilog=below)(command)
 
 
 def _print_version(wanted: bool) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from topoplace.cli.options import flag, in_panel, option, with_options
 from topoplace.cli.output import print_json, say
 from topoplace.cli.shipped_names import machines_like
-from topoplace.errors import InputError, unknown_name
+from topoplace.errors import InputError, number_of, unknown_name
 
 if TYPE_CHECKING:
     from topoplace.snapshot.schema import GridApplication
@@ -52,7 +52,9 @@ def grid_application(
 
     shape = parse_extents(extents, "--grid")
     if len(shape) > len(_LETTERS):
-        raise InputError(f"at most {len(_LETTERS)} dimensions", field="--grid", value=extents)
+        raise InputError(
+            f"at most {number_of(len(_LETTERS), 'dimension')}", field="--grid", value=extents
+        )
     if math.prod(shape) > MAX_TASKS:
         raise InputError(f"at most {MAX_TASKS} tasks", field="--grid", value=extents)
     letters = _LETTERS[: len(shape)]
@@ -66,7 +68,10 @@ def grid_application(
     if diagonal_bytes is not None:
         sizes = [_parse_count(part, "--diagonal-bytes") for part in diagonal_bytes.split(",")]
         if len(sizes) != diagonals:
-            expected = f"{diagonals} numbers with --stencil {stencil} in {len(shape)} dimensions"
+            expected = (
+                f"{number_of(diagonals, 'number')} with --stencil {stencil} in "
+                f"{number_of(len(shape), 'dimension')}"
+            )
             raise InputError(expected, field="--diagonal-bytes", value=diagonal_bytes)
     return GridApplication(
         shape=list(shape),
@@ -84,7 +89,9 @@ def _parse_bytes(text: str, num_dims: int) -> list[list[int]]:
         parts *= num_dims
     if len(parts) != num_dims:
         raise InputError(
-            f"bytes for each of the {num_dims} dimensions", field="--bytes", value=text
+            f"{number_of(num_dims, 'number')} of bytes, one for each dimension",
+            field="--bytes",
+            value=text,
         )
     found = []
     for part in parts:
@@ -167,5 +174,5 @@ def layouts(
         say(f"no admissible layout of {grid} in {within}")
     else:
         say(layouts_table(listed))
-        say(f"{len(listed)} of {len(ranked)} layouts, best first")
+        say(f"{len(listed)} of {number_of(len(ranked), 'layout')}, best first")
         say(f"geometry: {geometry}")

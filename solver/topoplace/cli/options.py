@@ -53,7 +53,8 @@ SHARED = {
     "as_json": flag("Print one JSON document on stdout; talk goes to stderr.", "--json"),
     "time_limit": option("S", "Seconds per solve; without it method exact ends after some 300."),
     "thorough": flag(
-        "On tori: method exact spends what is left of the time limit on the later levels.",
+        "Method exact spends what is left of the time limit on the later levels too, as it always "
+        "does on trees.",
         "--thorough",
     ),
     "interference": option(
@@ -136,6 +137,8 @@ def require_writable(*read: str | Path | None, **files: Path | None) -> None:
             continue
         option = f"--{name.replace('_', '-')}"
         _require_writable(path, option)
+        if name == "png":
+            _require_png(path)
         if path.resolve() in taken:
             expected = "a file that is not read, or written by another option"
             raise InputError(expected, field=option, value=str(path))
@@ -157,6 +160,12 @@ def _require_writable(path: Path, option: str) -> None:
     except OSError as error:
         expected = f"a file in a folder that can be written ({error.strerror})"
         raise InputError(expected, field=option, value=str(path)) from None
+
+
+def _require_png(path: Path) -> None:
+    """Raise `InputError` if the name of a picture says that it is of another format."""
+    if path.suffix.lower() not in ("", ".png") and (path.is_file() or not path.exists()):
+        raise InputError("a file that ends in .png", field="--png", value=str(path))
 
 
 def listed(text: str) -> list[str]:

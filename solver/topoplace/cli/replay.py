@@ -21,7 +21,7 @@ from topoplace.cli.options import (
 )
 from topoplace.cli.output import counted, json_text, print_json, say, say_files, tell_breaches
 from topoplace.cli.shipped_names import machines_like, methods_like
-from topoplace.errors import InputError, unknown_name
+from topoplace.errors import InputError, number_of, unknown_name
 from topoplace.interrupts import Interrupted, heeded
 
 if TYPE_CHECKING:
@@ -284,7 +284,7 @@ def _require_started(runs: Sequence[MethodRun], jobs: Sequence[LogJob], log: Pat
     """Raise `InputError` if the machine had room for no job: there is nothing to report."""
     if not any(run.records for run in runs):
         least = min(job.nodes for job in jobs)
-        found = f"none of {len(jobs)}, the smallest of {least} nodes"
+        found = f"none of {len(jobs)}, the smallest of {number_of(least, 'node')}"
         raise InputError("at least one job that fits the machine", file=str(log), found=found)
 
 

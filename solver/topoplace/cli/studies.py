@@ -21,7 +21,7 @@ from topoplace.cli.options import (
 )
 from topoplace.cli.output import counted, print_json, say, say_files, shown, tell_trials
 from topoplace.cli.shipped_names import methods_like, snapshots_like
-from topoplace.errors import ExitCode, InputError
+from topoplace.errors import ExitCode, InputError, number_of
 
 if TYPE_CHECKING:
     from topoplace.study.batch.run import Batch
@@ -180,11 +180,14 @@ def batch(
 
 def _report(done: Batch) -> None:
     counts = ", ".join(f"{count} {status}" for status, count in done.counts.items())
-    say(f"{len(done.rows)} instances: {counts}")
+    say(f"{number_of(len(done.rows), 'instance')}: {counts}")
     say(f"solved {done.num_solved}, kept {done.num_kept}, {done.seconds:.1f} s")
     say(f"table: {done.table}")
     if done.num_left:
-        say(f"interrupted: {done.num_left} instances left out; the same command goes on")
+        say(
+            f"interrupted: {number_of(done.num_left, 'instance')} left out; the same "
+            "command goes on"
+        )
     print_json(
         {
             "schema": BATCH_SCHEMA,

@@ -61,7 +61,8 @@ def place(
     seed
         Of whatever the method draws at random.
     thorough
-        On tori, whether ``exact`` spends what is left of the time limit on the later levels.
+        Whether ``exact`` spends what is left of the time limit on the later levels too, as it
+        always does on trees.
     required
         By level what is required of it instead of its optimum, at least this of levels that are
         maximised, at most of others: ``{"nodes": 6000}``. Of method ``exact``, not on trees.

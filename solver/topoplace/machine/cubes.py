@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from topoplace.errors import number_of
 from topoplace.types import IntArray
 
 Extents = tuple[int, ...]
@@ -41,7 +42,7 @@ class Cubes:
     @property
     def text(self) -> str:
         """Number and side of the cubes, such as ``64 cubes of 4x4x4``."""
-        return f"{self.num_cubes} cubes of {'x'.join(map(str, self.side))}"
+        return f"{number_of(self.num_cubes, 'cube')} of {'x'.join(map(str, self.side))}"
 
     def origins(self, extents: Extents) -> list[Extents]:
         """Return where in a cube a part of some extents may begin, at multiples of these."""

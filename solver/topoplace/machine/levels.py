@@ -8,7 +8,7 @@ from functools import cached_property
 
 import numpy as np
 
-from topoplace.errors import InputError
+from topoplace.errors import InputError, number_of
 from topoplace.machine.hierarchy import Hierarchy
 from topoplace.machine.matrix import MAX_DISTANCE, MatrixMachine
 from topoplace.machine.torus import Torus
@@ -85,7 +85,7 @@ class LevelMachine:
         """Short form such as ``192 leaves in 6 > 48 domains``, the domains top first."""
         counts = [len(np.unique(row)) for row in self.domain_of[-2:0:-1]]
         inside = f" in {' > '.join(map(str, counts))} domains" if counts else ""
-        return f"{self.num_nodes} leaves{inside}"
+        return f"{number_of(self.num_nodes, 'leaf')}{inside}"
 
     def hops(self, sources: IntArray, targets: IntArray) -> IntArray:
         """Return the cost of a byte between leaves, elementwise."""

@@ -9,7 +9,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from topoplace.errors import InputError
+from topoplace.errors import InputError, number_of
 from topoplace.machine.torus import Torus
 from topoplace.types import IntArray
 
@@ -39,7 +39,9 @@ class Prism:
         """Raise `InputError` unless the prism is a canonical box of this machine."""
         if len(self.origin) != torus.num_dims or len(self.extents) != torus.num_dims:
             raise InputError(
-                f"{torus.num_dims} coordinates and extents", field=field, value=self.text
+                f"{number_of(torus.num_dims, 'coordinate')} and extents",
+                field=field,
+                value=self.text,
             )
         for o, e, n, wraps in zip(self.origin, self.extents, torus.shape, torus.wrap, strict=True):
             if not 0 <= o < n:

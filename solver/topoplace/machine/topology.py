@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from topoplace.errors import InputError
+from topoplace.errors import InputError, number_of
 from topoplace.machine.hierarchy import Hierarchy
 from topoplace.machine.links import route_links
 from topoplace.machine.matrix import MatrixMachine
@@ -73,7 +73,7 @@ class Topology:
             raise InputError("nodes of the machine", field="nodes", value=int(strange[0]))
         fullest = int(np.bincount(nodes).argmax())
         if int((nodes == fullest).sum()) > self.cores:
-            expected = f"at most {self.cores} ranks on a node (cores)"
+            expected = f"at most {number_of(self.cores, 'rank')} on a node (cores)"
             raise InputError(expected, field="nodes", found=f"more on node {fullest}")
 
     # ---- The allocated partition: getDimNX, getDimNY, getDimNZ, getDimNT, isTorusX, ... ----------
@@ -180,7 +180,9 @@ class Topology:
         given = np.asarray(coordinates, dtype=np.int64)
         sizes = np.array([*self.shape, self.slots])
         if given.ndim < 1 or given.shape[-1] != len(sizes):
-            raise InputError(f"{len(sizes)} coordinates, the slot last", field="coordinates")
+            raise InputError(
+                f"{number_of(len(sizes), 'coordinate')}, the slot last", field="coordinates"
+            )
         outside = ((given < 0) | (given >= sizes)).any(axis=-1)
         if outside.any():
             found = given[outside][0] if given.ndim > 1 else given
@@ -292,7 +294,7 @@ class Topology:
             box += f" routers at {','.join(map(str, self.origin))}"
             box += f", closed in {closed.strip(',')}" if closed else ", open"
         name = text_of(self.machine)
-        on = f"{self.num_ranks} ranks on {self.num_nodes} nodes"
+        on = f"{number_of(self.num_ranks, 'rank')} on {number_of(self.num_nodes, 'node')}"
         return f"<Topology {name}: {on}, {box}, {self.cores} on a node at most>"
 
 
@@ -322,7 +324,7 @@ def num_nodes_of(machine: AnyMachine) -> int:
 def text_of(machine: AnyMachine) -> str:
     """Return a short form of a machine such as ``torus 8x8x8``."""
     if isinstance(machine, SwitchTree):
-        return f"tree of {machine.num_leaves} leaves"
+        return f"tree of {number_of(machine.num_leaves, 'leaf')}"
     if isinstance(machine, Hierarchy):
         return f"hierarchy of {' > '.join(machine.levels)}"
     return machine.text

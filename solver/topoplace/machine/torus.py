@@ -9,7 +9,7 @@ from functools import cached_property
 
 import numpy as np
 
-from topoplace.errors import InputError
+from topoplace.errors import InputError, number_of
 from topoplace.types import BoolArray, IntArray
 
 MAX_ROUTERS = 1 << 21
@@ -61,7 +61,7 @@ class Torus:
         for name in ("wrap", "bandwidth"):
             if len(getattr(self, name)) != len(self.shape):
                 raise InputError(
-                    f"one entry for each of the {len(self.shape)} dimensions",
+                    f"{number_of(len(self.shape), 'entry')}, one for each dimension",
                     field=name,
                     value=getattr(self, name),
                 )

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from topoplace.errors import InputError
+from topoplace.errors import InputError, number_of
 from topoplace.machine.hierarchy import Hierarchy
 from topoplace.machine.levels import LevelMachine
 from topoplace.machine.topology import AnyMachine, Topology
@@ -123,7 +123,10 @@ def _ranked(
     if ranks is None:
         num = len(nodes) * cores if num_ranks is None else num_ranks
         if not 1 <= num <= len(nodes) * cores:
-            expected = f"from 1 to {len(nodes) * cores} ranks, the places on {len(nodes)} nodes"
+            expected = (
+                f"from 1 to {number_of(len(nodes) * cores, 'rank')}, the places on "
+                f"{number_of(len(nodes), 'node')}"
+            )
             raise InputError(expected, field="num_ranks", value=num)
         return Topology(machine, np.repeat(nodes, cores)[:num], cores)
     listed = list(ranks)
@@ -135,8 +138,10 @@ def _ranked(
         raise InputError("numbers of nodes", field="ranks", found=f"an array of {given.dtype}")
     outside = given[~np.isin(given, nodes)]
     if len(outside):
-        expected = f"some of the {len(nodes)} nodes of the job"
+        expected = f"some of the {number_of(len(nodes), 'node')} of the job"
         raise InputError(expected, field="ranks", value=int(outside[0]))
     if num_ranks is not None and num_ranks != len(given):
-        raise InputError(f"a node for each of {num_ranks} ranks", field="ranks", value=len(given))
+        raise InputError(
+            f"a node for each of {number_of(num_ranks, 'rank')}", field="ranks", value=len(given)
+        )
     return Topology(machine, given, cores)

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from topoplace.errors import InputError
+from topoplace.errors import InputError, number_of
 from topoplace.snapshot.schema import MAX_TASKS, GridApplication
 from topoplace.types import IntArray
 
@@ -156,7 +156,7 @@ def grid_of(application: GridApplication) -> VirtualGrid:
     """Return the grid an application describes; `InputError` if it is too large or lists differ."""
     shape = tuple(application.shape)
     dims = len(shape)
-    expected = f"one entry for each of the {dims} dimensions"
+    expected = f"{number_of(dims, 'entry')}, one for each dimension"
     if len(application.periodic) != dims:
         raise InputError(expected, field="periodic", value=application.periodic)
     if len(application.bytes) != dims:
@@ -165,7 +165,9 @@ def grid_of(application: GridApplication) -> VirtualGrid:
         raise InputError(f"at most {MAX_TASKS} tasks", field="shape", value=list(shape))
     diagonals = dims - 1 if application.stencil == "full" else 0
     if len(application.diagonal_bytes) != diagonals:
-        expected = f"{diagonals} entries, for neighbours that differ in 2 and more dimensions"
+        expected = (
+            f"{number_of(diagonals, 'entry')}, for neighbours that differ in 2 and more dimensions"
+        )
         raise InputError(expected, field="diagonal_bytes", value=application.diagonal_bytes)
     offsets = []
     for offset in itertools.product((1, 0, -1), repeat=dims):

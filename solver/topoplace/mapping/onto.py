@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from topoplace.errors import InputError, unknown_name
+from topoplace.errors import InputError, number_of, unknown_name
 from topoplace.machine import Prism, format_node_set, parse_node_set
 from topoplace.machine.hierarchy import Hierarchy
 from topoplace.machine.hostlist import expand_host_list
@@ -80,7 +80,9 @@ class Places:
         strange = np.setdiff1d(wanted, self.nodes)
         if len(strange):
             raise InputError(
-                f"some of the {len(self.nodes)} usable nodes", field=field, value=int(strange[0])
+                f"some of the {number_of(len(self.nodes), 'usable node')}",
+                field=field,
+                value=int(strange[0]),
             )
         return replace(self, nodes=wanted, source=f"{self.source}, some nodes")
 

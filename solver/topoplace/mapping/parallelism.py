@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from topoplace.errors import InputError, unknown_name
+from topoplace.errors import InputError, number_of, unknown_name
 from topoplace.mapping.graph import TaskGraph, VirtualGrid
 from topoplace.snapshot.schema import MAX_TASKS, AxisModel, ParallelismApplication
 from topoplace.types import IntArray
@@ -133,7 +133,9 @@ def parallelism(
             raise unknown_name(name, PATTERNS, field=field)
         size_of_message = int(amount or sent.get(name, 0))
         if size_of_message > 1 << 53:
-            raise InputError(f"at most {1 << 53} bytes", field=field, value=size_of_message)
+            raise InputError(
+                f"at most {number_of(1 << 53, 'byte')}", field=field, value=size_of_message
+            )
         own = {"pattern": pattern or PATTERNS[name], "bytes": size_of_message}
         found.append(AxisModel.model_validate({"name": name, "size": int(size), **own}))
     return ParallelismApplication(axes=found)

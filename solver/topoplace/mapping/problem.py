@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from topoplace.errors import InputError
+from topoplace.errors import InputError, number_of
 from topoplace.machine import MatrixMachine, Network, Torus, parse_node_set
 from topoplace.machine.levels import levels_of_hierarchy, levels_of_tree
 from topoplace.mapping.graph import TaskGraph, VirtualGrid, grid_of
@@ -148,7 +148,10 @@ def prepare_mapping(instance: MappingInstance) -> MappingProblem:
         graph = graph_of(application)
     places = len(nodes) * instance.tasks_per_node
     if graph.num_tasks > places:
-        expected = f"at most {places} tasks, the places on {len(nodes)} usable nodes"
+        expected = (
+            f"at most {number_of(places, 'task')}, the places on "
+            f"{number_of(len(nodes), 'usable node')}"
+        )
         raise InputError(expected, field="num_tasks", value=graph.num_tasks)
     if graph.total_bytes * max(1, machine.diameter) >= MAX_HOP_BYTES:
         expected = f"bytes x hops below {MAX_HOP_BYTES}, to be exact"
@@ -235,7 +238,9 @@ def require_mapping(
     Messages name the file the mapping was read from, and the place in it of a task.
     """
     if len(nodes) != problem.num_tasks:
-        raise InputError(f"nodes for {problem.num_tasks} tasks", file=file, value=len(nodes))
+        raise InputError(
+            f"nodes for {number_of(problem.num_tasks, 'task')}", file=file, value=len(nodes)
+        )
     strange = np.flatnonzero(~np.isin(nodes, problem.nodes))
     if len(strange):
         task = int(strange[0])
@@ -247,7 +252,7 @@ def require_mapping(
         node = int(count.argmax())
         task = int(np.flatnonzero(nodes == node)[problem.tasks_per_node])
         raise InputError(
-            f"at most {problem.tasks_per_node} tasks on a node",
+            f"at most {number_of(problem.tasks_per_node, 'task')} on a node",
             file=file,
             field=where(task),
             value=f"{count[node]} on node {node}",

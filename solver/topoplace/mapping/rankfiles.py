@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from topoplace.errors import InputError, unknown_name
+from topoplace.errors import InputError, number_of, unknown_name
 from topoplace.machine import LevelMachine, Torus
 from topoplace.mapping.problem import MappingProblem, require_mapping, spread_over_nodes
 from topoplace.snapshot.files import write_text
@@ -54,7 +54,7 @@ def _placed(
     line_of = [""] * num_tasks
     for line, task, place in lines:
         if not 0 <= task < num_tasks:
-            expected = f"one of {num_tasks} tasks, from 0 to {num_tasks - 1}"
+            expected = f"one of {number_of(num_tasks, 'task')}, from 0 to {num_tasks - 1}"
             raise InputError(expected, file=file, field=line, value=task)
         if line_of[task]:
             raise InputError("each task once", file=file, field=line, value=task)
@@ -113,10 +113,10 @@ def _read_rank_order(problem: MappingProblem, file: str, nids: _Nids) -> IntArra
     ranks = _numbers(file)
     if not listed or len(ranks) % len(listed) or len(ranks) < problem.num_tasks:
         expected = (
-            f"the same number of ranks for each of the {len(listed)} nodes of {list_path}, and at "
+            f"the same number of ranks for each node of {list_path} ({len(listed):,}), and at "
             f"least {problem.num_tasks}"
         )
-        raise InputError(expected, file=file, value=f"{len(ranks)} ranks")
+        raise InputError(expected, file=file, value=number_of(len(ranks), "rank"))
     goals = np.repeat(np.array(list(listed)), len(ranks) // len(listed)).tolist()
     lines = ((line, rank, goal) for (line, rank), goal in zip(ranks, goals, strict=True))
     nodes, where = _placed(len(ranks), lines, file)
@@ -208,7 +208,9 @@ def _read_csv(problem: MappingProblem, path: str, nids: _Nids) -> IntArray:
     def lines() -> Iterator[tuple[str, int, int]]:
         for line, fields in rows[1:]:
             if len(fields) != len(header):
-                raise InputError(f"{len(header)} columns", file=path, field=line, value=len(fields))
+                raise InputError(
+                    number_of(len(header), "column"), file=path, field=line, value=len(fields)
+                )
             task, node, *coordinates = (integer(t, 0, file=path, field=line) for t in fields)
             given[task] = coordinates
             yield line, task, node
@@ -268,7 +270,10 @@ def _read_maplib(problem: MappingProblem, path: str, nids: _Nids) -> IntArray:
             numbers = [integer(text, 0, file=path, field=line) for text in fields]
             coordinates, tasks = numbers[: torus.num_dims], numbers[torus.num_dims + 1 :]
             if len(numbers) <= torus.num_dims or numbers[torus.num_dims] != len(tasks):
-                expected = f"{torus.num_dims} coordinates, a number of tasks, and so many tasks"
+                expected = (
+                    f"{number_of(torus.num_dims, 'coordinate')}, a number of tasks, and so "
+                    "many tasks"
+                )
                 raise InputError(expected, file=path, field=line, value=" ".join(fields))
             if any(c >= n for c, n in zip(coordinates, torus.shape, strict=True)):
                 expected = f"coordinates inside {torus.text}"
@@ -278,7 +283,10 @@ def _read_maplib(problem: MappingProblem, path: str, nids: _Nids) -> IntArray:
                 raise InputError("each router once", file=path, field=line, value=coordinates)
             seen.add(router)
             if len(tasks) > problem.capacity[router]:
-                expected = f"at most {problem.capacity[router]} tasks, the places on the router"
+                expected = (
+                    f"at most {number_of(problem.capacity[router], 'task')}, the places on the "
+                    "router"
+                )
                 raise InputError(expected, file=path, field=line, value=len(tasks))
             yield from ((line, task, router) for task in tasks)
 
@@ -305,8 +313,12 @@ def _read_scotch(problem: MappingProblem, path: str, nids: _Nids) -> IntArray:
         raise InputError("the number of lines", file=path, field=field, value=found)
     told = integer(rows[0][1][0], 0, file=path, field=rows[0][0])
     if told != len(rows) - 1 or told != problem.num_tasks:
-        expected = f"a line for each of the {problem.num_tasks} tasks, and their number first"
-        raise InputError(expected, file=path, value=f"{told}, and {len(rows) - 1} lines")
+        expected = (
+            f"the number of tasks first, then {number_of(problem.num_tasks, 'line')}, one for each"
+        )
+        raise InputError(
+            expected, file=path, value=f"{told}, and {number_of(len(rows) - 1, 'line')}"
+        )
     lines: list[tuple[str, int, int]] = []
     for line, fields in rows[1:]:
         if len(fields) != 2:

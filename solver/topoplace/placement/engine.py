@@ -65,11 +65,12 @@ def solved(problem: Problem, own: Packed, options: Options, budget: Budget) -> O
 
     names = [name for name, _ in frame_of(problem.kind).levels(problem)]
     required = {names.index(name): value for name, value in options.required.items()}
+    thorough = options.thorough or bool(required) or packing.is_small
     found = Search(
         packing,
         budget,
         seed=options.seed,
-        thorough=options.thorough or bool(required),
+        thorough=thorough,
         floors={level: packing.reported(level, value) for level, value in required.items()},
         report=report,
         say=say,
@@ -80,4 +81,4 @@ def solved(problem: Problem, own: Packed, options: Options, budget: Budget) -> O
     )
     hit = not proven and budget.now() - budget.start >= _ALL_BUT * budget.length
     solution = solution_of(found.placement) if found.is_answer else None
-    return Outcome(solution, bounds_of(found), hit)
+    return Outcome(solution, bounds_of(found), hit, thorough=thorough)

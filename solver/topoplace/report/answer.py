@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from topoplace.errors import number_of
 from topoplace.machine import Prism, format_node_set, parse_node_set
 from topoplace.machine.hostlist import expand_host_list, format_host_list
 from topoplace.report.repack import before_and_after
@@ -343,6 +344,18 @@ def _not_held_texts(result: AnyResult) -> dict[str, str]:
     return _waiting_on_tree(result)
 
 
+def waiting_rows(result: AnyResult) -> Rows:
+    """Return the table of every request that does not start, and why as far as that is known."""
+    begun, texts = started_names(result), waiting_texts(result)
+    cells = [
+        [request.id, f"{request.nodes:,}", texts.get(request.id, "no reason is known")]
+        for request in result.instance.queue
+        if request.id not in begun
+    ]
+    unit = "units" if isinstance(result, HierarchyResult) else "nodes"
+    return Rows(["request", unit, "why it waits"], cells, (1,))
+
+
 def _waiting_on_tree(result: AllocationResult) -> dict[str, str]:
     """Return why requests wait on a tree, from the result alone."""
     assert result.solution is not None
@@ -361,14 +374,14 @@ def _waiting_on_tree(result: AllocationResult) -> dict[str, str]:
     most_free, most_left = most(free), most(left)
 
     def text(request: TreeRequest) -> str:
-        wanted = f"{request.nodes:,}"
+        wanted = f"{number_of(request.nodes, 'node')} wanted"
         if request.nodes > most_free[0]:
-            return f"{wanted} nodes wanted, {most_free[0]:,} free"
+            return f"{wanted}, {most_free[0]:,} free"
         if request.nodes > most_free[request.intensive]:
             common = f"the most with a common switch are {most_free[1]:,}"
-            return f"no domain has {wanted} free nodes: {common}"
+            return f"no domain has {number_of(request.nodes, 'free node')}: {common}"
         if request.nodes <= most_left[request.intensive]:
-            return f"{wanted} nodes wanted are still free, but {result.method} left it out"
+            return f"{wanted}, still free, but {result.method} left it out"
         if result.levels[0].status is Status.OPTIMAL:
             return "outbid: it fits alone, but the started jobs are worth as much or more"
         return "it fits alone, but not beside the started jobs"
@@ -393,10 +406,10 @@ def _waiting_on_cubes(result: CubesResult) -> dict[str, str]:
 
     def text(idx: int, request: CubesRequest) -> str:
         if request.num_cubes:
-            wanted = f"{request.num_cubes:,} free cubes wanted"
+            wanted = f"{number_of(request.num_cubes, 'free cube')} wanted"
             none = f"{wanted}, {len(problem.free_cubes):,} there"
         else:
-            wanted = f"{request.nodes:,} chips of one cube wanted"
+            wanted = f"{number_of(request.nodes, 'chip')} of one cube wanted"
             none = f"{wanted}, no part of such a shape is free"
         if not fits(idx, state.free):
             return none
@@ -441,7 +454,10 @@ def _waiting_on_hierarchy(result: HierarchyResult) -> dict[str, str]:
                 where = f"{machine.levels[level]} {machine.domain_names[level][best]}"
             if most[0].max() < part.units:
                 of_part = "" if part.name is None else f" of {part.name}"
-                text = f"{part.units:,} units{of_part} wanted, {most[0][best]:,} free in {where}"
+                text = (
+                    f"{number_of(part.units, 'unit')}{of_part} wanted, {most[0][best]:,} free "
+                    f"in {where}"
+                )
                 jobs = _standing(result, names, np.flatnonzero(of == best))
                 return text + (f", where {jobs} run" if jobs else "")
         if result.levels[0].status is Status.OPTIMAL:

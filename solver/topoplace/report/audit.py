@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
+from topoplace.errors import number_of
 from topoplace.report.text import csv_of, plain_table
 from topoplace.study.audit.judging import Row, Standing, Verdict
 from topoplace.study.audit.run import Audit, Group
@@ -158,9 +159,12 @@ def conclusion(audit: Audit) -> str:
     total, names = audit.total, [verdict for verdict in _GRAVEST_FIRST if verdict != "suboptimal"]
     counts = [f"{total.verdicts[v]} {v}" for v in names if total.verdicts[v]]
     own = total.domains
-    text = f"{own.used} domains used, {own.fewest} possible: regret {percent_text(own.percent)}"
+    text = (
+        f"{number_of(own.used, 'domain')} used, {own.fewest} possible: regret "
+        f"{percent_text(own.percent)}"
+    )
     rules = f" under {audit.contract}" if audit.contract else ""
-    return f"{total.decisions} decisions{rules}: {'; '.join([*counts, text])}"
+    return f"{number_of(total.decisions, 'decision')}{rules}: {'; '.join([*counts, text])}"
 
 
 def levels_table(standing: Standing) -> Table:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from topoplace.errors import number_of
 from topoplace.machine import Torus
 from topoplace.mapping.objects.problem import ObjectsProblem
 from topoplace.mapping.problem import MappingProblem
@@ -169,7 +170,7 @@ def title(result: AnyResult) -> list[str]:
         return [*lines, *plan_lines(result)[:1]]
     if not isinstance(result, MappingResult):
         started = len(started_names(result))
-        return [*lines, f"{started} of {len(result.instance.queue)} requests start"]
+        return [*lines, f"{started} of {number_of(len(result.instance.queue), 'request')} started"]
     layout = "" if solution.layout is None else f"; {layout_text(solution.layout)}"
     return [*lines, f"hop-bytes {result.objective:,}{layout}"]
 
@@ -183,7 +184,7 @@ def _picture_of(result: AnyResult) -> _Picture:
         assert isinstance(result, MappingResult | ObjectsResult)
         return _mapping(result, state)
     cells = cells_of(result, state)
-    unit = "routers" if isinstance(state, SnapshotState) else "nodes"
+    unit = "router" if isinstance(state, SnapshotState) else "node"
     return _flat(state, cells, _jobs(cells, unit))
 
 
@@ -206,7 +207,7 @@ def _mapping(
     """Return a plane of pencils if there is a layout, else all routers with their tasks."""
     problem = own.plain if isinstance(own, ObjectsProblem) else own
     cells = cells_of(result, problem)
-    solution, greys = result.solution, _greys(cells, "routers")
+    solution, greys = result.solution, _greys(cells, "router")
     if solution is None:
         return _flat(problem, cells, greys)
     nodes = np.asarray(solution.nodes, dtype=np.int64)
@@ -216,7 +217,7 @@ def _mapping(
     else:
         plane = pencils.plane_of(problem, nodes, layout)
         rows, columns = plane.shape
-        used = f"holds tasks: {np.count_nonzero(cells.codes >= 0):,} routers"
+        used = f"holds tasks: {number_of(int(np.count_nonzero(cells.codes >= 0)), 'router')}"
         picture = _Picture(
             partial(pencils.draw_plane, plane=plane, problem=problem, nodes=nodes, layout=layout),
             min(_MOST_HEIGHT, _WIDE * rows / columns, 0.5 * rows),
@@ -254,7 +255,7 @@ def _hops(cells: Cells, problem: MappingProblem) -> list[Artist]:
 def _greys(cells: Cells, unit: str) -> list[Artist]:
     counts = {code: np.count_nonzero(cells.codes == code) for code in GREY_NAMES}
     return [
-        _entry(f"{GREY_NAMES[code]}: {count:,} {unit}", colour_of(code))
+        _entry(f"{GREY_NAMES[code]}: {number_of(int(count), unit)}", colour_of(code))
         for code, count in counts.items()
         if count
     ]

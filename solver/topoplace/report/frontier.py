@@ -7,10 +7,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from topoplace.errors import ExitCode
+from topoplace.errors import ExitCode, number_of
 from topoplace.report.cells import job_colour
 from topoplace.report.repack import step_lines
 from topoplace.report.text import plain_table
+from topoplace.result import level_label
 from topoplace.result.placement import PlacementLimits
 from topoplace.result.repack import RepackSolution
 from topoplace.result.several import Frontier, OpenBox, Point, Several
@@ -30,7 +31,7 @@ def summary(frontier: Frontier) -> str:
     """Return the points as a table, and what is open."""
     if isinstance(frontier.instance, DefragmentInstance):
         return "\n".join([headline(frontier), *_curve(frontier, frontier.instance)])
-    header = [f"{level.name} ({level.sense})" for level in frontier.levels]
+    header = level_headers(frontier)
     rows = [
         [f"{value:,}" for value in point.values] + [str(len(point.solution.placements))]
         for point in frontier.points
@@ -42,8 +43,14 @@ def summary(frontier: Frontier) -> str:
         plain_table([*header, "start"], shown, right=range(len(header) + 1)),
     ]
     if more > 0:
-        lines.append(f"... and {len(rows) - len(shown):,} more points in the file")
+        lines.append(f"... and {number_of(len(rows) - len(shown), 'more point')} in the file")
     return "\n".join([*lines, *(_open_text(frontier, box) for box in frontier.open)])
+
+
+def level_headers(document: Several) -> list[str]:
+    """Return the levels of several placements as a table heads them."""
+    levels, instance = document.levels, document.instance
+    return [f"{level_label(instance, level.name)} ({level.sense})" for level in levels]
 
 
 def _curve(frontier: Frontier, asked: DefragmentInstance) -> list[str]:
@@ -90,8 +97,12 @@ def _plan(point: Point) -> RepackSolution:
 def headline(frontier: Frontier) -> str:
     """Return one line: what is traded, how many points there are, and whether these are all."""
     num = len(frontier.open)
-    state = "complete" if frontier.complete else f"{num:,} box{'es' * (num > 1)} open"
-    return told(frontier, " against ".join(frontier.traded), state)
+    state = "complete" if frontier.complete else f"{number_of(num, 'box')} open"
+    return told(frontier, " against ".join(_traded(frontier)), state)
+
+
+def _traded(frontier: Frontier) -> list[str]:
+    return [level_label(frontier.instance, name) for name in frontier.traded]
 
 
 def told(document: Several, what: str, state: str) -> str:
@@ -102,7 +113,7 @@ def told(document: Several, what: str, state: str) -> str:
         state += (
             f" at the time limit of {limits.time_limit:g} s" if limits.time_limit else ", ended"
         )
-    text = f"{what}, {num:,} point{'s' * (num > 1)}, {state}"
+    text = f"{what}, {number_of(num, 'point')}, {state}"
     solver = f"{document.method}, {rule}{document.seconds:.2f} s"
     return f"{document.instance.name}: {text}{held_text(document.instance)} ({solver})"
 
@@ -113,7 +124,7 @@ def exit_code_of(document: Several) -> ExitCode:
 
 
 def _open_text(frontier: Frontier, box: OpenBox) -> str:
-    ranges = zip(frontier.traded, box.worst, box.best, strict=True)
+    ranges = zip(_traded(frontier), box.worst, box.best, strict=True)
     return "open: " + ", ".join(f"{name} {_range(*ends)}" for name, *ends in ranges)
 
 
@@ -132,7 +143,7 @@ def draw(frontier: Frontier, axes: Axes, *, dark: bool = False) -> Axes:
     senses = {level.name: level.sense for level in frontier.levels}
     numbers = [[*senses].index(name) for name in frontier.traded]
     columns = [[point.values[k] for point in frontier.points] for k in numbers]
-    labels = [f"{name} ({senses[name]})" for name in frontier.traded]
+    labels = [f"{level_label(frontier.instance, n)} ({senses[n]})" for n in frontier.traded]
     with styled(dark):
         from matplotlib import rcParams  # noqa: PLC0415 - heavy
         from matplotlib.ticker import MaxNLocator  # noqa: PLC0415 - heavy

@@ -5,9 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from topoplace.report.frontier import told, write_plot
+from topoplace.errors import number_of
+from topoplace.report.frontier import level_headers, told, write_plot
 from topoplace.report.text import plain_table
-from topoplace.result.base import RESULT_SCHEMA
+from topoplace.result.base import RESULT_SCHEMA, level_label
 from topoplace.result.several import Frontier, Optima, Several
 
 _MOST_SHOWN = 40
@@ -17,7 +18,7 @@ _MOST_DRAWN = 6
 
 def summary(optima: Optima) -> str:
     """Return the placements as a table: what they are worth, and how they differ."""
-    header = [f"{level.name} ({level.sense})" for level in optima.levels]
+    header = level_headers(optima)
     rows = [
         [
             str(number),
@@ -30,16 +31,15 @@ def summary(optima: Optima) -> str:
     header = ["", *header, "start", "other than 0"]
     lines = [headline(optima), plain_table(header, rows[:_MOST_SHOWN], range(len(header) - 1))]
     if len(rows) > _MOST_SHOWN:
-        lines.append(f"... and {len(rows) - _MOST_SHOWN:,} more points in the file")
+        lines.append(f"... and {number_of(len(rows) - _MOST_SHOWN, 'more point')} in the file")
     return "\n".join(lines)
 
 
 def headline(optima: Optima) -> str:
     """Return one line: what counts, how many placements there are, and whether these are all."""
     state = "these are all" if optima.complete else "others may be as good"
-    return told(
-        optima, f"{', '.join(optima.chosen)} at the optimum, {_APART[optima.distinct]}", state
-    )
+    chosen = ", ".join(level_label(optima.instance, name) for name in optima.chosen)
+    return told(optima, f"{chosen} at the optimum, {_APART[optima.distinct]}", state)
 
 
 _APART = {

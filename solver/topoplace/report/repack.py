@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from topoplace.errors import number_of
 from topoplace.machine import Prism, parse_node_set
 from topoplace.result import Placement, PlacementLimits, PlacementResult, Solution
 from topoplace.result.repack import Action, RepackResult, RepackSolution
@@ -54,15 +55,15 @@ def plan_lines(result: RepackResult) -> list[str]:
     start, num = result.instance.start, len(solution.placements)
     if num < len(start):
         proven = result.bound == num
-        why = "cannot start, however the others move" if proven else "were not started"
+        why = "cannot start, however the others move" if proven else "not started"
         left = sorted({*start} - {placement.request for placement in solution.placements})
-        found = f"{len(left)} of {len(start)} requests {why}: {', '.join(left)}"
+        found = f"{len(left)} of {number_of(len(start), 'request')} {why}: {', '.join(left)}"
         if num == 0:
             return [found]
     else:
-        found = f"{num} of {num} requests start"
+        found = f"{num} of {number_of(num, 'request')} can start"
     jobs = result.instance.snapshot.running
-    lines = [f"{found}; {len(solution.moves)} of {len(jobs)} running jobs move"]
+    lines = [f"{found}; {len(solution.moves)} of {number_of(len(jobs), 'running job')} to move"]
     return [*lines, *step_lines(result.instance.snapshot, solution)]
 
 

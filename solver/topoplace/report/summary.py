@@ -5,9 +5,10 @@ What is proven comes first, level by level, then the answer, then why the rest w
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
-from topoplace.errors import ExitCode
+from topoplace.errors import ExitCode, number_of
 from topoplace.report.answer import (
     WIDTH,
     answer_table,
@@ -18,7 +19,7 @@ from topoplace.report.answer import (
 )
 from topoplace.report.repack import plan_lines
 from topoplace.report.text import gap_text, plain_table
-from topoplace.result import Level, PlacementResult, Proof, Result, Status
+from topoplace.result import Level, PlacementResult, Proof, Result, Status, level_label
 from topoplace.result.hierarchy import HierarchyResult
 from topoplace.result.mapping import CutLoad, LayoutModel, LinkLoad, MappingResult, TaskLoad
 from topoplace.result.objects import ObjectsResult, ObjectsSolution
@@ -65,10 +66,12 @@ def summary(
     if left_out is not None:
         lines.append(left_out)
     if result.solution is None:
-        return "\n".join([*lines, f"nothing found that starts any of the {len(queue)} requests"])
+        return "\n".join(
+            [*lines, f"nothing found that starts any of the {number_of(len(queue), 'request')}"]
+        )
     lines.append(_started(result))
     if isinstance(result, PlacementResult) and not result.solution.conforming:
-        shared = f"{result.solution.num_shared_links:,} links shared against the rule"
+        shared = f"{number_of(result.solution.num_shared_links, 'link')} shared against the rule"
         lines.append(f"does not conform: {shared}, or jobs without a prism")
     lines += answer_table(result, width) if table else []
     lines += _waiting(result) if reasons else []
@@ -88,8 +91,11 @@ def headline(result: AnyResult) -> str:
     elif all(
         level.status is Status.OPTIMAL and level.proof is Proof.CERTIFICATE for level in found
     ):
-        names = [level_name(result, level.name) for level in found]
-        text = " and ".join(filter(None, (", ".join(names[:-1]), names[-1]))) + " optimal"
+        names = [level_label(result.instance, level.name) for level in found]
+        text = f"{listing(names)} optimal"
+    elif all(level.status is Status.OPTIMAL and level.proof is Proof.SEARCH for level in found):
+        names = [level_label(result.instance, level.name) for level in found]
+        text = f"{listing(names)} optimal, by search"
     else:
         text = "; ".join(_proven(result, level) for level in found)
     text += "".join(f", {_required_text(result, level)}" for level in as_set)
@@ -102,10 +108,9 @@ def headline(result: AnyResult) -> str:
     )
 
 
-def level_name(result: AnyResult, name: str) -> str:
-    """Return the name of a level, which says so if priorities weigh the nodes."""
-    weighted = name == "nodes" and any(r.priority > 1 for r in result.instance.queue)
-    return "weighted nodes" if weighted else name
+def listing(names: Sequence[str]) -> str:
+    """Return names as a sentence lists them."""
+    return " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))
 
 
 def exit_code_of(result: AnyResult) -> ExitCode:
@@ -134,7 +139,7 @@ def level_rows(result: AnyResult) -> list[list[str]]:
     """Return what is known of every level as text, in the columns of `LEVEL_HEADER`."""
     return [
         [
-            f"{level_name(result, level.name)} ({level.sense})",
+            f"{level_label(result.instance, level.name)} ({level.sense})",
             _number(level.objective),
             _number(level.bound),
             gap_text(level.gap),
@@ -153,10 +158,10 @@ def _number(value: Any) -> str:
 
 
 def _proven(result: AnyResult, level: AnyLevel) -> str:
-    name = level_name(result, level.name)
+    name = level_label(result.instance, level.name)
     if level.bound is None:
         return f"{name} without a bound"
-    by_search = " by search" if level.proof is Proof.SEARCH else ""
+    by_search = ", by search" if level.proof is Proof.SEARCH else ""
     if level.status is Status.OPTIMAL:
         return f"{name} optimal{by_search}"
     return f"{name} within {gap_text(level.gap)}{by_search}"
@@ -170,7 +175,7 @@ def _required(level: AnyLevel) -> int | None:
 
 def _required_text(result: AnyResult, level: AnyLevel) -> str:
     most = "at least" if level.sense == "max" else "at most"
-    return f"{level_name(result, level.name)} {most} {_required(level):,} as set"
+    return f"{level_label(result.instance, level.name)} {most} {_required(level):,} as set"
 
 
 def _nothing(result: AnyResult) -> str:
@@ -181,17 +186,32 @@ def _nothing(result: AnyResult) -> str:
     if first.bound is None:
         return "nothing found"
     most = "at most" if first.sense == "max" else "at least"
-    return f"nothing found, {most} {_number(first.bound)} {level_name(result, first.name)}"
+    return (
+        f"nothing found, {most} {_number(first.bound)} {level_label(result.instance, first.name)}"
+    )
 
 
 def _stopped(result: AnyResult) -> str:
-    """Return why the search ended, where that was before it was done."""
-    limit = result.limits.time_limit
-    why = ", before all was proven"
-    if limit is not None:
-        early = result.seconds < _NEARLY * limit  # by a signal
-        why = f"{', before' if early else ' because of'} the time limit of {limit:g} s"
-    return f"; stopped at {result.seconds:.3g} s{why}" if result.limits.hit else ""
+    """Return why the search ended before all was proven, and how to go on where it can."""
+    limit, seconds = result.limits.time_limit, result.seconds
+    if result.limits.hit:
+        why = ", before all was proven"
+        if limit is not None:
+            early = seconds < _NEARLY * limit  # by a signal
+            why = f"{', before' if early else ' because of'} the time limit of {limit:g} s"
+        return f"; stopped at {seconds:.3g} s{why}"
+    if result.method != "exact" or not _has_open_level(result):
+        return ""
+    what = "all was proven" if limit is None else f"the time limit of {limit:g} s"
+    how = ", --thorough goes on" if result.limits.thorough is False else ""
+    return f"; ended before {what}{how}"
+
+
+def _has_open_level(result: AnyResult) -> bool:
+    """Tell whether a level is not proven optimal, and none of its values was asked for."""
+    return any(
+        level.status is Status.FEASIBLE and _required(level) is None for level in result.levels
+    )
 
 
 # ---- What was found -----------------------------------------------------------------------------
@@ -201,8 +221,8 @@ def _started(result: AnyResult) -> str:
     """Return how many requests start, and on a tree what that costs."""
     names, queue = started_names(result), result.instance.queue
     nodes = sum(request.nodes for request in queue if request.id in names)
-    unit = "units" if isinstance(result, HierarchyResult) else "nodes"
-    text = f"started {len(names)} of {len(queue)} requests, {nodes:,} {unit}"
+    unit = "unit" if isinstance(result, HierarchyResult) else "node"
+    text = f"started {len(names)} of {number_of(len(queue), 'request')}, {number_of(nodes, unit)}"
     if isinstance(result, AllocationResult) and result.solution is not None:
         cost = exact(result.solution.cost)
         same = "" if cost.denominator == 1 else f" = {cost}"
@@ -241,8 +261,10 @@ def _mapped(result: MappingResult) -> str:
         axes = " x ".join(f"{axis.name} {axis.size}" for axis in application.axes)
         what = f"training job {axes}"
     else:
-        what = f"graph of {application.num_tasks} tasks"
-    return f"{what}, {instance.tasks_per_node} tasks per node on {instance.machine.name}"
+        what = f"graph of {number_of(application.num_tasks, 'task')}"
+    return (
+        f"{what}, {number_of(instance.tasks_per_node, 'task')} per node on {instance.machine.name}"
+    )
 
 
 def _objects(result: ObjectsResult) -> str:
@@ -250,9 +272,9 @@ def _objects(result: ObjectsResult) -> str:
     instance = result.instance
     total, shared = sum(instance.loads), ", pooled by router" if instance.pooled else ""
     fixed = f", {len(instance.fixed):,} fixed" if instance.fixed else ""
-    trees = f"; {len(instance.trees):,} multicasts and reductions" if instance.trees else ""
+    trees = f"; multicasts and reductions: {len(instance.trees):,}" if instance.trees else ""
     arrays = ", ".join(f"{a.name} {'x'.join(map(str, a.shape))}" for a in instance.arrays)
-    what = f"{len(instance.loads):,} objects{fixed}" + (f" ({arrays})" if arrays else "")
+    what = f"{number_of(len(instance.loads), 'object')}{fixed}" + (f" ({arrays})" if arrays else "")
     return (
         f"{what} of load {total:,} on {instance.machine.name}, "
         f"at most {instance.cap:,} per node{shared}{trees}"
@@ -283,7 +305,8 @@ def _mapping(result: MappingResult | ObjectsResult) -> list[str]:
     unit = "hops" if figures.level_bytes is None else "cost"
     lines = [
         f"{unit} {figures.hops:,}, largest {figures.max_hops}; "
-        f"{figures.off_router_messages:,} messages and {figures.off_router_bytes:,} bytes "
+        f"{number_of(figures.off_router_messages, 'message')} and "
+        f"{number_of(figures.off_router_bytes, 'byte')} "
         "leave their router",
         f"messages by hops: {', '.join(shown)}",
     ]
@@ -295,7 +318,7 @@ def _mapping(result: MappingResult | ObjectsResult) -> list[str]:
         least = "" if result.link_load is None else f", {_least(result.link_load)}"
         lines.append(f"largest link load {heaviest:,.6g} bytes per unit of bandwidth{least}")
     if isinstance(solution, ObjectsSolution):
-        return [*lines, f"{solution.figures.used_nodes:,} nodes have objects"]
+        return [*lines, f"objects on {number_of(solution.figures.used_nodes, 'node')}"]
     if solution.layout is not None:
         lines.append(layout_text(solution.layout))
     optimum = solution.optimum
@@ -304,7 +327,7 @@ def _mapping(result: MappingResult | ObjectsResult) -> list[str]:
         best = "the optimum" if reached else f"at least {optimum.bound:,}"
         how = "" if optimum.proof is Proof.NONE else f" (by {optimum.proof})"
         lines.append(
-            f"among pencil placements: {best}{how}; {optimum.layouts} layouts, "
-            f"{optimum.windows:,} windows"
+            f"among pencil placements: {best}{how}; {number_of(optimum.layouts, 'layout')}, "
+            f"{number_of(optimum.windows, 'window')}"
         )
     return lines

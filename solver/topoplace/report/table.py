@@ -96,7 +96,10 @@ def _level_columns(rows: Sequence[Row], k: int, *, bounded: bool, whole: bool) -
     def gap(row: Row) -> str:
         return "-" if row.breaks_rule else gap_text(row.levels[k].gap)
 
-    columns = [Column(rows[0].levels[k].name, lambda row: text(row.levels[k].objective))]
+    name = rows[0].levels[k].name
+    if name == "nodes" and any(row.weighted for row in rows):
+        name = "weighted nodes"
+    columns = [Column(name, lambda row: text(row.levels[k].objective))]
     columns += [Column("bound", lambda row: text(row.levels[k].bound))] if bounded else []
     return columns + ([Column("gap", gap)] if bounded or whole else [])
 

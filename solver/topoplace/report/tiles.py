@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from topoplace.errors import number_of
 from topoplace.machine import Torus
 from topoplace.report.cells import CLASS_COLOUR, Cells
 from topoplace.snapshot import CubesState, HierarchyState, SnapshotState, TreeState
@@ -175,7 +176,7 @@ def draw_tiles(axes: Axes, tiles: Tiles, cells: Cells) -> None:
     """
     num = len(tiles.numbers)
     if num > _MAX_SLICES and not tiles.rows:
-        axes.set_title(f"the first {_MAX_SLICES} of {num:,} slices", loc="right")
+        axes.set_title(f"the first {_MAX_SLICES} of {number_of(num, 'slice')}", loc="right")
         tiles = replace(tiles, numbers=tiles.numbers[:_MAX_SLICES])
     canvas = tiles.fitted(*size_of(axes), TEXT)
     numbers, unit = canvas.numbers, canvas.unit

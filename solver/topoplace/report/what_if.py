@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from topoplace.report.summary import headline, level_name, level_rows
+from topoplace.report.summary import headline, level_rows
 from topoplace.report.text import gap_text, plain_table
+from topoplace.result import level_label
 from topoplace.study.what_if import Scenario, WhatIf
 
 _MOST_NAMED = 12
@@ -18,7 +19,8 @@ def table(found: WhatIf, num_worth: int | None = None) -> str:
         How many running jobs to name, and how many routers of each sort; all by default.
     """
     base = found.scenarios[0]
-    first, *later = [level_name(base.result, level.name) for level in base.result.levels]
+    levels, instance = base.result.levels, base.result.instance
+    first, *later = [level_label(instance, level.name) for level in levels]
     header = ["scenario", first, "bound", "gap", "gain", "at most", *later]
     rows = [_row(one) for one in found.scenarios]
     lines = [headline(base.result), plain_table(header, rows, right=range(1, len(header)))]
@@ -29,7 +31,7 @@ def table(found: WhatIf, num_worth: int | None = None) -> str:
         lines.append("what a running job's release can gain at most, as the base's proof bounds it")
         lines.append(plain_table(["running job", "at most"], told, right=(1,)))
     if found.routers:
-        level = f"what {base.result.levels[0].name} can be if one router alone"
+        level = f"what {first} can be if one router alone"
         lines.append(f"{level} goes down, or is free: at least as placed, at most as proven")
         told = [
             [str(one.router), one.change, f"{one.at_least:,}", _proven(one.at_most)]

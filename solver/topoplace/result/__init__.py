@@ -12,6 +12,7 @@ from topoplace.result.base import (
     Proof as Proof,
     Result as Result,
     Status as Status,
+    level_label as level_label,
 )
 from topoplace.result.certificate import (
     CoverBranch as CoverBranch,

@@ -60,11 +60,22 @@ class Fraction(Model):
         return cls(numerator=number.numerator, denominator=number.denominator)
 
 
+def level_label(instance: object, name: str) -> str:
+    """Return the name of a level for people, who read there whether priorities weigh its nodes."""
+    weighted = name == "nodes" and any(r.priority > 1 for r in getattr(instance, "queue", ()))
+    return "weighted nodes" if weighted else name
+
+
 class Limits(Model):
     """What bounded the solve."""
 
     time_limit: Seconds | None = None
     hit: bool = Field(default=False, description="whether the time limit ended the solve")
+    thorough: bool | None = Field(
+        default=None,
+        description="whether method exact worked on later levels as hard as on the first; null "
+        "where that makes no difference",
+    )
 
 
 class Level(Model, Generic[Value, Certificate]):

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from topoplace.errors import InputError
+from topoplace.errors import InputError, number_of
 from topoplace.snapshot.schema import Model
 from topoplace.types import IntArray
 
@@ -46,7 +46,7 @@ def unpacked(document: Packed, count: int, field: str) -> IntArray:
     except (ValueError, binascii.Error, zlib.error):
         raise InputError("a deflated list in base 64", field=field) from None
     if len(found) != size or not inflating.eof:
-        raise InputError(f"a list of {count} numbers of {width} bytes", field=field)
+        raise InputError(f"a list of {number_of(count, 'number')} of {width} bytes", field=field)
     planes: NDArray[np.uint8] = np.zeros((8, count), dtype=np.uint8)
     planes[:width] = np.frombuffer(found, dtype=np.uint8).reshape(width, count)
     folded = np.ascontiguousarray(planes.T).view("<u8").ravel().astype(np.uint64)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from topoplace.errors import Faults, InputError
+from topoplace.errors import Faults, InputError, number_of
 from topoplace.machine import Prism, Torus
 from topoplace.snapshot.schema import AnchoredModel
 from topoplace.types import IntArray
@@ -79,7 +79,7 @@ def _checked(model: AnchoredModel, torus: Torus, field: str) -> AnchoredShape:
     for name, numbers in (("dims", dims), ("seed", seed), ("spacing", spacing)):
         own = f"{field}.{name}"
         if len(numbers) != torus.num_dims:
-            expected = f"one entry for each of the {torus.num_dims} dimensions"
+            expected = f"{number_of(torus.num_dims, 'entry')}, one for each dimension"
             raise InputError(expected, field=own, value=numbers)
         # a seed is a coordinate, the others are lengths
         if any(x > n - (name == "seed") for x, n in zip(numbers, torus.shape, strict=True)):

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from pydantic import BaseModel
 
-from topoplace.errors import InputError
+from topoplace.errors import InputError, number_of
 from topoplace.machine.hostlist import parse_node_set
 from topoplace.snapshot.files import text_of_document
 from topoplace.snapshot.hierarchy_state import hierarchy_of
@@ -137,7 +137,7 @@ def _normalised_snapshot(source: File, _: ConvertOptions) -> Converted:
 def _machine_of_cray_table(source: File, _: ConvertOptions) -> Converted:
     table = read_cray_neighbours(source)
     num = len(table.router_of_nid)
-    note = f"{num} nodes; all {6 * num} neighbours are those of the torus"
+    note = f"{number_of(num, 'node')}; all {6 * num} neighbours are those of the torus"
     return Converted(table.machine, (note,))
 
 
@@ -157,7 +157,7 @@ def _snapshot_of_log(source: File, options: ConvertOptions) -> Converted:
         "without a size": log.num_without_size,
         "for a part of a job": log.num_partial,
     }
-    notes = [f"{len(snapshot.queue)} jobs queued"]
+    notes = [f"{number_of(len(snapshot.queue), 'job')} queued"]
     notes += [f"left out, {why}: {count}" for why, count in left_out.items() if count]
     return Converted(snapshot, tuple(notes))
 
@@ -190,14 +190,17 @@ def _told_of(machine: MachineModel) -> str:
     if isinstance(machine, TreeModel):
         tree = tree_of(machine)
         upper = len(tree.switches) - tree.num_leaves
-        return f"{tree.num_nodes} nodes on {tree.num_leaves} leaves below {upper} switches"
+        return (
+            f"{number_of(tree.num_nodes, 'node')} on {number_of(tree.num_leaves, 'leaf')} "
+            f"below {number_of(upper, 'switch')}"
+        )
     if isinstance(machine, TorusModel):
         num_nodes = math.prod(machine.shape) * machine.nodes_per_router
         num_service = len(parse_node_set(machine.service, num_nodes, "service"))
         shape = "x".join(map(str, machine.shape))
-        return f"{num_nodes - num_service} nodes on {shape} routers"
+        return f"{number_of(num_nodes - num_service, 'node')} on {shape} routers"
     if isinstance(machine, CubesModel):
-        return f"{machine.cubes} cubes of {'x'.join(map(str, machine.side))} chips"
+        return f"{number_of(machine.cubes, 'cube')} of {'x'.join(map(str, machine.side))} chips"
     hierarchy = hierarchy_of(machine)
     domains = [
         f"{len(names)} {level}"

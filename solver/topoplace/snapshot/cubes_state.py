@@ -10,7 +10,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from topoplace.errors import Faults, InputError
+from topoplace.errors import Faults, InputError, number_of
 from topoplace.machine import parse_node_set
 from topoplace.machine.cubes import Cubes, Extents
 from topoplace.snapshot.schema import CubesModel, Request, RunningJob, Snapshot
@@ -163,9 +163,13 @@ def _shapes(text: str, machine: Cubes, nodes: int, field: str) -> list[Extents]:
             raise InputError('shapes such as "2x2x4/1x4x4"', field=field, value=shape)
         extents = tuple(map(int, shape.split("x")))
         if len(extents) != len(machine.side):
-            raise InputError(f"shapes of {len(machine.side)} extents", field=field, value=shape)
+            raise InputError(
+                f"shapes of {number_of(len(machine.side), 'extent')}", field=field, value=shape
+            )
         if math.prod(extents) != nodes:
-            raise InputError(f"shapes of the {nodes} chips requested", field=field, value=shape)
+            raise InputError(
+                f"shapes of the {number_of(nodes, 'chip')} requested", field=field, value=shape
+            )
         pairs = list(zip(extents, machine.side, strict=True))
         if all(e % n == 0 for e, n in pairs):
             continue

@@ -13,7 +13,7 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 from pydantic.fields import FieldInfo
 
-from topoplace.errors import InputError
+from topoplace.errors import InputError, number_of
 from topoplace.snapshot.schema import MachineModel, PrismModel, Snapshot, TorusModel
 
 # ---- What kind of file something is, and which commands take it: for whoever gave the wrong one --
@@ -253,7 +253,7 @@ def _machine_of_prisms(prisms: list[tuple[str, PrismModel]], machine: MachineMod
     if not isinstance(machine, TorusModel):
         return f"a torus or mesh, as {field} is a prism"
     others = all(len(prism.extents) == dims != len(machine.shape) for _, prism in prisms)
-    return f"a machine of {dims} dimensions, as {field} has" if others else None
+    return f"a machine of {number_of(dims, 'dimension')}, as {field} has" if others else None
 
 
 def _machine_of_nodes(sets: list[tuple[str, str]], num_nodes: int) -> str | None:
@@ -264,4 +264,4 @@ def _machine_of_nodes(sets: list[tuple[str, str]], num_nodes: int) -> str | None
     if sum(high >= num_nodes for high, _ in most) <= len(most) / 2:
         return None
     high, field = max(most)
-    return f"a machine of more than {num_nodes} nodes, as {field} has node {high}"
+    return f"a machine of more than {number_of(num_nodes, 'node')}, as {field} has node {high}"

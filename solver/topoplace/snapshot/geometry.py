@@ -6,7 +6,7 @@ import math
 import re
 from dataclasses import dataclass
 
-from topoplace.errors import InputError
+from topoplace.errors import InputError, number_of
 from topoplace.machine import Torus
 
 _SHAPE = re.compile(r"(\d{1,6}(?:x\d{1,6})*)(?::maxz=(\d{1,6}))?")
@@ -55,7 +55,9 @@ def parse_geometry(text: str, torus: Torus, nodes: int, field: str) -> tuple[Geo
         extents = tuple(map(int, match[1].split("x")))
         max_depth = int(match[2]) if match[2] else None
         if len(extents) != torus.num_dims:
-            raise InputError(f"shapes of {torus.num_dims} extents", field=field, value=part)
+            raise InputError(
+                f"shapes of {number_of(torus.num_dims, 'extent')}", field=field, value=part
+            )
         reach = (*extents[:-1], max_depth or extents[-1])
         if min(extents) < 1 or any(e > n for e, n in zip(reach, torus.shape, strict=True)):
             raise InputError(f"shapes that fit the machine, {torus.text}", field=field, value=part)
@@ -63,7 +65,7 @@ def parse_geometry(text: str, torus: Torus, nodes: int, field: str) -> tuple[Geo
             raise InputError("maxz no smaller than the last extent", field=field, value=part)
         if math.prod(extents) * torus.nodes_per_router < nodes:
             raise InputError(
-                f"shapes that hold the {nodes} nodes requested, "
+                f"shapes that hold the {number_of(nodes, 'node')} requested, "
                 f"{torus.nodes_per_router} per router",
                 field=field,
                 value=part,

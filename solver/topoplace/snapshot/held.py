@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-from topoplace.errors import InputError, unknown_name
+from topoplace.errors import InputError, number_of, unknown_name
 from topoplace.snapshot.schema import LeftOut, Request, Snapshot
 
 ORDER = "order"
@@ -83,7 +83,8 @@ def left_out_text(snapshot: Snapshot) -> str | None:
     if held:
         counts = counts_text(one for own in held.values() for one in own)
         parts.append(
-            f"{len(held)} of {_requests(len(snapshot.queue))} held ({counts}; see --ignore)"
+            f"{len(held)} of {number_of(len(snapshot.queue), 'request')} held ({counts}; "
+            "see --ignore)"
         )
     ignored = [one for one in snapshot.left_out if one.option in snapshot.ignored]
     if ignored:
@@ -103,17 +104,13 @@ def held_text(instance: object) -> str:
     if not isinstance(snapshot, Snapshot):
         return ""
     held = len(holds_of(snapshot))
-    text = f"; {held:,} of {_requests(len(snapshot.queue))} held" if held else ""
+    text = f"; {held:,} of {number_of(len(snapshot.queue), 'request')} held" if held else ""
     return text + (f"; {', '.join(snapshot.ignored)} ignored" if snapshot.ignored else "")
 
 
 def hold_text(holds: Iterable[LeftOut]) -> str:
     """Return what holds a request: ``held: partition acc; features bigmem``."""
     return "held: " + "; ".join(f"{one.option} {one.value}".rstrip() for one in holds)
-
-
-def _requests(count: int) -> str:
-    return f"{count:,} request{'' if count == 1 else 's'}"
 
 
 def counts_text(options: Iterable[LeftOut]) -> str:

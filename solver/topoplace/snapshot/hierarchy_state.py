@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from topoplace.errors import Faults, InputError, unknown_name
+from topoplace.errors import Faults, InputError, number_of, unknown_name
 from topoplace.machine.hierarchy import Hierarchy, build_hierarchy
 from topoplace.machine.hostlist import MAX_HOSTS, expand_host_list
 from topoplace.snapshot.schema import (
@@ -140,7 +140,7 @@ def hierarchy_of(model: HierarchyModel) -> Hierarchy:
 
 def _hosts_of(group: HostsModel, num_domains: int, field: str) -> list[str]:
     if len(group.domains) != num_domains:
-        expected = f"one domain for each of the {num_domains} levels above the hosts"
+        expected = f"{number_of(num_domains, 'domain')}, one for each level above the hosts"
         raise InputError(expected, field=f"{field}.domains", found=str(len(group.domains)))
     names = expand_host_list(group.hosts, f"{field}.hosts")
     if not names:
@@ -260,7 +260,7 @@ def _parts(
             raise InputError(f"{name} {where}", field=f"{field}.{name}")
     total = sum(part.nodes for part in parts)
     if total != request.nodes:
-        expected = f"the {total} units of its parts"
+        expected = f"the {number_of(total, 'unit')} of its parts"
         raise InputError(expected, field=f"{field}.nodes", value=request.nodes)
     groups: dict[str, int] = {}
     found: list[PartState] = []
@@ -312,7 +312,7 @@ def _segments(part: Part, level_of: _LevelOf, field: str) -> tuple[tuple[int, in
         own = f"{field}.segments[{k}]"
         level = level_of(segment.level, f"{own}.level")
         if part.nodes % segment.size:
-            expected = f"a divisor of the {part.nodes} units"
+            expected = f"a divisor of the {number_of(part.nodes, 'unit')}"
             raise InputError(expected, field=f"{own}.size", value=segment.size)
         if found and segment.size % found[-1][1]:
             expected = f"a multiple of the smaller segment's {found[-1][1]}"

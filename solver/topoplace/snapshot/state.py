@@ -9,7 +9,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from topoplace.errors import Faults, InputError
+from topoplace.errors import Faults, InputError, number_of
 from topoplace.machine import Prism, Torus, parse_node_set
 from topoplace.snapshot.anchored import AnchoredShape, anchored_shapes
 from topoplace.snapshot.geometry import Geometry, parse_geometry
@@ -313,7 +313,7 @@ def _require_for_anchored(request: Request, field: str) -> None:
         expected = "no shapes on a machine whose prisms are anchored"
         raise InputError(expected, field=f"{field}.shapes", value=request.shapes)
     if request.segment is not None and request.nodes % request.segment:
-        expected = f"segments that divide the {request.nodes} nodes of the request"
+        expected = f"segments that divide the {number_of(request.nodes, 'node')} of the request"
         raise InputError(expected, field=f"{field}.segment", value=request.segment)
     if request.segment is not None and request.nodes > MAX_SEGMENTS * request.segment:
         expected = f"at most {MAX_SEGMENTS} segments"

@@ -1,7 +1,7 @@
 """Runs reference models by the `minizinc` package, which starts the program of that name.
 
 A model is there to be compared with: it states a problem by itself, shares nothing with other
-methods but the snapshot, and proves nothing that the checker could verify.
+methods but the snapshot. What it proves rests on a search alone: the checker cannot verify it.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from typing import Any, Generic, TypeVar
 from topoplace import clock
 from topoplace.errors import InputError, MissingToolError, TopoplaceError
 from topoplace.snapshot.files import data_folder
-from topoplace.solving.outcome import Outcome
+from topoplace.solving.outcome import Bound, Outcome
 
 MAX_VALUE = 1 << 30
 """Largest objective that models are given: finite-domain solvers count in 32 bits."""
@@ -54,16 +54,18 @@ class LevelRun(Generic[Placed]):
 
 
 def level_by_level(
-    num_levels: int,
+    levels: Sequence[tuple[str, str]],
     solve_level: Callable[[int, Sequence[int], float | None], LevelRun[Placed]],
     totals: Callable[[Placed], tuple[int, ...]],
     nothing: Placed,
     time_limit: float | None,
 ) -> Outcome:
-    """Solve the levels one after the other; no bounds, as nothing is proven to the checker.
+    """Solve the levels one after the other; the optimum of one is a bound found by search.
 
     Parameters
     ----------
+    levels
+        Name and sense of those to solve.
     solve_level
         Solves a level, from 0, with what the earlier ones must reach, in so many seconds.
     totals
@@ -73,19 +75,20 @@ def level_by_level(
     """
     versions = minizinc_versions()
     end = None if time_limit is None else clock.now() + time_limit
-    best, reached = nothing, list[int]()
-    for level in range(num_levels):
+    best, reached, bounds = nothing, list[int](), list[Bound]()
+    for level, (_, sense) in enumerate(levels):
         left = None if end is None else end - clock.now()
         if left is not None and left <= 0:
-            return Outcome(best, time_limit_hit=True, versions=versions)
+            return Outcome(best, bounds, time_limit_hit=True, versions=versions)
         run = solve_level(level, reached, left)
         if run.started is not None:
             best = max(best, run.started, key=totals)
         if not run.complete:
-            return Outcome(best, time_limit_hit=True, versions=versions)
+            return Outcome(best, bounds, time_limit_hit=True, versions=versions)
         assert run.objective is not None
         reached.append(run.objective)
-    return Outcome(best, versions=versions)
+        bounds.append(Bound(run.objective if sense == "max" else -run.objective))
+    return Outcome(best, bounds, versions=versions)
 
 
 def run_level(
@@ -237,7 +240,7 @@ def _driver_and_solver(path: str) -> tuple[Any, Any]:
     try:
         import minizinc  # noqa: PLC0415 - optional
     except ImportError:
-        text = "method minizinc needs the extra: pip install 'topoplace[minizinc]'"
+        text = "method minizinc needs the extra: pip install '.[minizinc]' in a checkout"
         raise MissingToolError(text) from None
     driver = minizinc.Driver.find()
     if driver is None:

@@ -75,6 +75,9 @@ class Outcome:
         Of a mapping: how it came about, in sentences for people.
     link_load
         Of a mapping: what the largest link load of none is below.
+    thorough
+        Whether later levels were worked on as hard as the first; None where that makes no
+        difference.
     """
 
     solution: Any | None
@@ -84,6 +87,7 @@ class Outcome:
     explanations: Sequence[Explanation] = ()
     notes: Sequence[str] = ()
     link_load: Bound | None = None
+    thorough: bool | None = None
 
 
 @dataclass(frozen=True)

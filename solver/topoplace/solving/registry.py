@@ -25,7 +25,7 @@ class Options:
     interference
         Of placements on tori: which jobs may share links.
     thorough
-        Of placements on tori: whether what is left of the time limit goes into bounds of the later
+        Of packings: whether what is left of the time limit goes into bounds of the later
         levels. Without it a limit only ends what would go on for longer.
     seed
         Of whatever a method draws at random.

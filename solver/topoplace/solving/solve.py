@@ -272,7 +272,12 @@ def result_of(
         gap=levels[0].gap,
         proof=levels[0].proof,
         seconds=round(seconds, 3),
-        limits={"time_limit": options.time_limit, "hit": hit, **frame.rule(problem)},
+        limits={
+            "time_limit": options.time_limit,
+            "hit": hit,
+            "thorough": outcome.thorough,
+            **frame.rule(problem),
+        },
         seed=options.seed,
         versions=versions() | dict(outcome.versions),
         levels=levels,

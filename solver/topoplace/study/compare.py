@@ -14,7 +14,7 @@ from topoplace.errors import InputError, TopoplaceError
 from topoplace.interrupts import Interrupted, heeded, is_asked
 from topoplace.mapping.objects.problem import ObjectsProblem
 from topoplace.mapping.problem import MappingProblem
-from topoplace.result import Proof
+from topoplace.result import Proof, level_label
 from topoplace.result.reading import AnyResult
 from topoplace.snapshot.held import left_out_text
 from topoplace.snapshot.schema import Snapshot
@@ -274,11 +274,13 @@ def _rows(
             levels=_figures(frame.levels(problem), result, results),
             decisive=decisive,
             facts={} if result is None else dict(frame.facts(result)),
+            weighted=level_label(case.instance, "nodes") != "nodes",
         )
         for level in row.levels if conforming else ():
             if (level.gap or 0) < 0:
                 raise TopoplaceError(
-                    f"{row.label}: {row.method} reaches {level.objective} {level.name}, better "
+                    f"{row.label}: {row.method} reaches {level.objective} "
+                    f"{level_label(case.instance, level.name)}, better "
                     f"than a bound of {level.bound} that a method claims to have proved; "
                     "please report this"
                 )

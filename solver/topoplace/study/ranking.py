@@ -55,6 +55,8 @@ class Row:
         Number of the level by which methods are compared, after all before it.
     facts
         What else the problem counts, such as jobs started.
+    weighted
+        Whether priorities weigh the nodes of the first level.
     rank
         Among the conforming answers to the instance. Ties share the better rank.
     ratio
@@ -72,6 +74,7 @@ class Row:
     levels: tuple[Figure, ...]
     decisive: int
     facts: Mapping[str, int | None]
+    weighted: bool = False
     rank: int | None = None
     ratio: float | None = None
 

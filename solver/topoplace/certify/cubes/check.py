@@ -10,6 +10,7 @@ from topoplace.certify.cubes.instance import Instance, read_instance
 from topoplace.certify.cubes.oracle import CubesOracle, Tables
 from topoplace.certify.packing import Packings
 from topoplace.certify.report import Claims, RefusedError
+from topoplace.errors import number_of
 from topoplace.machine import parse_node_set
 from topoplace.result.cubes import CubesPlacement, CubesResult, CubesSolution
 
@@ -25,7 +26,7 @@ class CubesPlacements(Packings[CubesResult]):
         self._instance = read_instance(self.result.instance)
         num, side = len(self._instance.free), "x".join(map(str, self._instance.side))
         counts = f"{len(self.result.instance.running)} running, {len(self._instance.queue)} waiting"
-        return f"{num} cubes of {side}, {counts}"
+        return f"{number_of(num, 'cube')} of {side}, {counts}"
 
     def follow(self, claims: Claims) -> bool:
         """Add the claims about the solution."""
@@ -67,7 +68,9 @@ def _chips(instance: Instance, placement: CubesPlacement) -> list[int]:
         raise RefusedError(f"{request.id} has cubes that do not ascend, or are none")
     if placement.prism is None:
         if len(cubes) != request.count:
-            raise RefusedError(f"{request.id} has {len(cubes)} whole cubes, not {request.count}")
+            raise RefusedError(
+                f"{request.id} has {number_of(len(cubes), 'whole cube')}, not {request.count}"
+            )
         return [cube * volume + k for cube in cubes for k in range(volume)]
     origin, shape = tuple(placement.prism.origin), tuple(placement.prism.extents)
     if shape not in request.shapes or len(cubes) != 1:
@@ -100,4 +103,7 @@ def require_free(instance: Instance, chips: dict[str, list[int]]) -> str:
 
 
 def _counts(chips: dict[str, list[int]]) -> str:
-    return f"{len(chips)} requests start, {sum(map(len, chips.values()))} chips"
+    return (
+        f"{number_of(len(chips), 'request')} placed, "
+        f"{number_of(sum(map(len, chips.values())), 'chip')}"
+    )

@@ -13,6 +13,7 @@ import numpy as np
 
 from topoplace.certify.candidates import candidates
 from topoplace.certify.report import RefusedError
+from topoplace.errors import number_of
 from topoplace.machine import parse_node_set
 from topoplace.snapshot.schema import CubesModel, Snapshot
 from topoplace.snapshot.schema import Request as RequestModel
@@ -109,7 +110,7 @@ def read_instance(snapshot: Snapshot) -> Instance:
     side = tuple(model.side)
     num = model.cubes * math.prod(side)
     if num > MOST_CHIPS or math.prod(side) > MOST_IN_A_CUBE:
-        raise RefusedError(f"{num} chips are too many, or {math.prod(side)} in a cube")
+        raise RefusedError(f"{number_of(num, 'chip')} are too many, or {math.prod(side)} in a cube")
     held = np.zeros(num, dtype=np.int64)
     for job in snapshot.running:
         chips = parse_node_set(job.nodes, num, "running")
@@ -147,7 +148,9 @@ def _request(model: RequestModel, side: Shape, num_chips: int) -> Request:
             raise RefusedError(f"request {model.id} wants no whole number of cubes")
         return Request(model.id, value, model.nodes // volume, frozenset())
     if not shapes:
-        raise RefusedError(f"no part of a cube has the {model.nodes} chips of {model.id}")
+        raise RefusedError(
+            f"no part of a cube has the {number_of(model.nodes, 'chip')} of {model.id}"
+        )
     return Request(model.id, value, 0, frozenset(shapes))
 
 

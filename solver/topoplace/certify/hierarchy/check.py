@@ -18,12 +18,15 @@ from topoplace.certify.hierarchy.oracle import HierarchyOracle
 from topoplace.certify.hierarchy.rows import Rows
 from topoplace.certify.packing import Packings
 from topoplace.certify.report import Claims, RefusedError
+from topoplace.errors import number_of
 from topoplace.machine.hostlist import expand_host_list
 from topoplace.result.hierarchy import HierarchyPlacement, HierarchyResult
 
 
 class HierarchyPlacements(Packings[HierarchyResult]):
     """A placement on a hierarchy, as the frame asks for it."""
+
+    searches = "alone"
 
     @cached_property
     def _instance(self) -> Instance:
@@ -38,7 +41,7 @@ class HierarchyPlacements(Packings[HierarchyResult]):
         """Read the instance and return what it is."""
         machine = self._instance.machine
         counts = f"{self._instance.num_running} running, {len(self._instance.queue)} waiting"
-        return f"{machine.num_hosts} hosts in {' > '.join(machine.levels)}, {counts}"
+        return f"{number_of(machine.num_hosts, 'host')} in {' > '.join(machine.levels)}, {counts}"
 
     def follow(self, claims: Claims) -> bool:
         """Add the claims about the solution."""

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 
 from topoplace.certify.candidates import candidates
 from topoplace.certify.report import RefusedError, require_none
+from topoplace.errors import number_of
 from topoplace.machine.hierarchy import Hierarchy, build_hierarchy
 from topoplace.machine.hostlist import expand_host_list
 from topoplace.snapshot.schema import (
@@ -241,14 +242,18 @@ def require_place(instance: Instance, asked: Asked, place: Place) -> None:
     machine = instance.machine
     for part, units in zip(asked.parts, place, strict=True):
         if sum(units.values()) != part.units:
-            raise RefusedError(f"{sum(units.values())} units placed of {part.units}")
+            raise RefusedError(f"{number_of(sum(units.values()), 'unit')} placed of {part.units}")
         for level, size in part.multiples:
             if any(n % size for n in per_domain(machine, level, units).values()):
-                raise RefusedError(f"a {machine.levels[level]} without a multiple of {size} units")
+                raise RefusedError(
+                    f"a {machine.levels[level]} without a multiple of {number_of(size, 'unit')}"
+                )
         if part.spread is not None:
             level, size = part.spread
             if max(per_domain(machine, level, units).values()) > size:
-                raise RefusedError(f"a {machine.levels[level]} with more than {size} units")
+                raise RefusedError(
+                    f"a {machine.levels[level]} with more than {number_of(size, 'unit')}"
+                )
         if part.at_most is not None:
             level, most = part.at_most
             if len(per_domain(machine, level, units)) > most:
@@ -281,7 +286,7 @@ def require_room(instance: Instance, started: Sequence[tuple[Asked, Place]]) -> 
         others = set().union(instance.busy, *(u for j, u in enumerate(users) if j != k))
         if own & {int(of[host]) for host in others}:
             raise RefusedError(f"{asked.id} shares a {machine.levels[asked.alone]} it wants alone")
-    return f"no host gives more than it has; {len(taken)} amounts"
+    return f"no host gives more than it has; {number_of(len(taken), 'amount')}"
 
 
 def per_domain(machine: Hierarchy, level: int, units: Mapping[int, int]) -> Counter[int]:

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from topoplace.certify.integers import ROOM, largest, require_room, times
 from topoplace.certify.mapping.instance import Grid, Instance, Vector
 from topoplace.certify.report import RefusedError, fraction_of
+from topoplace.errors import number_of
 from topoplace.machine import LevelMachine
 from topoplace.machine.matrix import MatrixMachine
 from topoplace.result import mapping as schema
@@ -42,7 +43,9 @@ def total_value(instance: Instance, _: schema.TotalCertificate) -> int:
         raise RefusedError("on trees and hierarchies there are certificates of levels")
     fullest = int(instance.capacity.max())
     if fullest > 1:
-        raise RefusedError(f"a router takes {fullest} tasks, so messages may stay on it")
+        raise RefusedError(
+            f"a router takes {number_of(fullest, 'task')}, so messages may stay on it"
+        )
     if isinstance(instance.machine, MatrixMachine):
         apart = ~np.eye(instance.machine.num_routers, dtype=bool)
         if not instance.machine.distances[apart].all():
@@ -77,11 +80,13 @@ def _cuts(instance: Instance, family: schema.BlockFamily) -> list[Cut]:
     """Return how a family cuts every dimension; every plane is in equally many patterns."""
     torus = instance.torus
     if len(family.extents) != torus.num_dims:
-        raise RefusedError(f"extents {family.extents} are not of {torus.num_dims} dimensions")
+        raise RefusedError(
+            f"extents {family.extents} are not of {number_of(torus.num_dims, 'dimension')}"
+        )
     found = []
     for n, wraps, extent in zip(torus.shape, torus.wrap, family.extents, strict=True):
         if extent > n or (extent == 0 and (wraps or n < 2)):
-            raise RefusedError(f"extent {extent} in a dimension of {n} routers")
+            raise RefusedError(f"extent {extent} in a dimension of {number_of(n, 'router')}")
         boxes: Boxes = Counter()
         patterns, rate = 1, Fraction(0)
         if extent == n:

@@ -20,7 +20,7 @@ from topoplace.certify.mapping.pencils import Window, check_layout, check_optimu
 from topoplace.certify.mapping.recognised import recognised_value
 from topoplace.certify.mapping.tree import tree_value
 from topoplace.certify.report import Claims, Problem, RefusedError
-from topoplace.errors import InputError
+from topoplace.errors import InputError, number_of
 from topoplace.machine import LevelMachine, Network, Torus
 from topoplace.result import Fraction as FractionModel
 from topoplace.result.mapping import MappingFigures, MappingResult, MappingSolution
@@ -50,7 +50,7 @@ class Mapping(Problem[MappingResult]):
     def read(self) -> str:
         """Read the instance and return what it is."""
         self._instance = read_instance(self.result.instance)
-        return f"{self._instance.machine.text}, {self._instance.num_tasks} tasks"
+        return f"{self._instance.machine.text}, {number_of(self._instance.num_tasks, 'task')}"
 
     def follow(self, claims: Claims) -> bool:
         """Add the claims about the solution."""
@@ -67,7 +67,7 @@ class Mapping(Problem[MappingResult]):
         value = claims.add(
             "figures",
             lambda: check_figures(instance, nodes, solution.figures),
-            lambda value: f"hop-bytes {value}, {solution.figures.hops} hops",
+            lambda value: f"hop-bytes {value}, {number_of(solution.figures.hops, 'hop')}",
         )
         if value is None:
             return False
@@ -81,7 +81,8 @@ class Mapping(Problem[MappingResult]):
                 lambda: check_layout(instance, nodes, layout),
                 lambda window: (
                     "the mapping is its layout, "
-                    f"{len(window.usable)} pencils of {window.levels} in depth {window.depth}"
+                    f"{number_of(len(window.usable), 'pencil')} of {window.levels} in "
+                    f"depth {window.depth}"
                 ),
             )
         if optimum is not None:
@@ -116,7 +117,9 @@ class Mapping(Problem[MappingResult]):
 def read_nodes(instance: Instance, solution: MappingSolution) -> IntArray:
     """Return the node of every task; refuse nodes that may not be used, or not by so many."""
     if len(solution.nodes) != instance.num_tasks:
-        raise RefusedError(f"{len(solution.nodes)} nodes for {instance.num_tasks} tasks")
+        raise RefusedError(
+            f"{number_of(len(solution.nodes), 'node')} for {number_of(instance.num_tasks, 'task')}"
+        )
     highest = max(solution.nodes)
     if highest >= instance.machine.num_nodes:
         raise RefusedError(f"the machine has no node {highest}")
@@ -129,7 +132,8 @@ def read_nodes(instance: Instance, solution: MappingSolution) -> IntArray:
     fullest = int(taken.argmax())
     if taken[fullest] > instance.tasks_per_node:
         raise RefusedError(
-            f"node {fullest} has {taken[fullest]} tasks, at most {instance.tasks_per_node} fit"
+            f"node {fullest} has {number_of(taken[fullest], 'task')}, at most "
+            f"{instance.tasks_per_node} fit"
         )
     return nodes
 

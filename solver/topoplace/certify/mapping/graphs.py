@@ -34,6 +34,7 @@ from topoplace.certify.mapping.instance import (
     nearest_places,
 )
 from topoplace.certify.report import RefusedError
+from topoplace.errors import number_of
 from topoplace.machine import Torus
 from topoplace.machine.matrix import MatrixMachine
 from topoplace.result.mapping import (
@@ -57,7 +58,9 @@ def star_value(instance: Instance, certificate: StarCertificate) -> int:
     machine, capacity = instance.machine, instance.capacity
     prices = certificate.prices or [0] * machine.num_routers
     if len(prices) != machine.num_routers:
-        raise RefusedError(f"{len(prices)} prices for {machine.num_routers} routers")
+        raise RefusedError(
+            f"{number_of(len(prices), 'price')} for {number_of(machine.num_routers, 'router')}"
+        )
     require_room(max(prices), "the price of a router", ROOM // 2)
     twice = -sum(c * v for c, v in zip(capacity.tolist(), prices, strict=True) if v)
     routers = np.flatnonzero(capacity)
@@ -104,10 +107,10 @@ def distance_classes_value(instance: Instance, certificate: DistanceClassesCerti
     between = _classes_between(instance, certificate)
     places, num = len(between) * room, int(between.max()) + 1
     if places > MOST_PLACES:
-        raise RefusedError(f"{places} places, at most {MOST_PLACES} are checked")
+        raise RefusedError(f"{number_of(places, 'place')}, at most {MOST_PLACES} are checked")
     rows = np.array(certificate.rows, dtype=object)
     if rows.shape != (num, places):
-        raise RefusedError(f"rows are not {num} lists of {places}")
+        raise RefusedError(f"rows are not {number_of(num, 'list')} of {places}")
     if len(certificate.filters) != len(certificate.factors):
         raise RefusedError("filters and factors differ in number")
     if places * places * sum(map(len, certificate.factors)) > MOST_FACTORS:
@@ -147,12 +150,16 @@ def _classes_between(instance: Instance, certificate: DistanceClassesCertificate
         raise RefusedError(f"a host of more than {MOST_PLACES} routers")
     host, routers = Torus(tuple(certificate.shape)), certificate.routers
     if len(routers) != instance.machine.num_routers:
-        raise RefusedError(f"{len(routers)} host routers of {instance.machine.num_routers}")
+        raise RefusedError(
+            f"{number_of(len(routers), 'host router')} of {instance.machine.num_routers}"
+        )
     if max(routers) >= host.num_routers or len(set(routers)) < len(routers):
         raise RefusedError("two routers are one of the host, or one is outside")
     classes = certificate.classes
     if len(classes) != host.num_routers:
-        raise RefusedError(f"{len(classes)} classes of {host.num_routers} differences")
+        raise RefusedError(
+            f"{number_of(len(classes), 'class')} of {number_of(host.num_routers, 'difference')}"
+        )
     if set(classes) != set(range(len(set(classes)))):
         raise RefusedError("a class is empty")
     if classes[0] or classes.count(0) > 1:
@@ -181,7 +188,7 @@ def _costs(instance: Instance, routers: list[int], between: IntArray) -> list[in
 def _gram(vectors: list[list[int]], places: int) -> Exact:
     """Return the sum of the outer products of vectors."""
     if any(len(vector) != places for vector in vectors):
-        raise RefusedError(f"a factor is not of {places} places")
+        raise RefusedError(f"a factor is not of {number_of(places, 'place')}")
     rows = np.array(vectors, dtype=object).reshape(-1, places)
     if (rows * rows).sum() < ROOM:  # nor, by Cauchy and Schwarz, is any part of a product
         rows = rows.astype(np.int64)
@@ -226,7 +233,7 @@ Line = tuple[int, int]
 def cuts_value(instance: Instance, certificate: CutsCertificate) -> int:
     """Return the hop-bytes that a certificate of cuts proves of any mapping."""
     if not 2 <= instance.num_tasks <= CUT_TASKS:
-        raise RefusedError(f"{instance.num_tasks} tasks, 2 to {CUT_TASKS} are checked")
+        raise RefusedError(f"{number_of(instance.num_tasks, 'task')}, 2 to {CUT_TASKS} are checked")
     sides = sides_of(instance, tuple(certificate.wrap))
     volumes = mutual_volumes(instance)
     factors = _factors(instance.num_tasks, certificate.factors)
@@ -246,7 +253,9 @@ def cuts_value(instance: Instance, certificate: CutsCertificate) -> int:
 
 def _factors(num_tasks: int, rows: list[list[int]]) -> IntArray:
     if any(len(row) != num_tasks or sum(row) for row in rows):
-        raise RefusedError(f"a factor does not have {num_tasks} entries that add up to 0")
+        raise RefusedError(
+            f"a factor does not have {number_of(num_tasks, 'entry')} that add up to 0"
+        )
     if any(abs(x) >= LARGEST_FACTOR for row in rows for x in row):
         raise RefusedError(f"a factor has an entry beyond {LARGEST_FACTOR}")
     return np.array(rows, dtype=np.int64).reshape(-1, num_tasks)
@@ -268,7 +277,7 @@ def add_triangles(matrix: IntArray, triangles: Triangles) -> None:
     corners = unpacked(triangles.corners, 3 * number, "triangles.corners")
     amounts = unpacked(triangles.amounts, number, "triangles.amounts")
     if int(corners.min()) < 0 or int(corners.max()) >= len(matrix):
-        raise RefusedError(f"a corner of a triangle is none of {len(matrix)} tasks or objects")
+        raise RefusedError(f"a corner of a triangle is none of {number_of(len(matrix), 'vertex')}")
     if int(amounts.min()) < 0:
         raise RefusedError("the amount of a triangle is negative")
     require_room(2 * sum(amounts.tolist()), "the amounts of triangles", LARGEST_ENTRY)
@@ -283,7 +292,7 @@ def add_triangles(matrix: IntArray, triangles: Triangles) -> None:
 def _matrix(common: IntArray, line: CutLine) -> IntArray:
     num = len(common)
     if len(line.prices) != num:
-        raise RefusedError(f"{len(line.prices)} prices for {num} tasks")
+        raise RefusedError(f"{number_of(len(line.prices), 'price')} for {number_of(num, 'task')}")
     require_room(max(*map(abs, line.prices), line.balance), "a price or a balance", LIMIT)
     require_room(largest(common) + 2 * LIMIT, "the matrix of a line")
     return common + np.diag(np.array(line.prices, dtype=np.int64)) + line.balance
@@ -292,7 +301,9 @@ def _matrix(common: IntArray, line: CutLine) -> IntArray:
 def _gain(instance: Instance, sides: Sides, gains: list[int]) -> Fraction:
     """Return what the square of a factor's entry costs at most, all cuts together."""
     if len(gains) != len(sides.kernels):
-        raise RefusedError(f"{len(gains)} gains for {len(sides.kernels)} dimensions")
+        raise RefusedError(
+            f"{number_of(len(gains), 'gain')} for {number_of(len(sides.kernels), 'dimension')}"
+        )
     routers = math.prod(map(len, sides.kernels))
     most = 0
     for d, (kernel, gain) in enumerate(zip(sides.kernels, gains, strict=True)):

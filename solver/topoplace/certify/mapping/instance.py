@@ -16,6 +16,7 @@ from topoplace.certify.integers import require_room
 from topoplace.certify.report import RefusedError
 from topoplace.certify.switches.instance import tree_of as read_tree
 from topoplace.certify.torus.instance import torus_of
+from topoplace.errors import number_of
 from topoplace.machine import Network, Torus, parse_node_set
 from topoplace.machine.levels import levels_of_hierarchy, levels_of_tree
 from topoplace.machine.matrix import MatrixMachine
@@ -116,7 +117,7 @@ def read_instance(model: MappingInstance) -> Instance:
     found = Instance(machine, usable, model.tasks_per_node, num_tasks, *ends, grid, axes)
     places = int(usable.sum()) * model.tasks_per_node
     if num_tasks > places:
-        raise RefusedError(f"{num_tasks} tasks have only {places} places")
+        raise RefusedError(f"only {number_of(places, 'place')} for {number_of(num_tasks, 'task')}")
     longest = sum(machine.shape) if isinstance(machine, Torus) else machine.diameter
     require_room(found.total * max(1, longest), "all bytes times the longest distance")
     return found
@@ -189,12 +190,12 @@ def read_grid(application: GridApplication) -> Grid:
     """Return the checker's view of a grid."""
     shape, dims = tuple(application.shape), len(application.shape)
     if len(application.periodic) != dims or len(application.bytes) != dims:
-        raise RefusedError(f"periodic and bytes need {dims} entries, one per dimension")
+        raise RefusedError(f"periodic and bytes need {number_of(dims, 'entry')}, one per dimension")
     if math.prod(shape) > MAX_TASKS:
         raise RefusedError(f"the grid has more than {MAX_TASKS} tasks")
     far = dims - 1 if application.stencil == "full" else 0
     if len(application.diagonal_bytes) != far:
-        raise RefusedError(f"diagonal_bytes needs {far} entries")
+        raise RefusedError(f"diagonal_bytes needs {number_of(far, 'entry')}")
     sent = {}
     for offset in itertools.product((-1, 0, 1), repeat=dims):
         moved = sum(map(abs, offset))

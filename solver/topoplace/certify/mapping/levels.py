@@ -21,6 +21,7 @@ from topoplace.certify.mapping.graphs import (
 )
 from topoplace.certify.mapping.instance import Instance, mutual_volumes
 from topoplace.certify.report import RefusedError, fraction_of
+from topoplace.errors import number_of
 from topoplace.machine.levels import LevelMachine
 from topoplace.result import mapping as schema
 from topoplace.types import IntArray
@@ -35,7 +36,7 @@ def levels_value(instance: Instance, certificate: schema.LevelsCertificate) -> i
     if not isinstance(machine, LevelMachine):
         raise RefusedError("a certificate of levels is for trees and hierarchies")
     if len(certificate.levels) != machine.num_levels:
-        raise RefusedError(f"{len(certificate.levels)} levels of {machine.num_levels}")
+        raise RefusedError(f"{number_of(len(certificate.levels), 'level')} of {machine.num_levels}")
     unit = mutual_volumes(instance).unit
     costs = [0, *machine.costs.tolist()]
     proven = 0
@@ -86,7 +87,7 @@ def inside_of(instance: Instance, limit: int, order: list[int]) -> IntArray:
     lines = instance.axes
     left_out = [k for k, (size, _, _) in enumerate(lines) if size > 1 and k not in order]
     if left_out or len(set(order)) < len(order) or max(order) >= len(lines):
-        raise RefusedError(f"{order} is no order of the {len(lines)} axes")
+        raise RefusedError(f"{order} is no order of the {number_of(len(lines), 'axis')}")
     require_room(2 * instance.total, "the bytes of all tasks")
     psi = np.zeros(2, dtype=np.int64)
     for k in order:
@@ -138,9 +139,9 @@ def _by_spectrum(instance: Instance, rooms: list[int], part: schema.SpectralLeve
     """Return what leaves by a semidefinite matrix, which no sum over domains is below 0 in."""
     num = instance.num_tasks
     if num > schema.CUT_TASKS:
-        raise RefusedError(f"{num} tasks, at most {schema.CUT_TASKS} are checked")
+        raise RefusedError(f"{number_of(num, 'task')}, at most {schema.CUT_TASKS} are checked")
     if len(part.prices) != num or any(len(row) != num for row in part.factors):
-        raise RefusedError(f"prices or a factor are not of {num} tasks")
+        raise RefusedError(f"prices or a factor are not of {number_of(num, 'task')}")
     if any(abs(x) >= LARGEST_FACTOR for row in part.factors for x in row):
         raise RefusedError(f"a factor has an entry beyond {LARGEST_FACTOR}")
     require_room(max(*map(abs, part.prices), part.balance), "a price or a balance", LIMIT)

@@ -26,6 +26,7 @@ from topoplace.certify.mapping.instance import (
 )
 from topoplace.certify.mapping.levels import inside_of
 from topoplace.certify.report import Claims, RefusedError, fraction_of
+from topoplace.errors import number_of
 from topoplace.machine.links import scattered_links
 from topoplace.result import Fraction as FractionModel
 from topoplace.result.mapping import (
@@ -238,7 +239,7 @@ def cut_prices(volumes: Volumes, loads: IntArray, given: Bisection) -> list[int]
     """Return the prices of a certificate of cuts, whose matrix is positive semidefinite."""
     num, balance = len(loads), given.balance
     if not 2 <= num <= CUT_TASKS:
-        raise RefusedError(f"{num} tasks or objects, 2 to {CUT_TASKS} are checked")
+        raise RefusedError(f"{number_of(num, 'vertex')}, 2 to {CUT_TASKS} are checked")
     prices = unpacked(given.prices, num, "prices")
     require_room(balance * int(loads.max()) ** 2, "the balance times squares of loads", LIMIT)
     require_room(max(map(abs, prices.tolist())), "a price", LIMIT)

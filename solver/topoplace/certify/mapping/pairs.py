@@ -12,6 +12,7 @@ from topoplace.certify.integers import largest, require_room
 from topoplace.certify.mapping.graphs import require_semidefinite
 from topoplace.certify.mapping.instance import Instance, directed_volumes, mutual_volumes
 from topoplace.certify.report import RefusedError, fraction_of
+from topoplace.errors import number_of
 from topoplace.result.mapping import PAIRS_PLACES, PairsCertificate
 from topoplace.result.packed import unpacked
 from topoplace.types import IntArray
@@ -50,7 +51,7 @@ def assignment_of(instance: Instance) -> Assignment:
     places = np.repeat(routers, np.minimum(instance.capacity[routers], len(tasks)))
     num = len(places)
     if not 1 <= num <= PAIRS_PLACES:
-        raise RefusedError(f"{num} places, at most {PAIRS_PLACES} are checked")
+        raise RefusedError(f"{number_of(num, 'place')}, at most {PAIRS_PLACES} are checked")
     flows = np.zeros((num, num), dtype=np.int64)
     ends = (np.searchsorted(tasks, end) for end in (instance.sources, instance.targets))
     np.add.at(flows, tuple(ends), instance.sizes)
@@ -96,7 +97,7 @@ class Mirrored:
         self._mirrors = [np.array(mirror, dtype=np.int64) for mirror in mirrors]
         for mirror in self._mirrors:
             if sorted(mirror.tolist()) != list(range(num)):
-                raise RefusedError(f"a mirror is not a list of all {num} places")
+                raise RefusedError(f"a mirror is not a list of all {number_of(num, 'place')}")
             same = (assignment.distances[np.ix_(mirror, mirror)] == assignment.distances).all()
             if not (same and (assignment.linear[:, mirror] == assignment.linear).all()):
                 raise RefusedError("a mirror changes costs")

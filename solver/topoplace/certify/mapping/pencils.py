@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from topoplace.certify.integers import require_room
 from topoplace.certify.mapping.instance import Instance, merged
 from topoplace.certify.report import RefusedError
+from topoplace.errors import number_of
 from topoplace.result import Proof
 from topoplace.result.mapping import ClassOptimum, FlowCertificate, LayoutModel
 from topoplace.types import IntArray
@@ -89,7 +90,7 @@ def _cells(instance: Instance, layout: LayoutModel) -> tuple[IntArray, tuple[int
     folds = layout.folds or [0] * dims
     lists = (layout.axes, layout.logical, layout.partitions, folds, layout.origin)
     if any(len(entries) != dims for entries in lists):
-        raise RefusedError(f"the layout needs {dims} entries per list")
+        raise RefusedError(f"the layout needs {number_of(dims, 'entry')} per list")
     whole = [] if layout.whole is None else [layout.whole]
     placed = [axis for axis in layout.axes if axis != -1] + whole
     if sorted(placed) != list(range(len(shape))):

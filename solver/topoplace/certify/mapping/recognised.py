@@ -21,6 +21,7 @@ from topoplace.certify.mapping.instance import (
 )
 from topoplace.certify.mapping.levels import levels_value
 from topoplace.certify.report import RefusedError
+from topoplace.errors import number_of
 from topoplace.machine.matrix import MatrixMachine
 from topoplace.result.mapping import RecognisedCertificate
 
@@ -55,7 +56,8 @@ def parted(instance: Instance, certificate: RecognisedCertificate) -> tuple[Inst
     num_cells = math.prod(grid.shape)
     tasks = np.asarray(certificate.tasks, dtype=np.int64)
     if len(tasks) != num_cells or len(np.unique(tasks)) != num_cells:
-        raise RefusedError(f"the tasks of {num_cells} cells are not so many different ones")
+        cells = number_of(num_cells, "cell")
+        raise RefusedError(f"the tasks of {cells} are not so many different ones")
     if int(tasks.max()) >= instance.num_tasks:
         raise RefusedError(f"a cell stands for a task beyond {instance.num_tasks - 1}")
     if sum(map(int, sizes)) > instance.total:  # then no sum below is above 64 bits

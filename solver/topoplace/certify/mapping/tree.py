@@ -7,6 +7,7 @@ import numpy as np
 from topoplace.certify.integers import require_room
 from topoplace.certify.mapping.instance import Instance, directed_volumes, mutual_volumes
 from topoplace.certify.report import RefusedError
+from topoplace.errors import number_of
 from topoplace.result.mapping import TREE_ROUTERS, TREE_TASKS, TreeCertificate
 from topoplace.result.packed import unpacked
 from topoplace.types import IntArray
@@ -17,7 +18,9 @@ def tree_value(instance: Instance, certificate: TreeCertificate) -> int:
     tasks = np.union1d(instance.sources, instance.targets)
     routers = np.flatnonzero(instance.capacity)
     if not 1 <= len(tasks) <= TREE_TASKS or len(routers) > TREE_ROUTERS:
-        raise RefusedError(f"{len(tasks)} tasks that send or receive on {len(routers)} routers")
+        raise RefusedError(
+            f"{number_of(len(tasks), 'task')} with messages on {number_of(len(routers), 'router')}"
+        )
     sent = np.zeros((len(tasks), len(tasks)), dtype=np.int64)
     ends = (np.searchsorted(tasks, end) for end in (instance.sources, instance.targets))
     np.add.at(sent, tuple(ends), instance.sizes)

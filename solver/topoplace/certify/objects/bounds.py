@@ -13,6 +13,7 @@ from topoplace.certify.mapping.links import cut_prices, least_star
 from topoplace.certify.objects._kernels import branch, walk
 from topoplace.certify.objects.instance import Instance
 from topoplace.certify.report import RefusedError
+from topoplace.errors import number_of
 from topoplace.machine import Torus
 from topoplace.result.mapping import CUT_LAYERS
 from topoplace.result.objects import (
@@ -198,7 +199,10 @@ def enumerated(
     machine = instance.plain.machine
     where, rooms = _cells(instance, load)
     if num * len(where) > 1 << 16:
-        raise RefusedError(f"{num} objects on {len(where)} places are too many to go through")
+        raise RefusedError(
+            f"too many to go through: {number_of(num, 'object')} on "
+            f"{number_of(len(where), 'place')}"
+        )
     between = machine.hops(where[:, None], where[None, :])
     require_room(int(between.max()) * instance.plain.total, "bytes times distances")
     bytes_ = np.zeros((num, num), dtype=np.int64)
@@ -218,8 +222,8 @@ def enumerated(
     if steps == -1:
         raise RefusedError(f"there is a mapping of less than {hops} hop-bytes under these caps")
     if steps < 0:
-        raise RefusedError(f"more than {most} steps")
-    return f"{steps} steps"
+        raise RefusedError(f"more than {number_of(most, 'step')}")
+    return f"{number_of(steps, 'step')}"
 
 
 def _cells(instance: Instance, load: int | None) -> tuple[IntArray, IntArray]:

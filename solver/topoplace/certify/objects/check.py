@@ -17,6 +17,7 @@ from topoplace.certify.objects.bounds import (
 )
 from topoplace.certify.objects.instance import Instance, read_objects
 from topoplace.certify.report import Claims, Number, Problem, RefusedError
+from topoplace.errors import number_of
 from topoplace.result.mapping import MappingSolution
 from topoplace.result.objects import (
     EnumerationCertificate,
@@ -42,7 +43,10 @@ class Objects(Problem[ObjectsResult]):
     def read(self) -> str:
         """Read the instance and return what it is."""
         self._instance = read_objects(self.result.instance)
-        return f"{self._instance.plain.machine.text}, {self._instance.num_objects} objects"
+        return (
+            f"{self._instance.plain.machine.text}, "
+            f"{number_of(self._instance.num_objects, 'object')}"
+        )
 
     def follow(self, claims: Claims) -> bool:
         """Add the claims about the solution."""

@@ -10,6 +10,7 @@ from topoplace.certify.switches.filling import counted, least_of_choices, priced
 from topoplace.certify.switches.instance import Instance, Wish, cost_of, read_instance
 from topoplace.certify.switches.nogoods import Nogoods
 from topoplace.certify.switches.relaxed import Relaxed
+from topoplace.errors import number_of
 from topoplace.result.tree import (
     Allocation,
     AllocationResult,
@@ -63,7 +64,7 @@ def _check(instance: Instance, allocation: Allocation) -> None:
         raise RefusedError(f"{name} is no request of the queue")
     wish = instance.wishes[name]
     if len(nodes) != wish.nodes:
-        raise RefusedError(f"{name} has {len(nodes)} nodes and wants {wish.nodes}")
+        raise RefusedError(f"{name} has {number_of(len(nodes), 'node')} and wants {wish.nodes}")
     if len(set(nodes)) < len(nodes):
         raise RefusedError(f"{name} has a node twice")
     for node in nodes:
@@ -96,7 +97,7 @@ class TreeAllocation(Problem[AllocationResult]):
         """Read the instance and return what it is."""
         self._instance = read_instance(self.result.instance)
         tree = self._instance.tree
-        return f"{tree.num_leaves} leaves, {tree.num_nodes} nodes"
+        return f"{number_of(tree.num_leaves, 'leaf')}, {number_of(tree.num_nodes, 'node')}"
 
     def follow(self, claims: Claims) -> bool:
         """Add the claims about the solution."""
@@ -124,13 +125,14 @@ class TreeAllocation(Problem[AllocationResult]):
             worth = sum(wish.value for wish in instance.wishes.values())
             return Fraction(worth), ", what all requests are worth"
         if isinstance(certificate, CountingCertificate):
-            return counted(instance), f", the most that {len(instance.free)} free nodes hold"
+            free = number_of(len(instance.free), "free node")
+            return counted(instance), f", the most that {free} can hold"
         return priced(instance, certificate), ", at the prices of the domains"
 
 
 def _counts(starts: Starts) -> str:
     nodes = sum(len(nodes) for nodes in starts.nodes.values())
-    return f"{len(starts.nodes)} requests start, {nodes} nodes"
+    return f"{number_of(len(starts.nodes), 'request')} placed, {number_of(nodes, 'node')}"
 
 
 def _alone(instance: Instance, certificate: ThresholdsCertificate, starts: Starts) -> Fraction:

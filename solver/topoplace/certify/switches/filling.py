@@ -15,6 +15,7 @@ import numpy as np
 from topoplace.certify.integers import require_room
 from topoplace.certify.report import RefusedError
 from topoplace.certify.switches.instance import Instance, Wish
+from topoplace.errors import number_of
 from topoplace.result.tree import DomainsCertificate
 
 MOST_ENTRIES = 1 << 31
@@ -54,7 +55,9 @@ def priced(instance: Instance, certificate: DomainsCertificate) -> Fraction:
     """Return what prices prove of the priority-weighted nodes, rounded down to sums of values."""
     wishes = list(instance.wishes.values())
     if len(certificate.prices) != len(wishes):
-        raise RefusedError(f"{len(certificate.prices)} prices for {len(wishes)} requests")
+        raise RefusedError(
+            f"{number_of(len(certificate.prices), 'price')} for {number_of(len(wishes), 'request')}"
+        )
     scale, node_price = certificate.scale, certificate.node_price
     domains = domains_of(instance)
     total = sum(node_price * domain.free for domain in domains)

@@ -35,6 +35,7 @@ from topoplace.certify.torus.joint import (
 )
 from topoplace.certify.torus.oracle import TorusOracle
 from topoplace.certify.torus.shapes import Box
+from topoplace.errors import number_of
 from topoplace.machine import Prism, parse_node_set, prism_links
 from topoplace.result import Explanation, Placement, PlacementResult, Solution
 from topoplace.result.placement import HopBytesCertificate
@@ -45,6 +46,7 @@ from topoplace.types import IntArray
 class TorusPlacement(Packings[PlacementResult]):
     """A placement, as the frame asks for it."""
 
+    searches = "alone"
     _instance: Instance
     _scattered = False
 
@@ -137,7 +139,10 @@ class TorusPlacement(Packings[PlacementResult]):
 
 
 def _counts(starts: list[Start]) -> str:
-    return f"{len(starts)} requests start, {sum(len(start.nodes) for start in starts)} nodes"
+    return (
+        f"{number_of(len(starts), 'request')} placed, "
+        f"{number_of(sum(len(start.nodes) for start in starts), 'node')}"
+    )
 
 
 def _links(instance: Instance, starts: list[Start], solution: Solution) -> str:
@@ -146,10 +151,10 @@ def _links(instance: Instance, starts: list[Start], solution: Solution) -> str:
         raise RefusedError(f"num_shared_links is {solution.num_shared_links}, not {shared}")
     scattered = any(start.prism is None for start in starts)
     if shared and not scattered:
-        raise RefusedError(f"{shared} links are shared against the rule")
+        raise RefusedError(f"{number_of(shared, 'link')} shared against the rule")
     if solution.conforming == (scattered or shared > 0):
         raise RefusedError(f"conforming is {solution.conforming}")
-    return f"{shared} links are shared against the rule"
+    return f"{number_of(shared, 'link')} shared against the rule"
 
 
 # ---- Whether a solution is a placement, and what it is worth -------------------------------------
@@ -183,7 +188,9 @@ def _start(instance: Instance, placement: Placement) -> Start:
     request = instance.by_id[placement.request]
     nodes = parse_node_set(placement.nodes, torus.num_nodes, placement.request)
     if len(nodes) != request.nodes:
-        raise RefusedError(f"{request.id} has {len(nodes)} nodes and wants {request.nodes}")
+        raise RefusedError(
+            f"{request.id} has {number_of(len(nodes), 'node')} and wants {request.nodes}"
+        )
     wrong = nodes[~instance.usable[nodes] | (instance.node_class[nodes] != request.class_idx)]
     if len(wrong):
         raise RefusedError(f"{request.id} may not use node {wrong[0]}")
@@ -211,7 +218,9 @@ def _in_segments(
     every = (placement.prism, *placement.other_prisms)
     prisms = [prism_of(instance.torus, model) for model in every]
     if len(prisms) != request.num_prisms or prisms != sorted(prisms):
-        raise RefusedError(f"{request.id} wants {request.num_prisms} prisms, ascending")
+        raise RefusedError(
+            f"{request.id} wants {number_of(request.num_prisms, 'prism')}, ascending"
+        )
     for prism in prisms:
         if reason := why_no_candidate(instance, request, prism):
             raise RefusedError(f"the prism {prism.text} of {request.id} {reason}")
@@ -339,7 +348,7 @@ def check_explanations(
             _check(settings, request, explanation)
         except RefusedError as error:
             raise RefusedError(f"{name}: {error}") from None
-    summary = f"{len(explanations)} requests explained"
+    summary = f"{number_of(len(explanations), 'request')} explained"
     if explanations and not settings.are_small:
         summary += "; on a machine of this size, that no prism is nearer is not repeated"
     return summary
@@ -410,7 +419,8 @@ def _check(settings: _Settings, request: Request, explanation: Explanation) -> N
         raise RefusedError(f"nodes_to_free is {explanation.nodes_to_free}, not {held}")
     if nearest not in (None, (held, prism.volume)):
         raise RefusedError(
-            f"{prism.text} holds {held} nodes of others in {prism.volume} routers, "
+            f"{prism.text} holds {number_of(held, 'node')} of others in "
+            f"{number_of(prism.volume, 'router')}, "
             f"one nearer to free {nearest[0]} in {nearest[1]}"
         )
 

@@ -9,6 +9,7 @@ from typing import Any
 from topoplace.certify.packing import CheckingOracle, Packings, certified_bound
 from topoplace.certify.report import Claims, Number, RefusedError
 from topoplace.certify.torus.repack import Repacking, RepackOracle, follow_plan, read_repacking
+from topoplace.errors import number_of
 from topoplace.machine import parse_node_set
 from topoplace.result.repack import RepackResult, RepackSolution
 from topoplace.snapshot.schema import DefragmentInstance, Request, Room
@@ -37,7 +38,11 @@ class Defragment(Packings[RepackResult]):
             self._whole = self._of_size(1)
         whole, rule = self._whole.whole, self.result.limits.interference
         counts = f"{len(whole.jobs)} running, {len(self._whole.movers)} may move"
-        what = "a prism" if asked.room is Room.PRISM else f"{len(whole.requests)} requests"
+        what = (
+            "a prism"
+            if asked.room is Room.PRISM
+            else f"{number_of(len(whole.requests), 'request')}"
+        )
         moves = f"moves of {asked.most} at most for {what}"
         return f"{whole.torus.text}, {counts}, {moves}, {rule.value} interference"
 
@@ -45,7 +50,7 @@ class Defragment(Packings[RepackResult]):
         """Return the instance in which one job of so many nodes waits."""
         asked = self._asked
         if nodes < 1:
-            raise RefusedError(f"a prism of {nodes} nodes")
+            raise RefusedError(f"a prism of {number_of(nodes, 'node')}")
         request = Request(id=asked.room_id, nodes=nodes, node_class=asked.node_class)
         snapshot = asked.snapshot.model_copy(update={"queue": [request]})
         return read_repacking(asked, self.result.limits.interference, snapshot)
@@ -105,7 +110,7 @@ class Defragment(Packings[RepackResult]):
         earlier = [] if moves is None else [all_stay + 1]
         found = certified_bound(oracle, certificate, earlier)
         if found is not None and found.value >= (all_stay + 1 if moves is None else -moves):
-            raise RefusedError(f"the certificate leaves room for {claimed + 1} nodes")
+            raise RefusedError(f"the certificate leaves room for {number_of(claimed + 1, 'node')}")
         return claimed, "" if found is None else found.where
 
 

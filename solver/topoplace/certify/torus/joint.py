@@ -12,6 +12,7 @@ from topoplace.certify.mapping.check import VALUES, figures_of
 from topoplace.certify.mapping.instance import read_instance
 from topoplace.certify.report import RefusedError
 from topoplace.certify.torus.instance import Instance
+from topoplace.errors import number_of
 from topoplace.machine import Prism, format_node_set
 from topoplace.result import Solution
 from topoplace.result.placement import MappingBound
@@ -61,12 +62,16 @@ def check_mappings(instance: Instance, solution: Solution, starts: Sequence[Star
             continue
         own = read_instance(_on(instance, tasks, start.nodes))
         if len(mapping.nodes) != own.num_tasks:
-            raise RefusedError(f"{start.id} maps {len(mapping.nodes)} of {own.num_tasks} tasks")
+            raise RefusedError(
+                f"{start.id} maps {len(mapping.nodes)} of {number_of(own.num_tasks, 'task')}"
+            )
         at = np.array(mapping.nodes, dtype=np.int64)
         if not np.isin(at, start.nodes).all():
             raise RefusedError(f"a task of {start.id} is on a node that is not the job's")
         if np.bincount(at).max() > tasks.per_node:
-            raise RefusedError(f"a node of {start.id} has more than {tasks.per_node} tasks")
+            raise RefusedError(
+                f"a node of {start.id} has more than {number_of(tasks.per_node, 'task')}"
+            )
         found = figures_of(own, at).hop_bytes
         if mapping.hop_bytes != found:
             raise RefusedError(f"hop_bytes of {start.id} are {mapping.hop_bytes}, not {found}")

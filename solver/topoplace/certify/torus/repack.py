@@ -17,6 +17,7 @@ from topoplace.certify.torus.check import Start, check_exclusive, count_shared_l
 from topoplace.certify.torus.instance import Instance, Job, Request, read_instance
 from topoplace.certify.torus.oracle import TorusOracle
 from topoplace.certify.torus.shapes import Box, ShapeTables, num_origins
+from topoplace.errors import number_of
 from topoplace.machine import Torus, uses_whole_ring
 from topoplace.result import Interference, Solution
 from topoplace.result.repack import Action, RepackResult, RepackSolution
@@ -208,13 +209,13 @@ def _starts(repacking: Repacking, solution: RepackSolution) -> tuple[Instance, l
 
 
 def _counts(found: tuple[Instance, list[Start]]) -> str:
-    return f"{len(found[1])} jobs move or start"
+    return f"moved or started: {number_of(len(found[1]), 'job')}"
 
 
 def _no_links(after: Instance, starts: list[Start]) -> str:
     shared = count_shared_links(after, starts)
     if shared:
-        raise RefusedError(f"{shared} links are shared against the rule")
+        raise RefusedError(f"{number_of(shared, 'link')} shared against the rule")
     return "no link is shared against the rule"
 
 
@@ -254,7 +255,10 @@ def _check_steps(repacking: Repacking, starts: list[Start], solution: RepackSolu
     if solution.fewest_suspended:
         _check_fewest(repacking, {name: target[name] for name in moved}, len(aside))
     fewest = ", no fewer will do" if solution.fewest_suspended and aside else ""
-    return f"{len(solution.steps)} steps, {len(aside)} jobs suspended{fewest}"
+    return (
+        f"{number_of(len(solution.steps), 'step')}, {number_of(len(aside), 'job')} "
+        f"suspended{fewest}"
+    )
 
 
 def _check_fewest(repacking: Repacking, target: Mapping[str, Job], number: int) -> None:
@@ -272,7 +276,7 @@ def _check_fewest(repacking: Repacking, target: Mapping[str, Job], number: int) 
     for gone in itertools.combinations(sorted(turning), min(number - 1, len(turning))):
         left = {name: others - {*gone} for name, others in waits.items() if name not in gone}
         if not any(name in _reached(left, name) for name in left):
-            raise RefusedError(f"{number} jobs are suspended where {number - 1} would do")
+            raise RefusedError(f"{number_of(number, 'job')} suspended where {number - 1} would do")
 
 
 def _reached(waits: Mapping[str, set[str]], name: str) -> set[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from topoplace.errors import InputError
+from topoplace.errors import InputError, number_of
 from topoplace.mapping.graphfiles.numbers import MAX_BYTES, Tokens, graph_of, split_fields
 from topoplace.snapshot.readers.tables import integer, lines_of, text_of
 from topoplace.snapshot.schema import MAX_TASKS, GraphApplication
@@ -172,8 +172,8 @@ def read_metis_graph(path: str | Path) -> GraphApplication:
     while len(lines) > num_tasks and not lines[-1][1].strip():
         lines.pop()
     if len(lines) != num_tasks:
-        expected = f"a line for each of the {num_tasks} vertices"
-        raise InputError(expected, file=file, value=f"{len(lines)} lines")
+        expected = f"{number_of(num_tasks, 'line')}, one for each vertex"
+        raise InputError(expected, file=file, value=number_of(len(lines), "line"))
     edges = _Edges(file, 1)
     for task, (line, text) in enumerate(lines):
         tokens = Tokens(file, [(line, text)], line)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from topoplace.errors import InputError, unknown_name
+from topoplace.errors import InputError, number_of, unknown_name
 from topoplace.machine.matrix import MAX_DISTANCE, MAX_PLACES
 from topoplace.snapshot.readers.tables import integer, lines_of, name_of
 from topoplace.snapshot.schema import GraphApplication, MatrixModel
@@ -131,7 +131,7 @@ def _read_square(path: str | Path, most: int) -> IntArray:
         width = len(rows[0]) if rows else len(row)
         if len(row) != width or len(rows) == width:
             expected = f"a square matrix, {width} rows of {width} numbers"
-            found = f"{len(row)} numbers" if len(row) != width else f"row {len(rows) + 1}"
+            found = number_of(len(row), "number") if len(row) != width else f"row {len(rows) + 1}"
             raise InputError(expected, file=file, field=line, value=found)
         if width > MAX_PLACES:
             raise InputError(f"at most {MAX_PLACES} columns", file=file, field=line, value=width)
@@ -139,7 +139,7 @@ def _read_square(path: str | Path, most: int) -> IntArray:
     if not rows or len(rows) < len(rows[0]):
         width = len(rows[0]) if rows else 0
         expected = f"a square matrix, {width} rows of {width} numbers" if rows else "a matrix"
-        raise InputError(expected, file=file, value=f"{len(rows)} rows")
+        raise InputError(expected, file=file, value=number_of(len(rows), "row"))
     return np.stack(rows)
 
 

@@ -11,7 +11,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from topoplace.errors import InputError
+from topoplace.errors import InputError, number_of
 from topoplace.machine import Torus, bisection_bandwidth, bisection_per_node
 from topoplace.mapping.graph import VirtualGrid
 from topoplace.mapping.layouts.layout import Layout, Metrics, layer_order, line_cells, metrics_of
@@ -135,7 +135,9 @@ def enumerate_layouts(
     variants of folded layouts that fit.
     """
     if grid.num_dims > len(region) + 1:
-        expected = f"at most {len(region) + 1} dimensions on {len(region)} of the machine"
+        expected = (
+            f"at most {number_of(len(region) + 1, 'dimension')} on {len(region)} of the machine"
+        )
         raise InputError(expected, field="grid", value=grid.shape)
     for field, values in (
         ("tasks_per_node", [tasks_per_node]),

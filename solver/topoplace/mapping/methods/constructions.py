@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from topoplace import clock
-from topoplace.errors import InputError
+from topoplace.errors import InputError, number_of
 from topoplace.machine import Prism
 from topoplace.mapping.evaluate import hop_bytes
 from topoplace.mapping.graph import VirtualGrid
@@ -55,7 +55,8 @@ def map_blocks(problem: MappingProblem, options: Options) -> Outcome:
     assert grid is not None
     if grid.num_dims > torus.num_dims:
         expected = (
-            f"a grid of at most the machine's {torus.num_dims} dimensions for blocks; pencils "
+            f"a grid of at most the machine's {number_of(torus.num_dims, 'dimension')} for "
+            "blocks; pencils "
             "map others"
         )
         raise InputError(expected, field="shape", value=list(grid.shape))
@@ -266,8 +267,9 @@ def _fewest_bytes_between(problem: MappingProblem) -> tuple[int, ...]:
     ]
     if not fitting:
         expected = (
-            f"a grid that can be cut into at most {len(problem.nodes)} equal boxes of at most "
-            f"{limit} tasks"
+            "a grid that can be cut into at most "
+            f"{number_of(len(problem.nodes), 'equal box')} of at most "
+            f"{number_of(limit, 'task')}"
         )
         raise InputError(expected, field="shape", value=list(grid.shape))
     return min(fitting, key=between)

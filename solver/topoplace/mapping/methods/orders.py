@@ -11,7 +11,7 @@ import numpy as np
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import reverse_cuthill_mckee
 
-from topoplace.errors import InputError
+from topoplace.errors import InputError, number_of
 from topoplace.machine import LevelMachine
 from topoplace.mapping.evaluate import hop_bytes
 from topoplace.mapping.graph import Rows
@@ -136,7 +136,9 @@ def grid_order(shape: Sequence[int], cell: Sequence[int], column_major: bool = F
     is not from 1 to the grid's.
     """
     if len(cell) != len(shape) or any(not 1 <= c <= n for c, n in zip(cell, shape, strict=False)):
-        expected = f"{len(shape)} sides from 1 to the grid's, {'x'.join(map(str, shape))}"
+        expected = (
+            f"{number_of(len(shape), 'side')} from 1 to the grid's, {'x'.join(map(str, shape))}"
+        )
         raise InputError(expected, field="cell", value="x".join(map(str, cell)))
     if column_major:
         return grid_order(shape[::-1], cell[::-1])

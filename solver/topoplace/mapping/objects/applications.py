@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from topoplace.errors import InputError, unknown_name
+from topoplace.errors import InputError, number_of, unknown_name
 from topoplace.mapping.graph import grid_of
 from topoplace.mapping.objects.problem import ObjectsProblem, cap_of, objects_on
 from topoplace.mapping.onto import Places
@@ -136,7 +136,7 @@ def _objects(arrays: list[ObjectArray]) -> tuple[dict[str, IntArray], IntArray]:
         if begin + size > MAX_TASKS:
             raise InputError(f"at most {MAX_TASKS} objects", field=f"arrays[{k}].shape", value=size)
         if one.loads is not None and len(one.loads) != size:
-            expected = f"{size} loads, one for each element"
+            expected = f"{number_of(size, 'load')}, one for each element"
             raise InputError(expected, field=f"arrays[{k}].loads", value=len(one.loads))
         numbers[one.name] = np.arange(begin, begin + size).reshape(one.shape)
         loads.append(np.array(one.loads or [one.load] * size, dtype=np.int64))
@@ -205,7 +205,10 @@ def _side(text: str, numbers: dict[str, IntArray], field: str, rule: str) -> Sid
     found = [INDEX.fullmatch(index) for index in indices]
     shape = numbers[name].shape
     if any(one is None for one in found) or len(found) != len(shape):
-        expected = f"{len(shape)} indices of {name}: *, a number, or a name such as i, i+1, i/2"
+        expected = (
+            f"{number_of(len(shape), 'index')} of {name}: *, a number, or a name such as i, "
+            "i+1, i/2"
+        )
         raise InputError(expected, field=field, value=rule)
     return Side(name, tuple(_index(one) for one in found if one is not None))
 
@@ -267,7 +270,7 @@ def _listed(
     ends = []
     pairs = np.array(messages.pairs, dtype=np.int64).reshape(-1, 2)
     if len(messages.bytes) != len(pairs):
-        expected = f"bytes for {len(pairs)} pairs"
+        expected = f"bytes for {number_of(len(pairs), 'pair')}"
         raise InputError(expected, field=f"{field}.bytes", value=len(messages.bytes))
     for k, name in enumerate((messages.sender, messages.receiver)):
         if name not in numbers:

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from topoplace.errors import InputError
+from topoplace.errors import InputError, number_of
 from topoplace.snapshot.objects import ObjectsApplication
 
 Document = dict[str, Any]
@@ -59,7 +59,7 @@ def openatom(
         Of an object of GSpace, RealSpace and PairCalculator.
     """
     if states % block:
-        raise InputError(f"a divisor of {states} states", field="block", value=block)
+        raise InputError(f"a divisor of {number_of(states, 'state')}", field="block", value=block)
     blocks = states // block
     arrays: list[Document] = [
         {"name": "GSpace", "shape": [states, gspace_planes], "load": loads[0]},

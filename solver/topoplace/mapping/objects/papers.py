@@ -8,7 +8,7 @@ import math
 import numpy as np
 
 from topoplace import clock
-from topoplace.errors import InputError
+from topoplace.errors import InputError, number_of
 from topoplace.machine import Torus
 from topoplace.mapping.objects.problem import ObjectsProblem
 from topoplace.mapping.objects.settled import Keeper, emptiest_first, homes_of, settled
@@ -30,7 +30,7 @@ def _torus(problem: ObjectsProblem) -> Torus:
 def _array(problem: ObjectsProblem, name: str, dims: int) -> IntArray:
     found = problem.array(name)
     if found is None or len(found[1]) != dims:
-        expected = f"an array {name} of {dims} dimensions"
+        expected = f"an array {name} of {number_of(dims, 'dimension')}"
         names = [one.name for one in problem.instance.arrays]
         raise InputError(expected, field="arrays", found=", ".join(names) or "none")
     return found[0]

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 import numpy as np
 
-from topoplace.errors import InputError
+from topoplace.errors import InputError, number_of
 from topoplace.machine import Network, Torus, format_node_set
 from topoplace.machine.links import tree_arms
 from topoplace.mapping.evaluate import hop_bytes
@@ -295,7 +295,7 @@ def prepare_objects(instance: ObjectsInstance) -> ObjectsProblem:
     problem = ObjectsProblem(instance, plain, loads, _homes(instance, plain))
     sizes = [math.prod(one.shape) for one in instance.arrays]
     if instance.arrays and sum(sizes) != len(loads):
-        expected = f"{len(loads)} elements, one for each load"
+        expected = f"{number_of(len(loads), 'element')}, one for each load"
         raise InputError(expected, field="arrays", value=sum(sizes))
     _require_trees(problem)
     _require_room(problem)

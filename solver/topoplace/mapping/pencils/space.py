@@ -9,7 +9,7 @@ from functools import cached_property, lru_cache
 
 import numpy as np
 
-from topoplace.errors import InputError
+from topoplace.errors import InputError, number_of
 from topoplace.machine import Torus
 from topoplace.mapping.graph import TaskGraph
 from topoplace.mapping.layouts import Layout, enumerate_layouts
@@ -42,7 +42,7 @@ def admissible_layouts(problem: MappingProblem, max_depth: int | None = None) ->
     if not layouts:
         expected = (
             f"a grid with a layout on {'x'.join(map(str, region))} usable routers of "
-            f"{problem.tasks_per_node * torus.nodes_per_router} tasks"
+            f"{number_of(problem.tasks_per_node * torus.nodes_per_router, 'task')}"
         )
         raise InputError(expected, field="shape", value=list(problem.grid.shape))
     return layouts
@@ -96,7 +96,7 @@ def no_room(problem: MappingProblem) -> InputError:
     return InputError(
         "nodes whose routers have room for a pencil layout of the grid",
         field="nodes",
-        value=f"{int(problem.whole_routers.sum())} usable routers",
+        value=number_of(int(problem.whole_routers.sum()), "usable router"),
     )
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from topoplace.errors import number_of
 from topoplace.mapping.recognition.factors import ALL, LINE, NONE, RING
 from topoplace.snapshot.schema import GridApplication
 from topoplace.types import IntArray
@@ -90,14 +91,13 @@ class Recognition:
             return "no pattern found: no grid, no all-to-all in parts, no tree"
         parts = [self._named, *self._details]
         if len(self.tasks) < self.num_tasks:
-            parts.append(f"of {len(self.tasks):,} of the {self.num_tasks:,} tasks")
+            parts.append(f"of {len(self.tasks):,} of the {number_of(self.num_tasks, 'task')}")
         if self.kind not in ("tree", "groups") or self.shape:
             parts.append(f"numbering {self.numbering}")
         if len(self.extras):
             share = 100 * self.extra_bytes / self.total_bytes
-            plural = "s" if len(self.extras) > 1 else ""
             parts.append(
-                f"and {len(self.extras):,} other message{plural} ({share:.2g} % of the bytes)"
+                f"and {number_of(len(self.extras), 'other message')} ({share:.2g} % of the bytes)"
             )
         return ", ".join(parts)
 
@@ -110,16 +110,16 @@ class Recognition:
     def _named(self) -> str:
         if self.kind == "tree":
             form = f"{self.form} tree" if self.form == "binomial" else self.form or "tree"
-            return f"a {form} of {len(self.tasks):,} tasks"
+            return f"a {form} of {number_of(len(self.tasks), 'task')}"
         if not self.shape:
             sizes = f"{min(self.sizes)} to {max(self.sizes)}"
-            return f"all-to-all in {len(self.sizes)} groups of {sizes}"
+            return f"all-to-all in {number_of(len(self.sizes), 'group')} of {sizes}"
         if self.links[0] != NONE:
             return _array_text(self.shape, self.links)
         if self.links[1:] == (ALL,):
-            return f"all-to-all in {self.shape[0]} groups of {self.shape[1]}"
+            return f"all-to-all in {number_of(self.shape[0], 'group')} of {self.shape[1]}"
         if self.shape[1:] == (2,):
-            return f"{self.shape[0]} pairs of tasks"
+            return f"{number_of(self.shape[0], 'pair')} of tasks"
         return f"{self.shape[0]} times {_array_text(self.shape[1:], self.links[1:])}"
 
     @property
@@ -153,7 +153,7 @@ def _array_text(shape: Sequence[int], links: Sequence[str]) -> str:
     if len(shape) == 1:
         return f"a {links[0]} of {sizes} tasks"
     if len(shape) > 2 and set(shape) == {2}:
-        return f"a hypercube of {2 ** len(shape)} tasks ({sizes} grid)"
+        return f"a hypercube of {number_of(2 ** len(shape), 'task')} ({sizes} grid)"
     return _grid_text(sizes, [d for d, link in enumerate(links, 1) if link == RING], len(shape))
 
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from topoplace.errors import InputError, unknown_name
+from topoplace.errors import InputError, number_of, unknown_name
 from topoplace.machine.hierarchy import Hierarchy
 from topoplace.placement.hierarchy.problem import Placed
 from topoplace.snapshot.hierarchy_state import (
@@ -135,7 +135,7 @@ def level_of_groups(machine: Hierarchy, blocks: Blocks, size: int) -> int | None
     for level, domain_of in enumerate(machine.domain_of):
         if np.array_equal(domain_of, groups):
             return level
-    expected = f"a level of aligned groups of {blocks.per_group(size)} blocks"
+    expected = f"a level of aligned groups of {number_of(blocks.per_group(size), 'block')}"
     raise InputError(expected, field="machine.levels", found=", ".join(machine.levels))
 
 

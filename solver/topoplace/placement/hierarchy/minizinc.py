@@ -41,9 +41,9 @@ def minizinc(problem: HierarchyProblem, options: Options) -> Outcome:
     def worths(started: Started) -> tuple[int, ...]:
         return totals(problem, started)
 
-    num_levels = len(problem.levels) if problem.requests else 0
+    levels = problem.levels if problem.requests else ()
     nothing: Started = {}
-    return level_by_level(num_levels, solved, worths, nothing, options.time_limit)
+    return level_by_level(levels, solved, worths, nothing, options.time_limit)
 
 
 def _require_small(problem: HierarchyProblem) -> None:

@@ -10,6 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 
 from topoplace import clock
+from topoplace.errors import number_of
 from topoplace.machine import Prism, parse_node_set, prism_links
 from topoplace.placement.torus.anchored import candidates_of, prisms_of, whole_prisms
 from topoplace.placement.torus.footprints import (
@@ -288,7 +289,7 @@ def _owners(held: IntArray, owner: IntArray, wanted: IntArray, size: int) -> lis
 
 def _blocked(nodes: int, jobs: Sequence[str]) -> str:
     if nodes:
-        return f"{_counted(nodes, 'node')} of running {_names(jobs)} would have to be freed"
+        return f"{number_of(nodes, 'node')} of running {_names(jobs)} would have to be freed"
     return f"routers or links of running {_names(jobs)} would have to be freed, but no nodes"
 
 
@@ -296,23 +297,19 @@ def _outbid(nodes: int, jobs: Sequence[str]) -> str:
     if not jobs:
         return "is still free: the method left the request out"
     if nodes:
-        return f"holds {_counted(nodes, 'node')} of started {_names(jobs)}"
+        return f"holds {number_of(nodes, 'node')} of started {_names(jobs)}"
     return f"takes routers or links, but no nodes, of started {_names(jobs)}"
 
 
 def _wanted(problem: PlacementProblem, request: QueuedState) -> str:
     name = problem.state.classes[request.class_idx]
     shapes = "/".join(geometry.text for geometry in request.geometries)
-    text = _counted(request.nodes, f"{name} node")
+    text = number_of(request.nodes, f"{name} node")
     return f"{text} as {shapes}" if shapes else text
 
 
 def _where(request: QueuedState) -> str:
     return "" if request.region is None else f" in region {request.region}"
-
-
-def _counted(number: int, noun: str) -> str:
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
 def _names(names: Sequence[str]) -> str:

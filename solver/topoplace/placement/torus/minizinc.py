@@ -19,7 +19,6 @@ from topoplace.solving.minizinc import LevelRun, level_by_level, require_small, 
 MAX_ROUTERS = 64
 """Largest machine accepted: the model has a variable for every request and link."""
 
-NUM_LEVELS = 3
 Started = tuple[Candidate, ...]
 
 
@@ -42,9 +41,9 @@ def minizinc(problem: PlacementProblem, options: Options) -> Outcome:
     def worth(started: Started) -> tuple[int, ...]:
         return totals(problem, started)
 
-    num_levels = NUM_LEVELS if problem.requests else 0
+    levels = problem.levels if problem.requests else ()
     nothing: Started = ()
-    return level_by_level(num_levels, solved, worth, nothing, options.time_limit)
+    return level_by_level(levels, solved, worth, nothing, options.time_limit)
 
 
 def totals(problem: PlacementProblem, started: Iterable[Candidate]) -> tuple[int, ...]:

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from urllib.parse import quote
 
+from topoplace.errors import number_of
 from topoplace.report.audit import (
     conclusion,
     rows_of,
@@ -48,7 +49,7 @@ def audit_page(audit: Audit, files: Mapping[tuple[int, str], Path], folder: Path
 
     return rendered(
         "audit.html",
-        title=f"Audit of {len(audit.rows):,} decisions",
+        title=f"Audit of {number_of(len(audit.rows), 'decision')}",
         audit=audit,
         conclusion=conclusion(audit),
         tables=tables_of(audit),

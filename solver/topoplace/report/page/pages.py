@@ -16,7 +16,8 @@ from urllib.parse import quote
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from topoplace import __version__
-from topoplace.report.answer import rows_of
+from topoplace.errors import number_of
+from topoplace.report.answer import rows_of, waiting_rows
 from topoplace.report.figure import figure_png
 from topoplace.report.page.exhibits import Exhibits, swatches
 from topoplace.report.page.plots import NUM_COLOURS, gap_strips, profiles, time_strips
@@ -24,10 +25,16 @@ from topoplace.report.summary import AnyResult, summary
 from topoplace.report.table import BREAKS_RULE, SUMMARY_COLUMNS, columns_of
 from topoplace.report.text import gap_text
 from topoplace.result.mapping import MappingResult
+from topoplace.result.objects import ObjectsResult
+from topoplace.result.repack import RepackResult
 from topoplace.study.compare import Comparison
 from topoplace.study.ranking import Row, by_instance, certified_gap, summaries
 
-_WORDS = {"breaks_rule": BREAKS_RULE, "summary_columns": SUMMARY_COLUMNS}
+_WORDS = {
+    "breaks_rule": BREAKS_RULE,
+    "number_of": number_of,
+    "summary_columns": SUMMARY_COLUMNS,
+}
 _FILTERS: dict[str, Callable[..., object]] = {
     "by_instance": by_instance,
     "certified_gap": certified_gap,
@@ -61,17 +68,13 @@ def comparison_page(comparison: Comparison, exhibits: Exhibits, folder: Path) ->
 
     return rendered(
         "comparison.html",
-        title=f"{_count(len({row.method for row in rows}), 'method')} on "
-        f"{_count(len(by_instance(rows)), 'instance')}",
+        title=f"{number_of(len({row.method for row in rows}), 'method')} on "
+        f"{number_of(len(by_instance(rows)), 'instance')}",
         comparison=comparison,
         broken=any(row.breaks_rule for row in rows),
         exhibits=exhibits,
         link=link,
     )
-
-
-def _count(number: int, what: str) -> str:
-    return f"{number:,} {what}{'' if number == 1 else 's'}"
 
 
 def result_page(result: AnyResult) -> str:
@@ -82,12 +85,14 @@ def result_page(result: AnyResult) -> str:
     InputError
         If the instance inside is not valid.
     """
+    no_queue = isinstance(result, MappingResult | ObjectsResult | RepackResult)
     return rendered(
         "result.html",
         title=f"{result.instance.name}, {result.method}",
         result=result,
-        summary=summary(result, table=False),
+        summary=summary(result, table=False, reasons=False),
         starts=None if isinstance(result, MappingResult) else rows_of(result),
+        waits=None if no_queue else waiting_rows(result),
         light=figure_png(result),
         dark=figure_png(result, dark=True),
     )
@@ -102,7 +107,12 @@ def rendered(template: str, **values: Any) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    pages.globals |= {"version": __version__, "num_colours": NUM_COLOURS, **_WORDS}
+    pages.globals |= {
+        "version": __version__,
+        "num_colours": NUM_COLOURS,
+        "number_of": number_of,
+        **_WORDS,
+    }
     pages.filters |= {"gap_text": gap_text, "image_url": _image_url, **_FILTERS}
     return pages.get_template(template).render(values) + "\n"
 

@@ -17,7 +17,7 @@ from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import ConfigDict, Field, ValidationError
 
-from topoplace.errors import InputError, unknown_name
+from topoplace.errors import InputError, number_of, unknown_name
 from topoplace.machine.hostlist import expand_host_list, format_host_list, parse_node_set
 from topoplace.snapshot.cubes_state import prepare_cubes
 from topoplace.snapshot.faults import faults_of
@@ -219,7 +219,7 @@ def _kueue_machine(line: KueueLine) -> tuple[HierarchyModel, list[RunningJob]]:
         field = f"nodes[{idx}]"
         require_once(place_of, node.name, field, "node", field=f"{field}.name")
         if len(node.path) != len(line.levels):
-            expected = f"one value for each of the {len(line.levels)} levels"
+            expected = f"{number_of(len(line.levels), 'value')}, one for each level"
             raise InputError(expected, field=f"{field}.path", found=str(len(node.path)))
         if node.path[-1] != node.name:
             expected = f"the name of the node, {node.name}, last"
@@ -470,7 +470,9 @@ def _slurm_request(
 
 def _slurm_taken(line: SlurmLine, request: Request, names: set[str]) -> Taken:
     if request.parts is not None:
-        expected = f"a segment that divides the {request.nodes} nodes, as they were chosen"
+        expected = (
+            f"a segment that divides the {number_of(request.nodes, 'node')}, as they were chosen"
+        )
         raise InputError(expected, field="request.segment", value=line.request.segment)
     chosen = line.chosen or []
     for idx, name in enumerate(chosen):

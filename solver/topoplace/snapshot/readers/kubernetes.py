@@ -8,6 +8,7 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
+from topoplace.errors import number_of
 from topoplace.machine.hostlist import expand_host_list, format_host_list
 from topoplace.snapshot.faults import faults_of
 from topoplace.snapshot.hierarchy_state import prepare_hierarchy
@@ -90,7 +91,7 @@ def read_kubernetes(
             source=f"{domains.source}, nodes and pods",
         )
         prepare_hierarchy(snapshot)
-    notes = [f"{len(running)} jobs running, {len(queue)} queued"]
+    notes = [f"{number_of(len(running), 'job')} running, {len(queue)} queued"]
     return snapshot, (*notes, *(f"{what}: {count}" for what, count in counts.items() if count))
 
 

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 from pydantic import ConfigDict, Field
 
-from topoplace.errors import InputError
+from topoplace.errors import InputError, number_of
 from topoplace.machine import format_node_set
 from topoplace.snapshot.files import parse_object, read_bytes
 from topoplace.snapshot.readers.tables import blamed_on, lines_of, name_of, require_once
@@ -124,7 +124,7 @@ def read_slice_scenario(path: str | Path) -> tuple[Snapshot, tuple[str, ...]]:
             source="a scenario of slice-packer-torus",
         )
         prepare(snapshot)
-    notes = [f"{len(running)} jobs running, {len(queue)} queued"]
+    notes = [f"{number_of(len(running), 'job')} running, {len(queue)} queued"]
     if num_without:
         notes.append(f"jobs left out, of a size or shape that the pod has not: {num_without}")
     return snapshot, tuple(notes)
@@ -139,7 +139,7 @@ def _pod(pod: _Pod, name: str) -> TorusModel:
         shape = pod.extents
     wrap = [pod.wrap] * len(shape) if isinstance(pod.wrap, bool) else pod.wrap
     if len(wrap) != len(shape):
-        expected = f"one for each of the {len(shape)} dimensions"
+        expected = f"{number_of(len(shape), 'entry')}, one for each dimension"
         raise InputError(expected, field="pod.wrap", found=str(len(wrap)))
     for idx, (side, wraps) in enumerate(zip(shape, wrap, strict=True)):
         if wraps and side < _LEAST_RING:
@@ -162,7 +162,7 @@ def _running(job: str, own: _Slice, shape: Sequence[int], strides: Sequence[int]
     field = f"allocations.{job}"
     _number(own.origin, shape, strides, f"{field}.origin")
     if len(own.extent) != len(shape):
-        expected = f"{len(shape)} dimensions"
+        expected = number_of(len(shape), "dimension")
         raise InputError(expected, field=f"{field}.extent", value=own.extent)
     for at, length, side in zip(own.origin, own.extent, shape, strict=True):
         if at + length > side:
@@ -185,7 +185,9 @@ def _shapes(wanted: _Demand, shape: Sequence[int], wrap: Sequence[bool], field: 
     """Return the shapes that a slice may have; empty if there is none in the pod."""
     if wanted.shape is not None:
         if math.prod(wanted.shape) != wanted.chips or len(wanted.shape) != len(shape):
-            expected = f"{len(shape)} extents that hold the {wanted.chips} chips"
+            expected = (
+                f"{number_of(len(shape), 'extent')} that hold the {number_of(wanted.chips, 'chip')}"
+            )
             raise InputError(expected, field=f"{field}.shape", value=wanted.shape)
         found: Iterable[Sequence[int]] = [wanted.shape]
         if any(n > side for n, side in zip(wanted.shape, shape, strict=True)):
@@ -248,7 +250,7 @@ def read_rfold(
     )
     with blamed_on(path):
         prepare(snapshot)
-    notes = [f"{len(queue)} jobs queued"]
+    notes = [f"{number_of(len(queue), 'job')} queued"]
     return snapshot, (*notes, *(f"left out, {why}: {n}" for why, n in left_out.items() if n))
 
 
@@ -290,8 +292,8 @@ def rfold_jobs(
 def _traced(fields: Sequence[str], machine: TorusModel) -> tuple[Request, str | None]:
     """Return the request of a line, and its shapes; None if any will do."""
     if len(fields) != len(_COLUMNS):
-        expected = f"{len(_COLUMNS)} columns ({','.join(_COLUMNS)})"
-        raise InputError(expected, value=f"{len(fields)} columns")
+        expected = f"{number_of(len(_COLUMNS), 'column')} ({','.join(_COLUMNS)})"
+        raise InputError(expected, value=number_of(len(fields), "column"))
     job, arrival, topology, shape, size, duration = (field.strip() for field in fields)
     if topology not in (*_TORI, _CLOS):
         expected = f"one of {', '.join((*_TORI, _CLOS))}"

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from topoplace.errors import InputError
+from topoplace.errors import InputError, number_of
 from topoplace.machine.hostlist import expand_host_list, format_host_list, format_node_set
 from topoplace.snapshot.held import ORDER, left_out_text
 from topoplace.snapshot.hierarchy_state import hierarchy_of, prepare_hierarchy
@@ -105,7 +105,7 @@ def snapshot_of_slurm(
         "nodes shared by several jobs, each held by the first": num_shared,
         **queue.left_out,
     }
-    notes = [f"{len(running)} jobs running, {len(queue.fitting)} queued"]
+    notes = [f"{number_of(len(running), 'job')} running, {len(queue.fitting)} queued"]
     notes += [f"{what}: {count}" for what, count in counts.items() if count]
     text = left_out_text(snapshot)
     return snapshot, (*notes, *([] if text is None else [text]), *jobs.notes)

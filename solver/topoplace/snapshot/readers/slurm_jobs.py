@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from topoplace.errors import InputError
+from topoplace.errors import InputError, number_of
 from topoplace.machine.hostlist import expand_host_list, format_host_list
 from topoplace.snapshot.readers.declared import left_out, of_request
 from topoplace.snapshot.readers.slurm_blocks import BLOCK
@@ -662,7 +662,9 @@ def _require_usable(job: SlurmJob, place: str, place_of: dict[str, str]) -> None
 def _running(job: SlurmJob, place: str) -> RunningJob:
     hosts = expand_host_list(job.hosts, f"{place}, nodes of job {job.id}")
     if len(hosts) != job.num_nodes:
-        raise InputError(f"the {job.num_nodes} nodes of job {job.id}", field=place, value=job.hosts)
+        raise InputError(
+            f"the {number_of(job.num_nodes, 'node')} of job {job.id}", field=place, value=job.hosts
+        )
     return RunningJob(
         id=job.id,
         nodes=format_host_list(hosts),

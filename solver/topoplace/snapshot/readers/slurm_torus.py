@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from topoplace.errors import InputError
+from topoplace.errors import InputError, number_of
 from topoplace.machine.hostlist import (
     expand_host_list,
     format_host_list,
@@ -88,7 +88,7 @@ def _fill(names: Names, region: Region, known: set[str], field: str) -> None:
             raise InputError(expected, field=f"{field}.anchor.{axis}", value=at)
     own = expand_host_list(region.nodes, f"{field}.nodes")
     if len(own) != math.prod(region.dims):
-        expected = f"{math.prod(region.dims)} nodes, as dims has"
+        expected = f"{number_of(math.prod(region.dims), 'node')}, as dims has"
         raise InputError(expected, field=f"{field}.nodes", found=str(len(own)))
     for node in own:
         if node in known:

@@ -12,7 +12,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from topoplace.errors import InputError, unknown_name
+from topoplace.errors import InputError, number_of, unknown_name
 from topoplace.snapshot.faults import kind_of_json
 from topoplace.snapshot.files import read_bytes
 from topoplace.snapshot.schema import SNAPSHOT_SCHEMA, Request, Snapshot, TorusModel
@@ -167,7 +167,7 @@ def read_swf(path: str | Path, *, procs_per_node: int = 1, node_class: str | Non
 def _numbers(fields: list[str]) -> dict[int, int]:
     """Return the fields we use as integers; the others need not be."""
     if len(fields) != _NUM_FIELDS:
-        raise InputError(f"{_NUM_FIELDS} fields", value=f"{len(fields)} fields")
+        raise InputError(f"{_NUM_FIELDS} fields", value=number_of(len(fields), "field"))
     used = (_JOB, _SUBMIT, _RUN, _ALLOCATED, _REQUESTED, _REQUESTED_TIME, _STATUS, _EXECUTABLE)
     numbers = {k: integer(fields[k], -1 if k else 0, field=f"field {k + 1}") for k in used}
     for k in (_SUBMIT, _RUN, _REQUESTED_TIME):
@@ -234,8 +234,8 @@ def read_cray_neighbours(path: str | Path, name: str | None = None) -> CrayTable
     for line, fields in field_lines(path, "#"):
         with blamed_on(path, line):
             if len(fields) != len(_COLUMNS):
-                expected = f"{len(_COLUMNS)} columns ({' '.join(_COLUMNS)})"
-                raise InputError(expected, value=f"{len(fields)} columns")
+                expected = f"{number_of(len(_COLUMNS), 'column')} ({' '.join(_COLUMNS)})"
+                raise InputError(expected, value=number_of(len(fields), "column"))
             pairs = zip(fields, _COLUMNS, strict=True)
             rows.append((line, [integer(text, 0, field=column) for text, column in pairs]))
     if not rows:
@@ -248,8 +248,11 @@ def _table(lines: list[str], numbers: IntArray, path: str | Path, name: str | No
     nids, coords = numbers[:, 0], numbers[:, 7:]
     shape = (coords.max(axis=0) + 1).tolist()
     if math.prod(shape) != len(lines):
-        expected = f"coordinates that fill {'x'.join(map(str, shape))} = {math.prod(shape)} places"
-        raise InputError(expected, field="lx ly lz", value=f"{len(lines)} nodes")
+        expected = (
+            f"coordinates that fill {'x'.join(map(str, shape))} = "
+            f"{number_of(math.prod(shape), 'place')}"
+        )
+        raise InputError(expected, field="lx ly lz", value=number_of(len(lines), "node"))
     machine = TorusModel(
         name=name or name_of(path),
         shape=shape,

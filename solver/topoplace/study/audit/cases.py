@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from topoplace.errors import InputError
+from topoplace.errors import InputError, number_of
 from topoplace.machine.hostlist import expand_host_list
 from topoplace.result import RESULT_SCHEMA, Result
 from topoplace.result.hierarchy import HierarchyResult
@@ -173,12 +173,12 @@ def case_of_pair(before: Snapshot, after: Snapshot) -> tuple[Case, list[str]]:
     withdrawn = sum(not entries[r.id] and r.id not in waiting for r in before.queue)
     old, now = {job.id for job in before.running}, {job.id for job in running}
     notes = [
-        f"{before.name}: {count} {what}"
-        for count, what in (
-            (len(old - now), "running jobs have ended: judged as if they had before"),
-            (len(now - old - {*holds}), "jobs run that waited in no queue: as if they had before"),
-            (num_held, "held requests were started: judged as if before"),
-            (withdrawn, "requests were withdrawn: not judged"),
+        f"{before.name}: {number_of(count, noun)} {what}"
+        for count, noun, what in (
+            (len(old - now), "running job", "ended: judged as if before"),
+            (len(now - old - {*holds}), "running job", "waited in no queue: judged as if before"),
+            (num_held, "held request", "started: judged as if before"),
+            (withdrawn, "request", "withdrawn: not judged"),
         )
         if count
     ]

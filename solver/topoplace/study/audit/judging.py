@@ -26,7 +26,7 @@ from topoplace.certify.hierarchy.instance import (
     worth,
 )
 from topoplace.certify.report import RefusedError
-from topoplace.errors import InputError, TopoplaceError
+from topoplace.errors import InputError, TopoplaceError, number_of
 from topoplace.placement.hierarchy.contract import held_to
 from topoplace.result.cubes import CubesResult
 from topoplace.result.hierarchy import HierarchyResult
@@ -254,7 +254,7 @@ def _place(instance: Instance, asked: Asked, taken: Taken) -> Place:
             if host not in numbers:
                 raise RefusedError(f"{host} is no host")
             if units < 1:
-                raise RefusedError(f"{units} units on {host}")
+                raise RefusedError(f"{number_of(units, 'unit')} on {host}")
         place.append({numbers[host]: units for host, units in taken[name].items()})
     return place
 
@@ -532,7 +532,7 @@ def is_of_blocks(case: Case) -> bool:
 def in_words(queue: Sequence[Request]) -> str:
     """Return what requests ask for: a line for one, their number for several."""
     if len(queue) != 1:
-        return f"{len(queue)} requests"
+        return f"{number_of(len(queue), 'request')}"
     (request,) = queue
     if request.parts is not None:
         return " + ".join(_asked(part) for part in request.parts)
@@ -540,7 +540,7 @@ def in_words(queue: Sequence[Request]) -> str:
 
 
 def _asked(one: Request | Part) -> str:
-    words = [f"{one.nodes} units"]
+    words = [number_of(one.nodes, "unit")]
     words += [f"in {s.size}s per {short(s.level)}" for s in one.segments or ()]
     for rule in ("required", "preferred", "exclusive", "balance"):
         level = getattr(one, rule)

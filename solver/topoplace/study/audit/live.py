@@ -17,7 +17,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from topoplace.errors import ExitCode, InputError, TopoplaceError
+from topoplace.errors import ExitCode, InputError, TopoplaceError, number_of
 from topoplace.machine import format_node_set
 from topoplace.machine.cubes import Cubes
 from topoplace.snapshot.files import parse_object
@@ -70,7 +70,10 @@ def answered(allocator: Allocator, lines: Sequence[Line]) -> list[Case]:
     if not said:
         raise NoAnswerError(f"{allocator.name}: {why}")
     if len(said) > len(lines):  # whose are they?
-        raise NoAnswerError(f"{allocator.name}: {len(said)} answers to {len(lines)} states")
+        raise NoAnswerError(
+            f"{allocator.name}: {number_of(len(said), 'answer')} to "
+            f"{number_of(len(lines), 'state')}"
+        )
     texts: list[str | None] = [*said, *[None] * len(lines)][: len(lines)]
     return [_case(line, own, why) for line, own in zip(asked, texts, strict=True)]
 

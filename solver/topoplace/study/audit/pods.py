@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from topoplace.certify.cubes.check import require_free
 from topoplace.certify.cubes.instance import Instance, Request, read_instance
 from topoplace.certify.report import RefusedError
+from topoplace.errors import number_of
 from topoplace.result.cubes import CubesResult
 from topoplace.snapshot.readers.decisions import Taken
 from topoplace.study.audit.cases import Case
@@ -45,7 +46,10 @@ def _why_not(instance: Instance, request: Request, chips: Sequence[int]) -> str 
     cubes = sorted({chip // instance.volume for chip in chips})
     if request.count:
         if len(cubes) != request.count or len(chips) != request.count * instance.volume:
-            return f"{len(chips)} chips of {len(cubes)} cubes, {request.count} whole ones are due"
+            return (
+                f"{number_of(len(chips), 'chip')} of {number_of(len(cubes), 'cube')}, "
+                f"{request.count} whole ones are due"
+            )
         return None
     if len(cubes) != 1:
         return f"a part of one cube is due, the chips are of {len(cubes)}"

@@ -12,7 +12,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from topoplace.errors import ExitCode, InputError, unknown_name
+from topoplace.errors import ExitCode, InputError, number_of, unknown_name
 from topoplace.interrupts import Interrupted, heeded, is_asked
 from topoplace.placement.hierarchy.contract import CONTRACTS
 from topoplace.snapshot.files import write_document
@@ -265,7 +265,7 @@ def audit_cases(
     if contract is not None and not blocks:
         raise InputError("decisions on machines with block sizes", field="contract", value=contract)
     if contract is not None and blocks < len(cases):
-        held = f"{len(cases) - blocks} decisions are on machines without block sizes"
+        held = f"{number_of(len(cases) - blocks, 'decision')} on machines without block sizes"
         notes = [*notes, f"{held}: not held to {contract}"]
     rows: list[Row] = []
     for number, case in enumerate(cases, start=1):
@@ -286,7 +286,9 @@ def audit_cases(
     if not rows and is_asked():
         raise Interrupted
     left = len(cases) - len(rows)
-    told = [f"interrupted: {left} of {len(cases)} decisions are not judged"] if left else []
+    told = (
+        [f"interrupted: {left} of {number_of(len(cases), 'decision')} not judged"] if left else []
+    )
     return Audit(tuple(rows), contract, (*notes, *told), left)
 
 

@@ -83,7 +83,7 @@ class Cluster(Pool):
 
             self._client: Any = Client(address, timeout=CONNECT_SECONDS, set_as_default=False)
         except ImportError:
-            text = "--dask needs the extra: pip install 'topoplace[dask]'"
+            text = "--dask needs the extra: pip install '.[dask]' in a checkout"
             raise MissingToolError(text) from None
         except (OSError, ValueError) as error:
             text = f"the address of a Dask scheduler ({type(error).__name__})"

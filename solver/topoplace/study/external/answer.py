@@ -16,7 +16,7 @@ from pydantic import Field
 from topoplace.certify.report import RefusedError
 from topoplace.certify.torus.check import read_starts
 from topoplace.certify.torus.instance import Instance, Job, prism_of, read_instance
-from topoplace.errors import InputError
+from topoplace.errors import InputError, number_of
 from topoplace.machine import Torus, parse_node_set, prism_links
 from topoplace.result import Interference, Placement, Solution
 from topoplace.snapshot import Communication, Snapshot
@@ -231,7 +231,9 @@ class _TreeJudge(_Judge):
     def _judge(self, placement: TreePlacedJob) -> None:
         request, nodes = self._requests[placement.request], placement.nodes
         if len(nodes) != request.nodes:
-            self._breach(request.id, f"has {len(nodes)} nodes and wants {request.nodes}")
+            self._breach(
+                request.id, f"has {number_of(len(nodes), 'node')} and wants {request.nodes}"
+            )
         own = set()
         for name in nodes:
             if name not in self._numbers:

@@ -8,7 +8,7 @@ from functools import cached_property, partial
 import numpy as np
 
 from topoplace import clock
-from topoplace.errors import InputError
+from topoplace.errors import InputError, number_of
 from topoplace.machine import Prism, format_node_set
 from topoplace.mapping.coordinates import bisect_coordinates
 from topoplace.mapping.evaluate import hop_bytes
@@ -55,7 +55,9 @@ class Applications:
             raise error.inside(field_name) from None
         room = self.problem.requests[idx].nodes * own.per_node
         if whole.num_tasks > room:
-            expected = f"at most {room} tasks, {own.per_node} on each node of the request"
+            expected = (
+                f"at most {number_of(room, 'task')}, {own.per_node} on each node of the request"
+            )
             raise InputError(expected, field=field_name, value=whole.num_tasks)
 
     def nodes_of(self, tasks: int) -> int:
