@@ -75,6 +75,8 @@ class Outcome:
         Of a mapping: how it came about, in sentences for people.
     link_load
         Of a mapping: what the largest link load of none is below.
+    witness
+        Of a packing without an answer: a placement as good on earlier levels as bounds rest on.
     """
 
     solution: Any | None
@@ -84,6 +86,7 @@ class Outcome:
     explanations: Sequence[Explanation] = ()
     notes: Sequence[str] = ()
     link_load: Bound | None = None
+    witness: Any | None = None
 
 
 @dataclass(frozen=True)
