@@ -59,9 +59,9 @@ def summary(
         return "\n".join([*lines, *result.notes])
     if isinstance(result, RepackResult):
         return "\n".join([headline(result), levels, *plan_lines(result)])
-    lines, queue = [headline(result), levels], result.instance.queue
+    lines = [headline(result), levels]
     if result.solution is None:
-        return "\n".join([*lines, f"nothing found that starts any of the {len(queue)} requests"])
+        return "\n".join([*lines, _unanswered(result)])
     lines.append(_started(result))
     if isinstance(result, PlacementResult) and not result.solution.conforming:
         shared = f"{result.solution.num_shared_links:,} links shared against the rule"
@@ -189,6 +189,16 @@ def _stopped(result: AnyResult) -> str:
 
 
 # ---- What was found -----------------------------------------------------------------------------
+
+
+def _unanswered(result: AnyResult) -> str:
+    """Return that there is no answer, and what levels are worth without what cannot be met."""
+    witness = getattr(result, "witness", None)
+    if witness is None:
+        return f"nothing found that starts any of the {len(result.instance.queue)} requests"
+    worth = zip(result.levels, witness.values, strict=True)
+    every = (f"{level_name(result, level.name)} {value:,}" for level, value in worth)
+    return f"best found without what was set: {', '.join(every)}"
 
 
 def _started(result: AnyResult) -> str:
