@@ -15,9 +15,8 @@ import random
 import signal
 import threading
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from fractions import Fraction
 from typing import Any
 
 import pytest
@@ -33,7 +32,7 @@ from topoplace.placement.torus.repack.defragment import defragmented
 from topoplace.placement.trade_off import traded_off
 from topoplace.result import Proof, Result, Status
 from topoplace.result.reading import parse_checkable
-from topoplace.result.several import Frontier, Optima, OpenBox
+from topoplace.result.several import Frontier, OpenBox, Optima
 from topoplace.snapshot.files import text_of_document
 from topoplace.solving import methods, solve
 from topoplace.solving.solve import frame_of

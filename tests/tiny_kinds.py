@@ -80,7 +80,9 @@ def _torus(rng: random.Random, rule: Interference) -> Drawn:
     tiny, options = Tiny(snapshot, rule), Options(interference=rule)
 
     def worth(chosen: list[Choice]) -> Values:
-        return tuple(sum(level) for level in zip((0, 0, 0), *(c.values for c in chosen), strict=True))
+        return tuple(
+            sum(level) for level in zip((0, 0, 0), *(c.values for c in chosen), strict=True)
+        )
 
     totals = _totals(map(tiny.choices, snapshot.queue), worth)
     return Drawn("torus", problem_of(prepare(snapshot), options), options, totals, snapshot)
