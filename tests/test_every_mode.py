@@ -9,7 +9,6 @@ interrupted. A failing document is named by its seed: `document_of` makes it aga
 from __future__ import annotations
 
 import contextlib
-import functools
 import os
 import random
 import signal
@@ -17,6 +16,7 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import lru_cache, partial
 from typing import Any
 
 import pytest
@@ -31,24 +31,27 @@ from topoplace.placement.optima import optima_of
 from topoplace.placement.torus.repack.defragment import defragmented
 from topoplace.placement.trade_off import traded_off
 from topoplace.result import Proof, Result, Status
+from topoplace.result.base import Kept
 from topoplace.result.reading import parse_checkable
 from topoplace.result.several import Frontier, OpenBox, Optima
 from topoplace.snapshot.files import text_of_document
-from topoplace.solving import methods, solve
+from topoplace.solving import Options, methods, solve
 from topoplace.solving.solve import frame_of
 
 FIRST = os.environ.get("TOPOPLACE_TINY_SEED", "first")
-FEW = 400
+FEW = 300
 MANY = int(os.environ.get("TOPOPLACE_DOCUMENTS", "20000"))
 PER_CHUNK, PER_PROBLEM = 500, 4
 
 PLACED = {"torus", "anchored", "hierarchy", "cubes"}
 """Kinds whose levels may be set, traded off, and have all their optima found."""
 
-LONG = ("minizinc",)
-"""Methods that start another program."""
+SIGNS = {"max": 1, "min": -1}
+"""By sense, what turns values into those that are maximised."""
 
 TREE_SECONDS = 5.0
+"""On trees, which have no work to count."""
+
 OPEN = 0.05
 """Largest share of the searches without an interrupt or limit that leave something unproven."""
 
@@ -105,6 +108,9 @@ def interrupted(interrupt: Interrupt | None) -> Iterator[None]:
 
 # ---- Modes ---------------------------------------------------------------------------------------
 
+Made = tuple[object, Callable[[], Kept]]
+"""What was drawn for a mode, and what makes the document."""
+
 
 @dataclass(frozen=True)
 class Mode:
@@ -112,15 +118,15 @@ class Mode:
 
     seed: str
     name: str
-    make: Callable[[Drawn], Any] = field(repr=False)
-    details: object = None
+    drawn: object
+    make: Callable[[], Kept] = field(repr=False)
     interrupt: Interrupt | None = None
     time_limit: float | None = None
 
     @property
     def is_whole(self) -> bool:
         """Whether it is a search that proves, and nothing ends it early."""
-        proves = self.name != "place" or self.details == "exact"
+        proves = self.name != "place" or self.drawn == "exact"
         return proves and self.interrupt is None and self.time_limit is None
 
 
@@ -132,58 +138,70 @@ def mode_of(seed: str, case: Drawn) -> Mode:
         interrupt = Interrupt(int(10 ** rng.uniform(0, 3.5)), rng.random() < 0.4)
     elif rng.random() < 0.05:
         limit = 0.0
-    options = replace(case.options, seed=rng.randrange(1 << 31), time_limit=limit)
-    if case.kind == "tree" and limit is None:
-        options = replace(options, time_limit=TREE_SECONDS)
-    levels = [name for name, _ in frame_of(case.problem.kind).levels(case.problem)]
-    kinds = {"defragment": ["defragment"]}.get(case.kind, ["place"])
+    most = TREE_SECONDS if case.kind == "tree" and limit is None else limit
+    options = replace(case.options, seed=rng.randrange(1 << 31), time_limit=most)
+    known = ["defragment"] if case.kind == "defragment" else ["place"]
     if case.kind in PLACED:
-        kinds = ["place", "set", "set", "set", "all", "all", "pareto", "pareto"]
-    name, details = rng.choice(kinds), None
-    if name == "defragment":
-        make = lambda own: defragmented(own.problem, options)  # noqa: E731
-    elif name == "place":
-        known = [m for m in methods(case.problem.kind) if m not in LONG and _fits(m, case)]
-        details = "exact" if rng.random() < 0.6 else rng.choice(known)
-        options = replace(options, thorough=rng.random() < 0.5)
-        make = lambda own: solve(own.problem, details, options)  # noqa: E731
-    elif name == "set":
-        details = _required(rng, case, levels)
-        options = replace(options, required=details)
-        make = lambda own: solve(own.problem, "exact", options)  # noqa: E731
-    elif name == "all":
-        chosen, most = levels[: rng.randint(1, len(levels))], rng.choice((1, 3, MOST_OPTIMA + 1))
-        apart = rng.choice(("started", "prisms", "nodes") if case.kind == "torus" else ("started",))
-        details = chosen, most, apart
-        make = lambda own: optima_of(own.problem, most, chosen, apart, options)  # noqa: E731
-    else:
-        num = min(len(levels), rng.choice((2, 2, 3)))
-        details = sorted(rng.sample(levels, num), key=levels.index)
-        make = lambda own: traded_off(own.problem, details, options)  # noqa: E731
-    return Mode(seed, name, make, details, interrupt, limit)
+        known = ["place", "set", "set", "set", "all", "all", "pareto", "pareto"]
+    name = rng.choice(known)
+    ways = {"place": place, "set": required, "all": every, "pareto": traded, "defragment": moved}
+    drawn, make = ways[name](rng, case, options)
+    return Mode(seed, name, drawn, make, interrupt, limit)
 
 
-def _fits(method: str, case: Drawn) -> bool:
-    if case.kind == "joint":
-        return method == "exact"
-    return (method != "slurm-torus3d") if case.kind == "torus" else _fits_anchored(method, case)
+def place(rng: random.Random, case: Drawn, options: Options) -> Made:
+    """Place by any method, mostly the exact one."""
+    known = [name for name in methods(case.problem.kind) if fits(name, case.kind)]
+    method = "exact" if rng.random() < 0.6 else rng.choice(known)
+    options = replace(options, thorough=rng.random() < 0.5)
+    return method, partial(solve, case.problem, method, options)
 
 
-def _fits_anchored(method: str, case: Drawn) -> bool:
-    return case.kind != "anchored" or method in {"exact", "best-fit", "first-fit", "slurm-torus3d"}
+def fits(method: str, kind: str) -> bool:
+    """Tell whether a method is for a kind of machine, and starts no other program."""
+    only = {"joint": {"exact"}, "anchored": {"exact", "best-fit", "first-fit", "slurm-torus3d"}}
+    if kind in only:
+        return method in only[kind]
+    return method not in {"minizinc", "slurm-torus3d"}
 
 
-def _required(rng: random.Random, case: Drawn, levels: Sequence[str]) -> dict[str, int]:
-    """Return what is required of one level or several, mostly near what can be reached."""
-    senses = dict(frame_of(case.problem.kind).levels(case.problem))
+def required(rng: random.Random, case: Drawn, options: Options) -> Made:
+    """Require something of a level or several, mostly near what can be reached."""
+    levels = frame_of(case.problem.kind).levels(case.problem)
     near = rng.choice(sorted(case.totals)) if case.totals else (rng.randint(-3, 9),) * len(levels)
     best = max(case.totals) if case.totals and rng.random() < 0.6 else near
     found = {}
     for k in sorted(rng.sample(range(len(levels)), rng.choice((1, 1, 1, 2, len(levels))))):
         more = rng.choice((0, 0, 1, 1, 2, -1, -3, 10**6))
-        sign = 1 if senses[levels[k]] == "max" else -1
-        found[levels[k]] = sign * (int(best[k]) + more)
-    return found
+        name, sense = levels[k]
+        found[name] = SIGNS[sense] * (int(best[k]) + more)
+    return found, partial(solve, case.problem, "exact", replace(options, required=found))
+
+
+def every(rng: random.Random, case: Drawn, options: Options) -> Made:
+    """Find all optima of the first levels."""
+    levels = names_of(case)
+    chosen, most = levels[: rng.randint(1, len(levels))], rng.choice((1, 3, MOST_OPTIMA + 1))
+    apart = rng.choice(("started", "prisms", "nodes") if case.kind == "torus" else ("started",))
+    return (chosen, most, apart), partial(optima_of, case.problem, most, chosen, apart, options)
+
+
+def traded(rng: random.Random, case: Drawn, options: Options) -> Made:
+    """Trade two or three levels off."""
+    levels = names_of(case)
+    num = min(len(levels), rng.choice((2, 2, 3)))
+    chosen = sorted(rng.sample(levels, num), key=levels.index)
+    return chosen, partial(traded_off, case.problem, chosen, options)
+
+
+def moved(rng: random.Random, case: Drawn, options: Options) -> Made:
+    """Make room by moves."""
+    return None, partial(defragmented, case.problem, options)
+
+
+def names_of(case: Drawn) -> list[str]:
+    """Return the names of all levels."""
+    return [name for name, _ in frame_of(case.problem.kind).levels(case.problem)]
 
 
 # ---- What documents say, and brute force ---------------------------------------------------------
@@ -195,9 +213,8 @@ def hold_result(result: Result[Any, Any, Any], totals: Collection[Values], mode:
     witness = getattr(result, "witness", None)
     conforms = getattr(result.solution, "conforming", True)
     for k, level in enumerate(result.levels):
-        sign = 1 if level.sense == "max" else -1
-        required = getattr(level, "required", None)
-        floor = None if required is None else sign * required
+        sign, floor = SIGNS[level.sense], getattr(level, "required", None)
+        floor = None if floor is None else sign * floor
         if level.status is Status.INFEASIBLE:
             assert floor is not None
             assert all(total[k] < floor for total in lexicographic), (mode, level.name)
@@ -227,9 +244,9 @@ def hold_result(result: Result[Any, Any, Any], totals: Collection[Values], mode:
 
 def hold_frontier(frontier: Frontier, totals: Collection[Values], mode: Mode) -> bool:
     """Hold points and boxes against all placements; tell whether no box is open."""
-    traded = [k for k, level in enumerate(frontier.levels) if level.name in frontier.traded]
-    signs = [1 if frontier.levels[k].sense == "max" else -1 for k in traded]
-    best, points = best_of(totals, traded), points_of(frontier)
+    chosen = [k for k, level in enumerate(frontier.levels) if level.name in frontier.traded]
+    signs = [SIGNS[frontier.levels[k].sense] for k in chosen]
+    best, points = best_of(totals, chosen), points_of(frontier)
     if frontier.complete:
         assert points == best, mode
     for point in points:
@@ -255,17 +272,19 @@ def _inside(box: OpenBox, signs: Sequence[int], values: Values) -> bool:
 def hold_optima(optima: Optima, case: Drawn, mode: Mode) -> bool:
     """Hold points against all placements; tell whether they are all, or as many as asked for."""
     num = len(optima.chosen)
-    signs = [1 if level.sense == "max" else -1 for level in optima.levels[:num]]
+    signs = [SIGNS[level.sense] for level in optima.levels[:num]]
     assert case.totals is not None
     best = max(total[:num] for total in case.totals)
+    alone = check_document(optima.result(len(optima.points) - 1))
+    assert alone.verified, (mode, alone)
     for point in optima.points:
         values = tuple(s * v for s, v in zip(signs, point.values, strict=False))
         assert values <= best, mode
         assert values == best or not optima.complete, mode
     if optima.complete and case.snapshot is not None:
         rule = case.options.interference
-        every = best_by_trying(case.snapshot, rule, num, optima.distinct)
-        assert every is None or len(every) == len(optima.points), mode
+        tried = best_by_trying(case.snapshot, rule, num, optima.distinct)
+        assert tried is None or len(tried) == len(optima.points), mode
     return optima.complete or len(optima.points) == optima.asked
 
 
@@ -273,7 +292,7 @@ def held(case: Drawn, mode: Mode) -> str:
     """Make the document of a mode, hold it against the truth, and say what became of it."""
     with interrupted(mode.interrupt):
         try:
-            written = mode.make(case)
+            written = mode.make()
         except KeyboardInterrupt:
             assert mode.interrupt is not None, mode
             return "no answer"
@@ -295,7 +314,7 @@ def held(case: Drawn, mode: Mode) -> str:
     return "settled" if done else "open"
 
 
-@functools.lru_cache(maxsize=1)
+@lru_cache(maxsize=1)
 def case_of(number: int) -> Drawn:
     return drawn(f"{FIRST}-{number}")
 
@@ -315,7 +334,8 @@ def hold(numbers: range) -> None:
         try:
             found = held(case, mode)
         except Exception as error:
-            raise AssertionError(f"document {number}: {case.kind}, {mode}") from error
+            told = f"document {number} of TOPOPLACE_TINY_SEED={FIRST}: {case.kind}, {mode}"
+            raise AssertionError(told) from error
         tally[f"{case.kind} {mode.name}: {found}"] += 1
         if mode.is_whole:
             whole[found == "open"] += 1
