@@ -13,6 +13,7 @@ from pydantic import BaseModel
 
 from topoplace import result as schema
 from topoplace.result import (
+    certificate,
     cubes,
     hierarchy,
     mapping,
@@ -150,6 +151,7 @@ REQUIRED = claim(
 )
 POINTS = ("points", "open")
 AS_GOOD = "Another placement that is worth the same is as true."
+WITNESS: Covers = {"values": claim("witness"), "solution": claim("witness", unless=AS_GOOD)}
 
 RESULT: Covers = {
     **same(FIXED, "schema_version problem"),
@@ -178,7 +180,8 @@ SEVERAL: Covers = {
 FIELDS: dict[Model, Covers] = {
     schema.PlacementResult: {
         **RESULT,
-        "solution": claim("placements", "links", "explanations", "nodes"),
+        "solution": claim("placements", "links", "explanations", "nodes", "witness"),
+        "witness": claim("witness", *LEVELS, *BOUNDS),
         "explanations": claim(
             "explanations",
             unless="Requests need no explanation and come in any order, "
@@ -351,7 +354,8 @@ FIELDS: dict[Model, Covers] = {
     ),
     hierarchy.HierarchyResult: {
         **RESULT,
-        "solution": claim("placements", "hosts", *DOMAINS),
+        "solution": claim("placements", "hosts", "witness", *DOMAINS),
+        "witness": claim("witness", *DOMAINS, *DOMAIN_BOUNDS),
     },
     hierarchy.HierarchyLevel: {
         **same(claim("levels"), "name sense"),
@@ -374,7 +378,11 @@ FIELDS: dict[Model, Covers] = {
         "hosts": claim("placements", "hosts", *DOMAINS, unless=ANOTHER),
         "units": claim("placements", "hosts", *DOMAINS, unless=ANOTHER),
     },
-    cubes.CubesResult: {**RESULT, "solution": claim(*CUBES)},
+    cubes.CubesResult: {
+        **RESULT,
+        "solution": claim(*CUBES, "witness"),
+        "witness": claim("witness", *CUBES, "nodes.bound", "free_cubes.bound"),
+    },
     cubes.CubesLevel: {
         **same(claim("levels"), "name sense"),
         **same(
@@ -404,6 +412,10 @@ FIELDS: dict[Model, Covers] = {
         "points": claim(*ANSWERS, unless=AS_GOOD),
         "steps": claim("steps", "complete", unless="Other steps may prove as much."),
         "rest": claim("complete", unless="Another step may prove as much, or is none needed."),
+    },
+    **{
+        certificate.Witness[kind]: WITNESS
+        for kind in (schema.Solution, hierarchy.HierarchySolution, cubes.CubesSolution)
     },
     several.NamedLevel: same(claim("levels"), "name sense"),
     several.Point: {
@@ -437,14 +449,15 @@ FIELDS: dict[Model, Covers] = {
     **whole(HOLDER, snapshot, "PrismModel"),
 }
 
-_IN_POINTS = (
+_IN_WITNESSES = (
     *(schema.Solution, schema.Placement, hierarchy.HierarchySolution, hierarchy.HierarchyPlacement),
     *(hierarchy.PlacedPart, hierarchy.Share, cubes.CubesSolution, cubes.CubesPlacement),
-    *(repack.RepackSolution, repack.Step),
 )
-for _model in _IN_POINTS:  # of several as well
-    for _name, _cover in FIELDS[_model].items():
-        FIELDS[_model][_name] = replace(_cover, names=(*_cover.names, *ANSWERS))
+_IN_POINTS = (*_IN_WITNESSES, repack.RepackSolution, repack.Step)
+for _models, _claims in ((_IN_WITNESSES, ("witness",)), (_IN_POINTS, ANSWERS)):
+    for _model in _models:  # which are part of other documents as well
+        for _name, _cover in FIELDS[_model].items():
+            FIELDS[_model][_name] = replace(_cover, names=(*_cover.names, *_claims))
 
 DOCUMENTS: dict[str, Model] = {
     "A placement on a torus or mesh": schema.PlacementResult,

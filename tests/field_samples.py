@@ -176,6 +176,7 @@ def _placements() -> Iterator[tuple[str, PlacementResult]]:
         yield method, solve(state, method, Options(interference=rule, time_limit=9.0, seed=4))
     options = Options(20.0, required={"nodes": 4})
     yield "required", solve(state, "exact", options)
+    yield "witness", solve(state, "exact", replace(options, required={"fragmentation": -1}))
     yield "mapped", solve(prepare(random_joint(3)), "exact", Options(20.0, maps=True))
     anchored = {"dims": [1, 2, 2], "seed": [0, 0, 1], "spacing": [1, 2, 2]}
     machine = {"name": "anchored", "shape": [2, 2, 4], "anchored": [anchored]}
@@ -377,6 +378,7 @@ def _hierarchies() -> Iterator[tuple[str, HierarchyResult]]:
     ):
         state = prepare_hierarchy(Snapshot.model_validate(own))
         yield name, solve(state, "exact", Options(time_limit=20))
+    yield "witness", solve(state, "exact", Options(time_limit=20, required={"host": 0}))
 
 
 # ---- Pods of cubes ------------------------------------------------------------------------------
@@ -438,6 +440,8 @@ def _pods() -> Iterator[tuple[str, CubesResult]]:
         left_out = {"left_out": held if name == "last" else []}
         snapshot = Snapshot.model_validate(document | {"running": running, "queue": own} | left_out)
         yield name, solve(prepare_cubes(snapshot), "exact", Options(time_limit=20))
+    options = Options(time_limit=20, required={"free_cubes": 4})
+    yield "witness", solve(prepare_cubes(snapshot), "exact", options)
 
 
 # ---- Plans of repacking -------------------------------------------------------------------------

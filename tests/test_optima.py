@@ -26,6 +26,7 @@ from topoplace.result import Interference
 from topoplace.result.several import Optima
 from topoplace.snapshot import Request, Snapshot, prepare, prepare_cubes, prepare_hierarchy
 from topoplace.snapshot.files import write_document
+from topoplace.snapshot.schema import SNAPSHOT_SCHEMA
 from topoplace.solving import Options
 from topoplace.study.case import load_checkable
 
@@ -190,6 +191,36 @@ def test_who_starts_on_hierarchies_equals_brute_force(seeds: range) -> None:
         assert is_proven(optima_of(state, MOST_OPTIMA, names), best), seed
         tried += 1
     assert tried > len(seeds) / 3
+
+
+def test_requests_without_a_place_are_equal_only_if_they_ask_for_the_same() -> None:
+    shapes = [{"dims": [1]}, {"dims": [2]}]
+    machine = {"kind": "torus", "name": "ring", "shape": [4], "anchored": shapes}
+    wide = {"nodes": 2, "communication": "tolerant"}
+    queue = [
+        {"id": "none", "nodes": 2, "communication": "none"},
+        {"id": "strict", "nodes": 2},
+        {"id": "again", "nodes": 2},
+        {"id": "tolerant", **wide},
+        {"id": "too", **wide},
+    ]
+    document = {"schema": SNAPSHOT_SCHEMA, "name": "ring", "machine": machine, "queue": queue}
+    state = prepare(Snapshot.model_validate(document | {"down": "0,2"}))
+    optima = optima_of(state, 3, options=Options(interference=Interference.TOLERANT))
+    assert optima.equal == [["strict", "again"]]
+    assert optima.check().verified, optima.check()
+
+
+def test_cubes_that_stay_free_count_on_levels_that_do_not() -> None:
+    machine = {"kind": "cubes", "name": "pod", "cubes": 4, "side": [3]}
+    sizes = enumerate((9, 12, 3, 2))
+    queue = [{"id": f"q{k}", "nodes": n, "priority": 3 if n == 3 else 1} for k, n in sizes]
+    document = {"schema": SNAPSHOT_SCHEMA, "name": "pod", "machine": machine, "queue": queue}
+    for down in ("0", "0,3", "0,3,6"):
+        snapshot = Snapshot.model_validate(document | {"down": down})
+        optima = optima_of(prepare_cubes(snapshot), 50, ["nodes"])
+        assert optima.complete
+        assert optima.check().verified, optima.check()
 
 
 def test_who_starts_on_larger_machines_is_proven_and_prisms_are_found() -> None:

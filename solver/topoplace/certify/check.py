@@ -25,6 +25,7 @@ from topoplace.certify.report import (
     check_figures,
     check_proven,
     check_top,
+    is_settled,
 )
 from topoplace.certify.torus.check import TorusPlacement
 from topoplace.certify.torus.repack import Repack
@@ -169,11 +170,15 @@ def _follow(problem: Problem[Any], result: AnyResult, claims: Claims) -> None:
     snapshot = getattr(result.instance, "snapshot", result.instance)
     if isinstance(snapshot, Snapshot) and snapshot.left_out:
         claims.add("held", partial(told, snapshot))
-    if not problem.follow(claims) or not claims.hold:
+    if not problem.follow(claims) or not problem.follow_witness(claims) or not claims.hold:
         return
+    settled = True
     for idx, level in enumerate(levels):
-        figures = partial(check_figures, level, problem.values[idx], problem.searches)
+        figures = partial(
+            check_figures, level, problem.values[idx], problem.searches, settled=settled
+        )
         claims.add(level.name, figures)
+        settled &= is_settled(level, problem.held[idx])
         if level.bound is not None:
             searched = level.proof is Proof.SEARCH
             claims.add(

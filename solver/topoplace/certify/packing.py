@@ -15,7 +15,15 @@ from typing import Any, ClassVar, Protocol
 import numpy as np
 
 from topoplace.certify.integers import require_room
-from topoplace.certify.report import AnyResult, Number, Problem, RefusedError, Searches
+from topoplace.certify.report import (
+    AnyResult,
+    Claims,
+    Number,
+    Problem,
+    RefusedError,
+    Searches,
+    is_beyond,
+)
 from topoplace.errors import number_of
 from topoplace.result.certificate import (
     Certificate,
@@ -157,12 +165,48 @@ class Packings(Problem[AnyResult]):
 
     @property
     def held(self) -> Sequence[Number | None]:
-        """By level what the user required of it, else what the solution is worth."""
-        required = (level.required for level in self.result.levels)
-        return [v if r is None else r for r, v in zip(required, self.values, strict=True)]
+        """By level what the user required of it, else what the solution or witness is worth."""
+        required = (getattr(level, "required", None) for level in self.result.levels)
+        reached = self._witnessed or self.values
+        return [v if r is None else r for r, v in zip(required, reached, strict=True)]
+
+    _witnessed: Sequence[Number | None] | None = None
+    """What the witness is worth by the checker's own computation; None if there is none."""
+
+    def follow_witness(self, claims: Claims) -> bool:
+        """Add the claim that the witness is a placement, and worth what it says."""
+        witness = getattr(self.result, "witness", None)
+        if witness is None:
+            return True
+        self._witnessed = claims.add("witness", lambda: self._worth_of(witness), _by_level)
+        return self._witnessed is not None
+
+    def _worth_of(self, witness: Any) -> Sequence[Number | None]:
+        if self.result.solution is not None:
+            raise RefusedError("a solution is there, and needs no witness")
+        own = {"solution": witness.solution, "witness": None, "explanations": []}
+        other, claims = type(self)(self.result.model_copy(update=own)), Claims()
+        other.read()
+        other.follow(claims)
+        for claim in claims:
+            if not claim.holds:
+                raise RefusedError(f"{claim.name}: {claim.detail}")
+        if list(witness.values) != list(other.values):
+            raise RefusedError(f"values are {witness.values}, not {list(other.values)}")
+        return other.values
+
+    def _check_witness(self, level_idx: int) -> None:
+        """Raise unless the witness reaches what is required of the levels before one."""
+        for level, value in zip(
+            self.result.levels[:level_idx], self._witnessed or (), strict=False
+        ):
+            required = getattr(level, "required", None)
+            if required is not None and value is not None and is_beyond(level, value, required):
+                raise RefusedError(f"the witness has {level.name} {value}, required is {required}")
 
     def bound(self, level_idx: int) -> tuple[int, str]:
         """Return what the certificate of a level proves, and where."""
+        self._check_witness(level_idx)
         certificate = self.result.levels[level_idx].certificate
         return self.proven(level_idx, certificate, self.held[:level_idx])
 
@@ -184,6 +228,10 @@ class Packings(Problem[AnyResult]):
         if proven is None:
             raise RefusedError("the certificate leaves no placement at all")
         return self.turned(level_idx, proven.value), proven.where
+
+
+def _by_level(values: Sequence[Number | None]) -> str:
+    return f"no answer, but a placement worth {', '.join(map(str, values))} by level"
 
 
 def certified_bound(

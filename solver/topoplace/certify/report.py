@@ -179,6 +179,10 @@ class Problem(ABC, Generic[AnyResult]):
     def follow(self, claims: Claims) -> bool:
         """Add the claims about the solution; tell whether it is understood."""
 
+    def follow_witness(self, claims: Claims) -> bool:
+        """Add the claim about a placement that is no answer, if there is one; tell if it holds."""
+        return True
+
     @abstractmethod
     def bound(self, level_idx: int) -> tuple[Number, str]:
         """Return what the certificate of a level proves, and which part of it decides."""
@@ -206,24 +210,30 @@ def check_top(result: Result[Any, Any, Any]) -> None:
             raise RefusedError(f"{field} of the result is {top}, that of its first level {own}")
 
 
-def check_figures(level: AnyLevel, value: Number | None, searches: Searches) -> str:
-    """Check the figures of a level against what its solution is worth; return a summary."""
+def check_figures(
+    level: AnyLevel, value: Number | None, searches: Searches, *, settled: bool = True
+) -> str:
+    """Check the figures of a level against what its solution is worth; return a summary.
+
+    Without a solution, a level is infeasible if its bound excludes what is required, and those
+    before are `settled`: where one of them may be better than known, the bound says less.
+    """
     objective, bound = exact(level.objective), exact(level.bound)
     if objective != value:
         raise RefusedError(f"objective is {objective}, the solution's is {value}")
     _check_proof(level, searches)
     required: int | None = getattr(level, "required", None)
-    if objective is not None and required is not None and _is_beyond(level, objective, required):
+    if objective is not None and required is not None and is_beyond(level, objective, required):
         raise RefusedError(f"objective is {objective}, required was {required}")
     status = Status.OPTIMAL if objective == bound else Status.FEASIBLE
     if objective is None:
         status = Status.UNKNOWN
-        if bound is not None and required is not None and _is_beyond(level, bound, required):
-            status = Status.INFEASIBLE
+        if bound is not None and required is not None and is_beyond(level, bound, required):
+            status = Status.INFEASIBLE if settled else Status.UNKNOWN
     if level.status is not status:
         raise RefusedError(f"status is {level.status.value}, the figures say {status.value}")
     _check_gap(level.gap, objective, bound)
-    if objective is not None and bound is not None and _is_beyond(level, bound, objective):
+    if objective is not None and bound is not None and is_beyond(level, bound, objective):
         raise RefusedError(f"bound is {bound}, the solution reaches {objective}")
     as_set = "" if required is None else f", {required} required"
     return f"{level.status.value}, objective {objective}, bound {bound}{as_set}"
@@ -235,19 +245,26 @@ def check_proven(level: AnyLevel, value: Number | None, proven: Number, where: s
     `where` is the part of the certificate that decides, for the reason of a refusal.
     """
     bound, searched = exact(level.bound), level.proof is Proof.SEARCH
-    if value is not None and _is_beyond(level, proven, value):
+    if value is not None and is_beyond(level, proven, value):
         raise RefusedError(
             f"the certificate proves {proven}{where}, yet the solution reaches {value}: "
             "the evidence contradicts itself"
         )
-    if bound is not None and _is_beyond(level, bound, proven) != searched:
+    if bound is not None and is_beyond(level, bound, proven) != searched:
         if searched:
             raise RefusedError(f"proof is search, but the certificate proves {proven}")
         raise RefusedError(f"bound is {bound}, the certificate only proves {proven}{where}")
     return f"the certificate proves {proven}"
 
 
-def _is_beyond(level: AnyLevel, one: Number, other: Number) -> bool:
+def is_settled(level: AnyLevel, held: Number | None) -> bool:
+    """Tell whether a level is as required, or proven to be no better than what is held."""
+    if getattr(level, "required", None) is not None:
+        return True
+    return held is not None and exact(level.bound) == held
+
+
+def is_beyond(level: AnyLevel, one: Number, other: Number) -> bool:
     """Tell whether a bound says more than another, or excludes an objective."""
     return one < other if level.sense == "max" else one > other
 

@@ -100,12 +100,9 @@ class Placements:
                 self._check_point(point)
 
     def _check_point(self, point: Point) -> None:
-        solution = point.solution
-        if self._kind is CubesSolution and solution == HierarchySolution(placements=[]):
-            solution = CubesSolution(placements=[])  # which reads as either
-        if not isinstance(solution, self._kind):
+        if not isinstance(point.solution, self._kind):
             raise RefusedError("a solution of another problem")
-        self.problem.result = self._with(solution)
+        self.problem.result = self._with(point.solution)
         own = Claims()
         self.problem.values = []
         self.problem.follow(own)

@@ -93,8 +93,9 @@ class TradeOff:
             moved = [(*c[:k], v + 1, *c[k + 1 :]) for c in inside for k, v in enumerate(values)]
             found = _least([*(c for c in found if c not in inside), *moved])
         limits = {c: [self._limits(step, c) for step in self.steps] for c in found}
+        anything = (math.inf,) * len(self.traded)  # without a step nothing is proven
         return [
-            (c, tuple(min(column, default=math.inf) for column in zip(*own, strict=True)))
+            (c, tuple(map(min, zip(anything, *own, strict=True))))
             for c, own in limits.items()
             if None not in own
         ]

@@ -80,5 +80,8 @@ def solved(problem: Problem, own: Packed, options: Options, budget: Budget) -> O
         for level, (b, v) in enumerate(zip(found.bounds, found.values, strict=False))
     )
     hit = not proven and budget.now() - budget.start >= _ALL_BUT * budget.length
-    solution = solution_of(found.placement) if found.is_answer else None
-    return Outcome(solution, bounds_of(found), hit, thorough=thorough)
+    placed = solution_of(found.placement)
+    if found.is_answer:
+        return Outcome(placed, bounds_of(found), hit, thorough=thorough)
+    witness = placed if found.reached else None
+    return Outcome(None, bounds_of(found), hit, thorough=thorough, witness=witness)

@@ -61,14 +61,12 @@ def summary(
         return "\n".join([*lines, *result.notes])
     if isinstance(result, RepackResult):
         return "\n".join([headline(result), levels, *plan_lines(result)])
-    lines, queue = [headline(result), levels], result.instance.queue
+    lines = [headline(result), levels]
     left_out = left_out_text(result.instance)
     if left_out is not None:
         lines.append(left_out)
     if result.solution is None:
-        return "\n".join(
-            [*lines, f"nothing found that starts any of the {number_of(len(queue), 'request')}"]
-        )
+        return "\n".join([*lines, _unanswered(result)])
     lines.append(_started(result))
     if isinstance(result, PlacementResult) and not result.solution.conforming:
         shared = f"{number_of(result.solution.num_shared_links, 'link')} shared against the rule"
@@ -215,6 +213,17 @@ def _has_open_level(result: AnyResult) -> bool:
 
 
 # ---- What was found -----------------------------------------------------------------------------
+
+
+def _unanswered(result: AnyResult) -> str:
+    """Return that there is no answer, and what levels are worth without what cannot be met."""
+    witness = getattr(result, "witness", None)
+    if witness is None:
+        waiting = number_of(len(result.instance.queue), "request")
+        return f"nothing found that starts any of the {waiting}"
+    worth = zip(result.levels, witness.values, strict=True)
+    every = (f"{level_label(result.instance, level.name)} {value:,}" for level, value in worth)
+    return f"best found without what was set: {', '.join(every)}"
 
 
 def _started(result: AnyResult) -> str:

@@ -10,7 +10,7 @@ from typing import Annotated, Generic, Literal, TypeVar
 
 from pydantic import Field
 
-from topoplace.result.base import Level
+from topoplace.result.base import InstanceType, Level, LevelType, Result, SolutionType
 from topoplace.snapshot.schema import Model, Name
 
 DEEPEST = 150
@@ -121,6 +121,27 @@ class RequiredLevel(Level[int, Evidence], Generic[Evidence]):
 
 class PackingLevel(RequiredLevel[Certificate]):
     """A level of a placement that is a packing."""
+
+
+class Witness(Model, Generic[SolutionType]):
+    """A placement that is no answer, and what it is worth on every level.
+
+    It is written where no answer was found, but levels before one of which something is required
+    were solved. Bounds of later levels hold among the placements as good as it on these.
+    """
+
+    values: list[int]
+    solution: SolutionType
+
+
+class PackingResult(
+    Result[LevelType, SolutionType, InstanceType], Generic[LevelType, SolutionType, InstanceType]
+):
+    """One solve of a packing."""
+
+    witness: Witness[SolutionType] | None = Field(
+        default=None, description="no answer, but what bounds rest on where there is none"
+    )
 
 
 def size_of(part: Model) -> int:

@@ -6,8 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from topoplace.result.base import Result
-from topoplace.result.certificate import PackingLevel
+from topoplace.result.certificate import PackingLevel, PackingResult
 from topoplace.snapshot.schema import Coordinate, Model, Name, NodeSet, PrismModel, Snapshot
 
 
@@ -33,7 +32,7 @@ class CubesSolution(Model):
     placements: list[CubesPlacement]
 
 
-class CubesResult(Result[CubesLevel, CubesSolution, Snapshot]):
+class CubesResult(PackingResult[CubesLevel, CubesSolution, Snapshot]):
     """One solve of one snapshot of a pod of cubes."""
 
     problem: Literal["cubes"]

@@ -6,8 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from topoplace.result.base import Result
-from topoplace.result.certificate import PackingLevel
+from topoplace.result.certificate import PackingLevel, PackingResult
 from topoplace.snapshot.schema import Model, Name, NodeSet, Snapshot
 
 
@@ -42,7 +41,7 @@ class HierarchySolution(Model):
     placements: list[HierarchyPlacement]
 
 
-class HierarchyResult(Result[HierarchyLevel, HierarchySolution, Snapshot]):
+class HierarchyResult(PackingResult[HierarchyLevel, HierarchySolution, Snapshot]):
     """One solve of one snapshot of a hierarchy."""
 
     problem: Literal["hierarchy"]

@@ -7,12 +7,13 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, SerializerFunctionWrapHandler, model_serializer
 
-from topoplace.result.base import Limits, Result
+from topoplace.result.base import Limits
 from topoplace.result.certificate import (
     Certificate,
     CoverBranch,
     Leaf,
     LeafRef,
+    PackingResult,
     Parts,
     RequiredLevel,
     SharedLeaves,
@@ -116,7 +117,7 @@ class Explanation(Model):
     nodes_to_free: int | None = Field(default=None, description="nodes those jobs hold in it")
 
 
-class PlacementResult(Result[PlacementLevel, Solution, Snapshot]):
+class PlacementResult(PackingResult[PlacementLevel, Solution, Snapshot]):
     """One solve of one snapshot of a torus or mesh."""
 
     problem: Literal["placement"]

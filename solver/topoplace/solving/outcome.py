@@ -78,6 +78,8 @@ class Outcome:
     thorough
         Whether later levels were worked on as hard as the first; None where that makes no
         difference.
+    witness
+        Of a packing without an answer: a placement as good on earlier levels as bounds rest on.
     """
 
     solution: Any | None
@@ -88,6 +90,7 @@ class Outcome:
     notes: Sequence[str] = ()
     link_load: Bound | None = None
     thorough: bool | None = None
+    witness: Any | None = None
 
 
 @dataclass(frozen=True)

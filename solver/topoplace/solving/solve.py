@@ -253,14 +253,19 @@ def result_of(
     Every figure is computed from the solution itself, so that no method can misreport one.
     """
     frame = frame_of(problem.kind)
-    names = frame.levels(problem)
+    names, required = frame.levels(problem), options.required
     worth: list[Any] = [None] * len(names)
     values = worth if outcome.solution is None else frame.worth(problem, outcome.solution)
+    reached = values if outcome.witness is None else frame.worth(problem, outcome.witness)
     bounds = [*outcome.bounds, *worth][: len(worth)]
-    levels = [
-        frame.level(**level_fields(frame, name, sense, value, bound, options.required.get(name)))
-        for (name, sense), value, bound in zip(names, values, bounds, strict=True)
-    ]
+    settled = True  # whether the levels so far are as set, or cannot be better
+    levels = []
+    for (name, sense), value, bound, best in zip(names, values, bounds, reached, strict=True):
+        fields = level_fields(frame, name, sense, value, bound, required.get(name))
+        if fields["status"] is Status.INFEASIBLE and not settled:
+            fields["status"] = Status.UNKNOWN
+        settled &= name in required or (bound is not None and bound.value == best)
+        levels.append(frame.level(**fields))
     hit = outcome.time_limit_hit and any(level.status is not Status.OPTIMAL for level in levels)
     return frame.result(
         schema_version=RESULT_SCHEMA,
@@ -283,8 +288,17 @@ def result_of(
         levels=levels,
         solution=None if outcome.solution is None else frame.solution(problem, outcome.solution),
         instance=frame.instance(problem),
+        **witness_field(frame, problem, outcome.witness),
         **frame.extra(problem, outcome),
     )
+
+
+def witness_field(frame: Frame, problem: Problem, witness: Any) -> dict[str, Any]:
+    """Return the field of a placement that is no answer, if there is one."""
+    if witness is None:
+        return {}
+    values, solution = frame.worth(problem, witness), frame.solution(problem, witness)
+    return {"witness": {"values": values, "solution": solution}}
 
 
 def level_fields(

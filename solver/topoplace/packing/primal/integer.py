@@ -48,14 +48,16 @@ def best_among(
     incumbent
         A placement to start from; its columns are always among those used.
     kept
-        Which columns to use.
+        Which columns to use, of those known so far.
     seconds, work
         Limits in wall-clock, with what it takes to write the program, and in CP-SAT's deterministic
         time, which the master's budget counts.
     """
     columns, until = master.columns, clock.now() + seconds
     kinds = Kinds(columns.problem, sub)
-    chosen = set(columns.positions(columns.problem.merged(incumbent)))
+    placed = columns.problem.merged(incumbent)
+    kept = np.pad(kept, (0, columns.add(placed)))
+    chosen = set(columns.positions(placed))
     kept = kept & [kinds.admits(column.candidate) for column in columns.all]
     kept[list(chosen)] = True
     positions = np.flatnonzero(kept)

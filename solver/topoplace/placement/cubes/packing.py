@@ -159,6 +159,18 @@ class CubesPacking(PackingProblem):
         """Mark the spots that take of a row."""
         return np.asarray(self._amounts[:, [row]].toarray().ravel() > 0)
 
+    def completed(self, placement: Iterable[Candidate]) -> list[Candidate]:
+        """Return the requests of a placement, and a spare on every cube that these leave free."""
+        found = [candidate for candidate in placement if not self.spares[candidate.request_idx]]
+        spares = np.flatnonzero(self.spares).tolist()
+        left = capacities_left(self, found)
+        for spot in self.forms[spares[0]].spots.tolist() if spares else ():
+            taken = np.bincount(self.spots.rows_of[spot], minlength=len(left))
+            while spares and (taken <= left).all():
+                found.append(Candidate(spares.pop(0), (spot,)))
+                left = left - taken
+        return sorted(found)
+
     def left_by(self, fixed: Sequence[Candidate], kept: Sequence[int]) -> CubesPacking:
         """Return the problem of some requests around fixed jobs; rows have the same numbers."""
         rest = copy(self)

@@ -50,6 +50,8 @@ class _Tables:
         after those of the queue.
     spans
         By request, where its candidates are among `which` and `amounts`.
+    alike
+        By request what it has in common with those that have the same span, candidates or none.
     which
         The prisms of candidates, by number; requests that differ in nothing share theirs.
     amounts
@@ -92,6 +94,7 @@ class _Tables:
         kinds = self.torus.placement.kinds
         spans: dict[Hashable, slice] = {}
         which, rows, self.spans = [], [], []
+        self.alike: list[Hashable] = []
         num = 0
         for q in range(self.num_jobs):
             r = self.placement.requests[q]
@@ -105,8 +108,10 @@ class _Tables:
                 which.append(mine)
                 rows += [self.rows_of(q, number) for number in mine.tolist()]
             self.spans.append(spans[kind])
+            self.alike.append(kind)
         for k, own in enumerate(self.rows_of_free):
             self.spans.append(slice(num + k, num + k + 1))
+            self.alike.append(("free", k))
             rows.append(own)
         self.which = np.concatenate([np.zeros(0, dtype=np.int64), *which, self.free])
         flat = np.concatenate([np.zeros(0, dtype=np.int64), *rows])
@@ -181,6 +186,7 @@ class AnchoredPacking(PackingProblem):
         self.families = {**tables.torus.families, "free": own_rows}
         self._position = {whole: here for here, whole in enumerate(kept.own.tolist())}
         self._spans = [tables.spans[k] for k in kept.own.tolist()]
+        self._alike = [tables.alike[k] for k in kept.own.tolist()]
         counts = [request.num_prisms for request in problem.requests]
         self._counts = [counts[k] if k < len(counts) else 1 for k in kept.own.tolist()]
 
@@ -369,16 +375,14 @@ class AnchoredPacking(PackingProblem):
 
     @cached_property
     def kinds(self) -> Sequence[Hashable]:
-        """Requests are of one kind if they have the same candidates and value."""
-        every = zip(self._spans, self._counts, self.values.tolist(), strict=True)
-        return [(span.start, span.stop, count, value) for span, count, value in every]
+        """Requests are of one kind if they differ in nothing; none has to have a candidate."""
+        return list(zip(self._alike, self._counts, self.values.tolist(), strict=True))
 
     def dominating(self, startable: frozenset[int]) -> dict[int, frozenset[int]]:
-        """Return by request those with the same candidates that are worth more, or come before."""
-        alike: dict[tuple[int, int, int], list[int]] = {}
+        """Return by request those like it that are worth more, or come before."""
+        alike: dict[Hashable, list[int]] = {}
         for q in sorted(startable):
-            own = self._spans[q].start, self._spans[q].stop, self._counts[q]
-            alike.setdefault(own, []).append(q)
+            alike.setdefault((self._alike[q], self._counts[q]), []).append(q)
         better: dict[int, frozenset[int]] = {}
         for members in alike.values():
             members.sort(key=lambda q: (-self.values[q], q))
