@@ -93,7 +93,10 @@ def group_of(module: str) -> str:
 
 def timed(entries: list[Entry]) -> list[Entry]:
     """Return entries with how long each takes to compile after those before it."""
-    lines = [json.dumps([e["module"], e["function"], e["types"]]) for e in entries]
+    lines = [
+        json.dumps([k, entry["module"], entry["function"], entry["types"]])
+        for k, entry in enumerate(entries)
+    ]
     with tempfile.TemporaryDirectory() as cache:
         answers = subprocess.run(
             [sys.executable, "-m", "topoplace.kernels.worker"],
@@ -104,7 +107,8 @@ def timed(entries: list[Entry]) -> list[Entry]:
             check=True,
         ).stdout.splitlines()
     return [
-        {**entry, "seconds": float(answer)} for entry, answer in zip(entries, answers, strict=True)
+        {**entry, "seconds": json.loads(answer)["seconds"]}
+        for entry, answer in zip(entries, answers, strict=True)
     ]
 
 

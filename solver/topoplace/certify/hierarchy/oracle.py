@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property, partial
 
 import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
 
 from topoplace.certify.hierarchy.instance import Asked, Instance, Wanted, holds
 from topoplace.certify.hierarchy.rows import Domain, Place, Rows
@@ -22,7 +24,24 @@ _MOST_STATES = 1 << 22
 """Of a table, beyond which a request is refused: 4 million take 32 MB."""
 
 _MOST_WORK, _STEP = 300_000_000_000, 1 << 10
-"""Additions for a request at a leaf's prices, some minutes; a step in Python counts as so many."""
+"""Additions for a document, some minutes; a step in Python counts as so many."""
+
+
+_AT_ONCE = 1 << 16
+"""Additions that numpy makes in one call, where tables are smaller than that."""
+
+
+class Work:
+    """What a document may still cost: its certificates are checked with one of these."""
+
+    def __init__(self) -> None:
+        self._left = _MOST_WORK
+
+    def spend(self, steps: int, additions: int = 0) -> None:
+        """Take so many steps in Python of so many additions each from what is left."""
+        self._left -= steps * (_STEP + additions)
+        if self._left < 0:
+            raise RefusedError(f"more than {_MOST_WORK} additions for the document")
 
 
 @dataclass(frozen=True)
@@ -31,6 +50,7 @@ class HierarchyOracle:
 
     table: Rows
     requests: tuple[Asked, ...]
+    work: Work = field(default_factory=Work, compare=False)
 
     @property
     def rows(self) -> Mapping[str, IntArray]:
@@ -77,7 +97,7 @@ class HierarchyOracle:
                 continue
             key = _rules(asked), covers
             if key not in known:
-                known[key] = _cheapest(self.table, asked, flat, factors, covers)
+                known[key] = _cheapest(self.table, asked, flat, factors, covers, self.work)
             cost = known[key]
             found[q] = None if cost is None else factors["nodes"] * asked.value - cost
         return found
@@ -99,7 +119,12 @@ def _flat(table: Rows, prices: Prices) -> IntArray:
 
 
 def _cheapest(
-    table: Rows, asked: Asked, prices: IntArray, factors: Mapping[str, int], covers: Covers
+    table: Rows,
+    asked: Asked,
+    prices: IntArray,
+    factors: Mapping[str, int],
+    covers: Covers,
+    work: Work,
 ) -> int | None:
     """Return the least cost of a candidate, what its balance gains taken off."""
     ways = [range(1, p.units + 1) if p.balance is not None else (0,) for p in asked.parts]
@@ -107,10 +132,10 @@ def _cheapest(
     if not gain:
         ways = [(0,) for _ in asked.parts]
     best: int | None = None
-    walk = _Walk(table, asked, prices, factors, covers)
+    walk = _Walk(table, asked, prices, factors, covers, work)
     for least in itertools.product(*ways):
         walk.least = least
-        found = walk.domain(table.top)[tuple(part.units for part in asked.parts)]
+        found = walk.machine()[tuple(part.units for part in asked.parts)]
         cost = int(found.min())
         if cost < NEVER:
             cost -= gain * sum(least)
@@ -128,10 +153,11 @@ class _Walk:
         prices: IntArray,
         factors: Mapping[str, int],
         covers: Covers,
+        work: Work,
     ) -> None:
         self.table, self.asked, self.parts = table, asked, asked.parts
         self.least: Sequence[int] = ()
-        self._left = _MOST_WORK
+        self._spend = work.spend
         self.instance: Instance = table.instance
         self.prices, self.factors, self.covers = prices, factors, covers
         limits = [part.at_most for part in self.parts if part.at_most is not None]
@@ -142,16 +168,25 @@ class _Walk:
         self.takes = [table.in_grains(part.takes) for part in self.parts]
         machine = self.instance.machine
         self.of_level = [factors.get(name, 0) for name in machine.levels]
-        self._known: dict[object, IntArray] = {}
+        self._tables: list[IntArray] = []
+        self._numbers: dict[object, int] = {}  # of tables, by what they depend on and by content
 
-    # ---- the bottom
+    def machine(self) -> IntArray:
+        """Return the table of the whole machine."""
+        return self._tables[self._domain(self.table.top)]
 
-    def place(self, place: Place) -> IntArray:
-        """Return the table of a host or pool, the domain of a host not yet paid."""
-        key = self._look(place)
-        if key not in self._known:
-            self._known[key] = self._place(place)
-        return self._known[key]
+    def _number(self, key: object, make: Callable[[], IntArray]) -> int:
+        """Return the number of a table that depends on no more than a key; equal ones share one."""
+        if key not in self._numbers:
+            table = make()
+            content = table.shape, table.tobytes()
+            if content not in self._numbers:
+                self._numbers[content] = len(self._tables)
+                self._tables.append(table)
+            self._numbers[key] = self._numbers[content]
+        return self._numbers[key]
+
+    # ---- the bottom: tables of hosts and pools, the domain of a host not yet paid
 
     def _look(self, place: Place) -> object:
         """Return all of a place that its table depends on."""
@@ -202,20 +237,28 @@ class _Walk:
 
     # ---- domains
 
-    def domain(self, domain: Domain) -> IntArray:
+    def _domain(self, domain: Domain) -> int:
+        """Return the number of a domain's table."""
+        inside = Counter(self._domain(one) for one in domain.inside)
+        inside.update(self._number(self._look(p), partial(self._place, p)) for p in domain.places)
+        paid = self._whole_domain(domain) if domain.level == self.asked.alone else None
+        whole = tuple(sorted(domain.whole.items(), key=repr))
+        cuts = tuple((r, k, int(self.prices[row])) for r, k, row in domain.cuts)
+        key = domain.level, self.least, paid, whole, cuts, frozenset(inside.items())
+        return self._number(key, partial(self._of_inside, domain, inside, paid))
+
+    def _of_inside(
+        self, domain: Domain, inside: Mapping[int, int], paid: tuple[int, bool, bool] | None
+    ) -> IntArray:
         """Return the table of a domain; those equal inside are joined by doubling."""
-        counts: dict[tuple[tuple[int, ...], bytes], list[IntArray]] = {}
-        below = [self.domain(one) for one in domain.inside]
-        for own in (*below, *(self.place(place) for place in domain.places)):
-            counts.setdefault((own.shape, own.tobytes()), []).append(own)
         table = np.zeros((1,) * len(self.shape), dtype=np.int64)
-        for equal in counts.values():
-            table = self._joined(table, self._several(equal[0], len(equal)))
+        for number, count in inside.items():
+            table = self._joined(table, self._several(self._tables[number], count))
         if domain.level < 0:
             whole = np.full(self.shape, NEVER, dtype=np.int64)
             whole[tuple(slice(n) for n in table.shape)] = table
             return whole
-        return self._as_domain(domain, table)
+        return self._as_domain(domain, table, paid)
 
     def _several(self, table: IntArray, count: int) -> IntArray:
         if count == 1:
@@ -225,15 +268,15 @@ class _Walk:
         return self._joined(twice, table) if count % 2 else twice
 
     def _joined(self, first: IntArray, second: IntArray) -> IntArray:
-        self._spend(int((second < NEVER).sum()), first.size)
+        steps, others = int((second < NEVER).sum()), int((first < NEVER).sum())
+        if others < steps:
+            first, second, steps = second, first, others
+        self._spend(steps, first.size)
         return joined(first, second, self.shape)
 
-    def _spend(self, steps: int, additions: int = 0) -> None:
-        self._left -= steps * (_STEP + additions)
-        if self._left < 0:
-            raise RefusedError(f"more than {_MOST_WORK} additions for request {self.asked.id}")
-
-    def _as_domain(self, domain: Domain, table: IntArray) -> IntArray:
+    def _as_domain(
+        self, domain: Domain, table: IntArray, paid: tuple[int, bool, bool] | None
+    ) -> IntArray:
         """Add what a domain costs, and strike out what breaks a rule in it."""
         if domain.level == self.counted:
             table = _counted(table)
@@ -259,8 +302,8 @@ class _Walk:
             table[some] += self.of_level[domain.level]
         if self.asked.alone is None or domain.level < self.asked.alone:
             table += self._cuts(domain, units)
-        elif domain.level == self.asked.alone:
-            self._alone(domain, units, table)
+        elif paid is not None:
+            self._alone(paid, units, table)
         return np.minimum(table, NEVER)
 
     def _cuts(self, domain: Domain, units: IntArray) -> IntArray:
@@ -273,18 +316,34 @@ class _Walk:
                 paid += int(self.prices[row]) * np.maximum(0, -(-taken * (k + 1) // whole) - 1)
         return paid
 
-    def _alone(self, domain: Domain, units: IntArray, table: IntArray) -> None:
-        """Let a request that wants a domain for itself pay for all of it."""
-        used = units.any(axis=0)
+    def _whole_domain(self, domain: Domain) -> tuple[int, bool, bool]:
+        """Return the price of all of a domain, whether it must stay empty, and must be used."""
         rows = domain.all_rows()
         held = {row for row in rows if self.table.capacities[row]}
-        table[used] += int(self.prices[rows] @ self.table.capacities[rows])
-        of = self.instance.machine.domain_of[domain.level]
-        if any(int(of[host]) == domain.number for host in self.instance.busy):
+        taken = domain.number in self._busy or bool(held & self.covers.outside)
+        return (
+            int(self.prices[rows] @ self.table.capacities[rows]),
+            taken,
+            bool(held & self.covers.inside),
+        )
+
+    @cached_property
+    def _busy(self) -> set[int]:
+        """The domains that a request would have for itself, and that running jobs use."""
+        assert self.asked.alone is not None
+        of = self.instance.machine.domain_of[self.asked.alone]
+        return {int(of[host]) for host in self.instance.busy}
+
+    def _alone(
+        self, paid: tuple[int, bool, bool], units: IntArray, table: IntArray
+    ) -> None:
+        """Let a request that wants a domain for itself pay for all of it."""
+        used = units.any(axis=0)
+        price, taken, named = paid
+        table[used] += price
+        if taken:
             table[used] = NEVER
-        if held & self.covers.outside:
-            table[used] = NEVER
-        if held & self.covers.inside:
+        if named:
             table[~used] = NEVER
 
 
@@ -301,9 +360,23 @@ def joined(first: IntArray, second: IntArray, most: tuple[int, ...]) -> IntArray
     """Return the least cost of units split among two, up to a shape."""
     shape = [min(a + b - 1, n) for a, b, n in zip(first.shape, second.shape, most, strict=True)]
     found = np.full(shape, NEVER, dtype=np.int64)
-    for at in np.argwhere(second < NEVER).tolist():
-        rooms = [min(a, n - k) for a, n, k in zip(first.shape, shape, at, strict=True)]
-        if min(rooms) > 0:
-            into = found[tuple(slice(k, k + n) for k, n in zip(at, rooms, strict=True))]
-            np.minimum(into, first[tuple(map(slice, rooms))] + second[tuple(at)], out=into)
+    terms = np.argwhere(second < NEVER)
+    if found.size > _AT_ONCE:
+        for at in terms.tolist():
+            rooms = [min(a, n - k) for a, n, k in zip(first.shape, shape, at, strict=True)]
+            if min(rooms) > 0:
+                into = found[tuple(slice(k, k + n) for k, n in zip(at, rooms, strict=True))]
+                np.minimum(into, first[tuple(map(slice, rooms))] + second[tuple(at)], out=into)
+        return found
+    # small tables: many terms at once, each with the first table shifted by its units
+    before = [size - 1 for size in second.shape]
+    around = np.full([n + k for n, k in zip(shape, before, strict=True)], NEVER, dtype=np.int64)
+    kept = first[tuple(map(slice, shape))]
+    around[tuple(slice(k, k + a) for k, a in zip(before, kept.shape, strict=True))] = kept
+    shifted = sliding_window_view(around, shape)
+    num = max(1, _AT_ONCE // found.size)
+    for some in (terms[k : k + num] for k in range(0, len(terms), num)):
+        costs = second[tuple(some.T)].reshape(-1, *(1,) * len(shape))
+        sums = shifted[tuple((np.array(before) - some).T)] + costs
+        np.minimum(found, sums.min(axis=0), out=found)
     return found
