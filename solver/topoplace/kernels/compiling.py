@@ -361,9 +361,7 @@ def _show(done: int, total: int, began: float) -> None:
         print(text, file=sys.stderr, flush=True)
 
 
-def _compile(
-    entries: list[Entry], num_workers: int, began: float
-) -> dict[int, dict[str, Any]]:
+def _compile(entries: list[Entry], num_workers: int, began: float) -> dict[int, dict[str, Any]]:
     """Compile entries in processes, each its share; they answer each with a line in one pipe.
 
     Returns their answers (see `worker`) by number of the entry; some may be missing.

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
@@ -15,7 +14,7 @@ from numpy.lib.stride_tricks import sliding_window_view
 from topoplace.certify.hierarchy.instance import Asked, Instance, Wanted, holds
 from topoplace.certify.hierarchy.rows import Domain, Place, Rows
 from topoplace.certify.integers import require_room
-from topoplace.certify.packing import Covers, Prices
+from topoplace.certify.packing import ANYWHERE, Covers, Prices
 from topoplace.certify.report import RefusedError
 from topoplace.types import IntArray
 
@@ -27,20 +26,22 @@ _MOST_WORK, _STEP = 300_000_000_000, 1 << 10
 """Additions for a document, some minutes; a step in Python counts as so many."""
 
 
-_AT_ONCE = 1 << 16
-"""Additions that numpy makes in one call, where tables are smaller than that."""
+_AT_ONCE, _FEW = 1 << 16, 24
+"""Additions that numpy makes in one call, where tables are smaller than that; how many terms are
+added one by one where tables have one axis.
+"""
 
 
 class Work:
     """What a document may still cost: its certificates are checked with one of these."""
 
     def __init__(self) -> None:
-        self._left = _MOST_WORK
+        self.left = _MOST_WORK
 
     def spend(self, steps: int, additions: int = 0) -> None:
         """Take so many steps in Python of so many additions each from what is left."""
-        self._left -= steps * (_STEP + additions)
-        if self._left < 0:
+        self.left -= steps * (_STEP + additions)
+        if self.left < 0:
             raise RefusedError(f"more than {_MOST_WORK} additions for the document")
 
 
@@ -160,6 +161,9 @@ class _Walk:
         self._spend = work.spend
         self.instance: Instance = table.instance
         self.prices, self.factors, self.covers = prices, factors, covers
+        self._price: list[int] = prices.tolist()
+        # of this level and those above, tables depend on the least load
+        self._evened = max((p.balance for p in self.parts if p.balance is not None), default=-2)
         limits = [part.at_most for part in self.parts if part.at_most is not None]
         self.counted, most = limits[0] if limits else (-2, 0)
         # the last axis counts the domains used of a level of which so many may be
@@ -190,10 +194,11 @@ class _Walk:
 
     def _look(self, place: Place) -> object:
         """Return all of a place that its table depends on."""
-        rows = list(place.rows.values())
-        named = tuple((row in self.covers.inside, row in self.covers.outside) for row in rows)
-        free = [self.instance.free[place.hosts[0]], self.table.free[place.hosts[0]]]
-        return place.is_pool, len(place.hosts), *free, named, self.prices[rows].tobytes()
+        rows = place.rows.values()
+        named = None
+        if self.covers != ANYWHERE:
+            named = tuple((r in self.covers.inside, r in self.covers.outside) for r in rows)
+        return self.table.alike[place.hosts[0]], named, tuple(self._price[row] for row in rows)
 
     def _place(self, place: Place) -> IntArray:
         first = place.hosts[0]
@@ -239,12 +244,17 @@ class _Walk:
 
     def _domain(self, domain: Domain) -> int:
         """Return the number of a domain's table."""
-        inside = Counter(self._domain(one) for one in domain.inside)
-        inside.update(self._number(self._look(p), partial(self._place, p)) for p in domain.places)
+        inside: dict[int, int] = {}
+        for one in domain.inside:
+            number = self._domain(one)
+            inside[number] = inside.get(number, 0) + 1
+        for place in domain.places:
+            number = self._number(self._look(place), partial(self._place, place))
+            inside[number] = inside.get(number, 0) + 1
         paid = self._whole_domain(domain) if domain.level == self.asked.alone else None
-        whole = tuple(sorted(domain.whole.items(), key=repr))
-        cuts = tuple((r, k, int(self.prices[row])) for r, k, row in domain.cuts)
-        key = domain.level, self.least, paid, whole, cuts, frozenset(inside.items())
+        prices = tuple(self._price[row] for _, _, row in domain.cuts)
+        least = self.least if domain.level <= self._evened else ()
+        key = domain.fixed, least, paid, prices, frozenset(inside.items())
         return self._number(key, partial(self._of_inside, domain, inside, paid))
 
     def _of_inside(
@@ -268,7 +278,7 @@ class _Walk:
         return self._joined(twice, table) if count % 2 else twice
 
     def _joined(self, first: IntArray, second: IntArray) -> IntArray:
-        steps, others = int((second < NEVER).sum()), int((first < NEVER).sum())
+        steps, others = (np.count_nonzero(table < NEVER) for table in (second, first))
         if others < steps:
             first, second, steps = second, first, others
         self._spend(steps, first.size)
@@ -334,9 +344,7 @@ class _Walk:
         of = self.instance.machine.domain_of[self.asked.alone]
         return {int(of[host]) for host in self.instance.busy}
 
-    def _alone(
-        self, paid: tuple[int, bool, bool], units: IntArray, table: IntArray
-    ) -> None:
+    def _alone(self, paid: tuple[int, bool, bool], units: IntArray, table: IntArray) -> None:
         """Let a request that wants a domain for itself pay for all of it."""
         used = units.any(axis=0)
         price, taken, named = paid
@@ -359,6 +367,8 @@ def _counted(table: IntArray) -> IntArray:
 def joined(first: IntArray, second: IntArray, most: tuple[int, ...]) -> IntArray:
     """Return the least cost of units split among two, up to a shape."""
     shape = [min(a + b - 1, n) for a, b, n in zip(first.shape, second.shape, most, strict=True)]
+    if second.size <= _FEW and math.prod(shape) == max(shape):
+        return _joined_line(first.ravel(), second.ravel().tolist(), max(shape)).reshape(shape)
     found = np.full(shape, NEVER, dtype=np.int64)
     terms = np.argwhere(second < NEVER)
     if found.size > _AT_ONCE:
@@ -379,4 +389,14 @@ def joined(first: IntArray, second: IntArray, most: tuple[int, ...]) -> IntArray
         costs = second[tuple(some.T)].reshape(-1, *(1,) * len(shape))
         sums = shifted[tuple((np.array(before) - some).T)] + costs
         np.minimum(found, sums.min(axis=0), out=found)
+    return found
+
+
+def _joined_line(first: IntArray, second: Sequence[int], length: int) -> IntArray:
+    """Return what `joined` does of tables with one axis, the second a short one."""
+    found = np.full(length, NEVER, dtype=np.int64)
+    for units, cost in enumerate(second[:length]):
+        if cost < NEVER:
+            into = found[units : units + len(first)]
+            np.minimum(into, first[: len(into)] + cost, out=into)
     return found
