@@ -117,11 +117,12 @@ def test_domains_that_are_alike_are_looked_at_once(monkeypatch: pytest.MonkeyPat
         return joined(*tables)
 
     monkeypatch.setattr(oracle_module, "joined", counting)
-    for blocks in (2, 64):
+    for blocks, sizes in ((2, [20]), (64, [20]), (64, range(1, 21))):
         calls.append(0)
-        oracle = regular(blocks, [{"id": "q", "nodes": 20}])
-        oracle.best(Prices({}, 0, (1, 1, 1, 1, 1)), {0: Covers()})
+        oracle = regular(blocks, [{"id": f"q{n}", "nodes": n} for n in sizes])
+        oracle.best(Prices({}, 0, (1, 1, 1, 1, 1)), dict.fromkeys(range(len(sizes)), Covers()))
     assert calls[1] <= calls[0] + 10
+    assert calls[2] == calls[1], "requests that differ in units alone have one table"
 
 
 def test_the_work_of_a_document_is_limited_over_all_its_certificates(

@@ -247,7 +247,8 @@ def folder_of_kernels() -> Path:
     """Return the folder in or below which compiled kernels are kept."""
     chosen = os.environ.get("NUMBA_CACHE_DIR")
     beside = _PACKAGE / "__pycache__"
-    for folder in (*([Path(chosen)] if chosen else ()), beside):
+    folders: list[Path] = [*([Path(chosen)] if chosen else ()), beside]
+    for folder in folders:
         there = next(path for path in (folder, *folder.absolute().parents) if path.exists())
         if there.is_dir() and os.access(there, os.W_OK):
             return folder

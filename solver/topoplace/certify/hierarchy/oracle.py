@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 
@@ -88,19 +88,23 @@ class HierarchyOracle:
         instance = self.table.instance
         names = [name for name, _ in instance.levels]
         factors = dict(zip(names, prices.factors, strict=False))
-        known: dict[object, int | None] = {}
         found: dict[int, int | None] = {}
+        together: dict[object, list[int]] = {}
         capacities = self.table.capacities
         for q, covers in wanted.items():
-            asked = self.requests[q]
             if any(not capacities[row] for row in covers.inside):
                 found[q] = None
-                continue
-            key = _rules(asked), covers
-            if key not in known:
-                known[key] = _cheapest(self.table, asked, flat, factors, covers, self.work)
-            cost = known[key]
-            found[q] = None if cost is None else factors["nodes"] * asked.value - cost
+            else:
+                together.setdefault((_but_for_units(self.requests[q]), covers), []).append(q)
+        for own in together.values():
+            sizes = {q: tuple(part.units for part in self.requests[q].parts) for q in own}
+            largest = self.requests[max(own, key=sizes.__getitem__)]
+            walk = _Walk(self.table, largest, flat, factors, wanted[own[0]], self.work)
+            costs = _cheapest(walk, set(sizes.values()))
+            for q in own:
+                cost = costs[sizes[q]]
+                value = factors["nodes"] * self.requests[q].value
+                found[q] = None if cost is None else value - cost
         return found
 
 
@@ -108,6 +112,18 @@ def _rules(asked: Asked) -> tuple[Wanted, ...]:
     """Return the parts with their groups renamed by order."""
     order = list(dict.fromkeys(part.group for part in asked.parts))
     return tuple(replace(part, group=str(order.index(part.group))) for part in asked.parts)
+
+
+def _but_for_units(asked: Asked) -> tuple[Wanted, ...]:
+    """Return what requests share whose costs are in one table, that of the largest of them.
+
+    No rule of a request in one part depends on how many units it has in all, except that one
+    domain holds all of them.
+    """
+    rules = _rules(asked)
+    if len(rules) > 1 or rules[0].required is not None:
+        return rules
+    return (replace(rules[0], units=0),)
 
 
 def _flat(table: Rows, prices: Prices) -> IntArray:
@@ -119,28 +135,22 @@ def _flat(table: Rows, prices: Prices) -> IntArray:
     return np.concatenate(parts)
 
 
-def _cheapest(
-    table: Rows,
-    asked: Asked,
-    prices: IntArray,
-    factors: Mapping[str, int],
-    covers: Covers,
-    work: Work,
-) -> int | None:
-    """Return the least cost of a candidate, what its balance gains taken off."""
-    ways = [range(1, p.units + 1) if p.balance is not None else (0,) for p in asked.parts]
-    gain = factors.get("balance", 0)
-    if not gain:
-        ways = [(0,) for _ in asked.parts]
-    best: int | None = None
-    walk = _Walk(table, asked, prices, factors, covers, work)
+def _cheapest(walk: _Walk, sizes: Iterable[tuple[int, ...]]) -> dict[tuple[int, ...], int | None]:
+    """Return by numbers of units the least cost of a candidate, its gain by balance taken off."""
+    gain = walk.factors.get("balance", 0)
+    ways = [
+        range(1, part.units + 1) if gain and part.balance is not None else (0,)
+        for part in walk.parts
+    ]
+    best: dict[tuple[int, ...], int | None] = dict.fromkeys(sizes)
     for least in itertools.product(*ways):
         walk.least = least
-        found = walk.machine()[tuple(part.units for part in asked.parts)]
-        cost = int(found.min())
-        if cost < NEVER:
-            cost -= gain * sum(least)
-            best = cost if best is None else min(best, cost)
+        table = walk.machine()
+        for units, known in best.items():
+            cost = int(table[units].min())
+            if cost < NEVER:
+                cost -= gain * sum(least)
+                best[units] = cost if known is None else min(known, cost)
     return best
 
 
@@ -278,7 +288,7 @@ class _Walk:
         return self._joined(twice, table) if count % 2 else twice
 
     def _joined(self, first: IntArray, second: IntArray) -> IntArray:
-        steps, others = (np.count_nonzero(table < NEVER) for table in (second, first))
+        steps, others = (int(np.count_nonzero(table < NEVER)) for table in (second, first))
         if others < steps:
             first, second, steps = second, first, others
         self._spend(steps, first.size)

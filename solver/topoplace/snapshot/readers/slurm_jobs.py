@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from topoplace.errors import InputError
-from topoplace.machine.hostlist import expand_host_list, format_host_list
+from topoplace.machine.hostlist import NodeLists, format_host_list
 from topoplace.snapshot.readers.slurm_blocks import BLOCK
 from topoplace.snapshot.readers.tables import blamed_on, integer, require_once, text_of
 from topoplace.snapshot.schema import (
@@ -114,11 +114,11 @@ def _pattern_use(text: str, field: str) -> PatternUse:
     return PatternUse(pattern=Pattern(name), **uses)
 
 
-def _tasks_of(job: SlurmJob, field: str) -> list[SlurmJob]:
+def _tasks_of(job: SlurmJob, field: str, lists: NodeLists) -> list[SlurmJob]:
     """Return the tasks of a job array that waits (id ``12_[1-5,7%2]``), or the job alone."""
     if "[" not in job.id:
         return [job]
-    ids = expand_host_list(re.sub(r"%[0-9]+\]$", "]", job.id), field)
+    ids = lists.hosts(re.sub(r"%[0-9]+\]$", "]", job.id), field)
     return [replace(job, id=one) for one in ids]
 
 
@@ -324,16 +324,17 @@ def read_slurm_jobs(path: str | Path) -> SlurmJobs:
     holding: list[tuple[str, SlurmJob]] = []
     waiting: list[SlurmJob] = []
     place_of: dict[str, str] = {}
+    lists = NodeLists()
     with blamed_on(path):
         for place, job in listed(text):
-            for task in [] if job is None else _tasks_of(job, place):
+            for task in [] if job is None else _tasks_of(job, place, lists):
                 _require_usable(task, place, place_of)
                 if task.holding:
                     holding.append((place, task))
                 else:
                     waiting.append(task)
         holding.sort(key=lambda pair: pair[1].order)
-        running = tuple(_running(job, place) for place, job in holding)
+        running = tuple(_running(job, place, lists) for place, job in holding)
     told = [job.submitted for job in [*waiting, *(job for _, job in holding)]]
     start = min((moment for moment in told if moment is not None), default=0)
     ready = sorted(
@@ -353,8 +354,8 @@ def _require_usable(job: SlurmJob, place: str, place_of: dict[str, str]) -> None
         raise InputError(f"times of at most {_MAX_SECONDS} seconds", field=place, value=job.id)
 
 
-def _running(job: SlurmJob, place: str) -> RunningJob:
-    hosts = expand_host_list(job.hosts, f"{place}, nodes of job {job.id}")
+def _running(job: SlurmJob, place: str, lists: NodeLists) -> RunningJob:
+    hosts = lists.hosts(job.hosts, f"{place}, nodes of job {job.id}")
     if len(hosts) != job.num_nodes:
         raise InputError(f"the {job.num_nodes} nodes of job {job.id}", field=place, value=job.hosts)
     return RunningJob(

@@ -12,7 +12,7 @@ import yaml
 from pydantic import BeforeValidator, ConfigDict, Field, RootModel
 
 from topoplace.errors import InputError
-from topoplace.machine.hostlist import expand_host_list, format_host_list
+from topoplace.machine.hostlist import count_hosts, format_host_list
 from topoplace.snapshot.readers.slurm_blocks import (
     NODE,
     Block,
@@ -303,7 +303,7 @@ def _of_switches(tree: _Tree, name: str, field: str) -> TreeModel:
 
 def _joined(text: str) -> str:
     """Return a host list without blanks, which fits the model if it can be expanded."""
-    expand_host_list(text)
+    count_hosts(text)
     return "".join(text.split())
 
 
