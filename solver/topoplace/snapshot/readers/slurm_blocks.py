@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from topoplace.errors import InputError
+from topoplace.errors import UNSEEN, InputError
 from topoplace.machine.hostlist import (
     NodeLists,
     count_hosts,
@@ -27,7 +27,7 @@ NODES = {"slots": 1}
 
 _MAX_SIZE = 1 << 21
 _MAX_NAME = 128
-_NAME = re.compile(rf"[^\s,;/]{{1,{_MAX_NAME}}}")
+_NAME = re.compile(rf"[^\s,;/{UNSEEN}]{{1,{_MAX_NAME}}}")
 _MAX_DOUBLINGS = 15
 _UNTOLD = 5  # sizes that Slurm takes where the file has none: the base, and four doublings
 _MOST_LEVELS = 16  # of a hierarchy

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from topoplace.errors import InputError
+from topoplace.errors import UNSEEN, InputError
 from topoplace.machine.hostlist import NodeLists, format_host_list
 from topoplace.snapshot.readers.slurm_blocks import BLOCK
 from topoplace.snapshot.readers.tables import blamed_on, integer, require_once, text_of
@@ -345,7 +345,7 @@ def read_slurm_jobs(path: str | Path) -> SlurmJobs:
 
 
 def _require_usable(job: SlurmJob, place: str, place_of: dict[str, str]) -> None:
-    if not 1 <= len(job.id) <= _MAX_ID or set(job.id) & set(" \t,;"):
+    if not 1 <= len(job.id) <= _MAX_ID or re.search(rf"[\s,;{UNSEEN}]", job.id):
         raise InputError("a job id", field=place, value=job.id)
     require_once(place_of, job.id, place, "job", field=place)
     if job.num_nodes > _MAX_NODES:

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import yaml
 from pydantic import BeforeValidator, ConfigDict, Field, RootModel
 
-from topoplace.errors import InputError
+from topoplace.errors import UNSEEN, InputError
 from topoplace.machine.hostlist import count_hosts, format_host_list
 from topoplace.snapshot.readers.slurm_blocks import (
     NODE,
@@ -54,7 +54,9 @@ def _as_text(value: object) -> object:
 
 
 _Label = Annotated[
-    str, BeforeValidator(_as_text), Field(min_length=1, max_length=128, pattern=r"^[^\s,;/]+$")
+    str,
+    BeforeValidator(_as_text),
+    Field(min_length=1, max_length=128, pattern=rf"^[^\s,;/{UNSEEN}]+$"),
 ]
 _Nodes = Annotated[str, BeforeValidator(_as_text), Field(max_length=4_000_000)]
 _Size = Annotated[int, Field(ge=1, le=1 << 21)]
