@@ -368,6 +368,22 @@ def test_a_command_can_be_interrupted_at_any_moment(name: str, tmp_path: Path) -
         interrupted(name, rng.choice(interrupts.SIGNALS), rng.uniform(0.05, 12.0), folder, "")
 
 
+def test_tests_started_in_the_background_of_a_script_can_be_interrupted() -> None:
+    """There SIGINT is ignored, and `conftest` hears it again."""
+    test = f"{Path(__file__).parent / 'test_minizinc.py'}::test_an_interrupt_ends_the_program"
+    command = [sys.executable, "-m", "pytest", "-q", "-n", "0", "-p", "no:cacheprovider", test]
+    done = subprocess.run(
+        command,
+        cwd=Path(__file__).parent.parent,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_IGN),
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=300,
+    )
+    assert done.returncode == 0, done.stdout
+
+
 # ---- While the command starts --------------------------------------------------------------------
 
 WHILE_IMPORTING = """
