@@ -14,7 +14,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
@@ -114,14 +114,14 @@ def _warn(text: str) -> None:
 # ---- Which groups of kernels the methods of every kind of problem need ---------------------------
 
 _EXACT, _PRISMS, _TREES = "placement.exact", "placement.heuristics", "allocation"
-_DOMAINS = "hierarchy"
+_DOMAINS, _WIDE = "hierarchy", "placement.wide"
 _BOUNDS, _BRANCH, _GROW = "mapping.bounds", "mapping.exact", "mapping.growing"
 _CHECK = "mapping.certify"
 _OBJECTS = "mapping.objects"
 _HALVE, _ANNEAL, _TABU = "mapping.halving", "mapping.local_search", "mapping.tabu_search"
 
 PROBLEMS = {
-    "placement": (_EXACT, _PRISMS),
+    "placement": (_EXACT, _PRISMS, _WIDE),
     "allocation": (_TREES,),
     "hierarchy": (_EXACT, _DOMAINS),
     "cubes": (_EXACT,),
@@ -294,6 +294,7 @@ def _environment() -> tuple[str, ...]:
 # ---- Compilation ahead of a solve, in processes of its own that share numba's cache on disk ------
 # Numba compiles one kernel of a process at a time, so that two cores need two processes.
 
+_MOST_NARROW = 127  # twice the longest dimension, so that depths are of 8 bits (`footprints`)
 _MOST = 4  # processes: each takes a few hundred MB
 _ROOT = str(Path(__file__).resolve().parent.parent.parent)
 
@@ -306,6 +307,15 @@ def compile_for(problem: str, methods: Iterable[str]) -> float:
     began = time.perf_counter()
     compile_groups(groups_of(problem, methods))
     return time.perf_counter() - began
+
+
+def compile_wide(shape: Sequence[int]) -> None:
+    """Compile what placements on a torus need that has a long dimension, before any clock starts.
+
+    Tables of how deep prisms go have wider numbers there.
+    """
+    if 2 * max(shape) > _MOST_NARROW:
+        compile_groups([_WIDE])
 
 
 def compile_groups(groups: Iterable[str]) -> int:
