@@ -28,6 +28,7 @@ for. The last two may stand before the command as well.
 | 0 | done |
 | 1 | internal error |
 | 2 | bad input: a line for each fault that names file and field, what was expected and what found |
+| 2 | a file could not be written: the answer is printed, and kept in a temporary folder |
 | 3 | proven infeasible |
 | 4 | time limit with no solution |
 | 5 | a check failed, or a bound rests on a search that `check` does not repeat |

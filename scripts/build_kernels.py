@@ -47,7 +47,7 @@ PACKAGES = {
     "mapping.tabu_search": ("topoplace.mapping.tabu_search",),
     "mapping.objects": ("topoplace.mapping.objects", "topoplace.certify.objects"),
 }
-"""The packages and modules of every group of kernels."""
+"""The packages and modules of every group of kernels but that of wide tori (`compile_wide`)."""
 
 
 class Recorder:
@@ -83,8 +83,11 @@ def _is_usual(part: Any) -> bool:
     return is_usual(part[1:])
 
 
-def group_of(module: str) -> str:
-    """Return the group of a module."""
+def group_of(entry: Entry) -> str:
+    """Return the group of a kernel: of its module, or of wide tori by its types."""
+    module = entry["module"]
+    if "int16:" in json.dumps(entry["types"]):
+        return "placement.wide"
     for group, packages in PACKAGES.items():
         if any(module == package or module.startswith(f"{package}.") for package in packages):
             return group
@@ -93,7 +96,10 @@ def group_of(module: str) -> str:
 
 def timed(entries: list[Entry]) -> list[Entry]:
     """Return entries with how long each takes to compile after those before it."""
-    lines = [json.dumps([e["module"], e["function"], e["types"]]) for e in entries]
+    lines = [
+        json.dumps([k, entry["module"], entry["function"], entry["types"]])
+        for k, entry in enumerate(entries)
+    ]
     with tempfile.TemporaryDirectory() as cache:
         answers = subprocess.run(
             [sys.executable, "-m", "topoplace.kernels.worker"],
@@ -104,15 +110,16 @@ def timed(entries: list[Entry]) -> list[Entry]:
             check=True,
         ).stdout.splitlines()
     return [
-        {**entry, "seconds": float(answer)} for entry, answer in zip(entries, answers, strict=True)
+        {**entry, "seconds": json.loads(answer)["seconds"]}
+        for entry, answer in zip(entries, answers, strict=True)
     ]
 
 
 def written(entries: list[Entry]) -> str:
     """Return the text of the table: an entry a line."""
     groups = []
-    for group in PACKAGES:
-        mine = [json.dumps(entry) for entry in entries if group_of(entry["module"]) == group]
+    for group in [*PACKAGES, "placement.wide"]:
+        mine = [json.dumps(entry) for entry in entries if group_of(entry) == group]
         groups.append(f'"{group}": [\n' + ",\n".join(mine) + "\n]")
     return "{\n" + ",\n".join(groups) + "\n}\n"
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Iterator
 
 import pytest
@@ -10,6 +11,11 @@ from hypothesis import HealthCheck, settings
 # A busy machine is no fault of an example: how long one takes to draw or to run says nothing here.
 settings.register_profile("topoplace", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("topoplace")
+
+# A shell that starts the tests in the background of a script has SIGINT ignored, and so would all
+# processes that tests start and interrupt.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 LONGEST = ("test_tutorial.py", "test_cli_signals.py", "test_batch.py")

@@ -87,7 +87,7 @@ def test_killed_and_resumed_it_has_the_same_table(folder: Path, tmp_path: Path) 
         if target is not None:
             wait_until(lambda: process.poll() is not None or len(results(out)) >= target)  # noqa: B023
             process.kill()
-        _, err = process.communicate()
+        _, err = process.communicate(timeout=60)
         assert (process.returncode, err) == ((0, "") if target is None else (-9, err))
         after = stamps(out)
         assert before.items() <= after.items()
@@ -120,7 +120,7 @@ def test_processes_start_once_and_load_once(tmp_path: Path) -> None:
 def test_what_shares_out_the_tasks_loads_no_solver(folder: Path, tmp_path: Path) -> None:
     tell = "\n    print({'numba', 'ortools', 'scipy'} & set(sys.modules))\n"
     process = started("-c", PROGRAM.rstrip() + tell, folder, tmp_path, "quick", "0")
-    assert process.communicate() == ("set()\n", "")
+    assert process.communicate(timeout=60) == ("set()\n", "")
 
 
 @pytest.mark.skipif(not hasattr(ctypes.CDLL(None), "malloc_trim"), reason="not with this C library")
@@ -350,7 +350,7 @@ def test_nothing_outlives_the_batch(kill_after: int, tmp_path: Path) -> None:
             assert process.wait(30) == 0
     finally:
         process.kill()
-    process.communicate()
+    process.communicate(timeout=60)
     wait_until(lambda: not alive(worker) and not alive(program), 10)
     assert quick_batch([path], tmp_path / "out").num_solved == 1 - bool(kill_after)
 

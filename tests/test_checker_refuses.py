@@ -397,7 +397,7 @@ def test_tables_that_take_too_long_are_refused(
     document["levels"][0]["gap"] = document["gap"]
     assert checked(document, tmp_path).verified
     monkeypatch.setattr("topoplace.certify.hierarchy.oracle._MOST_WORK", 9_000)
-    assert reason(checked(document, tmp_path)).endswith("additions for request q")
+    assert reason(checked(document, tmp_path)).endswith("additions for the document")
 
 
 def test_a_point_has_a_solution_of_its_problem(tmp_path: Path) -> None:

@@ -366,3 +366,126 @@ def test_a_command_can_be_interrupted_at_any_moment(name: str, tmp_path: Path) -
         folder = tmp_path / str(turn)
         folder.mkdir()
         interrupted(name, rng.choice(interrupts.SIGNALS), rng.uniform(0.05, 12.0), folder, "")
+
+
+def test_tests_started_in_the_background_of_a_script_can_be_interrupted() -> None:
+    """There SIGINT is ignored, and `conftest` hears it again."""
+    test = f"{Path(__file__).parent / 'test_minizinc.py'}::test_an_interrupt_ends_the_program"
+    command = [sys.executable, "-m", "pytest", "-q", "-n", "0", "-p", "no:cacheprovider", test]
+    done = subprocess.run(
+        command,
+        cwd=Path(__file__).parent.parent,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_IGN),
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=300,
+    )
+    assert done.returncode == 0, done.stdout
+
+
+# ---- While the command starts --------------------------------------------------------------------
+
+WHILE_IMPORTING = """
+import os, signal, sys
+
+class Interrupting:
+    def find_spec(self, name, path=None, target=None):
+        if name == {module!r}:
+            os.kill(os.getpid(), signal.{signal})
+
+sys.meta_path.insert(0, Interrupting())
+from topoplace.__main__ import main
+main()
+"""
+
+
+@pytest.mark.parametrize("number", interrupts.SIGNALS)
+@pytest.mark.parametrize("module", ["topoplace.cli", "typer", "topoplace.cli.place", "pydantic"])
+def test_a_signal_while_the_command_starts(
+    module: str, number: signal.Signals, tmp_path: Path
+) -> None:
+    write_small(tmp_path)
+    program = WHILE_IMPORTING.format(module=module, signal=number.name)
+    done = signalled(["-c", program, "place", "snapshot.json"], tmp_path, None)
+    assert (done.returncode, done.stdout) == (128 + number, "")
+    assert done.stderr == "topoplace: interrupted\n"
+
+
+def test_little_is_imported_before_signals_are_heard() -> None:
+    """A signal before that is Python's, which shows a traceback."""
+    listed = "import sys; import topoplace.__main__; print('typing' in sys.modules)"
+    done = subprocess.run(
+        [sys.executable, "-S", "-c", listed],
+        env=environment(), capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    assert done.stdout == "False\n"
+
+
+# ---- Outputs that cannot be written as they are --------------------------------------------------
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "latin-1", "utf-8"])
+def test_an_output_that_is_not_utf8(encoding: str, tmp_path: Path) -> None:
+    name = "größe→🙂"
+    document = json.loads(write_small(tmp_path).read_text()) | {"name": name}
+    (tmp_path / "named.json").write_text(json.dumps(document))
+    words = ["place", "named.json", "--method", "first-fit"]
+    for more in ([], ["--json"], ["--help"]):
+        done = subprocess.run(
+            [sys.executable, "-m", "topoplace", *words, *more],
+            cwd=tmp_path,
+            env=environment() | {"PYTHONIOENCODING": encoding, "PYTHONUTF8": "0"},
+            capture_output=True,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr
+        if more == ["--json"]:
+            assert json.loads(done.stdout.decode(encoding))["instance"]["name"] == name
+    assert b"Traceback" not in done.stderr
+
+
+def test_a_link_that_leads_to_itself_is_told(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    snapshot = write_small(tmp_path)
+    (tmp_path / "r.json").symlink_to("other.json")
+    (tmp_path / "other.json").symlink_to("r.json")
+    assert run(["place", str(snapshot), "--method", "first-fit", "-o", f"{tmp_path}/r.json"]) == 2
+    told = "--output: expected a file in a folder that can be written (Too many levels of symbolic"
+    assert told in capsys.readouterr().err
+    with pytest.raises(InputError, match="Too many levels of symbolic links"):
+        write_text(tmp_path / "r.json", "new")
+    assert (tmp_path / "r.json").is_symlink()
+
+
+def full_disk(*_: object) -> None:
+    raise OSError(28, "No space left on device")
+
+
+@pytest.mark.parametrize("is_room", [True, False])
+def test_an_answer_that_cannot_be_written_is_not_lost(
+    is_room: bool,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    snapshot, wanted = write_small(tmp_path), tmp_path / "r.json"
+    monkeypatch.setattr("topoplace.snapshot.files.os.fsync", full_disk)
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "temporary"))
+    if is_room:
+        (tmp_path / "temporary").mkdir()
+    words = ["place", str(snapshot), "--method", "first-fit", "-o", str(wanted)]
+    assert run(words) == 2
+    said = capsys.readouterr()
+    assert said.out.startswith("small: ")
+    found = list(tmp_path.glob("temporary/topoplace-*/r.json"))
+    assert len(found) == is_room
+    expected = f"{wanted}: expected a folder that can be written (No space left on device), found "
+    found_text = f"none: it is in {found[0]}" if is_room else "none, and no temporary folder either"
+    assert f"topoplace: error: {expected}{found_text}" in said.err
+    if is_room:
+        assert check_file(found[0]).holds
+        assert f"result: {found[0]}" in said.out
+    with pytest.raises(InputError):  # Python has the error
+        write_text(wanted, "new")

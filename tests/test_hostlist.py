@@ -2,14 +2,26 @@
 
 from __future__ import annotations
 
+import itertools
+import math
+from functools import partial
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from mistakes import MISTAKES, lines_said
+from topoplace.certify.cubes import instance as cubes
+from topoplace.certify.hierarchy import instance as hierarchy
+from topoplace.certify.report import RefusedError
+from topoplace.certify.switches import instance as switches
+from topoplace.certify.torus import instance as torus
 from topoplace.errors import InputError
 from topoplace.machine import format_node_set, parse_node_set
 from topoplace.machine.hostlist import MAX_HOSTS, expand_host_list, format_host_list
+from topoplace.result import Interference
+from topoplace.snapshot.machines import load_machine, prepare_any
+from topoplace.snapshot.schema import CubesModel, HierarchyModel, Snapshot, TorusModel, TreeModel
 
 TEXT = st.text("abz_.-", max_size=3)
 DIGITS = st.text("0123456789", max_size=4)
@@ -94,3 +106,70 @@ def test_order_and_blanks_do_not_matter():
 @pytest.mark.parametrize(("text", "lines"), MISTAKES["Node sets"])
 def test_bad_sets_are_refused(text, lines):
     assert lines_said(parse_node_set, text, 9, "down") == lines
+
+
+# ---- Many lists of one document ------------------------------------------------------------------
+
+WIDE = "n[1-60]"
+SNAPSHOT = {"schema": "topoplace.snapshot/1", "name": "s", "queue": []}
+
+
+def twice_on(machine: object, nodes: str) -> dict[str, object]:
+    running = [{"id": f"r{k}", "nodes": nodes} for k in range(2)]
+    return {**SNAPSHOT, "machine": machine, "running": running}
+
+
+def tree_of_lists(*lists: str) -> dict[str, object]:
+    switches = [{"name": f"s{k}", "nodes": nodes} for k, nodes in enumerate(lists)]
+    return {"kind": "tree", "name": "t", "switches": switches}
+
+
+HIERARCHY = {"kind": "hierarchy", "name": "h", "levels": ["host"], "hosts": [{"hosts": WIDE}]}
+TORUS = {"name": "t", "shape": [60]}
+TOO_LONG = {
+    "switches": twice_on(tree_of_lists(WIDE, "m[1-60]"), "n1"),
+    "jobs on a tree": twice_on(tree_of_lists(WIDE), WIDE),
+    "hosts": twice_on(HIERARCHY | {"hosts": [{"hosts": WIDE}, {"hosts": "m[1-60]"}]}, "n1"),
+    "jobs on a hierarchy": twice_on(HIERARCHY, WIDE),
+    "classes": twice_on(TORUS | {"classes": {"a": "0-59", "b": "0-59"}}, "0"),
+    "jobs on a torus": twice_on(TORUS, "0-59"),
+    "jobs on a pod": twice_on({"kind": "cubes", "name": "c", "cubes": 1}, "0-59"),
+}
+
+
+@pytest.mark.parametrize("case", TOO_LONG)
+def test_the_lists_of_a_document_are_limited_in_all_before_they_are_expanded(case, monkeypatch):
+    snapshot = Snapshot.model_validate(TOO_LONG[case])
+    monkeypatch.setattr("topoplace.machine.hostlist.MAX_HOSTS", 100)
+    with pytest.raises(InputError, match="at most 100 n"):
+        prepare_any(snapshot)
+    with pytest.raises((InputError, RefusedError), match="at most 100 n"):
+        READ_BY_CHECKER[type(snapshot.machine)](snapshot)
+
+
+READ_BY_CHECKER = {
+    TreeModel: switches.read_instance,
+    HierarchyModel: hierarchy.read_instance,
+    TorusModel: partial(torus.read_instance, interference=Interference.STRICT),
+    CubesModel: cubes.read_instance,
+}
+
+
+def test_a_topology_of_some_kilobytes_expands_no_more_than_one_limit(tmp_path, monkeypatch):
+    """Each of its lines may name two million nodes; expanded one by one they took a minute."""
+    made, whole = [], itertools.product
+
+    def product(*choices):
+        made.append(math.prod(map(len, choices)))
+        return whole(*choices)
+
+    monkeypatch.setattr("topoplace.machine.hostlist.MAX_HOSTS", 1000)
+    monkeypatch.setattr(itertools, "product", product)
+    for line in ("SwitchName=s{} Nodes=m{}n[1-900]", "BlockName=b{} Nodes=m{}n[1-900]"):
+        made.clear()
+        path = tmp_path / "topology.conf"
+        path.write_text("\n".join(line.format(k, k) for k in range(100)))
+        with pytest.raises(InputError, match="at most 1000 names"):
+            load_machine(str(path))
+        load_machine.cache_clear()
+        assert sum(made) < 1200

@@ -7,21 +7,28 @@ import importlib
 import json
 import os
 import re
+import resource
 import subprocess
 import sys
 import threading
+from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import pytest
+from numba.core import config
+from numba.core.caching import CacheImpl, IndexDataCacheFile
 from numba.core.compiler_lock import global_compiler_lock
 
-from small_snapshot import write_small
+from small_snapshot import snapshot_of, write_small
 from topoplace.errors import ExitCode
 from topoplace.interrupts import ended_in_time, left_behind
-from topoplace.kernels import PROBLEMS, groups_of
-from topoplace.kernels.compiling import WORDS, entries_of, missing
+from topoplace.kernels import PROBLEMS, compile_groups, compiling, groups_of
+from topoplace.kernels.compiling import WORDS, Entry, entries_of, missing
 from topoplace.kernels.worker import decode, encode
-from topoplace.solving import Outcome, method_names
+from topoplace.snapshot import prepare
+from topoplace.solving import Options, Outcome, method_names, solve
+from topoplace.solving.solve import problem_of
 
 GROUPS = [group for groups in PROBLEMS.values() for group in groups]
 PACKAGE = Path(__file__).resolve().parent.parent / "solver" / "topoplace"
@@ -82,14 +89,14 @@ def test_the_table_has_the_kernels_that_python_imports_and_they_are_there() -> N
     assert kernels & imported <= listed <= kernels
 
 
-CHECKERS = "mapping.certify"
-"""No method needs it: a check does."""
+OF_NO_METHOD = ("mapping.certify", "placement.wide")
+"""No method needs them: a check does, and tori with a long dimension."""
 
 
 @pytest.mark.parametrize("problem", list(PROBLEMS))
 def test_every_method_has_its_groups(problem: str) -> None:
     groups = groups_of(problem, method_names(problem))
-    assert {*groups, CHECKERS} == {*PROBLEMS[problem], CHECKERS}
+    assert {*groups, *OF_NO_METHOD} == {*PROBLEMS[problem], *OF_NO_METHOD}
 
 
 def test_types_survive_the_table() -> None:
@@ -214,3 +221,141 @@ def test_what_is_compiled_is_loaded_without_what_compiling_needs() -> None:
         check=False,
     )
     assert (done.stdout, done.stderr, done.returncode) == ("all loaded\n", "", 0)
+
+
+# ---- Files that are damaged, and folders that keep none ------------------------------------------
+
+DOUBLED = """
+from topoplace.kernels import kernel
+
+@kernel()
+def doubled(value):
+    return 2 * value
+"""
+ENTRY = Entry("some_kernel", "doubled", ["int64"], 1.0)
+
+
+@pytest.fixture
+def kernel_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Write a module with a kernel, the one of a group; return the folder that keeps it."""
+    (tmp_path / "some_kernel.py").write_text(DOUBLED)
+    cache = tmp_path / "cache"
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(cache))
+    monkeypatch.setattr(config, "CACHE_DIR", str(cache))
+    monkeypatch.setattr(compiling, "missing", missing)
+    monkeypatch.setattr(compiling, "entries_of", lambda group: [ENTRY])
+    monkeypatch.setattr(compiling, "_digest", lambda group: "digest")
+    monkeypatch.setattr(compiling, "_warned", set())
+    return cache
+
+
+def called_anew(monkeypatch: pytest.MonkeyPatch) -> object:
+    """Return what the kernel answers in a module that is imported again."""
+    monkeypatch.delitem(sys.modules, "some_kernel", raising=False)
+    importlib.invalidate_caches()
+    return importlib.import_module("some_kernel").doubled(21)
+
+
+@pytest.mark.parametrize("kept", [lambda data: b"", lambda data: data[: len(data) // 2], None])
+@pytest.mark.parametrize("ending", ["nbi", "nbc"])
+def test_a_damaged_file_is_compiled_again(
+    ending: str,
+    kept: Callable[[bytes], bytes] | None,
+    kernel_of_its_own: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert called_anew(monkeypatch) == 42
+    (file,) = kernel_of_its_own.rglob(f"*.{ending}")
+    data = file.read_bytes()
+    damaged = bytes(len(data)) if kept is None else kept(data)
+    file.write_bytes(damaged)
+    assert called_anew(monkeypatch) == 42
+    said = capsys.readouterr().err
+    assert said.startswith("topoplace: a compiled kernel is damaged and is compiled again: ")
+    assert said.count("\n") == 1
+    assert file.read_bytes() not in (damaged, b"")
+    assert called_anew(monkeypatch) == 42
+    assert capsys.readouterr().err == ""
+
+
+@pytest.mark.parametrize("ending", ["nbi", "nbc"])
+def test_files_cut_off_are_seen_and_compiled_before_the_clock_starts(
+    ending: str, kernel_of_its_own: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    assert compile_groups(["g"]) == 1
+    assert counted(capfd.readouterr().err) == [[0, 1], [1, 1]]
+    assert missing(["g"]) == []
+    assert compile_groups(["g"]) == 0
+    (file,) = kernel_of_its_own.rglob(f"*.{ending}")
+    whole = file.read_bytes()
+    file.write_bytes(whole[:-10])
+    assert missing(["g"]) == ["g"]
+    assert compile_groups(["g"]) == 1
+    said = capfd.readouterr().err
+    assert f"topoplace: compiled kernels are damaged or gone: {file}; compiling them again" in said
+    assert missing(["g"]) == []
+    assert len(file.read_bytes()) >= len(whole) - 10
+
+
+def test_a_folder_that_fills_up_is_told(
+    kernel_of_its_own: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(compiling, "_ROOM", 10)
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (2000, before[1]))
+    try:
+        assert compile_groups(["g"]) == 0
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    told = f"topoplace: 0 of 1 compiled kernels are kept in {kernel_of_its_own} (File too large)"
+    assert told in capfd.readouterr().err
+    assert missing(["g"]) == ["g"]
+
+
+def test_a_kernel_that_cannot_be_kept_is_called(
+    kernel_of_its_own: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(IndexDataCacheFile, "save", full)
+    assert called_anew(monkeypatch) == 42
+    assert "cannot be kept in" in capsys.readouterr().err
+    monkeypatch.setattr(CacheImpl, "_locator_classes", [])
+    assert called_anew(monkeypatch) == 42
+    assert "no compiled kernel can be kept" in capsys.readouterr().err
+
+
+def test_warmup_fails_where_nothing_can_be_kept(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "topoplace", "warmup", "placement"],
+        env=os.environ | {"NUMBA_CACHE_DIR": str(tmp_path), "PYTHONPATH": str(PACKAGE.parent)},
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000)),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stdout) == (ExitCode.BAD_INPUT, "")
+    assert done.stderr.splitlines() == [
+        f"topoplace: compiled kernels cannot be kept in {tmp_path} (File too large); "
+        "every run compiles what it calls",
+        f"topoplace: error: {tmp_path}: expected a folder that can keep all compiled kernels "
+        "(NUMBA_CACHE_DIR names another), found 0 kept",
+    ]
+
+
+def test_wide_tori_have_their_kernels_compiled_before_the_clock_starts(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Compiled during the solve, they took ten seconds of a limit of two."""
+    asked: list[list[str]] = []
+    monkeypatch.setattr(compiling, "compile_groups", lambda groups: asked.append([*groups]))
+    for long in (63, 64):
+        state = prepare(snapshot_of([long, long], [{"nodes": 2}]))
+        solve(state, "first-fit")
+        depths = problem_of(state, Options()).view._no_reach().depths.dtype
+        assert (depths == np.int8) == (long == 63)
+    assert asked == [["placement.wide"]] * 2

@@ -158,7 +158,7 @@ def test_files_that_are_no_text(tmp_path):
         read_swf,
     )
     for read in readers:
-        with pytest.raises(InputError, match="a text file"):
+        with pytest.raises(InputError, match="text in UTF-8, found UTF-16"):
             read(path)
         with pytest.raises(InputError, match="a file that exists"):
             read(tmp_path / "none")

@@ -9,9 +9,11 @@ True
 from __future__ import annotations
 
 import importlib
-from typing import TYPE_CHECKING, Any
 
+TYPE_CHECKING = False  # typing is not imported: until `__main__` runs, Ctrl-C shows a traceback
 if TYPE_CHECKING:
+    from typing import Any
+
     from topoplace.certify.report import Report as Report
     from topoplace.errors import InputError as InputError
     from topoplace.errors import TopoplaceError as TopoplaceError

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from enum import IntEnum
 
@@ -212,8 +213,23 @@ def named_file(file: str) -> str:
     return "stdin" if file == "-" else file
 
 
-_ESCAPED = {code: repr(chr(code))[1:-1] for code in (*range(32), 127)}
-"""Control characters as a line shows them, lest a name with a line feed makes two lines."""
+UNSEEN = r"\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"
+"""Control characters, and those that turn the direction of text, as a class of a pattern has them.
+
+They steer a terminal or hide what a line says: no name has them, and none is printed.
+"""
+
+_ESCAPED = {
+    code: repr(chr(code))[1:-1] for code in range(0x206A) if re.match(f"[{UNSEEN}]", chr(code))
+}
+"""How a line shows them; a line feed in a name would make two lines."""
+
+_ESCAPED_IN_TEXT = {code: shown for code, shown in _ESCAPED.items() if chr(code) not in "\n\t"}
+
+
+def visible(text: str) -> str:
+    """Return a text with what is not seen of it escaped, except ends of lines and tabs."""
+    return text.translate(_ESCAPED_IN_TEXT)
 
 
 def _shorten(value: object, limit: int = 80) -> str:

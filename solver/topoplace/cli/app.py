@@ -25,7 +25,7 @@ from topoplace.cli.replay import replay
 from topoplace.cli.shipped_names import epilogue
 from topoplace.cli.studies import batch, compare
 from topoplace.cli.whatif import whatif
-from topoplace.errors import number_of, unknown_name
+from topoplace.errors import InputError, number_of, unknown_name
 from topoplace.shipped import METHODS
 
 HELP = "Optimal, certified placement of jobs and tasks on HPC interconnects."
@@ -46,20 +46,21 @@ app = typer.Typer(
 def warmup(problems: list[str] | None = None, *, as_json: bool = False) -> None:
     """Compile ahead what the solvers run; the first solve that needs it would do it otherwise."""
     from topoplace.kernels import PROBLEMS as GROUPS
-    from topoplace.kernels import compile_groups
+    from topoplace.kernels import compile_groups, compiling, folder_of_kernels
 
     chosen = problems or list(METHODS)
     for problem in chosen:
         if problem not in METHODS:
             raise unknown_name(problem, METHODS, field="PROBLEM")
     began = time.perf_counter()
-    num = compile_groups(group for problem in chosen for group in GROUPS[problem])
+    groups = [group for problem in chosen for group in GROUPS[problem]]
+    num = compile_groups(groups)
     seconds = time.perf_counter() - began
-    say(
-        f"{number_of(num, 'kernel')} compiled, {seconds:.1f} s"
-        if num
-        else "all kernels are compiled"
-    )
+    if compiling.missing(groups):
+        expected = "a folder that can keep all compiled kernels (NUMBA_CACHE_DIR names another)"
+        raise InputError(expected, file=str(folder_of_kernels()), found=f"{num} kept")
+    compiled = f"{number_of(num, 'kernel')} compiled, {seconds:.1f} s"
+    say(compiled if num else "all kernels are compiled")
     print_json({"schema": "topoplace.warmup/1", "kernels": num, "seconds": round(seconds, 3)})
 
 

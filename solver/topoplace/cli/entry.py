@@ -7,9 +7,12 @@ delivered. Anything else is interrupted.
 
 from __future__ import annotations
 
+import codecs
 import contextlib
 import gc
+import io
 import os
+import re
 import signal
 import sys
 import threading
@@ -21,7 +24,7 @@ from typing import NoReturn
 
 import typer
 
-from topoplace import interrupts
+from topoplace import interrupts, rescue
 from topoplace.cli.app import app
 from topoplace.cli.usage import of_option, usage_error
 from topoplace.errors import ExitCode, InputError, TopoplaceError
@@ -55,7 +58,8 @@ def run(args: Sequence[str]) -> int:
     """
     try:
         with _interruptible():
-            return _run_command(args)
+            code = _run_command(args)
+            return _not_written(args, code)
     except _InterruptedError as error:
         return _complain("interrupted", 128 + error.signal_number)
     except (KeyboardInterrupt, typer.Abort):
@@ -66,6 +70,8 @@ def run(args: Sequence[str]) -> int:
         if isinstance(error.__context__, BrokenPipeError):  # which typer made an exit of
             return _without_reader()
         raise
+    finally:
+        rescue.begin(wanted=False)
 
 
 def _without_reader() -> int:
@@ -80,17 +86,31 @@ def _give_up_stdout() -> None:
 
 
 def _open_streams() -> None:
-    """Make empty streams of those that whoever started the process closed (`>&-`)."""
+    """Make empty streams of those that whoever started the process closed (`>&-`).
+
+    Characters that the encoding of a stream does not have are written as in JSON, by number.
+    """
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:
             setattr(sys, name, Path(os.devnull).open(mode))  # noqa: SIM115 - to the end
+    codecs.register_error("topoplace", _as_in_json)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="topoplace")
+
+
+def _as_in_json(error: UnicodeError) -> tuple[str, int]:
+    """Return what stands for characters that cannot be encoded, and where to go on."""
+    assert isinstance(error, UnicodeEncodeError)
+    units = error.object[error.start : error.end].encode("utf-16-be", "surrogatepass").hex()
+    return re.sub("(....)", r"\\u\1", units), error.end
 
 
 def _run_command(args: Sequence[str]) -> int:
     try:
-        code = app(args=list(args), prog_name="topoplace", standalone_mode=False)
+        code = int(app(args=list(args), prog_name="topoplace", standalone_mode=False) or 0)
         sys.stdout.flush()
-        return int(code or ExitCode.DONE)
+        return code
     except (BrokenPipeError, typer.Abort):
         raise
     except InputError as error:
@@ -106,6 +126,13 @@ def _run_command(args: Sequence[str]) -> int:
         if _raised:  # of which a library may have made an error
             raise _raised[0] from error
         return _unexpected(args, error)
+
+
+def _not_written(args: Sequence[str], code: int) -> int:
+    """Say which files could not be written; return the exit code."""
+    for error in rescue.rescued:
+        code = _fail(args, error, of_option(error, args).lines, error.exit_code)
+    return code
 
 
 def _unexpected(args: Sequence[str], error: Exception) -> int:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import inspect
 import math
+import os
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
@@ -12,6 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 import typer
 
+from topoplace import rescue
 from topoplace.cli.output import QUIET, VERBOSE, set_json, set_verbosity
 from topoplace.errors import InputError, unknown_name
 
@@ -129,9 +132,12 @@ def solve_options(
 def require_writable(*read: str | Path | None, **files: Path | None) -> None:
     """Raise `InputError` unless the files of these options can be written; before long work.
 
-    None of them may be one that is `read`, or one of the others.
+    None of them may be one that is `read`, or one of the others. What can no longer be written
+    after the work is rescued.
     """
-    taken = {Path(path).resolve() for path in read if path is not None and Path(path).is_file()}
+    rescue.begin()
+    realpath = os.path.realpath  # not Path.resolve, which fails on links that lead to themselves
+    taken = {realpath(path) for path in read if path is not None and Path(path).is_file()}
     for name, path in files.items():
         if path is None:
             continue
@@ -139,11 +145,11 @@ def require_writable(*read: str | Path | None, **files: Path | None) -> None:
         _require_writable(path, option)
         if name == "png":
             _require_png(path)
-        if path.resolve() in taken:
+        if realpath(path) in taken:
             expected = "a file that is not read, or written by another option"
             raise InputError(expected, field=option, value=str(path))
         if path.is_file() or not path.exists():  # no pipe or device
-            taken.add(path.resolve())
+            taken.add(realpath(path))
 
 
 def _require_writable(path: Path, option: str) -> None:
@@ -155,7 +161,9 @@ def _require_writable(path: Path, option: str) -> None:
         return  # a pipe or a device
     try:
         # Trying it is the only sure test: permission bits do not bind root, nor rule file systems.
-        with tempfile.TemporaryFile(dir=path.resolve().parent):
+        with contextlib.suppress(FileNotFoundError):
+            path.stat()  # fails on a link that leads to itself
+        with tempfile.TemporaryFile(dir=Path(os.path.realpath(path)).parent):
             pass
     except OSError as error:
         expected = f"a file in a folder that can be written ({error.strerror})"

@@ -14,6 +14,9 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import typer
 
+from topoplace import rescue
+from topoplace.errors import visible
+
 if TYPE_CHECKING:
     from topoplace.report.summary import AnyResult
     from topoplace.result.several import Several
@@ -45,14 +48,14 @@ def set_json(wanted: bool) -> None:
 def say(text: str, *, aside: bool = False) -> None:
     """Print talk: to stdout, or to stderr when stdout belongs to a document."""
     if _verbosity[0] != QUIET:
-        print(text, file=sys.stderr if aside or _as_json[0] else sys.stdout)
+        print(visible(text), file=sys.stderr if aside or _as_json[0] else sys.stdout)
 
 
 def say_files(files: Mapping[str, object]) -> None:
     """Say where what was asked for is, by what it is; None was not asked for."""
     for label, path in files.items():
         if path is not None:
-            say(f"{label}: {path}")
+            say(f"{label}: {rescue.place_of(str(path))}")
 
 
 def print_json(document: dict[str, Any]) -> None:

@@ -7,6 +7,22 @@ kernels that are called from Python and the types that they are called with, gro
 compiles them. A kernel that is called with other types is compiled at that call.
 """
 
-from topoplace.kernels.compiling import PROBLEMS, compile_for, compile_groups, groups_of, kernel
+from topoplace.kernels.compiling import (
+    PROBLEMS,
+    compile_for,
+    compile_groups,
+    compile_wide,
+    folder_of_kernels,
+    groups_of,
+    kernel,
+)
 
-__all__ = ["PROBLEMS", "compile_for", "compile_groups", "groups_of", "kernel"]
+__all__ = [
+    "PROBLEMS",
+    "compile_for",
+    "compile_groups",
+    "compile_wide",
+    "folder_of_kernels",
+    "groups_of",
+    "kernel",
+]

@@ -12,8 +12,9 @@ import os
 import platform
 import subprocess
 import sys
+import tempfile
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
@@ -32,30 +33,39 @@ def kernel(**options: bool | str) -> Callable[[Callable[..., Any]], Any]:
     njit: Any = numba.njit
 
     def compiled(function: Callable[..., Any]) -> Any:
-        found = njit(cache=True, nogil=True, **options)(function)
+        try:
+            found = njit(cache=True, nogil=True, **options)(function)
+        except RuntimeError as error:  # no folder for what is compiled
+            _warn(f"no compiled kernel can be kept ({error}); {_EACH_RUN}")
+            found = njit(nogil=True, **options)(function)
         cache: Any = getattr(found, "_cache", None)
         if hasattr(cache, "_cache_file"):
             file = cache._cache_file
-            file._load_index = functools.partial(_index_of, file._load_index)
+            file._load_index = functools.partial(_index_of, file, file._load_index)
             cache.load_overload = functools.partial(_machine_code, cache, cache.load_overload)
+            cache.save_overload = functools.partial(_keep, cache, cache.save_overload)
         return found
 
     return compiled
 
 
-def _index_of(load: Callable[[], dict[Any, str]]) -> dict[Any, str]:
-    """Return what numba's index says is compiled: nothing if it names types of another version.
+def _index_of(file: Any, load: Callable[[], dict[Any, str]]) -> dict[Any, str]:
+    """Return what numba's index says is compiled: nothing if it cannot be read.
 
-    Numba reads these before it looks whether the source is the same.
+    It may name types of another version: numba reads these before it looks whether the source is
+    the same. Or it may have been cut off.
     """
     try:
         return load()
     except (AttributeError, ImportError):
         return {}
+    except Exception as error:  # unpickling what is damaged may raise anything
+        _warn_of_damage(file._index_path, error)
+        return {}
 
 
 def _machine_code(cache: Any, load: Callable[[Any, Any], Any], kinds: Any, target: Any) -> Any:
-    """Return a kernel's machine code from the cache; None if it was never compiled.
+    """Return a kernel's machine code from the cache; None if it must be compiled.
 
     Numba first loads all that it could compile, which takes a tenth of a second to a third in every
     process; what is compiled needs its runtime alone. Compiling loads the rest by itself.
@@ -67,20 +77,51 @@ def _machine_code(cache: Any, load: Callable[[Any, Any], Any], kinds: Any, targe
         found = cache._load_overload(kinds, target)
     except Exception:  # whatever it is, numba's own way meets it again or knows better
         found = None
-    return load(kinds, target) if found is None else found
+    try:
+        return load(kinds, target) if found is None else found
+    except Exception as error:  # unpickling what is damaged may raise anything
+        _warn_of_damage(cache.cache_path, error)
+        return None
+
+
+def _keep(cache: Any, save: Callable[[Any, Any], None], kinds: Any, data: Any) -> None:
+    """Keep a kernel's machine code on disk, if there is room."""
+    try:
+        save(kinds, data)
+    except OSError as error:
+        _warn(f"compiled kernels cannot be kept in {cache.cache_path} ({error.strerror})")
+        not_kept.append(error.strerror or "")
+
+
+not_kept: list[str] = []
+"""Why kernels that this process compiled are not on disk."""
+
+_EACH_RUN = "every run compiles what it calls"
+_warned: set[str] = set()
+
+
+def _warn_of_damage(path: str, error: Exception) -> None:
+    _warn(f"a compiled kernel is damaged and is compiled again: {path} ({type(error).__name__})")
+
+
+def _warn(text: str) -> None:
+    """Say something on stderr, once."""
+    if text not in _warned and logging.getLogger("topoplace").isEnabledFor(logging.ERROR):
+        _warned.add(text)
+        print(f"topoplace: {text}", file=sys.stderr, flush=True)
 
 
 # ---- Which groups of kernels the methods of every kind of problem need ---------------------------
 
 _EXACT, _PRISMS, _TREES = "placement.exact", "placement.heuristics", "allocation"
-_DOMAINS = "hierarchy"
+_DOMAINS, _WIDE = "hierarchy", "placement.wide"
 _BOUNDS, _BRANCH, _GROW = "mapping.bounds", "mapping.exact", "mapping.growing"
 _CHECK = "mapping.certify"
 _OBJECTS = "mapping.objects"
 _HALVE, _ANNEAL, _TABU = "mapping.halving", "mapping.local_search", "mapping.tabu_search"
 
 PROBLEMS = {
-    "placement": (_EXACT, _PRISMS),
+    "placement": (_EXACT, _PRISMS, _WIDE),
     "allocation": (_TREES,),
     "hierarchy": (_EXACT, _DOMAINS),
     "cubes": (_EXACT,),
@@ -157,40 +198,73 @@ def _table() -> dict[str, list[Entry]]:
 
 _PACKAGE = Path(__file__).resolve().parent.parent
 _ENOUGH = 4096  # bytes that name the first processor and its features
+_ROOM = 1 << 20  # bytes that have to be free where kernels are kept
 
 
 def missing(groups: Iterable[str]) -> list[str]:
-    """Return the groups that are not compiled yet for this machine, numba and Python."""
+    """Return the groups that are not compiled yet for this machine, numba and Python.
+
+    Those are some whose files are gone, or shorter than they were.
+    """
     if os.environ.get("NUMBA_DISABLE_JIT", "0") not in ("", "0"):
         return []
-    return [group for group in dict.fromkeys(groups) if not _is_stamped(group)]
+    return [group for group in dict.fromkeys(groups) if _files_of(group) != []]
 
 
-def stamp(group: str) -> None:
+def _stamp(group: str, files: Iterable[str]) -> None:
     """Note that a group is compiled; without room for the note it is looked at again next time."""
     path = _path_of(group)
     with contextlib.suppress(OSError):
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(_digest(group), encoding="ascii")
+        lines = [f"{os.stat(file).st_size} {file}" for file in sorted(set(files))]
+        path.write_text("\n".join([_digest(group), *lines]), encoding="utf-8")
 
 
-def _is_stamped(group: str) -> bool:
+def _files_of(group: str) -> list[str] | None:
+    """Return the files of a stamped group that are damaged or gone; None if it has no stamp."""
     try:
-        return _path_of(group).read_text(encoding="ascii") == _digest(group)
-    except (OSError, UnicodeDecodeError):
-        return False
+        digest, *lines = _path_of(group).read_text(encoding="utf-8").splitlines()
+        known = [(int(size), file) for size, _, file in (line.partition(" ") for line in lines)]
+    except (OSError, ValueError):
+        return None
+    return None if digest != _digest(group) else [f for size, f in known if _is_short(f, size)]
+
+
+def _is_short(file: str, size: int) -> bool:
+    """Tell whether a file has less in it than it had; an index may have more."""
+    try:
+        return os.stat(file).st_size < size
+    except OSError:
+        return True
 
 
 def _path_of(group: str) -> Path:
     """Return where the stamp of a group is: where numba keeps what it compiles."""
+    return folder_of_kernels() / f"topoplace-{group}.stamp"
+
+
+def folder_of_kernels() -> Path:
+    """Return the folder in or below which compiled kernels are kept."""
     chosen = os.environ.get("NUMBA_CACHE_DIR")
-    if chosen:
-        folder = Path(chosen)
-    elif os.access(_PACKAGE, os.W_OK):
-        folder = _PACKAGE / "__pycache__"
-    else:
-        folder = Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "topoplace"
-    return folder / f"topoplace-{group}.stamp"
+    beside = _PACKAGE / "__pycache__"
+    folders: list[Path] = [*([Path(chosen)] if chosen else ()), beside]
+    for folder in folders:
+        there = next(path for path in (folder, *folder.absolute().parents) if path.exists())
+        if there.is_dir() and os.access(there, os.W_OK):
+            return folder
+    return Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "topoplace"
+
+
+def _why_not_kept() -> str | None:
+    """Return why nothing can be kept in the folder of compiled kernels, None if it can."""
+    folder = folder_of_kernels()
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder) as file:
+            file.write(bytes(_ROOM))
+    except OSError as error:
+        return error.strerror or type(error).__name__
+    return None
 
 
 def _digest(group: str) -> str:
@@ -220,6 +294,7 @@ def _environment() -> tuple[str, ...]:
 # ---- Compilation ahead of a solve, in processes of its own that share numba's cache on disk ------
 # Numba compiles one kernel of a process at a time, so that two cores need two processes.
 
+_MOST_NARROW = 127  # twice the longest dimension, so that depths are of 8 bits (`footprints`)
 _MOST = 4  # processes: each takes a few hundred MB
 _ROOT = str(Path(__file__).resolve().parent.parent.parent)
 
@@ -234,24 +309,54 @@ def compile_for(problem: str, methods: Iterable[str]) -> float:
     return time.perf_counter() - began
 
 
+def compile_wide(shape: Sequence[int]) -> None:
+    """Compile what placements on a torus need that has a long dimension, before any clock starts.
+
+    Tables of how deep prisms go have wider numbers there.
+    """
+    if 2 * max(shape) > _MOST_NARROW:
+        compile_groups([_WIDE])
+
+
 def compile_groups(groups: Iterable[str]) -> int:
-    """Compile those of some groups that are not compiled yet; return how many kernels they have.
+    """Compile those of some groups that are not compiled yet; return how many kernels are kept.
 
     Those that take longest come first. What cannot be compiled ahead is left to its first call,
     which says why. A line on stderr tells how far it is: rewritten at a terminal, elsewhere printed
-    in the beginning and in the end.
+    in the beginning and in the end. What cannot be kept on disk is said too.
     """
     wanted = missing(groups)
     if not wanted:
         return 0
+    folder, why = folder_of_kernels(), _why_not_kept()
+    if why is not None:
+        _warn(f"compiled kernels cannot be kept in {folder} ({why}); {_EACH_RUN}")
+        return 0
+    damaged = [file for group in wanted for file in _files_of(group) or ()]
+    if damaged:
+        others = f" and {len(damaged) - 1} more" if len(damaged) > 1 else ""
+        _warn(f"compiled kernels are damaged or gone: {damaged[0]}{others}; compiling them again")
     began = time.perf_counter()
-    entries = [entry for group in wanted for entry in entries_of(group)]
-    entries.sort(key=lambda entry: -entry.seconds)
+    tasks = [(group, entry) for group in wanted for entry in entries_of(group)]
+    tasks.sort(key=lambda task: -task[1].seconds)
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    _compile(entries, min(_MOST, cores or 1, len(entries)), began)
-    for group in wanted:
-        stamp(group)
-    return len(entries)
+    entries = [entry for _, entry in tasks]
+    answers = _compile(entries, min(_MOST, cores or 1, len(entries)), began)
+    left = {group for k, (group, _) in enumerate(tasks) if not _is_done(answers.get(k))}
+    for group in set(wanted) - left:
+        own = (answers[k]["files"] for k, (name, _) in enumerate(tasks) if name == group)
+        _stamp(group, (file for files in own for file in files))
+    kept = sum(bool(answer["files"]) for answer in answers.values())
+    if left:
+        reasons = {answer["why"] for answer in answers.values() if answer["why"]}
+        told = ", ".join(sorted(reasons)) or "a process that compiles ended early"
+        _warn(f"{kept} of {len(tasks)} compiled kernels are kept in {folder} ({told})")
+    return kept
+
+
+def _is_done(answer: dict[str, Any] | None) -> bool:
+    """Tell whether a kernel is kept, or cannot be compiled, of which its first call says why."""
+    return answer is not None and (bool(answer["files"]) or answer["error"] is not None)
 
 
 def _show(done: int, total: int, began: float) -> None:
@@ -267,8 +372,12 @@ def _show(done: int, total: int, began: float) -> None:
         print(text, file=sys.stderr, flush=True)
 
 
-def _compile(entries: list[Entry], num_workers: int, began: float) -> None:
-    """Compile entries in processes, each its share; they answer each with a line in one pipe."""
+def _compile(entries: list[Entry], num_workers: int, began: float) -> dict[int, dict[str, Any]]:
+    """Compile entries in processes, each its share; they answer each with a line in one pipe.
+
+    Returns their answers (see `worker`) by number of the entry; some may be missing.
+    """
+    found: dict[int, dict[str, Any]] = {}
     path = os.pathsep.join(filter(None, [_ROOT, os.environ.get("PYTHONPATH")]))
     workers: list[subprocess.Popen[str]] = []
     source, sink = os.pipe()
@@ -287,13 +396,16 @@ def _compile(entries: list[Entry], num_workers: int, began: float) -> None:
                     workers.append(worker)
                     assert worker.stdin is not None
                     with contextlib.suppress(OSError), worker.stdin as tasks:  # it may have died
-                        for entry in entries[k::num_workers]:
-                            task = [entry.module, entry.function, entry.types]
+                        for at, entry in list(enumerate(entries))[k::num_workers]:
+                            task = [at, entry.module, entry.function, entry.types]
                             print(json.dumps(task), file=tasks)
             _show(0, len(entries), began)
-            for done, _ in enumerate(answers, start=1):
+            for done, line in enumerate(answers, start=1):
+                answer = json.loads(line)
+                found[answer["number"]] = answer
                 _show(done, len(entries), began)
         finally:
             for worker in workers:
                 worker.kill()
                 worker.wait()
+    return found

@@ -1,5 +1,9 @@
 """A process that compiles the kernels named on stdin, a line each, and answers each with a line.
 
+A task is the list of its number, the module, the function and its types. The answer is an object:
+that number, the seconds that it took, the files where the kernel is kept (none, and perhaps `why`,
+if it is not), and the error of a kernel that cannot be compiled.
+
 Types of arguments are JSON: ``"int64"``, ``"float64:2C"``, and lists for tuples. An array is its
 element type, number of dimensions and layout, with an ``r`` after it if it may only be read. A
 tuple is a list that begins with the name of its class, empty if it has no names.
@@ -9,6 +13,7 @@ from __future__ import annotations
 
 import importlib
 import json
+import os
 import sys
 import time
 from collections.abc import Sequence
@@ -16,6 +21,8 @@ from typing import Any
 
 import numba
 import numpy as np
+
+from topoplace.kernels.compiling import not_kept
 
 types: Any = numba.types  # annotated in some releases of numba only
 
@@ -51,15 +58,35 @@ def main() -> None:
         print(_answer(*json.loads(line)), file=answers, flush=True)
 
 
-def _answer(module: str, function: str, kinds: Sequence[Any]) -> str:
-    """Compile a kernel, or load it where that has been done; return the seconds it took."""
+def _answer(number: int, module: str, function: str, kinds: Sequence[Any]) -> str:
+    """Compile a kernel, or load it where that has been done."""
     start = time.process_time()
+    files: list[str] = []
+    told = None
+    not_kept.clear()
     try:
         dispatcher = getattr(importlib.import_module(module), function)
-        dispatcher.compile(tuple(map(decode, kinds)))
+        own = tuple(map(decode, kinds))
+        dispatcher.compile(own)
+        files = _files(dispatcher, own)
     except Exception as error:  # its first call fails again, and says so where it is seen
-        return f"{type(error).__name__}: {error}".replace("\n", " ")
-    return f"{time.process_time() - start:.2f}"
+        told = f"{type(error).__name__}: {error}"
+    seconds = round(time.process_time() - start, 2)
+    why = not_kept[0] if not_kept else None
+    return json.dumps(
+        {"number": number, "seconds": seconds, "files": files, "why": why, "error": told}
+    )
+
+
+def _files(dispatcher: Any, kinds: tuple[Any, ...]) -> list[str]:
+    """Return the index and the file of a kernel for some types, if they are there."""
+    cache = dispatcher._cache
+    if not hasattr(cache, "_cache_file"):
+        return []
+    file, key = cache._cache_file, cache._index_key(kinds, dispatcher.targetctx.codegen())
+    name = file._load_index().get(key)
+    paths = [] if name is None else [file._index_path, file._data_path(name)]
+    return paths if all(map(os.path.exists, paths)) else []
 
 
 if __name__ == "__main__":

@@ -24,19 +24,76 @@ _LITERAL = re.compile(r"[A-Za-z0-9_.-]*")
 _NUMBER = re.compile(r"([0-9]+)")
 
 
+_Spans = list[tuple[int, int, int]]
+"""The ranges of a bracket group: first, last, digits."""
+
+
 def expand_host_list(text: str, field: str = "nodes") -> list[str]:
     """Return the names a host list stands for, in its order; what it repeats is repeated.
 
     An item may have several bracket groups and text between and after them; the last group
     varies fastest. Numbers have at least the digits of their range's first: ``n[08-10]`` is
-    n08, n09, n10.
+    n08, n09, n10. Of several lists of a document, see `NodeLists`.
 
     Raises
     ------
     InputError
         With the malformed part, or if there would be more than `MAX_HOSTS` names.
     """
-    names: list[str] = []
+    return NodeLists().hosts(text, field)
+
+
+def count_hosts(text: str, field: str = "nodes") -> int:
+    """Return how many names a host list stands for, without expanding it.
+
+    Raises
+    ------
+    InputError
+        As `expand_host_list` does.
+    """
+    return sum(
+        math.prod(map(_size, groups)) for _, groups in _items(text, field, MAX_HOSTS, MAX_HOSTS)
+    )
+
+
+class NodeLists:
+    """Expands host lists and node sets of a document, which name at most `MAX_HOSTS` in all.
+
+    What names more is refused before it is expanded: a file of some kilobytes can name millions
+    of nodes in each of its lines. On larger machines, `num_nodes` may be named in all.
+    """
+
+    def __init__(self, num_nodes: int = 0) -> None:
+        self._most = self._left = max(MAX_HOSTS, num_nodes)
+
+    def hosts(self, text: str, field: str = "nodes", times: int = 1) -> list[str]:
+        """Return the names of a host list as `expand_host_list` does, the list so many times."""
+        items = _items(text, field, self._left // times, self._most)
+        names: list[str] = []
+        for pieces, groups in items:
+            choices: list[list[str]] = [[piece] for piece in pieces]
+            choices[1::2] = [
+                [f"{n:0{width}}" for low, high, width in group for n in range(low, high + 1)]
+                for group in groups
+            ]
+            names += map("".join, itertools.product(*choices))
+        self._left -= len(names) * times
+        return names * times
+
+    def numbers(self, text: str, num_nodes: int, field: str = "nodes") -> IntArray:
+        """Return the nodes of a set of numbers, as `parse_node_set` does."""
+        spans = _spans_of_numbers(text, num_nodes, field)
+        self._left -= sum(high - low + 1 for low, high in spans)
+        if self._left < 0:
+            raise InputError(f"at most {self._most} nodes in all", field=field, value=text)
+        if not spans:
+            return np.zeros(0, dtype=np.int64)
+        return np.concatenate([np.arange(a, b + 1, dtype=np.int64) for a, b in spans])
+
+
+def _items(text: str, field: str, left: int, most: int) -> list[tuple[list[str], list[_Spans]]]:
+    """Return text and bracket groups of every item; `left` of `most` names are still allowed."""
+    items = []
     at = 0
     more = bool(text.strip())
     while more:
@@ -45,30 +102,29 @@ def expand_host_list(text: str, field: str = "nodes") -> list[str]:
             raise InputError(
                 "a host list such as n[01-16,20],m3", field=field, value=text[at:].strip()
             )
-        names += _expand_item(match[1], MAX_HOSTS - len(names), field)
+        pieces = _GROUP.split(match[1])  # text and bracket groups alternate
+        groups = [_spans(group, match[1], field) for group in pieces[1::2]]
+        _require_names(pieces[::2], match[1], field)
+        left -= math.prod(map(_size, groups))
+        if left < 0:
+            raise InputError(f"at most {most} names", field=field, value=match[1])
+        items.append((pieces, groups))
         at, more = match.end(), match[2] is not None
-    return names
+    return items
 
 
-def _expand_item(item: str, most: int, field: str) -> Iterable[str]:
-    pieces = _GROUP.split(item)  # text and bracket groups alternate
-    groups = [_spans(group, item, field) for group in pieces[1::2]]
-    if not all(_LITERAL.fullmatch(piece) for piece in pieces[::2]):
+def _require_names(literals: list[str], item: str, field: str) -> None:
+    if not all(map(_LITERAL.fullmatch, literals)):
         raise InputError("names of letters, digits, '_', '.' and '-'", field=field, value=item)
-    if sum(map(len, pieces[::2])) > _MAX_NAME:
+    if sum(map(len, literals)) > _MAX_NAME:
         raise InputError(f"names of at most {_MAX_NAME} characters", field=field, value=item)
-    if math.prod(sum(high - low + 1 for low, high, _ in group) for group in groups) > most:
-        raise InputError(f"at most {MAX_HOSTS} names", field=field, value=item)
-    choices: list[list[str]] = [[piece] for piece in pieces]
-    choices[1::2] = [
-        [f"{n:0{width}}" for low, high, width in group for n in range(low, high + 1)]
-        for group in groups
-    ]
-    return map("".join, itertools.product(*choices))
 
 
-def _spans(group: str, item: str, field: str) -> list[tuple[int, int, int]]:
-    """Return the ranges of a bracket group: first, last, digits."""
+def _size(group: _Spans) -> int:
+    return sum(high - low + 1 for low, high, _ in group)
+
+
+def _spans(group: str, item: str, field: str) -> _Spans:
     spans = []
     for part in group.split(","):
         match = _RANGE.fullmatch(part.strip())
@@ -153,6 +209,10 @@ def parse_node_set(text: str, num_nodes: int, field: str = "nodes") -> IntArray:
     InputError
         If the text is malformed, names a node twice or a node outside ``0..num_nodes-1``.
     """
+    return NodeLists(num_nodes).numbers(text, num_nodes, field)
+
+
+def _spans_of_numbers(text: str, num_nodes: int, field: str) -> list[tuple[int, int]]:
     spans: list[tuple[int, int]] = []
     for part in text.split(",") if text.strip() else []:
         match = _NUMBERS.fullmatch(part.strip())
@@ -169,9 +229,7 @@ def parse_node_set(text: str, num_nodes: int, field: str = "nodes") -> IntArray:
     for (_, end), (start, _) in itertools.pairwise(spans):
         if start <= end:
             raise InputError("each node once", field=field, found=f"node {start} twice")
-    if not spans:
-        return np.zeros(0, dtype=np.int64)
-    return np.concatenate([np.arange(a, b + 1, dtype=np.int64) for a, b in spans])
+    return spans
 
 
 def format_node_set(nodes: Iterable[int]) -> str:

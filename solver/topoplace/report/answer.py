@@ -11,7 +11,7 @@ import numpy as np
 
 from topoplace.errors import number_of
 from topoplace.machine import Prism, format_node_set, parse_node_set
-from topoplace.machine.hostlist import expand_host_list, format_host_list
+from topoplace.machine.hostlist import NodeLists, expand_host_list, format_host_list
 from topoplace.report.repack import before_and_after
 from topoplace.report.text import csv_of, plain_table
 from topoplace.result import Fraction as FractionModel
@@ -148,11 +148,10 @@ def _on_hierarchy(result: HierarchyResult) -> list[Start]:
     machine = prepare_hierarchy(resolve_machine(result.instance)).machine
     numbers = {name: number for number, name in enumerate(machine.host_names)}
     starts = []
+    lists = NodeLists()
     for own in result.solution.placements if result.solution else ():
         shares = [share for part in own.parts for share in part.shares]
-        names = [
-            n for share in shares for n in expand_host_list(share.hosts, "hosts") * share.units
-        ]
+        names = [n for share in shares for n in lists.hosts(share.hosts, "hosts", share.units)]
         nodes = tuple(sorted(numbers[name] for name in names))
         starts.append(Start(own.request, nodes, _with_units(shares)))
     return starts

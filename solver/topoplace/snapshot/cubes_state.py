@@ -13,6 +13,7 @@ import numpy as np
 from topoplace.errors import Faults, InputError, number_of
 from topoplace.machine import parse_node_set
 from topoplace.machine.cubes import Cubes, Extents
+from topoplace.machine.hostlist import NodeLists
 from topoplace.snapshot.schema import CubesModel, Request, RunningJob, Snapshot
 from topoplace.snapshot.state import checked_jobs, checked_queue, require_free, require_none
 from topoplace.types import BoolArray, IntArray
@@ -99,8 +100,11 @@ def prepare_cubes(snapshot: Snapshot) -> CubesState:
     ids: set[str] = set()
     holder = np.full(machine.num_chips, -1, dtype=np.int64)
 
+    lists = NodeLists(machine.num_chips)
+
     def running_job(idx: int, job: RunningJob, field: str) -> IntArray:
-        chips = _running(job, snapshot, machine, holder, field)
+        chips = lists.numbers(job.nodes, machine.num_chips, f"{field}.nodes")
+        _require_running(job, chips, snapshot, holder, field)
         holder[chips] = idx
         return chips
 
@@ -117,15 +121,13 @@ def prepare_cubes(snapshot: Snapshot) -> CubesState:
     return CubesState(snapshot, machine, free.reshape(machine.num_cubes, -1), held, requests)
 
 
-def _running(
-    job: RunningJob, snapshot: Snapshot, machine: Cubes, holder: IntArray, field: str
-) -> IntArray:
+def _require_running(
+    job: RunningJob, chips: IntArray, snapshot: Snapshot, holder: IntArray, field: str
+) -> None:
     require_none(job, ("patterns", "prism", "takes"), "cubes", field)
-    chips = parse_node_set(job.nodes, machine.num_chips, f"{field}.nodes")
     if not len(chips):
         raise InputError("at least one chip", field=f"{field}.nodes", value=job.nodes)
     require_free(chips, holder, snapshot.running, f"{field}.nodes", "chip {}".format, "chip")
-    return chips
 
 
 def _request(request: Request, machine: Cubes, field: str) -> CubesRequest:

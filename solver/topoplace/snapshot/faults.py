@@ -13,8 +13,14 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 from pydantic.fields import FieldInfo
 
-from topoplace.errors import InputError, number_of
-from topoplace.snapshot.schema import MachineModel, PrismModel, Snapshot, TorusModel
+from topoplace.errors import InputError, number_of, visible
+from topoplace.snapshot.schema import (
+    NAME_PATTERN,
+    MachineModel,
+    PrismModel,
+    Snapshot,
+    TorusModel,
+)
 
 # ---- What kind of file something is, and which commands take it: for whoever gave the wrong one --
 
@@ -88,7 +94,7 @@ Details = dict[str, Any]
 _QUOTED = re.compile(r"'([^']*)'")
 
 _PATTERNS = {
-    r"^[^\s,;]+$": "a name without blanks, commas and semicolons",
+    NAME_PATTERN: "a name without blanks, commas and semicolons",
     r"^[A-Za-z0-9_.,\[\]\- ]*$": 'nodes such as "0-47,60", on a tree "n[01-16,20]"',
 }
 
@@ -149,6 +155,9 @@ def _fault(problem: Details, model: type[BaseModel], raw: object) -> InputError:
         known = _QUOTED.findall(details[_NAMES[kind]])
     if kind == "union_tag_invalid":
         value = details["tag"]
+    if kind == "string_pattern_mismatch" and visible(str(value)) != value:
+        problem = {**problem, "msg": "a name without control and text-direction characters"}
+        kind = "unseen"
     told = _EXPECTED.get(kind)
     expected = _PLAIN.get(kind) or (told(details) if told else _told(problem["msg"]))
     found = "nothing" if kind in _ABSENT else "null" if value is None else None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import contextlib
 import json
 import math
@@ -17,6 +18,7 @@ from typing import Any, BinaryIO, TypeVar, get_args
 from pydantic import BaseModel, ValidationError
 
 from topoplace.errors import InputError, closest
+from topoplace.rescue import rescue
 from topoplace.snapshot.faults import faults_of, kind_named, kind_of_document, kind_of_text
 
 # ---- What topoplace ships: folders, and snapshots by name ----------------------------------------
@@ -147,7 +149,7 @@ def read_bytes(path: str | Path) -> bytes:
     A path that is no file may be the name of a shipped snapshot; ``-`` stands for standard input.
     """
     if str(path) == STDIN:
-        return _not_too_large(_content_of(sys.stdin.buffer), STDIN)
+        return _as_utf8(_content_of(sys.stdin.buffer), STDIN)
     try:
         path = file_meant(path)
         if path.is_dir():
@@ -158,7 +160,7 @@ def read_bytes(path: str | Path) -> bytes:
         raise missing_file(path) from None
     except OSError as error:
         raise InputError(f"a readable file ({error.strerror})", file=str(path)) from None
-    return _not_too_large(text, str(path))
+    return _as_utf8(text, str(path))
 
 
 def files_below(folder: Path) -> list[Path]:
@@ -192,10 +194,20 @@ def _content_of(stream: BinaryIO) -> bytes:
     return stream.read(MAX_DOCUMENT_BYTES + 1)
 
 
-def _not_too_large(text: bytes, file: str) -> bytes:
+def _as_utf8(text: bytes, file: str) -> bytes:
+    """Return a content without the byte order mark that some editors put before UTF-8."""
     if len(text) > MAX_DOCUMENT_BYTES:
         raise InputError(f"at most {MAX_DOCUMENT_BYTES >> 20} MiB", file=file, found="more")
-    return text
+    first = [byte == 0 for byte in text[:4]]
+    if text.startswith((codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE)):
+        raise InputError("text in UTF-8", file=file, found="UTF-32")
+    if text.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)) or first in _OF_UTF16:
+        raise InputError("text in UTF-8", file=file, found="UTF-16")
+    return text.removeprefix(codecs.BOM_UTF8)
+
+
+_OF_UTF16 = ([True, False, True, False], [False, True, False, True])
+"""Which of the first bytes are 0 in UTF-16 without a mark."""
 
 
 def text_of_document(document: BaseModel) -> str:
@@ -220,11 +232,16 @@ def write_text(path: str | Path, text: str) -> None:
 
 
 def write_bytes(path: str | Path, content: bytes) -> None:
-    """Write a file atomically (see `write_document`); of a link, the file that it leads to."""
+    """Write a file atomically (see `write_document`); of a link, the file that it leads to.
+
+    What a command cannot write is put into a temporary folder (`topoplace.rescue`).
+    """
     target = Path(os.path.realpath(path))
     # Named before it exists: a signal may raise between any two steps, and whatever is there goes.
     temporary = target.parent / f".{target.name}.{os.urandom(8).hex()}"
     try:
+        with contextlib.suppress(FileNotFoundError):
+            target.stat()  # fails on a link that leads to itself, which would be replaced
         if target.exists() and not target.is_file():  # a pipe or a device: nothing to replace
             target.write_bytes(content)
             return
@@ -238,5 +255,6 @@ def write_bytes(path: str | Path, content: bytes) -> None:
             temporary.unlink()
         if isinstance(error, OSError):
             expected = f"a folder that can be written ({error.strerror})"
-            raise InputError(expected, file=str(path)) from None
+            rescue(path, content, InputError(expected, file=str(path)))
+            return
         raise

@@ -11,7 +11,7 @@ import numpy as np
 
 from topoplace.errors import Faults, InputError, number_of, unknown_name
 from topoplace.machine.hierarchy import Hierarchy, build_hierarchy
-from topoplace.machine.hostlist import MAX_HOSTS, expand_host_list
+from topoplace.machine.hostlist import NodeLists
 from topoplace.snapshot.schema import (
     MAX_SIZE,
     HierarchyModel,
@@ -127,22 +127,21 @@ def hierarchy_of(model: HierarchyModel) -> Hierarchy:
     resources = sorted({name for group in model.hosts for name in group.capacity})
     hosts: list[tuple[str, Sequence[str], Sequence[int]]] = []
     known: set[str] = set()
+    lists = NodeLists()
     for idx, group in enumerate(model.hosts):
-        for name in _hosts_of(group, len(model.levels) - 1, f"hosts[{idx}]"):
+        for name in _hosts_of(group, lists, len(model.levels) - 1, f"hosts[{idx}]"):
             if name in known:
                 raise InputError("each host once", field=f"hosts[{idx}].hosts", value=name)
             known.add(name)
             hosts.append((name, group.domains, [group.capacity.get(r, 0) for r in resources]))
-        if len(hosts) > MAX_HOSTS:
-            raise InputError(f"at most {MAX_HOSTS} hosts", field=f"hosts[{idx}].hosts")
     return build_hierarchy(model.levels, resources, hosts, model.block_sizes or ())
 
 
-def _hosts_of(group: HostsModel, num_domains: int, field: str) -> list[str]:
+def _hosts_of(group: HostsModel, lists: NodeLists, num_domains: int, field: str) -> list[str]:
     if len(group.domains) != num_domains:
         expected = f"{number_of(num_domains, 'domain')}, one for each level above the hosts"
         raise InputError(expected, field=f"{field}.domains", found=str(len(group.domains)))
-    names = expand_host_list(group.hosts, f"{field}.hosts")
+    names = lists.hosts(group.hosts, f"{field}.hosts")
     if not names:
         raise InputError("at least one host", field=f"{field}.hosts", value=group.hosts)
     return names
@@ -172,16 +171,18 @@ def prepare_hierarchy(snapshot: Snapshot) -> HierarchyState:
         faults.found.append(InputError("no regions on a hierarchy", field="regions", value=name))
     numbers = {name: idx for idx, name in enumerate(machine.host_names)}
     ids: set[str] = set()
+    lists = NodeLists()
     free, occupied = machine.capacity.copy(), np.zeros(machine.num_hosts, dtype=bool)
 
     def running_job(_: int, job: RunningJob, field: str) -> None:
-        hosts = _numbers_of(job.nodes, numbers, f"{field}.nodes")
+        names = lists.hosts(job.nodes, f"{field}.nodes")
+        hosts = _numbers_of(names, numbers, f"{field}.nodes")
         _take(job, machine, hosts, free, field)
         occupied[hosts] = True
 
     checked_jobs(snapshot.running, "running", ids, faults, running_job)
     with faults.collected():
-        free[_numbers_of(snapshot.down, numbers, "down")] = 0
+        free[_numbers_of(lists.hosts(snapshot.down, "down"), numbers, "down")] = 0
 
     def request(_: int, job: Request, field: str) -> HierarchyRequest:
         return _request(job, machine, field)
@@ -211,13 +212,14 @@ def _take(job: RunningJob, machine: Hierarchy, hosts: IntArray, free: IntArray, 
     free[hosts] -= takes
 
 
-def _numbers_of(text: str, numbers: Mapping[str, int], field: str) -> IntArray:
-    names = expand_host_list(text, field)
-    for idx, name in enumerate(names):
+def _numbers_of(names: list[str], numbers: Mapping[str, int], field: str) -> IntArray:
+    seen: set[str] = set()
+    for name in names:
         if name not in numbers:
             raise InputError("hosts of the machine", field=field, value=name, known=numbers)
-        if name in names[:idx]:
+        if name in seen:
             raise InputError("each host once", field=field, value=name)
+        seen.add(name)
     return np.asarray([numbers[name] for name in names], dtype=np.int64)
 
 

@@ -7,10 +7,11 @@ import json
 import math
 import re
 from collections.abc import Callable
+from functools import partial
 from typing import TypeVar
 
 from topoplace.machine import format_node_set, parse_node_set
-from topoplace.machine.hostlist import MAX_HOSTS, expand_host_list, format_host_list
+from topoplace.machine.hostlist import MAX_HOSTS, NodeLists, format_host_list
 from topoplace.snapshot.machines import resolve_machine
 from topoplace.snapshot.objects import ObjectsInstance
 from topoplace.snapshot.schema import (
@@ -31,7 +32,8 @@ def normal_snapshot(snapshot: Snapshot) -> Snapshot:
     """Return a snapshot with its machine written out, and node sets in their shortest form."""
     snapshot = resolve_machine(snapshot)
     machine = snapshot.machine
-    tidy: Tidy = _tidy_hosts
+    lists = NodeLists()
+    tidy: Tidy = partial(_tidy_hosts, lists)
     if isinstance(machine, TorusModel):
         machine, tidy = _normal_torus(machine)
     elif isinstance(machine, TreeModel):
@@ -53,7 +55,7 @@ def normal_mapping(instance: RoutedInstance) -> RoutedInstance:
     if isinstance(machine, TreeModel):
         machine = _normal_tree(machine)
     limit = len(machine.distances) if isinstance(machine, MatrixModel) else MAX_HOSTS
-    nodes = _tidy_numbers(instance.nodes, limit)
+    nodes = format_node_set(parse_node_set(instance.nodes, limit).tolist())
     return instance.model_copy(update={"machine": machine, "nodes": nodes})
 
 
@@ -87,9 +89,10 @@ def sha256_of(
 def _normal_torus(machine: TorusModel) -> tuple[TorusModel, Tidy]:
     """Return a machine with its defaults written out, and what tidies sets of its nodes."""
     num_nodes = math.prod(machine.shape) * machine.nodes_per_router
+    lists = NodeLists(3 * num_nodes)  # classes, jobs and nodes that are down have each once
 
     def tidy(nodes: str) -> str:
-        return _tidy_numbers(nodes, num_nodes)
+        return format_node_set(lists.numbers(nodes, num_nodes).tolist())
 
     dims = len(machine.shape)
     update = {
@@ -110,22 +113,18 @@ def _normal_anchored(shape: AnchoredModel) -> AnchoredModel:
 def _normal_tree(machine: TreeModel) -> TreeModel:
     """Return a machine with its host lists in their shortest form; their order has a meaning."""
     switches = []
+    names = NodeLists()
     for switch in machine.switches:
         lists = switch.model_dump(include={"nodes", "switches"}, exclude_none=True)
         update = {
-            field: format_host_list(expand_host_list(text, switch.name))
-            for field, text in lists.items()
+            field: format_host_list(names.hosts(text, switch.name)) for field, text in lists.items()
         }
         switches.append(switch.model_copy(update=update))
     return machine.model_copy(update={"switches": switches})
 
 
-def _tidy_numbers(nodes: str, num_nodes: int) -> str:
-    return format_node_set(parse_node_set(nodes, num_nodes).tolist())
-
-
-def _tidy_hosts(nodes: str) -> str:
-    return format_host_list(sorted(expand_host_list(nodes), key=_by_numbers))
+def _tidy_hosts(lists: NodeLists, nodes: str) -> str:
+    return format_host_list(sorted(lists.hosts(nodes), key=_by_numbers))
 
 
 def _by_numbers(name: str) -> list[str | int]:

@@ -22,11 +22,14 @@ from pydantic import (
     model_serializer,
 )
 
+from topoplace.errors import UNSEEN
+
 SNAPSHOT_SCHEMA: Final = "topoplace.snapshot/1"
 MAX_PRIORITY = 1_000_000
 MAX_WEIGHT = 1_000
 
-Name = Annotated[str, Field(min_length=1, max_length=128, pattern=r"^[^\s,;]+$")]
+NAME_PATTERN: Final = rf"^[^\s,;{UNSEEN}]+$"
+Name = Annotated[str, Field(min_length=1, max_length=128, pattern=NAME_PATTERN)]
 MachineName = Annotated[str, Field(min_length=1, max_length=128)]
 """Not a `Name`: what is no machine is told by what machines there are, not by its characters."""
 

@@ -11,6 +11,7 @@ import numpy as np
 
 from topoplace.errors import Faults, InputError, number_of
 from topoplace.machine import Prism, Torus, parse_node_set
+from topoplace.machine.hostlist import NodeLists
 from topoplace.snapshot.anchored import AnchoredShape, anchored_shapes
 from topoplace.snapshot.geometry import Geometry, parse_geometry
 from topoplace.snapshot.held import holds_of
@@ -250,9 +251,10 @@ def _node_classes(model: TorusModel, torus: Torus) -> tuple[tuple[str, ...], Int
     sets = {f"machine.classes.{c}": (names.index(c), text) for c, text in model.classes.items()}
     sets["machine.service"] = (-1, model.service)
     faults = Faults()
+    lists = NodeLists(torus.num_nodes)
     for field, (idx, text) in sets.items():
         with faults.collected():
-            nodes = parse_node_set(text, torus.num_nodes, field)
+            nodes = lists.numbers(text, torus.num_nodes, field)
             twice = nodes[taken[nodes]]
             if len(twice):
                 raise InputError("nodes of one class only", field=field, found=f"node {twice[0]}")
@@ -270,6 +272,7 @@ class _Holders:
         self._of_node = np.full(torus.num_nodes, -1, dtype=np.int64)
         self._with_prism = np.asarray([job.prism is not None for job in jobs] + [False])
         self._jobs, self._torus, self._node_class = jobs, torus, node_class
+        self._lists = NodeLists(torus.num_nodes)
 
     def add(self, idx: int, job: RunningJob, field: str) -> RunningState:
         """Return a running job checked; if it is sound, it holds its nodes and routers now."""
@@ -294,7 +297,7 @@ class _Holders:
         return RunningState(job.id, nodes, routers, prism, job.communication)
 
     def _nodes(self, job: RunningJob, field: str) -> IntArray:
-        nodes = parse_node_set(job.nodes, self._torus.num_nodes, field)
+        nodes = self._lists.numbers(job.nodes, self._torus.num_nodes, field)
         if not len(nodes):
             raise InputError("at least one node", field=field, value=job.nodes)
         service = nodes[self._node_class[nodes] < 0]

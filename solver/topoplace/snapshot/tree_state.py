@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from topoplace.errors import Faults, InputError
-from topoplace.machine.hostlist import MAX_HOSTS, expand_host_list
+from topoplace.machine.hostlist import NodeLists
 from topoplace.machine.tree import SwitchTree, build_tree
 from topoplace.snapshot.schema import (
     ON_HIERARCHIES,
@@ -91,16 +91,13 @@ def tree_of(model: TreeModel) -> SwitchTree:
     """
     leaves: list[tuple[str, list[str]]] = []
     uppers: list[tuple[str, list[str]]] = []
-    num_names = 0
+    lists = NodeLists()
     for switch in model.switches:
         field = f"switch {switch.name}"
         if (switch.nodes is None) == (switch.switches is None):
             found = "neither" if switch.nodes is None else "both"
             raise InputError("either nodes or switches", field=field, value=found)
-        names = expand_host_list(switch.nodes or switch.switches or "", field)
-        num_names += len(names)
-        if num_names > MAX_HOSTS:
-            raise InputError(f"at most {MAX_HOSTS} names on the machine", field=field)
+        names = lists.hosts(switch.nodes or switch.switches or "", field)
         of_kind = uppers if switch.nodes is None else leaves
         of_kind.append((switch.name, names))
         if len(leaves) > MAX_LEAVES:
@@ -133,16 +130,18 @@ def prepare_tree(snapshot: Snapshot) -> TreeState:
     node_of_name = {name: node for node, name in enumerate(tree.node_names)}
     ids: set[str] = set()
     holder = np.full(tree.num_nodes, -1, dtype=np.int64)
+    lists = NodeLists()
 
     def running_job(idx: int, job: RunningJob, field: str) -> TreeRunning:
-        nodes = _running_nodes(job, snapshot.running, tree, node_of_name, holder, field)
+        nodes = _nodes_of(lists.hosts(job.nodes, f"{field}.nodes"), node_of_name, f"{field}.nodes")
+        _require_running(job, nodes, snapshot.running, tree, holder, field)
         holder[nodes] = idx
         return TreeRunning(job.id, nodes, job.communication is not Communication.NONE)
 
     running = checked_jobs(snapshot.running, "running", ids, faults, running_job)
     free = holder < 0
     with faults.collected():
-        free[_nodes_of(snapshot.down, node_of_name, "down")] = False
+        free[_nodes_of(lists.hosts(snapshot.down, "down"), node_of_name, "down")] = False
 
     def request(_: int, job: Request, field: str) -> TreeRequest:
         return _request(job, tree.num_nodes, field)
@@ -164,27 +163,24 @@ def require_shares(patterns: Sequence[PatternUse], field: str) -> None:
         raise InputError("shares that add up to 100 at most", field=field, value=total)
 
 
-def _running_nodes(
+def _require_running(
     job: RunningJob,
+    nodes: IntArray,
     jobs: Sequence[RunningJob],
     tree: SwitchTree,
-    node_of_name: dict[str, int],
     holder: IntArray,
     field: str,
-) -> IntArray:
+) -> None:
     if job.prism is not None:
         raise InputError("no prism on a tree", field=f"{field}.prism", value=job.prism.origin)
     require_shares(job.patterns or (), f"{field}.patterns")
     field = f"{field}.nodes"
-    nodes = _nodes_of(job.nodes, node_of_name, field)
     if not len(nodes):
         raise InputError("at least one node", field=field, value=job.nodes)
     require_free(nodes, holder, jobs, field, tree.node_names.__getitem__)
-    return nodes
 
 
-def _nodes_of(text: str, node_of_name: dict[str, int], field: str) -> IntArray:
-    names = expand_host_list(text, field)
+def _nodes_of(names: list[str], node_of_name: dict[str, int], field: str) -> IntArray:
     seen: set[str] = set()
     for name in names:
         if name not in node_of_name:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Protocol, overload
 from topoplace import __version__
 from topoplace.errors import InputError, unknown_name
 from topoplace.interrupts import ended_in_time, heeded
+from topoplace.kernels import compile_wide
 from topoplace.result import RESULT_SCHEMA, PlacementResult, Proof, Result, Status
 from topoplace.result.cubes import CubesResult
 from topoplace.result.hierarchy import HierarchyResult
@@ -129,6 +130,7 @@ def problem_of(instance: AnyState | Problem, options: Options) -> Problem:
     if isinstance(instance, SnapshotState):
         from topoplace.placement.torus.problem import PlacementProblem  # noqa: PLC0415 - heavy
 
+        compile_wide(instance.torus.shape)
         return PlacementProblem(instance, options.interference, options.maps)
     if isinstance(instance, TreeState):
         from topoplace.placement.switches.problem import TreeProblem  # noqa: PLC0415 - heavy

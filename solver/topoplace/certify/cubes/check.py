@@ -11,7 +11,7 @@ from topoplace.certify.cubes.oracle import CubesOracle, Tables
 from topoplace.certify.packing import Packings
 from topoplace.certify.report import Claims, RefusedError
 from topoplace.errors import number_of
-from topoplace.machine import parse_node_set
+from topoplace.machine.hostlist import NodeLists
 from topoplace.result.cubes import CubesPlacement, CubesResult, CubesSolution
 
 
@@ -50,12 +50,13 @@ class CubesPlacements(Packings[CubesResult]):
 def read_solution(instance: Instance, solution: CubesSolution) -> dict[str, list[int]]:
     """Return the chips of what starts after checking each placement on its own."""
     found: dict[str, list[int]] = {}
+    lists = NodeLists(instance.free.size)
     for placement in solution.placements:
         name = placement.request
         if name not in instance.by_id or name in found:
             raise RefusedError(f"{name} is no request of the queue, or starts twice")
         found[name] = _chips(instance, placement)
-        listed = parse_node_set(placement.nodes, instance.free.size, name).tolist()
+        listed = lists.numbers(placement.nodes, instance.free.size, name).tolist()
         if listed != found[name]:
             raise RefusedError(f"{name} has other nodes than its place has")
     return found

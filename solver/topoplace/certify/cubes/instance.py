@@ -15,6 +15,7 @@ from topoplace.certify.candidates import candidates
 from topoplace.certify.report import RefusedError
 from topoplace.errors import number_of
 from topoplace.machine import parse_node_set
+from topoplace.machine.hostlist import NodeLists
 from topoplace.snapshot.schema import CubesModel, Snapshot
 from topoplace.snapshot.schema import Request as RequestModel
 from topoplace.types import BoolArray
@@ -112,8 +113,9 @@ def read_instance(snapshot: Snapshot) -> Instance:
     if num > MOST_CHIPS or math.prod(side) > MOST_IN_A_CUBE:
         raise RefusedError(f"{number_of(num, 'chip')} are too many, or {math.prod(side)} in a cube")
     held = np.zeros(num, dtype=np.int64)
+    lists = NodeLists(num)
     for job in snapshot.running:
-        chips = parse_node_set(job.nodes, num, "running")
+        chips = lists.numbers(job.nodes, num, "running")
         if not len(chips) or job.prism or job.patterns or job.takes:
             raise RefusedError(f"running job {job.id} is none of a pod of cubes")
         held[chips] += 1

@@ -19,7 +19,7 @@ from topoplace.certify.hierarchy.rows import Rows
 from topoplace.certify.packing import Packings
 from topoplace.certify.report import Claims, RefusedError
 from topoplace.errors import number_of
-from topoplace.machine.hostlist import expand_host_list
+from topoplace.machine.hostlist import NodeLists
 from topoplace.result.hierarchy import HierarchyPlacement, HierarchyResult
 
 
@@ -61,26 +61,27 @@ class HierarchyPlacements(Packings[HierarchyResult]):
         by_id = {asked.id: asked for asked in self._instance.queue}
         found: list[tuple[Asked, Place]] = []
         assert self.result.solution is not None
+        lists = NodeLists()
         for own in self.result.solution.placements:
             if own.request not in by_id or any(asked.id == own.request for asked, _ in found):
                 raise RefusedError(f"{own.request} is no request that waits, or starts twice")
             asked = by_id[own.request]
             try:
-                place = self._place(asked, own)
+                place = self._place(asked, own, lists)
                 require_place(self._instance, asked, place)
             except RefusedError as error:
                 raise RefusedError(f"{own.request}: {error}") from None
             found.append((asked, place))
         return found
 
-    def _place(self, asked: Asked, own: HierarchyPlacement) -> Place:
+    def _place(self, asked: Asked, own: HierarchyPlacement, lists: NodeLists) -> Place:
         if tuple(part.part for part in own.parts) != asked.part_names:
             raise RefusedError("its parts are not those of the request, in their order")
         numbers, place = self._numbers, []
         for part in own.parts:
             units: dict[int, int] = {}
             for share in part.shares:
-                for name in expand_host_list(share.hosts, "hosts"):
+                for name in lists.hosts(share.hosts, "hosts"):
                     if name not in numbers or numbers[name] in units:
                         raise RefusedError(f"{name} is no host, or named twice")
                     units[numbers[name]] = share.units

@@ -11,7 +11,7 @@ from topoplace.certify.candidates import candidates
 from topoplace.certify.report import RefusedError, require_none
 from topoplace.errors import number_of
 from topoplace.machine.hierarchy import Hierarchy, build_hierarchy
-from topoplace.machine.hostlist import expand_host_list
+from topoplace.machine.hostlist import NodeLists
 from topoplace.snapshot.schema import (
     MAX_SIZE,
     ON_TORI,
@@ -111,9 +111,10 @@ def read_instance(snapshot: Snapshot) -> Instance:
     if any(count > 1 for count in ids.values()):
         raise RefusedError("an id is used twice")
     busy: set[int] = set()
+    lists = NodeLists()
     for job in snapshot.running:
-        busy |= _run(job, machine, numbers, free)
-    down = expand_host_list(snapshot.down, "down")
+        busy |= _run(job, lists.hosts(job.nodes), machine, numbers, free)
+    down = lists.hosts(snapshot.down, "down")
     if snapshot.regions or len({*down}) < len(down) or not {*down} <= numbers.keys():
         raise RefusedError("regions, or a host that is down twice, or is none")
     for name in down:
@@ -127,11 +128,12 @@ def machine_of(model: HierarchyModel) -> Hierarchy:
     """Return the machine that a document describes, hosts in the order in which it names them."""
     resources = sorted({name for group in model.hosts for name in group.capacity})
     hosts: list[tuple[str, Sequence[str], Sequence[int]]] = []
+    lists = NodeLists()
     for group in model.hosts:
         amounts = [group.capacity.get(name, 0) for name in resources]
         if len(group.domains) != len(model.levels) - 1:
             raise RefusedError(f"{group.hosts} are not in a domain of every level")
-        names = expand_host_list(group.hosts, "hosts")
+        names = lists.hosts(group.hosts, "hosts")
         hosts += [(name, group.domains, amounts) for name in names]
     names = [name for name, _, _ in hosts]
     if len({*names}) < len(names) or len({*model.levels, "nodes", "balance", "stranded"}) < 3 + len(
@@ -142,10 +144,13 @@ def machine_of(model: HierarchyModel) -> Hierarchy:
 
 
 def _run(
-    job: RunningJob, machine: Hierarchy, numbers: Mapping[str, int], free: list[list[int]]
+    job: RunningJob,
+    names: list[str],
+    machine: Hierarchy,
+    numbers: Mapping[str, int],
+    free: list[list[int]],
 ) -> set[int]:
     """Take what a running job holds; return its hosts."""
-    names = expand_host_list(job.nodes, "nodes")
     require_none(job, "prism", "patterns")
     if not names or len({*names}) < len(names) or not {*names} <= numbers.keys():
         raise RefusedError(f"{job.id} runs on no hosts, a host twice, or others than there are")

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property, partial
 
 import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
 
 from topoplace.certify.hierarchy.instance import Asked, Instance, Wanted, holds
 from topoplace.certify.hierarchy.rows import Domain, Place, Rows
 from topoplace.certify.integers import require_room
-from topoplace.certify.packing import Covers, Prices
+from topoplace.certify.packing import ANYWHERE, Covers, Prices
 from topoplace.certify.report import RefusedError
 from topoplace.types import IntArray
 
@@ -22,7 +23,26 @@ _MOST_STATES = 1 << 22
 """Of a table, beyond which a request is refused: 4 million take 32 MB."""
 
 _MOST_WORK, _STEP = 300_000_000_000, 1 << 10
-"""Additions for a request at a leaf's prices, some minutes; a step in Python counts as so many."""
+"""Additions for a document, some minutes; a step in Python counts as so many."""
+
+
+_AT_ONCE, _FEW = 1 << 16, 24
+"""Additions that numpy makes in one call, where tables are smaller than that; how many terms are
+added one by one where tables have one axis.
+"""
+
+
+class Work:
+    """What a document may still cost: its certificates are checked with one of these."""
+
+    def __init__(self) -> None:
+        self.left = _MOST_WORK
+
+    def spend(self, steps: int, additions: int = 0) -> None:
+        """Take so many steps in Python of so many additions each from what is left."""
+        self.left -= steps * (_STEP + additions)
+        if self.left < 0:
+            raise RefusedError(f"more than {_MOST_WORK} additions for the document")
 
 
 @dataclass(frozen=True)
@@ -31,6 +51,7 @@ class HierarchyOracle:
 
     table: Rows
     requests: tuple[Asked, ...]
+    work: Work = field(default_factory=Work, compare=False)
 
     @property
     def rows(self) -> Mapping[str, IntArray]:
@@ -67,19 +88,23 @@ class HierarchyOracle:
         instance = self.table.instance
         names = [name for name, _ in instance.levels]
         factors = dict(zip(names, prices.factors, strict=False))
-        known: dict[object, int | None] = {}
         found: dict[int, int | None] = {}
+        together: dict[object, list[int]] = {}
         capacities = self.table.capacities
         for q, covers in wanted.items():
-            asked = self.requests[q]
             if any(not capacities[row] for row in covers.inside):
                 found[q] = None
-                continue
-            key = _rules(asked), covers
-            if key not in known:
-                known[key] = _cheapest(self.table, asked, flat, factors, covers)
-            cost = known[key]
-            found[q] = None if cost is None else factors["nodes"] * asked.value - cost
+            else:
+                together.setdefault((_but_for_units(self.requests[q]), covers), []).append(q)
+        for own in together.values():
+            sizes = {q: tuple(part.units for part in self.requests[q].parts) for q in own}
+            largest = self.requests[max(own, key=sizes.__getitem__)]
+            walk = _Walk(self.table, largest, flat, factors, wanted[own[0]], self.work)
+            costs = _cheapest(walk, set(sizes.values()))
+            for q in own:
+                cost = costs[sizes[q]]
+                value = factors["nodes"] * self.requests[q].value
+                found[q] = None if cost is None else value - cost
         return found
 
 
@@ -87,6 +112,18 @@ def _rules(asked: Asked) -> tuple[Wanted, ...]:
     """Return the parts with their groups renamed by order."""
     order = list(dict.fromkeys(part.group for part in asked.parts))
     return tuple(replace(part, group=str(order.index(part.group))) for part in asked.parts)
+
+
+def _but_for_units(asked: Asked) -> tuple[Wanted, ...]:
+    """Return what requests share whose costs are in one table, that of the largest of them.
+
+    No rule of a request in one part depends on how many units it has in all, except that one
+    domain holds all of them.
+    """
+    rules = _rules(asked)
+    if len(rules) > 1 or rules[0].required is not None:
+        return rules
+    return (replace(rules[0], units=0),)
 
 
 def _flat(table: Rows, prices: Prices) -> IntArray:
@@ -98,23 +135,22 @@ def _flat(table: Rows, prices: Prices) -> IntArray:
     return np.concatenate(parts)
 
 
-def _cheapest(
-    table: Rows, asked: Asked, prices: IntArray, factors: Mapping[str, int], covers: Covers
-) -> int | None:
-    """Return the least cost of a candidate, what its balance gains taken off."""
-    ways = [range(1, p.units + 1) if p.balance is not None else (0,) for p in asked.parts]
-    gain = factors.get("balance", 0)
-    if not gain:
-        ways = [(0,) for _ in asked.parts]
-    best: int | None = None
-    walk = _Walk(table, asked, prices, factors, covers)
+def _cheapest(walk: _Walk, sizes: Iterable[tuple[int, ...]]) -> dict[tuple[int, ...], int | None]:
+    """Return by numbers of units the least cost of a candidate, its gain by balance taken off."""
+    gain = walk.factors.get("balance", 0)
+    ways = [
+        range(1, part.units + 1) if gain and part.balance is not None else (0,)
+        for part in walk.parts
+    ]
+    best: dict[tuple[int, ...], int | None] = dict.fromkeys(sizes)
     for least in itertools.product(*ways):
         walk.least = least
-        found = walk.domain(table.top)[tuple(part.units for part in asked.parts)]
-        cost = int(found.min())
-        if cost < NEVER:
-            cost -= gain * sum(least)
-            best = cost if best is None else min(best, cost)
+        table = walk.machine()
+        for units, known in best.items():
+            cost = int(table[units].min())
+            if cost < NEVER:
+                cost -= gain * sum(least)
+                best[units] = cost if known is None else min(known, cost)
     return best
 
 
@@ -128,12 +164,16 @@ class _Walk:
         prices: IntArray,
         factors: Mapping[str, int],
         covers: Covers,
+        work: Work,
     ) -> None:
         self.table, self.asked, self.parts = table, asked, asked.parts
         self.least: Sequence[int] = ()
-        self._left = _MOST_WORK
+        self._spend = work.spend
         self.instance: Instance = table.instance
         self.prices, self.factors, self.covers = prices, factors, covers
+        self._price: list[int] = prices.tolist()
+        # of this level and those above, tables depend on the least load
+        self._evened = max((p.balance for p in self.parts if p.balance is not None), default=-2)
         limits = [part.at_most for part in self.parts if part.at_most is not None]
         self.counted, most = limits[0] if limits else (-2, 0)
         # the last axis counts the domains used of a level of which so many may be
@@ -142,23 +182,33 @@ class _Walk:
         self.takes = [table.in_grains(part.takes) for part in self.parts]
         machine = self.instance.machine
         self.of_level = [factors.get(name, 0) for name in machine.levels]
-        self._known: dict[object, IntArray] = {}
+        self._tables: list[IntArray] = []
+        self._numbers: dict[object, int] = {}  # of tables, by what they depend on and by content
 
-    # ---- the bottom
+    def machine(self) -> IntArray:
+        """Return the table of the whole machine."""
+        return self._tables[self._domain(self.table.top)]
 
-    def place(self, place: Place) -> IntArray:
-        """Return the table of a host or pool, the domain of a host not yet paid."""
-        key = self._look(place)
-        if key not in self._known:
-            self._known[key] = self._place(place)
-        return self._known[key]
+    def _number(self, key: object, make: Callable[[], IntArray]) -> int:
+        """Return the number of a table that depends on no more than a key; equal ones share one."""
+        if key not in self._numbers:
+            table = make()
+            content = table.shape, table.tobytes()
+            if content not in self._numbers:
+                self._numbers[content] = len(self._tables)
+                self._tables.append(table)
+            self._numbers[key] = self._numbers[content]
+        return self._numbers[key]
+
+    # ---- the bottom: tables of hosts and pools, the domain of a host not yet paid
 
     def _look(self, place: Place) -> object:
         """Return all of a place that its table depends on."""
-        rows = list(place.rows.values())
-        named = tuple((row in self.covers.inside, row in self.covers.outside) for row in rows)
-        free = [self.instance.free[place.hosts[0]], self.table.free[place.hosts[0]]]
-        return place.is_pool, len(place.hosts), *free, named, self.prices[rows].tobytes()
+        rows = place.rows.values()
+        named = None
+        if self.covers != ANYWHERE:
+            named = tuple((r in self.covers.inside, r in self.covers.outside) for r in rows)
+        return self.table.alike[place.hosts[0]], named, tuple(self._price[row] for row in rows)
 
     def _place(self, place: Place) -> IntArray:
         first = place.hosts[0]
@@ -202,20 +252,33 @@ class _Walk:
 
     # ---- domains
 
-    def domain(self, domain: Domain) -> IntArray:
+    def _domain(self, domain: Domain) -> int:
+        """Return the number of a domain's table."""
+        inside: dict[int, int] = {}
+        for one in domain.inside:
+            number = self._domain(one)
+            inside[number] = inside.get(number, 0) + 1
+        for place in domain.places:
+            number = self._number(self._look(place), partial(self._place, place))
+            inside[number] = inside.get(number, 0) + 1
+        paid = self._whole_domain(domain) if domain.level == self.asked.alone else None
+        prices = tuple(self._price[row] for _, _, row in domain.cuts)
+        least = self.least if domain.level <= self._evened else ()
+        key = domain.fixed, least, paid, prices, frozenset(inside.items())
+        return self._number(key, partial(self._of_inside, domain, inside, paid))
+
+    def _of_inside(
+        self, domain: Domain, inside: Mapping[int, int], paid: tuple[int, bool, bool] | None
+    ) -> IntArray:
         """Return the table of a domain; those equal inside are joined by doubling."""
-        counts: dict[tuple[tuple[int, ...], bytes], list[IntArray]] = {}
-        below = [self.domain(one) for one in domain.inside]
-        for own in (*below, *(self.place(place) for place in domain.places)):
-            counts.setdefault((own.shape, own.tobytes()), []).append(own)
         table = np.zeros((1,) * len(self.shape), dtype=np.int64)
-        for equal in counts.values():
-            table = self._joined(table, self._several(equal[0], len(equal)))
+        for number, count in inside.items():
+            table = self._joined(table, self._several(self._tables[number], count))
         if domain.level < 0:
             whole = np.full(self.shape, NEVER, dtype=np.int64)
             whole[tuple(slice(n) for n in table.shape)] = table
             return whole
-        return self._as_domain(domain, table)
+        return self._as_domain(domain, table, paid)
 
     def _several(self, table: IntArray, count: int) -> IntArray:
         if count == 1:
@@ -225,15 +288,15 @@ class _Walk:
         return self._joined(twice, table) if count % 2 else twice
 
     def _joined(self, first: IntArray, second: IntArray) -> IntArray:
-        self._spend(int((second < NEVER).sum()), first.size)
+        steps, others = (int(np.count_nonzero(table < NEVER)) for table in (second, first))
+        if others < steps:
+            first, second, steps = second, first, others
+        self._spend(steps, first.size)
         return joined(first, second, self.shape)
 
-    def _spend(self, steps: int, additions: int = 0) -> None:
-        self._left -= steps * (_STEP + additions)
-        if self._left < 0:
-            raise RefusedError(f"more than {_MOST_WORK} additions for request {self.asked.id}")
-
-    def _as_domain(self, domain: Domain, table: IntArray) -> IntArray:
+    def _as_domain(
+        self, domain: Domain, table: IntArray, paid: tuple[int, bool, bool] | None
+    ) -> IntArray:
         """Add what a domain costs, and strike out what breaks a rule in it."""
         if domain.level == self.counted:
             table = _counted(table)
@@ -259,8 +322,8 @@ class _Walk:
             table[some] += self.of_level[domain.level]
         if self.asked.alone is None or domain.level < self.asked.alone:
             table += self._cuts(domain, units)
-        elif domain.level == self.asked.alone:
-            self._alone(domain, units, table)
+        elif paid is not None:
+            self._alone(paid, units, table)
         return np.minimum(table, NEVER)
 
     def _cuts(self, domain: Domain, units: IntArray) -> IntArray:
@@ -273,18 +336,32 @@ class _Walk:
                 paid += int(self.prices[row]) * np.maximum(0, -(-taken * (k + 1) // whole) - 1)
         return paid
 
-    def _alone(self, domain: Domain, units: IntArray, table: IntArray) -> None:
-        """Let a request that wants a domain for itself pay for all of it."""
-        used = units.any(axis=0)
+    def _whole_domain(self, domain: Domain) -> tuple[int, bool, bool]:
+        """Return the price of all of a domain, whether it must stay empty, and must be used."""
         rows = domain.all_rows()
         held = {row for row in rows if self.table.capacities[row]}
-        table[used] += int(self.prices[rows] @ self.table.capacities[rows])
-        of = self.instance.machine.domain_of[domain.level]
-        if any(int(of[host]) == domain.number for host in self.instance.busy):
+        taken = domain.number in self._busy or bool(held & self.covers.outside)
+        return (
+            int(self.prices[rows] @ self.table.capacities[rows]),
+            taken,
+            bool(held & self.covers.inside),
+        )
+
+    @cached_property
+    def _busy(self) -> set[int]:
+        """The domains that a request would have for itself, and that running jobs use."""
+        assert self.asked.alone is not None
+        of = self.instance.machine.domain_of[self.asked.alone]
+        return {int(of[host]) for host in self.instance.busy}
+
+    def _alone(self, paid: tuple[int, bool, bool], units: IntArray, table: IntArray) -> None:
+        """Let a request that wants a domain for itself pay for all of it."""
+        used = units.any(axis=0)
+        price, taken, named = paid
+        table[used] += price
+        if taken:
             table[used] = NEVER
-        if held & self.covers.outside:
-            table[used] = NEVER
-        if held & self.covers.inside:
+        if named:
             table[~used] = NEVER
 
 
@@ -300,10 +377,36 @@ def _counted(table: IntArray) -> IntArray:
 def joined(first: IntArray, second: IntArray, most: tuple[int, ...]) -> IntArray:
     """Return the least cost of units split among two, up to a shape."""
     shape = [min(a + b - 1, n) for a, b, n in zip(first.shape, second.shape, most, strict=True)]
+    if second.size <= _FEW and math.prod(shape) == max(shape):
+        return _joined_line(first.ravel(), second.ravel().tolist(), max(shape)).reshape(shape)
     found = np.full(shape, NEVER, dtype=np.int64)
-    for at in np.argwhere(second < NEVER).tolist():
-        rooms = [min(a, n - k) for a, n, k in zip(first.shape, shape, at, strict=True)]
-        if min(rooms) > 0:
-            into = found[tuple(slice(k, k + n) for k, n in zip(at, rooms, strict=True))]
-            np.minimum(into, first[tuple(map(slice, rooms))] + second[tuple(at)], out=into)
+    terms = np.argwhere(second < NEVER)
+    if found.size > _AT_ONCE:
+        for at in terms.tolist():
+            rooms = [min(a, n - k) for a, n, k in zip(first.shape, shape, at, strict=True)]
+            if min(rooms) > 0:
+                into = found[tuple(slice(k, k + n) for k, n in zip(at, rooms, strict=True))]
+                np.minimum(into, first[tuple(map(slice, rooms))] + second[tuple(at)], out=into)
+        return found
+    # small tables: many terms at once, each with the first table shifted by its units
+    before = [size - 1 for size in second.shape]
+    around = np.full([n + k for n, k in zip(shape, before, strict=True)], NEVER, dtype=np.int64)
+    kept = first[tuple(map(slice, shape))]
+    around[tuple(slice(k, k + a) for k, a in zip(before, kept.shape, strict=True))] = kept
+    shifted = sliding_window_view(around, shape)
+    num = max(1, _AT_ONCE // found.size)
+    for some in (terms[k : k + num] for k in range(0, len(terms), num)):
+        costs = second[tuple(some.T)].reshape(-1, *(1,) * len(shape))
+        sums = shifted[tuple((np.array(before) - some).T)] + costs
+        np.minimum(found, sums.min(axis=0), out=found)
+    return found
+
+
+def _joined_line(first: IntArray, second: Sequence[int], length: int) -> IntArray:
+    """Return what `joined` does of tables with one axis, the second a short one."""
+    found = np.full(length, NEVER, dtype=np.int64)
+    for units, cost in enumerate(second[:length]):
+        if cost < NEVER:
+            into = found[units : units + len(first)]
+            np.minimum(into, first[: len(into)] + cost, out=into)
     return found

@@ -52,6 +52,12 @@ class Domain:
     cuts: list[tuple[int | None, int, int]] = field(default_factory=list)
     whole: dict[int | None, int] = field(default_factory=dict)
 
+    @cached_property
+    def fixed(self) -> object:
+        """What its table depends on besides prices and what is inside."""
+        cuts = tuple((resource, k) for resource, k, _ in self.cuts)
+        return self.level, cuts, tuple(self.whole.items())
+
     def all_places(self) -> list[Place]:
         """Return its places and those of all that is inside."""
         return [*self.places, *(place for one in self.inside for place in one.all_places())]
@@ -177,6 +183,17 @@ class Rows:
         if resource is None:
             return sum(len(place.hosts) for place in places if place.is_pool)
         return sum(self.free[p.hosts[0]][resource] for p in places if not p.is_pool)
+
+    @cached_property
+    def alike(self) -> dict[int, int]:
+        """A number for every place, by its first host: that of places that differ in rows alone."""
+        numbers: dict[object, int] = {}
+        found = {}
+        for place in self.places:
+            host = place.hosts[0]
+            key = place.is_pool, len(place.hosts), self.instance.free[host], self.free[host]
+            found[host] = numbers.setdefault(key, len(numbers))
+        return found
 
     @cached_property
     def room(self) -> int:

@@ -16,7 +16,7 @@ from functools import cache, lru_cache
 
 from topoplace.certify.candidates import candidates
 from topoplace.certify.report import RefusedError, require_none
-from topoplace.machine.hostlist import expand_host_list
+from topoplace.machine.hostlist import NodeLists
 from topoplace.machine.tree import SwitchTree, build_tree
 from topoplace.snapshot.schema import (
     ON_HIERARCHIES,
@@ -81,16 +81,17 @@ def read_instance(snapshot: Snapshot) -> Instance:
     leaf_of = dict(zip(tree.node_names, tree.leaf_of_node.tolist(), strict=True))
     comm = [0] * tree.num_leaves
     held: set[str] = set()
+    lists = NodeLists()
     for job in snapshot.running:
         if job.prism is not None:
             raise RefusedError(f"running job {job.id} has a prism on a tree")
-        nodes = _names(job.nodes, leaf_of, job.id)
+        nodes = _names(lists.hosts(job.nodes, job.id), leaf_of, job.id)
         if not nodes or held & nodes:
             raise RefusedError(f"running job {job.id} holds no node, or one of another job")
         held |= nodes
         for name in nodes if job.communication is not Communication.NONE else ():
             comm[leaf_of[name]] += 1
-    down = _names(snapshot.down, leaf_of, "down")
+    down = _names(lists.hosts(snapshot.down, "down"), leaf_of, "down")
     wishes = {request.id: _wish(request, tree.num_nodes) for request in candidates(snapshot)}
     named = Counter([job.id for job in snapshot.running] + [job.id for job in snapshot.queue])
     if twice := [name for name, times in named.items() if times > 1]:
@@ -103,17 +104,17 @@ def tree_of(model: TreeModel) -> SwitchTree:
     """Return the tree that a document describes."""
     leaves: list[tuple[str, list[str]]] = []
     uppers: list[tuple[str, list[str]]] = []
+    lists = NodeLists()
     for switch in model.switches:
         if (switch.nodes is None) == (switch.switches is None):
             raise RefusedError(f"switch {switch.name} needs either nodes or switches")
         text = switch.switches if switch.nodes is None else switch.nodes
-        below = expand_host_list(text or "", switch.name)
+        below = lists.hosts(text or "", switch.name)
         (uppers if switch.nodes is None else leaves).append((switch.name, below))
     return build_tree(leaves, uppers)
 
 
-def _names(text: str, leaf_of: dict[str, int], field: str) -> set[str]:
-    names = expand_host_list(text, field)
+def _names(names: list[str], leaf_of: dict[str, int], field: str) -> set[str]:
     if len(set(names)) < len(names) or not leaf_of.keys() >= set(names):
         raise RefusedError(f"{field} names a node twice, or one that is not there")
     return set(names)

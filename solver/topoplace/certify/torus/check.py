@@ -36,7 +36,8 @@ from topoplace.certify.torus.joint import (
 from topoplace.certify.torus.oracle import TorusOracle
 from topoplace.certify.torus.shapes import Box
 from topoplace.errors import number_of
-from topoplace.machine import Prism, parse_node_set, prism_links
+from topoplace.machine import Prism, prism_links
+from topoplace.machine.hostlist import NodeLists
 from topoplace.result import Explanation, Placement, PlacementResult, Solution
 from topoplace.result.placement import HopBytesCertificate
 from topoplace.snapshot.schema import Communication, TorusModel
@@ -171,22 +172,23 @@ class Start(Job):
 def read_starts(instance: Instance, solution: Solution, *, maps: bool = False) -> list[Start]:
     """Return the placements after checking each on its own; mappings only where a level `maps`."""
     starts = []
+    lists = NodeLists(instance.torus.num_nodes)
     for placement in solution.placements:
         if placement.request not in instance.by_id:
             raise RefusedError(f"{placement.request} is no request of the queue")
         if placement.mapping is not None and not maps:
             raise RefusedError(f"{placement.request} has a mapping, of which no level tells")
-        starts.append(_start(instance, placement))
+        starts.append(_start(instance, placement, lists))
     ids = [start.id for start in starts]
     if len(set(ids)) < len(ids):
         raise RefusedError("a request is started twice")
     return starts
 
 
-def _start(instance: Instance, placement: Placement) -> Start:
+def _start(instance: Instance, placement: Placement, lists: NodeLists) -> Start:
     torus = instance.torus
     request = instance.by_id[placement.request]
-    nodes = parse_node_set(placement.nodes, torus.num_nodes, placement.request)
+    nodes = lists.numbers(placement.nodes, torus.num_nodes, placement.request)
     if len(nodes) != request.nodes:
         raise RefusedError(
             f"{request.id} has {number_of(len(nodes), 'node')} and wants {request.nodes}"

@@ -14,6 +14,7 @@ import numpy as np
 from topoplace.certify.candidates import candidates
 from topoplace.certify.report import RefusedError, require_none
 from topoplace.machine import Prism, Torus, parse_node_set, prism_links, scattered_links
+from topoplace.machine.hostlist import NodeLists
 from topoplace.result import Interference
 from topoplace.snapshot.geometry import Geometry, parse_geometry
 from topoplace.snapshot.schema import (
@@ -167,7 +168,8 @@ def read_instance(snapshot: Snapshot, interference: Interference) -> Instance:
         raise RefusedError(f"the machine of a placement is a torus or mesh, not a {model.kind}")
     torus = torus_of(model)
     names, node_class = _classes(model, torus)
-    jobs = tuple(_job(torus, job, node_class, interference) for job in snapshot.running)
+    lists = NodeLists(torus.num_nodes)
+    jobs = tuple(_job(torus, job, lists, node_class, interference) for job in snapshot.running)
     held = _held(torus, jobs)
     usable = (node_class >= 0) & ~np.repeat(held, torus.nodes_per_router)
     usable[parse_node_set(snapshot.down, torus.num_nodes, "down")] = False
@@ -291,8 +293,9 @@ def _classes(model: TorusModel, torus: Torus) -> tuple[list[str], IntArray]:
     node_class = np.zeros(torus.num_nodes, dtype=np.int64)
     named = np.zeros(torus.num_nodes, dtype=np.int64)
     sets = [(names.index(name), text) for name, text in model.classes.items()]
+    lists = NodeLists(torus.num_nodes)
     for class_idx, text in [*sets, (-1, model.service)]:
-        nodes = parse_node_set(text, torus.num_nodes, "machine")
+        nodes = lists.numbers(text, torus.num_nodes, "machine")
         node_class[nodes] = class_idx
         named[nodes] += 1
     if (named > 1).any():
@@ -318,8 +321,14 @@ def job_on(
     return Job(name, nodes, routers, prism, links, sharing)
 
 
-def _job(torus: Torus, job: RunningJob, node_class: IntArray, interference: Interference) -> Job:
-    nodes = parse_node_set(job.nodes, torus.num_nodes, "running")
+def _job(
+    torus: Torus,
+    job: RunningJob,
+    lists: NodeLists,
+    node_class: IntArray,
+    interference: Interference,
+) -> Job:
+    nodes = lists.numbers(job.nodes, torus.num_nodes, "running")
     if not len(nodes) or (node_class[nodes] < 0).any():
         raise RefusedError(f"running job {job.id} holds no node, or a service node")
     return job_on(torus, job.id, nodes, job.prism, sharing_of(job.communication, interference))

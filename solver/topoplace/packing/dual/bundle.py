@@ -142,7 +142,7 @@ class _FlatColumns:
         earlier = self._values[:level]
         # a level's row has one price where a column takes of many others: let it go farther
         size = np.maximum(1.0, (earlier**2).mean(axis=1)) if num else np.ones(level)
-        reached = np.array([v or 0.0 for v in self._sub.reached])
+        reached = np.array([v or 0 for v in self._sub.reached], dtype=float)
         size[[v is None for v in self._sub.reached]] = _FIXED  # its multiplier stays 0
         rows = self._tight_rows
         usual = _LEVEL_REACH * step_size * max(1, len(self._rows)) / max(1, num)

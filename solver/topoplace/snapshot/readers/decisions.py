@@ -18,7 +18,7 @@ from typing import Annotated, Any, Literal, TypeVar
 from pydantic import ConfigDict, Field, ValidationError
 
 from topoplace.errors import InputError, number_of, unknown_name
-from topoplace.machine.hostlist import expand_host_list, format_host_list, parse_node_set
+from topoplace.machine.hostlist import NodeLists, format_host_list, parse_node_set
 from topoplace.snapshot.cubes_state import prepare_cubes
 from topoplace.snapshot.faults import faults_of
 from topoplace.snapshot.files import parse_object
@@ -451,12 +451,13 @@ def _slurm_request(
     asked: dict[str, Any] = {}
     excluded: list[str] = []
     left_out: list[str] = []
+    lists = NodeLists()
     if segment is not None and not on_blocks:
         left_out.append(f"--segment={segment}")
     for text in line.request.options.split():
         key, _, value = text.partition("=")
         if key == "--exclude":
-            excluded += expand_host_list(value, "request.options")
+            excluded += lists.hosts(value, "request.options")
         elif text == "--exclusive=topo" and on_blocks:
             asked["exclusive"] = BLOCK
         elif key == "--switches" and value.partition("@")[0] == "1" and not on_blocks:

@@ -13,9 +13,9 @@ from typing import Annotated, Any, TypeVar
 
 from pydantic import ConfigDict, Field
 
-from topoplace.errors import InputError
+from topoplace.errors import UNSEEN, InputError
 from topoplace.snapshot.readers.yaml_text import Parsed, read_parsed
-from topoplace.snapshot.schema import Model
+from topoplace.snapshot.schema import NAME_PATTERN, Model
 
 # ---- Objects, and where they stand ---------------------------------------------------------------
 
@@ -26,10 +26,10 @@ class KubeModel(Model):
     model_config = ConfigDict(extra="ignore", defer_build=True)
 
 
-IN_A_NAME = re.compile(r"[^\s,;]{1,100}")
-KubeName = Annotated[str, Field(min_length=1, pattern=r"^[^\s,;]+$")]
+IN_A_NAME = re.compile(rf"[^\s,;{UNSEEN}]{{1,100}}")
+KubeName = Annotated[str, Field(min_length=1, pattern=NAME_PATTERN)]
 """A name that can be in the id of a job, or that of a host."""
-_LabelValue = Annotated[str, Field(pattern=r"^[^\s,;]*$")]
+_LabelValue = Annotated[str, Field(pattern=rf"^[^\s,;{UNSEEN}]*$")]
 
 
 class Owner(KubeModel):
@@ -224,7 +224,7 @@ def base_units(resource: str, amount: Fraction, field: str, *, up: bool) -> int:
     return whole
 
 
-_ResourceName = Annotated[str, Field(min_length=1, max_length=128, pattern=r"^[^\s,;]+$")]
+_ResourceName = Annotated[str, Field(min_length=1, max_length=128, pattern=NAME_PATTERN)]
 Quantities = dict[_ResourceName, str | int | float]
 """Quantities by the name of the resource."""
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from topoplace.errors import InputError
-from topoplace.machine.hostlist import expand_host_list
+from topoplace.machine.hostlist import count_hosts, expand_host_list
 from topoplace.snapshot.readers.tables import (
     blamed_on,
     name_of,
@@ -116,7 +116,11 @@ def _settings(text: str) -> dict[str, str]:
 def _switch(line: ConfLine) -> SwitchModel:
     settings, text = line.settings, line.text
     name = settings.get("switchname", "")
-    if expand_host_list(name, "SwitchName") != [name] or len(name) > _MAX_NAME:
+    if (
+        count_hosts(name, "SwitchName") != 1
+        or expand_host_list(name) != [name]
+        or len(name) > _MAX_NAME
+    ):
         raise InputError("SwitchName=, the name of one switch", value=name or text)
     field = f"switch {name}"
     below = {key: settings[key] for key in ("nodes", "switches") if key in settings}
@@ -125,5 +129,5 @@ def _switch(line: ConfLine) -> SwitchModel:
     if len(below) != 1:
         raise InputError("either Nodes= or Switches=", field=field, value=text)
     for names in below.values():
-        expand_host_list(names, field)  # what it accepts fits the model, but for blanks
+        count_hosts(names, field)  # what it accepts fits the model, but for blanks
     return SwitchModel(name=name, **{key: "".join(text.split()) for key, text in below.items()})

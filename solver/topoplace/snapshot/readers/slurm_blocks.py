@@ -7,8 +7,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from topoplace.errors import InputError
-from topoplace.machine.hostlist import MAX_HOSTS, expand_host_list, format_host_list
+from topoplace.errors import UNSEEN, InputError
+from topoplace.machine.hostlist import (
+    NodeLists,
+    count_hosts,
+    expand_host_list,
+    format_host_list,
+)
 from topoplace.snapshot.hierarchy_state import hierarchy_of
 from topoplace.snapshot.readers.slurm import ConfLine
 from topoplace.snapshot.readers.tables import blamed_on, integer, require_once
@@ -22,7 +27,7 @@ NODES = {"slots": 1}
 
 _MAX_SIZE = 1 << 21
 _MAX_NAME = 128
-_NAME = re.compile(rf"[^\s,;/]{{1,{_MAX_NAME}}}")
+_NAME = re.compile(rf"[^\s,;/{UNSEEN}]{{1,{_MAX_NAME}}}")
 _MAX_DOUBLINGS = 15
 _UNTOLD = 5  # sizes that Slurm takes where the file has none: the base, and four doublings
 _MOST_LEVELS = 16  # of a hierarchy
@@ -98,6 +103,7 @@ def _counts_of(blocks: Sequence[Block]) -> list[int]:
     block_of: dict[str, str] = {}
     counts: list[int] = []
     names: set[str] = set()
+    lists = NodeLists()
     for block in blocks:
         field = f"block {block.name}"
         if _NAME.fullmatch(block.name) is None:
@@ -106,15 +112,13 @@ def _counts_of(blocks: Sequence[Block]) -> list[int]:
         if block.name in names:
             raise InputError("each block once", field=field, value=block.name)
         names.add(block.name)
-        nodes = expand_host_list(block.nodes, field)
+        nodes = lists.hosts(block.nodes, field)
         counts.append(len(nodes))
         for node in nodes:
             if node in block_of:
                 expected = f"each node in one block (it is in {block_of[node]} too)"
                 raise InputError(expected, field=field, value=node)
             block_of[node] = block.name
-        if len(block_of) > MAX_HOSTS:
-            raise InputError(f"at most {MAX_HOSTS} nodes", field=field)
     if not block_of:
         raise InputError("at least one block with nodes", found="none")
     return counts
@@ -223,10 +227,14 @@ def _sizes_in(text: str, field: str) -> list[int]:
 
 def _block(line: ConfLine) -> Block:
     name = line.settings.get("blockname", "")
-    if expand_host_list(name, "BlockName") != [name] or len(name) > _MAX_NAME:
+    if (
+        count_hosts(name, "BlockName") != 1
+        or expand_host_list(name) != [name]
+        or len(name) > _MAX_NAME
+    ):
         raise InputError("BlockName=, the name of one block", value=name or line.text)
     nodes = "".join(line.settings.get("nodes", "").split())
-    expand_host_list(nodes, f"block {name}")
+    count_hosts(nodes, f"block {name}")
     return Block(name, nodes)
 
 

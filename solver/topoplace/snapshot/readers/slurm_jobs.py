@@ -9,8 +9,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from topoplace.errors import InputError, number_of
-from topoplace.machine.hostlist import expand_host_list, format_host_list
+from topoplace.errors import UNSEEN, InputError, number_of
+from topoplace.machine.hostlist import NodeLists, format_host_list
 from topoplace.snapshot.readers.declared import left_out, of_request
 from topoplace.snapshot.readers.slurm_blocks import BLOCK
 from topoplace.snapshot.readers.slurm_fields import (
@@ -589,6 +589,7 @@ def read_slurm_jobs(path: str | Path) -> SlurmJobs:
     which job comes first. What a comment may say of a job stands in docs/formats.md.
     """
     text = text_of(path, or_json=True)
+    lists = NodeLists()
     with blamed_on(path):
         listing = _listing_of(text)
         holding: list[tuple[str, SlurmJob]] = []
@@ -596,14 +597,14 @@ def read_slurm_jobs(path: str | Path) -> SlurmJobs:
         place_of: dict[str, str] = {}
         for entry in listing.entries:
             job = _job(entry)
-            for task in [] if job is None else _tasks_of(job, entry.place):
+            for task in [] if job is None else _tasks_of(job, entry.place, lists):
                 _require_usable(task, entry.place, place_of)
                 if task.holding:
                     holding.append((entry.place, task))
                 else:
                     waiting.append(task)
         holding.sort(key=lambda pair: pair[1].order)
-        running = tuple(_running(job, place) for place, job in holding)
+        running = tuple(_running(job, place, lists) for place, job in holding)
     told = [job.submitted for job in [*waiting, *(job for _, job in holding)]]
     start = min((moment for moment in told if moment is not None), default=0)
     waiting.sort(key=lambda job: (-job.priority, job.order))
@@ -624,11 +625,11 @@ def _listing_of(text: str) -> _Listing:
     return _shown_lines(text) if beginning.startswith("JobId=") else _listed_lines(text)
 
 
-def _tasks_of(job: SlurmJob, where: str) -> list[SlurmJob]:
+def _tasks_of(job: SlurmJob, where: str, lists: NodeLists) -> list[SlurmJob]:
     """Return the tasks of a job array that waits (id ``12_[1-5,7%2]``), or the job alone."""
     if "[" not in job.id:
         return [job]
-    ids = expand_host_list(re.sub(r"%[0-9]+\]$", "]", job.id), where)
+    ids = lists.hosts(re.sub(r"%[0-9]+\]$", "]", job.id), where)
     return [replace(job, id=one) for one in ids]
 
 
@@ -650,7 +651,7 @@ def _throttled(waiting: list[SlurmJob], holding: list[SlurmJob]) -> list[SlurmJo
 
 
 def _require_usable(job: SlurmJob, place: str, place_of: dict[str, str]) -> None:
-    if not 1 <= len(job.id) <= _MAX_ID or set(job.id) & set(" \t,;"):
+    if not 1 <= len(job.id) <= _MAX_ID or re.search(rf"[\s,;{UNSEEN}]", job.id):
         raise InputError("a job id", field=place, value=job.id)
     require_once(place_of, job.id, place, "job", field=place)
     if job.num_nodes > _MAX_NODES:
@@ -659,8 +660,8 @@ def _require_usable(job: SlurmJob, place: str, place_of: dict[str, str]) -> None
         raise InputError(f"times of at most {_MAX_SECONDS} seconds", field=place, value=job.id)
 
 
-def _running(job: SlurmJob, place: str) -> RunningJob:
-    hosts = expand_host_list(job.hosts, f"{place}, nodes of job {job.id}")
+def _running(job: SlurmJob, place: str, lists: NodeLists) -> RunningJob:
+    hosts = lists.hosts(job.hosts, f"{place}, nodes of job {job.id}")
     if len(hosts) != job.num_nodes:
         raise InputError(
             f"the {number_of(job.num_nodes, 'node')} of job {job.id}", field=place, value=job.hosts

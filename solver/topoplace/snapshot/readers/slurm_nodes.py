@@ -10,7 +10,7 @@ from enum import Enum
 from pathlib import Path
 
 from topoplace.errors import InputError
-from topoplace.machine.hostlist import expand_host_list
+from topoplace.machine.hostlist import NodeLists
 from topoplace.snapshot.readers.declared import Table, given_text
 from topoplace.snapshot.readers.slurm_fields import (
     SCONTROL_NODE,
@@ -155,14 +155,14 @@ def _number(settings: Mapping[str, str], key: str) -> int | None:
 
 def read_slurm_partitions(path: str | Path) -> dict[str, SlurmPartition]:
     """Read the output of ``scontrol show partition -o``, one line per partition."""
-    found = {}
+    found, lists = {}, NodeLists()
     for name, settings in _entries(path, "PartitionName", SCONTROL_PARTITION):
         given = {key: value for key, value in settings.items() if value not in _NOTHING}
         held = SCONTROL_PARTITION.left_out(given, name)
         with blamed_on(path, f"partition {name}"):
             limit = settings.get("MaxTime", "UNLIMITED")
             found[name] = SlurmPartition(
-                frozenset(expand_host_list(given.get("Nodes", ""), "Nodes")),
+                frozenset(lists.hosts(given.get("Nodes", ""), "Nodes")),
                 settings.get("State", "UP"),
                 settings.get("OverSubscribe") == "EXCLUSIVE",
                 _number(settings, "MaxNodes"),
@@ -177,11 +177,11 @@ def read_slurm_reservations(path: str | Path) -> dict[str, SlurmReservation]:
     """Read the output of ``scontrol show reservation -o``: one line each, or that there is none."""
     if all(line.lower().startswith("no reservations") for _, line in lines_of(path)):
         return {}
-    found = {}
+    found, lists = {}, NodeLists()
     for name, settings in _entries(path, "ReservationName", SCONTROL_RESERVATION):
         nodes = given_text(settings.get("Nodes"))
         with blamed_on(path, f"reservation {name}"):
-            hosts = [] if nodes in _NOTHING else expand_host_list(nodes, "Nodes")
+            hosts = [] if nodes in _NOTHING else lists.hosts(nodes, "Nodes")
         found[name] = SlurmReservation(
             frozenset(hosts),
             settings.get("State") == "ACTIVE",

@@ -7,6 +7,7 @@ Dimensions and coordinates are the same: the cell (x, y, z) is our router (x, y,
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -15,6 +16,7 @@ from numpy.typing import NDArray
 
 from topoplace.errors import InputError, number_of
 from topoplace.machine.hostlist import (
+    count_hosts,
     expand_host_list,
     format_host_list,
     format_node_set,
@@ -86,10 +88,11 @@ def _fill(names: Names, region: Region, known: set[str], field: str) -> None:
         if at + length > limit:
             expected = f"a region inside the {limit} of the torus, without wrapping"
             raise InputError(expected, field=f"{field}.anchor.{axis}", value=at)
-    own = expand_host_list(region.nodes, f"{field}.nodes")
-    if len(own) != math.prod(region.dims):
+    count = count_hosts(region.nodes, f"{field}.nodes")
+    if count != math.prod(region.dims):
         expected = f"{number_of(math.prod(region.dims), 'node')}, as dims has"
-        raise InputError(expected, field=f"{field}.nodes", found=str(len(own)))
+        raise InputError(expected, field=f"{field}.nodes", found=str(count))
+    own = expand_host_list(region.nodes)
     for node in own:
         if node in known:
             raise InputError("each node once", field=f"{field}.nodes", value=node)
@@ -122,11 +125,12 @@ def _require_inside(placement: AnchoredModel, dims: Xyz, field: str) -> None:
 
 def ring_of(name: str, nodes: str) -> NamedTorus:
     """Return a ring of nodes in their order, as a torus of one dimension."""
+    count = count_hosts(nodes)
+    if not 1 <= count <= _MAX_RING:
+        raise InputError(f"1 to {_MAX_RING} nodes", field="nodes", found=str(count))
     names = expand_host_list(nodes)
-    if not 1 <= len(names) <= _MAX_RING:
-        raise InputError(f"1 to {_MAX_RING} nodes", field="nodes", found=str(len(names)))
-    for idx, node in enumerate(names):
-        if node in names[:idx]:
+    for node, times in Counter(names).items():
+        if times > 1:
             raise InputError("each node once", field="nodes", value=node)
     machine = TorusModel(name=name, shape=[len(names)], source="a Slurm topology.yaml")
     return NamedTorus(machine, tuple(names))

@@ -11,8 +11,8 @@ from typing import Annotated, Any
 import yaml
 from pydantic import BeforeValidator, ConfigDict, Field, RootModel
 
-from topoplace.errors import InputError
-from topoplace.machine.hostlist import expand_host_list, format_host_list
+from topoplace.errors import UNSEEN, InputError
+from topoplace.machine.hostlist import count_hosts, format_host_list
 from topoplace.snapshot.readers.slurm_blocks import (
     NODE,
     Block,
@@ -54,7 +54,9 @@ def _as_text(value: object) -> object:
 
 
 _Label = Annotated[
-    str, BeforeValidator(_as_text), Field(min_length=1, max_length=128, pattern=r"^[^\s,;/]+$")
+    str,
+    BeforeValidator(_as_text),
+    Field(min_length=1, max_length=128, pattern=rf"^[^\s,;/{UNSEEN}]+$"),
 ]
 _Nodes = Annotated[str, BeforeValidator(_as_text), Field(max_length=4_000_000)]
 _Size = Annotated[int, Field(ge=1, le=1 << 21)]
@@ -303,7 +305,7 @@ def _of_switches(tree: _Tree, name: str, field: str) -> TreeModel:
 
 def _joined(text: str) -> str:
     """Return a host list without blanks, which fits the model if it can be expanded."""
-    expand_host_list(text)
+    count_hosts(text)
     return "".join(text.split())
 
 

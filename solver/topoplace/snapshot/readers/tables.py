@@ -12,7 +12,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from topoplace.errors import InputError, number_of, unknown_name
+from topoplace.errors import UNSEEN, InputError, number_of, unknown_name
 from topoplace.snapshot.faults import kind_of_json
 from topoplace.snapshot.files import read_bytes
 from topoplace.snapshot.schema import SNAPSHOT_SCHEMA, Request, Snapshot, TorusModel
@@ -26,7 +26,7 @@ Key = TypeVar("Key")
 
 def name_of(path: str | Path) -> str:
     """Return a file's stem as a name a document accepts."""
-    return re.sub(r"[\s,;]+", "-", Path(path).stem)[:128] or "unnamed"
+    return re.sub(rf"[\s,;{UNSEEN}]+", "-", Path(path).stem)[:128] or "unnamed"
 
 
 def text_of(path: str | Path, *, or_json: bool = False) -> str:

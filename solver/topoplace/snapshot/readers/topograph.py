@@ -9,7 +9,7 @@ from typing import Annotated
 from pydantic import Field
 
 from topoplace.errors import InputError
-from topoplace.machine.hostlist import expand_host_list, format_host_list
+from topoplace.machine.hostlist import NodeLists, format_host_list
 from topoplace.snapshot.readers.slurm_blocks import Block, machine_of_blocks
 from topoplace.snapshot.readers.tables import name_of
 from topoplace.snapshot.readers.yaml_text import YamlModel, read_parsed
@@ -82,11 +82,12 @@ def _nodes_of(model: _Model) -> list[list[str]]:
     """Return by block its nodes, of which each is in one."""
     place_of: dict[str, str] = {}
     found = []
+    lists = NodeLists()
     for idx, block in enumerate(model.blocks):
         own = []
         for k, text in enumerate(block.nodes):
             field = f"blocks[{idx}].nodes[{k}]"
-            named = expand_host_list(text, field)
+            named = lists.hosts(text, field)
             if not named:
                 raise InputError("at least one node", field=field, value=text)
             for node in named:

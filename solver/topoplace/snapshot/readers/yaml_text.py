@@ -129,15 +129,15 @@ def parsed_text(text: str) -> list[Parsed]:
 def _json_objects(text: str) -> Iterator[dict[str, Any]]:
     """Yield JSON objects that stand one after another, as several calls of a program leave them."""
     decoder = json.JSONDecoder()
-    start = len(text) - len(text.lstrip())
+    start = _next_in(text, 0)
     ends: list[int] = []
     try:
         while start < len(text):
             _, end = decoder.raw_decode(text, start)
             ends.append(end)
-            start = end + len(text[end:]) - len(text[end:].lstrip())
+            start = _next_in(text, end)
     except (ValueError, RecursionError):
-        if not ends or not text[start:].lstrip().startswith("{"):
+        if not ends or not text.startswith("{", start):
             ends = [len(text)]  # whose fault is told by the reader of documents
         else:
             ends.append(len(text))
@@ -145,6 +145,15 @@ def _json_objects(text: str) -> Iterator[dict[str, Any]]:
     for end in ends:
         yield parse_object(text[start:end].encode(), "")
         start = end
+
+
+def _next_in(text: str, at: int) -> int:
+    """Return where a text goes on after blanks; without a copy, as it may have many objects."""
+    found = _NO_BLANK.search(text, at)
+    return len(text) if found is None else found.start()
+
+
+_NO_BLANK = re.compile(r"\S")
 
 
 # ---- YAML, event by event: no recursion, no objects but plain values -----------------------------

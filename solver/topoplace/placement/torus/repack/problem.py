@@ -10,6 +10,7 @@ from typing import ClassVar
 import numpy as np
 
 from topoplace.errors import InputError
+from topoplace.kernels import compile_wide
 from topoplace.machine import Prism
 from topoplace.placement.torus.problem import Candidate, Levels, PlacementProblem
 from topoplace.result import Interference
@@ -150,6 +151,7 @@ def repack_problem(
     require_names(start, queued, "start", "requests that wait and are not held, each once")
     require_names(instance.fixed, running, "fixed", "running jobs, each once")
     require_names([*instance.costs], running, "costs", "running jobs")
+    compile_wide(state.torus.shape)
     whole = PlacementProblem(state, interference)
     movable = _may_move(whole, instance)
     names = {job.id for job in movable}
