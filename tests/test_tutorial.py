@@ -45,9 +45,7 @@ def outputs(tmp_path_factory: pytest.TempPathFactory) -> list[nbformat.NotebookN
     [*((path, 1) for path in TUTORIAL.FRONT), (TUTORIAL.PAGE, 11)],
     ids=lambda value: getattr(value, "stem", None),
 )
-def test_pages_show_what_their_examples_print(
-    path: Path, num_outputs: int, tmp_path: Path
-) -> None:
+def test_pages_show_what_their_examples_print(path: Path, num_outputs: int, tmp_path: Path) -> None:
     page = path.read_text()
     shown, came = (
         TUTORIAL.BLOCK.findall(page),
