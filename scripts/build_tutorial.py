@@ -1,9 +1,10 @@
-"""Run docs/tutorial.md and docs/schedulers/ and write into them what their commands print.
+"""Run README.md, docs/index.md, docs/tutorial.md and docs/schedulers/ and write their outputs.
 
 Each page is run from top to bottom, in a folder of its own.
 
 A fenced block whose first line names a file after the language is saved under that name; ``sh``
-blocks are run; a ``text`` block without a name, behind one of these, is what they print.
+and ``python`` blocks are run; a ``text`` block without a name, behind one of these, is what they
+print. Blocks that install the project are not run.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from topoplace.snapshot.files import write_text
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs" / "tutorial.md"
+FRONT = (ROOT / "README.md", ROOT / "docs" / "index.md")
 SCHEDULERS = sorted((ROOT / "docs" / "schedulers").glob("*.md"))
 
 BLOCK = re.compile(r"^```(\w+)(?: (\S+))?\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -31,6 +33,7 @@ WIDTH = 88
 SECONDS = 300
 """Limit of a block, on a machine with other work and kernels yet to be compiled."""
 
+_INSTALLING = ("pip ", "make ")
 _FINE = (0, 5, 6)  # audits end with what they found
 
 
@@ -51,8 +54,10 @@ def played(page: str, folder: Path) -> str:
         language, name, body = block.groups()
         if name:
             (folder / name).write_text(body)
-        elif language == "sh":
+        elif language == "sh" and not body.startswith(_INSTALLING):
             output = _run(body, folder, environment)
+        elif language == "python":
+            output = _run(f"python3 - <<'END'\n{body}END\n", folder, environment)
         elif language == "text":
             return f"```text\n{_folded(output)}```"
         return block[0]
@@ -101,7 +106,7 @@ def _folded(text: str) -> str:
 
 def main() -> None:
     """Write the outputs into the pages."""
-    for page in (PAGE, *SCHEDULERS):
+    for page in (*FRONT, PAGE, *SCHEDULERS):
         with tempfile.TemporaryDirectory() as folder:
             write_text(page, played(page.read_text(), Path(folder)))
 

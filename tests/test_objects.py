@@ -447,7 +447,7 @@ def test_a_tree_by_hand() -> None:
     fixed = dict(enumerate((0, 2, 6, 8, 5)))
     found = tp.map(made, "mesh:3x3", "in-order", balance=3, fixed=fixed)
     assert isinstance(found, ObjectsResult)
-    assert "1 multicasts and reductions" in str(found)
+    assert "multicasts and reductions: 1" in str(found)
     assert found.solution is not None
     assert found.solution.figures.hop_bytes == 7 * 8
     load = found.solution.figures.max_link_load

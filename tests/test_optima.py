@@ -328,7 +328,7 @@ def test_commands_find_all_and_show(tmp_path: Path) -> None:
         (["--all", "3", "--distinct", "prism"], "did you mean 'prisms'?"),
         (["--all", "3", "--pareto", "nodes,shape"], "expected no other than"),
         (["--all", "3", "--method", "best-fit"], "expected no other than"),
-        (["--distinct", "prisms"], "expected --all beside it"),
+        (["--distinct", "prisms"], "expected --all with it"),
     ],
 )
 def test_what_cannot_be_asked_is_told(tmp_path: Path, given: list[str], told: str) -> None:

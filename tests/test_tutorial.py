@@ -1,4 +1,4 @@
-"""The tutorial shows what its commands print; its notebook, executed, has the same figures."""
+"""README, front page and tutorial show what they print; the notebook has the same figures."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ PAGE = TUTORIAL.PAGE.read_text()
 
 def comparable(output: str) -> str:
     """Return an output without what may differ: times, and the white space of tables."""
-    untimed = re.sub(r"\b\d+\.\d+ s\b|\b\d+\.\d\d\b(?! %)", "SECONDS", output)
+    untimed = re.sub(r"\b\d+(\.\d+)? s\b|\b\d+\.\d\d\b(?! %)", "SECONDS", output)
     return " ".join(re.sub(r"-{3,}", "---", untimed).split())
 
 
@@ -40,17 +40,25 @@ def outputs(tmp_path_factory: pytest.TempPathFactory) -> list[nbformat.NotebookN
     return [output for cell in notebook.cells for output in cell.get("outputs", [])]
 
 
-def test_the_tutorial_shows_what_its_commands_print(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("path", "num_outputs"),
+    [*((path, 1) for path in TUTORIAL.FRONT), (TUTORIAL.PAGE, 11)],
+    ids=lambda value: getattr(value, "stem", None),
+)
+def test_pages_show_what_their_examples_print(path: Path, num_outputs: int, tmp_path: Path) -> None:
+    page = path.read_text()
     shown, came = (
-        TUTORIAL.BLOCK.findall(PAGE),
-        TUTORIAL.BLOCK.findall(TUTORIAL.played(PAGE, tmp_path)),
+        TUTORIAL.BLOCK.findall(page),
+        TUTORIAL.BLOCK.findall(TUTORIAL.played(page, tmp_path)),
     )
     blocks = [pair for pair in zip(shown, came, strict=True) if pair[0][:2] == ("text", "")]
-    assert len(blocks) > 10
+    assert len(blocks) >= num_outputs
     for block, real in blocks:
         told = "python scripts/build_tutorial.py writes the outputs anew"
         assert comparable(real[-1]) == comparable(block[-1]), told
-    assert (tmp_path / "result.png").read_bytes().startswith(b"\x89PNG")
+    pictures = [*tmp_path.glob("*.png")]
+    assert bool(pictures) == (path.stem != "index")
+    assert all(picture.read_bytes().startswith(b"\x89PNG") for picture in pictures)
 
 
 def test_only_times_and_white_space_are_ignored() -> None:

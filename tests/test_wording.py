@@ -24,6 +24,7 @@ THINGS = (
 COUNTED = re.compile(rf"\{{([^{{}}]*)\}} (?:free |more |running |whole )?(?:{THINGS})\b")
 
 TEXTS = {"field", "heaviest", "logical", "name", "one", "own.id", "partitions", "shape", "sizes"}
+TEXTS |= {"width"}
 """Expressions that are no whole numbers, or are never 1."""
 
 

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
         "TEXT",
         "A live allocator, '[NAME=]PROG ARGS': states on stdin, decisions on stdout, JSON lines.",
     ),
-    states=option("N", "Draw so many states for --command; without, those of SOURCE.", min=1),
+    states=option("N", "Draw N states for --command; without it, those of SOURCE.", min=1),
     on=option("MACHINE", "Draw the states on a pod of cubes, such as cubes:64."),
     tolerate=option("PERCENT", "Most domains above the fewest, in percent of these."),
     csv=option("F", "Write a row per decision as CSV here."),

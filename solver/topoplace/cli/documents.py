@@ -119,7 +119,7 @@ def convert(
     from topoplace.snapshot.files import write_text
 
     if output is None and as_json:
-        raise InputError("an output file beside --json", field="--output", found="none")
+        raise InputError("an output file with --json", field="--output", found="none")
     require_writable(output=output)
     options = ConvertOptions(
         machine, procs_per_node, node_class, limit, topology, nodes, jobs, partitions, reservations

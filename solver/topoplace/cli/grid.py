@@ -117,7 +117,7 @@ def _parse_count(text: str, field: str) -> int:
     ),
     balanced=flag("Only layouts with equal cells.", "--balanced"),
     stagger=flag("List staggered folded layouts too.", "--stagger"),
-    limit=option("N", "List at most so many."),
+    limit=option("N", "List at most N."),
     **GRID,
 )
 def layouts(

@@ -239,7 +239,7 @@ def _node_list(rank_order: Path | None, node_list: Path | None) -> Path | None:
     from topoplace.mapping.rankfiles import node_list_beside
 
     if rank_order is None and node_list is not None:
-        raise InputError("--rank-order beside it", field="--node-list", found="--node-list alone")
+        raise InputError("--rank-order with it", field="--node-list", found="--node-list alone")
     return node_list_beside(rank_order) if rank_order and not node_list else node_list
 
 
@@ -256,16 +256,16 @@ def _refuse_beside(
     given = dict(zip(("periodic", "bytes", "stencil", "diagonal_bytes"), shape, strict=True))
     given["stencil"] = shape[2].replace("nearest", "")
     if objects is not None:
-        refuse("no such option beside --objects", parallelism=parallelism)
+        refuse("no such option with --objects", parallelism=parallelism)
     if parallelism is not None:
-        refuse("no such option beside --parallelism", grid=grid, graph=graph)
+        refuse("no such option with --parallelism", grid=grid, graph=graph)
         refuse("a grid (--grid) with this option", **given)
     if objects is not None:
-        refuse("no such option beside --objects", grid=grid, graph=graph, **given)
+        refuse("no such option with --objects", grid=grid, graph=graph, **given)
     if graph is None:
         refuse("a graph file (--graph) with this option", graph_format=form, flow=flow)
     else:
-        refuse("no such option beside --graph", grid=grid, **given)
+        refuse("no such option with --graph", grid=grid, **given)
 
 
 def _application_and_places(

@@ -106,10 +106,10 @@ def place(
 
         state = prepared_under(state.snapshot, contract)
     if pareto is None and most is None:
-        refuse("--all beside it", distinct=distinct, levels=levels)
+        refuse("--all with it", distinct=distinct, levels=levels)
     else:
         refuse(
-            f"no other than -o and --png beside {'--all' if pareto is None else '--pareto'}",
+            f"no other than -o and --png with {'--all' if pareto is None else '--pareto'}",
             method=method, command=command, set=required, hostlist=hostlist, csv=csv,
             objective=objective,
             all=None if pareto is None else most,

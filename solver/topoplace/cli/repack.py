@@ -27,7 +27,7 @@ from topoplace.errors import InputError
     ),
     start=option("ID[,ID..]", "Requests of the queue that have to start."),
     defragment=option(
-        "K", "Instead, make most room by moves that cost 0, 1, .. K in all: the curve."
+        "K", "Instead, free the most space by moves that cost 0, 1, .. K in all: the curve."
     ),
     room=option(
         "queue|prism",

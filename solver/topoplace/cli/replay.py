@@ -55,7 +55,7 @@ DEFAULT_MIX = "B"
         "compare with.",
     ),
     protocol=option(
-        "continuous|individual", "All jobs together, or each alone beside the same running jobs."
+        "continuous|individual", "All jobs together, or each alone with the same running jobs."
     ),
     mix=option("A..E", f"Patterns of Mishra 2020; default {DEFAULT_MIX}."),
     pattern=option("NAME", "One pattern, instead of a mix."),
@@ -115,7 +115,7 @@ def replay(
     if protocol not in list(Protocol):
         raise unknown_name(protocol, Protocol, field="--protocol")
     if protocol == Protocol.INDIVIDUAL:
-        refuse("a continuous run beside it", snapshots=snapshots, timeline=timeline)
+        refuse("a continuous run with it", snapshots=snapshots, timeline=timeline)
     require_writable(log, csv=csv, timeline=timeline, output=output)
     model = load_machine(machine)
     state = prepare_empty(model)
@@ -242,7 +242,7 @@ def _patterns_of(mix: str | None, pattern: str | None, share: int | None) -> tup
         if pattern not in list(Pattern):
             raise unknown_name(pattern, Pattern, field="--pattern")
         return (PatternUse(pattern=Pattern(pattern), share=100 if share is None else share),)
-    refuse("--pattern beside it", share=share)
+    refuse("--pattern with it", share=share)
     mix = DEFAULT_MIX if mix is None else mix
     if mix not in MIXES:
         raise unknown_name(mix, MIXES, field="--mix")
@@ -296,10 +296,10 @@ def _snapshot_writer(
     from topoplace.study.replay import SnapshotWriter
 
     if folder is None:
-        refuse("--snapshots beside it", every=every, at=at)
+        refuse("--snapshots with it", every=every, at=at)
         return None
     if every is None and at is None:
-        raise InputError("--every or --at beside it", field="--snapshots", found="neither")
+        raise InputError("--every or --at with it", field="--snapshots", found="neither")
     times = [] if at is None else [integer(text.strip(), 0, field="--at") for text in at.split(",")]
     try:
         folder.mkdir(exist_ok=True)
