@@ -26,10 +26,8 @@ _MOST_WORK, _STEP = 300_000_000_000, 1 << 10
 """Additions for a document, some minutes; a step in Python counts as so many."""
 
 
-_AT_ONCE, _FEW = 1 << 16, 24
-"""Additions that numpy makes in one call, where tables are smaller than that; how many terms are
-added one by one where tables have one axis.
-"""
+_AT_ONCE, _SMALL, _FEW = 1 << 16, 1 << 11, 24
+"""Additions that numpy makes in one call, where tables are small and have more than a few terms."""
 
 
 class Work:
@@ -117,10 +115,14 @@ def _rules(asked: Asked) -> tuple[Wanted, ...]:
 def _but_for_units(asked: Asked) -> tuple[Wanted, ...]:
     """Return what requests share whose costs are in one table, that of the largest of them.
 
-    No rule of a request in one part depends on how many units it has in all.
+    They may differ in the units of their largest part: no rule depends on these, except that one
+    domain holds all units of several parts.
     """
-    rules = _rules(asked)
-    return rules if len(rules) > 1 else (replace(rules[0], units=0),)
+    rules = list(_rules(asked))
+    if len(rules) == 1 or all(part.required is None for part in rules):
+        largest = max(range(len(rules)), key=lambda p: rules[p].units)
+        rules[largest] = replace(rules[largest], units=0)
+    return tuple(rules)
 
 
 def _flat(table: Rows, prices: Prices) -> IntArray:
@@ -402,7 +404,7 @@ def joined(first: IntArray, second: IntArray, most: tuple[int, ...]) -> IntArray
         return _joined_line(first.ravel(), second.ravel().tolist(), max(shape)).reshape(shape)
     found = np.full(shape, NEVER, dtype=np.int64)
     terms = np.argwhere(second < NEVER)
-    if found.size > _AT_ONCE:
+    if found.size > _SMALL or len(terms) <= _FEW:
         for at in terms.tolist():
             rooms = [min(a, n - k) for a, n, k in zip(first.shape, shape, at, strict=True)]
             if min(rooms) > 0:
