@@ -26,10 +26,8 @@ _MOST_WORK, _STEP = 300_000_000_000, 1 << 10
 """Additions for a document, some minutes; a step in Python counts as so many."""
 
 
-_AT_ONCE, _FEW = 1 << 16, 24
-"""Additions that numpy makes in one call, where tables are smaller than that; how many terms are
-added one by one where tables have one axis.
-"""
+_AT_ONCE, _SMALL, _FEW = 1 << 16, 1 << 11, 24
+"""Additions that numpy makes in one call, where tables are small and have more than a few terms."""
 
 
 class Work:
@@ -117,13 +115,14 @@ def _rules(asked: Asked) -> tuple[Wanted, ...]:
 def _but_for_units(asked: Asked) -> tuple[Wanted, ...]:
     """Return what requests share whose costs are in one table, that of the largest of them.
 
-    No rule of a request in one part depends on how many units it has in all, except that one
-    domain holds all of them.
+    They may differ in the units of their largest part: no rule depends on these, except that one
+    domain holds all units of several parts.
     """
-    rules = _rules(asked)
-    if len(rules) > 1 or rules[0].required is not None:
-        return rules
-    return (replace(rules[0], units=0),)
+    rules = list(_rules(asked))
+    if len(rules) == 1 or all(part.required is None for part in rules):
+        largest = max(range(len(rules)), key=lambda p: rules[p].units)
+        rules[largest] = replace(rules[largest], units=0)
+    return tuple(rules)
 
 
 def _flat(table: Rows, prices: Prices) -> IntArray:
@@ -169,6 +168,9 @@ class _Walk:
         self.table, self.asked, self.parts = table, asked, asked.parts
         self.least: Sequence[int] = ()
         self._spend = work.spend
+        # above this level, all units of a request in one part are in one of the domains inside
+        level = self.parts[0].required if len(self.parts) == 1 else None
+        self._together = -2 if level is None else level
         self.instance: Instance = table.instance
         self.prices, self.factors, self.covers = prices, factors, covers
         self._price: list[int] = prices.tolist()
@@ -271,14 +273,35 @@ class _Walk:
         self, domain: Domain, inside: Mapping[int, int], paid: tuple[int, bool, bool] | None
     ) -> IntArray:
         """Return the table of a domain; those equal inside are joined by doubling."""
-        table = np.zeros((1,) * len(self.shape), dtype=np.int64)
-        for number, count in inside.items():
-            table = self._joined(table, self._several(self._tables[number], count))
+        if domain.level < self._together:
+            table = self._in_one(inside)
+        else:
+            table = np.zeros((1,) * len(self.shape), dtype=np.int64)
+            for number, count in inside.items():
+                table = self._joined(table, self._several(self._tables[number], count))
         if domain.level < 0:
             whole = np.full(self.shape, NEVER, dtype=np.int64)
             whole[tuple(slice(n) for n in table.shape)] = table
             return whole
         return self._as_domain(domain, table, paid)
+
+    def _in_one(self, inside: Mapping[int, int]) -> IntArray:
+        """Return the least cost where one of the domains inside has all units, the others none."""
+        tables = [(self._tables[number], count) for number, count in inside.items()]
+        empty = [int(table.flat[0]) for table, _ in tables]
+        must = sum(count for (_, count), cost in zip(tables, empty, strict=True) if cost >= NEVER)
+        paid = sum(cost * n for (_, n), cost in zip(tables, empty, strict=True) if cost < NEVER)
+        sizes = zip(*(table.shape for table, _ in tables), strict=True)
+        found = np.full([*map(max, sizes)] or (1,) * len(self.shape), NEVER, dtype=np.int64)
+        if not tables:
+            found[...] = 0
+        for (table, _), cost in zip(tables, empty, strict=True):
+            if must == (cost >= NEVER):  # no other domain must have units
+                self._spend(1, table.size)
+                into = found[tuple(map(slice, table.shape))]
+                rest = paid - (cost if cost < NEVER else 0)
+                np.minimum(into, table + rest, out=into)
+        return found
 
     def _several(self, table: IntArray, count: int) -> IntArray:
         if count == 1:
@@ -316,7 +339,7 @@ class _Walk:
             groups.setdefault(part.group, []).append(p)
         for members in groups.values():
             some = np.any([units[p] > 0 for p in members], axis=0)
-            if self.parts[members[0]].required == domain.level:
+            if len(self.parts) > 1 and self.parts[members[0]].required == domain.level:
                 full = np.all([units[p] == self.parts[p].units for p in members], axis=0)
                 table[some & ~full] = NEVER
             table[some] += self.of_level[domain.level]
@@ -381,7 +404,7 @@ def joined(first: IntArray, second: IntArray, most: tuple[int, ...]) -> IntArray
         return _joined_line(first.ravel(), second.ravel().tolist(), max(shape)).reshape(shape)
     found = np.full(shape, NEVER, dtype=np.int64)
     terms = np.argwhere(second < NEVER)
-    if found.size > _AT_ONCE:
+    if found.size > _SMALL or len(terms) <= _FEW:
         for at in terms.tolist():
             rooms = [min(a, n - k) for a, n, k in zip(first.shape, shape, at, strict=True)]
             if min(rooms) > 0:
