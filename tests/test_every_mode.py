@@ -211,7 +211,7 @@ def hold_result(result: Result[Any, Any, Any], totals: Collection[Values], mode:
     """Hold the figures of all levels against all placements; tell whether all is settled."""
     pool = lexicographic = list(totals)
     witness = getattr(result, "witness", None)
-    conforms = getattr(result.solution, "conforming", True)
+    settled, conforms = True, getattr(result.solution, "conforming", True)
     for k, level in enumerate(result.levels):
         sign, floor = SIGNS[level.sense], getattr(level, "required", None)
         floor = None if floor is None else sign * floor
@@ -223,7 +223,7 @@ def hold_result(result: Result[Any, Any, Any], totals: Collection[Values], mode:
         if level.bound is not None and best is not None:
             assert sign * exact(level.bound) >= best, (mode, level.name)
         value = None if level.objective is None else sign * exact(level.objective)
-        if value is not None and conforms:
+        if value is not None and conforms and settled:
             assert best is not None, (mode, level.name)
             assert value <= best, (mode, level.name)
             assert floor is None or value >= floor, (mode, level.name)
@@ -233,13 +233,12 @@ def hold_result(result: Result[Any, Any, Any], totals: Collection[Values], mode:
         reached = value if floor is None else floor
         if reached is None:
             return False
-        if floor is None and level.status is not Status.OPTIMAL and result.solution is not None:
-            return False
+        settled &= floor is not None or level.status is Status.OPTIMAL
         pool = [total for total in pool if total[k] >= reached]
         able = [t for t in lexicographic if floor is None or t[k] >= floor]
         top = max((total[k] for total in able), default=None)
         lexicographic = [t for t in able if floor is not None or t[k] == top]
-    return result.solution is not None
+    return settled and result.solution is not None
 
 
 def hold_frontier(frontier: Frontier, totals: Collection[Values], mode: Mode) -> bool:
