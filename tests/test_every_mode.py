@@ -158,7 +158,7 @@ def place(rng: random.Random, case: Drawn, options: Options) -> Made:
 
 
 def fits(method: str, kind: str) -> bool:
-    """Tell whether a method is for a kind of machine, and starts no other program."""
+    """Return whether a method is for a kind of machine, and starts no other program."""
     only = {"joint": {"exact"}, "anchored": {"exact", "best-fit", "first-fit", "slurm-torus3d"}}
     if kind in only:
         return method in only[kind]
@@ -208,7 +208,7 @@ def names_of(case: Drawn) -> list[str]:
 
 
 def hold_result(result: Result[Any, Any, Any], totals: Collection[Values], mode: Mode) -> bool:
-    """Hold the figures of all levels against all placements; tell whether all is settled."""
+    """Hold the figures of all levels against all placements; return whether all is settled."""
     pool = lexicographic = list(totals)
     witness = getattr(result, "witness", None)
     settled, conforms = True, getattr(result.solution, "conforming", True)
@@ -242,7 +242,7 @@ def hold_result(result: Result[Any, Any, Any], totals: Collection[Values], mode:
 
 
 def hold_frontier(frontier: Frontier, totals: Collection[Values], mode: Mode) -> bool:
-    """Hold points and boxes against all placements; tell whether no box is open."""
+    """Hold points and boxes against all placements; return whether no box is open."""
     chosen = [k for k, level in enumerate(frontier.levels) if level.name in frontier.traded]
     signs = [SIGNS[frontier.levels[k].sense] for k in chosen]
     best, points = best_of(totals, chosen), points_of(frontier)
@@ -269,7 +269,7 @@ def _inside(box: OpenBox, signs: Sequence[int], values: Values) -> bool:
 
 
 def hold_optima(optima: Optima, case: Drawn, mode: Mode) -> bool:
-    """Hold points against all placements; tell whether they are all, or as many as asked for."""
+    """Hold points against all placements; return whether they are all, or as many as asked for."""
     num = len(optima.chosen)
     signs = [SIGNS[level.sense] for level in optima.levels[:num]]
     assert case.totals is not None
@@ -333,8 +333,8 @@ def hold(numbers: range) -> None:
         try:
             found = held(case, mode)
         except Exception as error:
-            told = f"document {number} of TOPOPLACE_TINY_SEED={FIRST}: {case.kind}, {mode}"
-            raise AssertionError(told) from error
+            text = f"document {number} of TOPOPLACE_TINY_SEED={FIRST}: {case.kind}, {mode}"
+            raise AssertionError(text) from error
         tally[f"{case.kind} {mode.name}: {found}"] += 1
         if mode.is_whole:
             whole[found == "open"] += 1
