@@ -158,7 +158,7 @@ def place(rng: random.Random, case: Drawn, options: Options) -> Made:
 
 
 def fits(method: str, kind: str) -> bool:
-    """Tell whether a method is for a kind of machine, and starts no other program."""
+    """Return whether a method is for a kind of machine, and starts no other program."""
     only = {"joint": {"exact"}, "anchored": {"exact", "best-fit", "first-fit", "slurm-torus3d"}}
     if kind in only:
         return method in only[kind]
@@ -208,10 +208,10 @@ def names_of(case: Drawn) -> list[str]:
 
 
 def hold_result(result: Result[Any, Any, Any], totals: Collection[Values], mode: Mode) -> bool:
-    """Hold the figures of all levels against all placements; tell whether all is settled."""
+    """Hold the figures of all levels against all placements; return whether all is settled."""
     pool = lexicographic = list(totals)
     witness = getattr(result, "witness", None)
-    conforms = getattr(result.solution, "conforming", True)
+    settled, conforms = True, getattr(result.solution, "conforming", True)
     for k, level in enumerate(result.levels):
         sign, floor = SIGNS[level.sense], getattr(level, "required", None)
         floor = None if floor is None else sign * floor
@@ -223,7 +223,7 @@ def hold_result(result: Result[Any, Any, Any], totals: Collection[Values], mode:
         if level.bound is not None and best is not None:
             assert sign * exact(level.bound) >= best, (mode, level.name)
         value = None if level.objective is None else sign * exact(level.objective)
-        if value is not None and conforms:
+        if value is not None and conforms and settled:
             assert best is not None, (mode, level.name)
             assert value <= best, (mode, level.name)
             assert floor is None or value >= floor, (mode, level.name)
@@ -233,17 +233,16 @@ def hold_result(result: Result[Any, Any, Any], totals: Collection[Values], mode:
         reached = value if floor is None else floor
         if reached is None:
             return False
-        if floor is None and level.status is not Status.OPTIMAL and result.solution is not None:
-            return False
+        settled &= floor is not None or level.status is Status.OPTIMAL
         pool = [total for total in pool if total[k] >= reached]
         able = [t for t in lexicographic if floor is None or t[k] >= floor]
         top = max((total[k] for total in able), default=None)
         lexicographic = [t for t in able if floor is not None or t[k] == top]
-    return result.solution is not None
+    return settled and result.solution is not None
 
 
 def hold_frontier(frontier: Frontier, totals: Collection[Values], mode: Mode) -> bool:
-    """Hold points and boxes against all placements; tell whether no box is open."""
+    """Hold points and boxes against all placements; return whether no box is open."""
     chosen = [k for k, level in enumerate(frontier.levels) if level.name in frontier.traded]
     signs = [SIGNS[frontier.levels[k].sense] for k in chosen]
     best, points = best_of(totals, chosen), points_of(frontier)
@@ -270,7 +269,7 @@ def _inside(box: OpenBox, signs: Sequence[int], values: Values) -> bool:
 
 
 def hold_optima(optima: Optima, case: Drawn, mode: Mode) -> bool:
-    """Hold points against all placements; tell whether they are all, or as many as asked for."""
+    """Hold points against all placements; return whether they are all, or as many as asked for."""
     num = len(optima.chosen)
     signs = [SIGNS[level.sense] for level in optima.levels[:num]]
     assert case.totals is not None
@@ -334,8 +333,8 @@ def hold(numbers: range) -> None:
         try:
             found = held(case, mode)
         except Exception as error:
-            told = f"document {number} of TOPOPLACE_TINY_SEED={FIRST}: {case.kind}, {mode}"
-            raise AssertionError(told) from error
+            text = f"document {number} of TOPOPLACE_TINY_SEED={FIRST}: {case.kind}, {mode}"
+            raise AssertionError(text) from error
         tally[f"{case.kind} {mode.name}: {found}"] += 1
         if mode.is_whole:
             whole[found == "open"] += 1

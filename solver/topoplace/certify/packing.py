@@ -9,6 +9,7 @@ import re
 from abc import abstractmethod
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Protocol
 
@@ -185,8 +186,8 @@ class Packings(Problem[AnyResult]):
         if self.result.solution is not None:
             raise RefusedError("a solution is there, and needs no witness")
         own = {"solution": witness.solution, "witness": None, "explanations": []}
-        other, claims = type(self)(self.result.model_copy(update=own)), Claims()
-        other.read()
+        other, claims = copy(self), Claims()
+        other.result = self.result.model_copy(update=own)
         other.follow(claims)
         for claim in claims:
             if not claim.holds:
@@ -197,9 +198,8 @@ class Packings(Problem[AnyResult]):
 
     def _check_witness(self, level_idx: int) -> None:
         """Raise unless the witness reaches what is required of the levels before one."""
-        for level, value in zip(
-            self.result.levels[:level_idx], self._witnessed or (), strict=False
-        ):
+        levels = self.result.levels[:level_idx]
+        for level, value in zip(levels, self._witnessed or (), strict=False):
             required = getattr(level, "required", None)
             if required is not None and value is not None and is_beyond(level, value, required):
                 raise RefusedError(f"the witness has {level.name} {value}, required is {required}")

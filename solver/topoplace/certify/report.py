@@ -180,7 +180,7 @@ class Problem(ABC, Generic[AnyResult]):
         """Add the claims about the solution; tell whether it is understood."""
 
     def follow_witness(self, claims: Claims) -> bool:
-        """Add the claim about a placement that is no answer, if there is one; tell if it holds."""
+        """Add the claim about a witness, if there is one; return whether it holds."""
         return True
 
     @abstractmethod
@@ -258,7 +258,7 @@ def check_proven(level: AnyLevel, value: Number | None, proven: Number, where: s
 
 
 def is_settled(level: AnyLevel, held: Number | None) -> bool:
-    """Tell whether a level is as required, or proven to be no better than what is held."""
+    """Return whether a level is as required, or proven to be no better than what is held."""
     if getattr(level, "required", None) is not None:
         return True
     return held is not None and exact(level.bound) == held
