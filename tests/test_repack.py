@@ -167,7 +167,10 @@ def test_no_time_limit_is_too_short_for_an_answer() -> None:
     ("options", "told"),
     [
         ({"start": []}, "start: expected requests to start"),
-        ({"start": ["x"]}, "start[0]: expected requests that wait and are not held, each once, found 'x'"),
+        (
+            {"start": ["x"]},
+            "start[0]: expected requests that wait and are not held, each once, found 'x'",
+        ),
         ({"start": ["wide"], "fixed": ["c"]}, "fixed[0]: expected running jobs, each once"),
         ({"start": ["wide"], "costs": {"a": 0}}, "costs.a: expected from 1 to"),
         ({"start": ["wide"], "keep_shape": "best"}, "keep_shape: expected"),

@@ -281,7 +281,7 @@ def test_scontrol_show_job_is_a_listing_too(tmp_path, option, fields):
         ({"ReqResv=NO": "ReqResv=YES"}, "all with ReqResv=YES"),
         ({"MaxCPUsPerNode=UNLIMITED": "MaxCPUsPerNode=8"}, "all with MaxCPUsPerNode=8"),
         ({"n[0-7]": "n[0-3]"}, "all of 4 of the 8 nodes"),
-        ({"n[0-7]": "n[0-9]"}, "all, of which 2 nodes are on no switch"),
+        ({"n[0-7]": "n[0-9]"}, "all, with 2 nodes on no switch"),
     ],
 )
 def test_limits_of_a_partition_hold_its_jobs(tmp_path, changes, text):

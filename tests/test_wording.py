@@ -24,7 +24,7 @@ THINGS = (
 COUNTED = re.compile(rf"\{{([^{{}}]*)\}} (?:free |more |running |whole )?(?:{THINGS})\b")
 
 TEXTS = {"field", "heaviest", "logical", "name", "one", "own.id", "partitions", "shape", "sizes"}
-TEXTS |= {"width"}
+TEXTS |= {"width", "self._most", "one.most_nodes or 'any'"}
 """Expressions that are no whole numbers, or are never 1."""
 
 

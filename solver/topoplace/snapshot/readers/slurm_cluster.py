@@ -274,9 +274,9 @@ class _Holds:
             return f"{name}, whose nodes are not known (--nodes or --partitions)"
         inside = len(nodes & self._machine)
         if inside < len(self._machine):
-            return f"{name} of {inside} of the {len(self._machine)} nodes"
+            return f"{name} of {inside:,} of the {number_of(len(self._machine), 'node')}"
         if len(nodes) > inside:
-            return f"{name}, of which {len(nodes) - inside} nodes are on no switch"
+            return f"{name}, with {number_of(len(nodes) - inside, 'node')} on no switch"
         one = (self._cluster.partitions or {}).get(name)
         return "" if one is None else self._limits(name, one, request)
 
@@ -285,7 +285,7 @@ class _Holds:
         if one.state != "UP":
             return f"{name} is {one.state}"
         if request.nodes < one.least_nodes or request.nodes > (one.most_nodes or request.nodes):
-            return f"{name} has jobs of {one.least_nodes} to {one.most_nodes} nodes"
+            return f"{name} has jobs of {one.least_nodes} to {one.most_nodes or 'any'} nodes"
         if one.most_seconds is not None and (request.walltime or 0) > one.most_seconds:
             return f"{name} has jobs of at most {one.most_seconds} s"
         return f"{name} with {one.others}" if one.others else ""
@@ -324,7 +324,7 @@ class _Holds:
 
     def _reservation(self, name: str) -> str:
         one = self._cluster.reservations[name]
-        return f"{name} of {len(one.nodes)} nodes, {one.when}"
+        return f"{name} of {number_of(len(one.nodes), 'node')}, {one.when}"
 
 
 def _in_prisms(request: Request) -> Request:

@@ -383,7 +383,7 @@ def _other_sizes(entry: _Entry, num_nodes: int) -> str:
     if least and int(least[1]) != num_nodes:
         return f"{least[1]} or more"
     by_tasks = "EXACT_TASK_COUNT_REQUESTED" in (entry.values.get("flags") or ())
-    return f"by {tasks} tasks" if by_tasks and most == 0 and tasks > 1 else ""
+    return f"by {number_of(tasks, 'task')}" if by_tasks and most == 0 and tasks > 1 else ""
 
 
 # ---- Jobs as ``squeue -o`` prints them, with a header that names the columns ---------------------
