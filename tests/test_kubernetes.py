@@ -52,9 +52,14 @@ def pod(name: str, on: str | None, gpus: int = 1, phase: str = "Running", **meta
     return thing("Pod", name, metadata=meta, spec=own, status={"phase": phase})
 
 
+QUEUED = {"labels": {f"{KUEUE}/queue-name": "q"}}
+"""A suspended job with a queue name waits for Kueue."""
+
+
 def job(name: str, count: int, own: dict[str, Any], **more: Any) -> dict[str, Any]:
+    meta = more.pop("metadata", QUEUED)
     spec = {"suspend": True, "parallelism": count, "template": own} | more
-    return thing("Job", name, "batch/v1", spec=spec)
+    return thing("Job", name, "batch/v1", metadata=meta, spec=spec)
 
 
 TOPOLOGY = thing(
@@ -179,7 +184,8 @@ def job_set(**more: Any) -> dict[str, Any]:
         },
     ]
     spec = {"suspend": True, "replicatedJobs": jobs}
-    return thing("JobSet", "js", "jobset.x-k8s.io/v1alpha2", spec=spec, **more)
+    meta = QUEUED | more.pop("metadata", {})
+    return thing("JobSet", "js", "jobset.x-k8s.io/v1alpha2", metadata=meta, spec=spec, **more)
 
 
 def test_job_sets_have_parts(tmp_path):
