@@ -50,6 +50,11 @@ def _if_false(value: Any) -> str:
     return "false" if value is False else ""
 
 
+def _hard_topology(value: Any) -> str:
+    is_soft = isinstance(value, dict) and value.get("mode") == "soft"
+    return "" if is_soft else given_text(value)
+
+
 def _strict_numa(value: Any) -> str:
     return given_text(value) if value in ("restricted", "single-numa-node") else ""
 
@@ -100,7 +105,7 @@ POD = Table(
         *restricts("topologySpreadConstraints", "one is not `ScheduleAnyway`", given=_hard_spread),
         *restricts(
             "schedulingGates",
-            "one is not of Kueue's own, for which Kueue is waited for",
+            "one is not of Kueue's own",
             given=_foreign_gates,
         ),
         *restricts(
@@ -271,7 +276,7 @@ POD_GROUP = Table(
     (
         *restricts("minMember", "the file has fewer or more pods of the group", given=None),
         *restricts("minTaskMember", "always"),
-        *restricts("networkTopology", "always"),
+        *restricts("networkTopology", "it is not soft", given=_hard_topology),
         *restricts("subGroupPolicy", "always"),
         *restricts("subGroups", "always"),
         *restricts("minSubGroup", "always"),
@@ -317,7 +322,9 @@ JOB_SET = Table(
 WORKLOAD = Table(
     "Workloads of Kueue: `spec` and `status`",
     (
-        *read("spec.podSets[].name", "spec.podSets[].count", "spec.podSets[].template"),
+        *read(
+            *(f"spec.podSets[].{name}" for name in ("name", "count", "template")), about="the parts"
+        ),
         *read("spec.podSets[].topologyRequest", about="as the annotations of Kueue"),
         *restricts(
             "spec.podSets[].minCount", "always: it may start with fewer pods", option="minCount"
@@ -389,7 +396,7 @@ KINDS = Table(
     (
         *read("Topology", "ResourceFlavor", "HyperNode", "Node", about="the machine"),
         *read("Pod", "Workload", "Job", "JobSet", about="jobs"),
-        *read("PodGroup", "LeaderWorkerSet", about="what jobs restrict"),
+        *read("PodGroup", "LeaderWorkerSet", about="what restricts jobs"),
         *read("PriorityClass", about="the order of the queue"),
         *read("RuntimeClass", "PersistentVolumeClaim", "PersistentVolume", about="what jobs need"),
         *restricts("ClusterQueue", "nobody, but is named: quotas are not modelled", "quotas"),
