@@ -309,6 +309,45 @@ def test_malformed_terms_are_named(tmp_path, spec, said):
     assert lines_said(read_kubernetes, path)[0].startswith(f"{path}: {place}{said}")
 
 
+def everything() -> dict[str, Any]:
+    """A file with all kinds of objects that are read, for readers that must not fail."""
+    spec: dict[str, Any] = {}
+    for more, _ in RESTRICTS.values():
+        spec = {**spec, **more, "affinity": spec.get("affinity", {}) | more.get("affinity", {})}
+    owned = {"ownerReferences": [{"kind": "Job", "name": "far", "controller": True}]}
+    meta = owned | {"annotations": {"scheduling.k8s.io/group-name": "g"} | HELD_NOTES}
+    waits = pod("p", None, 1, "Pending", **meta)
+    waits["spec"] |= spec
+    work = workload(status=condition(message="no quota"))
+    work["metadata"]["ownerReferences"] = [{"kind": "JobSet", "name": "js"}]
+    high = thing("PriorityClass", "high", "scheduling.k8s.io/v1", value=7)
+    kata = thing("RuntimeClass", "kata", "node.k8s.io/v1", scheduling={"nodeSelector": {"a": "b"}})
+    for own in (high, kata):
+        del own["metadata"]["namespace"]
+    anti = running("r", labelSelector={"matchLabels": {"app": "x"}}, namespaceSelector={})
+    items = [
+        *(
+            TOPOLOGY,
+            *labelled(),
+            flavor("f", kind="gpu"),
+            PLAIN,
+            job("j", 2, told(spec, HELD_NOTES)),
+        ),
+        *(waits, work, high, kata, anti, one_kind(), pod_group(minMember=2, minTaskMember={})),
+        *volume(nodeAffinity={"required": terms(expression(RACK, "In", "r1"))}),
+        *(group_pod(0, 0), volcano_job({"mode": "soft"}, partitions(2, 4), minAvailable=3)),
+    ]
+    return {"apiVersion": "v1", "kind": "List", "items": items}
+
+
+def test_a_file_with_everything_is_read(tmp_path):
+    path = tmp_path / "now.json"
+    path.write_text(json.dumps(everything()))
+    found = options(read_kubernetes(path)[0])
+    assert {*found} == {"ns/far", "ns/j", "ns/js", "ns/lws-0", "ns/v"}
+    assert len(found["ns/j"]) > 15
+
+
 # ---- What else is in the file --------------------------------------------------------------------
 
 

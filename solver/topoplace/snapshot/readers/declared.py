@@ -11,6 +11,7 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import cached_property
 from typing import Any
 
 from topoplace.snapshot.schema import LeftOut
@@ -82,10 +83,16 @@ class Table:
     title: str
     fields: tuple[Field, ...]
 
-    @property
+    @cached_property
     def names(self) -> frozenset[str]:
         """The fields that are known."""
         return frozenset(field.name for field in self.fields)
+
+    @cached_property
+    def _steps(self) -> frozenset[str]:
+        """What the names of fields begin with: objects and lists that have fields inside."""
+        every = {name[:k] for name in self.names for k, at in enumerate(name) if at in ".["}
+        return frozenset(every - self.names)
 
     def left_out(self, raw: Mapping[str, Any], place: str) -> list[LeftOut]:
         """Return what restricts a job and is not modelled, of no request yet.
@@ -112,8 +119,7 @@ class Table:
 
     def unknown_in(self, raw: Mapping[str, Any]) -> list[str]:
         """Return the fields of an object that the table does not know, sorted, each once."""
-        steps = {name[:k] for name in self.names for k, letter in enumerate(name) if letter in ".["}
-        return sorted({*_unknown(raw, "", self.names, steps - self.names)})
+        return sorted({*_unknown(raw, "", self.names, self._steps)})
 
 
 def _unknown(value: Any, path: str, names: frozenset[str], steps: Set[str]) -> Iterator[str]:
@@ -150,7 +156,7 @@ def values_at(raw: Any, name: str) -> Iterator[Any]:
 UNKNOWN = "unknown-fields"
 """The option, of no request, that stands for fields that no table knows."""
 
-_MAX_UNKNOWN = 1000
+_MAX_TEXT = 1000
 
 
 def unknown_fields(names: Iterable[str]) -> list[LeftOut]:
@@ -159,14 +165,14 @@ def unknown_fields(names: Iterable[str]) -> list[LeftOut]:
     They hold nobody, as nobody knows what they say.
     """
     text = ", ".join(sorted({*names}))
-    short = text if len(text) <= _MAX_UNKNOWN else f"{text[: _MAX_UNKNOWN - 3]}..."
+    short = text if len(text) <= _MAX_TEXT else f"{text[: _MAX_TEXT - 3]}..."
     return [LeftOut(option=UNKNOWN, value=short)] if text else []
 
 
 def left_out(option: str, value: str, where: str) -> LeftOut:
     """Return an option that restricts a job, of no request yet; a long value is cut."""
     short = value if len(value) <= MAX_VALUE else f"{value[: MAX_VALUE - 3]}..."
-    return LeftOut(option=option, value=short, where=where)
+    return LeftOut(option=option, value=short, where=where[:_MAX_TEXT])
 
 
 def of_request(request: str, options: Iterable[LeftOut]) -> list[LeftOut]:

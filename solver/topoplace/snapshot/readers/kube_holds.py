@@ -31,6 +31,7 @@ class NodeAccess:
         every = {podset.rules: None for podset in podsets}
         self.closed: dict[str, bool] = {}
         self._nodes: dict[str, KubeNode] = {}
+        self._found: dict[tuple[NodeRules, tuple[tuple[str, int], ...]], list[LeftOut]] = {}
         self._forbidding: dict[NodeRules, dict[str, list[LeftOut]]] = {rules: {} for rules in every}
         for node in nodes:
             found = {rules: rules.forbidding(node) for rules in every}
@@ -45,19 +46,23 @@ class NodeAccess:
 
     def left_out(self, podset: Podset) -> list[LeftOut]:
         """Return what keeps a podset from a node that others may use, and that has room for it."""
-        found: dict[str, LeftOut] = {}
-        for name, own in self._forbidding[podset.rules].items():
-            if _has_room(self._nodes[name], podset):
-                for one in own:
-                    where = f"{podset.rules.where}.{one.where}"
-                    found.setdefault(one.option, one.model_copy(update={"where": where}))
-        return list(found.values())
+        key = podset.rules, tuple(sorted(podset.takes.items()))
+        if key not in self._found:
+            found: dict[str, LeftOut] = {}
+            for name, own in self._forbidding[podset.rules].items():
+                if _has_room(self._nodes[name], podset):
+                    found = {one.option: one for one in own} | found
+            self._found[key] = list(found.values())
+        where = podset.rules.where
+        return [
+            one.model_copy(update={"where": f"{where}.{one.where}"}) for one in self._found[key]
+        ]
 
     def left_out_by_flavors(self, own: Waiting, flavors: Sequence[Flavor]) -> list[LeftOut]:
         """Return if Kueue gives a podset the nodes of one flavor, and none has all that matter."""
-        for podset in own.podsets:
+        for podset in own.podsets if len(flavors) > 1 else ():
             nodes = [node for node in self._nodes.values() if _has_room(node, podset)]
-            if flavors and not any(all(map(flavor.has, nodes)) for flavor in flavors):
+            if not any(all(map(flavor.has, nodes)) for flavor in flavors):
                 return [left_out("flavor", f"one of {len(flavors)}", podset.rules.where)]
         return []
 
@@ -104,10 +109,12 @@ def _exclusive(job: str, jobs: KubeJobs) -> list[LeftOut]:
     Pods of a LeaderWorkerSet or a JobSet keep others of their kind away, and nobody else.
     """
     own = jobs.waiting[job].schemes
+    if not own:
+        return []
     others: set[str | None] = {*jobs.schemes.values()}
     for one in jobs.waiting.values():
         others |= one.schemes or {None}
-    if not own or others == own:
+    if others == own:
         return []
     level = min(own).partition("=")[2]
     where = jobs.waiting[job].podsets[0].rules.where
@@ -130,7 +137,7 @@ def left_out_of_all(objects: Sequence[KubeObject], jobs: KubeJobs) -> list[LeftO
     options = {field.name: field.held_by for field in KINDS.fields if field.use is Use.RESTRICTS}
     for one in objects:
         if one.kind in options:
-            name = (one.value.get("metadata") or {}).get("name")
+            name = one.section("metadata").get("name")
             quotas.setdefault(options[one.kind], []).append(f"{one.kind} {name}")
     found += [left_out(option, f"of {', '.join(of)}", "objects") for option, of in quotas.items()]
     kinds = KINDS.unknown(one.kind for one in objects)

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from topoplace.errors import unknown_name
+from topoplace.errors import InputError, unknown_name
 from topoplace.snapshot.readers.declared import left_out
 from topoplace.snapshot.readers.kube_nodes import tier_level
 from topoplace.snapshot.readers.kube_objects import (
@@ -323,11 +323,15 @@ class _Others:
 
     def __init__(self, objects: Iterable[KubeObject]) -> None:
         self._of: dict[tuple[str, str], KubeObject] = {}
+        self._classes: dict[str, _RuntimeClass] = {}
         for one in objects:
-            meta = one.value.get("metadata")
-            if isinstance(meta, dict):
-                own = str(meta.get("namespace") or "default"), str(meta.get("name"))
-                self._of.setdefault((one.kind, id_of(*own)), one)
+            meta = one.section("metadata")
+            name = str(meta.get("name"))
+            self._of.setdefault(
+                (one.kind, id_of(str(meta.get("namespace") or "default"), name)), one
+            )
+            if one.kind == "RuntimeClass":
+                self._classes[name] = one.checked_as(_RuntimeClass)
 
     def get(self, kind: str, name: str, namespace: str = "default") -> KubeObject | None:
         """Return an object; None if it is not in the file."""
@@ -336,19 +340,17 @@ class _Others:
     def above(self, meta: Meta) -> Iterator[KubeObject]:
         """Yield what owns an object, and what owns that."""
         namespace = meta.namespace or "default"
-        found: dict[tuple[str, str], None] = dict.fromkeys(
-            (owner.kind, owner.name) for owner in meta.owners or ()
-        )
-        for kind, name in (pending := list(found)):
+        pending = [(owner.kind, owner.name) for owner in meta.owners or ()]
+        for kind, name in pending:
             one = self.get(kind, name, namespace)
             if one is None:
                 continue
             yield one
-            for owner in one.value["metadata"].get("ownerReferences") or ():
-                key = str(owner.get("kind")), str(owner.get("name"))
-                if key not in found:
-                    found[key] = None
-                    pending.append(key)
+            owners = one.section("metadata").get("ownerReferences")
+            for owner in owners if isinstance(owners, list) else ():
+                key = (owner.get("kind"), owner.get("name")) if isinstance(owner, dict) else ()
+                if len(key) == 2 and key not in pending:
+                    pending.append((str(key[0]), str(key[1])))
 
     def priority(self, given: int | None, name: str | None) -> int:
         """Return a priority that is given, or that of a class."""
@@ -358,8 +360,7 @@ class _Others:
 
     def runtime_class(self, name: str) -> _RuntimeClass | None:
         """Return a RuntimeClass; None if it is not in the file."""
-        one = self.get("RuntimeClass", name)
-        return None if one is None else one.checked_as(_RuntimeClass)
+        return self._classes.get(name)
 
     def nodes_of_claim(self, name: str, namespace: str) -> Any:
         """Return the terms that select the nodes of a volume, nothing if any will do.
@@ -370,12 +371,12 @@ class _Others:
             If the claim or its volume is not in the file, or only one pod may use it.
         """
         claim = self.get("PersistentVolumeClaim", name, namespace)
-        own = {} if claim is None else claim.value.get("spec") or {}
+        own = {} if claim is None else claim.section("spec")
         volume = self.get("PersistentVolume", str(own.get("volumeName") or ""))
-        if volume is None or "ReadWriteOncePod" in (own.get("accessModes") or ()):
+        if volume is None or "ReadWriteOncePod" in str(own.get("accessModes")):
             raise LookupError(name)
-        affinity = (volume.value.get("spec") or {}).get("nodeAffinity") or {}
-        return affinity.get("required")
+        affinity = volume.section("spec").get("nodeAffinity")
+        return affinity.get("required") if isinstance(affinity, dict) else None
 
 
 class _Reader:
@@ -428,7 +429,7 @@ class _Reader:
             [
                 *((one.place_of(place), vars(own)) for place, own in metas),
                 *(
-                    (other.place_of("metadata"), other.value["metadata"])
+                    (other.place_of("metadata"), other.section("metadata"))
                     for other in self._others.above(meta)
                 ),
             ]
@@ -676,9 +677,8 @@ class _Reader:
     def _of_owners(self, waiting: Waiting, one: KubeObject, meta: Meta) -> None:
         """Hold a pod by what its owners and its PodGroup say."""
         for owner in self._others.above(meta):
-            status = Parsed(owner.value.get("status") or {}, {})
-            if owner.kind in {"Job", "JobSet"} and status.validated(_Conditions).has_ended:
-                text = f"{owner.kind} {owner.value['metadata'].get('name')} has ended"
+            if owner.kind in {"Job", "JobSet"} and _has_ended(owner):
+                text = f"{owner.kind} {owner.section('metadata').get('name')} has ended"
                 waiting.hold(left_out("owner", text, one.place_of("metadata.ownerReferences")))
         for key in GROUP_NAMES:
             name = meta.annotation(key) or meta.label(key)
@@ -688,7 +688,7 @@ class _Reader:
             if group is None:
                 waiting.hold(left_out("pod-group", name, one.place_of("metadata")))
                 continue
-            raw = group.value.get("spec") or {}
+            raw = group.section("spec")
             waiting.hold(*POD_GROUP.left_out(raw, group.place_of("spec")))
             self._unknown("PodGroup.spec", POD_GROUP.unknown_in(raw))
             if isinstance(raw.get("minMember"), int):
@@ -708,6 +708,14 @@ class _Pods:
     asked: Asked
     metadata: TemplateMeta
     is_template: bool = True
+
+
+def _has_ended(owner: KubeObject) -> bool:
+    """Tell whether an owner has ended; what is wrong in it is for its own reader to say."""
+    try:
+        return Parsed(owner.section("status"), {}).validated(_Conditions).has_ended
+    except InputError:
+        return False
 
 
 def _together(one: TemplateMeta, other: TemplateMeta) -> TemplateMeta:

@@ -100,6 +100,11 @@ class KubeObject:
     value: dict[str, Any]
     document: Parsed
 
+    def section(self, name: str) -> dict[str, Any]:
+        """Return ``metadata``, ``spec`` or ``status`` as it stands there; empty if it is none."""
+        value = self.value.get(name)
+        return value if isinstance(value, dict) else {}
+
     def at(self, field: str) -> Any:
         """Return what stands at a field such as ``spec.template.spec``."""
         return value_at(self.value, field)

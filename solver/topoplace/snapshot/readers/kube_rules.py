@@ -148,6 +148,10 @@ class _AntiTerm(KubeModel):
     namespace_selector: Annotated[dict[str, Any] | None, Field(alias="namespaceSelector")] = None
 
 
+class _AntiAffinity(KubeModel):
+    terms: Annotated[list[_AntiTerm] | None, Field(alias=_REQUIRED)] = None
+
+
 @dataclass(frozen=True)
 class Repelling:
     """A running pod, and the pods that it lets come near it no more."""
@@ -176,16 +180,12 @@ def repelling(
     pod: str, namespace: str, affinity: Mapping[str, Any] | None, where: str
 ) -> list[Repelling]:
     """Return what the anti-affinity of a running pod keeps away."""
-    anti = (affinity or {}).get("podAntiAffinity")
-    terms: Sequence[Any] = (anti.get(_REQUIRED) if isinstance(anti, dict) else None) or ()
-    found = []
-    for idx, raw in enumerate(terms):
-        try:
-            term = Parsed(raw, {}).validated(_AntiTerm)
-        except InputError as error:
-            raise error.inside(f"{where}.affinity.podAntiAffinity.{_REQUIRED}[{idx}]") from None
-        found.append(Repelling(pod, namespace, term))
-    return found
+    raw = (affinity or {}).get("podAntiAffinity") or {}
+    try:
+        anti = Parsed(raw, {}).validated(_AntiAffinity)
+    except InputError as error:
+        raise error.inside(f"{where}.affinity.podAntiAffinity") from None
+    return [Repelling(pod, namespace, term) for term in anti.terms or ()]
 
 
 def repelled(pods: Sequence[PodLabels], running: Sequence[Repelling]) -> list[LeftOut]:

@@ -32,17 +32,28 @@ SIZES = {
 _SCHEDULERS = {"default-scheduler", "volcano", "kai-scheduler"}
 
 
+def _entries(value: Any) -> list[dict[str, Any]] | None:
+    """Return the entries of a list of objects; None of anything else."""
+    is_list = isinstance(value, list) and all(isinstance(one, dict) for one in value)
+    return value if is_list else None
+
+
 def _hard_spread(value: Any) -> str:
-    hard = [one for one in value or () if one.get("whenUnsatisfiable") != "ScheduleAnyway"]
-    return given_text(hard)
+    own = _entries(value)
+    if own is None:
+        return given_text(value)
+    return given_text([one for one in own if one.get("whenUnsatisfiable") != "ScheduleAnyway"])
 
 
 def _other_scheduler(value: Any) -> str:
-    return "" if value in _SCHEDULERS else given_text(value)
+    return "" if given_text(value) in _SCHEDULERS else given_text(value)
 
 
 def _foreign_gates(value: Any) -> str:
-    names = [str(gate.get("name")) for gate in value or () if isinstance(gate, dict)]
+    own = _entries(value)
+    if own is None:
+        return given_text(value)
+    names = [str(gate.get("name")) for gate in own]
     return ",".join(name for name in names if not name.startswith(f"{KUEUE}/"))
 
 
@@ -56,7 +67,7 @@ def _hard_topology(value: Any) -> str:
 
 
 def _strict_numa(value: Any) -> str:
-    return given_text(value) if value in ("restricted", "single-numa-node") else ""
+    return "" if value in ("none", "best-effort") else given_text(value)
 
 
 # ---- Pods ----------------------------------------------------------------------------------------
