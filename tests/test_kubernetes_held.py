@@ -12,6 +12,7 @@ import yaml
 
 import topoplace as tp
 from mistakes import lines_said
+from real_files import real_file
 from test_kubernetes import (
     HOST,
     KUEUE,
@@ -593,6 +594,13 @@ def alone(**more: str) -> dict[str, Any]:
     return own
 
 
+def bare(idx: int) -> dict[str, Any]:
+    """A pod of the group without the annotation that the others have."""
+    own: dict[str, Any] = group_pod(0, idx, size=4)
+    del own["metadata"]["annotations"][f"{LWS}/exclusive-topology"]
+    return own
+
+
 def groups(num: int, size: int = 3) -> list[Any]:
     return [group_pod(group, idx, size=size) for group in range(num) for idx in range(size)]
 
@@ -615,6 +623,7 @@ def test_groups_of_a_leader_worker_set_have_a_rack_each(tmp_path):
         (groups(1)[:2], {"size"}),
         ([group_pod(0, 0, "a1"), *groups(1)[1:]], {"running-pods"}),
         ([group_pod(0, 0, "a1"), *groups(1)], {"running-pods", "size"}),
+        ([*groups(1), bare(3)], {"exclusive-topology"}),
         ([alone(**{f"{LWS}/exclusive-topology": "zone"})], {"exclusive-topology"}),
         ([alone(**{f"{LWS}/subgroup-exclusive-topology": RACK})], {"subgroup-exclusive-topology"}),
     ],
@@ -664,7 +673,11 @@ def pod_group(**spec: Any) -> dict[str, Any]:
         ([pod_group(subGroups=[{"name": "s"}])], {"subGroups"}),
         ([pod_group(minTaskMember={"a": 1})], {"minTaskMember"}),
         ([pod_group(minSubGroup=1)], {"minSubGroup"}),
-        ([pod_group(topologyConstraint={"requiredTopologyLevel": RACK})], {"topologyConstraint"}),
+        ([pod_group(topologyConstraint={"requiredTopologyLevel": RACK})], set()),
+        (
+            [pod_group(topologyConstraint={"requiredTopologyLevel": RACK, "topology": "x"})],
+            {"topology-required-placement"},
+        ),
     ],
 )  # fmt: skip
 def test_pods_of_a_group_wait_together_and_by_its_rules(tmp_path, objects, held):
@@ -673,6 +686,8 @@ def test_pods_of_a_group_wait_together_and_by_its_rules(tmp_path, objects, held)
     snapshot = snapshot_of(tmp_path, *objects, *pods)
     assert [(request.id, request.nodes) for request in snapshot.queue] == [("ns/g", 2)]
     assert options(snapshot) == ({"ns/g": held} if held else {})
+    is_required = "topologyConstraint" in json.dumps(objects) and not held
+    assert snapshot.queue[0].required == (RACK if is_required else None)
 
 
 FLAT = [
@@ -769,3 +784,12 @@ def test_convert_and_place_say_how_many_are_held(tmp_path, capsys):
     for file in (path, out):
         assert run(["place", file]) == 0
         assert line in " ".join(capsys.readouterr().out.split())
+
+
+@pytest.mark.parametrize(
+    ("name", "num"), [("volcano_partitions", 0), ("kai_annotations", 0), ("lws_exclusive", 2)]
+)
+def test_cases_from_the_field(name, num):
+    result = placed(real_file(f"field/{name}/now.yaml"))
+    assert options(result.instance) == {}
+    assert len(started(result)) == num

@@ -77,8 +77,8 @@ SOURCES = (
     Source(
         "swf",
         "job logs (SWF)",
-        "Lines of 18 fields, which `convert --from swf` and `replay` read. Replays hold no job: "
-        "they start jobs of all partitions on all nodes, by submission.",
+        "Lines of 18 fields, which `convert --from swf` and `replay` read. A replay holds no job: "
+        "it starts jobs of all partitions on all nodes, and says how many that are.",
         "tables",
         ("SWF",),
     ),

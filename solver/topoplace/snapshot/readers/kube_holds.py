@@ -114,10 +114,11 @@ def _exclusive(job: str, jobs: KubeJobs) -> list[LeftOut]:
     others: set[str | None] = {*jobs.schemes.values()}
     for one in jobs.waiting.values():
         others |= one.schemes or {None}
-    if others == own:
+    podsets = jobs.waiting[job].podsets
+    if others == own and all("exclusive" in podset.asked for podset in podsets):
         return []
     level = min(own).partition("=")[2]
-    where = jobs.waiting[job].podsets[0].rules.where
+    where = podsets[0].rules.where
     return [left_out("exclusive-topology", f"{level}, beside others", where)]
 
 

@@ -34,6 +34,7 @@ from topoplace.snapshot.readers.kube_podsets import (
     asked_of,
     inside,
     notes_of,
+    notes_of_group,
     unknown_notes,
 )
 from topoplace.snapshot.readers.kube_rules import (
@@ -352,6 +353,13 @@ class _Others:
                 if len(key) == 2 and key not in pending:
                     pending.append((str(key[0]), str(key[1])))
 
+    def groups(self, meta: Meta) -> Iterator[tuple[str, KubeObject | None]]:
+        """Yield the names of the PodGroups of a pod, and those that are in the file."""
+        for key in GROUP_NAMES:
+            name = meta.annotation(key) or meta.label(key)
+            if name is not None:
+                yield name, self.get("PodGroup", name, meta.namespace or "default")
+
     def priority(self, given: int | None, name: str | None) -> int:
         """Return a priority that is given, or that of a class."""
         one = self.get("PriorityClass", name or "") if given is None else None
@@ -431,6 +439,11 @@ class _Reader:
                 *(
                     (other.place_of("metadata"), other.section("metadata"))
                     for other in self._others.above(meta)
+                ),
+                *(
+                    (group.place_of("spec"), notes_of_group(group.section("spec")))
+                    for _, group in self._others.groups(meta)
+                    if group is not None
                 ),
             ]
         )
@@ -680,11 +693,7 @@ class _Reader:
             if owner.kind in {"Job", "JobSet"} and _has_ended(owner):
                 text = f"{owner.kind} {owner.section('metadata').get('name')} has ended"
                 waiting.hold(left_out("owner", text, one.place_of("metadata.ownerReferences")))
-        for key in GROUP_NAMES:
-            name = meta.annotation(key) or meta.label(key)
-            if name is None:
-                continue
-            group = self._others.get("PodGroup", name, meta.namespace or "default")
+        for name, group in self._others.groups(meta):
             if group is None:
                 waiting.hold(left_out("pod-group", name, one.place_of("metadata")))
                 continue

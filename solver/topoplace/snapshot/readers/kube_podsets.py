@@ -207,6 +207,18 @@ def notes_of(metas: Iterable[tuple[str, Any]]) -> Notes:
     return found
 
 
+def notes_of_group(spec: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the topology of a PodGroup of KAI as the metadata of a pod that asks for it."""
+    own = spec.get("topologyConstraint")
+    fields = {
+        KAI_TOPOLOGY: "topology",
+        KAI_REQUIRED: "requiredTopologyLevel",
+        KAI_PREFERRED: "preferredTopologyLevel",
+    }
+    said = {key: own.get(name) for key, name in fields.items()} if isinstance(own, dict) else {}
+    return {"annotations": {key: value for key, value in said.items() if value}}
+
+
 def unknown_notes(notes: Notes) -> list[str]:
     """Return the annotations and labels of schedulers that are not in the table."""
     return NOTES.unknown(key for key in notes if key.startswith(OWN_PREFIXES))

@@ -291,7 +291,7 @@ POD_GROUP = Table(
         *restricts("subGroupPolicy", "always"),
         *restricts("subGroups", "always"),
         *restricts("minSubGroup", "always"),
-        *restricts("topologyConstraint", "always"),
+        *read("topologyConstraint", about="as the annotations of KAI"),
         *neutral("minResources", "queue", "priority", "priorityClassName", "preemptibility"),
         *neutral("scheduleTimeoutSeconds", "backoffLimit", "markUnschedulable"),
         *neutral("schedulingBackoff"),
