@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+import topoplace as tp
 from bending import bent
 from mistakes import lines_said
 from real_files import real_file
@@ -290,6 +291,44 @@ def test_bad_decisions_of_kueue(changes, said):
 )
 def test_bad_decisions_of_slurm(changes, said):
     assert lines_said(decision_of, bent(slurm_line(), changes))[0].startswith(said)
+
+
+def pod_line(**more: Any) -> dict[str, Any]:
+    line = {"id": "p", "pod": "v1", "cubes": 2, "request": {"nodes": 8}, "outcome": "pending"}
+    return line | more
+
+
+@pytest.mark.parametrize(
+    ("line", "left_out", "unknown"),
+    [
+        (kueue_line(note="n", usage_by="pods"), (), ()),
+        (kueue_line(when="now"), (), ("when",)),
+        (bent(kueue_line(), 'request.pool = "x"'), ("request.pool=x",), ()),
+        (bent(kueue_line(), 'request.pool = ""'), (), ()),
+        (bent(kueue_line(), "request.nodes_of = {}"), (), ()),
+        (bent(kueue_line(), "nodes[1].tainted = true"), ("nodes[].tainted=True",), ()),
+        (slurm_line(reason="Resources"), (), ()),
+        (slurm_line(partition="acc"), (), ("partition",)),
+        (bent(slurm_line(), 'request.features = ["a"]'), ("request.features=a",), ()),
+        (pod_line(), (), ()),
+        (bent(pod_line(), "request.rings = 2 & seen = 1"), ("request.rings=2",), ("seen",)),
+    ],
+)
+def test_fields_that_no_table_knows_are_not_dropped(line, left_out, unknown):
+    decision = decision_of(line)
+    assert (decision.left_out, decision.unknown) == (left_out, unknown)
+
+
+def test_an_unknown_field_of_the_request_leaves_a_decision_unjudged(tmp_path: Path):
+    """A request that fits and waits is missed, unless it asks for what is not known."""
+    waits = bent(kueue_line(), "del assignment")
+    lines = [waits, bent(waits, 'request.pool = "x" & when = "now"')]
+    path = tmp_path / "decisions.jsonl"
+    path.write_text("\n".join(map(json.dumps, lines)))
+    found = tp.audit(path)
+    assert [str(row.verdict) for row in found.rows] == ["missed", "unjudged"]
+    assert "not said: request.pool=x" in found.rows[1].why
+    assert "fields that are not known, and not read: when" in found.notes
 
 
 def test_bad_files_of_decisions(tmp_path: Path):

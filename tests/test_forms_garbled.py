@@ -14,6 +14,7 @@ import yaml
 
 import test_decisions
 import test_kubernetes
+import test_kubernetes_held
 import test_slices
 import test_slurm_blocks
 import test_slurm_yaml
@@ -84,6 +85,7 @@ VOLCANO = {
 DOCUMENTS: dict[str, Any] = {
     "kueue": kube(test_kubernetes.job_set()),
     "volcano": VOLCANO,
+    "kubernetes": test_kubernetes_held.everything(),
     "slurm": yaml.safe_load(test_slurm_yaml.SEVERAL),
     "torus": yaml.safe_load(test_slurm_yaml.REGIONS),
     "topograph": yaml.safe_load(test_slices.MODEL),
@@ -120,6 +122,7 @@ YAML_CALLS: list[Call] = [
 CALLS: dict[str, list[Call]] = {
     "kueue": [read_kubernetes, read_kubernetes_machine],
     "volcano": [read_kubernetes_machine],
+    "kubernetes": [read_kubernetes],
     "slurm": YAML_CALLS,
     "torus": [read_topology_yaml],
     "topograph": [read_topograph],

@@ -44,8 +44,10 @@ def written(folder: Path, rows: list[list[int]]) -> Path:
 
 def swf_line(**fields: object) -> str:
     order = ("job", "submit", "wait", "run", "allocated", "cpu", "memory", "requested", "time")
-    known = dict.fromkeys(order, -1) | {"job": 1, "status": 1, "executable": -1} | fields
-    tail = [-1, known["status"], -1, -1, known["executable"], -1, -1, -1, -1]
+    known = dict.fromkeys(("executable", "partition", "preceding", *order), -1)
+    known |= {"job": 1, "status": 1} | fields
+    tail = [-1, known["status"], -1, -1, known["executable"], -1]
+    tail += [known["partition"], known["preceding"], -1]
     return " ".join(str(v) for v in [*(known[name] for name in order), *tail])
 
 
@@ -53,6 +55,21 @@ def swf_file(folder: Path, *lines: str) -> Path:
     path = folder / "log.swf"
     path.write_text("\n".join(["; Version: 2", "", *lines]) + "\n")
     return path
+
+
+def test_partitions_and_preceding_jobs_of_a_log_hold_its_jobs(tmp_path):
+    lines = [swf_line(job=k, requested=1, partition=k % 2) for k in (1, 2)]
+    lines += [swf_line(job=3, requested=1, preceding=2), swf_line(job=4, requested=99)]
+    options = ConvertOptions(machine="torus:4x4x4")
+    made = converted(swf_file(tmp_path, *lines), "swf", options=options)
+    assert [(one.request, one.option, one.value, one.where) for one in made.document.left_out] == [
+        ("1", "partition", "1", "line 3, field 16"),
+        ("2", "partition", "0", "line 4, field 16"),
+        ("3", "preceding-job", "2", "line 5, field 17"),
+    ]
+    assert "3 of 3 requests held (partition 2, preceding-job 1; see --ignore)" in made.notes
+    one = [swf_line(job=k, requested=1, partition=7) for k in (1, 2)]
+    assert converted(swf_file(tmp_path, *one), "swf", options=options).document.left_out == []
 
 
 def test_the_real_xt3_table_is_the_shipped_machine():

@@ -340,6 +340,20 @@ TRACE = """\
 """
 
 
+def test_what_a_replay_does_not_keep_to_is_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    log = Path(write_log(tmp_path, QUEUED))
+    first, *others = log.read_text().splitlines()
+    after = others[0].split()
+    after[16] = "1"
+    log.write_text("\n".join([first, " ".join(after), *others[1:]]) + "\n")
+    options = (str(log), "--on", "tree:2x4", "--method", "default", "--intensive", "0")
+    assert replayed(capsys, *options)["not_modelled"] == {"preceding-job": 1}
+    assert run(["replay", *options]) == 0
+    assert "not modelled: preceding-job 1" in " ".join(capsys.readouterr().out.split())
+
+
 @pytest.mark.parametrize("method", ["first-fit", "exact"])
 def test_jobs_of_a_trace_have_their_shapes(
     method: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]

@@ -141,6 +141,26 @@ def test_a_scenario(tmp_path):
     assert converted(path, "slice-packer").document == snapshot
 
 
+def left_out_of(folder: Path, raw: dict[str, Any]) -> dict[str, str]:
+    snapshot, _ = read_slice_scenario(scenario_file(folder, raw))
+    assert all(one.request is None for one in snapshot.left_out)
+    return {one.option: one.value for one in snapshot.left_out}
+
+
+def test_what_a_scenario_says_and_prisms_do_not(tmp_path):
+    said = {
+        "seam": "of rings, which no slice crosses",
+        "domains": "of tenants",
+        "order": "of the list, or by priority",
+    }
+    assert left_out_of(tmp_path, scenario()) == said
+    alone = scenario()
+    alone["demand"], alone["pod"]["wrap"] = scenario()["demand"][1:2], False
+    assert left_out_of(tmp_path, alone) == {}
+    odd = bent(scenario(), "demand[0].reserved = true & more = 1")
+    assert left_out_of(tmp_path, odd) == said | {"unknown-fields": "demand[].reserved, more"}
+
+
 def test_pods_of_extents(tmp_path):
     raw = scenario(pod={"extents": [2, 4, 6], "wrap": [False, True, True]})
     raw["allocations"], raw["demand"] = {}, []

@@ -149,6 +149,7 @@ def replay(
         "command": command,
         "jobs_unknown": read.num_left_out,
         "jobs_unknown_why": read.why_left_out,
+        "not_modelled": dict(sorted(read.not_modelled.items())),
         "patterns": [use.model_dump(mode="json") for use in patterns],
         "intensive_percent": intensive,
         "snapshots": [] if writer is None else [str(path) for path in writer.written],
@@ -203,6 +204,7 @@ def _tell(
         "decisions": decisions_text(runs),
         missing: len(setup.jobs) - len(runs[-1].records),
         f"jobs {document['jobs_unknown_why']}": document["jobs_unknown"],
+        "not modelled": ", ".join(f"{name} {n}" for name, n in document["not_modelled"].items()),
         "snapshots": snapshots and f"{len(document['snapshots'])} in {snapshots}",
     }
     say_files({label: count or None for label, count in counts.items()})

@@ -12,6 +12,7 @@ from pydantic import BaseModel
 from topoplace.errors import InputError, number_of
 from topoplace.machine.hostlist import parse_node_set
 from topoplace.snapshot.files import text_of_document
+from topoplace.snapshot.held import left_out_text
 from topoplace.snapshot.hierarchy_state import hierarchy_of
 from topoplace.snapshot.machines import load_any, load_machine, load_torus
 from topoplace.snapshot.normal import normal_snapshot
@@ -36,6 +37,7 @@ from topoplace.snapshot.schema import (
     CubesModel,
     HierarchyModel,
     MachineModel,
+    Snapshot,
     TorusModel,
     TreeModel,
 )
@@ -114,7 +116,9 @@ def converted(
     if len(given) != 1:
         found = "both" if given else "neither"
         raise InputError("one file to read, FILE or --topology", field="FILE", found=found)
-    return conversion(given[0], options)
+    made = conversion(given[0], options)
+    held = left_out_text(made.document) if isinstance(made.document, Snapshot) else None
+    return made if held is None else replace(made, notes=(*made.notes, held))
 
 
 def _conversion(from_format: str, to_format: str | None) -> Conversion:

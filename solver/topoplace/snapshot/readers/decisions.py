@@ -23,6 +23,7 @@ from topoplace.snapshot.cubes_state import prepare_cubes
 from topoplace.snapshot.faults import faults_of
 from topoplace.snapshot.files import parse_object
 from topoplace.snapshot.hierarchy_state import hierarchy_of, prepare_hierarchy
+from topoplace.snapshot.readers.decision_tables import KUEUE, POD, SLURM, unread
 from topoplace.snapshot.readers.slurm_blocks import BLOCK, asked_of_blocks
 from topoplace.snapshot.readers.slurm_topology import topology_of_text
 from topoplace.snapshot.readers.slurm_trees import hierarchy_of_tree
@@ -72,7 +73,10 @@ class Decision:
     outcome
         What was decided.
     left_out
-        What the scheduler was told and the snapshot does not say, such as ``--nodelist=n003``.
+        What the scheduler was told and the snapshot does not say, such as ``--nodelist=n003``, or
+        a field of the request that is not known.
+    unknown
+        Other fields of the line that are not known.
     group
         Which decisions it is counted with: the family and mode of Kueue's, and of Slurm's the
         plugin, what was asked for, and how the state came about.
@@ -83,6 +87,7 @@ class Decision:
     outcome: Decided
     left_out: tuple[str, ...] = ()
     group: str = ""
+    unknown: tuple[str, ...] = ()
 
 
 Line = TypeVar("Line", bound="_Line")
@@ -202,7 +207,9 @@ def kueue_decision(line: Mapping[str, Any]) -> Decision:
     prepare_hierarchy(snapshot)
     taken = _kueue_taken(read)
     outcome = Decided.WAITING if taken is None else Decided.STARTED
-    return Decision(snapshot, taken, outcome, group=f"{read.family}, {_kueue_mode(read)}")
+    left_out, unknown = unread(line, KUEUE)
+    group = f"{read.family}, {_kueue_mode(read)}"
+    return Decision(snapshot, taken, outcome, left_out, group, unknown)
 
 
 def _kueue_mode(line: KueueLine) -> str:
@@ -403,7 +410,8 @@ def slurm_block_decision(line: Mapping[str, Any]) -> Decision:
         raise InputError(expected, field="chosen", found=found)
     if outcome is Decided.STARTED:
         taken = _slurm_taken(read, request, set(names))
-    return Decision(snapshot, taken, outcome, left_out, _slurm_group(read))
+    more, unknown = unread(line, SLURM)
+    return Decision(snapshot, taken, outcome, (*left_out, *more), _slurm_group(read), unknown)
 
 
 def _slurm_group(line: SlurmLine) -> str:
@@ -537,7 +545,8 @@ def pod_decision(line: Mapping[str, Any]) -> Decision:
         chosen = parse_node_set(read.chosen or "", num_chips, "chosen")
         taken = {None: {str(chip): 1 for chip in chosen.tolist()}}
     part = "whole cubes" if read.request.nodes >= math.prod(read.side) else "parts"
-    return Decision(snapshot, taken, outcome, group=f"{read.family}, {part}")
+    left_out, unknown = unread(line, POD)
+    return Decision(snapshot, taken, outcome, left_out, f"{read.family}, {part}", unknown)
 
 
 # ---- Files of lines ------------------------------------------------------------------------------

@@ -7,9 +7,11 @@ pages "What is read of ..." of the documentation are made from these tables.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import cached_property
 from typing import Any
 
 from topoplace.snapshot.schema import LeftOut
@@ -29,7 +31,9 @@ class Use(StrEnum):
 def given_text(value: Any) -> str:
     """Return what a field says as text: nothing where it is empty, zero or false."""
     if isinstance(value, list):
-        return ",".join(map(str, value))
+        return ",".join(map(given_text, value))
+    if isinstance(value, dict) and value:
+        return json.dumps(value, separators=(",", ":"))
     return str(value) if value else ""
 
 
@@ -40,7 +44,7 @@ class Field:
     Attributes
     ----------
     name
-        In the file; dots lead into objects.
+        In the file; dots lead into objects, and ``[]`` into the entries of a list.
     use
         What is done with it.
     about
@@ -48,29 +52,30 @@ class Field:
     option
         What the job is held by, if the field restricts; by default the last part of the name.
     given
-        Returns the value that restricts a job as text, or nothing if it does not.
+        Returns the value that restricts a job as text, or nothing if it does not. None if the
+        reader finds out by other means, as it depends on more than this field.
     """
 
     name: str
     use: Use
     about: str = ""
     option: str = ""
-    given: Callable[[Any], str] = given_text
+    given: Callable[[Any], str] | None = given_text
 
     @property
     def held_by(self) -> str:
         """The option that a job is held by."""
-        return self.option or self.name.rpartition(".")[2]
+        return self.option or self.name.removesuffix("[]").rpartition(".")[2]
 
 
 @dataclass(frozen=True)
 class Table:
-    """What is read of one source, such as ``squeue --json``.
+    """What is read of one source, such as ``squeue --json``, or of one kind of object in it.
 
     Attributes
     ----------
     title
-        The source, as its page in the documentation is called.
+        The source, as it is called in the documentation.
     fields
         Every field that is known, in the order of the page.
     """
@@ -78,10 +83,16 @@ class Table:
     title: str
     fields: tuple[Field, ...]
 
-    @property
+    @cached_property
     def names(self) -> frozenset[str]:
         """The fields that are known."""
         return frozenset(field.name for field in self.fields)
+
+    @cached_property
+    def _steps(self) -> frozenset[str]:
+        """What the names of fields begin with: objects and lists that have fields inside."""
+        every = {name[:k] for name in self.names for k, at in enumerate(name) if at in ".["}
+        return frozenset(every - self.names)
 
     def left_out(self, raw: Mapping[str, Any], place: str) -> list[LeftOut]:
         """Return what restricts a job and is not modelled, of no request yet.
@@ -95,8 +106,9 @@ class Table:
         """
         found = []
         for field in self.fields:
-            if field.use is Use.RESTRICTS and field.name in raw:
-                value = field.given(raw[field.name])
+            if field.use is Use.RESTRICTS and field.given is not None:
+                values = map(field.given, values_at(raw, field.name))
+                value = ",".join(dict.fromkeys(filter(None, values)))
                 if value:
                     found.append(left_out(field.held_by, value, f"{place}.{field.name}"))
         return found
@@ -105,11 +117,62 @@ class Table:
         """Return the fields that no table knows, sorted: a newer version of the tool has them."""
         return sorted(set(names) - self.names)
 
+    def unknown_in(self, raw: Mapping[str, Any]) -> list[str]:
+        """Return the fields of an object that the table does not know, sorted, each once."""
+        return sorted({*_unknown(raw, "", self.names, self._steps)})
+
+
+def _unknown(value: Any, path: str, names: frozenset[str], steps: Set[str]) -> Iterator[str]:
+    """Yield the fields below a path that are neither known nor on the way to one that is."""
+    if isinstance(value, list):
+        for item in value:
+            yield from _unknown(item, f"{path}[]", names, steps)
+    elif isinstance(value, Mapping):
+        for key, item in value.items():
+            own = f"{path}.{key}" if path else key
+            if own in steps:
+                yield from _unknown(item, own, names, steps)
+            elif own not in names:
+                yield own
+
+
+def values_at(raw: Any, name: str) -> Iterator[Any]:
+    """Yield what stands at the name of a field; a key with dots in it counts as it is."""
+    if isinstance(raw, Mapping) and name in raw:
+        yield raw[name]
+        return
+    head, _, rest = name.partition(".")
+    bare = head.removesuffix("[]")
+    if not isinstance(raw, Mapping) or bare not in raw:
+        return
+    inside = raw[bare] if bare != head else [raw[bare]]
+    for item in inside if isinstance(inside, list) else []:
+        if rest:
+            yield from values_at(item, rest)
+        elif bare != head:
+            yield item
+
+
+UNKNOWN = "unknown-fields"
+"""The option, of no request, that stands for fields that no table knows."""
+
+_MAX_TEXT = 1000
+
+
+def unknown_fields(names: Iterable[str]) -> list[LeftOut]:
+    """Return fields that no table knows as one line of what is left out; nothing if there are none.
+
+    They hold nobody, as nobody knows what they say.
+    """
+    text = ", ".join(sorted({*names}))
+    short = text if len(text) <= _MAX_TEXT else f"{text[: _MAX_TEXT - 3]}..."
+    return [LeftOut(option=UNKNOWN, value=short)] if text else []
+
 
 def left_out(option: str, value: str, where: str) -> LeftOut:
     """Return an option that restricts a job, of no request yet; a long value is cut."""
     short = value if len(value) <= MAX_VALUE else f"{value[: MAX_VALUE - 3]}..."
-    return LeftOut(option=option, value=short, where=where)
+    return LeftOut(option=option, value=short, where=where[:_MAX_TEXT])
 
 
 def of_request(request: str, options: Iterable[LeftOut]) -> list[LeftOut]:
@@ -131,7 +194,7 @@ def restricts(
     name: str,
     about: str = "",
     option: str = "",
-    given: Callable[[Any], str] = given_text,
+    given: Callable[[Any], str] | None = given_text,
 ) -> tuple[Field, ...]:
     """Return a field that can keep a job from nodes, or from starting now."""
     return (Field(name, Use.RESTRICTS, about, option, given),)

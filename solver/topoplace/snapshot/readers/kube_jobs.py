@@ -2,42 +2,72 @@
 
 from __future__ import annotations
 
-import contextlib
-import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
 from topoplace.errors import InputError, unknown_name
+from topoplace.snapshot.readers.declared import left_out
 from topoplace.snapshot.readers.kube_nodes import tier_level
 from topoplace.snapshot.readers.kube_objects import (
-    IN_A_NAME,
     Condition,
     KubeModel,
     KubeObject,
     Meta,
     PodSpec,
     PodTemplate,
+    Quantities,
     TemplateMeta,
     Toleration,
     amounts_of,
     id_of,
 )
+from topoplace.snapshot.readers.kube_podsets import (
+    MAX_COUNT,
+    Asked,
+    Podset,
+    TopologyRequest,
+    annotated,
+    asked_by_notes,
+    asked_of,
+    inside,
+    notes_of,
+    notes_of_group,
+    unknown_notes,
+)
+from topoplace.snapshot.readers.kube_rules import (
+    AFFINITY,
+    CLAIM,
+    NodeRules,
+    PodLabels,
+    Repelling,
+    checked_terms,
+    repelling,
+    required_terms,
+)
+from topoplace.snapshot.readers.kube_tables import (
+    CONTAINER,
+    GROUP_NAMES,
+    JOB,
+    JOB_SET,
+    JOBSET_EXCLUSIVE,
+    KUEUE,
+    LWS,
+    LWS_EXCLUSIVE,
+    POD,
+    POD_GROUP,
+    SIZES,
+    VOLCANO_JOB,
+    WORKLOAD,
+)
 from topoplace.snapshot.readers.tables import integer
-from topoplace.snapshot.schema import Segment
-
-_KUEUE = "kueue.x-k8s.io"
-_REQUIRED, _PREFERRED = f"{_KUEUE}/podset-required-topology", f"{_KUEUE}/podset-preferred-topology"
-_SLICE_LEVEL = f"{_KUEUE}/podset-slice-required-topology"
-_SLICE_SIZE = f"{_KUEUE}/podset-slice-size"
-_SLICE_LAYERS = f"{_KUEUE}/podset-slice-required-topology-constraints"
-_GROUP = f"{_KUEUE}/podset-group-name"
-_EXCLUSIVE = "alpha.jobset.sigs.k8s.io/exclusive-topology"
+from topoplace.snapshot.readers.yaml_text import Parsed
+from topoplace.snapshot.schema import LeftOut, Segment
 
 _JOB_LABELS = (
-    f"{_KUEUE}/pod-group-name",
+    f"{KUEUE}/pod-group-name",
     "jobset.sigs.k8s.io/jobset-name",
     "volcano.sh/job-name",
     "batch.kubernetes.io/job-name",
@@ -45,156 +75,9 @@ _JOB_LABELS = (
 )
 """Labels that name the job of a pod, those that count most first."""
 
-_MAX_COUNT = 1 << 21
+_QUEUE_NAME = f"{KUEUE}/queue-name"
 
-Count = Annotated[int, Field(ge=0, le=_MAX_COUNT)]
-
-# ---- What a podset asks for, by annotations or by the fields of a Workload -----------------------
-
-
-@dataclass(frozen=True)
-class Podset:
-    """So many pods alike.
-
-    Attributes
-    ----------
-    name, count, takes
-        Its name, its pods, and what each takes of its node.
-    asked
-        Where the pods may go, as fields of a request.
-    group
-        The podsets that go with it.
-    tolerations
-        The taints of nodes that it tolerates.
-    is_selective
-        Whether it selects nodes in ways that a snapshot cannot say.
-    """
-
-    name: str
-    count: int
-    takes: Mapping[str, int]
-    asked: Mapping[str, Any]
-    group: str | None
-    tolerations: tuple[Toleration, ...]
-    is_selective: bool
-
-
-def _podset(
-    name: str,
-    count: int,
-    spec: PodSpec,
-    asked: Mapping[str, Any],
-    where: str,
-    group: str | None = None,
-) -> Podset:
-    return Podset(
-        name,
-        count,
-        amounts_of(spec, where),
-        asked,
-        group,
-        tuple(spec.tolerations or ()),
-        bool(spec.node_selector or spec.affinity),
-    )
-
-
-@contextlib.contextmanager
-def _inside(where: str) -> Iterator[None]:
-    try:
-        yield
-    except InputError as error:
-        raise error.inside(where) from None
-
-
-def _annotated(meta: TemplateMeta, levels: Sequence[str]) -> tuple[dict[str, Any], str | None]:
-    """Return what Kueue's annotations ask for, and the podset group."""
-    level, size = meta.annotation(_SLICE_LEVEL), meta.annotation(_SLICE_SIZE)
-    request = _TopologyRequest(
-        required=meta.annotation(_REQUIRED),
-        preferred=meta.annotation(_PREFERRED),
-        slice_level=level,
-        slice_size=None if size is None else integer(size, 1, _MAX_COUNT, field=_SLICE_SIZE),
-        layers=_layers(meta.annotation(_SLICE_LAYERS)),
-        group=meta.annotation(_GROUP),
-    )
-    return _asked(request, levels, _NAMES_OF_ANNOTATIONS)
-
-
-def _layers(text: str | None) -> list[_Layer] | None:
-    if text is None:
-        return None
-    try:
-        return [_Layer.model_validate(layer) for layer in json.loads(text)]
-    except (ValueError, TypeError, RecursionError):
-        expected = 'a list such as [{"topology": "example.com/rack", "size": 4}]'
-        raise InputError(expected, field=_SLICE_LAYERS, value=text) from None
-
-
-class _Layer(KubeModel):
-    topology: str
-    size: Annotated[int, Field(ge=1, le=_MAX_COUNT)]
-
-
-class _TopologyRequest(KubeModel):
-    required: str | None = None
-    preferred: str | None = None
-    slice_level: Annotated[str | None, Field(alias="podSetSliceRequiredTopology")] = None
-    slice_size: Annotated[int | None, Field(alias="podSetSliceSize", ge=1, le=_MAX_COUNT)] = None
-    layers: Annotated[
-        list[_Layer] | None, Field(alias="podsetSliceRequiredTopologyConstraints")
-    ] = None
-    group: Annotated[str | None, Field(alias="podSetGroupName")] = None
-
-
-_NAMES_OF_FIELDS = {
-    name: str(info.alias or name) for name, info in _TopologyRequest.model_fields.items()
-}
-_NAMES_OF_ANNOTATIONS = {
-    "required": _REQUIRED,
-    "preferred": _PREFERRED,
-    "slice_level": _SLICE_LEVEL,
-    "slice_size": _SLICE_SIZE,
-    "layers": _SLICE_LAYERS,
-    "group": _GROUP,
-}
-
-
-def _asked(
-    request: _TopologyRequest, levels: Sequence[str], names: Mapping[str, str]
-) -> tuple[dict[str, Any], str | None]:
-    """Return a topology request as fields of a request of ours, and the podset group.
-
-    `names` are those of its fields, for errors. What is required goes before what is preferred, as
-    Kueue has it.
-    """
-
-    def known(level: str, name: str) -> str:
-        if level not in levels:
-            raise unknown_name(level, levels, field=names[name])
-        return level
-
-    if (request.slice_level is None) != (request.slice_size is None):
-        one, other = names["slice_level"], names["slice_size"]
-        alone = other if request.slice_level is None else one
-        raise InputError(f"both {one} and {other}", field=alone, found="one of them")
-    asked: dict[str, Any] = {}
-    if request.required is not None:
-        asked["required"] = known(request.required, "required")
-    elif request.preferred is not None:
-        asked["preferred"] = known(request.preferred, "preferred")
-    group = request.group if asked else None
-    if group is not None and not IN_A_NAME.fullmatch(group):
-        expected = "a name without spaces, commas or semicolons"
-        raise InputError(expected, field=names["group"], value=group)
-    segments = [
-        Segment(size=layer.size, level=known(layer.topology, "layers"))
-        for layer in request.layers or ()
-    ]
-    if request.slice_level is not None and request.slice_size is not None:
-        level = known(request.slice_level, "slice_level")
-        segments.append(Segment(size=request.slice_size, level=level))
-    return asked | ({"segments": segments} if segments else {}), group
-
+Count = Annotated[int, Field(ge=0, le=MAX_COUNT)]
 
 # ---- The objects ---------------------------------------------------------------------------------
 
@@ -222,8 +105,13 @@ class _JobSpec(KubeModel):
         return parallelism if self.completions is None else min(parallelism, self.completions)
 
 
+class _Reasoned(Condition):
+    reason: str = ""
+    message: str = ""
+
+
 class _Conditions(KubeModel):
-    conditions: list[Condition] | None = None
+    conditions: list[_Reasoned] | None = None
     admission: dict[str, Any] | None = None
 
     @property
@@ -265,7 +153,7 @@ class _PodSet(KubeModel):
     name: str = "main"
     count: Count
     template: PodTemplate
-    request: Annotated[_TopologyRequest | None, Field(alias="topologyRequest")] = None
+    request: Annotated[TopologyRequest | None, Field(alias="topologyRequest")] = None
 
 
 class _WorkloadSpec(KubeModel):
@@ -283,17 +171,29 @@ class _Workload(KubeModel):
 class _NetworkTopology(KubeModel):
     mode: Literal["hard", "soft"] = "hard"
     highest: Annotated[int | None, Field(alias="highestTierAllowed", ge=1)] = None
+    named: Annotated[str | None, Field(alias="highestTierName")] = None
+
+
+class _Partitions(KubeModel):
+    total: Annotated[int, Field(alias="totalPartitions", ge=1, le=MAX_COUNT)]
+    size: Annotated[int, Field(alias="partitionSize", ge=1, le=MAX_COUNT)]
+    least: Annotated[int | None, Field(alias="minPartitions")] = None
+    topology: Annotated[_NetworkTopology | None, Field(alias="networkTopology")] = None
 
 
 class _Task(KubeModel):
     name: str = "task"
     replicas: Count = 1
     template: PodTemplate
+    least: Annotated[int | None, Field(alias="minAvailable")] = None
+    partitions: Annotated[_Partitions | None, Field(alias="partitionPolicy")] = None
 
 
 class _VolcanoSpec(KubeModel):
     tasks: list[_Task]
     topology: Annotated[_NetworkTopology | None, Field(alias="networkTopology")] = None
+    least: Annotated[int | None, Field(alias="minAvailable")] = None
+    priority_class: Annotated[str | None, Field(alias="priorityClassName")] = None
 
 
 class _Phase(KubeModel):
@@ -310,16 +210,61 @@ class _VolcanoJob(KubeModel):
     status: _VolcanoStatus = Field(default_factory=_VolcanoStatus)
 
 
+class _Scheduling(KubeModel):
+    node_selector: Annotated[dict[str, str] | None, Field(alias="nodeSelector")] = None
+    tolerations: list[Toleration] | None = None
+
+
+class _Overhead(KubeModel):
+    pod: Annotated[Quantities | None, Field(alias="podFixed")] = None
+
+
+class _RuntimeClass(KubeModel):
+    scheduling: _Scheduling | None = None
+    overhead: _Overhead | None = None
+
+
 # ---- What runs, and what waits -------------------------------------------------------------------
 
 
 @dataclass
 class Waiting:
-    """A job that waits: its podsets, its priority, and when it was made."""
+    """A job that waits.
 
-    podsets: list[Podset]
+    Attributes
+    ----------
+    priority, created
+        Its priority, and when it was made.
+    podsets
+        What it asks for.
+    labels
+        Those of its pods.
+    schemes
+        The annotations by which it has domains for itself.
+    by_kueue
+        Whether Kueue starts it.
+    sizes
+        How many pods it should have, by the option that says so, and where that stands.
+    """
+
     priority: int
     created: str
+    podsets: list[Podset] = field(default_factory=list)
+    labels: dict[PodLabels, None] = field(default_factory=dict)
+    schemes: set[str] = field(default_factory=set)
+    by_kueue: bool = False
+    sizes: dict[str, tuple[int, str]] = field(default_factory=dict)
+    _left_out: dict[tuple[str, str], LeftOut] = field(default_factory=dict)
+
+    def hold(self, *options: LeftOut) -> None:
+        """Add what restricts the job and is not modelled."""
+        for one in options:
+            self._left_out.setdefault((one.option, one.value), one)
+
+    @property
+    def left_out(self) -> list[LeftOut]:
+        """What restricts the job and is not modelled, each once, of no request yet."""
+        return list(self._left_out.values())
 
 
 @dataclass
@@ -330,16 +275,31 @@ class KubeJobs:
     ----------
     running
         By job and node what its pods take.
+    num_running
+        By job the pods that run.
     waiting
         By job what it asks for.
+    schemes
+        By running job the annotation by which it has domains for itself.
+    repelling
+        What running pods keep away from them.
+    admitted
+        Jobs whose Workload is admitted.
+    unknown
+        Fields that no table knows.
     """
 
     running: dict[str, dict[str, dict[str, int]]] = field(default_factory=dict)
+    num_running: dict[str, int] = field(default_factory=dict)
     waiting: dict[str, Waiting] = field(default_factory=dict)
+    schemes: dict[str, str | None] = field(default_factory=dict)
+    repelling: list[Repelling] = field(default_factory=list)
+    admitted: list[str] = field(default_factory=list)
+    unknown: set[str] = field(default_factory=set)
 
 
-def jobs_of(objects: Sequence[KubeObject], levels: Sequence[str]) -> KubeJobs:
-    """Return the jobs among some objects.
+def jobs_of(objects: Sequence[KubeObject], levels: Sequence[str], topology: str) -> KubeJobs:
+    """Return the jobs among some objects, on a machine of these levels.
 
     A Workload that is not admitted, a Job or JobSet that is suspended, and a Job of Volcano that is
     pending tell what waits. Of all others their pods do: those on a node run, those without wait.
@@ -350,7 +310,7 @@ def jobs_of(objects: Sequence[KubeObject], levels: Sequence[str]) -> KubeJobs:
     InputError
         With the object and the field at fault.
     """
-    reader = _Reader(levels)
+    reader = _Reader(objects, levels, topology)
     for (group, kind), read in reader.kinds.items():  # in this order: what tells most goes first
         for one in objects:
             if (one.group, one.kind) == (group, kind):
@@ -359,32 +319,191 @@ def jobs_of(objects: Sequence[KubeObject], levels: Sequence[str]) -> KubeJobs:
     return reader.jobs
 
 
+class _Others:
+    """Objects by kind and name: what others refer to."""
+
+    def __init__(self, objects: Iterable[KubeObject]) -> None:
+        self._of: dict[tuple[str, str], KubeObject] = {}
+        self._classes: dict[str, _RuntimeClass] = {}
+        for one in objects:
+            meta = one.section("metadata")
+            name = str(meta.get("name"))
+            self._of.setdefault(
+                (one.kind, id_of(str(meta.get("namespace") or "default"), name)), one
+            )
+            if one.kind == "RuntimeClass":
+                self._classes[name] = one.checked_as(_RuntimeClass)
+
+    def get(self, kind: str, name: str, namespace: str = "default") -> KubeObject | None:
+        """Return an object; None if it is not in the file."""
+        return self._of.get((kind, id_of(namespace, name)))
+
+    def above(self, meta: Meta) -> Iterator[KubeObject]:
+        """Yield what owns an object, and what owns that."""
+        namespace = meta.namespace or "default"
+        pending = [(owner.kind, owner.name) for owner in meta.owners or ()]
+        for kind, name in pending:
+            one = self.get(kind, name, namespace)
+            if one is None:
+                continue
+            yield one
+            owners = one.section("metadata").get("ownerReferences")
+            for owner in owners if isinstance(owners, list) else ():
+                key = (owner.get("kind"), owner.get("name")) if isinstance(owner, dict) else ()
+                if len(key) == 2 and key not in pending:
+                    pending.append((str(key[0]), str(key[1])))
+
+    def groups(self, meta: Meta) -> Iterator[tuple[str, KubeObject | None]]:
+        """Yield the names of the PodGroups of a pod, and those that are in the file."""
+        for key in GROUP_NAMES:
+            name = meta.annotation(key) or meta.label(key)
+            if name is not None:
+                yield name, self.get("PodGroup", name, meta.namespace or "default")
+
+    def priority(self, given: int | None, name: str | None) -> int:
+        """Return a priority that is given, or that of a class."""
+        one = self.get("PriorityClass", name or "") if given is None else None
+        value = given if one is None else one.value.get("value")
+        return value if isinstance(value, int) else 0
+
+    def runtime_class(self, name: str) -> _RuntimeClass | None:
+        """Return a RuntimeClass; None if it is not in the file."""
+        return self._classes.get(name)
+
+    def nodes_of_claim(self, name: str, namespace: str) -> Any:
+        """Return the terms that select the nodes of a volume, nothing if any will do.
+
+        Raises
+        ------
+        LookupError
+            If the claim or its volume is not in the file, or only one pod may use it.
+        """
+        claim = self.get("PersistentVolumeClaim", name, namespace)
+        own = {} if claim is None else claim.section("spec")
+        volume = self.get("PersistentVolume", str(own.get("volumeName") or ""))
+        if volume is None or "ReadWriteOncePod" in str(own.get("accessModes")):
+            raise LookupError(name)
+        affinity = volume.section("spec").get("nodeAffinity")
+        return affinity.get("required") if isinstance(affinity, dict) else None
+
+
 class _Reader:
     """Reads objects kind by kind, and remembers what is told of already."""
 
-    def __init__(self, levels: Sequence[str]) -> None:
+    def __init__(self, objects: Sequence[KubeObject], levels: Sequence[str], topology: str) -> None:
         self.jobs = KubeJobs()
+        self._others = _Others(objects)
         self._levels = levels
+        self._topology = topology
         self._told: set[str] = set()
         """Jobs that wait by what an object says, so that their pods do not tell."""
         self._managed: set[tuple[str, str]] = set()
         """Kinds and ids of what has a Workload."""
         self.kinds: dict[tuple[str, str], Callable[[KubeObject], None]] = {
-            (_KUEUE, "Workload"): self._workload,
+            (KUEUE, "Workload"): self._workload,
             ("jobset.x-k8s.io", "JobSet"): self._job_set,
             ("batch.volcano.sh", "Job"): self._volcano_job,
             ("batch", "Job"): self._job,
             ("", "Pod"): self._pod,
         }
 
-    def _wait(self, job: str, podsets: list[Podset], priority: int, created: str | None) -> None:
+    def _waits(self, job: str, priority: int, meta: Meta) -> Waiting:
         self._told.add(job)
-        self.jobs.waiting[job] = Waiting(podsets, priority, created or "")
+        self.jobs.waiting[job] = Waiting(priority, meta.created or "")
+        self.jobs.waiting[job].by_kueue = _QUEUE_NAME in {
+            *(meta.labels or ()),
+            *(meta.annotations or ()),
+        }
+        return self.jobs.waiting[job]
 
-    def _templated(self, name: str, count: int, template: PodTemplate, where: str) -> Podset:
-        with _inside(f"{where}.metadata.annotations"):
-            asked, group = _annotated(template.metadata, self._levels)
-        return _podset(name, count, template.spec, asked, f"{where}.spec", group)
+    def _unknown(self, kind: str, names: Iterable[str]) -> None:
+        self.jobs.unknown.update(f"{kind}.{name}" for name in names)
+
+    # ---- Podsets ----
+
+    def _templated(
+        self, one: KubeObject, owner: Meta, name: str, count: int, of: PodTemplate, where: str
+    ) -> _Pods:
+        with inside(f"{where}.metadata.annotations"):
+            asked = annotated(of.metadata, self._levels)
+        return _Pods(one, owner, name, count, of.spec, where, asked, of.metadata)
+
+    def _podset(self, waiting: Waiting, pods: _Pods, size: int = 0) -> Podset:
+        """Return a podset, after adding what is not modelled of it to its job."""
+        one, asked, where = pods.one, pods.asked, f"{pods.where}.spec".strip(".")
+        meta = pods.owner
+        metas = [(f"{pods.where}.metadata".strip("."), pods.metadata), ("metadata", meta)]
+        notes = notes_of(
+            [
+                *((one.place_of(place), vars(own)) for place, own in metas),
+                *(
+                    (other.place_of("metadata"), other.section("metadata"))
+                    for other in self._others.above(meta)
+                ),
+                *(
+                    (group.place_of("spec"), notes_of_group(group.section("spec")))
+                    for _, group in self._others.groups(meta)
+                    if group is not None
+                ),
+            ]
+        )
+        asked_by_notes(asked, notes, self._levels, self._topology, size)
+        self._unknown("metadata", unknown_notes(notes))
+        raw, place = one.at(where), one.place_of(where)
+        waiting.hold(*asked.left_out, *POD.left_out(raw, place))
+        self._unknown("Pod.spec", POD.unknown_in(raw))
+        for kind in ("containers", "initContainers"):
+            for idx, container in enumerate(raw.get(kind) or ()):
+                waiting.hold(*CONTAINER.left_out(container, f"{place}.{kind}[{idx}]"))
+                self._unknown("Pod.spec.containers[]", CONTAINER.unknown_in(container))
+        if asked.scheme is not None:
+            waiting.schemes.add(asked.scheme)
+        namespace = meta.namespace or "default"
+        labels = tuple(sorted((pods.metadata.labels or {}).items()))
+        waiting.labels[PodLabels(namespace, labels, pods.is_template)] = None
+        spec = self._of_class(waiting, pods.spec, place) if pods.is_template else pods.spec
+        rules = self._rules(waiting, spec, namespace, where, place)
+        takes = amounts_of(spec, where)
+        return Podset(pods.name, pods.count, takes, asked.fields, asked.group, rules)
+
+    def _of_class(self, waiting: Waiting, spec: PodSpec, place: str) -> PodSpec:
+        """Return the specification that pods of a template get by their RuntimeClass."""
+        if not spec.runtime_class:
+            return spec
+        found = self._others.runtime_class(spec.runtime_class)
+        if found is None:
+            field = "runtimeClassName"
+            waiting.hold(left_out(field, spec.runtime_class, f"{place}.{field}"))
+            return spec
+        own = found.scheduling or _Scheduling()
+        update: dict[str, Any] = {
+            "node_selector": (spec.node_selector or {}) | (own.node_selector or {}),
+            "tolerations": [*(spec.tolerations or ()), *(own.tolerations or ())],
+        }
+        if spec.overhead is None and found.overhead is not None:
+            update["overhead"] = found.overhead.pod
+        return spec.model_copy(update=update)
+
+    def _rules(
+        self, waiting: Waiting, spec: PodSpec, namespace: str, where: str, place: str
+    ) -> NodeRules:
+        terms = [(AFFINITY, required_terms(spec.affinity, where))]
+        for volume in spec.volumes or ():
+            if volume.claim is not None:
+                try:
+                    own = self._others.nodes_of_claim(volume.claim.name, namespace)
+                except LookupError:
+                    waiting.hold(left_out(CLAIM, volume.claim.name, f"{place}.volumes"))
+                    continue
+                terms.append((CLAIM, checked_terms(own, f"{where}.volumes") if own else None))
+        return NodeRules(
+            tuple(sorted((spec.node_selector or {}).items())),
+            tuple((option, text) for option, text in terms if text is not None),
+            tuple(spec.tolerations or ()),
+            place,
+        )
+
+    # ---- Kinds ----
 
     def _workload(self, one: KubeObject) -> None:
         workload = one.read_as(_Workload)
@@ -394,19 +513,24 @@ class _Reader:
             owned = id_of(meta.namespace or "default", owner.name)
             self._managed.add((owner.kind, owned))
             job = owned if len(meta.owners or ()) == 1 else job
-        if workload.status.has_ended or workload.status.admission or spec.active is False:
+        if workload.status.has_ended:
             return
-        podsets = []
+        if workload.status.admission:
+            self.jobs.admitted.append(job)
+            return
+        waiting = self._waits(job, spec.priority or 0, meta)
+        waiting.by_kueue = True
+        raw = {key: value for key, value in one.value.items() if key in ("spec", "status")}
+        waiting.hold(*WORKLOAD.left_out(raw, one.place_of("")), *_conditions(workload.status, one))
+        self._unknown("Workload", WORKLOAD.unknown_in(raw))
         for idx, own in enumerate(spec.pod_sets):
             where = f"spec.podSets[{idx}]"
-            with _inside(f"{where}.topologyRequest"):
-                request = own.request or _TopologyRequest()
-                asked, group = _asked(request, self._levels, _NAMES_OF_FIELDS)
-            spec_of_pod = own.template.spec
-            podsets.append(
-                _podset(own.name, own.count, spec_of_pod, asked, f"{where}.template.spec", group)
-            )
-        self._wait(job, podsets, spec.priority or 0, meta.created)
+            with inside(f"{where}.topologyRequest"):
+                asked = asked_of(own.request or TopologyRequest(), self._levels)
+            spec_of_pod, own_meta = own.template.spec, own.template.metadata
+            where = f"{where}.template"
+            pods = _Pods(one, meta, own.name, own.count, spec_of_pod, where, asked, own_meta)
+            waiting.podsets.append(self._podset(waiting, pods))
 
     def _job_set(self, one: KubeObject) -> None:
         jobset = one.read_as(_JobSet)
@@ -415,53 +539,95 @@ class _Reader:
             return
         if not jobset.spec.suspend:
             return
-        podsets = []
+        every = [
+            self._others.priority(spec.priority, spec.priority_class)
+            for spec in (own.template.spec.template.spec for own in jobset.spec.jobs)
+        ]
+        waiting = self._waits(meta.id, max(every, default=0), meta)
+        self._suspended(waiting, one)
+        waiting.hold(*JOB_SET.left_out(one.value["spec"], one.place_of("spec")))
+        self._unknown("JobSet.spec", JOB_SET.unknown_in(one.value["spec"]))
         for idx, own in enumerate(jobset.spec.jobs):
             where = f"spec.replicatedJobs[{idx}].template.spec.template"
             spec = own.template.spec
-            podset = self._templated(own.name, own.replicas * spec.count, spec.template, where)
-            podsets.append(self._exclusive(podset, meta, own, spec.count))
-        every = [own.template.spec.template.spec.priority or 0 for own in jobset.spec.jobs]
-        priority = max(every, default=0)
-        self._wait(meta.id, podsets, priority, meta.created)
+            job = f"spec.replicatedJobs[{idx}].template"
+            raw = one.at(f"{job}.spec")
+            waiting.hold(*JOB.left_out(raw, one.place_of(f"{job}.spec")))
+            count = own.replicas * spec.count
+            pods = self._templated(one, meta, own.name, count, spec.template, where)
+            pods = replace(pods, metadata=_together(pods.metadata, own.template.metadata))
+            waiting.podsets.append(self._podset(waiting, pods, spec.count))
+        if waiting.schemes and len(waiting.podsets) > 1:
+            level = next(iter(waiting.schemes)).partition("=")[2]
+            waiting.hold(left_out("exclusive-topology", level, one.place_of("spec.replicatedJobs")))
 
-    def _exclusive(self, podset: Podset, meta: Meta, own: _ReplicatedJob, size: int) -> Podset:
-        """Return a podset each of whose jobs has a domain for itself, if a JobSet says so."""
-        metas = (meta, own.template.metadata, own.template.spec.template.metadata)
-        level = next(filter(None, (one.annotation(_EXCLUSIVE) for one in metas)), None)
-        if level is None or level not in self._levels or not size:
-            return podset
-        whole = Segment(size=size, level=level)
-        asked = {"segments": [whole], **podset.asked, "exclusive": level, "spread": whole}
-        return replace(podset, asked=asked)
+    def _suspended(self, waiting: Waiting, one: KubeObject) -> None:
+        if not waiting.by_kueue:
+            waiting.hold(left_out("suspend", "true", one.place_of("spec.suspend")))
 
     def _volcano_job(self, one: KubeObject) -> None:
         job = one.read_as(_VolcanoJob)
         if job.status.state.phase not in (None, "", "Pending"):
             return
-        asked: dict[str, Any] = {}
-        topology = job.spec.topology
-        tiers = [level for level in self._levels if level.startswith(tier_level(0)[:-1])]
-        if topology is not None and tiers:
-            level = tiers[-1] if topology.highest is None else tier_level(topology.highest)
-            if topology.mode == "hard" and topology.highest is None:
-                level = tiers[0]
-            if level not in tiers:
-                where = "spec.networkTopology.highestTierAllowed"
-                raise unknown_name(level, tiers, field=where)
-            asked["required" if topology.mode == "hard" else "preferred"] = level
-        podsets = [
-            _podset(
-                task.name,
-                task.replicas,
-                task.template.spec,
-                asked,
-                f"spec.tasks[{idx}].template.spec",
-                "job" if asked else None,
+        spec, raw = job.spec, one.value["spec"]
+        priority = self._others.priority(None, spec.priority_class)
+        waiting = self._waits(job.metadata.id, priority, job.metadata)
+        waiting.hold(*VOLCANO_JOB.left_out(raw, one.place_of("spec")))
+        self._unknown("Job.spec", VOLCANO_JOB.unknown_in(raw))
+        total = sum(task.replicas for task in spec.tasks)
+        self._least(waiting, one, spec.least, total, "spec.minAvailable")
+        fields = self._tier(waiting, one, spec.topology, "spec.networkTopology")
+        for idx, task in enumerate(spec.tasks):
+            where = f"spec.tasks[{idx}]"
+            self._least(waiting, one, task.least, task.replicas, f"{where}.minAvailable")
+            own = fields | self._partitions(waiting, one, task, f"{where}.partitionPolicy")
+            asked = Asked(own, "job" if fields else None)
+            template = task.template
+            pods = _Pods(
+                *(one, job.metadata, task.name, task.replicas, template.spec),
+                *(f"{where}.template", asked, template.metadata),
             )
-            for idx, task in enumerate(job.spec.tasks)
-        ]
-        self._wait(job.metadata.id, podsets, 0, job.metadata.created)
+            waiting.podsets.append(self._podset(waiting, pods))
+
+    def _least(
+        self, waiting: Waiting, one: KubeObject, least: int | None, count: int, where: str
+    ) -> None:
+        if least is not None and least < count:
+            waiting.hold(left_out("minAvailable", f"{least} of {count}", one.place_of(where)))
+
+    def _tier(
+        self, waiting: Waiting, one: KubeObject, topology: _NetworkTopology | None, where: str
+    ) -> dict[str, Any]:
+        """Return what a network topology asks for, as fields of a request."""
+        if topology is None:
+            return {}
+        tiers = [level for level in self._levels if level.startswith(tier_level(0)[:-1])]
+        if not tiers or topology.named is not None:
+            if topology.mode == "hard":
+                text = topology.named or f"tier {topology.highest or ''}".rstrip()
+                waiting.hold(left_out("networkTopology", text, one.place_of(where)))
+            return {}
+        level = tiers[-1] if topology.highest is None else tier_level(topology.highest)
+        if topology.mode == "hard" and topology.highest is None:
+            level = tiers[0]
+        if level not in tiers:
+            raise unknown_name(level, tiers, field=f"{where}.highestTierAllowed")
+        return {"required" if topology.mode == "hard" else "preferred": level}
+
+    def _partitions(
+        self, waiting: Waiting, one: KubeObject, task: _Task, where: str
+    ) -> dict[str, Any]:
+        """Return what the partitions of a task ask for: each is in one domain of a tier."""
+        own = task.partitions
+        if own is None:
+            return {}
+        least = own.total if own.least is None else own.least
+        if least != own.total or own.total * own.size != task.replicas:
+            text = f"{least} of {own.total} partitions of {own.size}"
+            waiting.hold(left_out("partitionPolicy", text, one.place_of(where)))
+            return {}
+        level = self._tier(waiting, one, own.topology, f"{where}.networkTopology").get("required")
+        return {} if level is None else {"segments": [Segment(size=own.size, level=level)]}
 
     def _job(self, one: KubeObject) -> None:
         job = one.read_as(_Job)
@@ -470,8 +636,14 @@ class _Reader:
             return
         if any(owner.kind == "JobSet" for owner in meta.owners or ()):
             return
-        podset = self._templated("main", spec.count, spec.template, "spec.template")
-        self._wait(meta.id, [podset], spec.template.spec.priority or 0, meta.created)
+        own = spec.template.spec
+        priority = self._others.priority(own.priority, own.priority_class)
+        waiting = self._waits(meta.id, priority, meta)
+        self._suspended(waiting, one)
+        waiting.hold(*JOB.left_out(one.value["spec"], one.place_of("spec")))
+        self._unknown("Job.spec", JOB.unknown_in(one.value["spec"]))
+        pods = self._templated(one, meta, "main", spec.count, spec.template, "spec.template")
+        waiting.podsets.append(self._podset(waiting, pods))
 
     def _pod(self, one: KubeObject) -> None:
         pod = one.read_as(_Pod)
@@ -482,30 +654,114 @@ class _Reader:
             held = self.jobs.running.setdefault(job, {}).setdefault(pod.spec.node_name, {})
             for name, amount in amounts_of(pod.spec, "spec").items():
                 held[name] = held.get(name, 0) + amount
-        elif job not in self._told:
-            self._waiting_pod(job, pod)
+            self._runs(job, pod)
+        elif job not in self._told and pod.metadata.deleted is None:
+            self._waiting_pod(job, pod, one)
 
-    def _waiting_pod(self, job: str, pod: _Pod) -> None:
-        with _inside("metadata.annotations"):
-            asked, group = _annotated(pod.metadata, self._levels)
-        new = _podset("pods", 1, pod.spec, asked, "spec", group)
-        started = Waiting([], pod.spec.priority or 0, pod.metadata.created or "")
-        podsets = self.jobs.waiting.setdefault(job, started).podsets
-        for idx, other in enumerate(podsets):
+    def _runs(self, job: str, pod: _Pod) -> None:
+        meta = pod.metadata
+        self.jobs.num_running[job] = self.jobs.num_running.get(job, 0) + 1
+        levels = {key: meta.annotation(key) for key in (LWS_EXCLUSIVE, JOBSET_EXCLUSIVE)}
+        self.jobs.schemes[job] = next((f"{key}={lv}" for key, lv in levels.items() if lv), None)
+        namespace = meta.namespace or "default"
+        self.jobs.repelling += repelling(meta.id, namespace, pod.spec.affinity, "spec")
+
+    def _waiting_pod(self, job: str, pod: _Pod, one: KubeObject) -> None:
+        meta = pod.metadata
+        with inside("metadata.annotations"):
+            asked = annotated(meta, self._levels)
+        priority = self._others.priority(pod.spec.priority, pod.spec.priority_class)
+        waiting = self.jobs.waiting.setdefault(job, Waiting(priority, meta.created or ""))
+        waiting.by_kueue |= meta.label(_QUEUE_NAME) is not None
+        new = self._podset(waiting, _Pods(one, meta, "pods", 1, pod.spec, "", asked, meta, False))
+        self._of_owners(waiting, one, meta)
+        for key, option in SIZES.items():
+            text = meta.annotation(key)
+            if text is not None:
+                size = integer(text, 1, MAX_COUNT, field=f"metadata.annotations.{key}")
+                waiting.sizes[option] = size, one.place_of(f"metadata.annotations.{key}")
+        for idx, other in enumerate(waiting.podsets):
             if replace(other, name=new.name, count=new.count) == new:
-                podsets[idx] = replace(other, count=other.count + 1)
+                waiting.podsets[idx] = replace(other, count=other.count + 1)
                 return
-        podsets.append(replace(new, name=f"pods{len(podsets)}" if podsets else "pods"))
+        name = f"pods{len(waiting.podsets)}" if waiting.podsets else "pods"
+        waiting.podsets.append(replace(new, name=name))
+
+    def _of_owners(self, waiting: Waiting, one: KubeObject, meta: Meta) -> None:
+        """Hold a pod by what its owners and its PodGroup say."""
+        for owner in self._others.above(meta):
+            if owner.kind in {"Job", "JobSet"} and _has_ended(owner):
+                text = f"{owner.kind} {owner.section('metadata').get('name')} has ended"
+                waiting.hold(left_out("owner", text, one.place_of("metadata.ownerReferences")))
+        for name, group in self._others.groups(meta):
+            if group is None:
+                waiting.hold(left_out("pod-group", name, one.place_of("metadata")))
+                continue
+            raw = group.section("spec")
+            waiting.hold(*POD_GROUP.left_out(raw, group.place_of("spec")))
+            self._unknown("PodGroup.spec", POD_GROUP.unknown_in(raw))
+            if isinstance(raw.get("minMember"), int):
+                waiting.sizes["minMember"] = raw["minMember"], group.place_of("spec.minMember")
+
+
+@dataclass(frozen=True)
+class _Pods:
+    """The pods of a podset as an object describes them: `where` in it, with what asked for."""
+
+    one: KubeObject
+    owner: Meta
+    name: str
+    count: int
+    spec: PodSpec
+    where: str
+    asked: Asked
+    metadata: TemplateMeta
+    is_template: bool = True
+
+
+def _has_ended(owner: KubeObject) -> bool:
+    """Tell whether an owner has ended; what is wrong in it is for its own reader to say."""
+    try:
+        return Parsed(owner.section("status"), {}).validated(_Conditions).has_ended
+    except InputError:
+        return False
+
+
+def _together(one: TemplateMeta, other: TemplateMeta) -> TemplateMeta:
+    """Return the labels and annotations of both; those of the first go before."""
+    return TemplateMeta(
+        labels=(other.labels or {}) | (one.labels or {}),
+        annotations=(other.annotations or {}) | (one.annotations or {}),
+    )
+
+
+def _conditions(status: _Conditions, one: KubeObject) -> Iterator[LeftOut]:
+    """Yield what the conditions of a Workload say of why it waits, beside the topology."""
+    for idx, own in enumerate(status.conditions or ()):
+        place = one.place_of(f"status.conditions[{idx}]")
+        if own.status != "False":
+            continue
+        if own.type == "QuotaReserved" and own.reason == "Inadmissible":
+            yield left_out("queue", own.message or own.reason, place)
+        elif own.type == "QuotaReserved" and "quota" in own.message:
+            yield left_out("quota", own.message, place)
+        elif own.type == "Requeued":
+            yield left_out("requeued", own.reason or "false", place)
 
 
 def _job_of(meta: Meta) -> str:
-    """Return the job that a pod is of: of a label, of its controller, or its own."""
+    """Return the job that a pod is of: of a label, of its controller or group, or its own."""
     namespace = meta.namespace or "default"
     for key in _JOB_LABELS:
         name = meta.label(key)
         if name is not None:
             return id_of(namespace, name)
+    name, index = meta.label(f"{LWS}/name"), meta.label(f"{LWS}/group-index")
+    if name is not None and index is not None:
+        return id_of(namespace, f"{name}-{index}")
     for owner in meta.owners or ():
         if owner.controller:
             return id_of(namespace, owner.name)
-    return meta.id
+    groups = (meta.annotation(key) or meta.label(key) for key in GROUP_NAMES)
+    group = next(filter(None, groups), None)
+    return meta.id if group is None else id_of(namespace, group)

@@ -18,6 +18,7 @@ from topoplace.snapshot.readers.kube_objects import (
     KubeObject,
     Meta,
     Quantities,
+    Toleration,
     base_units,
     quantity,
 )
@@ -33,7 +34,9 @@ _LONGEST = 128
 _VALUE = re.compile(rf"[A-Za-z0-9_.-]{{1,{_LONGEST}}}")
 
 
-class _Taint(KubeModel):
+class Taint(KubeModel):
+    """What keeps pods away that do not tolerate it."""
+
     key: str
     value: str | None = None
     effect: str
@@ -41,7 +44,7 @@ class _Taint(KubeModel):
 
 class _NodeSpec(KubeModel):
     unschedulable: bool | None = None
-    taints: list[_Taint] | None = None
+    taints: list[Taint] | None = None
 
 
 class _NodeStatus(KubeModel):
@@ -63,7 +66,7 @@ class KubeNode:
     labels: Mapping[str, str]
     amounts: Mapping[str, int]
     is_open: bool
-    taints: tuple[_Taint, ...]
+    taints: tuple[Taint, ...]
 
 
 def nodes_of(objects: Iterable[KubeObject]) -> list[KubeNode]:
@@ -101,14 +104,27 @@ def _node(node: _Node) -> KubeNode:
 # ---- Levels, and the domains of every node -------------------------------------------------------
 
 
+class Flavor(KubeModel):
+    """Nodes that Kueue takes for one: it gives a podset those of one flavor."""
+
+    node_labels: Annotated[dict[str, str] | None, Field(alias="nodeLabels")] = None
+    topology: Annotated[str | None, Field(alias="topologyName")] = None
+    tolerations: list[Toleration] | None = None
+
+    def has(self, node: KubeNode) -> bool:
+        """Whether a node is of the flavor."""
+        return (self.node_labels or {}).items() <= node.labels.items()
+
+
 @dataclass(frozen=True)
 class Domains:
-    """Levels above the hosts, top first, and by node the names of its domains."""
+    """Levels above the hosts, top first, by node the names of its domains, and Kueue's flavors."""
 
     name: str
     levels: tuple[str, ...]
     paths: Mapping[str, tuple[str, ...]]
     source: str
+    flavors: tuple[Flavor, ...] = ()
 
 
 class _Level(KubeModel):
@@ -124,14 +140,9 @@ class _Topology(KubeModel):
     spec: _TopologySpec
 
 
-class _FlavorSpec(KubeModel):
-    node_labels: Annotated[dict[str, str] | None, Field(alias="nodeLabels")] = None
-    topology: Annotated[str | None, Field(alias="topologyName")] = None
-
-
-class _Flavor(KubeModel):
+class _FlavorObject(KubeModel):
     metadata: Meta
-    spec: _FlavorSpec = Field(default_factory=_FlavorSpec)
+    spec: Flavor = Field(default_factory=Flavor)
 
 
 def domains_of(
@@ -169,18 +180,18 @@ def domains_of(
     return _of_labels(chosen, _flavors(objects, wanted or names[0]), nodes)
 
 
-def _flavors(objects: Iterable[KubeObject], topology: str) -> list[Mapping[str, str]]:
-    """Return the node labels of the flavors of a topology."""
-    flavors = [
-        one.checked_as(_Flavor).spec
+def _flavors(objects: Iterable[KubeObject], topology: str) -> tuple[Flavor, ...]:
+    """Return the flavors of a topology."""
+    flavors = (
+        one.checked_as(_FlavorObject).spec
         for one in objects
         if (one.group, one.kind) == (KUEUE, "ResourceFlavor")
-    ]
-    return [flavor.node_labels or {} for flavor in flavors if flavor.topology == topology]
+    )
+    return tuple(flavor for flavor in flavors if flavor.topology == topology)
 
 
 def _of_labels(
-    topology: KubeObject, flavors: Sequence[Mapping[str, str]], nodes: Iterable[KubeNode]
+    topology: KubeObject, flavors: tuple[Flavor, ...], nodes: Iterable[KubeNode]
 ) -> Domains:
     model = topology.checked_as(_Topology)
     labels = [level.node_label for level in model.spec.levels]
@@ -195,11 +206,11 @@ def _of_labels(
         labels.pop()
     paths: dict[str, tuple[str, ...]] = {}
     for node in nodes:
-        fits = not flavors or any(own.items() <= node.labels.items() for own in flavors)
+        fits = not flavors or any(flavor.has(node) for flavor in flavors)
         path = tuple(node.labels.get(label, "") for label in labels)
         if fits and all(_VALUE.fullmatch(value) for value in path):
             paths[node.name] = path
-    return Domains(model.metadata.name, tuple(labels), paths, "a Topology of Kueue")
+    return Domains(model.metadata.name, tuple(labels), paths, "a Topology of Kueue", flavors)
 
 
 # ---- Volcano: HyperNodes of tiers, with nodes or other HyperNodes in them ------------------------
@@ -219,7 +230,9 @@ class _Expression(KubeModel):
     values: list[str] | None = None
 
 
-class _Labels(KubeModel):
+class Labels(KubeModel):
+    """A selector of labels."""
+
     match_labels: Annotated[dict[str, str] | None, Field(alias="matchLabels")] = None
     expressions: Annotated[list[_Expression] | None, Field(alias="matchExpressions")] = None
 
@@ -227,7 +240,7 @@ class _Labels(KubeModel):
 class _Selector(KubeModel):
     exact: Annotated[_Exact | None, Field(alias="exactMatch")] = None
     regex: Annotated[_Regex | None, Field(alias="regexMatch")] = None
-    labels: Annotated[_Labels | None, Field(alias="labelMatch")] = None
+    labels: Annotated[Labels | None, Field(alias="labelMatch")] = None
 
 
 class _Member(KubeModel):
@@ -350,10 +363,11 @@ def _selected(selector: _Selector, name: str, labels: Mapping[str, str], field: 
         except re.error as error:
             expected = f"a regular expression ({error})"
             raise InputError(expected, field=field, value=selector.regex.pattern) from None
-    return selector.labels is not None and _labels_match(selector.labels, labels)
+    return selector.labels is not None and labels_match(selector.labels, labels)
 
 
-def _labels_match(wanted: _Labels, labels: Mapping[str, str]) -> bool:
+def labels_match(wanted: Labels, labels: Mapping[str, str]) -> bool:
+    """Tell whether labels are those that a selector wants."""
     if not (wanted.match_labels or {}).items() <= labels.items():
         return False
     for one in wanted.expressions or ():
@@ -407,14 +421,13 @@ def machine_of_nodes(
     )
 
 
-def tolerated(taints: Sequence[_Taint], tolerations: Iterable[Any]) -> bool:
-    """Tell whether a pod with these tolerations may come to a node with these taints."""
+def untolerated(taints: Sequence[Taint], tolerations: Sequence[Any]) -> list[Taint]:
+    """Return the taints of a node that keep a pod with these tolerations away."""
     hard = [taint for taint in taints if taint.effect in {"NoSchedule", "NoExecute"}]
-    told = list(tolerations)
-    return all(any(_tolerates(one, taint) for one in told) for taint in hard)
+    return [taint for taint in hard if not any(_tolerates(one, taint) for one in tolerations)]
 
 
-def _tolerates(toleration: Any, taint: _Taint) -> bool:
+def _tolerates(toleration: Any, taint: Taint) -> bool:
     if toleration.effect not in (None, "", taint.effect):
         return False
     if toleration.operator == "Exists":

@@ -14,7 +14,7 @@ from typing import Annotated, Any, TypeVar
 from pydantic import ConfigDict, Field
 
 from topoplace.errors import UNSEEN, InputError
-from topoplace.snapshot.readers.yaml_text import Parsed, read_parsed
+from topoplace.snapshot.readers.yaml_text import Parsed, read_parsed, value_at
 from topoplace.snapshot.schema import NAME_PATTERN, Model
 
 # ---- Objects, and where they stand ---------------------------------------------------------------
@@ -62,6 +62,7 @@ class Meta(TemplateMeta):
     namespace: _LabelValue | None = None
     owners: Annotated[list[Owner] | None, Field(alias="ownerReferences")] = None
     created: Annotated[str | None, Field(alias="creationTimestamp")] = None
+    deleted: Annotated[str | None, Field(alias="deletionTimestamp")] = None
 
     @property
     def id(self) -> str:
@@ -98,6 +99,19 @@ class KubeObject:
     place: str
     value: dict[str, Any]
     document: Parsed
+
+    def section(self, name: str) -> dict[str, Any]:
+        """Return ``metadata``, ``spec`` or ``status`` as it stands there; empty if it is none."""
+        value = self.value.get(name)
+        return value if isinstance(value, dict) else {}
+
+    def at(self, field: str) -> Any:
+        """Return what stands at a field such as ``spec.template.spec``."""
+        return value_at(self.value, field)
+
+    def place_of(self, field: str) -> str:
+        """Return where a field stands in the file: its line, if that is known, and its name."""
+        return self.document.place_of(".".join(filter(None, (self.place, field))))
 
     def read_as(self, model: type[Kind]) -> Kind:
         """Return what is read of the object; to be called where it is `blamed`."""
@@ -243,6 +257,18 @@ class Container(KubeModel):
     restart_policy: Annotated[str | None, Field(alias="restartPolicy")] = None
 
 
+class Claim(KubeModel):
+    """The claim of a persistent volume."""
+
+    name: Annotated[str, Field(alias="claimName")]
+
+
+class Volume(KubeModel):
+    """A volume of a pod."""
+
+    claim: Annotated[Claim | None, Field(alias="persistentVolumeClaim")] = None
+
+
 class Toleration(KubeModel):
     """A taint that a pod tolerates."""
 
@@ -259,10 +285,14 @@ class PodSpec(KubeModel):
     containers: list[Container] = Field(default_factory=list)
     init_containers: Annotated[list[Container] | None, Field(alias="initContainers")] = None
     overhead: Quantities | None = None
+    resources: Resources | None = None
     node_selector: Annotated[dict[str, str] | None, Field(alias="nodeSelector")] = None
     affinity: dict[str, Any] | None = None
     tolerations: list[Toleration] | None = None
     priority: int | None = None
+    priority_class: Annotated[str | None, Field(alias="priorityClassName")] = None
+    runtime_class: Annotated[str | None, Field(alias="runtimeClassName")] = None
+    volumes: list[Volume] | None = None
 
 
 class PodTemplate(KubeModel):
@@ -276,7 +306,8 @@ def amounts_of(spec: PodSpec, field: str) -> dict[str, int]:
     """Return what a pod of a specification takes of its node, one of ``pods`` among it.
 
     That is what its containers ask for together (their limits, where they ask for nothing), or
-    the most that is needed while the initial ones run, and its overhead.
+    the most that is needed while the initial ones run, or what the pod asks for as a whole; and
+    its overhead.
     """
     asked: dict[str, Fraction] = {}
     for idx, container in enumerate(spec.containers):
@@ -294,13 +325,15 @@ def amounts_of(spec: PodSpec, field: str) -> dict[str, int]:
         }
     asked = _plus(asked, sidecars)
     asked = {name: max(asked.get(name, _NONE), peak.get(name, _NONE)) for name in {*asked, *peak}}
+    whole, told = _asked_by(spec, field), (spec.resources or Resources()).requests or {}
+    asked |= {name: own for name, own in whole.items() if name in told or name not in asked}
     overhead = {n: quantity(q, f"{field}.overhead.{n}") for n, q in (spec.overhead or {}).items()}
     asked = _plus(asked, overhead)
     amounts = {name: base_units(name, own, field, up=True) for name, own in sorted(asked.items())}
     return {name: amount for name, amount in amounts.items() if amount} | {"pods": 1}
 
 
-def _asked_by(container: Container, field: str) -> dict[str, Fraction]:
+def _asked_by(container: Container | PodSpec, field: str) -> dict[str, Fraction]:
     resources = container.resources or Resources()
     asked = {}
     for kind in ("limits", "requests"):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from pydantic import ValidationError
@@ -12,20 +13,24 @@ from topoplace.errors import number_of
 from topoplace.machine.hostlist import expand_host_list, format_host_list
 from topoplace.snapshot.faults import faults_of
 from topoplace.snapshot.hierarchy_state import prepare_hierarchy
-from topoplace.snapshot.readers.kube_jobs import KubeJobs, Podset, jobs_of
+from topoplace.snapshot.readers.declared import left_out, of_request
+from topoplace.snapshot.readers.kube_holds import NodeAccess, left_out_of, left_out_of_all
+from topoplace.snapshot.readers.kube_jobs import KubeJobs, Waiting, jobs_of
 from topoplace.snapshot.readers.kube_nodes import (
     HOSTNAME,
+    Flavor,
     KubeNode,
     domains_of,
     machine_of_nodes,
     nodes_of,
-    tolerated,
 )
 from topoplace.snapshot.readers.kube_objects import read_kube_objects
+from topoplace.snapshot.readers.kube_podsets import Podset
 from topoplace.snapshot.readers.tables import blamed_on, name_of
 from topoplace.snapshot.schema import (
     SNAPSHOT_SCHEMA,
     HierarchyModel,
+    LeftOut,
     Part,
     Request,
     RunningJob,
@@ -72,15 +77,16 @@ def read_kubernetes(
     with blamed_on(path):
         nodes = nodes_of(objects)
         domains = domains_of(objects, nodes, topology)
-        jobs = jobs_of(objects, [*domains.levels, HOSTNAME])
+        jobs = jobs_of(objects, [*domains.levels, HOSTNAME], domains.name)
+        _tolerate(jobs, domains.flavors)
         machine = machine_of_nodes(domains, nodes, _asked(jobs))
         counts: Counter[str] = Counter()
         known = [node for node in nodes if node.name in domains.paths]
         counts["nodes left out, without the labels of all levels"] = len(nodes) - len(known)
-        podsets = [podset for own in jobs.waiting.values() for podset in own.podsets]
-        closed = _closed(known, podsets, counts)
+        access = NodeAccess((node for node in known if node.is_open), jobs)
+        closed = _closed(known, access, counts)
         running = _running(jobs, machine, counts)
-        queue = _queue(jobs, counts)
+        queue, held = _queue(jobs, access, domains.flavors, counts)
         snapshot = Snapshot(
             schema_version=SNAPSHOT_SCHEMA,
             name=name_of(path),
@@ -88,11 +94,23 @@ def read_kubernetes(
             down=format_host_list(closed),
             running=running,
             queue=queue,
+            left_out=[*held, *left_out_of_all(objects, jobs)],
             source=f"{domains.source}, nodes and pods",
         )
         prepare_hierarchy(snapshot)
     notes = [f"{number_of(len(running), 'job')} running, {len(queue)} queued"]
     return snapshot, (*notes, *(f"{what}: {count}" for what, count in counts.items() if count))
+
+
+def _tolerate(jobs: KubeJobs, flavors: Sequence[Flavor]) -> None:
+    """Give jobs of Kueue the tolerations of their flavor, if there is only one."""
+    for own in jobs.waiting.values() if len(flavors) == 1 else ():
+        if own.by_kueue:
+            more = tuple(flavors[0].tolerations or ())
+            own.podsets[:] = [
+                replace(p, rules=replace(p.rules, tolerations=(*p.rules.tolerations, *more)))
+                for p in own.podsets
+            ]
 
 
 def _asked(jobs: KubeJobs) -> set[str]:
@@ -102,18 +120,19 @@ def _asked(jobs: KubeJobs) -> set[str]:
     }
 
 
-def _closed(
-    nodes: Iterable[KubeNode], podsets: Sequence[Podset], counts: Counter[str]
-) -> list[str]:
+def _closed(nodes: Iterable[KubeNode], access: NodeAccess, counts: Counter[str]) -> list[str]:
     """Return the nodes to which no pod that waits may come."""
     closed = []
     for node in nodes:
         if not node.is_open:
             counts["nodes closed, not ready or unschedulable"] += 1
-            closed.append(node.name)
-        elif podsets and not any(tolerated(node.taints, one.tolerations) for one in podsets):
+        elif access.closed.get(node.name):
             counts["nodes closed, with taints that no job tolerates"] += 1
-            closed.append(node.name)
+        elif node.name in access.closed:
+            counts["nodes closed, that no job may use"] += 1
+        else:
+            continue
+        closed.append(node.name)
     return closed
 
 
@@ -152,32 +171,53 @@ def _running(jobs: KubeJobs, machine: HierarchyModel, counts: Counter[str]) -> l
 # ---- Requests ------------------------------------------------------------------------------------
 
 
-def _queue(jobs: KubeJobs, counts: Counter[str]) -> list[Request]:
-    """Return what waits and a snapshot can say, by descending priority and then by age."""
-    queue = []
+def _queue(
+    jobs: KubeJobs, access: NodeAccess, flavors: Sequence[Flavor], counts: Counter[str]
+) -> tuple[list[Request], list[LeftOut]]:
+    """Return what waits, by descending priority and then by age, and what holds it."""
+    queue, held = [], []
     waiting = sorted(jobs.waiting.items(), key=lambda job: (-job[1].priority, job[1].created))
     for job, own in waiting:
-        runs_too = job in jobs.running
-        request = _request(f"{job[:120]}#waits" if runs_too else job, own.podsets, counts)
-        if request is not None:
-            counts["jobs that run in part and wait in part"] += runs_too
-            queue.append(request)
-    return queue
+        name = f"{job[:120]}#waits" if job in jobs.running else job
+        own.podsets[:] = [podset for podset in own.podsets if podset.count]
+        if not own.podsets:
+            counts["jobs left out, without pods"] += 1
+            continue
+        found = left_out_of(job, jobs, access, flavors)
+        request = _request(name, _sayable(own, found))
+        counts["jobs that run in part and wait in part"] += job in jobs.running
+        queue.append(request)
+        held += of_request(name, found)
+    return queue, held
 
 
-def _request(job: str, podsets: Sequence[Podset], counts: Counter[str]) -> Request | None:
-    """Return a request; None, and counted, if a snapshot cannot say it."""
-    podsets = [podset for podset in podsets if podset.count]
-    if not podsets:
-        counts["jobs left out, without pods"] += 1
-        return None
-    if len(podsets) > _MOST_PARTS:
-        counts[f"jobs left out, of more than {_MOST_PARTS} podsets"] += 1
-        return None
-    if any(_leaves_rest(podset) for podset in podsets):
-        counts["jobs left out, of slices that do not divide their pods"] += 1
-        return None
-    counts["jobs whose node selectors were left out"] += any(p.is_selective for p in podsets)
+def _sayable(own: Waiting, found: list[LeftOut]) -> list[Podset]:
+    """Return the podsets of a job as a snapshot can say them; what it cannot is added to `found`.
+
+    A job of too many podsets becomes one of as many pods, each as large as the largest.
+    """
+    podsets = list(own.podsets)
+    for idx, podset in enumerate(podsets):
+        where, asked = podset.rules.where, dict(podset.asked)
+        segments = asked.get("segments", ())
+        uneven = [str(one.size) for one in segments if podset.count % one.size]
+        if uneven:
+            text = f"{', '.join(uneven)} of {podset.count} pods"
+            found.append(left_out("podset-slice-size", text, where))
+            del asked["segments"]
+        if any(one.option == "exclusive-topology" for one in found):
+            asked.pop("exclusive", None)
+        podsets[idx] = replace(podset, asked=asked)
+    if len(podsets) <= _MOST_PARTS:
+        return podsets
+    found.append(left_out("podsets", f"{len(podsets)}", podsets[0].rules.where))
+    names = {name for podset in podsets for name in podset.takes}
+    takes = {name: max(podset.takes.get(name, 0) for podset in podsets) for name in sorted(names)}
+    count = sum(podset.count for podset in podsets)
+    return [replace(podsets[0], count=count, takes=takes, asked={}, group=None)]
+
+
+def _request(job: str, podsets: Sequence[Podset]) -> Request:
     one = podsets[0]
     try:
         if len(podsets) == 1:
@@ -189,7 +229,3 @@ def _request(job: str, podsets: Sequence[Podset], counts: Counter[str]) -> Reque
         return Request(id=job, nodes=sum(part.nodes for part in parts), parts=parts)
     except ValidationError as error:
         raise faults_of(error, Request, {}).inside(f"job {job}") from None
-
-
-def _leaves_rest(podset: Podset) -> bool:
-    return any(podset.count % one.size for one in podset.asked.get("segments", ()))

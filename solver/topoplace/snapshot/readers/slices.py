@@ -13,10 +13,20 @@ from pydantic import ConfigDict, Field
 from topoplace.errors import InputError, number_of
 from topoplace.machine import format_node_set
 from topoplace.snapshot.files import parse_object, read_bytes
+from topoplace.snapshot.held import ORDER
+from topoplace.snapshot.readers.declared import (
+    Table,
+    left_out,
+    neutral,
+    read,
+    restricts,
+    unknown_fields,
+)
 from topoplace.snapshot.readers.tables import blamed_on, lines_of, name_of, require_once
 from topoplace.snapshot.readers.yaml_text import Parsed
 from topoplace.snapshot.schema import (
     SNAPSHOT_SCHEMA,
+    LeftOut,
     Model,
     Name,
     PrismModel,
@@ -33,6 +43,45 @@ _MAX_SIDE = 1 << 12
 _MAX_SHAPES = 5000
 
 # ---- Scenarios of slice-packer-torus -------------------------------------------------------------
+
+
+SCENARIO = Table(
+    "Scenarios of slice-packer-torus",
+    (
+        *read("pod.k", "pod.n", "pod.extents", about="the machine"),
+        *restricts(
+            "pod.wrap",
+            "nobody, but is named where there are rings: no slice of slice-packer crosses the seam "
+            "of a ring, and prisms here do",
+            option="seam",
+            given=None,
+        ),
+        *read("unhealthy", about="nodes that are down"),
+        *read("allocations", about="running jobs with their prisms"),
+        *read("demand[].job_id", "demand[].chips", about="the request"),
+        *read("demand[].shape", "demand[].min_torus_dims", about="its shapes"),
+        *read("demand[].tenant", about="the application"),
+        *restricts("demand[].priority", "nobody, but is named: an order", option=ORDER, given=None),
+        *restricts(
+            "domains",
+            "nobody, but is named where there are several tenants: with isolation, which is an "
+            "option of slice-packer, each has domains of its own",
+            given=None,
+        ),
+        *neutral("_comment"),
+    ),
+)
+
+TRACE = Table(
+    "Traces of RFold",
+    (
+        *read("job id", about="the request"),
+        *read("arrival time (sec)", about="`submitted`"),
+        *read("topology", "shape", about="its shapes, on as many dimensions"),
+        *read("size", about="its nodes"),
+        *read("duration (sec)", about="its walltime"),
+    ),
+)
 
 
 class _Scenario(Model):
@@ -65,6 +114,7 @@ class _Demand(_Scenario):
     shape: _Shape | None = None
     min_torus_dims: Annotated[int, Field(ge=0, le=8)] = 0
     tenant: str | None = None
+    priority: int = 0
 
 
 class _Document(_Scenario):
@@ -72,6 +122,7 @@ class _Document(_Scenario):
     unhealthy: list[_Coords] = Field(default_factory=list)
     allocations: dict[Name, _Slice] | None = None
     demand: list[_Demand] = Field(default_factory=list)
+    domains: dict[str, Any] | None = None
 
 
 def is_slice_scenario(raw: dict[str, Any]) -> bool:
@@ -84,8 +135,8 @@ def read_slice_scenario(path: str | Path) -> tuple[Snapshot, tuple[str, ...]]:
 
     Chips are nodes, one on every router. A request takes any slice of exactly its chips, or of
     the shape that it names, with as many closed rings as it asks for. Tenants become the
-    application; domains and priorities are left out. In slice-packer no slice crosses the seam
-    of a ring; here prisms do.
+    application. That slices cross no seam of a ring, domains of tenants, and the order are left
+    out, of no request.
 
     Raises
     ------
@@ -121,6 +172,7 @@ def read_slice_scenario(path: str | Path) -> tuple[Snapshot, tuple[str, ...]]:
             down=format_node_set(down),
             running=running,
             queue=queue,
+            left_out=[*_left_out(document, machine), *unknown_fields(SCENARIO.unknown_in(raw))],
             source="a scenario of slice-packer-torus",
         )
         prepare(snapshot)
@@ -128,6 +180,18 @@ def read_slice_scenario(path: str | Path) -> tuple[Snapshot, tuple[str, ...]]:
     if num_without:
         notes.append(f"jobs left out, of a size or shape that the pod has not: {num_without}")
     return snapshot, tuple(notes)
+
+
+def _left_out(document: _Document, machine: TorusModel) -> Iterator[LeftOut]:
+    """Yield what restricts slices in slice-packer and is of no request alone."""
+    if any(machine.wrap or ()):
+        yield left_out("seam", "of rings, which no slice crosses", "pod.wrap")
+    tenants = {own.tenant for own in document.demand}
+    tenants |= {own.tenant for own in (document.allocations or {}).values()}
+    if document.domains is not None and len(tenants - {None}) > 1:
+        yield left_out("domains", "of tenants", "domains")
+    if len(document.demand) > 1:
+        yield left_out(ORDER, "of the list, or by priority", "demand")
 
 
 def _pod(pod: _Pod, name: str) -> TorusModel:

@@ -15,7 +15,15 @@ import numpy as np
 from topoplace.errors import UNSEEN, InputError, number_of, unknown_name
 from topoplace.snapshot.faults import kind_of_json
 from topoplace.snapshot.files import read_bytes
-from topoplace.snapshot.schema import SNAPSHOT_SCHEMA, Request, Snapshot, TorusModel
+from topoplace.snapshot.readers.declared import (
+    Table,
+    left_out,
+    neutral,
+    of_request,
+    read,
+    restricts,
+)
+from topoplace.snapshot.schema import SNAPSHOT_SCHEMA, LeftOut, Request, Snapshot, TorusModel
 from topoplace.snapshot.state import prepare, torus_of
 from topoplace.types import IntArray
 
@@ -100,9 +108,38 @@ def integer(
 
 # ---- The Standard Workload Format: a job log of 18 numbers per line, read as a queue -------------
 
+SWF = Table(
+    "The Standard Workload Format",
+    (
+        *read("1 job number", about="the request"),
+        *read("2 submit time", about="`submitted`"),
+        *neutral("3 wait time"),
+        *read("4 run time", about="the walltime, if field 9 does not say; replays"),
+        *read("5 allocated processors", about="the nodes, if field 8 does not say"),
+        *neutral("6 average CPU time", "7 used memory"),
+        *read("8 requested processors", about="the nodes"),
+        *read("9 requested time", about="the walltime"),
+        *neutral("10 requested memory", about="nodes of a class are alike"),
+        *read("11 status", about="lines for a part of a job are left out"),
+        *neutral("12 user", "13 group"),
+        *read("14 executable", about="the application"),
+        *neutral("15 queue", about="a class of jobs, not of nodes"),
+        *restricts(
+            "16 partition",
+            "the log has jobs of several partitions: which nodes are whose is not known",
+            option="partition",
+            given=None,
+        ),
+        *restricts(
+            "17 preceding job", "the job has one, which has to end first", "preceding-job", None
+        ),
+        *neutral("18 think time", about="counts from the end of the preceding job"),
+    ),
+)
+
 _NUM_FIELDS = 18
 _JOB, _SUBMIT, _RUN, _ALLOCATED, _REQUESTED, _REQUESTED_TIME = 0, 1, 3, 4, 7, 8
-_STATUS, _EXECUTABLE = 10, 13
+_STATUS, _EXECUTABLE, _PARTITION, _PRECEDING = 10, 13, 15, 16
 _PARTIAL = (2, 3, 4)  # lines of one stretch of a job that has a line of its own for the whole
 _MAX_NODES = 1 << 31
 _MAX_SECONDS = 1 << 40
@@ -113,13 +150,15 @@ class SwfLog:
     """The jobs of a log, in its order: requests, and the seconds each ran (None where unknown).
 
     Left out are jobs of which the log says neither a requested nor an allocated size, and lines
-    that tell of one stretch of a job that was interrupted (`num_partial`).
+    that tell of one stretch of a job that was interrupted (`num_partial`). `left_out` has what
+    restricts jobs and is not modelled.
     """
 
     requests: tuple[Request, ...]
     run_times: tuple[int | None, ...]
     num_without_size: int
     num_partial: int
+    left_out: tuple[LeftOut, ...] = ()
 
 
 def read_swf(path: str | Path, *, procs_per_node: int = 1, node_class: str | None = None) -> SwfLog:
@@ -134,6 +173,7 @@ def read_swf(path: str | Path, *, procs_per_node: int = 1, node_class: str | Non
     requests: list[Request] = []
     run_times: list[int | None] = []
     line_of: dict[int, str] = {}
+    held: list[LeftOut] = []
     without_size = partial = 0
     for line, fields in field_lines(path, ";"):
         with blamed_on(path, line):
@@ -149,6 +189,7 @@ def read_swf(path: str | Path, *, procs_per_node: int = 1, node_class: str | Non
             nodes = -(-procs // procs_per_node)
             if nodes > _MAX_NODES:
                 raise InputError(f"at most {_MAX_NODES} nodes", value=nodes)
+        held += _restricting(fields, line)
         executable = numbers[_EXECUTABLE]
         run_times.append(_first_known(numbers[_RUN], unknown=-1))
         requests.append(
@@ -161,7 +202,19 @@ def read_swf(path: str | Path, *, procs_per_node: int = 1, node_class: str | Non
                 submitted=_first_known(numbers[_SUBMIT], unknown=-1),
             )
         )
-    return SwfLog(tuple(requests), tuple(run_times), without_size, partial)
+    if len({one.value for one in held if one.option == "partition"}) < 2:
+        held = [one for one in held if one.option != "partition"]
+    return SwfLog(tuple(requests), tuple(run_times), without_size, partial, tuple(held))
+
+
+def _restricting(fields: list[str], line: str) -> list[LeftOut]:
+    """Return what restricts a job: a partition, which matters if there are several, and a job."""
+    found = []
+    if fields[_PARTITION] != "-1":
+        found.append(left_out("partition", fields[_PARTITION], f"{line}, field 16"))
+    if fields[_PRECEDING] not in ("-1", "0"):
+        found.append(left_out("preceding-job", fields[_PRECEDING], f"{line}, field 17"))
+    return of_request(str(int(fields[_JOB])), found)
 
 
 def _numbers(fields: list[str]) -> dict[int, int]:
@@ -206,7 +259,9 @@ def snapshot_of_swf(
         queue.append(request)
         if len(queue) == limit:
             break
-    return bare.model_copy(update={"queue": queue}), num_too_large
+    names = {request.id for request in queue}
+    held = [one for one in log.left_out if one.request in names]
+    return bare.model_copy(update={"queue": queue, "left_out": held}), num_too_large
 
 
 # ---- The Cray neighbour table: one line per node with its six neighbours and its coordinates -----

@@ -10,6 +10,7 @@ from pydantic import Field
 
 from topoplace.errors import InputError
 from topoplace.machine.hostlist import NodeLists, format_host_list
+from topoplace.snapshot.readers.declared import Table, neutral, read
 from topoplace.snapshot.readers.slurm_blocks import Block, machine_of_blocks
 from topoplace.snapshot.readers.tables import name_of
 from topoplace.snapshot.readers.yaml_text import YamlModel, read_parsed
@@ -18,6 +19,19 @@ from topoplace.snapshot.tree_state import tree_of
 
 DOMAIN = "accelerator.topology.test/domain"
 """The annotation that names the accelerator domain of nodes."""
+
+MODEL = Table(
+    "Models of topograph",
+    (
+        *read("switches", about="by name, the switches of a tree"),
+        *read("switches.NAME.switches", about="those below it"),
+        *read(f"switches.NAME.annotations.{DOMAIN}", about="the domain of the nodes below it"),
+        *neutral("switches.NAME.name", "switches.NAME.labels"),
+        *read("blocks[].nodes", "blocks[].switch", about="nodes, and the switch they are on"),
+        *read(f"blocks[].annotations.{DOMAIN}", about="the accelerator domain of the nodes"),
+        *neutral("blocks[].labels"),
+    ),
+)
 
 _SOURCE = "a model of topograph"
 _FORMS = ("tree", "block")

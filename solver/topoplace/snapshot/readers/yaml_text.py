@@ -67,10 +67,13 @@ class Parsed:
     def placed(self, error: InputError) -> InputError:
         """Return an error with the line of its field before that."""
         for fault in error.faults:
-            line = self._line_of(fault.field or "")
-            if line is not None:
-                fault.field = ", ".join(filter(None, (f"line {line}", fault.field)))
+            fault.field = self.place_of(fault.field or "") or fault.field
         return error
+
+    def place_of(self, field: str) -> str:
+        """Return a field such as ``items[3].name`` with its line before it, if that is known."""
+        line = self._line_of(field)
+        return ", ".join(filter(None, ("" if line is None else f"line {line}", field)))
 
     def _line_of(self, field: str) -> int | None:
         """Return the line of a field such as ``items[3].name``, or of the nearest one above."""
@@ -84,6 +87,14 @@ class Parsed:
             except (KeyError, IndexError, TypeError):
                 break
         return line
+
+
+def value_at(value: Any, field: str) -> Any:
+    """Return what stands at a field such as ``spec.tasks[0]``, which has to be there."""
+    while field:
+        key, field = _step(value, field)
+        value = value[key]
+    return value
 
 
 def _step(value: dict[str, Any] | list[Any], field: str) -> tuple[Any, str]:

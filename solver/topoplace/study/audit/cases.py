@@ -60,6 +60,8 @@ class Case:
         Requests with options that are not modelled, and what these are: nothing is judged then.
     by_order
         Whether requests come in an order that is not modelled: no other may go before the first.
+    unknown
+        Other fields of a recorded decision that no table knows.
     fault
         Why what was decided cannot be read, if it cannot.
     """
@@ -72,6 +74,7 @@ class Case:
     left_out: tuple[str, ...] = ()
     held: Mapping[str, Sequence[LeftOut]] = field(default_factory=dict)
     by_order: bool = False
+    unknown: tuple[str, ...] = ()
     fault: str | None = None
 
 
@@ -86,6 +89,7 @@ def case_of_decision(decision: Decision) -> Case:
         _levels_of(snapshot),
         decision.group,
         decision.left_out,
+        unknown=decision.unknown,
     )
 
 
@@ -273,7 +277,13 @@ def load_cases(
     cases = [case for source in given for case in _cases(source)]
     if not cases:
         raise InputError("decisions to audit", field="sources", found="none")
-    return cases, []
+    return cases, unknown_notes(cases)
+
+
+def unknown_notes(cases: Iterable[Case]) -> list[str]:
+    """Return a line on the fields of recorded decisions that no table knows, if there are any."""
+    names = sorted({name for case in cases for name in case.unknown})
+    return [f"fields that are not known, and not read: {', '.join(names)}"] if names else []
 
 
 def _pair(

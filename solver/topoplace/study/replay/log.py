@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from fractions import Fraction
 from pathlib import Path
 from types import MappingProxyType
@@ -15,7 +16,7 @@ import numpy as np
 from topoplace.errors import InputError
 from topoplace.placement.switches.cost import runtime
 from topoplace.snapshot.readers.slices import is_rfold, rfold_jobs
-from topoplace.snapshot.readers.tables import read_swf
+from topoplace.snapshot.readers.tables import SwfLog, read_swf
 from topoplace.snapshot.schema import Communication, Pattern, PatternUse, Request, TorusModel
 from topoplace.snapshot.tree_state import TreeRequest
 
@@ -68,11 +69,16 @@ class LogJob:
 
 @dataclass(frozen=True)
 class JobLog:
-    """The jobs of a log by submission, and how many are left out of it, for one reason."""
+    """The jobs of a log by submission, and how many are left out of it, for one reason.
+
+    `not_modelled` counts the jobs that an option of the log restricts, which a replay does not
+    keep to: their partition, or a job that has to end first.
+    """
 
     jobs: tuple[LogJob, ...]
     num_left_out: int
     why_left_out: str
+    not_modelled: Mapping[str, int] = field(default_factory=dict)
 
 
 def read_log(
@@ -91,19 +97,24 @@ def read_log(
         Naming file, line, field and value; for a trace without a torus or mesh.
     """
     is_trace = is_rfold(path)
-    jobs, num_jobs = _traced(path, machine) if is_trace else _logged(path, procs_per_node)
+    options: Counter[str] = Counter()
+    if is_trace:
+        jobs, num_jobs = _traced(path, machine)
+    else:
+        log = read_swf(path, procs_per_node=procs_per_node)
+        jobs, num_jobs = _logged(log)
+        options.update(one.option for one in log.left_out)
     first = min((job.submitted for job in jobs), default=0)
     jobs = [
         dataclasses.replace(job, submitted=job.submitted - first)
         for job in sorted(jobs, key=lambda job: job.submitted)
     ]
     why = "too large, or of a shape that does not fit" if is_trace else "of unknown size or times"
-    return JobLog(tuple(jobs), num_jobs - len(jobs), why)
+    return JobLog(tuple(jobs), num_jobs - len(jobs), why, options)
 
 
-def _logged(path: str | Path, procs_per_node: int) -> tuple[list[LogJob], int]:
+def _logged(log: SwfLog) -> tuple[list[LogJob], int]:
     """Return the jobs of an SWF log that it says enough about, and how many it has in all."""
-    log = read_swf(path, procs_per_node=procs_per_node)
     jobs = [
         LogJob(request.id, request.nodes, request.submitted, seconds, request.walltime)
         for request, seconds in zip(log.requests, log.run_times, strict=True)

@@ -1,0 +1,795 @@
+"""What restricts a job of Kubernetes is modelled, or holds the job and names the option."""
+
+from __future__ import annotations
+
+import copy
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+import topoplace as tp
+from mistakes import lines_said
+from real_files import real_file
+from test_kubernetes import (
+    HOST,
+    KUEUE,
+    QUEUED,
+    RACK,
+    TOPOLOGY,
+    exact,
+    hyper,
+    job,
+    job_set,
+    node,
+    pod,
+    template,
+    thing,
+    volcano,
+    written,
+)
+from topoplace.cli import run
+from topoplace.result import Status
+from topoplace.snapshot import Snapshot, load_any
+from topoplace.snapshot.held import candidates_of, left_out_text
+from topoplace.snapshot.readers.declared import UNKNOWN, Use
+from topoplace.snapshot.readers.kube_tables import NOTES, POD
+from topoplace.snapshot.readers.kubernetes import read_kubernetes
+
+REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
+
+
+def told(spec: dict[str, Any] | None = None, notes: dict[str, str] | None = None) -> dict[str, Any]:
+    """A template with more in its specification, and more annotations."""
+    own = copy.deepcopy(template())
+    own["spec"] |= spec or {}
+    own["metadata"]["annotations"] |= notes or {}
+    return own
+
+
+def snapshot_of(folder: Path, *items: dict[str, Any]) -> Snapshot:
+    return read_kubernetes(written(folder, *items))[0]
+
+
+def options(snapshot: Snapshot) -> dict[str, set[str]]:
+    found: dict[str, set[str]] = {}
+    for one in snapshot.left_out:
+        if one.request is not None:
+            found.setdefault(one.request, set()).add(one.option)
+    return found
+
+
+def whole(snapshot: Snapshot) -> dict[str, str]:
+    return {one.option: one.value for one in snapshot.left_out if one.request is None}
+
+
+def require_held(path: Path, request: str, option: str) -> None:
+    """The request may not start, a line names the option, and `--ignore` releases it."""
+    held = load_any(path).snapshot
+    assert request not in {one.id for one in candidates_of(held)}
+    assert f"1 of {len(held.queue)} request" in str(left_out_text(held))
+    assert f"({option} 1; see --ignore)" in str(left_out_text(held))
+    released = load_any(path, [option]).snapshot
+    assert released.ignored == [option]
+    assert request in {one.id for one in candidates_of(released)}
+
+
+def placed(path: Path, **more: Any) -> Any:
+    result = tp.place(load_any(path).snapshot, **more)
+    assert result.status is Status.OPTIMAL
+    assert result.check().verified
+    return result
+
+
+def started(result: Any) -> set[str]:
+    return {one.request for one in result.solution.placements}
+
+
+# ---- The specification of pods -------------------------------------------------------------------
+
+
+def affinity(kind: str, when: str, terms: Any) -> dict[str, Any]:
+    return {"affinity": {kind: {when: terms}}}
+
+
+def terms(*expressions: dict[str, Any], **more: Any) -> dict[str, Any]:
+    return {"nodeSelectorTerms": [{"matchExpressions": list(expressions), **more}]}
+
+
+def expression(key: str, operator: str, *values: str) -> dict[str, Any]:
+    return {"key": key, "operator": operator, "values": list(values)}
+
+
+NEAR = [{"labelSelector": {"matchLabels": {"app": "x"}}, "topologyKey": HOST}]
+SPREAD = {"maxSkew": 1, "topologyKey": RACK, "labelSelector": {}}
+
+RESTRICTS = {
+    "nodeSelector": ({"nodeSelector": {RACK: "r1"}}, "nodeSelector"),
+    "not in": (
+        affinity("nodeAffinity", REQUIRED, terms(expression(RACK, "NotIn", "r2"))),
+        "nodeAffinity",
+    ),
+    "exists": (
+        affinity("nodeAffinity", REQUIRED, terms(expression("memory", "Exists"))),
+        "nodeAffinity",
+    ),
+    "greater": (
+        affinity("nodeAffinity", REQUIRED, terms(expression("size", "Gt", "3"))),
+        "nodeAffinity",
+    ),
+    "name": (
+        affinity(
+            "nodeAffinity",
+            REQUIRED,
+            terms(matchFields=[expression("metadata.name", "In", "a1", "b1")]),
+        ),
+        "nodeAffinity",
+    ),
+    "podAffinity": (affinity("podAffinity", REQUIRED, NEAR), "podAffinity"),
+    "podAntiAffinity": (affinity("podAntiAffinity", REQUIRED, NEAR), "podAntiAffinity"),
+    "spread": (
+        {"topologySpreadConstraints": [SPREAD | {"whenUnsatisfiable": "DoNotSchedule"}]},
+        "topologySpreadConstraints",
+    ),
+    "gates": ({"schedulingGates": [{"name": "example.com/wait"}]}, "schedulingGates"),
+    "scheduler": ({"schedulerName": "my-scheduler"}, "schedulerName"),
+    "class": ({"runtimeClassName": "kata"}, "runtimeClassName"),
+    "devices": ({"resourceClaims": [{"name": "gpu"}]}, "resourceClaims"),
+    "claim": (
+        {"volumes": [{"name": "v", "persistentVolumeClaim": {"claimName": "data"}}]},
+        "persistentVolumeClaim",
+    ),
+    "ephemeral": ({"volumes": [{"name": "v", "ephemeral": {"spec": {}}}]}, "ephemeral"),
+    "port": (
+        {
+            "containers": [
+                {
+                    "ports": [{"containerPort": 80, "hostPort": 80}],
+                    "resources": {"requests": {"cpu": "1"}},
+                }
+            ]
+        },
+        "hostPort",
+    ),
+    "device of a container": (
+        {"containers": [{"resources": {"claims": [{"name": "gpu"}], "requests": {"cpu": "1"}}}]},
+        "resourceClaims",
+    ),
+}
+
+NEUTRAL = {
+    "selector of all": {"nodeSelector": {"kind": "gpu"}},
+    "affinity of all": affinity(
+        "nodeAffinity", REQUIRED, terms(expression(RACK, "In", "r1", "r2"))
+    ),
+    "either term": affinity(
+        "nodeAffinity",
+        REQUIRED,
+        {
+            "nodeSelectorTerms": [
+                {"matchExpressions": [expression(RACK, "In", rack)]} for rack in ("r1", "r2")
+            ]
+        },
+    ),
+    "a wish": affinity("nodeAffinity", PREFERRED, [{"weight": 1, "preference": {}}]),
+    "a wish to be near": affinity("podAffinity", PREFERRED, [{"weight": 1}]),
+    "spread anyway": {
+        "topologySpreadConstraints": [SPREAD | {"whenUnsatisfiable": "ScheduleAnyway"}]
+    },
+    "Kueue's gates": {"schedulingGates": [{"name": f"{KUEUE}/topology"}]},
+    "known scheduler": {"schedulerName": "default-scheduler"},
+    "other volumes": {"volumes": [{"name": "v", "emptyDir": {}}]},
+    "no claims": {"resourceClaims": [], "tolerations": [], "nodeSelector": {}, "affinity": {}},
+    "a port": {
+        "containers": [{"ports": [{"containerPort": 80}], "resources": {"requests": {"cpu": "1"}}}]
+    },
+}
+
+
+def labelled(**labels: str) -> list[dict[str, Any]]:
+    """Nodes of two racks with GPUs, which all have a label, and a size on some."""
+    nodes = [node(name, rack) for rack, name in (("r1", "a1"), ("r1", "a2"), ("r2", "b1"))]
+    for k, own in enumerate(nodes):
+        own["metadata"]["labels"] |= {"kind": "gpu", "size": str(3 + k)} | labels
+    nodes[0]["metadata"]["labels"]["memory"] = "large"
+    return nodes
+
+
+def file_of(folder: Path, *items: dict[str, Any]) -> Path:
+    path = folder / "now.json"
+    objects = {"apiVersion": "v1", "kind": "List", "items": [TOPOLOGY, *labelled(), *items]}
+    path.write_text(json.dumps(objects))
+    return path
+
+
+PLAIN = job("plain", 1, template())
+
+
+@pytest.mark.parametrize("name", RESTRICTS)
+def test_what_restricts_a_template_holds_the_job(tmp_path, name):
+    spec, option = RESTRICTS[name]
+    path = file_of(tmp_path, PLAIN, job("j", 1, told(spec)))
+    snapshot, _ = read_kubernetes(path)
+    assert options(snapshot) == {"ns/j": {option}}
+    require_held(path, "ns/j", option)
+
+
+@pytest.mark.parametrize("name", RESTRICTS)
+def test_what_restricts_a_pod_or_a_workload_holds_it_too(tmp_path, name):
+    spec, option = RESTRICTS[name]
+    waits = pod("p", None, 1, "Pending")
+    waits["spec"] |= spec
+    sets = [{"name": "main", "count": 1, "template": told(spec)}]
+    work = thing("Workload", "w", f"{KUEUE}/v1beta2", spec={"podSets": sets})
+    found = options(read_kubernetes(file_of(tmp_path, PLAIN, waits, work))[0])
+    both = {"ns/p": {option}, "ns/w": {option}}
+    assert found == (both if name != "class" else {"ns/w": {option}})  # a pod has it applied
+
+
+@pytest.mark.parametrize("name", NEUTRAL)
+def test_what_cannot_restrict_holds_nobody(tmp_path, name):
+    path = file_of(tmp_path, PLAIN, job("j", 1, told(NEUTRAL[name])))
+    snapshot, _ = read_kubernetes(path)
+    assert options(snapshot) == {}
+    assert UNKNOWN not in whole(snapshot)
+
+
+def test_every_restricting_field_of_pods_is_tried() -> None:
+    tried = {option for _, option in RESTRICTS.values()} | {"taints"}
+    assert {field.held_by for field in POD.fields if field.use is Use.RESTRICTS} <= tried
+
+
+def test_nodes_that_none_may_use_are_closed_and_hold_nobody(tmp_path):
+    """All jobs select one rack: the other one is closed, and nothing is left out."""
+    spec = {"nodeSelector": {RACK: "r1"}}
+    snapshot, notes = read_kubernetes(file_of(tmp_path, job("j", 1, told(spec))))
+    assert (snapshot.down, options(snapshot)) == ("b1", {})
+    assert "nodes closed, that no job may use: 1" in notes
+
+
+def test_nodes_without_room_for_a_pod_do_not_matter(tmp_path):
+    """A selector of the nodes with GPUs does not restrict a job that needs one."""
+    bare = node("c1", "r3", gpus=0)
+    job_of_gpus = job("j", 1, told({"nodeSelector": {"kind": "gpu"}}))
+    found = options(read_kubernetes(file_of(tmp_path, bare, job_of_gpus, _without_gpus()))[0])
+    assert found == {}
+    more = job("k", 1, _without_gpus()["spec"]["template"])
+    more["spec"]["template"]["spec"]["nodeSelector"] = {"kind": "gpu"}
+    path = file_of(tmp_path, bare, job_of_gpus, _without_gpus(), more)
+    assert options(read_kubernetes(path)[0]) == {"ns/k": {"nodeSelector"}}
+
+
+def _without_gpus() -> dict[str, Any]:
+    own = template()
+    del own["spec"]["containers"][0]["resources"]["requests"]["nvidia.com/gpu"]
+    return job("cpu", 1, own)
+
+
+def test_taints_that_some_tolerate_hold_the_others(tmp_path):
+    taint = {"taints": [{"key": "team", "value": "x", "effect": "NoSchedule"}]}
+    soft = {"taints": [{"key": "team", "value": "x", "effect": "PreferNoSchedule"}]}
+    may = {"tolerations": [{"key": "team", "operator": "Exists"}]}
+    both = [PLAIN, job("j", 1, told(may))]
+    path = file_of(tmp_path, node("c1", "r3", spec=taint), *both)
+    assert options(read_kubernetes(path)[0]) == {"ns/plain": {"taints"}}
+    require_held(path, "ns/plain", "taints")
+    assert options(read_kubernetes(file_of(tmp_path, node("c1", "r3", spec=soft), *both))[0]) == {}
+
+
+def test_the_value_and_the_place_are_kept(tmp_path):
+    path = tmp_path / "now.yaml"
+    spec = {"nodeSelector": {RACK: "r1"}}
+    items = [TOPOLOGY, *labelled(), PLAIN, job("j", 1, told(spec))]
+    path.write_text(yaml.safe_dump({"apiVersion": "v1", "kind": "List", "items": items}))
+    (one, _) = read_kubernetes(path)[0].left_out
+    assert (one.option, one.value) == ("nodeSelector", f"{RACK}=r1")
+    assert str(one.where).startswith("line ")
+    assert str(one.where).endswith("items[5].spec.template.spec.nodeSelector")
+
+
+@pytest.mark.parametrize(
+    ("spec", "said"),
+    [
+        (affinity("nodeAffinity", REQUIRED, {}), ""),
+        (affinity("nodeAffinity", REQUIRED, {"nodeSelectorTerms": 1}), "nodeSelectorTerms: expect"),
+        (
+            affinity("nodeAffinity", REQUIRED, terms(expression("a", "Like"))),
+            "nodeSelectorTerms[0].matchExpressions[0].operator: expected one of In",
+        ),
+    ],
+)
+def test_malformed_terms_are_named(tmp_path, spec, said):
+    path = file_of(tmp_path, job("j", 1, told(spec)))
+    if not said:
+        assert options(read_kubernetes(path)[0]) == {}
+        return
+    place = f"items[4].spec.template.spec.affinity.nodeAffinity.{REQUIRED}."
+    assert lines_said(read_kubernetes, path)[0].startswith(f"{path}: {place}{said}")
+
+
+def everything() -> dict[str, Any]:
+    """A file with all kinds of objects that are read, for readers that must not fail."""
+    spec: dict[str, Any] = {}
+    for more, _ in RESTRICTS.values():
+        spec = {**spec, **more, "affinity": spec.get("affinity", {}) | more.get("affinity", {})}
+    owned = {"ownerReferences": [{"kind": "Job", "name": "far", "controller": True}]}
+    meta = owned | {"annotations": {"scheduling.k8s.io/group-name": "g"} | HELD_NOTES}
+    waits = pod("p", None, 1, "Pending", **meta)
+    waits["spec"] |= spec
+    work = workload(status=condition(message="no quota"))
+    work["metadata"]["ownerReferences"] = [{"kind": "JobSet", "name": "js"}]
+    high = thing("PriorityClass", "high", "scheduling.k8s.io/v1", value=7)
+    kata = thing("RuntimeClass", "kata", "node.k8s.io/v1", scheduling={"nodeSelector": {"a": "b"}})
+    for own in (high, kata):
+        del own["metadata"]["namespace"]
+    anti = running("r", labelSelector={"matchLabels": {"app": "x"}}, namespaceSelector={})
+    items = [
+        *(
+            TOPOLOGY,
+            *labelled(),
+            flavor("f", kind="gpu"),
+            PLAIN,
+            job("j", 2, told(spec, HELD_NOTES)),
+        ),
+        *(waits, work, high, kata, anti, one_kind(), pod_group(minMember=2, minTaskMember={})),
+        *volume(nodeAffinity={"required": terms(expression(RACK, "In", "r1"))}),
+        *(group_pod(0, 0), volcano_job({"mode": "soft"}, partitions(2, 4), minAvailable=3)),
+    ]
+    return {"apiVersion": "v1", "kind": "List", "items": items}
+
+
+def test_a_file_with_everything_is_read(tmp_path):
+    path = tmp_path / "now.json"
+    path.write_text(json.dumps(everything()))
+    found = options(read_kubernetes(path)[0])
+    assert {*found} == {"ns/far", "ns/j", "ns/js", "ns/lws-0", "ns/v"}
+    assert len(found["ns/j"]) > 15
+
+
+# ---- What else is in the file --------------------------------------------------------------------
+
+
+def volume(**spec: Any) -> list[dict[str, Any]]:
+    claim = thing("PersistentVolumeClaim", "data", spec={"volumeName": "pv", **spec.pop("of", {})})
+    own = thing("PersistentVolume", "pv", spec=spec)
+    del own["metadata"]["namespace"]
+    return [claim, own]
+
+
+@pytest.mark.parametrize(
+    ("objects", "held"),
+    [
+        ([], True),
+        (volume(), False),
+        (volume(nodeAffinity={"required": terms(expression(RACK, "In", "r1"))}), True),
+        (volume(nodeAffinity={"required": terms(expression(RACK, "Exists"))}), False),
+        (volume(of={"accessModes": ["ReadWriteOncePod"]}), True),
+        (volume()[:1], True),
+    ],
+)
+def test_claims_restrict_by_the_nodes_of_their_volume(tmp_path, objects, held):
+    spec = RESTRICTS["claim"][0]
+    found = options(read_kubernetes(file_of(tmp_path, *objects, PLAIN, job("j", 1, told(spec))))[0])
+    assert found == ({"ns/j": {"persistentVolumeClaim"}} if held else {})
+
+
+def test_runtime_classes_are_read(tmp_path):
+    bare = thing("RuntimeClass", "kata", "node.k8s.io/v1", overhead={"podFixed": {"cpu": "1"}})
+    del bare["metadata"]["namespace"]
+    own = job("j", 1, told({"runtimeClassName": "kata"}))
+    snapshot = read_kubernetes(file_of(tmp_path, bare, PLAIN, own))[0]
+    assert options(snapshot) == {}
+    assert {one.id: one.takes["cpu"] for one in snapshot.queue} == {"ns/plain": 1000, "ns/j": 2000}
+    strict = bare | {"scheduling": {"nodeSelector": {RACK: "r1"}}}
+    found = options(read_kubernetes(file_of(tmp_path, strict, PLAIN, own))[0])
+    assert found == {"ns/j": {"nodeSelector"}}
+
+
+def test_priority_classes_are_read(tmp_path):
+    high = thing("PriorityClass", "high", "scheduling.k8s.io/v1", value=7)
+    del high["metadata"]["namespace"]
+    snapshot = snapshot_of(tmp_path, high, PLAIN, job("j", 1, told({"priorityClassName": "high"})))
+    assert [request.id for request in snapshot.queue] == ["ns/j", "ns/plain"]
+    assert whole(snapshot) == {"order": "by priority, then age"}
+
+
+def running(name: str, **anti: Any) -> dict[str, Any]:
+    own = pod(name, "a1", 1)
+    own["spec"] |= affinity("podAntiAffinity", REQUIRED, [{"topologyKey": HOST, **anti}])
+    return own
+
+
+@pytest.mark.parametrize(
+    ("anti", "held"),
+    [
+        ({"labelSelector": {"matchLabels": {"app": "mine"}}}, True),
+        ({"labelSelector": {"matchLabels": {"app": "other"}}}, False),
+        ({"labelSelector": {"matchExpressions": [expression("job-name", "Exists")]}}, True),
+        ({"labelSelector": {"matchLabels": {"app": "mine"}}, "namespaces": ["far"]}, False),
+        ({"labelSelector": {}, "namespaceSelector": {}}, True),
+        ({}, False),
+    ],
+)  # fmt: skip
+def test_running_pods_keep_others_away(tmp_path, anti, held):
+    own = told()
+    own["metadata"]["labels"] = {"app": "mine"}
+    found = options(snapshot_of(tmp_path, running("p", **anti), job("j", 1, own)))
+    assert found == ({"ns/j": {"podAntiAffinity"}} if held else {})
+
+
+def test_suspended_jobs_wait_for_kueue_or_for_their_user(tmp_path):
+    path = written(tmp_path, job("j", 1, template(), metadata={}), PLAIN)
+    assert options(read_kubernetes(path)[0]) == {"ns/j": {"suspend"}}
+    require_held(path, "ns/j", "suspend")
+    alone = job_set()
+    del alone["metadata"]["labels"]
+    assert options(snapshot_of(tmp_path, alone)) == {"ns/js": {"suspend"}}
+
+
+def test_pods_of_finished_owners_are_held_and_those_deleted_left_out(tmp_path):
+    owned = {"ownerReferences": [{"kind": "Job", "name": "j", "controller": True}]}
+    done = job("j", 1, template(), suspend=False)
+    done["status"] = {"conditions": [{"type": "Failed", "status": "True"}]}
+    going = pod("g", None, 1, "Pending", deletionTimestamp="2026-01-01T00:00:00Z")
+    snapshot = snapshot_of(tmp_path, done, going, pod("j-x", None, 1, "Pending", **owned))
+    assert [request.id for request in snapshot.queue] == ["ns/j"]
+    assert options(snapshot) == {"ns/j": {"owner"}}
+
+
+def workload(name: str = "w", **more: Any) -> dict[str, Any]:
+    status = more.pop("status", {})
+    sets = [{"name": "main", "count": 2, "template": template()} | more.pop("podset", {})]
+    spec = {"podSets": sets} | more
+    return thing("Workload", name, f"{KUEUE}/v1beta2", spec=spec, status=status)
+
+
+def condition(**more: str) -> dict[str, Any]:
+    return {
+        "conditions": [{"type": "QuotaReserved", "status": "False", "reason": "Pending"} | more]
+    }
+
+
+@pytest.mark.parametrize(
+    ("own", "held"),
+    [
+        (workload(), None),
+        (workload(active=False), "active"),
+        (workload(active=True), None),
+        (workload(podset={"minCount": 1}), "minCount"),
+        (workload(status=condition(message="insufficient unused quota for cpu")), "quota"),
+        (workload(status=condition(reason="Inadmissible", message="queue q is stopped")), "queue"),
+        (workload(status=condition(message="topology t allows to fit 1 of 2")), None),
+        (workload(status=condition(type="Requeued", reason="Backoff")), "requeued"),
+        (workload(preemptionGates=[{"name": "g"}]), "preemptionGates"),
+    ],
+)
+def test_workloads_that_wait_for_more_than_nodes(tmp_path, own, held):
+    assert options(snapshot_of(tmp_path, own)) == ({"ns/w": {held}} if held else {})
+
+
+def test_what_is_of_no_job_is_named(tmp_path):
+    admitted = workload(status={"admission": {"clusterQueue": "q"}})
+    queue = thing("ClusterQueue", "q", f"{KUEUE}/v1beta2")
+    odd = thing("Frob", "f", "example.com/v1")
+    own = job("j", 1, told({"newField": 1}, {f"{KUEUE}/new": "1", "example.com/mine": "2"}))
+    snapshot = snapshot_of(tmp_path, admitted, queue, odd, own)
+    assert whole(snapshot) == {
+        "admission": "of ns/w, of which no pod runs",
+        "quotas": "of ClusterQueue q",
+        UNKNOWN: f"Pod.spec.newField, kind Frob, metadata.{KUEUE}/new",
+    }
+    assert options(snapshot) == {}
+
+
+def flavor(name: str, **labels: str) -> dict[str, Any]:
+    spec = {"topologyName": "default", "nodeLabels": labels}
+    return thing("ResourceFlavor", name, f"{KUEUE}/v1beta2", spec=spec)
+
+
+def test_kueue_gives_a_podset_the_nodes_of_one_flavor(tmp_path):
+    two = [flavor("f1", **{RACK: "r1"}), flavor("f2", **{RACK: "r2"})]
+    assert options(snapshot_of(tmp_path, *two, PLAIN)) == {"ns/plain": {"flavor"}}
+    assert options(snapshot_of(tmp_path, flavor("f1"), two[1], PLAIN)) == {}
+    assert options(snapshot_of(tmp_path, *two, pod("p", None, 1, "Pending"))) == {}
+
+
+def test_the_tolerations_of_a_flavor_are_those_of_its_jobs(tmp_path):
+    own = flavor("f")
+    own["spec"]["tolerations"] = [{"key": "team", "operator": "Exists"}]
+    taint = {"taints": [{"key": "team", "effect": "NoSchedule"}]}
+    items = [own, node("c1", "r3", spec=taint), PLAIN, pod("p", None, 1, "Pending")]
+    assert options(snapshot_of(tmp_path, *items)) == {"ns/p": {"taints"}}
+
+
+# ---- Jobs of too many parts ----------------------------------------------------------------------
+
+
+def test_jobs_that_a_snapshot_cannot_say_are_held(tmp_path):
+    many = job_set()
+    own = [{"name": f"r{k}", "template": {"spec": {"template": template(k)}}} for k in range(1, 6)]
+    many["spec"]["replicatedJobs"] = own
+    uneven = job("u", 3, template(1, slice_required_topology=RACK, slice_size=2))
+    snapshot = snapshot_of(tmp_path, many, uneven)
+    assert options(snapshot) == {"ns/js": {"podsets"}, "ns/u": {"podset-slice-size"}}
+    takes = {
+        request.id: (request.nodes, request.takes["nvidia.com/gpu"]) for request in snapshot.queue
+    }
+    assert takes == {"ns/js": (5, 5), "ns/u": (3, 1)}
+
+
+# ---- Annotations of other schedulers -------------------------------------------------------------
+
+HELD_NOTES = {
+    f"{KUEUE}/job-min-parallelism": "1",
+    "kai.scheduler/topology-required-placement": "example.com/zone",
+    "gpu-fraction": "0.5",
+    "gpu-memory": "2000",
+    "alpha.jobset.sigs.k8s.io/exclusive-topology": RACK,
+    "alpha.jobset.sigs.k8s.io/node-selector": "true",
+    "leaderworkerset.sigs.k8s.io/subgroup-exclusive-topology": RACK,
+    "volcano.sh/numa-topology-policy": "single-numa-node",
+    "volcano.sh/revocable-zone": "*",
+}
+
+
+@pytest.mark.parametrize("key", HELD_NOTES)
+@pytest.mark.parametrize("on", ["template", "owner"])
+def test_annotations_that_are_not_modelled_hold_the_job(tmp_path, key, on):
+    notes = {key: HELD_NOTES[key]}
+    meta = QUEUED | ({"annotations": notes} if on == "owner" else {})
+    own = job("j", 1, told(notes=notes if on == "template" else None), metadata=meta)
+    (option,) = {field.held_by for field in NOTES.fields if field.name == key}
+    path = written(tmp_path, own)
+    assert options(read_kubernetes(path)[0]) == {"ns/j": {option}}
+    require_held(path, "ns/j", option)
+
+
+def test_annotations_of_a_workload_are_those_of_its_owner_too(tmp_path):
+    owner = job("j", 1, template(), metadata={"annotations": {"gpu-memory": "1"}})
+    own = workload()
+    own["metadata"]["ownerReferences"] = [{"kind": "Job", "name": "j"}]
+    assert options(snapshot_of(tmp_path, owner, own)) == {"ns/j": {"gpu-memory"}}
+
+
+def kai(level: str, topology: str = "default", kind: str = "required") -> dict[str, str]:
+    return {
+        "kai.scheduler/topology": topology,
+        f"kai.scheduler/topology-{kind}-placement": level,
+    }
+
+
+def test_a_level_that_kai_requires_is_required(tmp_path):
+    """Hosts have room for three pods, racks for six: seven wait, six start in one rack."""
+    for count, starts in ((7, set()), (6, {"ns/j"})):
+        result = placed(written(tmp_path, job("j", count, told(notes=kai(RACK)))))
+        assert result.instance.left_out == []
+        assert started(result) == starts
+    wish = snapshot_of(tmp_path, job("j", 2, told(notes=kai(RACK, kind="preferred"))))
+    assert (wish.queue[0].preferred, wish.left_out) == (RACK, [])
+    for notes in (kai(RACK, "other"), kai("zone")):
+        found = options(snapshot_of(tmp_path, job("j", 2, told(notes=notes))))
+        assert found == {"ns/j": {"topology-required-placement"}}
+    both = told(notes=kai(RACK) | {f"{KUEUE}/podset-required-topology": HOST})
+    found = options(snapshot_of(tmp_path, job("j", 2, both)))
+    assert found == {"ns/j": {"topology-required-placement"}}
+
+
+LWS = "leaderworkerset.sigs.k8s.io"
+
+
+def group_pod(group: int, idx: int, on: str | None = None, size: int = 3, **more: str) -> Any:
+    meta = {
+        "labels": {f"{LWS}/name": "lws", f"{LWS}/group-index": str(group)},
+        "annotations": {f"{LWS}/exclusive-topology": RACK, f"{LWS}/size": str(size)} | more,
+        "ownerReferences": [{"kind": "StatefulSet", "name": "lws", "controller": True}],
+    }
+    return pod(f"lws-{group}-{idx}", on, 2, "Running" if on else "Pending", **meta)
+
+
+def alone(**more: str) -> dict[str, Any]:
+    own: dict[str, Any] = group_pod(0, 0, size=1, **more)
+    return own
+
+
+def bare(idx: int) -> dict[str, Any]:
+    """A pod of the group without the annotation that the others have."""
+    own: dict[str, Any] = group_pod(0, idx, size=4)
+    del own["metadata"]["annotations"][f"{LWS}/exclusive-topology"]
+    return own
+
+
+def groups(num: int, size: int = 3) -> list[Any]:
+    return [group_pod(group, idx, size=size) for group in range(num) for idx in range(size)]
+
+
+def test_groups_of_a_leader_worker_set_have_a_rack_each(tmp_path):
+    result = placed(written(tmp_path, *groups(3)))
+    assert options(result.instance) == {}
+    racks = [
+        {share.hosts[0] for part in one.parts for share in part.shares}
+        for one in result.solution.placements
+    ]
+    assert sorted(map(sorted, racks)) == [["a"], ["b"]]  # the third waits
+
+
+@pytest.mark.parametrize(
+    ("items", "held"),
+    [
+        ([*groups(1), PLAIN], {"exclusive-topology"}),
+        ([*groups(1), pod("p", "a1")], {"exclusive-topology"}),
+        (groups(1)[:2], {"size"}),
+        ([group_pod(0, 0, "a1"), *groups(1)[1:]], {"running-pods"}),
+        ([group_pod(0, 0, "a1"), *groups(1)], {"running-pods", "size"}),
+        ([*groups(1), bare(3)], {"exclusive-topology"}),
+        ([alone(**{f"{LWS}/exclusive-topology": "zone"})], {"exclusive-topology"}),
+        ([alone(**{f"{LWS}/subgroup-exclusive-topology": RACK})], {"subgroup-exclusive-topology"}),
+    ],
+)
+def test_groups_that_are_not_modelled_are_held(tmp_path, items, held):
+    found = options(snapshot_of(tmp_path, *items))
+    assert {name.removesuffix("#waits"): own for name, own in found.items()} == {"ns/lws-0": held}
+
+
+EXCLUSIVE = {"annotations": {"alpha.jobset.sigs.k8s.io/exclusive-topology": RACK}}
+
+
+def one_kind() -> dict[str, Any]:
+    own = job_set(metadata=EXCLUSIVE)
+    own["spec"]["replicatedJobs"] = own["spec"]["replicatedJobs"][1:]
+    return own
+
+
+def test_jobs_of_a_job_set_with_domains_of_their_own(tmp_path):
+    snapshot = snapshot_of(tmp_path, one_kind())
+    (request,) = snapshot.queue
+    assert (request.exclusive, request.spread.size, request.segments[0].size) == (RACK, 2, 2)
+    assert options(snapshot) == {}
+    for items in ([job_set(metadata=EXCLUSIVE)], [one_kind(), pod("p", "a1")]):
+        assert options(snapshot_of(tmp_path, *items)) == {"ns/js": {"exclusive-topology"}}
+    elsewhere = job_set(metadata={"annotations": dict.fromkeys(EXCLUSIVE["annotations"], "zone")})
+    assert options(snapshot_of(tmp_path, elsewhere)) == {"ns/js": {"exclusive-topology"}}
+
+
+# ---- PodGroups and Volcano -----------------------------------------------------------------------
+
+
+def pod_group(**spec: Any) -> dict[str, Any]:
+    return thing("PodGroup", "g", "scheduling.volcano.sh/v1beta1", spec=spec)
+
+
+@pytest.mark.parametrize(
+    ("objects", "held"),
+    [
+        ([], {"pod-group"}),
+        ([pod_group(minMember=2, queue="q")], set()),
+        ([pod_group(minMember=3)], {"minMember"}),
+        ([pod_group(minMember=1)], {"minMember"}),
+        ([pod_group(networkTopology={"mode": "hard"})], {"networkTopology"}),
+        ([pod_group(networkTopology={"mode": "soft"})], set()),
+        ([pod_group(subGroupPolicy=[{"name": "s"}])], {"subGroupPolicy"}),
+        ([pod_group(subGroups=[{"name": "s"}])], {"subGroups"}),
+        ([pod_group(minTaskMember={"a": 1})], {"minTaskMember"}),
+        ([pod_group(minSubGroup=1)], {"minSubGroup"}),
+        ([pod_group(topologyConstraint={"requiredTopologyLevel": RACK})], set()),
+        (
+            [pod_group(topologyConstraint={"requiredTopologyLevel": RACK, "topology": "x"})],
+            {"topology-required-placement"},
+        ),
+    ],
+)  # fmt: skip
+def test_pods_of_a_group_wait_together_and_by_its_rules(tmp_path, objects, held):
+    meta = {"annotations": {"scheduling.k8s.io/group-name": "g"}}
+    pods = [pod(f"p{k}", None, 1, "Pending", **meta) for k in range(2)]
+    snapshot = snapshot_of(tmp_path, *objects, *pods)
+    assert [(request.id, request.nodes) for request in snapshot.queue] == [("ns/g", 2)]
+    assert options(snapshot) == ({"ns/g": held} if held else {})
+    is_required = "topologyConstraint" in json.dumps(objects) and not held
+    assert snapshot.queue[0].required == (RACK if is_required else None)
+
+
+FLAT = [
+    hyper("top", 2, exact("HyperNode", "s0"), exact("HyperNode", "s1")),
+    hyper("s0", 1, exact("Node", "a1")),
+    hyper("s1", 1, exact("Node", "b2")),
+]
+
+
+def volcano_job(topology: Any = None, partitions: Any = None, **more: Any) -> dict[str, Any]:
+    task = {"name": "t", "replicas": 8, "template": template()} | more.pop("task", {})
+    task |= {} if partitions is None else {"partitionPolicy": partitions}
+    spec = {"tasks": [task], **({} if topology is None else {"networkTopology": topology}), **more}
+    return thing("Job", "v", "batch.volcano.sh/v1alpha1", spec=spec)
+
+
+def partitions(total: int, size: int, tier: int = 1, **more: Any) -> dict[str, Any]:
+    topology = {"mode": "hard", "highestTierAllowed": tier}
+    return {"totalPartitions": total, "partitionSize": size, "networkTopology": topology} | more
+
+
+def test_partitions_are_segments_of_their_tier(tmp_path):
+    """HyperNodes of tier 1 have room for three pods: not for three partitions of two."""
+    wide = {"mode": "hard", "highestTierAllowed": 2}
+    six = {"replicas": 6}
+    for own, starts in (
+        (volcano_job(wide, partitions(2, 3), task=six), True),
+        (volcano_job(wide, partitions(3, 2), task=six), False),
+        (volcano_job(wide, partitions(3, 2, 2), task=six), True),
+        (volcano_job(wide, partitions(1, 6), task=six), False),
+    ):
+        result = placed(volcano(tmp_path, own, hypers=FLAT))
+        assert result.instance.left_out == []
+        assert bool(started(result)) is starts
+
+
+@pytest.mark.parametrize(
+    ("own", "held"),
+    [
+        (volcano_job(minAvailable=8), None),
+        (volcano_job(minAvailable=7), "minAvailable"),
+        (volcano_job(task={"minAvailable": 7}), "minAvailable"),
+        (volcano_job(partitions=partitions(2, 4, minPartitions=1)), "partitionPolicy"),
+        (volcano_job(partitions=partitions(2, 3)), "partitionPolicy"),
+        (volcano_job(partitions=partitions(2, 4) | {"networkTopology": {"mode": "soft"}}), None),
+        (volcano_job({"mode": "hard", "highestTierName": "rack"}), "networkTopology"),
+        (volcano_job(task={"dependsOn": {"name": ["x"]}}), "dependsOn"),
+        (volcano_job(task={"subGroupPolicy": [{"name": "x"}]}), "subGroupPolicy"),
+        (volcano_job(subGroupPolicy=[{"name": "x"}]), "subGroupPolicy"),
+        (volcano_job(task={"topologyPolicy": "restricted"}), "topologyPolicy"),
+        (volcano_job(task={"topologyPolicy": "best-effort"}), None),
+        (volcano_job(schedulerName="volcano"), None),
+        (volcano_job(schedulerName="mine"), "schedulerName"),
+        (volcano_job(volumes=[{"volumeClaimName": "c"}]), "persistentVolumeClaim"),
+    ],
+)
+def test_jobs_of_volcano_that_are_not_modelled_are_held(tmp_path, own, held):
+    path = volcano(tmp_path, own, hypers=FLAT)
+    assert options(read_kubernetes(path)[0]) == ({"ns/v": {held}} if held else {})
+    if held:
+        require_held(path, "ns/v", held)
+
+
+def test_tiers_of_a_job_hold_it_where_the_machine_has_none(tmp_path):
+    hard = {"mode": "hard", "highestTierAllowed": 1}
+    found = options(snapshot_of(tmp_path, volcano_job(hard)))
+    assert found == {"ns/v": {"networkTopology"}}
+    assert options(snapshot_of(tmp_path, volcano_job(hard | {"mode": "soft"}))) == {}
+
+
+def test_a_held_job_does_not_start_until_its_option_is_ignored(tmp_path):
+    spec, option = RESTRICTS["nodeSelector"]
+    path = file_of(tmp_path, PLAIN, job("j", 1, told(spec)))
+    held = placed(path)
+    assert started(held) == {"ns/plain"}
+    frame = held.to_frame().set_index("request")
+    assert frame.loc["ns/j", "waits"] == f"held: nodeSelector {RACK}=r1"
+    assert started(placed(path, ignore=[option])) == {"ns/plain", "ns/j"}
+
+
+# ---- Commands ------------------------------------------------------------------------------------
+
+
+def test_convert_and_place_say_how_many_are_held(tmp_path, capsys):
+    held = job("j", 1, told({"nodeSelector": {RACK: "r1"}, "resourceClaims": [{"name": "g"}]}))
+    path = str(file_of(tmp_path, PLAIN, held, job("k", 1, told({"newField": 1}))))
+    line = (
+        "1 of 3 requests held (nodeSelector 1, resourceClaims 1; see --ignore); "
+        "not modelled: order by priority, then age; unknown-fields Pod.spec.newField"
+    )
+    out = str(tmp_path / "out.json")
+    assert run(["convert", path, "--from", "kubernetes", "-o", out]) == 0
+    assert line in " ".join(capsys.readouterr().out.split())
+    for file in (path, out):
+        assert run(["place", file]) == 0
+        assert line in " ".join(capsys.readouterr().out.split())
+
+
+@pytest.mark.parametrize(
+    ("name", "num"), [("volcano_partitions", 0), ("kai_annotations", 0), ("lws_exclusive", 2)]
+)
+def test_cases_from_the_field(name, num):
+    result = placed(real_file(f"field/{name}/now.yaml"))
+    assert options(result.instance) == {}
+    assert len(started(result)) == num
