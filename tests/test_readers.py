@@ -14,6 +14,7 @@ from topoplace.errors import InputError
 from topoplace.snapshot import load_machine, load_snapshot
 from topoplace.snapshot.convert import ConvertOptions, converted
 from topoplace.snapshot.readers import read_cray_neighbours, read_swf, snapshot_of_swf
+from topoplace.snapshot.readers.yaml_text import parsed_text
 from topoplace.snapshot.state import torus_of
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -190,3 +191,21 @@ def test_convert_a_log_to_a_snapshot(tmp_path):
         "left out, without a size: 1",
     )
     assert [request.id for request in made.document.queue] == ["1"]
+
+
+class Copied(str):
+    """A text that counts the characters that are copied of it."""
+
+    __slots__ = ()
+    count = 0
+
+    def __getitem__(self, at):
+        part = super().__getitem__(at)
+        Copied.count += len(part)
+        return part
+
+
+def test_objects_one_after_another_are_read_without_copies_of_the_rest():
+    text = Copied('{"a": 1}\n' * 2000)
+    assert len(parsed_text(text)) == 2000
+    assert Copied.count <= 2 * len(text)
