@@ -203,9 +203,9 @@ def test_what_is_closed_and_left_out(tmp_path, capsys):
         "nodes closed, their state not told: 2",
         "nodes left out, on no switch: 1",
         "jobs left out, larger than the machine: 1",
-        "1 of 2 requests held (hold 1; see --ignore); not modelled: order of Slurm's priorities",
         "not seen, as squeue's listing has no column PARTITION, REASON, FEATURES, DEPENDENCY, "
         "TRES_PER_NODE: what these keep jobs from (squeue --json has all)",
+        "1 of 2 requests held (hold 1; see --ignore); not modelled: order of Slurm's priorities",
         f"written: {out}",
     ]
 

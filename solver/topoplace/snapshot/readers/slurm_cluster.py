@@ -9,7 +9,7 @@ from typing import Any
 
 from topoplace.errors import InputError, number_of
 from topoplace.machine.hostlist import expand_host_list, format_host_list, format_node_set
-from topoplace.snapshot.held import ORDER, left_out_text
+from topoplace.snapshot.held import ORDER
 from topoplace.snapshot.hierarchy_state import hierarchy_of, prepare_hierarchy
 from topoplace.snapshot.readers.declared import left_out, of_request
 from topoplace.snapshot.readers.slurm_blocks import BLOCK, asked_of_blocks
@@ -107,8 +107,7 @@ def snapshot_of_slurm(
     }
     notes = [f"{number_of(len(running), 'job')} running, {len(queue.fitting)} queued"]
     notes += [f"{what}: {count}" for what, count in counts.items() if count]
-    text = left_out_text(snapshot)
-    return snapshot, (*notes, *([] if text is None else [text]), *jobs.notes)
+    return snapshot, (*notes, *jobs.notes)
 
 
 def _names_of(machine: SlurmMachine) -> tuple[str, ...]:

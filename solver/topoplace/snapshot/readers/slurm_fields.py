@@ -74,6 +74,11 @@ def _not_null(value: Any) -> str:
     return "" if text.lower() in ("(null)", "null", "n/a", "none") else text
 
 
+def _held(name: str, about: str, option: str = "") -> Any:
+    """Return a field that holds a job by more than its own value: the reader finds that out."""
+    return restricts(name, about, option, None)
+
+
 def _numbered(name: str, about: str, option: str = "") -> Any:
     return restricts(name, about, option, number_text)
 
@@ -83,26 +88,33 @@ def _numbered(name: str, about: str, option: str = "") -> Any:
 SQUEUE_JSON = Table(
     "squeue --json",
     (
-        *read("job_id", "array_job_id", "array_task_id", "array_task_string", about="the job's id"),
-        *read("het_job_id", "het_job_offset", about="the job's id; of several components: held"),
+        *read("job_id", "array_job_id", "array_task_id", "array_task_string", "het_job_offset",
+              about="the job's id"),
         *read("job_state", about="whether the job runs, waits or has ended"),
         *read("nodes", about="the nodes of a job that runs"),
         *read("node_count", about="nodes wanted"),
-        *read("max_nodes", "tasks", "tres_req_str", about="a size that `node_count` only "
-              "estimates: held"),
         *read("comment", about="words `pattern=` and `segment=`"),
-        *read("priority", "nice", about="the order of the queue; 0 is a job on hold"),
-        *read("hold", about="a job on hold is held"),
         *read("time_limit", "submit_time", about="the request's times"),
-        *read("segment_size", about="nodes of a segment; held where the machine has none"),
-        *read("shared", "exclusive", about="`topo`: exclusive blocks; a job that may take parts of "
-              "nodes is held, unless its partition gives whole nodes"),
-        *read("partition", about="held unless one partition of the job has all nodes"),
-        *read("state_reason", about="why Slurm lets it wait, if not for resources: held by that"),
-        *read("eligible_time", about="later than the listing: held (`begin_time`)"),
-        *read("array_max_tasks", about="tasks beyond so many at a time are held"),
-        *read("minimum_cpus_per_node", "cpus", "memory_per_node", "memory_per_cpu",
-              "minimum_tmp_disk_per_node", about="held unless every node has as much"),
+        *read("nice", about="part of `priority`"),
+        *_held("priority", "the order of the queue; 0 is a job on hold", "hold"),
+        *_held("hold", "waits until it is released"),
+        *_held("partition", "unless one partition of the job has all nodes"),
+        *_held("state_reason", "waits for something else than nodes or its turn", "reason"),
+        *_held("eligible_time", "begins later than the listing was made", "begin_time"),
+        *_held("het_job_id", "one of several components that start together", "het_job"),
+        *_held("array_max_tasks", "the tasks beyond so many at a time", "array_throttle"),
+        *_held("max_nodes", "its size is a range, or an estimate of `node_count`", "node_count"),
+        *_held("tasks", "its size is given by tasks", "node_count"),
+        *_held("tres_req_str", "asks for fewer nodes than `node_count`", "node_count"),
+        *_held("shared", "may take a part of a node, unless `scontrol show partition` says that "
+               "its partition gives whole nodes; `topo` where there are no blocks"),
+        *_held("exclusive", "`topo` where there are no blocks"),
+        *_held("segment_size", "where the machine has no blocks or prisms for it", "segment"),
+        *_held("minimum_cpus_per_node", "unless every node has as many", "cpus"),
+        *_held("cpus", "unless every node has its share of them"),
+        *_held("memory_per_node", "unless every node has as much", "memory"),
+        *_held("memory_per_cpu", "unless every node has as much for all its CPUs", "memory"),
+        *_held("minimum_tmp_disk_per_node", "unless every node has as much", "disk"),
         *restricts("dependency", "waits for other jobs"),
         *restricts("required_nodes", "has to have these nodes"),
         *restricts("excluded_nodes", "may not have these nodes"),
