@@ -17,10 +17,11 @@ from topoplace.result.several import Frontier, Optima
 from topoplace.result.tree import AllocationResult
 from topoplace.snapshot import AnyState
 from topoplace.snapshot.machines import problem_kind
+from topoplace.snapshot.schema import TreeObjective
 from topoplace.snapshot.state import SnapshotState
 from topoplace.solving import Options, solve
 from topoplace.solving.outcome import Watch
-from topoplace.solving.solve import maps_in
+from topoplace.solving.solve import maps_in, on_trees, tree_objective
 from topoplace.study.what_if import Changes, WhatIf, what_if
 
 
@@ -63,7 +64,8 @@ def place(
         maximised, at most of others: ``{"nodes": 6000}``. Of method ``exact``, not on trees.
     objective
         ``nodes,hop-bytes`` on tori: the applications of requests are mapped, and the second level
-        is their bytes x hops. By default the levels of the machine.
+        is their bytes x hops. On switch trees ``domains``, the fewest switches level by level, or
+        ``contention``, the cost of Mishra 2020; by default the latter if a request has patterns.
     display
         Whether to show on stderr where the solve is: one live line at a terminal.
     callback
@@ -80,7 +82,7 @@ def place(
         required=dict(required or {}),
         maps=maps_in(objective),
     )
-    state = _prepared(instance, contract, options, method)
+    state = _prepared(instance, contract, options, method, on_trees(objective))
     with watched(options, display, callback) as options:
         return solve(state, method, options)
 
@@ -92,6 +94,7 @@ def frontier(
     time_limit: float | None = None,
     interference: str = "strict",
     contract: str | None = None,
+    objective: str | None = None,
     seed: int = 0,
     display: bool = False,
     callback: Watch | None = None,
@@ -101,13 +104,15 @@ def frontier(
     Parameters
     ----------
     instance
-        A `Model`, or whatever `load` takes for one, of a torus, mesh, hierarchy or pod of cubes.
+        A `Model`, or whatever `load` takes for one; of a tree by objective `domains`.
     levels
         Two or three levels of the objective; of the others anything will do.
     time_limit
         Seconds; by default some 300. What is open then is told.
     interference, contract, seed, display, callback
         As of `place`.
+    objective
+        On switch trees ``domains``; of `contention` there is no such document.
 
     Returns
     -------
@@ -122,7 +127,7 @@ def frontier(
     from topoplace.placement.trade_off import traded_off  # noqa: PLC0415 - heavy
 
     options = options_of(time_limit, seed, interference)
-    state = _prepared(instance, contract, options)
+    state = _prepared(instance, contract, options, objective=tree_objective(objective))
     with watched(options, display, callback) as options:
         return traded_off(state, names_of(levels), options)
 
@@ -136,6 +141,7 @@ def optima(
     time_limit: float | None = None,
     interference: str = "strict",
     contract: str | None = None,
+    objective: str | None = None,
     seed: int = 0,
     display: bool = False,
     callback: Watch | None = None,
@@ -145,7 +151,7 @@ def optima(
     Parameters
     ----------
     instance
-        A `Model`, or whatever `load` takes for one, of a torus, mesh, hierarchy or pod of cubes.
+        A `Model`, or whatever `load` takes for one; of a tree by objective `domains`.
     most
         How many are enough.
     levels
@@ -158,6 +164,8 @@ def optima(
         Seconds; by default some 300.
     interference, contract, seed, display, callback
         As of `place`.
+    objective
+        On switch trees ``domains``; of `contention` there is no such document.
 
     Returns
     -------
@@ -173,7 +181,7 @@ def optima(
     from topoplace.placement.optima import optima_of  # noqa: PLC0415 - heavy
 
     options = options_of(time_limit, seed, interference)
-    state = _prepared(instance, contract, options)
+    state = _prepared(instance, contract, options, objective=tree_objective(objective))
     with watched(options, display, callback) as options:
         return optima_of(state, most, names_of(levels), distinct, options)
 
@@ -258,6 +266,7 @@ def whatif(
     worth: bool = False,
     time_limit: float | None = None,
     interference: str = "strict",
+    objective: str | None = None,
     seed: int = 0,
     display: bool = False,
     callback: Watch | None = None,
@@ -279,6 +288,8 @@ def whatif(
         meshes between what figures the first level is if a router goes down, or is freed.
     time_limit, interference, seed, display, callback
         As of `place`, for each solve; the rule is that of scenarios that do not change it.
+    objective
+        What counts on switch trees, as of `place`.
 
     Returns
     -------
@@ -292,19 +303,23 @@ def whatif(
         If an argument, a change or a field of the instance cannot be used.
     """
     options = options_of(time_limit, seed, interference)
-    state = _prepared(instance, None, options, method)
+    state = _prepared(instance, None, options, method, tree_objective(objective))
     with watched(options, display, callback) as options:
         return what_if(state, changes, method, options, worth=worth)
 
 
 def _prepared(
-    instance: Instance, contract: str | None, options: Options, method: str = "exact"
+    instance: Instance,
+    contract: str | None,
+    options: Options,
+    method: str = "exact",
+    objective: TreeObjective | None = None,
 ) -> AnyState:
     """Return an instance ready to be placed, under a contract and with a rule that fit it.
 
     The kernels of the method are compiled then.
     """
-    state = model_of(instance).prepare()
+    state = model_of(instance, objective).prepare(objective)
     if contract is not None:
         from topoplace.placement.hierarchy.contract import prepared_under  # noqa: PLC0415 - rare
 

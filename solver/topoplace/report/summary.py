@@ -14,12 +14,12 @@ from topoplace.report.answer import (
     decimal_text,
     exact,
     started_names,
+    units_of,
     waiting_texts,
 )
 from topoplace.report.repack import plan_lines
 from topoplace.report.text import gap_text, plain_table
 from topoplace.result import Level, PlacementResult, Proof, Result, Status
-from topoplace.result.hierarchy import HierarchyResult
 from topoplace.result.mapping import CutLoad, LayoutModel, LinkLoad, MappingResult, TaskLoad
 from topoplace.result.objects import ObjectsResult, ObjectsSolution
 from topoplace.result.repack import RepackResult
@@ -195,7 +195,7 @@ def _started(result: AnyResult) -> str:
     """Return how many requests start, and on a tree what that costs."""
     names, queue = started_names(result), result.instance.queue
     nodes = sum(request.nodes for request in queue if request.id in names)
-    unit = "units" if isinstance(result, HierarchyResult) else "nodes"
+    unit = units_of(result)
     text = f"started {len(names)} of {len(queue)} requests, {nodes:,} {unit}"
     if isinstance(result, AllocationResult) and result.solution is not None:
         cost = exact(result.solution.cost)

@@ -220,7 +220,7 @@ class _Run:
     def plan(self, path: Path) -> None:
         """Read a file, and see whether it is done or has to be."""
         try:
-            instance = read_instance(path)
+            instance = read_instance(path, self.settings)
         except InputError as error:
             key = str(path)
             self._rows[key] = Row(status=FailureStatus.BAD_INPUT, message=error.brief)
@@ -272,7 +272,7 @@ class _Run:
         """Yield what to do, reading each file again: thousands would not fit into memory."""
         for key, path in self.todo.items():
             try:
-                instance = read_instance(path)
+                instance = read_instance(path, self.settings)
                 changed = key_of(instance, self.settings) != key
             except InputError:
                 changed = True
