@@ -20,6 +20,7 @@ from topoplace.certify import check_document
 from topoplace.cli import run
 from topoplace.errors import ExitCode
 from topoplace.snapshot import load_any, load_snapshot
+from topoplace.snapshot.schema import TreeObjective
 from topoplace.solving import Options, solve
 from topoplace.study.external.allocator import Allocator, command_allocator
 from topoplace.study.replay import LogJob, Replay, Setup
