@@ -46,8 +46,8 @@ def place(
     instance
         A `Model`, or whatever `load` takes for one.
     method
-        A name of ``methods("placement")``, on trees of ``methods("allocation")``, on hierarchies
-        of ``methods("hierarchy")``, on pods of cubes of ``methods("cubes")``.
+        A name of ``methods("placement")``, on hierarchies and trees of ``methods("hierarchy")``, by
+        contention of ``methods("allocation")``, on pods of cubes of ``methods("cubes")``.
     time_limit
         Seconds; by default some 300 for the method ``exact``, none for others.
     interference
@@ -61,7 +61,7 @@ def place(
         On tori, whether ``exact`` spends what is left of the time limit on the later levels.
     required
         By level what is required of it instead of its optimum, at least this of levels that are
-        maximised, at most of others: ``{"nodes": 6000}``. Of method ``exact``, not on trees.
+        maximised, at most of others: ``{"nodes": 6000}``. Of method ``exact``, not by contention.
     objective
         ``nodes,hop-bytes`` on tori: the applications of requests are mapped, and the second level
         is their bytes x hops. On switch trees ``domains``, the fewest switches level by level, or

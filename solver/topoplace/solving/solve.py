@@ -318,7 +318,7 @@ def require_levels(
 ) -> None:
     """Raise `InputError` unless each of these is a level of which the method can take account."""
     if "required" not in frame_of(kind).level.model_fields or method != "exact":
-        expected = "method exact, on tori, meshes, hierarchies or pods of cubes"
+        expected = "method exact, on tori, meshes, hierarchies or pods of cubes, no contention"
         raise InputError(expected, field="levels", found=f"{method} of {kind}")
     for name in given:
         if name not in known:
