@@ -659,7 +659,7 @@ def test_switches_of_a_tree_are_domains(tmp_path: Path) -> None:
     after = before | {"queue": [], "running": [old, {"id": "j", "nodes": "n[0-1,5-6]"}]}
     found = audited(tmp_path, before | {"queue": queue, "running": [old]}, after)
     (row,) = found.rows
-    assert (row.verdict, row.why) == (Verdict.SUBOPTIMAL, "2 switch0, 1 possible")
+    assert (row.verdict, row.why) == (Verdict.SUBOPTIMAL, "2 leaf, 1 possible")
 
 
 def test_only_hierarchies_are_audited(capsys: pytest.CaptureFixture[str]) -> None:

@@ -232,10 +232,10 @@ def test_what_is_excluded_is_down_and_trees_have_levels():
     tree = slurm_line(plugin="topology/tree", topology=switches)
     tree["request"] = {"nodes": 3, "options": "--switches=1"}
     snapshot = slurm_block_snapshot(tree)
-    assert snapshot.machine.levels == ["switch1", "switch0", "node"]
-    assert snapshot.queue[0].required == "switch0"
+    assert snapshot.machine.levels == ["leaf", "node"]
+    assert snapshot.queue[0].required == "leaf"
     tree["request"]["options"] = "--switches=1@00:00:03"
-    assert slurm_block_snapshot(tree).queue[0].preferred == "switch0"
+    assert slurm_block_snapshot(tree).queue[0].preferred == "leaf"
 
 
 @pytest.mark.parametrize(

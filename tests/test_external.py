@@ -86,17 +86,24 @@ CASES: list[tuple[dict[str, Any], list[tuple[Any, ...]]]] = [
     (
         tree_document(),
         [
-            (None, placed("talks", ["n1", "n2", "n4"]), placed("quiet", ["n8", "n5"])),
-            (None, placed("quiet", ["n1", "n8"])),
+            (None, placed("talks", ["n1", "n2", "n4"]), placed("quiet", ["n8", "n9"])),
+            ("quiet has n1 and n8: no switch is above both", placed("quiet", ["n1", "n8"])),
             ("talks has node n0, held by running job busy", placed("talks", ["n0", "n1", "n2"])),
             ("talks has node n3, which is down", placed("talks", ["n1", "n2", "n3"])),
             ("talks has node n1 twice", placed("talks", ["n1", "n2", "n1"])),
             ("talks has 2 nodes and wants 3", placed("talks", ["n1", "n2"])),
             ("talks has x, which is no node of the machine", placed("talks", ["n1", "n2", "x"])),
-            ("talks communicates between n1 and n8", placed("talks", ["n1", "n2", "n8"])),
+            ("talks has n1 and n8: no switch is above both", placed("talks", ["n1", "n2", "n8"])),
             ("busy runs already", placed("busy", ["n1"])),
             ("talks has node n4 of quiet",
              placed("quiet", ["n1", "n4"]), placed("talks", ["n5", "n4", "n6"])),
+        ],
+    ),
+    (
+        tree_document() | {"queue": [{"id": "quiet", "nodes": 2}]},  # of which domains count
+        [
+            (None, placed("quiet", ["n1", "n5"])),
+            ("quiet has n1 and n8: no switch is above both", placed("quiet", ["n1", "n8"])),
         ],
     ),
 ]  # fmt: skip

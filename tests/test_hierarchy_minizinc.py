@@ -100,6 +100,14 @@ def test_optimum_does_not_depend_on_implied_constraints(left_out: tuple[str, ...
     assert model_optimum(problem, text) == best_of(problem.state)
 
 
+def test_fabrics_are_not_spanned_and_not_counted() -> None:
+    queue = [{"id": "wide", "nodes": 14, "takes": GPU}, {"id": "some", "nodes": 6, "takes": GPU}]
+    problem = problem_of(machine=MACHINE | {"fabrics": True}, queue=queue)
+    assert [name for name, _ in problem.levels] == ["nodes", "rack", "host", "stranded"]
+    assert model_optimum(problem) == best_of(problem.state) == [6, -1, -2, -2]
+    assert solve(problem.state, "minizinc").check().holds
+
+
 def test_the_method_gives_a_result_that_checks() -> None:
     state = problem_of(queue=QUEUE[:1]).state
     result, best = solve(state, "minizinc"), solve(state)

@@ -20,6 +20,7 @@ from topoplace.certify import check_document
 from topoplace.cli import run
 from topoplace.errors import ExitCode
 from topoplace.snapshot import load_any, load_snapshot
+from topoplace.snapshot.schema import TreeObjective
 from topoplace.solving import Options, solve
 from topoplace.study.external.allocator import Allocator, command_allocator
 from topoplace.study.replay import LogJob, Replay, Setup
@@ -122,7 +123,8 @@ def test_snapshots_hold_what_the_allocator_is_about_to_see(
     document = replayed(capsys, *common, "--every", "1")
     # After the first start at 1, the second at 3, and the third at 15.
     assert document["snapshots"] == [str(folder / f"log-000{k}.json") for k in (1, 2, 3)]
-    states = [load_any(folder / f"log-000{k}.json") for k in (1, 2, 3)]
+    by_cost = TreeObjective.CONTENTION
+    states = [load_any(folder / f"log-000{k}.json", by_cost) for k in (1, 2, 3)]
     assert [[job.id for job in state.running] for state in states] == [["1"], ["1", "3"], []]
     queues = [[request.id for request in state.requests] for state in states]
     assert queues == [["2"], ["2", "4"], ["4"]]
@@ -130,7 +132,7 @@ def test_snapshots_hold_what_the_allocator_is_about_to_see(
     assert len({job.id for job in jobs if job.intensive}) == 2
     document = replayed(capsys, *common, "--at", "4,10,99")  # nobody decides between 4 and 10
     (path,) = document["snapshots"]
-    (starts,) = solve(load_any(path), "default").solution.allocations
+    (starts,) = solve(load_any(path, by_cost), "default").solution.allocations
     assert starts.request == "2"
 
 

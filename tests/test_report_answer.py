@@ -196,7 +196,7 @@ def test_why_requests_wait_on_a_tree() -> None:
     result = solve(prepare_tree(snapshot), "exact", Options(time_limit=2.0))
     texts = waiting_texts(result)
     assert texts["q0"] == "9 nodes wanted, 8 free"
-    assert texts["q1"] == "no domain has 5 free nodes: the most with a common switch are 4"
+    assert texts["q1"] == "no fabric has 5 free nodes: the most below one root are 4"
     assert "q0 waits: 9 nodes wanted, 8 free" in summary(result)
     assert "  ... and 11 more wait" in summary(on_tree([(4, ())] * 20, (4,)))
 

@@ -20,6 +20,7 @@ from topoplace.snapshot.readers import read_cray_neighbours, read_swf
 from topoplace.snapshot.readers.slurm import read_topology_conf
 from topoplace.snapshot.readers.slurm_jobs import read_slurm_jobs
 from topoplace.snapshot.readers.slurm_nodes import NodeUse, read_slurm_nodes
+from topoplace.snapshot.schema import TreeObjective
 
 TOPOLOGY = """\
 SwitchName=s0 Nodes=n[0-3]
@@ -191,7 +192,7 @@ def test_what_is_closed_and_left_out(tmp_path, capsys):
     )
     out = tmp_path / "out.json"
     assert run(["convert", "--from", "slurm", *options, "-o", str(out)]) == 0
-    state = load_any(out)
+    state = load_any(out, TreeObjective.CONTENTION)
     assert state.snapshot.down == "n[1-3,6-7]"
     assert [state.tree.node_names[k] for k in state.free.nonzero()[0]] == ["n4", "n5"]
     assert (state.busy.tolist(), state.comm.tolist()) == ([2, 0], [0, 0])
@@ -264,7 +265,7 @@ def test_the_real_cluster_reads_the_same_from_both_listings(tmp_path):
             jobs=real_file(f"slurm_real/{listing}"),
         )
         out.write_text(converted(None, "slurm", None, options).text)
-        states.append(load_any(out))
+        states.append(load_any(out, TreeObjective.CONTENTION))
     one, other = states
     assert one.snapshot == other.snapshot
     assert [job.id for job in one.running] == ["44", "52", "59", "60", "64"]

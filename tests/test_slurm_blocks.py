@@ -89,18 +89,16 @@ def test_the_real_tree():
     tree = load_machine(str(real_file("slurm_block/topology_T.conf")))
     assert isinstance(tree, TreeModel)
     hierarchy = hierarchy_of(hierarchy_of_tree(tree))
-    assert hierarchy.levels == ("switch2", "switch1", "switch0", "node")
-    assert [len(names) for names in hierarchy.domain_names] == [1, 2, 8, 64]
+    assert hierarchy.levels == ("switch1", "leaf", "node")
+    assert [len(names) for names in hierarchy.domain_names] == [2, 8, 64]
 
 
 def test_trees_that_are_no_hierarchies(tmp_path):
-    fat = "SwitchName=a Nodes=n1\nSwitchName=t1 Switches=a\nSwitchName=t2 Switches=a\n"
-    uneven = "SwitchName=a Nodes=n1\nSwitchName=b Nodes=n2\nSwitchName=t Switches=a\n"
-    uneven += "SwitchName=r Switches=t,b\n"
-    for text in (fat, uneven):
-        tree = read_slurm_topology(written(tmp_path, text))
-        with pytest.raises(InputError, match="every leaf below one switch of each level"):
-            hierarchy_of_tree(tree)
+    text = "SwitchName=a Nodes=n1\nSwitchName=b Nodes=n2\nSwitchName=c Nodes=n3\n"
+    text += "SwitchName=t Switches=a,b\nSwitchName=u Switches=b,c\n"
+    tree = read_slurm_topology(written(tmp_path, text))
+    with pytest.raises(InputError, match=r"share all nodes of one of them or none .*t and u"):
+        hierarchy_of_tree(tree)
 
 
 def test_blocks_without_nodes_count_in_their_group(tmp_path):

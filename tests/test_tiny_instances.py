@@ -153,8 +153,13 @@ def allocate_tiny(seed: str, counts: Counter[str]) -> bool:
     counts["allocation: instances"] += 1
     for name in methods("allocation"):
         for limit in (5.0, rng.choice(NO_TIME)) if name == "exact" else (None,):
-            result = solve(state, name, Options(limit, seed=rng.randrange(1 << 31)))
             case = (seed, name, limit)
+            try:
+                result = solve(state, name, Options(limit, seed=rng.randrange(1 << 31)))
+            except InputError:  # of switches that overlap, which have no levels
+                assert name == "slurm-tree", case
+                assert state.tree.roots != ((*range(state.tree.num_leaves),),), case
+                continue
             counts[f"allocation: {name}"] += 1
             report = check_document(result)
             assert report.holds, (case, report.failures)

@@ -249,7 +249,9 @@ TREE: dict[str, Any] = {
 def test_on_other_machines_only_what_makes_sense_there() -> None:
     found = tp.whatif(TREE, [{"without_job": "a"}, {"free": "n0"}, {"add_down": "n7"}])
     assert [one.gain for one in found.scenarios] == [None, 4, 0, 0]
-    assert [one.at_most for one in found.scenarios] == [None] * 4
+    assert [one.at_most for one in found.scenarios] == [None, None, None, 0]
+    found = tp.whatif(TREE, [{"add_down": "n7"}], objective="contention")
+    assert {one.result.problem for one in found.scenarios} == {"allocation"}
     states: list[Any] = [
         tiny_hierarchies.prepared(tiny_hierarchies.lively_hierarchy("what-if", 200)),
         prepare_cubes(tiny_cubes.random_pod(random.Random("what-if"))),

@@ -45,6 +45,8 @@ def random_hierarchy(rng: random.Random) -> dict[str, Any]:
     if rng.random() < 0.3:
         queue.append(queue[0] | {"id": "again"})
     machine = {"kind": "hierarchy", "name": "tiny", "levels": levels, "hosts": hosts}
+    if len(levels) > 1 and rng.random() < 0.2:
+        machine["fabrics"] = True
     return {
         "schema": SNAPSHOT_SCHEMA,
         "name": "tiny",
@@ -248,8 +250,9 @@ def outcomes(state: HierarchyState) -> set[tuple[int, ...]]:
 
 
 def on_levels(state: HierarchyState, values: Sequence[int]) -> tuple[int, ...]:
-    """Return values without that of balance if nobody asks for it."""
+    """Return values without those of fabrics, and that of balance if nobody asks for it."""
     balanced = any(p.balance is not None for r in state.requests for p in r.parts)
+    values = (values[0], *values[1 + state.machine.fabrics :])
     return tuple(values) if balanced else (*values[:-2], values[-1])
 
 

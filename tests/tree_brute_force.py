@@ -176,10 +176,9 @@ class Truth:
 
     def counts(self, request: TreeRequest, free: Sequence[int]) -> Iterator[Counts]:
         """Yield the ranks per leaf that a request can have."""
-        level = self.tree.common_level
         for counts in _sums(request.nodes, free):
-            used = [leaf for leaf, count in enumerate(counts) if count]
-            if not request.intensive or all(level[a, b] for a in used for b in used):
+            used = {leaf for leaf, count in enumerate(counts) if count}
+            if any(used.issubset(switch.leaves) for switch in self.tree.switches):
                 yield counts
 
     def _least_of(self, request: TreeRequest, counts: Counts, comm: Counts) -> Fraction:

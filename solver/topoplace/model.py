@@ -39,6 +39,7 @@ from topoplace.snapshot.schema import (
     SwitchModel,
     TorusModel,
     TreeModel,
+    TreeObjective,
 )
 from topoplace.snapshot.schema import Model as Document
 from topoplace.snapshot.state import torus_of
@@ -236,15 +237,17 @@ class Model:
         checked = _checked(ShapeWeights, **self.snapshot.weights.model_dump() | weights)
         self._change(weights=checked)
 
-    def prepare(self) -> AnyState:
+    def prepare(self, objective: TreeObjective | None = None) -> AnyState:
         """Return the snapshot, checked against its machine, as arrays.
+
+        `objective` says what counts on a switch tree (`topoplace.snapshot.machines.objective_of`).
 
         Raises
         ------
         InputError
             With all fields at fault, as in a snapshot file.
         """
-        return prepare_any(self.snapshot)
+        return prepare_any(self.snapshot, objective)
 
     def save(self, path: str | Path) -> None:
         """Write the snapshot into a file that `load` and all commands take.

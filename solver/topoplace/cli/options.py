@@ -65,6 +65,11 @@ SHARED = {
         "Which jobs may share links: none, tolerant ones with each other, all.",
     ),
     "seed": option("N", "Seed of whatever a method draws at random."),
+    "objective": option(
+        "domains|contention",
+        "On switch trees, what counts after the nodes; default contention if requests have "
+        "patterns.",
+    ),
     "contract": option(
         "NAME", "On hierarchies: hold requests to what a scheduler promises: slurm-block."
     ),

@@ -49,8 +49,10 @@ DEFAULT_METHOD = "exact"
         "'LEVEL>=N,..'", "Require this of a level (quote it), instead of its optimum.", "--set"
     ),
     objective=option(
-        "nodes,hop-bytes",
-        "On tori: map the applications of requests; most nodes, then fewest bytes x hops.",
+        "NAME",
+        "On tori nodes,hop-bytes: map the applications of requests; most nodes, then fewest bytes "
+        "x hops. On switch trees domains, the fewest switches, or contention; by default that "
+        "where requests have patterns.",
     ),
     rank_files=option("DIR", "Write the mapping of every job here, as DIR/REQUEST.csv."),
     pareto=option("A,B[,C]", "Trade these levels off: all their best placements, and the proof."),
@@ -90,7 +92,7 @@ def place(
     from topoplace.report.answer import csv_text, hostlist_text
     from topoplace.snapshot import SnapshotState, load_any
     from topoplace.snapshot.files import write_document, write_text
-    from topoplace.solving.solve import maps_in, required_in
+    from topoplace.solving.solve import maps_in, on_trees, required_in
 
     options = solve_options(time_limit, interference, seed, thorough=thorough)
     options = replace(options, maps=maps_in(objective))
@@ -98,7 +100,7 @@ def place(
         refuse("--objective nodes,hop-bytes with this option", rank_files=rank_files)
     files = {"output": output, "png": png, "stderr": stderr, "hostlist": hostlist, "csv": csv}
     require_writable(snapshot, **files)
-    state = load_any(snapshot, listed(ignore))
+    state = load_any(snapshot, on_trees(objective), listed(ignore))
     if interference != "strict" and not isinstance(state, SnapshotState):
         refuse("no interference rule but on tori and meshes", interference=interference)
     if contract is not None:
@@ -111,7 +113,7 @@ def place(
         refuse(
             f"no other than -o and --png with {'--all' if pareto is None else '--pareto'}",
             method=method, command=command, set=required, hostlist=hostlist, csv=csv,
-            objective=objective,
+            objective=objective if options.maps else None,
             all=None if pareto is None else most,
         )  # fmt: skip
         _several(state, pareto, (most, levels, distinct), options, output, png)

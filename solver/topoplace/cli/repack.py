@@ -76,7 +76,7 @@ def repack(
     if bool(start) == (defragment is not None):
         raise InputError("--start or --defragment", found="both" if start else "neither")
     asked = instance_of(
-        load_any(snapshot, listed(ignore)).snapshot,
+        load_any(snapshot, ignore=listed(ignore)).snapshot,
         listed(start),
         defragment,
         room,

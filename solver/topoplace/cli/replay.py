@@ -26,8 +26,6 @@ from topoplace.interrupts import Interrupted, heeded
 
 if TYPE_CHECKING:
     from topoplace.snapshot.schema import PatternUse
-    from topoplace.snapshot.state import SnapshotState
-    from topoplace.snapshot.tree_state import TreeState
     from topoplace.study.external.allocator import Allocator
     from topoplace.study.external.verdict import VerdictError
     from topoplace.study.replay import LogJob, MethodRun, Setup, SnapshotWriter
@@ -92,6 +90,7 @@ def replay(
     procs_per_node: int = 1,
     time_limit: float | None = None,
     interference: str = "strict",
+    objective: str | None = None,
     fill_interior: bool = False,
     seed: int = 0,
     snapshots: Path | None = None,
@@ -106,7 +105,8 @@ def replay(
     from topoplace.kernels import compile_for
     from topoplace.report.replay import replay_document
     from topoplace.snapshot import SnapshotState, TreeState, load_machine, prepare_empty
-    from topoplace.snapshot.schema import TorusModel
+    from topoplace.snapshot.schema import TorusModel, TreeObjective
+    from topoplace.solving.solve import tree_objective
     from topoplace.study.external.verdict import VerdictError
     from topoplace.study.replay import Protocol, Setup, read_log, with_intensive
 
@@ -125,7 +125,13 @@ def replay(
         refuse("a torus, whose jobs have prisms", fill_interior=fill_interior)
         shared = interference if interference != "strict" else None
         refuse("a torus to share links on", interference=shared)
-    allocators = _methods_to_run(state, method, command, against, in_prisms=prisms)
+    else:
+        refuse("a switch tree beside it", objective=objective)
+    by_default = TreeObjective.CONTENTION if intensive else TreeObjective.DOMAINS
+    counts = tree_objective(objective) or by_default
+    by_domains = "hierarchy" if counts is TreeObjective.DOMAINS else "allocation"
+    kind = by_domains if isinstance(state, TreeState) else "placement"
+    allocators = _methods_to_run(kind, method, command, against, in_prisms=prisms)
     patterns = _patterns_of(mix, pattern, share)
     torus = model if isinstance(model, TorusModel) else None
     read = read_log(log, procs_per_node=procs_per_node, machine=torus)
@@ -133,9 +139,18 @@ def replay(
     if not jobs:
         raise InputError("at least one job of known size and times", file=str(log))
     reference = allocators[0] if isinstance(allocators[0], str) else ""  # of no use on a torus
-    setup = Setup(state, jobs, Protocol(protocol), reference, occupancy, options, fill_interior)
+    setup = Setup(
+        state,
+        jobs,
+        Protocol(protocol),
+        reference,
+        occupancy,
+        options,
+        fill_interior,
+        objective=counts,
+    )
     ours = [one for one in allocators if isinstance(one, str)]
-    begin += compile_for("allocation" if isinstance(state, TreeState) else "placement", ours)
+    begin += compile_for(kind, ours)
     writer = _snapshot_writer(snapshots, every, at, log)
     try:
         runs, interrupted = _runs(setup, allocators, writer)
@@ -152,6 +167,7 @@ def replay(
         "not_modelled": dict(sorted(read.not_modelled.items())),
         "patterns": [use.model_dump(mode="json") for use in patterns],
         "intensive_percent": intensive,
+        "objective": counts if isinstance(state, TreeState) else None,
         "snapshots": [] if writer is None else [str(path) for path in writer.written],
         "interrupted": interrupted,
         "seconds": round(time.perf_counter() - begin, 3),
@@ -252,7 +268,7 @@ def _patterns_of(mix: str | None, pattern: str | None, share: int | None) -> tup
 
 
 def _methods_to_run(
-    state: TreeState | SnapshotState,
+    kind: str,
     method: str | None,
     command: str | None,
     against: str | None,
@@ -260,22 +276,21 @@ def _methods_to_run(
     in_prisms: bool,
 ) -> list[str | Allocator]:
     """Return who places in a replay, each once, the one that others are compared with first."""
-    from topoplace.snapshot import TreeState
     from topoplace.solving import method_names, method_of
     from topoplace.study.external.allocator import chosen
 
     require_one(method, command)
     if method is None and command is None:
         raise InputError("--method NAME or --command TEXT", field="--method", found="neither")
-    on_tree = isinstance(state, TreeState)
-    known = method_names("allocation" if on_tree else "placement")
+    on_tree = kind != "placement"
+    known = method_names(kind)
     main = chosen(method or "", command, known)
     if in_prisms:
         if isinstance(main, str) or on_tree:
             raise InputError("an allocator that is not ours, on a torus", field="--prisms")
         main = dataclasses.replace(main, in_prisms=True)
     if on_tree:  # its costs are what others' run times are reckoned with
-        method_of("allocation", against or "default")
+        method_of(kind, against or "default")
         found = [against or "default", main]
     else:
         found = [main if against is None else chosen(against, None, known), main]

@@ -58,6 +58,7 @@ def compare(
     time_limit: float | None = None,
     thorough: bool = False,
     interference: str = "strict",
+    objective: str | None = None,
     ignore: str = "",
     seed: int = 0,
     csv: Path | None = None,
@@ -71,6 +72,7 @@ def compare(
     from topoplace.report.table import comparison_csv, comparison_table
     from topoplace.snapshot.files import write_text
     from topoplace.solving import method_names
+    from topoplace.solving.solve import tree_objective
     from topoplace.study import compare as study
     from topoplace.study.case import load_cases
     from topoplace.study.external.allocator import command_allocators
@@ -79,7 +81,7 @@ def compare(
     require_writable(*snapshots, csv=csv, html=html, stderr=stderr)
     names = None if methods is None else [name.strip() for name in methods.split(",")]
     names = [] if names == ["none"] else names
-    cases, skipped = load_cases(snapshots, listed(ignore))
+    cases, skipped = load_cases(snapshots, tree_objective(objective), listed(ignore))
     for note in skipped:
         say(note)
     exhibits = Exhibits(folder=results, pictures=html is not None)
@@ -139,6 +141,7 @@ def batch(
     time_limit: float | None = None,
     thorough: bool = False,
     interference: str = "strict",
+    objective: str | None = None,
     ignore: str = "",
     seed: int = 0,
     jobs: int | None = None,
@@ -152,10 +155,12 @@ def batch(
     solve_options(time_limit, interference, seed)  # checks them
     require_one(method, command)
     from topoplace.kernels import compile_for
+    from topoplace.solving.solve import tree_objective
     from topoplace.study.batch.pool import Cluster, Pool
     from topoplace.study.batch.run import SOLVER, num_cores, run_batch
     from topoplace.study.batch.task import Limits, Settings
 
+    tree_objective(objective)  # checks it
     if dask is not None and jobs is not None:
         raise InputError("either --jobs or --dask", field="--jobs", found="both")
     if kill_after is None and time_limit is not None:
@@ -166,7 +171,15 @@ def batch(
         done = run_batch(
             sources,
             output,
-            Settings(method, time_limit, interference, seed, command, thorough=thorough),
+            Settings(
+                method,
+                time_limit,
+                interference,
+                seed,
+                command,
+                thorough=thorough,
+                objective=objective,
+            ),
             executor=executor,
             retry_failed=retry_failed,
             ignore=listed(ignore),

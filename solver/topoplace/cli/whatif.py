@@ -68,6 +68,7 @@ def whatif(
     worth: int | None = None,
     base_interference: str = "strict",
     method: str = "exact",
+    objective: str | None = None,
     ignore: str = "",
     time_limit: float | None = None,
     seed: int = 0,
@@ -80,6 +81,7 @@ def whatif(
     from topoplace.report.what_if import table
     from topoplace.snapshot import SnapshotState, load_any
     from topoplace.snapshot.machines import problem_kind
+    from topoplace.solving.solve import tree_objective
     from topoplace.study.what_if import what_if
 
     options = solve_options(time_limit, base_interference, seed)
@@ -95,7 +97,7 @@ def whatif(
     ]
     if not changes and worth is None:
         raise InputError("changes, or --worth", found="neither")
-    state = load_any(snapshot, listed(ignore))
+    state = load_any(snapshot, tree_objective(objective), listed(ignore))
     if base_interference != "strict" and not isinstance(state, SnapshotState):
         expected = "no interference rule but on tori and meshes"
         raise InputError(expected, field="--base-interference", value=base_interference)

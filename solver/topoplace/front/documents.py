@@ -14,6 +14,7 @@ from topoplace.mapping.problem import MappingProblem
 from topoplace.model import Machine, Model
 from topoplace.result import Result
 from topoplace.result.base import Kept
+from topoplace.result.reading import Checkable
 from topoplace.result.several import Several
 from topoplace.snapshot.files import machine_names, snapshot_names
 from topoplace.snapshot.machines import PROBLEMS, is_machine, load_machine
@@ -21,18 +22,20 @@ from topoplace.snapshot.objects import ObjectsInstance
 from topoplace.snapshot.schema import (
     MappingInstance,
     Snapshot,
+    TreeObjective,
 )
 from topoplace.solving import methods as registered
-from topoplace.study.case import Document, File, load_document
+from topoplace.study.case import Document, File, State, load_document
 
 Instance = Model | Snapshot | File | Document
+Loaded = Model | Machine | MappingInstance | ObjectsInstance | Result[Any, Any, Any] | Several
 
 _PROBLEMS = (*PROBLEMS.values(), "mapping", "objects")
 
 
 def load(
     source: File | Document,
-) -> Model | Machine | MappingInstance | ObjectsInstance | Result[Any, Any, Any] | Several:
+) -> Loaded:
     """Return what a file, a shipped name or a document in memory holds.
 
     Parameters
@@ -57,7 +60,11 @@ def load(
         raise InputError(expected, field="source", found=type(source).__name__)
     if isinstance(source, str) and is_machine(source):
         return load_machine(source)
-    found = load_document(source)
+    return _held(load_document(source))
+
+
+def _held(found: State | Checkable) -> Loaded:
+    """Return what a document holds, ready for users."""
     if isinstance(found, MappingProblem | ObjectsProblem):
         return found.instance
     return found if isinstance(found, Kept) else Model.of(found.snapshot)
@@ -114,11 +121,17 @@ def methods(problem: str | None = None) -> dict[str, str]:
     return {name: method.summary for name, method in registered(problem).items()}
 
 
-def model_of(instance: Instance) -> Model:
-    """Return the snapshot that is given, or that a file or a name stands for."""
+def model_of(instance: Instance, objective: TreeObjective | None = None) -> Model:
+    """Return the snapshot that is given, or that a file or a name stands for.
+
+    It is checked as one of which the objective counts, if it is of a switch tree.
+    """
     if isinstance(instance, Snapshot):
         instance = Model.of(instance)
-    found = load(instance) if isinstance(instance, str | Path | Mapping) else instance
+    found: Any = instance
+    if isinstance(instance, str | Path | Mapping):
+        is_name = isinstance(instance, str) and is_machine(instance)
+        found = load(instance) if is_name else _held(load_document(instance, objective))
     if not isinstance(found, Model):
         raise InputError("a snapshot", field="instance", found=type(found).__name__)
     return found

@@ -18,10 +18,11 @@ from topoplace.result.tree import AllocationResult
 from topoplace.snapshot import AnyState
 from topoplace.snapshot.held import ignoring
 from topoplace.snapshot.machines import prepare_any, problem_kind
+from topoplace.snapshot.schema import TreeObjective
 from topoplace.snapshot.state import SnapshotState
 from topoplace.solving import Options, solve
 from topoplace.solving.outcome import Watch
-from topoplace.solving.solve import maps_in
+from topoplace.solving.solve import maps_in, on_trees, tree_objective
 from topoplace.study.what_if import Changes, WhatIf, what_if
 
 
@@ -47,8 +48,8 @@ def place(
     instance
         A `Model`, or whatever `load` takes for one.
     method
-        A name of ``methods("placement")``, on trees of ``methods("allocation")``, on hierarchies
-        of ``methods("hierarchy")``, on pods of cubes of ``methods("cubes")``.
+        A name of ``methods("placement")``, on hierarchies and trees of ``methods("hierarchy")``, by
+        contention of ``methods("allocation")``, on pods of cubes of ``methods("cubes")``.
     time_limit
         Seconds; by default some 300 for the method ``exact``, none for others.
     interference
@@ -65,10 +66,11 @@ def place(
         always does on trees.
     required
         By level what is required of it instead of its optimum, at least this of levels that are
-        maximised, at most of others: ``{"nodes": 6000}``. Of method ``exact``, not on trees.
+        maximised, at most of others: ``{"nodes": 6000}``. Of method ``exact``, not by contention.
     objective
         ``nodes,hop-bytes`` on tori: the applications of requests are mapped, and the second level
-        is their bytes x hops. By default the levels of the machine.
+        is their bytes x hops. On switch trees ``domains``, the fewest switches level by level, or
+        ``contention``, the cost of Mishra 2020; by default the latter if a request has patterns.
     display
         Whether to show on stderr where the solve is: one live line at a terminal.
     callback
@@ -85,7 +87,7 @@ def place(
         required=dict(required or {}),
         maps=maps_in(objective),
     )
-    state = _prepared(instance, contract, ignore, options, method)
+    state = _prepared(instance, contract, ignore, options, method, on_trees(objective))
     with watched(options, display, callback) as options:
         return solve(state, method, options)
 
@@ -97,6 +99,7 @@ def frontier(
     time_limit: float | None = None,
     interference: str = "strict",
     contract: str | None = None,
+    objective: str | None = None,
     ignore: Sequence[str] = (),
     seed: int = 0,
     display: bool = False,
@@ -107,13 +110,15 @@ def frontier(
     Parameters
     ----------
     instance
-        A `Model`, or whatever `load` takes for one, of a torus, mesh, hierarchy or pod of cubes.
+        A `Model`, or whatever `load` takes for one; of a tree by objective `domains`.
     levels
         Two or three levels of the objective; of the others anything will do.
     time_limit
         Seconds; by default some 300. What is open then is told.
     interference, contract, ignore, seed, display, callback
         As of `place`.
+    objective
+        On switch trees ``domains``; of `contention` there is no such document.
 
     Returns
     -------
@@ -128,7 +133,7 @@ def frontier(
     from topoplace.placement.trade_off import traded_off  # noqa: PLC0415 - heavy
 
     options = options_of(time_limit, seed, interference)
-    state = _prepared(instance, contract, ignore, options)
+    state = _prepared(instance, contract, ignore, options, objective=tree_objective(objective))
     with watched(options, display, callback) as options:
         return traded_off(state, names_of(levels), options)
 
@@ -142,6 +147,7 @@ def optima(
     time_limit: float | None = None,
     interference: str = "strict",
     contract: str | None = None,
+    objective: str | None = None,
     ignore: Sequence[str] = (),
     seed: int = 0,
     display: bool = False,
@@ -152,7 +158,7 @@ def optima(
     Parameters
     ----------
     instance
-        A `Model`, or whatever `load` takes for one, of a torus, mesh, hierarchy or pod of cubes.
+        A `Model`, or whatever `load` takes for one; of a tree by objective `domains`.
     most
         How many are enough.
     levels
@@ -165,6 +171,8 @@ def optima(
         Seconds; by default some 300.
     interference, contract, ignore, seed, display, callback
         As of `place`.
+    objective
+        On switch trees ``domains``; of `contention` there is no such document.
 
     Returns
     -------
@@ -180,7 +188,7 @@ def optima(
     from topoplace.placement.optima import optima_of  # noqa: PLC0415 - heavy
 
     options = options_of(time_limit, seed, interference)
-    state = _prepared(instance, contract, ignore, options)
+    state = _prepared(instance, contract, ignore, options, objective=tree_objective(objective))
     with watched(options, display, callback) as options:
         return optima_of(state, most, names_of(levels), distinct, options)
 
@@ -266,6 +274,7 @@ def whatif(
     worth: bool = False,
     time_limit: float | None = None,
     interference: str = "strict",
+    objective: str | None = None,
     ignore: Sequence[str] = (),
     seed: int = 0,
     display: bool = False,
@@ -288,6 +297,8 @@ def whatif(
         meshes between what figures the first level is if a router goes down, or is freed.
     time_limit, interference, ignore, seed, display, callback
         As of `place`, for each solve; the rule is that of scenarios that do not change it.
+    objective
+        What counts on switch trees, as of `place`.
 
     Returns
     -------
@@ -301,7 +312,7 @@ def whatif(
         If an argument, a change or a field of the instance cannot be used.
     """
     options = options_of(time_limit, seed, interference)
-    state = _prepared(instance, None, ignore, options, method)
+    state = _prepared(instance, None, ignore, options, method, tree_objective(objective))
     with watched(options, display, callback) as options:
         return what_if(state, changes, method, options, worth=worth)
 
@@ -312,12 +323,14 @@ def _prepared(
     ignore: Sequence[str],
     options: Options,
     method: str = "exact",
+    objective: TreeObjective | None = None,
 ) -> AnyState:
     """Return an instance ready to be placed, under a contract and with a rule that fit it.
 
     The kernels of the method are compiled then.
     """
-    state = prepare_any(ignoring(model_of(instance).snapshot, names_of(ignore)))
+    snapshot = ignoring(model_of(instance, objective).snapshot, names_of(ignore))
+    state = prepare_any(snapshot, objective)
     if contract is not None:
         from topoplace.placement.hierarchy.contract import prepared_under  # noqa: PLC0415 - rare
 

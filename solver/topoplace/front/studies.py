@@ -13,6 +13,7 @@ from topoplace.model import Model
 from topoplace.snapshot.schema import Snapshot
 from topoplace.solving import method_names
 from topoplace.solving.outcome import Display, Watch
+from topoplace.solving.solve import tree_objective
 from topoplace.study.audit.cases import Source as Audited
 from topoplace.study.audit.cases import counting
 from topoplace.study.audit.live import cases_of
@@ -28,6 +29,7 @@ def compare(
     methods: Sequence[str] | None = None,
     time_limit: float | None = None,
     interference: str = "strict",
+    objective: str | None = None,
     ignore: Sequence[str] = (),
     seed: int = 0,
     display: bool = False,
@@ -46,6 +48,8 @@ def compare(
         Options that hold no request of any instance (as of `place`), where it has them.
     time_limit, interference, seed, display, callback
         As of `place`, for each solve.
+    objective
+        What counts on switch trees, as of `place`. Results say so themselves.
 
     Returns
     -------
@@ -61,7 +65,7 @@ def compare(
     """
     given = [source.snapshot if isinstance(source, Model) else source for source in sources]
     methods = None if methods is None else names_of(methods)
-    cases, skipped = load_cases(given, names_of(ignore))
+    cases, skipped = load_cases(given, tree_objective(objective), names_of(ignore))
     options = options_of(time_limit, seed, interference)
     for kind in dict.fromkeys(case.kind for case in cases):
         compile_for(kind, method_names(kind) if methods is None else methods)

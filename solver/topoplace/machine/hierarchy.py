@@ -8,7 +8,12 @@ from functools import cached_property
 
 import numpy as np
 
+from topoplace.errors import InputError
+from topoplace.machine.tree import SwitchTree
 from topoplace.types import IntArray
+
+NODE, LEAF, FABRIC = "node", "leaf", "fabric"
+"""Levels of a switch tree that is read as a hierarchy; those between are ``switch1``, .. ."""
 
 
 @dataclass(frozen=True)
@@ -31,6 +36,8 @@ class Hierarchy:
         By level the domain of every host, shape ``(num_levels, num_hosts)``.
     block_sizes
         Slurm's, ascending; empty on other machines.
+    fabrics
+        Whether nothing joins the domains of the top level: what is together lies in one of them.
     """
 
     levels: tuple[str, ...]
@@ -40,6 +47,7 @@ class Hierarchy:
     domain_names: tuple[tuple[str, ...], ...]
     domain_of: IntArray
     block_sizes: tuple[int, ...] = ()
+    fabrics: bool = False
 
     @property
     def num_hosts(self) -> int:
@@ -50,6 +58,23 @@ class Hierarchy:
     def num_levels(self) -> int:
         """Number of levels, that of the hosts among them."""
         return len(self.levels)
+
+    @property
+    def counted(self) -> tuple[str, ...]:
+        """Names of the levels whose domains are counted: not fabrics, as nobody has two."""
+        return self.levels[1:] if self.fabrics else self.levels
+
+    @property
+    def paths(self) -> tuple[list[str], ...]:
+        """By level above the hosts the own name of the domain of every host, without the path."""
+        whole = [
+            [names[domain] for domain in of.tolist()]
+            for names, of in zip(self.domain_names[:-1], self.domain_of, strict=False)
+        ]
+        return tuple(
+            [name.removeprefix(f"{upper}/") for name, upper in zip(own, above, strict=True)]
+            for own, above in zip(whole, [[""] * self.num_hosts, *whole], strict=False)
+        )
 
     @cached_property
     def parents(self) -> tuple[IntArray, ...]:
@@ -75,6 +100,8 @@ def build_hierarchy(
     resources: Sequence[str],
     hosts: Sequence[tuple[str, Sequence[str], Sequence[int]]],
     block_sizes: Sequence[int] = (),
+    *,
+    fabrics: bool = False,
 ) -> Hierarchy:
     """Return the hierarchy of hosts: name, names of the domains it is in (top first), capacities.
 
@@ -94,4 +121,70 @@ def build_hierarchy(
         tuple(tuple("/".join(path) for path in known) for known in numbers),
         domain_of,
         tuple(sorted(block_sizes)),
+        fabrics,
     )
+
+
+# ---- Switch trees as hierarchies (docs/formats.md, "Trees as hierarchies") -----------------------
+
+
+def hierarchy_of_switches(tree: SwitchTree) -> Hierarchy:
+    """Return a switch tree as a hierarchy: its nodes are hosts of one slot, its switches domains.
+
+    Switches that hold the same nodes are one domain. A switch is one level above the highest that
+    it holds, leaves are the lowest; where a node has none of a level, the highest switch above it
+    that is below that level stands for it. The top level is left out if it has one domain; several
+    are fabrics.
+
+    Raises
+    ------
+    InputError
+        If two switches have some of their nodes in common, and neither has all of the other's.
+    """
+    domains, chains = _domains_of(tree)
+    depth = max(height for height, _ in domains)
+    paths = [
+        [[name for height, name in chain if height <= level][-1] for level in range(depth, 0, -1)]
+        for chain in ([domains[number] for number in numbers] for numbers in chains)
+    ]
+    several = len({numbers[-1] for numbers in chains}) > 1
+    levels = [*(f"switch{level}" for level in range(depth - 1, 0, -1)), LEAF]
+    if several:
+        paths = [[path[0], *path[min(1, depth - 1) :]] for path in paths]
+        levels = [FABRIC, *levels[min(1, depth - 1) :]]
+    elif depth > 1:
+        levels, paths = levels[1:], [path[1:] for path in paths]
+    leaves = tree.leaf_of_node.tolist()
+    hosts = [(name, paths[leaf], (1,)) for name, leaf in zip(tree.node_names, leaves, strict=True)]
+    return build_hierarchy([*levels, NODE], ["slots"], hosts, fabrics=several)
+
+
+def _domains_of(tree: SwitchTree) -> tuple[list[tuple[int, str]], list[list[int]]]:
+    """Return height and name of every set of nodes that a switch holds, and by leaf its sets.
+
+    The leaf itself is the first of its sets, and every other one holds those before it.
+    """
+    domains: list[tuple[int, str]] = []
+    sizes: list[int] = []
+    chains: list[list[int]] = [[] for _ in range(tree.num_leaves)]
+    known: set[tuple[int, ...]] = set()
+    for switch in sorted(tree.switches, key=lambda own: len(own.leaves)):
+        if switch.leaves in known:
+            continue
+        known.add(switch.leaves)
+        inside = {chains[leaf][-1] for leaf in switch.leaves if chains[leaf]}
+        if sum(sizes[number] for number in inside) > len(switch.leaves):
+            other = next(
+                domains[number][1]
+                for number in inside
+                if sum(number in chains[leaf] for leaf in switch.leaves) < sizes[number]
+            )
+            expected = (
+                "switches that share all nodes of one of them or none (or: objective contention)"
+            )
+            raise InputError(expected, field="switches", found=f"{other} and {switch.name}")
+        for leaf in switch.leaves:
+            chains[leaf].append(len(domains))
+        domains.append((1 + max((domains[number][0] for number in inside), default=0), switch.name))
+        sizes.append(len(switch.leaves))
+    return domains, chains

@@ -133,7 +133,13 @@ def levels_of_tree(tree: SwitchTree, costs: Sequence[int] | None = None) -> Leve
 
 
 def levels_of_hierarchy(machine: Hierarchy, costs: Sequence[int] | None = None) -> LevelMachine:
-    """Return a hierarchy as levels: those of its domains, and one above all of them."""
+    """Return a hierarchy as levels: those of its domains, and one above all of them.
+
+    Raises `InputError` for fabrics, which nothing joins.
+    """
+    if machine.fabrics and len(machine.domain_names[0]) > 1:
+        expected = "a hierarchy with a network above its top level"
+        raise InputError(expected, field="fabrics", found=", ".join(machine.domain_names[0]))
     rows = [*machine.domain_of[::-1], np.zeros(machine.num_hosts, dtype=np.int64)]
     return _levels(machine.host_names, rows, costs)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from graphlib import CycleError, TopologicalSorter
 
 import numpy as np
@@ -61,6 +62,22 @@ class SwitchTree:
     def nodes_per_leaf(self) -> IntArray:
         """Nodes on every leaf, shape ``(num_leaves,)``."""
         return np.bincount(self.leaf_of_node, minlength=self.num_leaves)
+
+    @cached_property
+    def roots(self) -> tuple[tuple[int, ...], ...]:
+        """The leaves of every switch that holds some which no other holds together with the rest.
+
+        A job lies below one of them.
+        """
+        found: list[tuple[int, ...]] = []
+        holding: list[list[frozenset[int]]] = [[] for _ in range(self.num_leaves)]
+        for switch in sorted(self.switches, key=lambda own: -len(own.leaves)):
+            own = frozenset(switch.leaves)
+            if not any(own <= other for other in holding[switch.leaves[0]]):
+                found.append(switch.leaves)
+                for leaf in own:
+                    holding[leaf].append(own)
+        return tuple(sorted(found))
 
     def distance(self, a: int, b: int) -> int:
         """Return d(a, b) of two nodes: twice the level of their lowest common switch (eq. 4).

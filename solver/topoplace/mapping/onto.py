@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -18,15 +18,14 @@ from topoplace.machine.tree import SwitchTree
 from topoplace.mapping.graphfiles import read_matrix_machine
 from topoplace.mapping.problem import MachineToMap, MappingProblem, machine_of, prepare_mapping
 from topoplace.result import RESULT_SCHEMA, PlacementResult
+from topoplace.result.hierarchy import HierarchyPlacement, HierarchyResult
 from topoplace.result.reading import parse_result
 from topoplace.result.tree import AllocationResult
 from topoplace.snapshot.files import file_meant, parse_object, read_bytes
-from topoplace.snapshot.hierarchy_state import HierarchyState, hierarchy_of
+from topoplace.snapshot.hierarchy_state import HierarchyState, hierarchy_of, prepare_hierarchy
 from topoplace.snapshot.machines import (
-    AnyState,
     load_any,
     load_machine,
-    prepare_any,
     regular_hierarchy,
     resolve_machine,
 )
@@ -42,7 +41,7 @@ from topoplace.snapshot.schema import (
     TreeModel,
 )
 from topoplace.snapshot.state import SnapshotState, prepare, torus_of
-from topoplace.snapshot.tree_state import TreeState, tree_of
+from topoplace.snapshot.tree_state import TreeState, prepare_tree, tree_of
 from topoplace.types import IntArray
 
 MATRIX = "matrix:"
@@ -51,7 +50,8 @@ SHAREDMAP = "sharedmap:"
 """What comes before a hierarchy and distances as SharedMap writes them: ``4:8:6/1:10:100``."""
 MOST_PER_NODE = 1 << 20
 
-Document = PlacementResult | AllocationResult | Snapshot | TorusModel | TreeModel | HierarchyModel
+Placed = PlacementResult | AllocationResult | HierarchyResult
+Document = Placed | Snapshot | TorusModel | TreeModel | HierarchyModel
 Source = str | Document
 """A document, or its file, shipped name or shorthand."""
 
@@ -155,7 +155,8 @@ def load_places(
     if level_costs is not None:
         expected = "a tree or hierarchy beside it"
         raise InputError(expected, field="--level-costs", value=":".join(map(str, level_costs)))
-    assert not isinstance(document, TreeModel | HierarchyModel | AllocationResult)
+    off = TreeModel | HierarchyModel | AllocationResult | HierarchyResult
+    assert not isinstance(document, off)
     if isinstance(document, MatrixModel):
         for field, value in (("--job", job), ("--class", node_class), ("--within", within)):
             if value is not None:
@@ -182,12 +183,12 @@ def _document(spec: str, job: str | None) -> Document | MatrixModel:
     schema = _schema_of(spec)
     if schema == RESULT_SCHEMA:
         problem = parse_object(read_bytes(spec), spec).get("problem")
-        expected = "the result of a placement or an allocation"
+        expected = "the result of a placement"
         if problem in ("mapping", "objects", "repack"):
             found = f"that of {problem}"
             raise InputError(expected, file=spec, field="problem", found=found)
         result = parse_result(read_bytes(spec), spec)
-        if not isinstance(result, PlacementResult | AllocationResult):
+        if not isinstance(result, Placed):
             raise InputError(expected, file=spec, field="problem", value=result.problem)
         return result
     if schema == SNAPSHOT_SCHEMA:
@@ -262,10 +263,15 @@ def off_torus(document: object, job: str | None) -> OffTorus | None:
     """Return a tree or hierarchy and the nodes meant, in rank order; None of a torus or matrix.
 
     Of a snapshot they are the free nodes, on a hierarchy hosts where anything is free, or those of
-    a running job; of a result those of a job that it started.
+    a running job; of a result those of a job that it started, on a hierarchy each host once and in
+    their order.
     """
     if isinstance(document, AllocationResult):
-        return _of_allocation(document, job)
+        started = document.solution.allocations if document.solution else []
+        return _of_job(document, {own.request: own.nodes for own in started}, job)
+    if isinstance(document, HierarchyResult):
+        placed = document.solution.placements if document.solution else []
+        return _of_job(document, {own.request: _hosts_of(own) for own in placed}, job)
     if isinstance(document, TreeModel | HierarchyModel):
         if job is not None:
             raise InputError("a snapshot or a result that has jobs", field="job", value=job)
@@ -274,24 +280,31 @@ def off_torus(document: object, job: str | None) -> OffTorus | None:
     if isinstance(document, Snapshot):
         resolved = resolve_machine(document)
         if isinstance(resolved.machine, TreeModel | HierarchyModel):
-            return _of_named(prepare_any(resolved), job)
+            on_tree = isinstance(resolved.machine, TreeModel)
+            state = prepare_tree(resolved, rules=True) if on_tree else prepare_hierarchy(resolved)
+            return _of_named(state, job)
     return None
 
 
-def _of_allocation(result: AllocationResult, job: str | None) -> OffTorus:
-    machine = resolve_machine(result.instance).machine
-    assert isinstance(machine, TreeModel)
-    tree = tree_of(machine)
-    started = result.solution.allocations if result.solution else []
-    nodes_of = {own.request: own.nodes for own in started}
-    job = next(iter(nodes_of)) if job is None and len(nodes_of) == 1 else job
+def _hosts_of(own: HierarchyPlacement) -> list[str]:
+    every = [n for part in own.parts for s in part.shares for n in expand_host_list(s.hosts)]
+    return list(dict.fromkeys(every))
+
+
+def _of_job(
+    result: AllocationResult | HierarchyResult, nodes_of: Mapping[str, list[str]], job: str | None
+) -> OffTorus:
+    model = resolve_machine(result.instance).machine
+    assert isinstance(model, TreeModel | HierarchyModel)
+    machine = tree_of(model) if isinstance(model, TreeModel) else hierarchy_of(model)
+    job = next(iter(nodes_of)) if job is None and len(nodes_of) == 1 else str(job)
     if job not in nodes_of:
-        raise unknown_name(str(job), nodes_of, field="job")
-    return machine, tree, numbers_of(tree, nodes_of[job])
+        raise unknown_name(job, nodes_of, field="job")
+    nodes = numbers_of(machine, nodes_of[job])
+    return model, machine, np.sort(nodes) if isinstance(result, HierarchyResult) else nodes
 
 
-def _of_named(state: AnyState, job: str | None) -> OffTorus:
-    assert isinstance(state, TreeState | HierarchyState)
+def _of_named(state: TreeState | HierarchyState, job: str | None) -> OffTorus:
     machine = state.tree if isinstance(state, TreeState) else state.machine
     model = state.snapshot.machine
     assert isinstance(model, TreeModel | HierarchyModel)

@@ -27,6 +27,7 @@ from topoplace.snapshot.cubes_state import CubesRequest, prepare_cubes
 from topoplace.snapshot.held import hold_text, holds_of
 from topoplace.snapshot.hierarchy_state import HierarchyRequest, prepare_hierarchy
 from topoplace.snapshot.machines import resolve_machine
+from topoplace.snapshot.schema import HierarchyModel
 from topoplace.snapshot.tree_state import TreeRequest, prepare_tree
 from topoplace.types import BoolArray, IntArray
 
@@ -108,6 +109,14 @@ def exact(value: int | FractionModel) -> Fraction:
 def decimal_text(value: Fraction) -> str:
     """Return a number as a decimal, a whole one without decimals."""
     return f"{value.numerator:,}" if value.denominator == 1 else f"{float(value):,.3f}"
+
+
+def unit_of(result: AnyResult) -> str:
+    """Return what requests are counted in: nodes, or on hierarchies that are no trees units."""
+    of_units = isinstance(result, HierarchyResult) and isinstance(
+        result.instance.machine, HierarchyModel
+    )
+    return "unit" if of_units else "node"
 
 
 def started_names(result: AnyResult) -> set[str]:
@@ -212,7 +221,7 @@ def rows_of(result: AnyResult) -> Rows:
     if isinstance(result, HierarchyResult):
         found = starts_of(result)
         cells = [[start.request, f"{len(start.nodes):,}", start.hosts] for start in found]
-        return Rows(["request", "units", "hosts"], cells, (1,))
+        return Rows(["request", f"{unit_of(result)}s", "hosts"], cells, (1,))
     if isinstance(result, CubesResult):
         cells = [
             [s.request, f"{len(s.nodes):,}", s.prism or "whole", format_node_set(s.cubes or ())]
@@ -364,22 +373,21 @@ def _waiting_on_tree(result: AllocationResult) -> dict[str, str]:
     taken = {name for own in result.solution.allocations for name in own.nodes}
     left = free & np.array([name not in taken for name in tree.node_names], dtype=bool)
 
-    def most(nodes: BoolArray) -> tuple[int, int]:
-        """Return how many of some nodes one request can have: any of them, and of one domain."""
+    def most(nodes: BoolArray) -> int:
+        """Return how many of some nodes one request can have: those below one root."""
         per_leaf = np.bincount(tree.leaf_of_node[nodes], minlength=tree.num_leaves)
-        below = (per_leaf[list(switch.leaves)].sum() for switch in tree.switches)
-        return int(per_leaf.sum()), int(max(below))
+        return max(int(per_leaf[list(root)].sum()) for root in tree.roots)
 
-    most_free, most_left = most(free), most(left)
+    num_free, most_free, most_left = int(free.sum()), most(free), most(left)
 
     def text(request: TreeRequest) -> str:
         wanted = f"{number_of(request.nodes, 'node')} wanted"
-        if request.nodes > most_free[0]:
-            return f"{wanted}, {most_free[0]:,} free"
-        if request.nodes > most_free[request.intensive]:
-            common = f"the most with a common switch are {most_free[1]:,}"
-            return f"no domain has {number_of(request.nodes, 'free node')}: {common}"
-        if request.nodes <= most_left[request.intensive]:
+        if request.nodes > num_free:
+            return f"{wanted}, {num_free:,} free"
+        if request.nodes > most_free:
+            most = f"the most below one root are {most_free:,}"
+            return f"no fabric has {number_of(request.nodes, 'free node')}: {most}"
+        if request.nodes <= most_left:
             return f"{wanted}, still free, but {result.method} left it out"
         if result.levels[0].status is Status.OPTIMAL:
             return "outbid: it fits alone, but the started jobs are worth as much or more"
@@ -453,10 +461,11 @@ def _waiting_on_hierarchy(result: HierarchyResult) -> dict[str, str]:
                 where = f"{machine.levels[level]} {machine.domain_names[level][best]}"
             if most[0].max() < part.units:
                 of_part = "" if part.name is None else f" of {part.name}"
-                text = (
-                    f"{number_of(part.units, 'unit')}{of_part} wanted, {most[0][best]:,} free "
-                    f"in {where}"
-                )
+                asked = f"{number_of(part.units, unit_of(result))}{of_part}"
+                text = f"{asked} wanted, {most[0][best]:,} free in {where}"
+                if machine.fabrics and level == 0:
+                    fabric = machine.levels[0]
+                    text = f"no {fabric} has {asked} free, at most {most[0][best]:,} in {where}"
                 jobs = _standing(result, names, np.flatnonzero(of == best))
                 return text + (f", where {jobs} run" if jobs else "")
         if result.levels[0].status is Status.OPTIMAL:

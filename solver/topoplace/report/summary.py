@@ -15,12 +15,12 @@ from topoplace.report.answer import (
     decimal_text,
     exact,
     started_names,
+    unit_of,
     waiting_texts,
 )
 from topoplace.report.repack import plan_lines
 from topoplace.report.text import gap_text, plain_table
 from topoplace.result import Level, PlacementResult, Proof, Result, Status, level_label
-from topoplace.result.hierarchy import HierarchyResult
 from topoplace.result.mapping import CutLoad, LayoutModel, LinkLoad, MappingResult, TaskLoad
 from topoplace.result.objects import ObjectsResult, ObjectsSolution
 from topoplace.result.repack import RepackResult
@@ -230,8 +230,8 @@ def _started(result: AnyResult) -> str:
     """Return how many requests start, and on a tree what that costs."""
     names, queue = started_names(result), result.instance.queue
     nodes = sum(request.nodes for request in queue if request.id in names)
-    unit = "unit" if isinstance(result, HierarchyResult) else "node"
-    text = f"started {len(names)} of {number_of(len(queue), 'request')}, {number_of(nodes, unit)}"
+    text = f"started {len(names)} of {number_of(len(queue), 'request')}, "
+    text += number_of(nodes, unit_of(result))
     if isinstance(result, AllocationResult) and result.solution is not None:
         cost = exact(result.solution.cost)
         same = "" if cost.denominator == 1 else f" = {cost}"

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from topoplace.errors import Faults, InputError, number_of, unknown_name
-from topoplace.machine.hierarchy import Hierarchy, build_hierarchy
+from topoplace.machine.hierarchy import Hierarchy, build_hierarchy, hierarchy_of_switches
 from topoplace.machine.hostlist import NodeLists
 from topoplace.snapshot.schema import (
     MAX_SIZE,
@@ -21,8 +21,10 @@ from topoplace.snapshot.schema import (
     RunningJob,
     Segment,
     Snapshot,
+    TreeModel,
 )
 from topoplace.snapshot.state import checked_jobs, checked_queue, require_none
+from topoplace.snapshot.tree_state import prepare_tree, tree_of
 from topoplace.types import BoolArray, IntArray
 
 NO_LEVEL_NAMES = ("nodes", "balance", "stranded")
@@ -110,20 +112,25 @@ class HierarchyState:
     requests: tuple[HierarchyRequest, ...]
 
 
-def hierarchy_of(model: HierarchyModel) -> Hierarchy:
-    """Return the machine a model describes.
+def hierarchy_of(model: HierarchyModel | TreeModel) -> Hierarchy:
+    """Return the machine a model describes, a switch tree read as a hierarchy.
 
     Raises
     ------
     InputError
-        For a level or a host named twice, or hosts that are not in one domain of every level.
+        For a level or a host named twice, or hosts that are not in one domain of every level; of
+        a tree for what makes none, or has no levels (`hierarchy_of_switches`).
     """
+    if isinstance(model, TreeModel):
+        return hierarchy_of_switches(tree_of(model))
     for idx, level in enumerate(model.levels):
         if level in model.levels[:idx]:
             raise InputError("each level once", field=f"levels[{idx}]", value=level)
         if level in NO_LEVEL_NAMES:
             expected = f"a level not called {' or '.join(NO_LEVEL_NAMES)}"
             raise InputError(expected, field=f"levels[{idx}]", value=level)
+    if model.fabrics and len(model.levels) == 1:
+        raise InputError("a level above the hosts", field="levels", found="fabrics of hosts")
     resources = sorted({name for group in model.hosts for name in group.capacity})
     hosts: list[tuple[str, Sequence[str], Sequence[int]]] = []
     known: set[str] = set()
@@ -134,7 +141,8 @@ def hierarchy_of(model: HierarchyModel) -> Hierarchy:
                 raise InputError("each host once", field=f"hosts[{idx}].hosts", value=name)
             known.add(name)
             hosts.append((name, group.domains, [group.capacity.get(r, 0) for r in resources]))
-    return build_hierarchy(model.levels, resources, hosts, model.block_sizes or ())
+    blocks = model.block_sizes or ()
+    return build_hierarchy(model.levels, resources, hosts, blocks, fabrics=model.fabrics)
 
 
 def _hosts_of(group: HostsModel, lists: NodeLists, num_domains: int, field: str) -> list[str]:
@@ -150,7 +158,8 @@ def _hosts_of(group: HostsModel, lists: NodeLists, num_domains: int, field: str)
 def prepare_hierarchy(snapshot: Snapshot) -> HierarchyState:
     """Check a snapshot of a hierarchy and return its arrays.
 
-    A host may be down (draining) and hold running jobs.
+    A host may be down (draining) and hold running jobs. A snapshot of a switch tree is read as one
+    of a hierarchy, and stays what it is; how its jobs communicate does not matter.
 
     Raises
     ------
@@ -158,6 +167,8 @@ def prepare_hierarchy(snapshot: Snapshot) -> HierarchyState:
         With the field at fault, for anything the schema alone could not see.
     """
     model = snapshot.machine
+    if isinstance(model, TreeModel):
+        return _prepare_switches(snapshot, model)
     if not isinstance(model, HierarchyModel):
         found = model if isinstance(model, str) else model.kind
         raise InputError("a hierarchy", field="machine.kind", value=found)
@@ -189,6 +200,27 @@ def prepare_hierarchy(snapshot: Snapshot) -> HierarchyState:
 
     requests = checked_queue(snapshot, ids, faults, request)
     faults.require_none()
+    return HierarchyState(snapshot, machine, free, occupied, requests)
+
+
+def _prepare_switches(snapshot: Snapshot, model: TreeModel) -> HierarchyState:
+    """Check a snapshot of a switch tree and return its arrays as those of a hierarchy."""
+    state = prepare_tree(snapshot, rules=True)
+    try:
+        machine = hierarchy_of(model)
+    except InputError as error:
+        raise error.inside("machine") from None
+    occupied = np.zeros(machine.num_hosts, dtype=bool)
+    for job in state.running:
+        occupied[job.nodes] = True
+    faults = Faults()
+
+    def request(_: int, job: Request, field: str) -> HierarchyRequest:
+        return _request(job.model_copy(update={"patterns": None}), machine, field)
+
+    requests = checked_queue(snapshot, set(), faults, request)
+    faults.require_none()
+    free = state.free.astype(np.int64)[:, None]
     return HierarchyState(snapshot, machine, free, occupied, requests)
 
 
@@ -298,6 +330,8 @@ def _part(part: Part, machine: Hierarchy, name: str | None, group: int, field: s
         for which in _LEVELS_OF_PARTS
         for level in (getattr(part, which),)
     }
+    if machine.fabrics and levels["required"] is None:
+        levels["required"] = 0  # one fabric: nothing joins several
     spread = None
     if part.spread is not None:
         spread = level_of(part.spread.level, f"{field}.spread.level"), part.spread.size

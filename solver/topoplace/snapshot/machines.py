@@ -37,6 +37,7 @@ from topoplace.snapshot.schema import (
     SwitchModel,
     TorusModel,
     TreeModel,
+    TreeObjective,
 )
 from topoplace.snapshot.state import SnapshotState, prepare
 from topoplace.snapshot.tree_state import MAX_LEAVES, TreeState, prepare_tree
@@ -242,21 +243,61 @@ PROBLEMS = {
     "hierarchy": "hierarchy",
     "cubes": "cubes",
 }
-"""What result documents call the problem of placing a queue, by kind of machine."""
+"""What result documents call the problem of placing a queue, by kind of machine; that of a tree on
+which domains count is the one of hierarchies."""
 
 
 def problem_kind(state: AnyState) -> str:
     """Return what result documents call the problem of placing the queue of a snapshot."""
     machine = state.snapshot.machine
     assert not isinstance(machine, str), "a snapshot read has its machine"
-    return PROBLEMS[machine.kind]
+    return PROBLEMS["hierarchy" if isinstance(state, HierarchyState) else machine.kind]
 
 
-def load_any(path: str | Path, ignore: Sequence[str] = ()) -> AnyState:
+def problem_named(snapshot: Snapshot, objective: TreeObjective | None = None) -> str:
+    """Return the same of a snapshot whose machine is resolved; only trees have an objective."""
+    assert not isinstance(snapshot.machine, str), "its machine is resolved"
+    if not isinstance(snapshot.machine, TreeModel):
+        return PROBLEMS[snapshot.machine.kind]
+    by_domains = objective_of(snapshot, objective) is TreeObjective.DOMAINS
+    return PROBLEMS["hierarchy" if by_domains else "tree"]
+
+
+def objective_of(snapshot: Snapshot, wanted: TreeObjective | None = None) -> TreeObjective | None:
+    """Return what counts on the switch tree of a snapshot: what is wanted, or the default.
+
+    That is contention if a request has patterns, else domains. It is None on other machines.
+
+    Raises
+    ------
+    InputError
+        If an objective is wanted on another machine.
+    """
+    if not isinstance(snapshot.machine, TreeModel):
+        if wanted is not None:
+            kind = snapshot.machine if isinstance(snapshot.machine, str) else snapshot.machine.kind
+            raise InputError(f"a switch tree for {wanted}", field="objective", found=f"a {kind}")
+        return None
+    by_patterns = any(request.patterns for request in snapshot.queue)
+    default = TreeObjective.CONTENTION if by_patterns else TreeObjective.DOMAINS
+    return default if wanted is None else wanted
+
+
+def load_any(
+    path: str | Path, objective: TreeObjective | None = None, ignore: Sequence[str] = ()
+) -> AnyState:
     """Read a snapshot file of any machine and check it against it.
 
-    A file is a snapshot document, or what kubectl prints (docs/formats.md). The options to
-    `ignore` hold no request (`topoplace.snapshot.held.ignoring`).
+    A file is a snapshot document, or what kubectl prints (docs/formats.md).
+
+    Parameters
+    ----------
+    path
+        The file, or the name of a shipped snapshot.
+    objective
+        What counts on a switch tree; see `objective_of`.
+    ignore
+        Options that hold no request (`topoplace.snapshot.held.ignoring`).
 
     Raises
     ------
@@ -268,7 +309,7 @@ def load_any(path: str | Path, ignore: Sequence[str] = ()) -> AnyState:
         text, Snapshot, SNAPSHOT_SCHEMA, str(path)
     )
     try:
-        return prepare_any(ignoring(resolve_machine(snapshot), ignore))
+        return prepare_any(ignoring(resolve_machine(snapshot), ignore), objective)
     except InputError as error:
         raise error.located(str(path)) from None
 
@@ -284,8 +325,10 @@ def load_snapshot(path: str | Path) -> SnapshotState:
     return state
 
 
-def prepare_any(snapshot: Snapshot) -> AnyState:
+def prepare_any(snapshot: Snapshot, objective: TreeObjective | None = None) -> AnyState:
     """Check a snapshot whose machine is resolved, by the kind of the machine.
+
+    A switch tree of which domains count is prepared as a hierarchy (`objective_of`).
 
     Raises
     ------
@@ -293,15 +336,25 @@ def prepare_any(snapshot: Snapshot) -> AnyState:
         With the field at fault.
     """
     require_known(snapshot)
-    if isinstance(snapshot.machine, TreeModel):
+    counts = objective_of(snapshot, objective)
+    if counts is TreeObjective.CONTENTION:
         return prepare_tree(snapshot)
-    if isinstance(snapshot.machine, HierarchyModel):
+    if counts is TreeObjective.DOMAINS or isinstance(snapshot.machine, HierarchyModel):
         return prepare_hierarchy(snapshot)
     if isinstance(snapshot.machine, CubesModel):
         return prepare_cubes(snapshot)
     return prepare(snapshot)
 
 
+def prepare_again(snapshot: Snapshot, state: AnyState) -> AnyState:
+    """Check a snapshot and prepare it as another one was: what counts on a tree stays."""
+    if not isinstance(snapshot.machine, TreeModel):
+        return prepare_any(snapshot)
+    by_domains = isinstance(state, HierarchyState)
+    return prepare_any(snapshot, TreeObjective.DOMAINS if by_domains else TreeObjective.CONTENTION)
+
+
 def prepare_empty(machine: MachineModel) -> AnyState:
-    """Return a machine on which nothing runs."""
-    return prepare_any(Snapshot(schema_version=SNAPSHOT_SCHEMA, name=machine.name, machine=machine))
+    """Return a machine on which nothing runs; of a switch tree, with what contention takes."""
+    nothing = Snapshot(schema_version=SNAPSHOT_SCHEMA, name=machine.name, machine=machine)
+    return prepare_tree(nothing) if isinstance(machine, TreeModel) else prepare_any(nothing)

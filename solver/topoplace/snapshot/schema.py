@@ -155,6 +155,16 @@ class TreeModel(Model):
     source: str | None = Field(default=None, description="where the figures come from")
 
 
+class TreeObjective(StrEnum):
+    """What counts on a switch tree after the nodes that start.
+
+    The fewest `domains` used, level by level, or the least cost of `contention` (Mishra 2020).
+    """
+
+    DOMAINS = "domains"
+    CONTENTION = "contention"
+
+
 Amounts = Annotated[
     dict[Name, Annotated[int, Field(ge=0, le=1 << 30)]], Field(min_length=1, max_length=16)
 ]
@@ -188,7 +198,19 @@ class HierarchyModel(Model):
         default=None,
         description="of Slurm's topology/block: BlockSizes; base blocks are the level above hosts",
     )
+    fabrics: bool = Field(
+        default=False,
+        description="whether nothing joins the domains of the top level: what is together lies in "
+        "one of them",
+    )
     source: str | None = Field(default=None, description="where the figures come from")
+
+    @model_serializer(mode="wrap")
+    def _written(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        every: dict[str, Any] = write(self)
+        if not self.fabrics:  # most machines have none
+            del every["fabrics"]
+        return every
 
 
 class CubesModel(Model):

@@ -105,10 +105,11 @@ def tree_of(model: TreeModel) -> SwitchTree:
     return build_tree(leaves, uppers)
 
 
-def prepare_tree(snapshot: Snapshot) -> TreeState:
+def prepare_tree(snapshot: Snapshot, *, rules: bool = False) -> TreeState:
     """Check a snapshot of a tree machine and return its arrays.
 
-    A node may be down (draining) and held by a running job.
+    A node may be down (draining) and held by a running job. `rules` says whether requests may ask
+    for what they can on hierarchies, of which the state says nothing.
 
     Raises
     ------
@@ -144,7 +145,7 @@ def prepare_tree(snapshot: Snapshot) -> TreeState:
         free[_nodes_of(lists.hosts(snapshot.down, "down"), node_of_name, "down")] = False
 
     def request(_: int, job: Request, field: str) -> TreeRequest:
-        return _request(job, tree.num_nodes, field)
+        return _request(job, tree.num_nodes, field, rules=rules)
 
     requests = checked_queue(snapshot, ids, faults, request)
     faults.require_none()
@@ -191,12 +192,14 @@ def _nodes_of(names: list[str], node_of_name: dict[str, int], field: str) -> Int
     return np.asarray([node_of_name[name] for name in names], dtype=np.int64)
 
 
-def _request(request: Request, num_nodes: int, field: str) -> TreeRequest:
+def _request(request: Request, num_nodes: int, field: str, *, rules: bool) -> TreeRequest:
     torus_only = {"class": request.node_class, "shapes": request.shapes, "region": request.region}
     for name, value in torus_only.items():
         if value is not None:
             raise InputError(f"no {name} on a tree", field=f"{field}.{name}", value=value)
-    require_none(request, ON_HIERARCHIES | ON_TORI, "a tree", field)
+    require_none(request, ON_TORI, "a tree", field)
+    if not rules:
+        require_none(request, ON_HIERARCHIES, "a tree by objective contention", field)
     if request.nodes > num_nodes:
         expected = f"no more nodes than the machine's {num_nodes}"
         raise InputError(expected, field=f"{field}.nodes", value=request.nodes)

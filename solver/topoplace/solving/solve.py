@@ -24,6 +24,7 @@ from topoplace.result.mapping import MappingResult
 from topoplace.result.objects import ObjectsResult
 from topoplace.result.repack import RepackResult
 from topoplace.result.tree import AllocationResult
+from topoplace.snapshot.schema import TreeObjective
 from topoplace.solving.outcome import WATCH_SECONDS, Bound, Incumbent, Number, Outcome, gap_of
 from topoplace.solving.registry import Method, Options, method_of
 
@@ -338,7 +339,7 @@ def require_levels(
 ) -> None:
     """Raise `InputError` unless each of these is a level of which the method can take account."""
     if "required" not in frame_of(kind).level.model_fields or method != "exact":
-        expected = "method exact, on tori, meshes, hierarchies or pods of cubes"
+        expected = "method exact, on tori, meshes, hierarchies or pods of cubes, no contention"
         raise InputError(expected, field="levels", found=f"{method} of {kind}")
     for name in given:
         if name not in known:
@@ -346,15 +347,31 @@ def require_levels(
 
 
 HOP_BYTES = "hop-bytes"
-OBJECTIVES = ("nodes,hop-bytes",)
-"""Levels that a user may name instead of those of the problem."""
+MAPPED = "nodes,hop-bytes"
+OBJECTIVES = (MAPPED, *TreeObjective)
+"""What a user may name instead of the default: of tori that of mapped applications, of trees."""
 
 
 def maps_in(objective: str | None) -> bool:
     """Tell whether an objective is that of mapped applications; `InputError` if it is no other."""
-    if objective is not None and objective.replace(" ", "") not in OBJECTIVES:
+    if objective is None:
+        return False
+    text = objective.replace(" ", "")
+    if text not in OBJECTIVES:
         raise unknown_name(objective, OBJECTIVES, field="objective")
-    return objective is not None
+    return text == MAPPED
+
+
+def on_trees(objective: str | None) -> TreeObjective | None:
+    """Return the objective as that of switch trees; None if it is not one."""
+    return TreeObjective(objective) if objective in list(TreeObjective) else None
+
+
+def tree_objective(objective: str | None) -> TreeObjective | None:
+    """Return the objective as that of switch trees; `InputError` if it is another one."""
+    if objective is not None and on_trees(objective) is None:
+        raise unknown_name(objective, TreeObjective, field="objective")
+    return on_trees(objective)
 
 
 def require_maps(options: Options, levels: Sequence[tuple[str, str]], method: str) -> None:

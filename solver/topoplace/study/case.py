@@ -40,7 +40,13 @@ from topoplace.snapshot.held import ignoring
 from topoplace.snapshot.machines import resolve_machine
 from topoplace.snapshot.normal import sha256_of
 from topoplace.snapshot.objects import OBJECTS_SCHEMA, ObjectsInstance
-from topoplace.snapshot.schema import MAPPING_SCHEMA, SNAPSHOT_SCHEMA, MappingInstance
+from topoplace.snapshot.schema import (
+    MAPPING_SCHEMA,
+    SNAPSHOT_SCHEMA,
+    MappingInstance,
+    TreeModel,
+    TreeObjective,
+)
 from topoplace.snapshot.tree_state import prepare_tree
 from topoplace.solving import Options
 from topoplace.solving.solve import Problem, frame_of, problem_of
@@ -90,11 +96,14 @@ class Case:
         return sha256_of(self.instance)
 
 
-def load_document(source: File | Document) -> State | Checkable:
+def load_document(
+    source: File | Document, objective: TreeObjective | None = None
+) -> State | Checkable:
     """Read a snapshot, an instance of tasks or objects, a result or the like, by its `schema`.
 
     The source is a file, the name of a shipped snapshot, ``-`` for standard input, or the document
     itself. Instances are checked and ready to solve; that of a result is checked by `state_of`.
+    `objective` says what counts on switch trees; other machines do not have it.
 
     Raises
     ------
@@ -105,7 +114,7 @@ def load_document(source: File | Document) -> State | Checkable:
     if parse_object(text, name).get("schema") in CHECKABLE:
         return parse_checkable(text, name)
     try:
-        return state_of(_instance(text, name))
+        return state_of(_instance(text, name), objective)
     except InputError as error:
         raise error.located(name) from None
 
@@ -125,8 +134,11 @@ def load_instance(source: File | Document) -> AnyInstance:
     return _instance(*_read(source))
 
 
-def state_of(document: AnyInstance | AnyResult) -> State:
-    """Check an instance, or that inside a result; `InputError` names the field at fault."""
+def state_of(document: AnyInstance | AnyResult, objective: TreeObjective | None = None) -> State:
+    """Check an instance, or that inside a result; `InputError` names the field at fault.
+
+    `objective` says what counts if it is a snapshot of a switch tree; a result says so itself.
+    """
     if isinstance(document, RepackResult):
         raise InputError("a placement, an allocation or a mapping", found="a plan of repacking")
     instance = document.instance if isinstance(document, AnyResult) else document
@@ -134,23 +146,26 @@ def state_of(document: AnyInstance | AnyResult) -> State:
         return prepare_mapping(instance)
     if isinstance(instance, ObjectsInstance):
         return prepare_objects(instance)
-    prepared: Callable[[Snapshot], State] = prepare_any
+    instance = resolve_machine(instance)
     for model, of in _OF_RESULTS.items():  # of the machine that a result speaks of
         if isinstance(document, model):
-            prepared = of
-    return prepared(resolve_machine(instance))
+            return of(instance)
+    on_tree = isinstance(instance.machine, TreeModel)
+    return prepare_any(instance, objective if on_tree else None)
 
 
-def load_case(source: Source, ignore: Sequence[str] = ()) -> Case:
+def load_case(
+    source: Source, objective: TreeObjective | None = None, ignore: Sequence[str] = ()
+) -> Case:
     """Read an instance, or a result with its instance (see `load_document`).
 
     Options to `ignore` hold no request of an instance (`topoplace.snapshot.held.ignoring`).
     """
     if isinstance(source, AnyInstance):
-        return Case(_ignoring(state_of(source), ignore))
-    document = source if isinstance(source, AnyResult) else load_document(source)
+        return Case(_ignoring(state_of(source, objective), objective, ignore))
+    document = source if isinstance(source, AnyResult) else load_document(source, objective)
     if isinstance(document, State):
-        return Case(_ignoring(document, ignore))
+        return Case(_ignoring(document, objective, ignore))
     if isinstance(document, Several) or any(getattr(v, "required", None) for v in document.levels):
         expected = "an instance, or a result whose levels are solved one after the other"
         raise InputError(expected, file=str(source) if isinstance(source, File) else None)
@@ -164,15 +179,17 @@ def load_case(source: Source, ignore: Sequence[str] = ()) -> Case:
         raise error.located(str(source) if isinstance(source, File) else "document") from None
 
 
-def _ignoring(state: State, options: Sequence[str]) -> State:
+def _ignoring(state: State, objective: TreeObjective | None, options: Sequence[str]) -> State:
     """Return an instance in which options hold no request; results are as they are."""
     if not options or isinstance(state, MappingProblem | ObjectsProblem):
         return state
-    return prepare_any(ignoring(state.snapshot, options, strict=False))
+    return prepare_any(ignoring(state.snapshot, options, strict=False), objective)
 
 
 def load_cases(
-    sources: Iterable[Source], ignore: Sequence[str] = ()
+    sources: Iterable[Source],
+    objective: TreeObjective | None = None,
+    ignore: Sequence[str] = (),
 ) -> tuple[list[Case], list[str]]:
     """Read whatever `load_case` takes, and what is in and below folders, in the order of names.
 
@@ -183,13 +200,13 @@ def load_cases(
     notes: list[str] = []
     for source in sources:
         if not isinstance(source, File) or not Path(source).is_dir():
-            cases.append(load_case(source, ignore))
+            cases.append(load_case(source, objective, ignore))
             continue
         files = files_below(Path(source))
         known = [path for path in files if _schema(path) in _SCHEMAS]
         if not known:
             raise InputError("a folder of instances or results (*.json)", file=str(source))
-        cases += [load_case(path, ignore) for path in known]
+        cases += [load_case(path, objective, ignore) for path in known]
         others = [path.name for path in files if path not in known]
         if others:
             more = ", ..." if len(others) > _MOST_NAMED else ""

@@ -180,12 +180,13 @@ def _left_out(case: Case) -> list[str]:
 
 
 def _merged(cases: Iterable[Case]) -> list[Case]:
-    """Return a case per instance, with all results of it, each once."""
-    found: dict[str, Case] = {}
+    """Return a case per instance and problem, with all results of it, each once."""
+    found: dict[tuple[str, str], Case] = {}
     for case in cases:
-        known = found.get(case.sha256, case).results
+        key = case.sha256, case.kind
+        known = found.get(key, case).results
         more = [result for result in case.results if result not in known]
-        found[case.sha256] = dataclasses.replace(case, results=(*known, *more))
+        found[key] = dataclasses.replace(case, results=(*known, *more))
     return list(found.values())
 
 

@@ -79,9 +79,9 @@ class Row:
     ratio: float | None = None
 
     @property
-    def group(self) -> tuple[str, str | None]:
-        """What rows of one instance under one rule have in common; they share bounds."""
-        return self.sha256, self.interference
+    def group(self) -> tuple[str, str, str | None]:
+        """What rows of one problem of an instance under one rule share, beside bounds."""
+        return self.problem, self.sha256, self.interference
 
     @property
     def label(self) -> str:
@@ -184,7 +184,7 @@ def summaries(rows: Iterable[Row]) -> list[MethodSummary]:
 
 def by_instance(rows: Iterable[Row]) -> list[list[Row]]:
     """Return the rows that share bounds together, in the order in which these first occur."""
-    groups: dict[tuple[str, str | None], list[Row]] = {}
+    groups: dict[tuple[str, str, str | None], list[Row]] = {}
     for row in rows:
         groups.setdefault(row.group, []).append(row)
     return list(groups.values())

@@ -24,8 +24,9 @@ from topoplace.result.cubes import CubesResult
 from topoplace.result.hierarchy import HierarchyResult
 from topoplace.result.placement import PlacementCertificate, PlacementResult
 from topoplace.result.tree import AllocationResult
-from topoplace.snapshot import AnyState, SnapshotState, prepare, prepare_any
+from topoplace.snapshot import AnyState, SnapshotState, prepare
 from topoplace.snapshot.changes import Change, changed, named
+from topoplace.snapshot.machines import prepare_again
 from topoplace.snapshot.schema import Snapshot
 from topoplace.solving import Options, Progress, solve
 from topoplace.types import IntArray
@@ -254,7 +255,7 @@ def _prepared(
                 raise unknown_name(rule, Interference, field="interference")
             options = replace(options, interference=Interference(rule))
         others = [change for change in changes if change[0] != "interference"]
-        return name, prepare_any(changed(state.snapshot, others)), options
+        return name, prepare_again(changed(state.snapshot, others), state), options
     except InputError as error:
         raise error.located(name) from None
 

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from topoplace.certify.candidates import candidates
+from topoplace.certify.hierarchy.switches import machine_of_switches
 from topoplace.certify.report import RefusedError, require_none
 from topoplace.errors import number_of
 from topoplace.machine.hierarchy import Hierarchy, build_hierarchy
@@ -21,6 +22,7 @@ from topoplace.snapshot.schema import (
     RunningJob,
     Segment,
     Snapshot,
+    TreeModel,
 )
 
 
@@ -91,7 +93,8 @@ class Instance:
     def levels(self) -> list[tuple[str, str]]:
         """Name and sense of the levels of the objective."""
         balance = [("balance", "max")] if self.is_balanced else []
-        domains = [(name, "min") for name in self.machine.levels]
+        counted = self.machine.levels[1:] if self.machine.fabrics else self.machine.levels
+        domains = [(name, "min") for name in counted]
         return [("nodes", "max"), *domains, *balance, ("stranded", "min")]
 
 
@@ -101,10 +104,8 @@ Place = Sequence[Mapping[int, int]]
 
 def read_instance(snapshot: Snapshot) -> Instance:
     """Return the checker's view of a snapshot; raise `RefusedError` if it contradicts itself."""
-    model = snapshot.machine
-    if not isinstance(model, HierarchyModel):
-        raise RefusedError("the machine of the instance is no hierarchy")
-    machine = machine_of(model)
+    machine = machine_of(snapshot.machine)
+    on_switches = isinstance(snapshot.machine, TreeModel)
     numbers = {name: host for host, name in enumerate(machine.host_names)}
     free = [list(own) for own in machine.capacity.tolist()]
     ids = Counter([job.id for job in snapshot.running] + [one.id for one in snapshot.queue])
@@ -113,19 +114,27 @@ def read_instance(snapshot: Snapshot) -> Instance:
     busy: set[int] = set()
     lists = NodeLists()
     for job in snapshot.running:
-        busy |= _run(job, lists.hosts(job.nodes), machine, numbers, free)
+        hosts = lists.hosts(job.nodes)
+        busy |= _run(job, hosts, machine, numbers, free, on_switches=on_switches)
     down = lists.hosts(snapshot.down, "down")
     if snapshot.regions or len({*down}) < len(down) or not {*down} <= numbers.keys():
         raise RefusedError("regions, or a host that is down twice, or is none")
     for name in down:
         free[numbers[name]] = [0] * len(machine.resources)
-    queue = tuple(_asked(request, machine) for request in candidates(snapshot))
+    waiting = candidates(snapshot)
+    queue = tuple(_asked(one, machine, on_switches=on_switches) for one in waiting)
     rows = tuple(tuple(own) for own in free)
     return Instance(machine, rows, frozenset(busy), queue, len(snapshot.running))
 
 
-def machine_of(model: HierarchyModel) -> Hierarchy:
+def machine_of(model: object) -> Hierarchy:
     """Return the machine that a document describes, hosts in the order in which it names them."""
+    if isinstance(model, TreeModel):
+        return machine_of_switches(model)
+    if not isinstance(model, HierarchyModel):
+        raise RefusedError("the machine of the instance is no hierarchy and no tree")
+    if model.fabrics and len(model.levels) == 1:
+        raise RefusedError("fabrics without a level of hosts below")
     resources = sorted({name for group in model.hosts for name in group.capacity})
     hosts: list[tuple[str, Sequence[str], Sequence[int]]] = []
     lists = NodeLists()
@@ -140,7 +149,8 @@ def machine_of(model: HierarchyModel) -> Hierarchy:
         model.levels
     ):
         raise RefusedError("a host or a level twice, or a level called as those of objectives are")
-    return build_hierarchy(model.levels, resources, hosts, model.block_sizes or ())
+    blocks = model.block_sizes or ()
+    return build_hierarchy(model.levels, resources, hosts, blocks, fabrics=model.fabrics)
 
 
 def _run(
@@ -149,15 +159,18 @@ def _run(
     machine: Hierarchy,
     numbers: Mapping[str, int],
     free: list[list[int]],
+    *,
+    on_switches: bool,
 ) -> set[int]:
-    """Take what a running job holds; return its hosts."""
-    require_none(job, "prism", "patterns")
+    """Take what a running job holds, on a tree whole nodes; return its hosts."""
+    require_none(job, "prism", *(() if on_switches else ("patterns",)))
     if not names or len({*names}) < len(names) or not {*names} <= numbers.keys():
         raise RefusedError(f"{job.id} runs on no hosts, a host twice, or others than there are")
     hosts = {numbers[name] for name in names}
     for host in hosts:
         whole = dict(zip(machine.resources, machine.capacity[host].tolist(), strict=True))
-        taken = _amounts(job.takes if job.takes is not None else whole, machine)
+        partly = job.takes is not None and not on_switches
+        taken = _amounts(job.takes or {} if partly else whole, machine)
         free[host] = [have - held for have, held in zip(free[host], taken, strict=True)]
         if min(free[host]) < 0:
             raise RefusedError(f"running jobs hold more than {machine.host_names[host]} has")
@@ -170,9 +183,13 @@ def _amounts(takes: Mapping[str, int], machine: Hierarchy) -> tuple[int, ...]:
     return tuple(takes.get(name, 0) for name in machine.resources)
 
 
-def _asked(request: Request, machine: Hierarchy) -> Asked:
+def _asked(request: Request, machine: Hierarchy, *, on_switches: bool) -> Asked:
     value = request.priority * request.nodes
-    require_none(request, "node_class", "shapes", "region", "patterns", *ON_TORI)
+    require_none(request, "node_class", "shapes", "region", *ON_TORI)
+    if not on_switches:
+        require_none(request, "patterns")
+    elif request.nodes > machine.num_hosts or sum(u.share for u in request.patterns or ()) > 100:
+        raise RefusedError(f"{request.id} wants too many nodes or too large shares")
     if request.parts is None:
         if request.nodes > MAX_SIZE:
             raise RefusedError(f"{request.id} wants more than {MAX_SIZE} units")
@@ -227,11 +244,14 @@ def _wanted(part: Part, machine: Hierarchy, request: str) -> Wanted:
     takes = _amounts(part.takes, machine)
     if not any(takes):
         raise RefusedError(f"{request}: units that take nothing")
+    required = level(part.required)
+    if required is None and machine.fabrics:
+        required = 0  # nothing joins fabrics
     return Wanted(
         part.nodes,
         takes,
         tuple(multiples),
-        level(part.required),
+        required,
         level(part.exclusive),
         level(part.balance),
         None if part.spread is None else sized(part.spread),
@@ -311,7 +331,7 @@ def worth(instance: Instance, asked: Asked, place: Place) -> list[int]:
         for group in groups
     ]
     figures = [asked.value]
-    for level in range(machine.num_levels):
+    for level in range(int(machine.fabrics), machine.num_levels):
         of = machine.domain_of[level]
         figures.append(sum(len({int(of[host]) for host in hosts}) for hosts in together))
     if instance.is_balanced:

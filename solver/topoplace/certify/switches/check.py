@@ -70,7 +70,7 @@ def _check(instance: Instance, allocation: Allocation) -> None:
     for node in nodes:
         if node not in instance.free:
             raise RefusedError(f"{name} may not use node {node}")
-    if wish.patterns and not instance.have_common_switch(instance.leaf_of[n] for n in nodes):
+    if not instance.have_common_switch(instance.leaf_of[n] for n in nodes):
         raise RefusedError(f"{name} has nodes without a common switch")
 
 

@@ -32,8 +32,7 @@ MOST_STATES = 1 << 21
 class Domain:
     """Leaves that switches connect, perhaps over others of them, and their free nodes.
 
-    `together` are the most on a leaf and those that have a common switch with it: a request that
-    communicates has no more.
+    `together` are the most below one switch: no request has more.
     """
 
     free: int
@@ -44,9 +43,7 @@ def counted(instance: Instance) -> Fraction:
     """Return what the most valuable requests are worth that the free nodes hold."""
     together = max((domain.together for domain in domains_of(instance)), default=0)
     wishes = [
-        (wish.nodes, wish.value)
-        for wish in instance.wishes.values()
-        if not wish.patterns or wish.nodes <= together
+        (wish.nodes, wish.value) for wish in instance.wishes.values() if wish.nodes <= together
     ]
     return Fraction(most_worth(len(instance.free), wishes))
 
@@ -65,10 +62,7 @@ def priced(instance: Instance, certificate: DomainsCertificate) -> Fraction:
     items = []
     for wish, price in zip(wishes, certificate.prices, strict=True):
         left = scale * wish.value - node_price * wish.nodes
-        if not wish.patterns:
-            total += max(0, left)
-            able.append(wish)
-        elif any(wish.nodes <= domain.together for domain in domains):
+        if any(wish.nodes <= domain.together for domain in domains):
             total += price
             items.append((wish.nodes, left - price))
             able.append(wish)
@@ -82,7 +76,11 @@ def domains_of(instance: Instance) -> list[Domain]:
     free = np.array(instance.free_per_leaf, dtype=np.int64)
     used = np.flatnonzero(free)
     near = instance.tree.common_level[np.ix_(used, used)] > 0
-    rooms = np.where(near, free[used], 0).sum(axis=1)
+    rooms = np.zeros(len(free), dtype=np.int64)  # by leaf the most below a switch above it
+    for switch in instance.tree.switches:
+        below = list(switch.leaves)
+        rooms[below] = np.maximum(rooms[below], free[below].sum())
+    rooms = rooms[used]
     found = []
     left = np.ones(len(used), dtype=bool)
     while left.any():

@@ -67,9 +67,9 @@ class Instance:
         return [counts[leaf] for leaf in range(self.tree.num_leaves)]
 
     def have_common_switch(self, leaves: Iterable[int]) -> bool:
-        """Tell whether any two leaves have a common switch."""
-        used = sorted(set(leaves))
-        return all(self.tree.common_level[a, b] > 0 for a in used for b in used)
+        """Tell whether a switch is above all of some leaves."""
+        used = set(leaves)
+        return any(used.issubset(switch.leaves) for switch in self.tree.switches)
 
 
 def read_instance(snapshot: Snapshot) -> Instance:

@@ -71,6 +71,9 @@ def data_of(problem: HierarchyProblem, level_idx: int, reached: Sequence[int]) -
     parts = [(q, part) for q, request in enumerate(requests, 1) for part in request.parts]
     is_last = level_idx == len(problem.levels) - 1
     goal = machine.num_levels + 3 if is_last else level_idx + 1
+    if machine.fabrics and level_idx:  # the model counts them as a level, which holds any number
+        most = sum(part.units for _, part in parts)
+        goal, reached = goal if is_last else goal + 1, [reached[0], -most, *reached[1:]]
     rules = [(p, *rule) for p, (_, part) in enumerate(parts, 1) for rule in _rules(part)]
     return {
         "hosts": machine.num_hosts,

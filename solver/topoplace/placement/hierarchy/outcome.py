@@ -65,6 +65,6 @@ FRAME = Frame(
     HierarchyLevel,
     _solution,
     lambda problem: problem.state.snapshot,
-    decisive=lambda problem: max(1, problem.machine.num_levels - 1),
+    decisive=lambda problem: max(1, len(problem.machine.counted) - 1),
     facts=_facts,
 )

@@ -74,7 +74,7 @@ class HierarchyProblem:
 
 def levels_of(machine: Hierarchy, balanced: bool) -> Levels:
     """Return name and sense of the levels; `balanced` says whether a part asks for balance."""
-    domains = ((name, "min") for name in machine.levels)
+    domains = ((name, "min") for name in machine.counted)
     balance = (("balance", "max"),) if balanced else ()
     return (("nodes", "max"), *domains, *balance, ("stranded", "min"))
 

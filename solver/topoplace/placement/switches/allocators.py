@@ -11,6 +11,7 @@ from fractions import Fraction
 
 import numpy as np
 
+from topoplace.placement.hierarchy.heuristics.slurm_tree import Leaves, switches_above
 from topoplace.placement.switches.cost import communication_ratio
 from topoplace.placement.switches.occupancy import Occupancy
 from topoplace.placement.switches.problem import TreeProblem
@@ -82,6 +83,19 @@ def slurm_default(
         return None
     order = leaves[np.argsort(occupancy.free_per_leaf[leaves], kind="stable")]
     return np.sort(occupancy.nodes_of(fill(occupancy, order, request.nodes)))
+
+
+@register_allocator("slurm-tree")
+def slurm_tree(
+    occupancy: Occupancy, request: TreeRequest, rng: np.random.Generator
+) -> IntArray | None:
+    """Take leaves as Slurm 24.11 does; ranks are in node order, as Slurm lays them out.
+
+    `InputError` where the switches have no levels.
+    """
+    above = switches_above(occupancy.costs.levels)
+    takes = Leaves(above, np.flatnonzero(occupancy.free)).choose(request.nodes)
+    return None if takes is None else np.sort(occupancy.nodes_of(takes))
 
 
 @register_allocator("greedy")

@@ -5,11 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from fractions import Fraction
-from functools import lru_cache
+from functools import cached_property, lru_cache
 
 import numpy as np
 
 from topoplace.errors import InputError
+from topoplace.machine.hierarchy import Hierarchy, hierarchy_of_switches
 from topoplace.machine.tree import SwitchTree
 from topoplace.placement.switches.patterns import pattern_steps
 from topoplace.snapshot.schema import Pattern, PatternUse
@@ -60,6 +61,11 @@ class CostModel:
             (switch.level, np.array(switch.leaves, dtype=np.int64))
             for switch in tree.switches[tree.num_leaves :]
         )
+
+    @cached_property
+    def levels(self) -> Hierarchy:
+        """The tree read as a hierarchy; `InputError` if it has no levels."""
+        return hierarchy_of_switches(self.tree)
 
     def scaled_hops(self, a: IntArray, b: IntArray, comm: IntArray) -> IntArray:
         """Return `scale` x Hops between leaves `a` and `b` (eqs. 2, 3 and 5), of any shape.

@@ -84,7 +84,7 @@ def swatches(problem: str) -> list[tuple[list[str], str]]:
     return [(answers, ""), *(([css(code)], name) for code, name in greys.items())]
 
 
-Kept = tuple[tuple[str, str | None], str]
+Kept = tuple[tuple[str, str, str | None], str]
 
 
 class Exhibits:

@@ -367,7 +367,7 @@ class SlurmLine(_Line):
 def slurm_block_snapshot(line: Mapping[str, Any]) -> Snapshot:
     """Return what Slurm saw: busy nodes are held by one running job, down ones are down.
 
-    Of topology/tree every level of switches is a level of the machine, ``switch0`` the lowest.
+    Of topology/tree levels of switches are levels of the machine, ``leaf`` the lowest.
 
     Raises
     ------

@@ -184,7 +184,8 @@ def blocks_of_machine(machine: HierarchyModel) -> list[Block]:
     blocks = [Block(path[-1] if path else "", format_host_list(own)) for path, own in nodes.items()]
     made = machine_of_blocks(blocks, machine.block_sizes, machine.name, "")
     other = hierarchy_of(made)
-    if other.levels != hierarchy.levels or other.domain_names != hierarchy.domain_names:
+    alike = other.levels == hierarchy.levels and other.domain_names == hierarchy.domain_names
+    if not alike or hierarchy.fabrics:
         raise InputError("aligned groups of consecutive blocks of Slurm", field="hosts")
     return blocks
 

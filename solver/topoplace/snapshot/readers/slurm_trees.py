@@ -1,10 +1,10 @@
-"""Slurm's topology/tree as a hierarchy: the levels of switches are levels of domains."""
+"""Switch trees written out as hierarchies, whose documents audits work on."""
 
 from __future__ import annotations
 
 from topoplace.errors import InputError
 from topoplace.machine.hostlist import format_host_list
-from topoplace.snapshot.readers.slurm_blocks import NODE
+from topoplace.snapshot.hierarchy_state import hierarchy_of
 from topoplace.snapshot.schema import (
     Communication,
     HierarchyModel,
@@ -12,40 +12,37 @@ from topoplace.snapshot.schema import (
     Snapshot,
     TreeModel,
 )
-from topoplace.snapshot.tree_state import tree_of
+
+MAX_LEVELS = 16
+"""Of a document of a hierarchy."""
 
 
 def hierarchy_of_tree(model: TreeModel) -> HierarchyModel:
-    """Return the hierarchy of a switch tree: levels ``switch1``, ``switch0``, ``node``.
+    """Return the hierarchy that a switch tree is read as, written out.
 
-    Switches are numbered by level as Slurm does: those with nodes are level 0.
+    Its levels are those of `topoplace.machine.hierarchy.hierarchy_of_switches`.
 
     Raises
     ------
     InputError
-        With the field ``switch NAME``, if a switch has two parents, or leaves are not all equally
-        deep.
+        If the switches have no levels, or too many.
     """
-    tree = tree_of(model)
-    depth = tree.switches[-1].level
-    path_of: list[list[str]] = [[] for _ in range(tree.num_leaves)]
-    for switch in reversed(tree.switches):
-        for leaf in switch.leaves:
-            if len(path_of[leaf]) != depth - switch.level:
-                expected = "every leaf below one switch of each level"
-                raise InputError(expected, field=f"switch {switch.name}")
-            path_of[leaf].append(switch.name)
-    names: list[list[str]] = [[] for _ in path_of]
-    for name, leaf in zip(tree.node_names, tree.leaf_of_node.tolist(), strict=True):
-        names[leaf].append(name)
+    machine = hierarchy_of(model)
+    if machine.num_levels > MAX_LEVELS:
+        expected = f"at most {MAX_LEVELS} levels of switches and nodes"
+        raise InputError(expected, field="switches", found=str(machine.num_levels))
+    names: dict[tuple[str, ...], list[str]] = {}
+    for name, *path in zip(machine.host_names, *machine.paths, strict=True):
+        names.setdefault(tuple(path), []).append(name)
     return HierarchyModel(
         kind="hierarchy",
         name=model.name,
-        levels=[*(f"switch{level}" for level in reversed(range(depth))), NODE],
+        levels=list(machine.levels),
         hosts=[
-            HostsModel(hosts=format_host_list(own), domains=path)
-            for own, path in zip(names, path_of, strict=True)
+            HostsModel(hosts=format_host_list(own), domains=list(path))
+            for path, own in names.items()
         ],
+        fabrics=machine.fabrics,
         source=model.source,
     )
 
@@ -53,7 +50,7 @@ def hierarchy_of_tree(model: TreeModel) -> HierarchyModel:
 def on_switches(snapshot: Snapshot) -> Snapshot:
     """Return a snapshot of a switch tree as one of its hierarchy; others are returned as they are.
 
-    Its machine is written out (`topoplace.snapshot.machines.resolve_machine`). How jobs communicate
+    Its machine is resolved (`topoplace.snapshot.machines.resolve_machine`). How jobs communicate
     has no form there, and is left out.
 
     Raises

@@ -117,6 +117,7 @@ def case_of_result(result: HierarchyResult) -> Case:
         If the instance inside is not valid, or hosts are no host list.
     """
     state_of(result)
+    instance = on_switches(resolve_machine(result.instance))
     started = []
     for placement in result.solution.placements if result.solution is not None else ():
         taken: dict[str | None, dict[str, int]] = {}
@@ -127,9 +128,9 @@ def case_of_result(result: HierarchyResult) -> Case:
                     units[host] = units.get(host, 0) + share.units
         started.append((placement.request, taken))
     outcome = Decided.STARTED if started else Decided.WAITING
-    assert isinstance(result.instance.machine, HierarchyModel), "state_of has checked it"
-    levels = tuple(result.instance.machine.levels)
-    return Case(result.instance, tuple(started), outcome, levels, result.method)
+    assert isinstance(instance.machine, HierarchyModel), "state_of has checked it"
+    levels = tuple(instance.machine.levels)
+    return Case(instance, tuple(started), outcome, levels, result.method)
 
 
 # ---- Pairs of snapshots --------------------------------------------------------------------------

@@ -300,7 +300,7 @@ def counted_on(snapshot: Snapshot, levels: Sequence[str]) -> Snapshot:
     The level of the hosts stays. A domain of a level that stays keeps its hosts.
     """
     model = _machine_of(snapshot)
-    stays = {*levels, model.levels[-1]}
+    stays = {*levels, model.levels[-1], *(model.levels[:1] if model.fabrics else ())}
     for request in snapshot.queue:
         stays |= _named(request)
     kept = [level for level, name in enumerate(model.levels) if name in stays]
@@ -320,6 +320,7 @@ def counted_on(snapshot: Snapshot, levels: Sequence[str]) -> Snapshot:
         name=model.name,
         levels=[model.levels[level] for level in kept],
         hosts=hosts,
+        fabrics=model.fabrics,
         source=model.source,
     )
     return snapshot.model_copy(update={"machine": fewer})
@@ -352,7 +353,7 @@ def _judged(
     if figures is None:
         return Standing(Verdict.INVALID, broken, levels)
     assert isinstance(result.instance.machine, HierarchyModel)
-    machine_levels = result.instance.machine.levels
+    machine_levels = result.instance.machine.levels[int(result.instance.machine.fabrics) :]
     verdict, differs = _verdict(levels[: len(machine_levels) + 1], case)
     level = differs or machine_levels[max(0, len(machine_levels) - 2)]
     used = fewest = None

@@ -228,7 +228,7 @@ class _Run:
     def plan(self, path: Path) -> None:
         """Read a file, and see whether it is done or has to be."""
         try:
-            instance = read_instance(path, self._ignore)
+            instance = read_instance(path, self.settings, self._ignore)
         except InputError as error:
             key = str(path)
             self._rows[key] = Row(status=FailureStatus.BAD_INPUT, message=error.brief)
@@ -280,7 +280,7 @@ class _Run:
         """Yield what to do, reading each file again: thousands would not fit into memory."""
         for key, path in self.todo.items():
             try:
-                instance = read_instance(path, self._ignore)
+                instance = read_instance(path, self.settings, self._ignore)
                 changed = key_of(instance, self.settings) != key
             except InputError:
                 changed = True

@@ -8,7 +8,7 @@ from topoplace.result import Interference
 from topoplace.snapshot.files import text_of_document
 from topoplace.snapshot.schema import MappingInstance, Snapshot
 from topoplace.solving import Options, method_names, method_of, solve
-from topoplace.solving.solve import frame_of
+from topoplace.solving.solve import frame_of, tree_objective
 from topoplace.study.batch.task import Task
 from topoplace.study.case import state_of
 from topoplace.study.external.allocator import chosen
@@ -28,7 +28,8 @@ def solve_task(task: Task) -> str:
     """
     settings, problem = task.settings, task.problem
     model = MappingInstance if problem == "mapping" else Snapshot
-    state: Any = state_of(model.model_validate_json(task.document))
+    objective = tree_objective(settings.objective)
+    state: Any = state_of(model.model_validate_json(task.document), objective)
     who = chosen(settings.method_for(problem), settings.command, method_names(problem))
     rule = Interference(settings.interference)
     options = Options(settings.time_limit, rule, settings.seed, settings.thorough)

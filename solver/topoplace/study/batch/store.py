@@ -32,10 +32,10 @@ from topoplace.snapshot.files import (
     write_text,
 )
 from topoplace.snapshot.held import ignoring
-from topoplace.snapshot.machines import PROBLEMS
+from topoplace.snapshot.machines import problem_named
 from topoplace.snapshot.objects import OBJECTS_SCHEMA, ObjectsInstance
 from topoplace.snapshot.schema import MappingInstance
-from topoplace.solving.solve import frame_of
+from topoplace.solving.solve import frame_of, tree_objective
 from topoplace.study.batch.task import Failure, Settings
 from topoplace.study.case import load_instance
 
@@ -52,7 +52,9 @@ class Instance:
     document: str
 
 
-def read_instance(path: Path, ignore: Sequence[str] = ()) -> Instance:
+def read_instance(
+    path: Path, settings: Settings | None = None, ignore: Sequence[str] = ()
+) -> Instance:
     """Read a snapshot or a mapping instance (see `topoplace.study.case.load_instance`).
 
     Options to `ignore` hold no request of a snapshot.
@@ -63,9 +65,10 @@ def read_instance(path: Path, ignore: Sequence[str] = ()) -> Instance:
         raise InputError(expected, file=str(path), field="schema", found=kind_named(OBJECTS_SCHEMA))
     problem = "mapping"
     if not isinstance(found, MappingInstance):
-        assert not isinstance(found.machine, str), "an instance read has its machine"
-        problem = PROBLEMS[found.machine.kind]
         found = ignoring(found, ignore, strict=False)
+        problem = problem_named(
+            found, tree_objective(None if settings is None else settings.objective)
+        )
     return Instance(found.name, problem, text_of_document(found))
 
 
@@ -75,6 +78,7 @@ def key_of(instance: Instance, settings: Settings) -> str:
     asked = dataclasses.asdict(dataclasses.replace(settings, method=method))
     if settings.source is None:
         del asked["command"], asked["source"]
+    asked["objective"] = instance.problem  # one left to the default is as good as one given
     basis = json.dumps([__version__, asked, instance.document], sort_keys=True)
     return hashlib.sha256(basis.encode()).hexdigest()[:KEY_DIGITS]
 

@@ -20,6 +20,8 @@ class Settings:
         ``strict``, ``tolerant`` or ``off``; anything but strict is for tori and meshes only.
     command
         Command line of an allocator that is not ours, which then is the method.
+    objective
+        What counts on switch trees, ``domains`` or ``contention``; None for the default of each.
     source
         What such an allocator is (`topoplace.study.external.allocator.fingerprint`).
     """
@@ -31,6 +33,7 @@ class Settings:
     command: str | None = None
     source: str | None = None
     thorough: bool = False
+    objective: str | None = None
 
     def method_for(self, problem: str) -> str:
         """Return the method that solves instances of a problem, named as in result documents."""

@@ -245,15 +245,17 @@ class _TreeJudge(_Judge):
             else:
                 self._taken[name] = f" of {request.id}"
                 own.add(name)
-        if request.intensive:
-            self._judge_leaves(request.id, [name for name in nodes if name in self._numbers])
+        self._judge_leaves(request.id, [name for name in nodes if name in self._numbers])
 
     def _judge_leaves(self, request: str, nodes: Sequence[str]) -> None:
-        """Report two nodes of a request that communicates without a switch above both."""
+        """Report nodes of a request that no switch is above."""
         leaf_of = self._tree.leaf_of_node[[self._numbers[name] for name in nodes]]
         leaves, first = np.unique(leaf_of, return_index=True)
+        if any(set(leaves.tolist()).issubset(root) for root in self._tree.roots):
+            return
+        one, text = nodes[first[0]], "has nodes of several fabrics: no switch is above all"
         apart = np.argwhere(self._tree.common_level[np.ix_(leaves, leaves)] == 0)
         if len(apart):
             one, other = (nodes[first[k]] for k in apart[0])
-            text = f"communicates between {one} and {other}: no switch is above both"
-            self._breach(request, text, node=one)
+            text = f"has {one} and {other}: no switch is above both"
+        self._breach(request, text, node=one)

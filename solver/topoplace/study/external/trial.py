@@ -17,8 +17,9 @@ from topoplace.machine import Prism, format_node_set, parse_node_set
 from topoplace.placement.torus.outcome import Scattered
 from topoplace.placement.torus.problem import Candidate, PlacementProblem, in_prisms
 from topoplace.result import PlacementResult
+from topoplace.result.hierarchy import HierarchyResult
 from topoplace.result.tree import AllocationResult
-from topoplace.snapshot import AnyState, SnapshotState
+from topoplace.snapshot import AnyState, HierarchyState, SnapshotState, TreeModel, prepare_tree
 from topoplace.snapshot.files import parse_document
 from topoplace.snapshot.tree_state import TreeState
 from topoplace.solving import Options, Outcome, result_of
@@ -50,7 +51,7 @@ class Trial:
 
     snapshot: str
     allocator: str
-    result: PlacementResult | AllocationResult
+    result: PlacementResult | AllocationResult | HierarchyResult
     refusal: VerdictError | None
     stderr: str
 
@@ -63,9 +64,12 @@ def try_on(state: AnyState, allocator: Allocator, options: Options) -> Trial:
     InputError
         If its program cannot be started, or the machine is none that allocators are asked about.
     """
+    problem: Any = problem_of(state, options)
+    by_domains = isinstance(state, HierarchyState)
+    if by_domains and isinstance(state.snapshot.machine, TreeModel):
+        state = prepare_tree(state.snapshot, rules=True)
     if not isinstance(state, SnapshotState | TreeState):
         raise InputError("a torus, mesh or tree for an allocator", field="machine.kind")
-    problem: Any = problem_of(state, options)
     document = tree_input(state) if isinstance(state, TreeState) else torus_input(problem)
     run = _run(allocator, document, options, on_tree=isinstance(state, TreeState))
     refuse = partial(VerdictError, state.snapshot, allocator.name, run.stderr)
@@ -76,6 +80,8 @@ def try_on(state: AnyState, allocator: Allocator, options: Options) -> Trial:
         if isinstance(state, TreeState):
             answer = _answer_of(run, TreePlacements, partial(tree_breaches, state), refuse)
             started = _tree_solution(state, answer)
+            if by_domains:
+                started = {q: (dict.fromkeys(own.tolist(), 1),) for q, own in started.items()}
         else:
             judge = partial(torus_breaches, state.snapshot, options.interference)
             answer = _answer_of(run, Placements, judge, refuse)

@@ -15,7 +15,7 @@ from topoplace.interrupts import Interrupted, heeded, is_asked
 from topoplace.machine import Prism
 from topoplace.snapshot import SnapshotState
 from topoplace.snapshot.files import write_document
-from topoplace.snapshot.schema import Snapshot
+from topoplace.snapshot.schema import Snapshot, TreeObjective
 from topoplace.snapshot.tree_state import TreeState
 from topoplace.solving import Options
 from topoplace.study.external.allocator import Allocator
@@ -121,6 +121,8 @@ class Setup:
     fill_interior
         On a torus, offer the idle nodes inside running jobs' prisms to jobs that use no links
         (`topoplace.study.replay.torus.TorusSite.interior`).
+    objective
+        On a tree, what counts when a job is placed: of which objective the methods are.
     """
 
     state: TreeState | SnapshotState
@@ -130,6 +132,7 @@ class Setup:
     occupancy: int = 50
     options: Options = field(default_factory=Options)
     fill_interior: bool = False
+    objective: TreeObjective = TreeObjective.CONTENTION
 
 
 class Replay:
@@ -167,7 +170,7 @@ class Replay:
         self.timeline: list[Moment] = []
         state, jobs = setup.state, setup.jobs
         self._site: Site = (
-            TreeSite(state, method, setup.options, setup.against)
+            TreeSite(state, method, setup.options, setup.against, objective=setup.objective)
             if isinstance(state, TreeState)
             else TorusSite(state, method, setup.options)
         )
@@ -349,7 +352,7 @@ def run_method(
             text = "a method of ours in individual runs, which no snapshot tells of"
             raise InputError(text, field="method", value=name)
         occupancy = occupied(state, jobs, setup.occupancy)
-        site = TreeSite(state, method, setup.options, setup.against, occupancy)
+        site = TreeSite(state, method, setup.options, setup.against, occupancy, setup.objective)
         return MethodRun(name, individual_runs(site, jobs, progress))
     replay = Replay(setup, method)
     replay.run(progress=progress, before_starts=before_starts)

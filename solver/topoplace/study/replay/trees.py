@@ -12,12 +12,14 @@ import numpy as np
 
 from topoplace.interrupts import is_asked
 from topoplace.machine.hostlist import format_host_list
+from topoplace.placement.hierarchy.problem import HierarchyProblem
 from topoplace.placement.switches.allocators import registered_allocator
 from topoplace.placement.switches.occupancy import Occupancy
 from topoplace.placement.switches.problem import TreeProblem
-from topoplace.snapshot.schema import RunningJob, Snapshot
+from topoplace.snapshot import HierarchyRequest, HierarchyState, PartState
+from topoplace.snapshot.schema import RunningJob, Snapshot, TreeObjective
 from topoplace.snapshot.tree_state import TreeState
-from topoplace.solving import Options, found_by, method_of
+from topoplace.solving import Method, Options, found_by, method_of
 from topoplace.study.external.allocator import Allocator
 from topoplace.study.replay.figures import Decision, Decisions, JobRecord
 from topoplace.study.replay.log import LogJob, require_percent
@@ -27,7 +29,8 @@ from topoplace.types import IntArray
 class TreeSite:
     """A tree, its free nodes, and who places jobs; one fits if one switch has enough below it.
 
-    `against` is the reference of eq. (7): the method under which jobs run as long as in the log;
+    `method` is of the objective: one of allocations, or of hierarchies if domains count. `against`
+    is the reference of eq. (7): the method under which jobs run as long as in the log;
     `occupancy` is what is free at first, if not what `state` says.
     """
 
@@ -38,11 +41,13 @@ class TreeSite:
         options: Options | None = None,
         against: str = "default",
         occupancy: Occupancy | None = None,
+        objective: TreeObjective = TreeObjective.CONTENTION,
     ) -> None:
         self.occupancy = occupancy or TreeProblem(state).occupancy()
         self.running: dict[str, tuple[LogJob, Decision]] = {}
         self.decisions = Decisions() if isinstance(method, Allocator) else None
         self._state, self._options = state, options or Options()
+        self._by_domains = objective is TreeObjective.DOMAINS
         self._choose = self._chooser(method)
         self._reference = None if against == method else self._chooser(against)
 
@@ -67,8 +72,8 @@ class TreeSite:
         return self.occupancy.leaves_that_fit(job.nodes) is not None
 
     def may_start(self, job: LogJob) -> bool:
-        """Tell whether there are enough free nodes, wherever they are."""
-        return job.nodes <= self.num_free
+        """Tell whether a root has enough free nodes below it."""
+        return self.holds(job)
 
     def start(self, job: LogJob, decision: Decision) -> None:
         """Let a job hold what was decided."""
@@ -83,8 +88,7 @@ class TreeSite:
     def decide(self, job: LogJob) -> Decision | None:
         """Return what the method decides for a job now, or None if it does not fit.
 
-        Where the reference has no place for the job (Slurm's default wants one switch above all
-        nodes; a method may do with one above any two), it runs as long as in the log, and its
+        Where the reference finds no place for the job, it runs as long as in the log, and its
         `default_cost` is its cost.
         """
         nodes = self._choose(job)
@@ -123,6 +127,9 @@ class TreeSite:
         """Return what returns a job's nodes, in rank order, or None if it does not start now."""
         if isinstance(who, Allocator):
             return lambda job: self._asked(who, job)
+        if self._by_domains:
+            by_domains = method_of("hierarchy", who)
+            return lambda job: self._on_domains(by_domains, job)
         method, allocator = method_of("allocation", who), registered_allocator(who)
         rng = np.random.default_rng(self._options.seed)
 
@@ -133,6 +140,21 @@ class TreeSite:
             return None if started is None else started.get(0)
 
         return choose
+
+    def _on_domains(self, method: Method, job: LogJob) -> IntArray | None:
+        """Return the nodes that a method of hierarchies gives a job, in their order."""
+        machine, free = self.occupancy.costs.levels, self.occupancy.free
+        required = 0 if machine.fabrics else None
+        part = PartState(None, job.nodes, (1,), (), required=required)
+        state = HierarchyState(
+            self._state.snapshot,
+            machine,
+            free.astype(np.int64)[:, None],
+            ~free,
+            (HierarchyRequest(job.id, job.nodes, 1, (part,)),),
+        )
+        started = found_by(method, HierarchyProblem(state), self._options).solution
+        return np.sort(np.array([*started[0][0]], dtype=np.int64)) if started else None
 
     def _asked(self, allocator: Allocator, job: LogJob) -> IntArray | None:
         assert self.decisions is not None

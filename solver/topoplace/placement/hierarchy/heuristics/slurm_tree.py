@@ -1,15 +1,22 @@
-"""The node selection of Slurm's topology/tree (24.11, equal nodes), written from its behaviour.
+"""The node selection of Slurm's topology/tree: as of 24.11, and as Mishra 2020 describes it.
 
-The domains above the hosts are the switches. Of the lowest switches that can hold the job the one
-with the fewest free nodes is taken, the first of those. Below it, leaves are taken one after
-another until there is enough. Two leaves are compared by themselves, then, while neither has room
-for all the rest, by the switches above them up to where they meet: the side that holds the rest
-wins, of two that do the one with fewer free nodes, of two that do not, at the end, the one with
-more. A leaf farther from those taken never comes before a nearer one, and a nearer one that is
+Both take equal nodes. The domains above the hosts are the switches, below one root unless they are
+several fabrics.
+
+`slurm-tree` is written from the behaviour of Slurm 24.11. Of the lowest switches that can hold the
+job the one with the fewest free nodes is taken, the first of those. Below it, leaves are taken one
+after another until there is enough. Two leaves are compared by themselves, then, while neither has
+room for all the rest, by the switches above them up to where they meet: the side that holds the
+rest wins, of two that do the one with fewer free nodes, of two that do not, at the end, the one
+with more. A leaf farther from those taken never comes before a nearer one, and a nearer one that is
 looked at later only if its side holds the rest. Nodes are taken by number.
+
+`default` takes the leaves below that switch by their free nodes alone, the fewest first.
 """
 
 from __future__ import annotations
+
+from collections.abc import Callable
 
 import numpy as np
 
@@ -25,13 +32,29 @@ def slurm_tree(
     vacancy: Vacancy, request: HierarchyRequest, _: np.random.Generator
 ) -> Placed | None:
     """Place the parts of a request one after another, as Slurm does components of a job."""
-    if not asks_only(request):
+    return _placed(vacancy, request, Leaves.choose)
+
+
+@register_rule("default")
+def slurm_default(
+    vacancy: Vacancy, request: HierarchyRequest, _: np.random.Generator
+) -> Placed | None:
+    """Place the parts of a request one after another, on leaves of the fewest free nodes."""
+    return _placed(vacancy, request, Leaves.fullest)
+
+
+def _placed(vacancy: Vacancy, request: HierarchyRequest, choose: Choose) -> Placed | None:
+    machine = vacancy.machine
+    for part in request.parts:  # a fabric is no rule of the request, and these know it
+        if part.required is not None and not (machine.fabrics and part.required == 0):
+            return None
+    if not asks_only(request, "required"):
         return None
-    above = switches_above(vacancy.machine)
+    above = switches_above(machine)
     placed = []
     for part in request.parts:
         free = np.flatnonzero(room(vacancy.free, part) > 0)
-        leaves = Leaves(above, free).choose(part.units)
+        leaves = choose(Leaves(above, free), part.units)
         if leaves is None:
             return None
         leaf_of = above[-1][free]
@@ -42,10 +65,13 @@ def slurm_tree(
 
 
 def switches_above(machine: Hierarchy) -> IntArray:
-    """Return by level the switch above every host; a machine without any is one leaf."""
-    if machine.num_levels == 1:
-        return np.zeros_like(machine.domain_of)
-    return machine.domain_of[:-1]
+    """Return by level the switch above every host, first a root above all unless there are several.
+
+    A machine without any level of switches is one leaf.
+    """
+    if machine.fabrics:
+        return machine.domain_of[:-1]
+    return np.concatenate([np.zeros_like(machine.domain_of[:1]), machine.domain_of[:-1]])
 
 
 class Leaves:
@@ -83,6 +109,16 @@ class Leaves:
             distance += (self.ways != self.ways[best]).sum(axis=1)
             self._close(best)
         return found
+
+    def fullest(self, nodes: int) -> list[tuple[int, int]] | None:
+        """Return the leaves with the fewest free nodes below the switch, until there is enough."""
+        found = []
+        for leaf in sorted(self._below_top(nodes) or (), key=lambda own: int(self.counts[-1][own])):
+            taken = min(nodes, int(self.counts[-1][leaf]))
+            if taken:
+                found.append((leaf, taken))
+                nodes -= taken
+        return found or None
 
     def _below_top(self, nodes: int) -> list[int] | None:
         """Return the leaves below the lowest switch that can hold a job, or None."""
@@ -122,3 +158,7 @@ class Leaves:
         count = self.counts[-1][leaf]
         for level, switch in enumerate(self.ways[leaf].tolist()):
             self.counts[level][switch] -= count
+
+
+Choose = Callable[[Leaves, int], "list[tuple[int, int]] | None"]
+"""Chooses leaves and how many nodes of each for so many nodes."""

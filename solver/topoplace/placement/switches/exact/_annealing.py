@@ -341,10 +341,9 @@ def exhaust(pairs, first, step, price, job, counts, room, busy, hops, scale, twi
         visited += 1
         if visited > limit:
             return answer, False
-        legal = True
-        if counts[job[at_rank]]:
-            for r in range(at_rank):
-                legal = legal and (job[r] != job[at_rank] or hops.levels[leaf[r], at] > 0)
+        legal = True  # below one root
+        for r in range(at_rank):
+            legal = legal and (job[r] != job[at_rank] or hops.levels[leaf[r], at] > 0)
         if not legal:
             continue
         worst[:] = 0

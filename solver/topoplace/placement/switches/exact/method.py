@@ -193,7 +193,8 @@ class _Exact:
         """
         requests = self.problem.requests
         best = None
-        if len(requests) > _SMALL_QUEUE:
+        overlap = sum(map(len, self.domains)) > len(self.room.free)  # roots that share leaves
+        if len(requests) > _SMALL_QUEUE or overlap:
             return best, False
         for chosen in itertools.product((False, True), repeat=len(requests)):
             started = [q for q, starts in enumerate(chosen) if starts]

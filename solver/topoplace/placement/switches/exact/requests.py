@@ -75,26 +75,8 @@ class Room:
 
 
 def domains(tree: SwitchTree) -> list[IntArray]:
-    """Return the largest sets of leaves any two of which have a common switch."""
-    near = tree.common_level > 0
-    if near.all():
-        return [np.arange(tree.num_leaves)]
-    found: list[IntArray] = []
-
-    def grow(clique: list[int], able: set[int], done: set[int]) -> None:
-        if not able:
-            if not done:
-                found.append(np.array(sorted(clique)))
-            return
-        pivot = max(able | done, key=lambda leaf: sum(near[leaf, list(able)]))
-        for leaf in [leaf for leaf in sorted(able) if not near[pivot, leaf] or leaf == pivot]:
-            around = set(np.flatnonzero(near[leaf]).tolist()) - {leaf}
-            grow([*clique, leaf], able & around, done & around)
-            able = able - {leaf}
-            done = done | {leaf}
-
-    grow([], set(range(tree.num_leaves)), set())
-    return found
+    """Return the leaves below every root of a tree."""
+    return [np.array(leaves, dtype=np.int64) for leaves in tree.roots]
 
 
 @dataclass(frozen=True)

@@ -84,8 +84,6 @@ class StartModel:
             }
             model.add(sum(taken.values()) == request.nodes * start)
             self._taken.append(taken)
-            if not request.intensive:
-                continue
             chosen = [model.new_bool_var("") for _ in domains]
             model.add_exactly_one(chosen)
             for literal, domain in zip(chosen, domains, strict=True):
@@ -160,13 +158,13 @@ def certificate_of(
 ) -> TreeCertificate | None:
     """Return what proves a bound of the nodes that start; None if nothing was found in time.
 
-    Domains are the largest sets of leaves any two of which have a common switch.
+    Domains are the leaves below every root.
     """
     if bound >= sum(request.value for request in requests):
         return AllStartCertificate()
     room, parts = int(free.sum()), _parts(domains, free)
     together = max((part.together for part in parts), default=0)
-    able = [r for r in requests if not r.intensive or r.nodes <= together]
+    able = [r for r in requests if r.nodes <= together]
     if (room + 1) * len(able) <= _MOST_COUNTED:
         if len(domains) == 1:
             return CountingCertificate()
@@ -209,7 +207,7 @@ def cheapest_choice(
 class _Part:
     """Free nodes of leaves that switches connect, perhaps over others of them.
 
-    `together` are the most on a leaf and those that have a common switch with it.
+    `together` are the most below one root.
     """
 
     free: int
@@ -226,7 +224,13 @@ def _parts(domains: Sequence[IntArray], free: IntArray) -> list[_Part]:
     used = np.flatnonzero(free)
     number, part = connected_components(near[np.ix_(used, used)])
     of_part = [used[part == k] for k in range(number)]
-    return [_Part(int(free[own].sum()), int((near[own] @ free).max())) for own in of_part]
+    return [
+        _Part(
+            int(free[own].sum()),
+            max(int(free[np.intersect1d(own, domain)].sum()) for domain in domains),
+        )
+        for own in of_part
+    ]
 
 
 class _Prices:
@@ -244,9 +248,8 @@ class _Prices:
         self._bound = bound
         self._sizes = np.array([r.nodes for r in requests], dtype=np.int64)
         self._values = np.array([r.value for r in requests], dtype=np.int64)
-        self._apart = np.array([not r.intensive for r in requests], dtype=bool)
         widest = max((domain.together for domain in domains), default=0)
-        self._able = self._apart | (self._sizes <= widest)
+        self._able = self._sizes <= widest
         nobody = np.zeros(len(requests))
         self._rows = [(number, nobody) for number in range(len(domains))]
 
@@ -274,8 +277,7 @@ class _Prices:
         """Return what prices prove, and keep what every domain is worth most with as a row."""
         left = scale * self._values - each * self._sizes
         total = sum(each * domain.free for domain in self._domains)
-        total += int(np.maximum(0, left[self._apart]).sum())
-        starts = self._able & ~self._apart
+        starts = self._able
         total += int(np.array(prices, dtype=np.int64)[starts].sum())
         for number, domain in enumerate(self._domains):
             able = np.flatnonzero(starts & (self._sizes <= domain.together))
@@ -290,8 +292,8 @@ class _Prices:
     def _solved(self) -> tuple[list[float], float] | None:
         """Return the best prices against the rows so far.
 
-        The variables are the price of every start, or for a request that may be anywhere what is
-        left of its value; the price of a node; and what every domain is worth.
+        The variables are the price of every start, the price of a node, and what every domain is
+        worth.
         """
         from scipy.optimize import linprog  # noqa: PLC0415 - heavy, and rare
 
@@ -306,17 +308,11 @@ class _Prices:
             line[num + 1 + number] = 1.0
             rows.append(-line)
             rights.append(-float(row @ self._values))
-        for q in np.flatnonzero(self._apart).tolist():
-            line = np.zeros(size)
-            line[q], line[num] = 1.0, float(self._sizes[q])
-            rows.append(-line)
-            rights.append(-float(self._values[q]))
         costs = np.concatenate([self._able.astype(float), [0.0], np.ones(len(domains))])
         found = linprog(costs, A_ub=np.array(rows), b_ub=np.array(rights), method="highs")
         if found.status != 0:
             return None
-        prices = np.where(self._apart, 0.0, found.x[:num])
-        return prices.tolist(), float(found.x[num])
+        return found.x[:num].tolist(), float(found.x[num])
 
 
 def _packed(room: int, sizes: IntArray, worths: IntArray) -> tuple[int, list[int]]:
