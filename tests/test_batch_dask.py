@@ -93,7 +93,7 @@ def test_without_the_extra_the_message_says_what_to_install(
     file = write_named(tmp_path, "any")
     arguments = ["batch", str(file), "-o", str(tmp_path / "out"), "--dask", "tcp://127.0.0.1:9"]
     assert run(arguments) == ExitCode.BAD_INPUT
-    assert "topoplace[dask]" in capsys.readouterr().err
+    assert "'.[dask]'" in capsys.readouterr().err
 
 
 def test_what_the_cluster_cannot_do_is_told_apart(cluster: Any) -> None:

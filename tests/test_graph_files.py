@@ -153,7 +153,7 @@ def test_bad_files_are_refused_with_line_and_value(tmp_path, form, text, message
 def test_files_that_are_no_text_are_bad_input(tmp_path):
     (tmp_path / "binary").write_bytes(b"\xff\xfe\x00")
     for form in (*GRAPH_FORMATS, None):
-        with pytest.raises(InputError, match="text file in UTF-8"):
+        with pytest.raises(InputError, match="text in UTF-8, found UTF-16"):
             read_graph(tmp_path / "binary", form)
         with pytest.raises(InputError, match="a file that exists"):
             read_graph(tmp_path / "nowhere", form)

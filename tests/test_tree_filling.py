@@ -197,7 +197,7 @@ def test_counting_is_refused_where_it_proves_less() -> None:
     document["levels"][0]["certificate"] = {"kind": "counting"}
     refused = claim(check_document(read(document)), "nodes.bound")
     assert refused.detail == (
-        "bound is 6, the certificate only proves 8, the most that 8 free nodes hold"
+        "bound is 6, the certificate only proves 8, the most that 8 free nodes can hold"
     )
 
 

@@ -468,6 +468,8 @@ def _waiting_on_hierarchy(result: HierarchyResult) -> dict[str, str]:
                     text = f"no {fabric} has {asked} free, at most {most[0][best]:,} in {where}"
                 jobs = _standing(result, names, np.flatnonzero(of == best))
                 return text + (f", where {jobs} run" if jobs else "")
+        if result.levels[0].status is Status.OPTIMAL and not begun:
+            return "no place keeps all its rules"
         if result.levels[0].status is Status.OPTIMAL:
             return "outbid: the started jobs are worth as much or more, or it fits nowhere alone"
         return "no place for it beside the started jobs was found"
