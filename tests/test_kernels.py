@@ -223,6 +223,56 @@ def test_what_is_compiled_is_loaded_without_what_compiling_needs() -> None:
     assert (done.stdout, done.stderr, done.returncode) == ("all loaded\n", "", 0)
 
 
+SORTED = """
+import numpy as np
+from topoplace.kernels import kernel
+
+@kernel()
+def ordered(values):
+    values.sort()
+    return values
+"""
+RANKED = """
+import numpy as np
+from topoplace.kernels import kernel
+
+@kernel()
+def order(values):
+    return np.argsort(values)
+"""
+CALLED = """
+import numpy as np
+import {0}
+
+kernels = {1}
+print(*(kernel(np.array([50, 30, 90, 10])).tolist() for kernel in kernels))
+print(sum(sum(kernel.stats.cache_misses.values()) for kernel in kernels))
+"""
+
+
+def test_kernels_compiled_in_different_processes_call_functions_of_their_own(
+    tmp_path: Path,
+) -> None:
+    """Numba's sorts have one name and one list of types: a number has to tell them apart."""
+
+    def said(modules: str, kernels: str) -> str:
+        done = subprocess.run(
+            [sys.executable, "-c", CALLED.format(modules, kernels)],
+            env=os.environ | {"PYTHONPATH": f"{PACKAGE.parent}{os.pathsep}{tmp_path}"},
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        return done.stdout
+
+    (tmp_path / "sorted.py").write_text(SORTED)
+    (tmp_path / "ranked.py").write_text(RANKED)
+    assert said("sorted", "[sorted.ordered]") == "[10, 30, 50, 90]\n1\n"
+    assert said("ranked", "[ranked.order]") == "[3, 1, 0, 2]\n1\n"
+    both = said("sorted, ranked", "[sorted.ordered, ranked.order]")
+    assert both == "[10, 30, 50, 90] [3, 1, 0, 2]\n0\n"
+
+
 # ---- Files that are damaged, and folders that keep none ------------------------------------------
 
 DOUBLED = """
@@ -256,6 +306,20 @@ def called_anew(monkeypatch: pytest.MonkeyPatch) -> object:
     monkeypatch.delitem(sys.modules, "some_kernel", raising=False)
     importlib.invalidate_caches()
     return importlib.import_module("some_kernel").doubled(21)
+
+
+def test_what_another_version_compiled_is_compiled_again(
+    kernel_of_its_own: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It holds kernels and constants of other modules, which numba does not look at."""
+    misses = []
+    for version in ("1", "1", "2"):
+        monkeypatch.setattr(compiling, "__version__", version)
+        assert called_anew(monkeypatch) == 42
+        stats = sys.modules["some_kernel"].doubled.stats
+        misses.append(sum(stats.cache_misses.values()))
+    assert misses == [1, 0, 1]
+    assert list(kernel_of_its_own.rglob("*.nbi"))
 
 
 @pytest.mark.parametrize("kept", [lambda data: b"", lambda data: data[: len(data) // 2], None])

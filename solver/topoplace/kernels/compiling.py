@@ -10,6 +10,7 @@ import json
 import logging
 import os
 import platform
+import secrets
 import subprocess
 import sys
 import tempfile
@@ -19,6 +20,8 @@ from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
 from typing import Any
+
+from topoplace import __version__
 
 WORDS = "compiling kernels, once for this installation:"
 
@@ -30,6 +33,7 @@ def kernel(**options: bool | str) -> Callable[[Callable[..., Any]], Any]:
     """
     import numba  # noqa: PLC0415 - heavy: whoever asks what is missing does without it
 
+    _number_at_random()
     njit: Any = numba.njit
 
     def compiled(function: Callable[..., Any]) -> Any:
@@ -41,12 +45,33 @@ def kernel(**options: bool | str) -> Callable[[Callable[..., Any]], Any]:
         cache: Any = getattr(found, "_cache", None)
         if hasattr(cache, "_cache_file"):
             file = cache._cache_file
+            # a kernel holds kernels and constants of other modules, whose sources numba ignores
+            file._source_stamp = (file._source_stamp, __version__)
             file._load_index = functools.partial(_index_of, file, file._load_index)
             cache.load_overload = functools.partial(_machine_code, cache, cache.load_overload)
             cache.save_overload = functools.partial(_keep, cache, cache.save_overload)
         return found
 
     return compiled
+
+
+@functools.cache
+def _number_at_random() -> None:
+    """Let numba give every function that it compiles a number that no other process gives.
+
+    The number tells apart functions with the same name and types: numba's own for `np.sort` and
+    `np.argsort` differ in nothing else. Numba counts from 1 in every process. Two kernels compiled
+    in different processes may then hold different functions with one name, and a process that
+    loads both calls the one it loaded first (https://github.com/numba/numba/issues/10486).
+    """
+    from numba.core.bytecode import FunctionIdentity  # noqa: PLC0415 - heavy
+
+    numbered: Any = FunctionIdentity
+    # all of one length, so that files do not differ in length: see `_is_short`
+    numbered._unique_ids = iter(lambda: _LEAST + secrets.randbelow(9 * _LEAST), None)
+
+
+_LEAST = 10**18  # of numbers of 19 digits
 
 
 def _index_of(file: Any, load: Callable[[], dict[Any, str]]) -> dict[Any, str]:
@@ -271,7 +296,7 @@ def _digest(group: str) -> str:
     """Return a number that changes whenever numba would compile a kernel of the group again."""
     entries = entries_of(group)
     listed = repr([(entry.module, entry.function, entry.types) for entry in entries])
-    parts = [*_environment(), listed]
+    parts = [__version__, *_environment(), listed]
     for module in sorted({entry.module for entry in entries}):
         source = _PACKAGE.parent.joinpath(*module.split(".")).with_suffix(".py")
         seen = source.stat()
