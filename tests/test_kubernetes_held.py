@@ -72,7 +72,7 @@ def require_held(path: Path, request: str, option: str) -> None:
     assert request not in {one.id for one in candidates_of(held)}
     assert f"1 of {len(held.queue)} request" in str(left_out_text(held))
     assert f"({option} 1; see --ignore)" in str(left_out_text(held))
-    released = load_any(path, [option]).snapshot
+    released = load_any(path, ignore=[option]).snapshot
     assert released.ignored == [option]
     assert request in {one.id for one in candidates_of(released)}
 
