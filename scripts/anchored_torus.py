@@ -10,8 +10,15 @@ import random
 from collections.abc import Iterator, Sequence
 
 from topoplace.machine.hostlist import format_node_set
-from topoplace.snapshot import Request, RunningJob, Snapshot
-from topoplace.snapshot.schema import SNAPSHOT_SCHEMA, AnchoredModel, PrismModel, TorusModel
+from topoplace.snapshot.schema import (
+    SNAPSHOT_SCHEMA,
+    AnchoredModel,
+    PrismModel,
+    Request,
+    RunningJob,
+    Snapshot,
+    TorusModel,
+)
 
 SHAPE = (8, 8, 8)
 DIMS = ((1, 2, 2), (2, 2, 2), (2, 4, 4), (4, 4, 4), (4, 4, 8), (8, 8, 8))

@@ -29,7 +29,7 @@ from nvl72 import cluster
 from topoplace import clock
 from topoplace.placement.hierarchy.problem import HierarchyProblem, Placed, Started
 from topoplace.result.hierarchy import HierarchyResult
-from topoplace.snapshot import prepare_hierarchy
+from topoplace.snapshot.hierarchy_state import prepare_hierarchy
 from topoplace.solving import Options, Outcome, methods, solve
 from topoplace.solving.solve import result_of
 

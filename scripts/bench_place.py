@@ -192,7 +192,7 @@ def _naive(label: str, *, minimal: bool, time_limit: float) -> dict[str, Any]:
 def _naive_run(label: str, minimal: bool, time_limit: float) -> dict[str, Any]:
     from naive_cpsat import solve_naively  # noqa: PLC0415 - only this process needs it
     from topoplace.placement.torus.problem import PlacementProblem  # noqa: PLC0415
-    from topoplace.snapshot import load_snapshot  # noqa: PLC0415
+    from topoplace.snapshot.machines import load_snapshot  # noqa: PLC0415
 
     problem = PlacementProblem(load_snapshot(SNAPSHOTS / f"blue_waters_{label}.json"))
     run = solve_naively(problem, minimal=minimal, time_limit=time_limit, workers=WORKERS)

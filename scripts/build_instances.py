@@ -12,8 +12,8 @@ from pydantic import BaseModel
 from generate_snapshots import FEATURE_DEPTH, XK_BLOCK, generate_snapshot, load_workload
 from topoplace.machine import Torus, format_node_set
 from topoplace.mapping.objects.builders import BUILDERS
-from topoplace.snapshot import CubesModel, MachineModel, TorusModel
 from topoplace.snapshot.files import write_text
+from topoplace.snapshot.schema import CubesModel, MachineModel, TorusModel
 from topoplace.types import IntArray
 
 INSTANCES = Path(__file__).resolve().parent.parent / "instances"

@@ -9,10 +9,10 @@ from pydantic import BaseModel
 
 from topoplace.result import PlacementResult
 from topoplace.result.several import Frontier, Optima
-from topoplace.snapshot import HierarchyModel, Snapshot, TorusModel, TreeModel
 from topoplace.snapshot.files import write_text
 from topoplace.snapshot.objects import ObjectsApplication
 from topoplace.snapshot.readers.decisions import KueueLine, PodLine, SlurmLine
+from topoplace.snapshot.schema import HierarchyModel, Snapshot, TorusModel, TreeModel
 from topoplace.study.external.answer import Placements, TreePlacements
 
 FOLDER = Path(__file__).resolve().parent.parent / "docs" / "schema"

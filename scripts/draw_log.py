@@ -14,8 +14,10 @@ import numpy as np
 
 from generate_snapshots import Workload, load_workload, workload_jobs
 from topoplace.errors import InputError
-from topoplace.snapshot import Snapshot, load_torus, prepare
 from topoplace.snapshot.files import write_text
+from topoplace.snapshot.machines import load_torus
+from topoplace.snapshot.schema import Snapshot
+from topoplace.snapshot.state import prepare
 from topoplace.study.replay import LogJob
 
 MAX_JOBS = 1_000_000

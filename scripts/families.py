@@ -16,8 +16,7 @@ from build_instances import build_machines
 from generate_snapshots import generate_snapshot, prism_shapes, workload_for
 from topoplace.errors import InputError
 from topoplace.machine import Torus
-from topoplace.snapshot import Request, Snapshot
-from topoplace.snapshot.schema import Communication, RunningJob, TorusModel
+from topoplace.snapshot.schema import Communication, Request, RunningJob, Snapshot, TorusModel
 
 Job = TypeVar("Job", RunningJob, Request)
 

@@ -13,10 +13,10 @@ import numpy as np
 
 from topoplace.machine import format_node_set
 from topoplace.placement.cubes.problem import CubesProblem, Placed, Room
-from topoplace.snapshot import Request, RunningJob, Snapshot, prepare_cubes
+from topoplace.snapshot.cubes_state import prepare_cubes
 from topoplace.snapshot.files import write_document
 from topoplace.snapshot.machines import load_machine
-from topoplace.snapshot.schema import SNAPSHOT_SCHEMA
+from topoplace.snapshot.schema import SNAPSHOT_SCHEMA, Request, RunningJob, Snapshot
 
 PARTS = {4: "2x2x1", 8: "2x2x2", 16: "2x2x4", 32: "2x4x4"}
 """Slices of a TPU v4 that are smaller than a cube, by their chips (Google's page on TPU v4)."""

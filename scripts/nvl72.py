@@ -11,9 +11,16 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from topoplace.machine.hostlist import format_host_list
-from topoplace.snapshot import Request, RunningJob, Snapshot
 from topoplace.snapshot.files import write_document
-from topoplace.snapshot.schema import SNAPSHOT_SCHEMA, HierarchyModel, HostsModel, Segment
+from topoplace.snapshot.schema import (
+    SNAPSHOT_SCHEMA,
+    HierarchyModel,
+    HostsModel,
+    Request,
+    RunningJob,
+    Segment,
+    Snapshot,
+)
 
 HOSTS = 18
 """Compute trays of a rack, of four GPUs each (NVIDIA's reference architecture of the GB200)."""

@@ -14,7 +14,7 @@ from topoplace.machine import Prism, Torus
 from topoplace.mapping.layouts import ideal_hop_bytes
 from topoplace.mapping.onto import Places, load_places
 from topoplace.mapping.pencils.space import admissible_layouts
-from topoplace.snapshot import load_torus
+from topoplace.snapshot.machines import load_torus
 from topoplace.snapshot.schema import TorusModel
 from topoplace.snapshot.state import torus_of
 from topoplace.types import IntArray

@@ -29,8 +29,9 @@ from topoplace.errors import TopoplaceError
 from topoplace.machine import parse_node_set
 from topoplace.placement.torus.problem import job_links
 from topoplace.result import PlacementResult
-from topoplace.snapshot import Snapshot, SnapshotState, load_snapshot, load_torus, prepare
-from topoplace.snapshot.schema import Communication
+from topoplace.snapshot.machines import load_snapshot, load_torus
+from topoplace.snapshot.schema import Communication, Snapshot
+from topoplace.snapshot.state import SnapshotState, prepare
 from topoplace.solving import Options, solve
 from topoplace.study.replay import MIXES, MethodRun, Replay, Setup, run_method, with_intensive
 from topoplace.study.replay.torus import ShapeModel, box_around

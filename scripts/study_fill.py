@@ -23,8 +23,8 @@ from study_page import STUDIES, spawned, stamp
 from topoplace.certify import check_file
 from topoplace.errors import InputError, TopoplaceError
 from topoplace.result import Proof
-from topoplace.snapshot import load_snapshot, load_torus
 from topoplace.snapshot.files import write_document
+from topoplace.snapshot.machines import load_snapshot, load_torus
 from topoplace.snapshot.schema import TorusModel
 from topoplace.study.batch.pool import Pool
 from topoplace.study.batch.run import SOLVER, Batch, run_batch

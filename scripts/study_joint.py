@@ -22,8 +22,9 @@ from topoplace.kernels import compile_for
 from topoplace.machine import Prism
 from topoplace.placement.torus.joint.applications import Applications
 from topoplace.placement.torus.problem import Candidate, MappedJob, PlacementProblem
-from topoplace.snapshot import Snapshot, load_any, prepare
-from topoplace.snapshot.schema import GridApplication, Request, TasksModel
+from topoplace.snapshot.machines import load_any
+from topoplace.snapshot.schema import GridApplication, Request, Snapshot, TasksModel
+from topoplace.snapshot.state import prepare
 from topoplace.solving import Options, solve
 
 GRIDS = (

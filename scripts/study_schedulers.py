@@ -34,10 +34,9 @@ from study_page import STUDIES, stamp
 from topoplace.certify import check_document
 from topoplace.errors import TopoplaceError
 from topoplace.result import Result
-from topoplace.snapshot import Snapshot
 from topoplace.snapshot.hierarchy_state import prepare_hierarchy
 from topoplace.snapshot.readers.decisions import decision_of
-from topoplace.snapshot.schema import HierarchyModel
+from topoplace.snapshot.schema import HierarchyModel, Snapshot
 from topoplace.snapshot.state import prepare
 from topoplace.solving import Options, solve
 from topoplace.study.audit.cases import Case, case_of_decision, load_cases

@@ -11,8 +11,8 @@ from random_instances import KIND_WEIGHTS, KINDS, random_prism, routers_inside
 from topoplace import solving
 from topoplace.machine import format_node_set
 from topoplace.result import Interference, PlacementResult
-from topoplace.snapshot import prepare
 from topoplace.snapshot.schema import SNAPSHOT_SCHEMA, Request, RunningJob, Snapshot, TorusModel
+from topoplace.snapshot.state import prepare
 from topoplace.solving import Options
 
 MODES = list(Interference)

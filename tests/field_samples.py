@@ -45,7 +45,8 @@ from topoplace.result.objects import ObjectsResult
 from topoplace.result.repack import RepackResult
 from topoplace.result.several import Frontier, OpenBox
 from topoplace.result.tree import AllocationResult
-from topoplace.snapshot import Snapshot, prepare, prepare_cubes, prepare_hierarchy
+from topoplace.snapshot.cubes_state import prepare_cubes
+from topoplace.snapshot.hierarchy_state import prepare_hierarchy
 from topoplace.snapshot.machines import load_machine
 from topoplace.snapshot.objects import ObjectsApplication
 from topoplace.snapshot.schema import (
@@ -55,8 +56,10 @@ from topoplace.snapshot.schema import (
     Pattern,
     RepackInstance,
     Room,
+    Snapshot,
     TorusModel,
 )
+from topoplace.snapshot.state import prepare
 from topoplace.snapshot.tree_state import prepare_tree
 from topoplace.solving import Bound, Options, result_of, solve
 from tree_cases import apart, model_of, snapshot_on, uses

@@ -11,8 +11,8 @@ import pytest
 from topoplace.placement.torus import minizinc as backend
 from topoplace.placement.torus.problem import PlacementProblem
 from topoplace.result import Interference
-from topoplace.snapshot import prepare
 from topoplace.snapshot.schema import Snapshot
+from topoplace.snapshot.state import prepare
 
 HAS_MINIZINC = bool(shutil.which("minizinc") and importlib.util.find_spec("minizinc"))
 needs_minizinc = pytest.mark.skipif(

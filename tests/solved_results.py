@@ -17,8 +17,8 @@ from topoplace.certify.torus.oracle import TorusOracle
 from topoplace.machine import Prism
 from topoplace.placement.torus.problem import Candidate, PlacementProblem
 from topoplace.result import Explanation, Interference, PlacementResult
-from topoplace.snapshot import Snapshot, prepare
-from topoplace.snapshot.schema import PrismModel, Request
+from topoplace.snapshot.schema import PrismModel, Request, Snapshot
+from topoplace.snapshot.state import prepare
 from topoplace.solving import Bound, Options, Outcome, result_of
 
 MODES = list(Interference)

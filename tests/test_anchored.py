@@ -40,9 +40,9 @@ from topoplace.placement.torus.anchored import prisms_of
 from topoplace.placement.torus.anchored_packing import AnchoredPacking, DisjointSearch
 from topoplace.placement.torus.problem import PlacementProblem
 from topoplace.result import Interference, PlacementResult, Proof, Status
-from topoplace.snapshot import prepare
 from topoplace.snapshot.anchored import anchored_shapes
 from topoplace.snapshot.schema import AnchoredModel, Snapshot
+from topoplace.snapshot.state import prepare
 
 Document = dict[str, Any]
 

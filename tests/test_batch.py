@@ -41,8 +41,8 @@ from tiny_objects import tiny_objects
 from topoplace.certify import check_file
 from topoplace.cli import run
 from topoplace.errors import ExitCode, InputError, TopoplaceError
-from topoplace.snapshot import load_any
 from topoplace.snapshot.files import write_document
+from topoplace.snapshot.machines import load_any
 from topoplace.study.batch.pool import Pool
 from topoplace.study.batch.run import Batch, Row, run_batch
 from topoplace.study.batch.store import read_instance

@@ -34,8 +34,8 @@ from topoplace.result import (
     Status,
 )
 from topoplace.result.certificate import DEEPEST, Certificate, CertificateNode
-from topoplace.snapshot import Snapshot
 from topoplace.snapshot.geometry import Geometry
+from topoplace.snapshot.schema import Snapshot
 
 MODES = list(Interference)
 NUM_MACHINES = 180

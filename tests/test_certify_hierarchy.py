@@ -46,7 +46,7 @@ from topoplace.errors import InputError
 from topoplace.machine.hostlist import expand_host_list
 from topoplace.placement.hierarchy.outcome import shares_of
 from topoplace.result.hierarchy import HierarchyResult
-from topoplace.snapshot import HierarchyState
+from topoplace.snapshot.hierarchy_state import HierarchyState
 from topoplace.snapshot.machines import resolve_machine
 from topoplace.snapshot.schema import Snapshot
 from topoplace.solving import Options, solve

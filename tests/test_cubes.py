@@ -34,7 +34,8 @@ from topoplace.placement.cubes.pool import Pool
 from topoplace.placement.cubes.problem import CubesProblem
 from topoplace.result.certificate import Leaf
 from topoplace.result.cubes import CubesResult
-from topoplace.snapshot import Snapshot, prepare_cubes
+from topoplace.snapshot.cubes_state import prepare_cubes
+from topoplace.snapshot.schema import Snapshot
 from topoplace.solving import solve
 
 Document = dict[str, Any]

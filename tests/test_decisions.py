@@ -13,7 +13,8 @@ import topoplace as tp
 from bending import bent
 from mistakes import lines_said
 from real_files import real_file
-from topoplace.snapshot import HierarchyState, prepare_any
+from topoplace.snapshot.hierarchy_state import HierarchyState
+from topoplace.snapshot.machines import prepare_any
 from topoplace.snapshot.readers.decisions import (
     Decided,
     Decision,

@@ -11,8 +11,8 @@ from topoplace.machine import format_node_set
 from topoplace.placement.torus.oracle.pricing import Prices, ScanPricer, Weights
 from topoplace.placement.torus.problem import PlacementProblem
 from topoplace.result import Interference
-from topoplace.snapshot import prepare
 from topoplace.snapshot.schema import SNAPSHOT_SCHEMA, Request, Snapshot, TorusModel
+from topoplace.snapshot.state import prepare
 from topoplace.solving import Options, solve
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from topoplace.certify import check_document
 from topoplace.result import PlacementResult, Proof, Status
-from topoplace.snapshot import load_snapshot
+from topoplace.snapshot.machines import load_snapshot
 from topoplace.solving import Options, solve
 
 OPEN = pytest.mark.xfail(reason='a target not reached yet: docs/benchmarks.md, "Open"')

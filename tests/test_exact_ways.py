@@ -35,8 +35,8 @@ from topoplace.placement.torus import packing
 from topoplace.placement.torus.problem import PlacementProblem
 from topoplace.result import PlacementResult, Status
 from topoplace.result.certificate import SharedLeaves, size_of
-from topoplace.snapshot import Snapshot, prepare
-from topoplace.snapshot.schema import MAX_PRIORITY
+from topoplace.snapshot.schema import MAX_PRIORITY, Snapshot
+from topoplace.snapshot.state import prepare
 
 CHUNKS, PER_CHUNK = 2, 8
 NOT_CLOSED = 0.25  # share of the bounds that trees may leave above the optimum in little time

@@ -33,7 +33,7 @@ from topoplace.cli import run
 from topoplace.errors import ExitCode, InputError
 from topoplace.machine import Prism, format_node_set
 from topoplace.result import Interference, Placement, PlacementResult, Solution
-from topoplace.snapshot import Snapshot
+from topoplace.snapshot.schema import Snapshot
 from topoplace.study.external.allocator import command_allocator, command_allocators
 from topoplace.study.external.answer import PlacedJob, Placements, torus_breaches
 from topoplace.study.external.program import MAX_STDERR_BYTES, run_program

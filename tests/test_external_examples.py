@@ -19,7 +19,7 @@ from topoplace.cli import run
 from topoplace.errors import ExitCode
 from topoplace.result import Interference
 from topoplace.result.tree import AllocationResult
-from topoplace.snapshot import prepare
+from topoplace.snapshot.state import prepare
 from topoplace.solving import Options
 from topoplace.study.external.allocator import command_allocator
 from topoplace.study.external.trial import try_on

@@ -21,7 +21,7 @@ import test_slurm_yaml
 from bending import bent
 from mistakes import lines_said
 from topoplace.errors import MAX_FAULTS, InputError
-from topoplace.snapshot import load_any, load_machine
+from topoplace.snapshot.machines import load_any, load_machine
 from topoplace.snapshot.readers import (
     read_decisions,
     read_kubernetes,

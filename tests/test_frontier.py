@@ -30,9 +30,11 @@ from topoplace.result import Interference, PlacementResult, Status
 from topoplace.result.cubes import CubesResult
 from topoplace.result.hierarchy import HierarchyResult
 from topoplace.result.several import Frontier
-from topoplace.snapshot import Snapshot, load_any, prepare, prepare_cubes
+from topoplace.snapshot.cubes_state import prepare_cubes
 from topoplace.snapshot.files import write_document
-from topoplace.snapshot.schema import SNAPSHOT_SCHEMA
+from topoplace.snapshot.machines import load_any
+from topoplace.snapshot.schema import SNAPSHOT_SCHEMA, Snapshot
+from topoplace.snapshot.state import prepare
 from topoplace.solving import Bound, Options, Outcome, result_of, solve
 from topoplace.solving.solve import frame_of, problem_of
 from topoplace.study.case import load_checkable

@@ -21,7 +21,8 @@ from topoplace.placement.torus.joint.applications import Applications
 from topoplace.placement.torus.joint.costs import achieved_costs, lower_costs, merged
 from topoplace.placement.torus.problem import Candidate, MappedJob, PlacementProblem
 from topoplace.result import PlacementResult, Status
-from topoplace.snapshot import Snapshot, prepare
+from topoplace.snapshot.schema import Snapshot
+from topoplace.snapshot.state import prepare
 from topoplace.solving import Options, solve
 
 

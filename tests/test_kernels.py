@@ -26,7 +26,7 @@ from topoplace.interrupts import ended_in_time, left_behind
 from topoplace.kernels import PROBLEMS, compile_groups, compiling, groups_of
 from topoplace.kernels.compiling import WORDS, Entry, entries_of, missing
 from topoplace.kernels.worker import decode, encode
-from topoplace.snapshot import prepare
+from topoplace.snapshot.state import prepare
 from topoplace.solving import Options, Outcome, method_names, solve
 from topoplace.solving.solve import problem_of
 

@@ -11,7 +11,8 @@ from random_instances import random_snapshot
 from scripts_of_the_project import script
 from topoplace.placement.torus.problem import PlacementProblem
 from topoplace.result import Interference
-from topoplace.snapshot import Snapshot, prepare
+from topoplace.snapshot.schema import Snapshot
+from topoplace.snapshot.state import prepare
 
 MODES = list(Interference)
 

@@ -24,9 +24,11 @@ from topoplace.cli.app import app
 from topoplace.placement.optima import optima_of
 from topoplace.result import Interference
 from topoplace.result.several import Optima
-from topoplace.snapshot import Request, Snapshot, prepare, prepare_cubes, prepare_hierarchy
+from topoplace.snapshot.cubes_state import prepare_cubes
 from topoplace.snapshot.files import write_document
-from topoplace.snapshot.schema import SNAPSHOT_SCHEMA
+from topoplace.snapshot.hierarchy_state import prepare_hierarchy
+from topoplace.snapshot.schema import SNAPSHOT_SCHEMA, Request, Snapshot
+from topoplace.snapshot.state import prepare
 from topoplace.solving import Options
 from topoplace.study.case import load_checkable
 

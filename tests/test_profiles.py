@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from scripts_of_the_project import script
-from topoplace.snapshot import TorusModel
 from topoplace.snapshot.machines import prepare_any, resolve_machine
+from topoplace.snapshot.schema import TorusModel
 
 FAMILIES, PROFILES, BENCH = script("families"), script("profiles"), script("bench_place")
 SMALL = TorusModel(name="small", shape=[8, 6, 4, 2], wrap=[True, False, True, False])

@@ -180,3 +180,34 @@ def test_the_example_of_adding_a_machine(capsys: pytest.CaptureFixture[str]) -> 
     [example] = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
     exec(example, {})
     assert capsys.readouterr().out == "3 3 3\n0 0 0\n"
+
+
+# ---- What the checker shares with the solvers ---------------------------------------------------
+
+SHARED = (
+    "decides what may be where, what a solution is worth and what a certificate proves by code of "
+    "its own; it shares with the solvers the geometry of machines, the models of documents, and "
+    "the reading of texts such as host lists and shapes."
+)
+SAYING_SO = (
+    *("README.md", "docs/index.md", "docs/tutorial.md", "docs/proofs.md", "docs/architecture.md"),
+    "solver/topoplace/certify/__init__.py",
+)
+
+
+@pytest.mark.parametrize("page", SAYING_SO)
+def test_pages_say_what_the_checker_shares_in_the_same_words(page: str) -> None:
+    assert SHARED in " ".join((ROOT / page).read_text().split())
+
+
+def test_the_checker_loads_what_it_shares_and_no_more() -> None:
+    program = "import sys, topoplace.certify as _; print(*sorted(sys.modules))"
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
+    ours = {name.split(".", 1)[1] for name in done.stdout.split() if name.startswith("topoplace.")}
+    snapshot = {name for name in ours if name.startswith("snapshot.")}
+    shared = ("faults", "files", "geometry", "normal", "objects", "schema")
+    assert snapshot == {f"snapshot.{name}" for name in shared}
+    rooms = {name.split(".")[0] for name in ours}
+    assert rooms == {"certify", "errors", "machine", "rescue", "result", "snapshot", "types"}

@@ -15,13 +15,14 @@ from topoplace.certify import check_document
 from topoplace.errors import InputError
 from topoplace.machine import Prism, Torus, bisection_per_node, scattered_links
 from topoplace.result import Interference
-from topoplace.snapshot import SnapshotState, load_snapshot, load_torus, prepare
+from topoplace.snapshot.machines import load_snapshot, load_torus
 from topoplace.snapshot.schema import (
     Pattern,
     PatternUse,
     RunningJob,
     Snapshot,
 )
+from topoplace.snapshot.state import SnapshotState, prepare
 from topoplace.snapshot.tree_state import TreeState, prepare_tree
 from topoplace.solving import Options, solve
 from topoplace.study.replay import (

@@ -19,7 +19,7 @@ from test_replay import GAP, HALF, empty, log_of, spans
 from topoplace.certify import check_document
 from topoplace.cli import run
 from topoplace.errors import ExitCode
-from topoplace.snapshot import load_any, load_snapshot
+from topoplace.snapshot.machines import load_any, load_snapshot
 from topoplace.snapshot.schema import TreeObjective
 from topoplace.solving import Options, solve
 from topoplace.study.external.allocator import Allocator, command_allocator

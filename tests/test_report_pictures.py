@@ -34,10 +34,10 @@ from topoplace.report.page.exhibits import thumbnail
 from topoplace.report.tiles import leaf_tiles, tiles_of
 from topoplace.report.voxels import draw_torus
 from topoplace.result import PlacementResult
-from topoplace.snapshot import Snapshot, SnapshotState, load_snapshot, prepare
 from topoplace.snapshot.files import data_folder
-from topoplace.snapshot.machines import load_machine
-from topoplace.snapshot.schema import Pattern
+from topoplace.snapshot.machines import load_machine, load_snapshot
+from topoplace.snapshot.schema import Pattern, Snapshot
+from topoplace.snapshot.state import SnapshotState, prepare
 from topoplace.snapshot.tree_state import prepare_tree
 from topoplace.solving import solve
 from tree_cases import model_of, snapshot_on, uses

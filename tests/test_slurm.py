@@ -14,13 +14,14 @@ from real_files import real_file
 from topoplace.cli import run
 from topoplace.errors import ExitCode, InputError
 from topoplace.machine.hostlist import expand_host_list
-from topoplace.snapshot import load_any, load_machine, tree_of
 from topoplace.snapshot.convert import ConvertOptions, converted
+from topoplace.snapshot.machines import load_any, load_machine
 from topoplace.snapshot.readers import read_cray_neighbours, read_swf
 from topoplace.snapshot.readers.slurm import read_topology_conf
 from topoplace.snapshot.readers.slurm_jobs import read_slurm_jobs
 from topoplace.snapshot.readers.slurm_nodes import NodeUse, read_slurm_nodes
 from topoplace.snapshot.schema import TreeObjective
+from topoplace.snapshot.tree_state import tree_of
 
 TOPOLOGY = """\
 SwitchName=s0 Nodes=n[0-3]

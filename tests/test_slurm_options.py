@@ -10,9 +10,9 @@ import pytest
 
 import topoplace as tp
 from real_files import real_file
-from topoplace.snapshot import load_any
 from topoplace.snapshot.convert import ConvertOptions, converted
 from topoplace.snapshot.held import holds_of
+from topoplace.snapshot.machines import load_any
 from topoplace.snapshot.readers.slurm_fields import TABLES
 
 TOPOLOGY = """\

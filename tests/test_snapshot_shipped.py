@@ -12,7 +12,9 @@ import pytest
 from scripts_of_the_project import script
 from topoplace.errors import InputError
 from topoplace.machine import parse_node_set, prism_links, scattered_links
-from topoplace.snapshot import Communication, load_machine, load_snapshot, machine_names
+from topoplace.snapshot.files import machine_names
+from topoplace.snapshot.machines import load_machine, load_snapshot
+from topoplace.snapshot.schema import Communication
 from topoplace.snapshot.state import prism_of, torus_of
 
 ROOT = Path(__file__).resolve().parent.parent

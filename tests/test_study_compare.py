@@ -17,9 +17,9 @@ from topoplace.report.table import comparison_csv
 from topoplace.report.text import gap_text
 from topoplace.result import Interference, Proof
 from topoplace.result.reading import AnyResult
-from topoplace.snapshot import Snapshot, prepare
 from topoplace.snapshot.files import write_document
-from topoplace.snapshot.schema import Pattern
+from topoplace.snapshot.schema import Pattern, Snapshot
+from topoplace.snapshot.state import prepare
 from topoplace.snapshot.tree_state import prepare_tree
 from topoplace.solving import Options, method_names, solve
 from topoplace.study import ranking

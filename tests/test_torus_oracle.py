@@ -17,7 +17,7 @@ from topoplace.placement.torus.oracle import groups, pricing
 from topoplace.placement.torus.oracle.listing import all_candidates
 from topoplace.placement.torus.packing import TorusPacking
 from topoplace.placement.torus.problem import PlacementProblem
-from topoplace.snapshot import prepare
+from topoplace.snapshot.state import prepare
 from topoplace.types import IntArray
 
 CHUNKS, PER_CHUNK = 8, 12

@@ -30,7 +30,8 @@ from topoplace.placement.torus.packing import TorusPacking, hops_between
 from topoplace.placement.torus.problem import Candidate, PlacementProblem
 from topoplace.result import Interference
 from topoplace.result.certificate import Leaf, LeafRef, SharedLeaves
-from topoplace.snapshot import Communication, prepare
+from topoplace.snapshot.schema import Communication
+from topoplace.snapshot.state import prepare
 from topoplace.types import BoolArray
 
 LONGEST = 60.0  # seconds; searches end in about one

@@ -15,8 +15,9 @@ from topoplace.certify.hierarchy.switches import machine_of_switches
 from topoplace.cli import run
 from topoplace.errors import ExitCode
 from topoplace.machine.hierarchy import hierarchy_of_switches
-from topoplace.snapshot import TreeModel, prepare_any, tree_of
-from topoplace.snapshot.schema import TreeObjective
+from topoplace.snapshot.machines import prepare_any
+from topoplace.snapshot.schema import TreeModel, TreeObjective
+from topoplace.snapshot.tree_state import tree_of
 from topoplace.solving import Options, methods, solve
 
 DOMAINS = TreeObjective.DOMAINS

@@ -13,16 +13,10 @@ import pytest
 from real_files import real_file
 from topoplace.errors import InputError
 from topoplace.machine.tree import build_tree
-from topoplace.snapshot import (
-    SnapshotState,
-    TreeState,
-    load_any,
-    load_machine,
-    load_snapshot,
-    load_torus,
-    tree_of,
-)
 from topoplace.snapshot.convert import converted
+from topoplace.snapshot.machines import load_any, load_machine, load_snapshot, load_torus
+from topoplace.snapshot.state import SnapshotState
+from topoplace.snapshot.tree_state import TreeState, tree_of
 from tree_cases import random_tree
 
 

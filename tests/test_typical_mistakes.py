@@ -18,9 +18,9 @@ from topoplace.cli.app import COMMANDS
 from topoplace.errors import MAX_FAULTS, Faults, InputError, closest
 from topoplace.shipped import FORMATS, MACHINES, METHODS
 from topoplace.shipped import SNAPSHOTS as SNAPSHOT_NAMES
-from topoplace.snapshot import load_any, load_machine, load_snapshot
 from topoplace.snapshot.convert import CONVERSIONS
 from topoplace.snapshot.files import machine_names, snapshot_names
+from topoplace.snapshot.machines import load_any, load_machine, load_snapshot
 
 Document = dict[str, Any]
 TESTS = Path(__file__).resolve().parent

@@ -25,8 +25,11 @@ from topoplace.certify.check import bound_on
 from topoplace.cli.app import app
 from topoplace.machine import format_node_set
 from topoplace.result.certificate import Leaf
-from topoplace.snapshot import Snapshot, TorusModel, load_any, prepare, prepare_cubes
 from topoplace.snapshot.changes import Change, changed
+from topoplace.snapshot.cubes_state import prepare_cubes
+from topoplace.snapshot.machines import load_any
+from topoplace.snapshot.schema import Snapshot, TorusModel
+from topoplace.snapshot.state import prepare
 from topoplace.solving import Options
 from topoplace.study.what_if import at_most, what_if
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from random_certificates import Column, Packing
 from topoplace.placement.cubes.pool import Pool
 from topoplace.placement.cubes.problem import CubesProblem
-from topoplace.snapshot import prepare_cubes
+from topoplace.snapshot.cubes_state import prepare_cubes
 from topoplace.snapshot.schema import SNAPSHOT_SCHEMA, CubesModel, Request, RunningJob, Snapshot
 
 SIDES = ((2, 2, 2), (2, 2, 2), (2, 2, 2), (2, 2, 1), (4, 2), (4, 2), (3, 2), (3, 1, 2), (4,))

@@ -16,7 +16,12 @@ from topoplace.placement.hierarchy.layout import Layout
 from topoplace.placement.hierarchy.packing import Candidate, HierarchyPacking
 from topoplace.placement.hierarchy.problem import HierarchyProblem
 from topoplace.placement.hierarchy.tables import Uses
-from topoplace.snapshot import HierarchyRequest, HierarchyState, PartState, prepare_hierarchy
+from topoplace.snapshot.hierarchy_state import (
+    HierarchyRequest,
+    HierarchyState,
+    PartState,
+    prepare_hierarchy,
+)
 from topoplace.snapshot.schema import SNAPSHOT_SCHEMA, Snapshot
 
 Place = tuple[Mapping[int, int], ...]

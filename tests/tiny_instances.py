@@ -23,7 +23,6 @@ from topoplace.certify.report import RefusedError
 from topoplace.errors import InputError
 from topoplace.machine import format_node_set
 from topoplace.mapping.problem import MappingProblem
-from topoplace.snapshot import prepare
 from topoplace.snapshot.schema import (
     MAX_PRIORITY,
     MAX_WEIGHT,
@@ -40,6 +39,7 @@ from topoplace.snapshot.schema import (
     TorusModel,
     TreeModel,
 )
+from topoplace.snapshot.state import prepare
 from tree_exact_cases import tiny_machine
 
 Json = Any

@@ -18,8 +18,9 @@ from tiny_joint import Joint, random_joint
 from tiny_repacks import TinyRepack, tiny_repack
 from topoplace.placement.torus.repack.problem import repack_problem
 from topoplace.result import Interference
-from topoplace.snapshot import Snapshot, prepare, prepare_cubes
-from topoplace.snapshot.schema import Room
+from topoplace.snapshot.cubes_state import prepare_cubes
+from topoplace.snapshot.schema import Room, Snapshot
+from topoplace.snapshot.state import prepare
 from topoplace.snapshot.tree_state import prepare_tree
 from topoplace.solving import Options
 from topoplace.solving.solve import Problem, problem_of

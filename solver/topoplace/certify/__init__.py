@@ -1,10 +1,12 @@
 """The independent checker: recomputes every claim of a result from the instance inside.
 
-It shares no code with the solvers. All that both import is `machine` (tori, trees and distances,
-with their routes and the reading of node sets), the models of the documents (`result`,
-`snapshot.schema`, their files and normal form), `snapshot.geometry`, which parses the geometry of a
-request, the declaration of compiled kernels, names of types, and the errors. What claims have to
-fulfil is in docs/proofs.md, docs/proofs-mapping.md, docs/proofs-graphs.md and docs/proofs-tree.md.
+It decides what may be where, what a solution is worth and what a certificate proves by code of its
+own; it shares with the solvers the geometry of machines, the models of documents, and the reading
+of texts such as host lists and shapes. These are `machine` (tori, trees, hierarchies and distances,
+with their routes and the reading of node sets), `result`, `snapshot.schema` with its files and
+normal form, and `snapshot.geometry`. Besides, both import the declaration of compiled kernels,
+names of types, and the errors. What claims have to fulfil is in docs/proofs.md,
+docs/proofs-mapping.md, docs/proofs-graphs.md and docs/proofs-tree.md.
 
 A reader begins with `check`, the frame of all problems, with `report` and `figures`; `integers`
 says how numbers are kept from wrapping round. `packing` walks through certificates of packings,

@@ -80,7 +80,12 @@ def _sha256_in(path: str | Path) -> str:
     holds_instance = parse_object(text, file).get("schema") in CHECKABLE
     parse = parse_checkable if holds_instance else parse_instance
     found = parse(text, file)
-    return sha256_of(found.instance if isinstance(found, Kept) else found)
+    instance: Any = getattr(found, "instance", found)
+    if isinstance(instance, Snapshot) and isinstance(instance.machine, str):
+        from topoplace.snapshot.machines import resolve_machine  # noqa: PLC0415 - reads many files
+
+        instance = resolve_machine(instance)
+    return sha256_of(instance)
 
 
 def check_document(result: Kept) -> Report:

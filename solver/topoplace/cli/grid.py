@@ -144,7 +144,8 @@ def layouts(
         rank_layouts,
     )
     from topoplace.report.layouts import layout_document, layouts_table
-    from topoplace.snapshot import load_torus, torus_of
+    from topoplace.snapshot.machines import load_torus
+    from topoplace.snapshot.state import torus_of
 
     for name, number in (("--tasks-per-node", tasks_per_node), ("--limit", limit)):
         if number < 1:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from topoplace.result.cubes import CubesResult
     from topoplace.result.hierarchy import HierarchyResult
     from topoplace.result.tree import AllocationResult
-    from topoplace.snapshot import AnyState
+    from topoplace.snapshot.machines import AnyState
     from topoplace.solving import Options
 
 DEFAULT_METHOD = "exact"
@@ -90,8 +90,9 @@ def place(
 ) -> None:
     """Place the queue of SNAPSHOT on its machine and prove how good the answer is."""
     from topoplace.report.answer import csv_text, hostlist_text
-    from topoplace.snapshot import SnapshotState, load_any
     from topoplace.snapshot.files import write_document, write_text
+    from topoplace.snapshot.machines import load_any
+    from topoplace.snapshot.state import SnapshotState
     from topoplace.solving.solve import maps_in, on_trees, required_in
 
     options = solve_options(time_limit, interference, seed, thorough=thorough)

@@ -67,8 +67,8 @@ def repack(
     from topoplace.placement.torus.repack.asked import instance_of
     from topoplace.placement.torus.repack.defragment import defragmented
     from topoplace.placement.torus.repack.problem import repack_problem
-    from topoplace.snapshot import load_any
     from topoplace.snapshot.files import write_document
+    from topoplace.snapshot.machines import load_any
     from topoplace.solving import solve
 
     options = solve_options(time_limit, interference, seed)

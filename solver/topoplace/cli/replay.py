@@ -25,7 +25,7 @@ from topoplace.errors import InputError, number_of, unknown_name
 from topoplace.interrupts import Interrupted, heeded
 
 if TYPE_CHECKING:
-    from topoplace.snapshot.schema import PatternUse
+    from topoplace.snapshot.schema import PatternUse, TreeObjective
     from topoplace.study.external.allocator import Allocator
     from topoplace.study.external.verdict import VerdictError
     from topoplace.study.replay import LogJob, MethodRun, Setup, SnapshotWriter
@@ -104,8 +104,10 @@ def replay(
     """Replay LOG on a machine through an allocation or placement method (docs/replay.md)."""
     from topoplace.kernels import compile_for
     from topoplace.report.replay import replay_document
-    from topoplace.snapshot import SnapshotState, TreeState, load_machine, prepare_empty
-    from topoplace.snapshot.schema import TorusModel, TreeObjective
+    from topoplace.snapshot.machines import load_machine, prepare_empty
+    from topoplace.snapshot.schema import TorusModel
+    from topoplace.snapshot.state import SnapshotState
+    from topoplace.snapshot.tree_state import TreeState
     from topoplace.solving.solve import tree_objective
     from topoplace.study.external.verdict import VerdictError
     from topoplace.study.replay import Protocol, Setup, read_log, with_intensive
@@ -127,10 +129,8 @@ def replay(
         refuse("a torus to share links on", interference=shared)
     else:
         refuse("a switch tree beside it", objective=objective)
-    by_default = TreeObjective.CONTENTION if intensive else TreeObjective.DOMAINS
-    counts = tree_objective(objective) or by_default
-    by_domains = "hierarchy" if counts is TreeObjective.DOMAINS else "allocation"
-    kind = by_domains if isinstance(state, TreeState) else "placement"
+    counts = tree_objective(objective) or _by_default(intensive)
+    kind = _PROBLEMS[counts] if isinstance(state, TreeState) else "placement"
     allocators = _methods_to_run(kind, method, command, against, in_prisms=prisms)
     patterns = _patterns_of(mix, pattern, share)
     torus = model if isinstance(model, TorusModel) else None
@@ -203,8 +203,8 @@ def _tell(
         replay_table,
         timeline_csv,
     )
-    from topoplace.snapshot import TreeState
     from topoplace.snapshot.files import write_text
+    from topoplace.snapshot.tree_state import TreeState
 
     if csv is not None:
         write_text(csv, replay_csv(runs))
@@ -265,6 +265,17 @@ def _patterns_of(mix: str | None, pattern: str | None, share: int | None) -> tup
     if mix not in MIXES:
         raise unknown_name(mix, MIXES, field="--mix")
     return MIXES[mix]
+
+
+_PROBLEMS = {"domains": "hierarchy", "contention": "allocation"}
+"""Whose methods place jobs on a switch tree, by what counts there."""
+
+
+def _by_default(intensive: int) -> TreeObjective:
+    """Return what counts on a switch tree, by the share of jobs that have patterns."""
+    from topoplace.snapshot.schema import TreeObjective
+
+    return TreeObjective.CONTENTION if intensive else TreeObjective.DOMAINS
 
 
 def _methods_to_run(

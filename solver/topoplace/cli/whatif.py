@@ -79,8 +79,8 @@ def whatif(
     from topoplace.kernels import compile_for
     from topoplace.report.summary import exit_code_of
     from topoplace.report.what_if import table
-    from topoplace.snapshot import SnapshotState, load_any
-    from topoplace.snapshot.machines import problem_kind
+    from topoplace.snapshot.machines import load_any, problem_kind
+    from topoplace.snapshot.state import SnapshotState
     from topoplace.solving.solve import tree_objective
     from topoplace.study.what_if import what_if
 

@@ -71,7 +71,7 @@ def _held(found: State | Checkable) -> Loaded:
 
 
 def check(result: Kept | File | Document) -> Report:
-    """Recompute every claim of a result or frontier from the instance inside, with code apart.
+    """Recompute every claim of a result or frontier from the instance inside.
 
     Returns
     -------

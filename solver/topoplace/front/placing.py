@@ -15,9 +15,8 @@ from topoplace.result.hierarchy import HierarchyResult
 from topoplace.result.repack import RepackResult
 from topoplace.result.several import Frontier, Optima
 from topoplace.result.tree import AllocationResult
-from topoplace.snapshot import AnyState
 from topoplace.snapshot.held import ignoring
-from topoplace.snapshot.machines import prepare_any, problem_kind
+from topoplace.snapshot.machines import AnyState, prepare_any, problem_kind
 from topoplace.snapshot.schema import TreeObjective
 from topoplace.snapshot.state import SnapshotState
 from topoplace.solving import Options, solve

@@ -10,7 +10,7 @@ from topoplace.packing.optima import Alternatives, all_optima
 from topoplace.placement.engine import packed
 from topoplace.placement.several import fields_of, searched, step_of
 from topoplace.result.several import OPTIMA_SCHEMA, Optima
-from topoplace.snapshot import AnyState
+from topoplace.snapshot.machines import AnyState
 from topoplace.solving import Options
 from topoplace.solving.solve import Problem, frame_of, problem_of, require_levels
 

@@ -9,7 +9,7 @@ from topoplace.interrupts import heeded
 from topoplace.packing.frontier import TradeOff, trade_off
 from topoplace.placement.several import fields_of, reported, searched
 from topoplace.result.several import FRONTIER_SCHEMA, Frontier
-from topoplace.snapshot import AnyState
+from topoplace.snapshot.machines import AnyState
 from topoplace.solving import Options
 from topoplace.solving.solve import Problem, frame_of, problem_of, require_levels
 

@@ -22,12 +22,12 @@ from topoplace.result.mapping import MappingResult
 from topoplace.result.objects import ObjectsResult
 from topoplace.result.repack import RepackResult
 from topoplace.result.tree import AllocationResult
-from topoplace.snapshot import prepare
 from topoplace.snapshot.cubes_state import CubesRequest, prepare_cubes
 from topoplace.snapshot.held import hold_text, holds_of
 from topoplace.snapshot.hierarchy_state import HierarchyRequest, prepare_hierarchy
 from topoplace.snapshot.machines import resolve_machine
 from topoplace.snapshot.schema import HierarchyModel
+from topoplace.snapshot.state import prepare
 from topoplace.snapshot.tree_state import TreeRequest, prepare_tree
 from topoplace.types import BoolArray, IntArray
 

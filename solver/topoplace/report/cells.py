@@ -18,7 +18,9 @@ from numpy.typing import NDArray
 from topoplace.machine import Prism, format_node_set, parse_node_set
 from topoplace.mapping.problem import MappingProblem
 from topoplace.report.answer import starts_of
-from topoplace.snapshot import CubesState, HierarchyState, TreeState
+from topoplace.snapshot.cubes_state import CubesState
+from topoplace.snapshot.hierarchy_state import HierarchyState
+from topoplace.snapshot.tree_state import TreeState
 from topoplace.types import BoolArray, FloatArray, IntArray
 
 if TYPE_CHECKING:
@@ -29,7 +31,7 @@ if TYPE_CHECKING:
     from topoplace.result.mapping import MappingResult
     from topoplace.result.objects import ObjectsResult
     from topoplace.result.tree import AllocationResult
-    from topoplace.snapshot import SnapshotState
+    from topoplace.snapshot.state import SnapshotState
     from topoplace.study.case import State
 
 RGB = tuple[float, float, float]

@@ -41,8 +41,8 @@ from topoplace.result import reading
 from topoplace.result.mapping import MappingResult, MappingSolution
 from topoplace.result.objects import ObjectsResult
 from topoplace.result.repack import RepackResult
-from topoplace.snapshot import SnapshotState
 from topoplace.snapshot.files import write_bytes
+from topoplace.snapshot.state import SnapshotState
 from topoplace.study import case
 from topoplace.types import FloatArray
 

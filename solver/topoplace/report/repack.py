@@ -6,9 +6,9 @@ from topoplace.errors import number_of
 from topoplace.machine import Prism, parse_node_set
 from topoplace.result import Placement, PlacementLimits, PlacementResult, Solution
 from topoplace.result.repack import Action, RepackResult, RepackSolution
-from topoplace.snapshot import prepare
 from topoplace.snapshot.machines import resolve_machine
 from topoplace.snapshot.schema import PrismModel, Request, RunningJob, Snapshot
+from topoplace.snapshot.state import prepare
 
 
 def before_and_after(result: RepackResult) -> tuple[PlacementResult, PlacementResult]:

@@ -9,7 +9,7 @@ from fractions import Fraction
 
 from topoplace import __version__
 from topoplace.report.text import csv_of, plain_table
-from topoplace.snapshot import SnapshotState
+from topoplace.snapshot.state import SnapshotState
 from topoplace.solving import Options
 from topoplace.study.replay.figures import JobRecord, Moment
 from topoplace.study.replay.run import MethodRun, Protocol, Setup

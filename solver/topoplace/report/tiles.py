@@ -13,7 +13,10 @@ import numpy as np
 from topoplace.errors import number_of
 from topoplace.machine import Torus
 from topoplace.report.cells import CLASS_COLOUR, Cells
-from topoplace.snapshot import CubesState, HierarchyState, SnapshotState, TreeState
+from topoplace.snapshot.cubes_state import CubesState
+from topoplace.snapshot.hierarchy_state import HierarchyState
+from topoplace.snapshot.state import SnapshotState
+from topoplace.snapshot.tree_state import TreeState
 from topoplace.types import BoolArray, FloatArray, IntArray
 
 if TYPE_CHECKING:

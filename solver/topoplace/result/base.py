@@ -99,7 +99,7 @@ class Kept(Model):
     """A document that is written to files, and whose claims can be checked."""
 
     def check(self) -> Report:
-        """Recompute every claim from the instance inside, with code that no solver shares."""
+        """Recompute every claim from the instance inside, as the command `check` does."""
         from topoplace.certify.check import check_document  # noqa: PLC0415 - only when asked
 
         return check_document(self)

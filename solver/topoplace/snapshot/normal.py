@@ -10,9 +10,9 @@ from collections.abc import Callable
 from functools import partial
 from typing import TypeVar
 
+from topoplace.errors import InputError
 from topoplace.machine import format_node_set, parse_node_set
 from topoplace.machine.hostlist import MAX_HOSTS, NodeLists, format_host_list
-from topoplace.snapshot.machines import resolve_machine
 from topoplace.snapshot.objects import ObjectsInstance
 from topoplace.snapshot.schema import (
     AnchoredModel,
@@ -29,9 +29,16 @@ Tidy = Callable[[str], str]
 
 
 def normal_snapshot(snapshot: Snapshot) -> Snapshot:
-    """Return a snapshot with its machine written out, and node sets in their shortest form."""
-    snapshot = resolve_machine(snapshot)
+    """Return a snapshot, whose machine is written out, with node sets in their shortest form.
+
+    Raises
+    ------
+    InputError
+        If it only names its machine.
+    """
     machine = snapshot.machine
+    if isinstance(machine, str):
+        raise InputError("a machine that is written out", field="machine", value=machine)
     lists = NodeLists()
     tidy: Tidy = partial(_tidy_hosts, lists)
     if isinstance(machine, TorusModel):

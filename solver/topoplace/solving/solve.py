@@ -36,13 +36,11 @@ if TYPE_CHECKING:
     from topoplace.placement.switches.problem import TreeProblem
     from topoplace.placement.torus.problem import PlacementProblem
     from topoplace.placement.torus.repack.problem import RepackProblem
-    from topoplace.snapshot import (
-        AnyState,
-        CubesState,
-        HierarchyState,
-        SnapshotState,
-        TreeState,
-    )
+    from topoplace.snapshot.cubes_state import CubesState
+    from topoplace.snapshot.hierarchy_state import HierarchyState
+    from topoplace.snapshot.machines import AnyState
+    from topoplace.snapshot.state import SnapshotState
+    from topoplace.snapshot.tree_state import TreeState
 
     AnyResult = Result[Any, Any, Any]
 
@@ -121,12 +119,10 @@ def frame_of(kind: str) -> Frame:
 
 def problem_of(instance: AnyState | Problem, options: Options) -> Problem:
     """Return the problem of placing a snapshot's queue; any other problem is returned as it is."""
-    from topoplace.snapshot import (  # noqa: PLC0415 - heavy
-        CubesState,
-        HierarchyState,
-        SnapshotState,
-        TreeState,
-    )
+    from topoplace.snapshot.cubes_state import CubesState  # noqa: PLC0415 - heavy
+    from topoplace.snapshot.hierarchy_state import HierarchyState  # noqa: PLC0415 - heavy
+    from topoplace.snapshot.state import SnapshotState  # noqa: PLC0415 - heavy
+    from topoplace.snapshot.tree_state import TreeState  # noqa: PLC0415 - heavy
 
     if isinstance(instance, SnapshotState):
         from topoplace.placement.torus.problem import PlacementProblem  # noqa: PLC0415 - heavy

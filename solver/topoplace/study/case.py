@@ -27,26 +27,22 @@ from topoplace.result.reading import (
 from topoplace.result.repack import RepackResult
 from topoplace.result.several import Several
 from topoplace.result.tree import AllocationResult
-from topoplace.snapshot import (
-    AnyState,
-    Snapshot,
-    prepare,
-    prepare_any,
-    prepare_cubes,
-    prepare_hierarchy,
-)
+from topoplace.snapshot.cubes_state import prepare_cubes
 from topoplace.snapshot.files import files_below, parse_object, read_bytes
 from topoplace.snapshot.held import ignoring
-from topoplace.snapshot.machines import resolve_machine
+from topoplace.snapshot.hierarchy_state import prepare_hierarchy
+from topoplace.snapshot.machines import AnyState, prepare_any, resolve_machine
 from topoplace.snapshot.normal import sha256_of
 from topoplace.snapshot.objects import OBJECTS_SCHEMA, ObjectsInstance
 from topoplace.snapshot.schema import (
     MAPPING_SCHEMA,
     SNAPSHOT_SCHEMA,
     MappingInstance,
+    Snapshot,
     TreeModel,
     TreeObjective,
 )
+from topoplace.snapshot.state import prepare
 from topoplace.snapshot.tree_state import prepare_tree
 from topoplace.solving import Options
 from topoplace.solving.solve import Problem, frame_of, problem_of

@@ -24,10 +24,10 @@ from topoplace.result.cubes import CubesResult
 from topoplace.result.hierarchy import HierarchyResult
 from topoplace.result.placement import PlacementCertificate, PlacementResult
 from topoplace.result.tree import AllocationResult
-from topoplace.snapshot import AnyState, SnapshotState, prepare
 from topoplace.snapshot.changes import Change, changed, named
-from topoplace.snapshot.machines import prepare_again
+from topoplace.snapshot.machines import AnyState, prepare_again
 from topoplace.snapshot.schema import Snapshot
+from topoplace.snapshot.state import SnapshotState, prepare
 from topoplace.solving import Options, Progress, solve
 from topoplace.types import IntArray
 

@@ -24,7 +24,8 @@ from topoplace.placement.torus.heuristics.prism_search import entries_of
 from topoplace.placement.torus.outcome import prism_model
 from topoplace.placement.torus.problem import Candidate, PlacementProblem
 from topoplace.result import Explanation
-from topoplace.snapshot import Communication, QueuedState
+from topoplace.snapshot.schema import Communication
+from topoplace.snapshot.state import QueuedState
 from topoplace.types import BoolArray, IntArray
 
 _NAMES_IN_TEXT = 4

@@ -36,7 +36,7 @@ from topoplace.placement.torus.problem import (
     largest_shape_part,
     shape_parts,
 )
-from topoplace.snapshot import QueuedState, RunningState
+from topoplace.snapshot.state import QueuedState, RunningState
 from topoplace.types import BoolArray, FloatArray, IntArray
 
 _ALIKE_SHARE = 0.97  # of the nodes of the largest: fewer would loosen the bound

@@ -20,8 +20,9 @@ from topoplace.placement.torus.footprints import (
     search_footprints,
 )
 from topoplace.result import Interference
-from topoplace.snapshot import Communication, Geometry, QueuedState, RunningState, SnapshotState
-from topoplace.snapshot.schema import ShapeWeights
+from topoplace.snapshot.geometry import Geometry
+from topoplace.snapshot.schema import Communication, ShapeWeights
+from topoplace.snapshot.state import QueuedState, RunningState, SnapshotState
 from topoplace.types import BoolArray, IntArray
 
 Levels = tuple[tuple[str, str], ...]

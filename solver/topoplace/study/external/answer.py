@@ -19,8 +19,7 @@ from topoplace.certify.torus.instance import Instance, Job, prism_of, read_insta
 from topoplace.errors import InputError, number_of
 from topoplace.machine import Torus, parse_node_set, prism_links
 from topoplace.result import Interference, Placement, Solution
-from topoplace.snapshot import Communication, Snapshot
-from topoplace.snapshot.schema import Model, Name, NodeSet, PrismModel
+from topoplace.snapshot.schema import Communication, Model, Name, NodeSet, PrismModel, Snapshot
 from topoplace.snapshot.tree_state import TreeState
 from topoplace.study.external.verdict import MAX_BREACHES, Breach
 from topoplace.types import BoolArray

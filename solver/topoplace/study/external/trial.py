@@ -19,9 +19,12 @@ from topoplace.placement.torus.problem import Candidate, PlacementProblem, in_pr
 from topoplace.result import PlacementResult
 from topoplace.result.hierarchy import HierarchyResult
 from topoplace.result.tree import AllocationResult
-from topoplace.snapshot import AnyState, HierarchyState, SnapshotState, TreeModel, prepare_tree
 from topoplace.snapshot.files import parse_document
-from topoplace.snapshot.tree_state import TreeState
+from topoplace.snapshot.hierarchy_state import HierarchyState
+from topoplace.snapshot.machines import AnyState
+from topoplace.snapshot.schema import TreeModel
+from topoplace.snapshot.state import SnapshotState
+from topoplace.snapshot.tree_state import TreeState, prepare_tree
 from topoplace.solving import Options, Outcome, result_of
 from topoplace.solving.solve import problem_of
 from topoplace.study.external.allocator import DEFAULT_SECONDS, Allocator

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from topoplace.errors import ExitCode, TopoplaceError
 
 if TYPE_CHECKING:
-    from topoplace.snapshot import Snapshot
+    from topoplace.snapshot.schema import Snapshot
 
 VERDICT_SCHEMA = "topoplace.verdict/1"
 

@@ -9,7 +9,7 @@ from fractions import Fraction
 from typing import Any
 
 from topoplace.machine import Prism
-from topoplace.snapshot import SnapshotState
+from topoplace.snapshot.state import SnapshotState
 from topoplace.snapshot.tree_state import TreeState
 from topoplace.solving import Options
 from topoplace.study.external.allocator import Allocator

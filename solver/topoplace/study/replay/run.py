@@ -13,9 +13,9 @@ from pathlib import Path
 from topoplace.errors import InputError, TopoplaceError
 from topoplace.interrupts import Interrupted, heeded, is_asked
 from topoplace.machine import Prism
-from topoplace.snapshot import SnapshotState
 from topoplace.snapshot.files import write_document
 from topoplace.snapshot.schema import Snapshot, TreeObjective
+from topoplace.snapshot.state import SnapshotState
 from topoplace.snapshot.tree_state import TreeState
 from topoplace.solving import Options
 from topoplace.study.external.allocator import Allocator

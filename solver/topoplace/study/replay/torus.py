@@ -27,9 +27,9 @@ from topoplace.placement.torus.footprints import Reach, footprints_of
 from topoplace.placement.torus.heuristics.fits import first_fit
 from topoplace.placement.torus.outcome import prism_model, worth
 from topoplace.placement.torus.problem import Candidate, PlacementProblem, job_links
-from topoplace.snapshot import Geometry, QueuedState, RunningState, SnapshotState
-from topoplace.snapshot.geometry import parse_geometry
+from topoplace.snapshot.geometry import Geometry, parse_geometry
 from topoplace.snapshot.schema import Communication, RunningJob, Snapshot
+from topoplace.snapshot.state import QueuedState, RunningState, SnapshotState
 from topoplace.solving import Method, Options, found_by, method_of
 from topoplace.study.external.allocator import Allocator
 from topoplace.study.replay._largest import most_usable

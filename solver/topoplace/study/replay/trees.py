@@ -16,7 +16,7 @@ from topoplace.placement.hierarchy.problem import HierarchyProblem
 from topoplace.placement.switches.allocators import registered_allocator
 from topoplace.placement.switches.occupancy import Occupancy
 from topoplace.placement.switches.problem import TreeProblem
-from topoplace.snapshot import HierarchyRequest, HierarchyState, PartState
+from topoplace.snapshot.hierarchy_state import HierarchyRequest, HierarchyState, PartState
 from topoplace.snapshot.schema import RunningJob, Snapshot, TreeObjective
 from topoplace.snapshot.tree_state import TreeState
 from topoplace.solving import Method, Options, found_by, method_of

@@ -27,7 +27,7 @@ from topoplace.placement.torus.footprints import (
 from topoplace.placement.torus.heuristics.prism_search import least_depths
 from topoplace.placement.torus.oracle import _kernels, _minimal
 from topoplace.placement.torus.problem import PlacementProblem
-from topoplace.snapshot import Geometry
+from topoplace.snapshot.geometry import Geometry
 from topoplace.types import BoolArray, IntArray
 
 MOST_ENTRIES = 1 << 25

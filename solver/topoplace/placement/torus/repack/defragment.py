@@ -23,8 +23,8 @@ from topoplace.placement.torus.repack.problem import RepackProblem, Seat, of_siz
 from topoplace.placement.trade_off import frontier_of
 from topoplace.result.certificate import Leaf
 from topoplace.result.several import Frontier
-from topoplace.snapshot import prepare
 from topoplace.snapshot.schema import DefragmentInstance, Room
+from topoplace.snapshot.state import prepare
 from topoplace.solving import Options
 
 PLACED, MOVES, ROOM = range(3)

@@ -20,7 +20,7 @@ from topoplace.placement.torus.packing import TorusPacking
 from topoplace.placement.torus.problem import Candidate
 from topoplace.placement.torus.repack.places import Places, Standing
 from topoplace.placement.torus.repack.problem import RepackProblem, Seat
-from topoplace.snapshot import Communication
+from topoplace.snapshot.schema import Communication
 from topoplace.types import FloatArray, IntArray
 
 _WORK = 1e-7  # nominal seconds of a call, by prism of the requests that have to start

@@ -16,7 +16,7 @@ import scipy.sparse as sp
 
 from topoplace.machine import Prism, Torus, uses_whole_ring
 from topoplace.placement.torus.problem import PlacementProblem
-from topoplace.snapshot import Geometry
+from topoplace.snapshot.geometry import Geometry
 from topoplace.types import BoolArray, IntArray
 
 Extents = tuple[int, ...]

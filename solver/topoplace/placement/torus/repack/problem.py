@@ -14,9 +14,17 @@ from topoplace.kernels import compile_wide
 from topoplace.machine import Prism
 from topoplace.placement.torus.problem import Candidate, Levels, PlacementProblem
 from topoplace.result import Interference
-from topoplace.snapshot import Geometry, QueuedState, Request, RunningState, Snapshot, prepare
+from topoplace.snapshot.geometry import Geometry
 from topoplace.snapshot.held import candidates_of
-from topoplace.snapshot.schema import DefragmentInstance, KeepShape, RepackInstance, Room
+from topoplace.snapshot.schema import (
+    DefragmentInstance,
+    KeepShape,
+    RepackInstance,
+    Request,
+    Room,
+    Snapshot,
+)
+from topoplace.snapshot.state import QueuedState, RunningState, prepare
 from topoplace.types import IntArray
 
 LEVELS: Levels = (("started", "max"), ("moves", "min"), ("moved_nodes", "min"))
