@@ -180,7 +180,8 @@ def _domains_of(tree: SwitchTree) -> tuple[list[tuple[int, str]], list[list[int]
                 if sum(number in chains[leaf] for leaf in switch.leaves) < sizes[number]
             )
             expected = (
-                "switches that share all nodes of one of them or none (or: objective contention)"
+                "switches that share all nodes of one of them or none, "
+                "or objective contention and another method than slurm-tree"
             )
             raise InputError(expected, field="switches", found=f"{other} and {switch.name}")
         for leaf in switch.leaves:
