@@ -99,6 +99,10 @@ def test_requests_held_by_the_same_have_one_line():
     text = summary(tp.place(document(RACKS, left_out=held, queue=queue)))
     assert "\n  j0, j1, j2, j3 and 55 more held: partition acc" in text
     assert text.count("held: ") == 1
+    for k, one in enumerate(held):
+        one["value"] = f"p{k}"
+    text = summary(tp.place(document(RACKS, left_out=held, queue=queue)))
+    assert text.endswith("\n  ... and 51 more wait (topoplace show --html says why)")
 
 
 def test_all_placements_and_trade_offs_leave_the_held_out():
