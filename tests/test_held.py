@@ -93,6 +93,18 @@ def test_the_answer_names_who_is_held_and_by_what():
     assert frame.loc["q2", "waits"] == "held: partition acc; features ib"
 
 
+def test_requests_held_by_the_same_have_one_line():
+    queue = [{"id": f"j{k}", "nodes": 1} for k in range(60)]
+    held = [{"request": one["id"], "option": "partition", "value": "acc"} for one in queue[:-1]]
+    text = summary(tp.place(document(RACKS, left_out=held, queue=queue)))
+    assert "\n  j0, j1, j2, j3 and 55 more held: partition acc" in text
+    assert text.count("held: ") == 1
+    for k, one in enumerate(held):
+        one["value"] = f"p{k}"
+    text = summary(tp.place(document(RACKS, left_out=held, queue=queue)))
+    assert text.endswith("\n  ... and 51 more wait (topoplace show --html says why)")
+
+
 def test_all_placements_and_trade_offs_leave_the_held_out():
     for found in (tp.optima(document(RACKS), 4), tp.frontier(document(RACKS), ["nodes", "rack"])):
         assert found.check().verified
@@ -118,6 +130,7 @@ def test_compare_and_batch_say_how_many_are_held(tmp_path):
         (1, "", 2),
         (None, "", 3),
     ]
+    assert both.num_held == 1
     released = run_batch([tmp_path], tmp_path / "out", ignore=["all"])
     assert [(row.held, row.ignored) for row in released.rows] == [
         (None, "features partition"),
@@ -190,7 +203,7 @@ def test_a_held_request_that_was_started_is_as_if_it_had_run_before():
     before, after = pair({"q1": "a[1-2]", "q2": "b[1-2]"}, ["q3"], HOLD_Q2)
     audit = tp.audit(before, after=after)
     assert audit.rows[0].verdict == "unjudged"
-    assert "now: 1 held request started: judged as if before" in audit.notes
+    assert "now: 1 held request started: counted as running before" in audit.notes
 
 
 def test_a_decision_that_breaks_a_rule_is_invalid_whoever_is_held():

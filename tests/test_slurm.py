@@ -19,7 +19,12 @@ from topoplace.snapshot.machines import load_any, load_machine
 from topoplace.snapshot.readers import read_cray_neighbours, read_swf
 from topoplace.snapshot.readers.slurm import read_topology_conf
 from topoplace.snapshot.readers.slurm_jobs import read_slurm_jobs
-from topoplace.snapshot.readers.slurm_nodes import NodeUse, read_slurm_nodes
+from topoplace.snapshot.readers.slurm_nodes import (
+    NodeUse,
+    read_slurm_nodes,
+    read_slurm_partitions,
+    read_slurm_reservations,
+)
 from topoplace.snapshot.schema import TreeObjective
 from topoplace.snapshot.tree_state import tree_of
 
@@ -142,6 +147,38 @@ def test_names_too_long_and_empty_files(tmp_path):
         assert said_of(read, written(tmp_path, "\n"))[0].startswith("expected at least one line")
 
 
+def test_files_of_another_command_are_named(tmp_path):
+    jobs = json.dumps({"jobs": []})
+    takes = "topoplace convert --from slurm takes"
+    expected = "expected NodeName=... State=..., as scontrol show nodes -o writes"
+    assert said_of(read_slurm_nodes, written(tmp_path, jobs)) == [
+        f"{expected}, found Slurm's jobs, which --jobs of {takes}"
+    ]
+    listing = "JOBID|STATE|NODES"
+    default = "             JOBID PARTITION     NAME"
+    for text, what in {
+        jobs: "Slurm's jobs, which --jobs",
+        listing: "Slurm's jobs, which --jobs",
+        default: "Slurm's jobs, which --jobs",
+        "JobId=1 JobState=PENDING": "Slurm's jobs, which --jobs",
+        "NodeName=n1 State=IDLE": "Slurm's node states, which --nodes",
+        "PartitionName=p State=UP": "Slurm's partitions, which --partitions",
+        "ReservationName=r State=ACTIVE": "Slurm's reservations, which --reservations",
+    }.items():
+        assert said_of(load_any, written(tmp_path, text))[0].endswith(f"found {what} of {takes}")
+
+
+def test_a_listing_that_is_cut_off_or_empty_is_refused(tmp_path):
+    cut = written(tmp_path, '{"jobs": [\n{"job_id": 1, "comm')
+    assert said_of(read_slurm_jobs, cut) == [
+        "expected a JSON document (Unterminated string starting at line 2)"
+    ]
+    for read in (read_slurm_jobs, read_slurm_nodes, read_slurm_partitions, read_slurm_reservations):
+        assert said_of(read, written(tmp_path, "\n"))[0].endswith("found an empty file")
+    assert read_slurm_jobs(written(tmp_path, HEADER)).queue == ()
+    assert read_slurm_jobs(written(tmp_path, "No jobs in the system\n")).queue == ()
+
+
 @pytest.mark.parametrize(
     "text", ["{", "{}", '{"jobs": 1}', '{"jobs": [1]}', "61 p wrap user PD 0:00 40 (Resources)"]
 )
@@ -207,6 +244,8 @@ def test_what_is_closed_and_left_out(tmp_path, capsys):
         "jobs left out, larger than the machine: 1",
         "not seen, as squeue's listing has no column PARTITION, REASON, FEATURES, DEPENDENCY, "
         "TRES_PER_NODE: what these keep jobs from (squeue --json has all)",
+        "not seen, without --partitions, --reservations: limits and states of partitions, "
+        "reservations to come",
         "1 of 2 requests held (hold 1; see --ignore); not modelled: order of Slurm's priorities",
         f"written: {out}",
     ]

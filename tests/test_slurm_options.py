@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 
 import topoplace as tp
 from real_files import real_file
+from topoplace.errors import InputError
 from topoplace.snapshot.convert import ConvertOptions, converted
 from topoplace.snapshot.held import holds_of
 from topoplace.snapshot.machines import load_any
@@ -221,9 +223,55 @@ def line(columns: str = COLUMNS, **fields: str) -> str:
 )
 def test_columns_go_by_their_header(tmp_path, option, fields):
     names = COLUMNS.split("|")
-    for columns in (COLUMNS, "|".join([names[0], *reversed(names[1:])])):
+    for columns in (COLUMNS, "|".join(reversed(names))):
         text = "\n".join([columns, line(columns, **fields), line(columns, JOBID="2")])
         assert holds(snapshot_of(tmp_path, text)) == {"1": [option]}
+
+
+@pytest.mark.parametrize(
+    ("fields", "expected"),
+    [
+        ({"FEATURES": "ib|eth"}, ["features"]),
+        ({"COMMENT": "a|b", "FEATURES": "ib"}, ["features"]),
+        ({"COMMENT": "a|b", "FEATURES": "ib|eth|avx", "DEPENDENCY": "afterok:3"},
+         ["dependency", "features"]),
+    ],
+)  # fmt: skip
+def test_values_may_hold_the_mark_between_columns(tmp_path, fields, expected):
+    columns = "JOBID|STATE|NODES|COMMENT|PRIORITY|PARTITION|REASON|FEATURES|DEPENDENCY"
+    (found,) = holds(snapshot_of(tmp_path, f"{columns}\n{line(columns, **fields)}")).values()
+    assert sorted(found) == expected
+
+
+def test_a_line_whose_columns_are_open_is_refused(tmp_path):
+    columns = "JOBID|NODES|PRIORITY|STATE|COMMENT|FEATURES|DEPENDENCY"
+    fields = {"COMMENT": "a|(null)", "DEPENDENCY": "afterok:3"}
+    expected = r"line 2: expected 7 fields, one a column .*, found 8"
+    with pytest.raises(InputError, match=expected):
+        snapshot_of(tmp_path, f"{columns}\n{line(columns, **fields)}")
+
+
+def test_what_scontrol_prints_without_o_says_the_same(tmp_path):
+    jobs = "".join(
+        SHOWN.format(**USUAL_SHOWN | more)
+        for more in ({"id": "1", "dependency": "afterok:9"}, {"id": "2"})
+    )
+    nodes = "".join(NODE.format(name=f"n{k}", of="all,low") for k in range(8))
+    files = {
+        "nodes": nodes.replace("State=IDLE", "State=DOWN", 1),
+        "partitions": PARTITION.format(name="all", nodes="n[0-6]") + "\n",
+        "reservations": "ReservationName=r StartTime=a Nodes=n1 EndTime=b State=ACTIVE\n",
+    }
+    spread = {name: text.replace("\n", "\n\n") for name, text in (files | {"jobs": jobs}).items()}
+    spread = {name: re.sub(r" +(?=\w+=)", "\n   ", text) for name, text in spread.items()}
+    one = snapshot_of(tmp_path, jobs, **files).snapshot
+    other = snapshot_of(tmp_path, spread.pop("jobs"), **spread).snapshot
+    assert one.down == other.down == "n[0-1]"
+    assert [(x.request, x.option, x.value) for x in one.left_out] == [
+        (x.request, x.option, x.value) for x in other.left_out
+    ]
+    assert "dependency" in {x.option for x in one.left_out}
+    assert one.queue == other.queue
 
 
 def test_short_states_and_reasons_beside_nodes(tmp_path):
@@ -280,7 +328,7 @@ def test_scontrol_show_job_is_a_listing_too(tmp_path, option, fields):
         ({"MaxTime=UNLIMITED": "MaxTime=00:30:00"}, "all has jobs of at most 1800 s"),
         ({"ReqResv=NO": "ReqResv=YES"}, "all with ReqResv=YES"),
         ({"MaxCPUsPerNode=UNLIMITED": "MaxCPUsPerNode=8"}, "all with MaxCPUsPerNode=8"),
-        ({"n[0-7]": "n[0-3]"}, "all of 4 of the 8 nodes"),
+        ({"n[0-7]": "n[0-3]"}, "all with 4 of the 8 nodes"),
         ({"n[0-7]": "n[0-9]"}, "all, with 2 nodes on no switch"),
     ],
 )
@@ -347,7 +395,7 @@ def test_no_verdict_of_an_audit_depends_on_an_option_that_is_not_read(tmp_path):
     assert row.verdict == "unjudged"
     assert set(row.standing.jobs) == {str(k) for k in range(1, 61)}
     assert row.why == "60 held (dependency 9, partition 60)"
-    assert "partition a of 20 of the 40 nodes" in row.held["2"] + row.held["1"] + row.held["3"]
+    assert "partition a with 20 of the 40 nodes" in row.held["2"] + row.held["1"] + row.held["3"]
 
 
 # ---- A real Slurm --------------------------------------------------------------------------------

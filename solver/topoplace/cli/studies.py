@@ -193,7 +193,8 @@ def batch(
 
 def _report(done: Batch) -> None:
     counts = ", ".join(f"{count} {status}" for status, count in done.counts.items())
-    say(f"{number_of(len(done.rows), 'instance')}: {counts}")
+    held = f"; {number_of(done.num_held, 'request')} held" if done.num_held else ""
+    say(f"{number_of(len(done.rows), 'instance')}: {counts}{held}")
     say(f"solved {done.num_solved}, kept {done.num_kept}, {done.seconds:.1f} s")
     say(f"table: {done.table}")
     if done.num_left:

@@ -34,6 +34,7 @@ AnyLevel = Level[Any, Any]
 LEVEL_HEADER = ["level", "objective", "bound", "gap", "status", "proof"]
 
 _MOST_EXPLAINED = 8
+_MOST_ALIKE = 4
 _MOST_NAMED = 40
 _MOST_HOPS = 12
 _NEARLY = 0.9
@@ -240,17 +241,25 @@ def _started(result: AnyResult) -> str:
 
 
 def _waiting(result: AnyResult) -> list[str]:
-    """Return why requests wait, and the names of those of which nothing is known."""
+    """Return why requests wait, and the names of those of which nothing is known.
+
+    Those that wait for the same reason have one line.
+    """
     texts = waiting_texts(result)
     held = holds_of(result.instance)
-    lines = [
-        f"  {name} {text}" if name in held else f"  {name} waits: {text}"
-        for name, text in list(texts.items())[:_MOST_EXPLAINED]
-    ]
-    if len(texts) > len(lines):
-        lines.append(
-            f"  ... and {len(texts) - len(lines):,} more wait (topoplace show --html says why)"
-        )
+    alike: dict[tuple[bool, str], list[str]] = {}
+    for name, text in texts.items():
+        alike.setdefault((name in held, text), []).append(name)
+    lines, more = [], len(texts)
+    for (is_held, text), names in list(alike.items())[:_MOST_EXPLAINED]:
+        who = ", ".join(names[:_MOST_ALIKE])
+        if len(names) > _MOST_ALIKE:
+            who += f" and {len(names) - _MOST_ALIKE:,} more"
+        verb = "" if is_held else " waits:" if len(names) == 1 else " wait:"
+        lines.append(f"  {who}{verb} {text}")
+        more -= len(names)
+    if more:
+        lines.append(f"  ... and {more:,} more wait (topoplace show --html says why)")
     known = started_names(result) | texts.keys()
     names = [f"{r.id} ({r.nodes:,})" for r in result.instance.queue if r.id not in known]
     if names:

@@ -178,7 +178,17 @@ def _snapshot_of_cluster(source: File, options: ConvertOptions) -> Converted:
     )
     model = machine.machine if isinstance(machine, NamedTorus) else machine
     with blamed_on(str(options.jobs)):
-        return Converted(*snapshot_of_slurm(machine, cluster, model.name))
+        snapshot, notes = snapshot_of_slurm(machine, cluster, model.name)
+    told = {
+        "nodes": "nodes that are down",
+        "partitions": "limits and states of partitions",
+        "reservations": "reservations to come",
+    }
+    unseen = {name: what for name, what in told.items() if getattr(options, name) is None}
+    if snapshot.queue and unseen:
+        given = ", ".join(f"--{name}" for name in unseen)
+        notes = (*notes, f"not seen, without {given}: {', '.join(unseen.values())}")
+    return Converted(snapshot, notes)
 
 
 def _machine_of_topology(source: File, options: ConvertOptions) -> Converted:

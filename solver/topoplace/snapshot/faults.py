@@ -41,10 +41,15 @@ _SCHEMAS = {
 
 _SKIPPED = rb"\s*((#[^\n]*|---)\n\s*)*"  # comments, and the beginning of a YAML document
 
+_JOBS = "Slurm's jobs"
+
 _TEXTS = (
     (re.compile(_SKIPPED + rb"(Switch|Block)Name\s*=", re.I), "a Slurm topology.conf", "--on and"),
     (re.compile(_SKIPPED + rb"-\s+topology\s*:"), "a Slurm topology.yaml", "--on and"),
     (re.compile(_SKIPPED + rb"NodeName\s*=", re.I), "Slurm's node states", "--nodes of"),
+    (re.compile(rb"\s*PartitionName\s*="), "Slurm's partitions", "--partitions of"),
+    (re.compile(rb"\s*ReservationName\s*="), "Slurm's reservations", "--reservations of"),
+    (re.compile(rb"\s*JobId=|[^\n]*\bJOBID\b"), _JOBS, "--jobs of"),
 )
 
 _SWF_LINE = re.compile(rb"\s*(;|(-?\d+(\.\d+)?\s+){17}-?\d+(\.\d+)?\s*$)", re.MULTILINE)
@@ -64,6 +69,8 @@ def kind_of_document(raw: dict[str, Any]) -> str:
         return kind_named(schema) + (f", which {takers} take" if takers else "")
     if schema is None and raw.get("name") and {"shape", "switches", "distances"} & raw.keys():
         return "a machine, which the option --on takes"
+    if schema is None and isinstance(raw.get("jobs"), list):
+        return f"{_JOBS}, which --jobs of topoplace convert --from slurm takes"
     return "nothing" if schema is None else json.dumps(schema)[:80]
 
 
@@ -73,7 +80,8 @@ def kind_of_text(text: bytes) -> str | None:
         return SWF
     for pattern, what, option in _TEXTS:
         if pattern.match(text):
-            return f"{what}, which {option} topoplace convert --from slurm take"
+            verb = "take" if option.endswith("and") else "takes"
+            return f"{what}, which {option} topoplace convert --from slurm {verb}"
     return None
 
 

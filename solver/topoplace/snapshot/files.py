@@ -115,16 +115,23 @@ def parse_object(text: bytes, source: str) -> dict[str, Any]:
             text, object_pairs_hook=_once_each, parse_constant=_finite, parse_float=_finite
         )
     except json.JSONDecodeError as error:
-        detail = f"{error.msg} at line {error.lineno}"
         found = kind_of_text(text) or (None if text.strip() else "an empty file")
-        raise InputError(f"a JSON document ({detail})", file=source, found=found) from None
+        raise json_fault(error, found).located(source) from None
     except InputError as error:  # what JSON readers disagree on
         raise error.located(source) from None
-    except (ValueError, RecursionError):
-        raise InputError("a JSON document (not text or too deep)", file=source) from None
+    except (ValueError, RecursionError) as error:
+        raise json_fault(error).located(source) from None
     if not isinstance(raw, dict):
         raise InputError("a JSON object", file=source, value=raw)
     return raw
+
+
+def json_fault(error: Exception, found: str | None = None) -> InputError:
+    """Return what is wrong with a text that `json` could not read."""
+    detail = "not text or too deep"
+    if isinstance(error, json.JSONDecodeError):
+        detail = f"{error.msg.removesuffix(' at')} at line {error.lineno}"
+    return InputError(f"a JSON document ({detail})", found=found)
 
 
 def _once_each(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

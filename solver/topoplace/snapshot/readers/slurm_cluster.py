@@ -273,7 +273,7 @@ class _Holds:
             return f"{name}, whose nodes are not known (--nodes or --partitions)"
         inside = len(nodes & self._machine)
         if inside < len(self._machine):
-            return f"{name} of {inside:,} of the {number_of(len(self._machine), 'node')}"
+            return f"{name} with {inside:,} of the {number_of(len(self._machine), 'node')}"
         if len(nodes) > inside:
             return f"{name}, with {number_of(len(nodes) - inside, 'node')} on no switch"
         one = (self._cluster.partitions or {}).get(name)

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from topoplace.errors import UNSEEN, InputError, number_of
 from topoplace.machine.hostlist import NodeLists, format_host_list
+from topoplace.snapshot.files import json_fault
 from topoplace.snapshot.readers.declared import left_out, of_request
 from topoplace.snapshot.readers.slurm_blocks import BLOCK
 from topoplace.snapshot.readers.slurm_fields import (
@@ -23,7 +25,7 @@ from topoplace.snapshot.readers.slurm_fields import (
     option_of_reason,
     shared_text,
 )
-from topoplace.snapshot.readers.slurm_nodes import settings_of
+from topoplace.snapshot.readers.slurm_nodes import records_of, settings_of
 from topoplace.snapshot.readers.slurm_times import moment_of, seconds_of
 from topoplace.snapshot.readers.tables import blamed_on, integer, require_once, text_of
 from topoplace.snapshot.schema import (
@@ -388,7 +390,10 @@ def _other_sizes(entry: _Entry, num_nodes: int) -> str:
 
 # ---- Jobs as ``squeue -o`` prints them, with a header that names the columns ---------------------
 
-SQUEUE_FORMAT = "%i|%T|%D|%N|%k|%Q|%l|%S|%V"
+SQUEUE_FORMAT = "%i|%T|%D|%N|%k|%Q|%l|%S|%V|%P|%r|%f|%E|%b"
+_FORMS = f"what squeue --json, scontrol show job -o or squeue -o '{SQUEUE_FORMAT}' prints"
+_FREE = ("COMMENT", "NAME", "FEATURES", "LICENSES", "COMMAND", "WORK_DIR")  # may hold a |
+_MOST_EXTRA = 6
 _USUAL = ["JOBID", "STATE", "NODES", "NODELIST", "COMMENT"]
 _USUAL += ["PRIORITY", "TIME_LIMIT", "START_TIME", "SUBMIT_TIME"]
 _NOTHING = {"", "(null)", "N/A", "n/a", "null"}
@@ -409,13 +414,15 @@ def _listed_lines(text: str) -> _Listing:
     header, entries = _USUAL, []
     for number, line in enumerate(text.splitlines(), start=1):
         fields = [part.strip() for part in line.strip().split("|")]
-        if fields[0] == "JOBID":
+        if "JOBID" in fields and not any(one.isdecimal() for one in fields):
             header = fields
         elif line.strip():
             entries.append(_listed_entry(fields, header, f"line {number}"))
+    if not text.strip():
+        raise InputError(_FORMS, found="an empty file")
     lacking = [name for name in (*_MUST_HAVE,) if name not in header]
     if lacking:
-        expected = f"a column {lacking[0]}, as squeue -o '{SQUEUE_FORMAT}|%P|%r|%f|%E|%b' writes"
+        expected = f"a column {lacking[0]}, as squeue -o '{SQUEUE_FORMAT}' writes"
         raise InputError(expected, field="line 1", value="|".join(header)[:200])
     unseen = [name for name in NEEDED_COLUMNS if name not in header]
     if "NODELIST(REASON)" in header:
@@ -430,14 +437,8 @@ def _listed_lines(text: str) -> _Listing:
 
 
 def _listed_entry(fields: list[str], header: list[str], place: str) -> _Entry:
-    """Return a line as an entry; a comment may hold a ``|``."""
-    extra = len(fields) - len(header)
-    if extra < 0 or (extra and "COMMENT" not in header):
-        expected = f"a line of squeue -o '{SQUEUE_FORMAT}', or with other columns and their header"
-        raise InputError(expected, field=place, value="|".join(fields)[:200])
-    if extra:
-        at = header.index("COMMENT")
-        fields[at : at + extra + 1] = ["|".join(fields[at : at + extra + 1])]
+    """Return a line as an entry."""
+    fields = _in_columns(fields, header, place)
     names: dict[str, str] = {}
     values: dict[str, Any] = {}
     for column, value in zip(header, fields, strict=True):
@@ -453,6 +454,44 @@ def _listed_entry(fields: list[str], header: list[str], place: str) -> _Entry:
     if names.get("job_state") == "ST":
         values["job_state"] = _SHORT_STATES.get(values["job_state"], values["job_state"])
     return _Entry(place, _usual_texts(values), names)
+
+
+def _in_columns(fields: list[str], header: list[str], place: str) -> list[str]:
+    """Return a field for each column: comments, names and features may hold a ``|``.
+
+    Where several columns may, the others tell which of them does; if they do not, it is an error.
+    """
+    if len(fields) == 1:
+        raise InputError(_FORMS, field=place, value=fields[0][:200])
+    extra = len(fields) - len(header)
+    free = [at for at, column in enumerate(header) if column in _FREE]
+    ways = []
+    if 0 <= extra <= _MOST_EXTRA or (extra > 0 and len(free) == 1):
+        ways = [
+            _joined(fields, len(header), wide)
+            for wide in itertools.combinations_with_replacement(free, extra)
+        ]
+    if len(ways) > 1:
+        ways = [way for way in ways if _is_job(dict(zip(header, way, strict=True)))]
+    if len(ways) != 1:
+        expected = f"{len(header)} fields, one a column (if values hold |, take squeue --json)"
+        raise InputError(expected, field=place, found=str(len(fields)))
+    return ways[0]
+
+
+def _joined(fields: list[str], num_columns: int, wide: Sequence[int]) -> list[str]:
+    """Return the fields of so many columns; a column is wider by one for each time it is given."""
+    rest = iter(fields)
+    return [
+        "|".join(itertools.islice(rest, 1 + wide.count(column))) for column in range(num_columns)
+    ]
+
+
+def _is_job(line: Mapping[str, str]) -> bool:
+    state = line.get("STATE", line.get("ST", ""))
+    return re.fullmatch("[A-Z_]+", state) is not None and all(
+        line.get(column, "0").isdecimal() for column in ("NODES", "PRIORITY")
+    )
 
 
 def _nodes_or_reason(value: str) -> tuple[str, str]:
@@ -475,12 +514,13 @@ def _usual_texts(values: dict[str, Any]) -> dict[str, Any]:
 
 
 def _shown_lines(text: str) -> _Listing:
-    """Return the lines of scontrol as entries."""
+    """Return the records of scontrol as entries."""
     entries, known = [], set[str]()
-    for number, line in enumerate(text.splitlines(), start=1):
-        if not line.strip():
-            continue
+    for place, line in records_of(text, "JobId"):
         settings = settings_of(line)
+        if not line.startswith("JobId=") or "JobState" not in settings:
+            expected = f"JobId=... JobState=..., as {SCONTROL_JOB.title} -o writes"
+            raise InputError(expected, field=place, value=line[:200])
         known |= settings.keys()
         given = {
             SHOWN[key]: value
@@ -488,7 +528,7 @@ def _shown_lines(text: str) -> _Listing:
             if key in SHOWN and value not in _NOTHING
         }
         names = {name: key for key, name in SHOWN.items()}
-        entries.append(_Entry(f"line {number}", _shown_values(given), names))
+        entries.append(_Entry(place, _shown_values(given), names))
     return _Listing(entries, tuple(_unknown(SCONTROL_JOB.unknown(known), "keys")))
 
 
@@ -517,8 +557,8 @@ def _listed_entries(text: str) -> _Listing:
     """Return the jobs of a JSON document as entries."""
     try:
         raw = json.loads(text)
-    except (ValueError, RecursionError):
-        raise InputError("a JSON document") from None
+    except (ValueError, RecursionError) as error:
+        raise json_fault(error) from None
     jobs = raw.get("jobs") if isinstance(raw, dict) else None
     if not isinstance(jobs, list):
         found = "nothing" if jobs is None else None
@@ -622,6 +662,8 @@ def _listing_of(text: str) -> _Listing:
     beginning = text.lstrip()
     if beginning.startswith("{"):
         return _listed_entries(text)
+    if beginning.startswith("No jobs in the system"):  # as scontrol says it
+        return _Listing([])
     return _shown_lines(text) if beginning.startswith("JobId=") else _listed_lines(text)
 
 

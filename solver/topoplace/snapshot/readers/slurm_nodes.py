@@ -1,4 +1,4 @@
-"""What ``scontrol show nodes``, ``partition`` and ``reservation`` say, with ``-o``: a line each."""
+"""What ``scontrol show nodes``, ``partition`` and ``reservation`` say, best with ``-o``."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from pathlib import Path
 
 from topoplace.errors import InputError
 from topoplace.machine.hostlist import NodeLists
+from topoplace.snapshot.faults import kind_of_json
 from topoplace.snapshot.readers.declared import Table, given_text
 from topoplace.snapshot.readers.slurm_fields import (
     SCONTROL_NODE,
@@ -18,7 +19,7 @@ from topoplace.snapshot.readers.slurm_fields import (
     SCONTROL_RESERVATION,
 )
 from topoplace.snapshot.readers.slurm_times import seconds_of
-from topoplace.snapshot.readers.tables import blamed_on, lines_of, require_once
+from topoplace.snapshot.readers.tables import blamed_on, require_once, text_of
 
 _OPEN = {"IDLE", "PLANNED", "CLOUD", "DYNAMIC_NORM", "POWERED_DOWN", "POWERING_UP"}
 _HELD = {"ALLOCATED", "MIXED", "COMPLETING"}
@@ -78,7 +79,7 @@ class SlurmReservation:
     when: str
 
 
-# ---- Lines of settings ---------------------------------------------------------------------------
+# ---- Records of settings -------------------------------------------------------------------------
 
 _SETTING = re.compile(r"(?:^|\s)([A-Za-z][\w:/]*)=")
 
@@ -96,20 +97,42 @@ def settings_of(line: str) -> dict[str, str]:
     return found
 
 
+def records_of(text: str, key: str) -> Iterator[tuple[str, str]]:
+    """Yield place and text of every record: a line, and what stands indented below it.
+
+    With ``-o`` scontrol prints a line each. Every record begins with the key that has its name.
+    """
+    place, record = "", list[str]()
+    for number, line in enumerate(text.splitlines(), start=1):
+        said = line.strip()
+        if record and line[:1].isspace() and not said.startswith(f"{key}="):
+            record.append(said)
+            continue
+        if record:
+            yield place, " ".join(record)
+        place, record = f"line {number}", [said] if said else []
+    if record:
+        yield place, " ".join(record)
+
+
 def _entries(path: str | Path, key: str, table: Table) -> Iterator[tuple[str, dict[str, str]]]:
-    """Yield name and settings of every line; the first key of a line has the name."""
+    """Yield name and settings of every record; its first key has the name."""
+    expected = f"{key}=... State=..., as {table.title} -o writes"
+    text = text_of(path, or_json=True)
+    if document := kind_of_json(text):
+        raise InputError(expected, file=str(path), found=document)
     place_of: dict[str, str] = {}
-    for place, line in lines_of(path):
+    for place, line in records_of(text, key):
         with blamed_on(path, place):
             settings = settings_of(line)
             name = settings.get(key, "")
             if not line.startswith(f"{key}=") or not name or "State" not in settings:
-                expected = f"{key}=... State=..., as {table.title} -o writes"
                 raise InputError(expected, value=line[:200])
             require_once(place_of, name, place, key.removesuffix("Name").lower())
             yield name, settings
     if not place_of:
-        raise InputError(f"at least one line {key}=...", file=str(path))
+        expected = f"at least one line {key}=..., as {table.title} -o writes"
+        raise InputError(expected, file=str(path), found="an empty file")
 
 
 # ---- Nodes ---------------------------------------------------------------------------------------
@@ -175,7 +198,7 @@ def read_slurm_partitions(path: str | Path) -> dict[str, SlurmPartition]:
 
 def read_slurm_reservations(path: str | Path) -> dict[str, SlurmReservation]:
     """Read the output of ``scontrol show reservation -o``: one line each, or that there is none."""
-    if all(line.lower().startswith("no reservations") for _, line in lines_of(path)):
+    if text_of(path, or_json=True).strip().lower().startswith("no reservations"):
         return {}
     found, lists = {}, NodeLists()
     for name, settings in _entries(path, "ReservationName", SCONTROL_RESERVATION):

@@ -180,9 +180,13 @@ def case_of_pair(before: Snapshot, after: Snapshot) -> tuple[Case, list[str]]:
     notes = [
         f"{before.name}: {number_of(count, noun)} {what}"
         for count, noun, what in (
-            (len(old - now), "running job", "ended: judged as if before"),
-            (len(now - old - {*holds}), "running job", "waited in no queue: judged as if before"),
-            (num_held, "held request", "started: judged as if before"),
+            (len(old - now), "running job", "ended: counted as ended before"),
+            (
+                len(now - old - {*holds}),
+                "running job",
+                "waited in no queue: counted as running before",
+            ),
+            (num_held, "held request", "started: counted as running before"),
             (withdrawn, "request", "withdrawn: not judged"),
         )
         if count

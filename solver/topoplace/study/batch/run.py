@@ -119,6 +119,11 @@ class Batch:
         return dict(sorted(Counter(row.status for row in self.rows).items()))
 
     @property
+    def num_held(self) -> int:
+        """How many requests of all files are held."""
+        return sum(row.held or 0 for row in self.rows)
+
+    @property
     def exit_code(self) -> ExitCode:
         """The lowest exit code but 0 that an instance alone would have ended with, else 0."""
         codes = {row.exit_code for row in self.rows} - {ExitCode.DONE}
