@@ -241,6 +241,20 @@ def test_room_is_for_the_queue_or_a_prism() -> None:
     assert [point.values[2] for point in tp.repack(alone, defragment=1).points] == [2, 5]
 
 
+@pytest.mark.parametrize("options", [{"start": ["b2"]}, {"defragment": 2}])
+def test_two_jobs_of_one_id_are_refused(options: Any) -> None:
+    """Which of them is meant is not said: a plan for the last would pass for one of both."""
+    waiting = ROW["queue"][0] | {"id": "b2"}
+    found = tp.repack(ROW | {"queue": [waiting]}, **options)
+    snapshot = found.instance.snapshot
+    for name in ("b2", snapshot.running[0].id):
+        first = Request(id=name, nodes=1)
+        twice = snapshot.model_copy(update={"queue": [first, *snapshot.queue]})
+        forged = found.instance.model_copy(update={"snapshot": twice})
+        report = found.model_copy(update={"instance": forged}).check()
+        assert "FAILS  instance: two jobs of the instance have one id" in str(report)
+
+
 def test_prisms_are_of_a_class_and_of_no_running_jobs_name() -> None:
     machine = {"kind": "torus", "name": "row", "shape": [8], "wrap": [False]}
     document = ROW | {

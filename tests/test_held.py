@@ -83,6 +83,17 @@ def test_a_result_that_starts_a_held_request_is_refused(kind):
     assert not released.model_copy(update={"instance": forged}).check().holds
 
 
+@pytest.mark.parametrize("kind", MACHINES)
+def test_a_result_that_holds_nobody_of_the_queue_is_refused(kind):
+    result = tp.place(document(MACHINES[kind]))
+    holds = [one.model_copy(update={"request": "Q2"}) for one in result.instance.left_out[:1]]
+    left_out = [*result.instance.left_out, *holds]
+    forged = result.instance.model_copy(update={"left_out": left_out})
+    report = result.model_copy(update={"instance": forged}).check()
+    assert "FAILS  held: left_out names Q2, which is no request of the queue" in str(report)
+    assert not report.holds
+
+
 def test_the_answer_names_who_is_held_and_by_what():
     result = tp.place(document(RACKS))
     assert "; 1 of 3 requests held" in str(result).splitlines()[0]
@@ -117,6 +128,17 @@ def test_a_held_request_cannot_be_asked_to_start():
     with pytest.raises(InputError, match="not held"):
         tp.repack(document(TORUS), ["q2"])
     assert tp.repack(document(TORUS), ["q2"], ignore="all").check().verified
+
+
+def test_room_for_a_prism_is_made_whoever_is_held():
+    """The job that the room is for is called "room", too."""
+    queue = [{"id": "room", "nodes": 2}, {"id": "q2", "nodes": 2}]
+    running = [{"id": "r", "nodes": "2-3", "prism": {"origin": [2], "extents": [2]}}]
+    held = [{"request": "room", "option": "features"}]
+    whole = document(TORUS, left_out=held, queue=queue, running=running)
+    found = tp.repack(whole, defragment=1, room="prism")
+    assert found.check().verified
+    assert [point.values[-1] for point in found.points] == [4]
 
 
 def test_compare_and_batch_say_how_many_are_held(tmp_path):
@@ -225,7 +247,25 @@ def test_only_the_first_that_waits_is_missed_where_there_is_an_order():
     (row,) = tp.audit(tp.load(before).snapshot, after=tp.load(after).snapshot).rows
     assert row.verdict == "unjudged"
     assert row.why.endswith("q1 is first in the order, and does not fit")
+    # so it is where an option of another request is ignored
+    more = {"left_out": [*ORDER, *HOLD_Q2]}
+    both = [tp.load(one).snapshot for one in (before | more, after)]
+    (row,) = tp.audit(both[0], after=both[1], ignore=["features"]).rows
+    assert row.why.endswith("q1 is first in the order, and does not fit")
     before["queue"] = after["queue"] = requests[::-1]
     (row,) = tp.audit(tp.load(before).snapshot, after=tp.load(after).snapshot).rows
     assert row.verdict == "missed"
     assert row.standing.jobs == ("q2",)
+
+
+def test_what_is_left_out_of_a_request_that_a_contract_refuses_matters_no_more():
+    """The checker confirms the optimum of those that are left: one that it refused was a crash."""
+    machine = RACKS | {"block_sizes": [4]}
+    wide = {"id": "q1", "nodes": 8, "segments": [{"size": 8, "level": "rack"}]}
+    held = {
+        "left_out": [{"request": "q1", "option": "features"}],
+        "queue": [wide, {"id": "q2", "nodes": 2}],
+    }
+    before, after = (tp.load(document(machine, **held)).snapshot for _ in range(2))
+    (row,) = tp.audit(before, after=after, contract="slurm-block", ignore=["features"]).rows
+    assert (row.verdict, row.standing.jobs) == ("missed", ("q2",))

@@ -34,6 +34,13 @@ def candidates_of(snapshot: Snapshot) -> list[Request]:
     return [request for request in snapshot.queue if request.id not in held]
 
 
+def with_queue(snapshot: Snapshot, queue: Sequence[Request]) -> Snapshot:
+    """Return a snapshot in which others wait, without what was left out of those that do not."""
+    names = {None, *(request.id for request in queue)}
+    left_out = [one for one in snapshot.left_out if one.request in names]
+    return snapshot.model_copy(update={"queue": [*queue], "left_out": left_out})
+
+
 def queue_facts(snapshot: Snapshot) -> dict[str, int | None]:
     """Return how many requests wait, and how many of them are held, if any is: for tables."""
     held = len(holds_of(snapshot))

@@ -52,7 +52,8 @@ class Defragment(Packings[RepackResult]):
         if nodes < 1:
             raise RefusedError(f"a prism of {number_of(nodes, 'node')}")
         request = Request(id=asked.room_id, nodes=nodes, node_class=asked.node_class)
-        snapshot = asked.snapshot.model_copy(update={"queue": [request]})
+        update = {"queue": [request], "left_out": []}  # a held request may have the same name
+        snapshot = asked.snapshot.model_copy(update=update)
         return read_repacking(asked, self.result.limits.interference, snapshot)
 
     @property

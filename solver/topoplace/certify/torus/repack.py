@@ -75,6 +75,10 @@ def read_repacking(
 
     Where moves make room, all of the queue is wanted.
     """
+    ids = [job.id for job in document.snapshot.running]
+    ids += [request.id for request in document.snapshot.queue]
+    if len({*ids}) < len(ids):
+        raise RefusedError("two jobs of the instance have one id")
     snapshot = snapshot or document.snapshot
     queue = {request.id: request for request in candidates(snapshot)}
     names = {job.id for job in snapshot.running}

@@ -31,7 +31,7 @@ from topoplace.placement.hierarchy.contract import held_to
 from topoplace.result.cubes import CubesResult
 from topoplace.result.hierarchy import HierarchyResult
 from topoplace.snapshot.cubes_state import prepare_cubes
-from topoplace.snapshot.held import counts_text, hold_text
+from topoplace.snapshot.held import counts_text, hold_text, with_queue
 from topoplace.snapshot.hierarchy_state import hierarchy_of, prepare_hierarchy
 from topoplace.snapshot.readers.decisions import Decided, Taken
 from topoplace.snapshot.schema import (
@@ -222,7 +222,7 @@ def _under(snapshot: Snapshot, contract: str) -> tuple[Snapshot, dict[str, str]]
             if request.parts is None and not (error.field or "").endswith(".segments"):
                 raise error.located(snapshot.name) from None
             refused[request.id] = f"{request.id}: {contract} refuses it: expected {error.expected}"
-    return snapshot.model_copy(update={"queue": held}), refused
+    return with_queue(snapshot, held), refused
 
 
 # ---- The rules -----------------------------------------------------------------------------------
@@ -396,9 +396,9 @@ def _first_fits(case: Case, options: Options) -> bool:
                 takes = {resource: amount * units for resource, amount in amounts.items()}
                 own = f"{name}/{part.name or ''}/{host}"
                 beside.append(RunningJob(id=own, nodes=host, takes=takes))
-    update = {"running": beside, "queue": [_first(case)]}
-    alone = _proven(counted_on(case.snapshot.model_copy(update=update), case.levels), options)
-    return bool(alone.objective)
+    alone = with_queue(case.snapshot.model_copy(update={"running": beside}), [_first(case)])
+    found = _proven(counted_on(alone, case.levels), options)
+    return bool(found.objective)
 
 
 def _beside(result: AnyResult, figures: Sequence[int] | None) -> tuple[Level, ...]:

@@ -195,7 +195,8 @@ def of_size(problem: RepackProblem, nodes: int) -> RepackProblem:
 def _wanting(asked: DefragmentInstance, nodes: int) -> Snapshot:
     """Return a snapshot in which a job of so many nodes is all that waits."""
     request = Request(id=asked.room_id, nodes=nodes, node_class=asked.node_class)
-    return asked.snapshot.model_copy(update={"queue": [request]})
+    update = {"queue": [request], "left_out": []}  # a held request may have the same name
+    return asked.snapshot.model_copy(update=update)
 
 
 def require_names(names: Sequence[str], known: Iterable[str], where: str, expected: str) -> None:
