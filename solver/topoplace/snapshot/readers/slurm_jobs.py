@@ -474,7 +474,8 @@ def _in_columns(fields: list[str], header: list[str], place: str) -> list[str]:
     if len(ways) > 1:
         ways = [way for way in ways if _is_job(dict(zip(header, way, strict=True)))]
     if len(ways) != 1:
-        expected = f"{len(header)} fields, one a column (if values hold |, take squeue --json)"
+        columns = number_of(len(header), "field")
+        expected = f"{columns}, one a column (if values hold |, take squeue --json)"
         raise InputError(expected, field=place, found=str(len(fields)))
     return ways[0]
 
