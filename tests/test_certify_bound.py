@@ -179,7 +179,7 @@ def test_sweeps_in_parts_find_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
         prices = Prices(rows, 0, [(5,), (5, 1), (5, 1, 1)][seed % 3])
         wanted = dict.fromkeys(range(len(oracle.requests)), ANYWHERE)
         found = []
-        for worth in (0, 1 << 60):
-            monkeypatch.setattr(torus_oracle, "_WORTH_PARTS", worth)
+        for large in (0, 1 << 60):
+            monkeypatch.setattr(torus_oracle, "_LARGE", large)
             found.append(oracle.best(prices, wanted))
         assert found[0] == found[1], seed

@@ -45,8 +45,8 @@ NONE = -(1 << 62)
 _FEW = 2
 """Blocked places are left out if all are more than so many times those that are not."""
 
-_THREADS, _PARTS, _WORTH_PARTS = 4, 12, 10_000
-"""Threads of a sweep at most, its parts, and routers from which on they save time."""
+_THREADS, _LARGE = 4, 10_000
+"""Threads of a sweep at most, and routers from which on they save time."""
 
 BLOCK = 1 << 33
 """Above the nodes of any machine, so that one blocked router makes every count negative."""
@@ -302,7 +302,8 @@ class Sweep:
     blocked. The first channels are the gains of all groups, then come their counts, then free
     routers if the boundary counts. Links of the dimensions to come follow, the next one's last, as
     gains and counts of all groups; a dimension whose links matter to nobody has none. Dimensions
-    are taken in an order in which the longest is the last: that makes the fewest footprints.
+    are taken from the shortest to the longest: that makes the fewest footprints, and the fewest
+    sums on the way to them.
     """
 
     def __init__(
@@ -314,8 +315,9 @@ class Sweep:
     ) -> None:
         self._instance, self._torus = instance, instance.torus
         self._tables = ShapeTables(instance)
-        longest = max(range(self._torus.num_dims), key=lambda d: (self._torus.shape[d], d))
-        self._order = [d for d in range(self._torus.num_dims) if d != longest] + [longest]
+        self._order = sorted(range(self._torus.num_dims), key=lambda d: (self._torus.shape[d], d))
+        long = [self._torus.shape[d] > 2 * _THREADS for d in self._order]
+        self._split = long.index(True) if any(long) else 0  # the parts differ in this extent
         self._groups, self._inside = groups, inside
         _, self._to_shape, self._to_boundary = factors
         by_shape = all(group.costs is None for group in groups)
@@ -342,15 +344,15 @@ class Sweep:
         rows = rows.transpose(0, *(1 + d for d in self._order))
         rows = np.ascontiguousarray(np.moveaxis(rows, -1, 1))[:, :, None]
         threads = min(_THREADS, os.cpu_count() or 1)
-        if threads == 1 or self._torus.num_routers < _WORTH_PARTS:
+        if threads == 1 or self._torus.num_routers < _LARGE:
             return self._part(rows, range(1, 1 << 62))
         with ThreadPoolExecutor(threads) as pool:
-            parts = [range(k + 1, 1 << 62, _PARTS) for k in range(_PARTS)]
+            parts = [range(k + 1, 1 << 62, 2 * threads) for k in range(2 * threads)]
             found = list(pool.map(lambda mine: self._part(rows, mine), parts))
         return [np.max(reaches, axis=0) for reaches in zip(*found, strict=True)]
 
     def _part(self, rows: IntArray, mine: range) -> list[IntArray]:
-        """Return what `run` does, of prisms with some extents in the first dimension alone."""
+        """Return what `run` does, of prisms with some extents in one dimension alone."""
         part = copy(self)
         part._mine, part._best = mine, [Best(group.needs) for group in self._groups]
         part._descend(rows, ())
@@ -386,7 +388,7 @@ class Sweep:
             # What blocks the thinnest prism of a footprint blocks every one that contains it.
             if (counts < 0).all():
                 return
-            if not footprint and extent not in self._mine:
+            if len(footprint) == self._split and extent not in self._mine:
                 continue
             if self._inside:
                 covering = self._covering[dim][extent]
