@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ast
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ from topoplace.certify import check_document, check_file
 from topoplace.certify.torus.instance import read_instance
 from topoplace.certify.torus.shapes import ShapeTables
 from topoplace.errors import InputError
+from topoplace.kinds import shipped
 from topoplace.machine import bisection_per_node
 from topoplace.result import Interference
 
@@ -351,7 +353,8 @@ def test_the_checker_shares_no_code_with_the_solvers() -> None:
     alone = {  # what one file may import beside them
         "__init__.py": ("snapshot.normal",),
         # snapshot.machines: of an instance beside the result that only names its machine
-        "check.py": ("snapshot.files", "snapshot.machines", "snapshot.normal"),
+        "check.py": ("kinds", "snapshot.files", "snapshot.machines", "snapshot.normal"),
+        "several.py": ("kinds",),
         "mapping/_kernels.py": ("kernels",),
         "objects/_kernels.py": ("kernels",),
         "objects/instance.py": ("snapshot.objects",),  # a schema
@@ -362,10 +365,15 @@ def test_the_checker_shares_no_code_with_the_solvers() -> None:
         name = file.relative_to(folder).as_posix()
         for node in ast.walk(ast.parse(file.read_text())):
             modules = [node.module or "."] if isinstance(node, ast.ImportFrom) else []
+            if isinstance(node, ast.Constant) and ":" in str(node.value):  # loaded by its name
+                modules += re.findall(r"^(topoplace[\w.]*):\w+$", str(node.value))
             modules += [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
             for module in modules:
                 seen.add(module)
                 assert module.split(".")[0] not in {"numba", "ortools", "scipy"}, name
                 ours = module.removeprefix("topoplace.")
                 assert ours == module or ours.startswith(shared + alone.get(name, ())), name
-    assert "topoplace.machine" in seen
+    assert {"topoplace.machine", "topoplace.certify.optima"} <= seen
+    for kind in shipped().values():
+        own = (kind.checker, *filter(None, [kind.several]))
+        assert all(ref.startswith("topoplace.certify.") for ref in own), kind.name

@@ -10,13 +10,13 @@ import pytest
 
 from hierarchy_decisions import named, problem_of
 from hierarchy_rules import broken_rule, can_start, random_problem
+from topoplace.kinds import kind_named
 from topoplace.placement.hierarchy.contract import keeps_contract
 from topoplace.placement.hierarchy.problem import HierarchyProblem, Started
-from topoplace.shipped import METHODS
 from topoplace.solving import Options
 from topoplace.solving.registry import method_of
 
-HEURISTICS = [name for name in METHODS["hierarchy"] if name not in ("exact", "minizinc")]
+HEURISTICS = [name for name in kind_named("hierarchy").methods if name not in ("exact", "minizinc")]
 TEXTBOOK = ["tree-best-fit", "first-fit", "random"]
 
 

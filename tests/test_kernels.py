@@ -23,14 +23,15 @@ from numba.core.compiler_lock import global_compiler_lock
 from small_snapshot import snapshot_of, write_small
 from topoplace.errors import ExitCode
 from topoplace.interrupts import ended_in_time, left_behind
-from topoplace.kernels import PROBLEMS, compile_groups, compiling, groups_of
+from topoplace.kernels import compile_groups, compiling, groups_of
 from topoplace.kernels.compiling import WORDS, Entry, entries_of, missing
 from topoplace.kernels.worker import decode, encode
+from topoplace.kinds import shipped
 from topoplace.snapshot.state import prepare
 from topoplace.solving import Options, Outcome, method_names, solve
 from topoplace.solving.solve import problem_of
 
-GROUPS = [group for groups in PROBLEMS.values() for group in groups]
+GROUPS = [group for kind in shipped().values() for group in kind.kernels]
 PACKAGE = Path(__file__).resolve().parent.parent / "solver" / "topoplace"
 
 
@@ -93,10 +94,10 @@ OF_NO_METHOD = ("mapping.certify", "placement.wide")
 """No method needs them: a check does, and tori with a long dimension."""
 
 
-@pytest.mark.parametrize("problem", list(PROBLEMS))
+@pytest.mark.parametrize("problem", list(shipped()))
 def test_every_method_has_its_groups(problem: str) -> None:
     groups = groups_of(problem, method_names(problem))
-    assert {*groups, *OF_NO_METHOD} == {*PROBLEMS[problem], *OF_NO_METHOD}
+    assert {*groups, *OF_NO_METHOD} == {*shipped()[problem].kernels, *OF_NO_METHOD}
 
 
 def test_types_survive_the_table() -> None:
@@ -196,11 +197,12 @@ def test_a_method_that_compiles_is_not_torn_apart(compiling: bool) -> None:
 LOADED = """
 import importlib, sys
 from numba.core.base import BaseContext
-from topoplace.kernels.compiling import PROBLEMS, entries_of
+from topoplace.kernels.compiling import entries_of
+from topoplace.kinds import shipped
 from topoplace.kernels.worker import decode
 
 BaseContext.refresh = lambda context: sys.exit("all that can be compiled is loaded")
-for group in (group for groups in PROBLEMS.values() for group in groups):
+for group in (group for kind in shipped().values() for group in kind.kernels):
     for entry in entries_of(group):
         kernel = getattr(importlib.import_module(entry.module), entry.function)
         kernel.compile(tuple(map(decode, entry.types)))

@@ -23,6 +23,7 @@ from baseline_instances import (
 )
 from real_files import real_file
 from topoplace.errors import InputError
+from topoplace.kinds import kind_named
 from topoplace.mapping import local_search
 from topoplace.mapping import methods as package
 from topoplace.mapping.evaluate import hop_bytes
@@ -35,7 +36,6 @@ from topoplace.mapping.onto import load_places
 from topoplace.mapping.onto import problem_on as on_places
 from topoplace.mapping.problem import require_mapping, spread_over_nodes
 from topoplace.mapping.tabu_search import MAX_PLACES, all_changes, tabu_arrays, tabu_moves
-from topoplace.shipped import METHODS
 from topoplace.snapshot.schema import GraphApplication
 from topoplace.solving import Incumbent, Options, method_of, methods, solve
 
@@ -94,9 +94,9 @@ def test_the_table_of_methods_names_the_modules_that_register_them():
     modules = {f"{package.__name__}.{m.name}" for m in pkgutil.iter_modules(package.__path__)}
     for module in modules:
         importlib.import_module(module)
-    assert set(methods("mapping")) == set(METHODS["mapping"])
-    assert {module for module, _ in METHODS["mapping"].values()} == modules
-    for name in METHODS["mapping"]:
+    assert set(methods("mapping")) == set(kind_named("mapping").methods)
+    assert {module for module, _ in kind_named("mapping").methods.values()} == modules
+    for name in kind_named("mapping").methods:
         assert method_of("mapping", name).name == name
     with pytest.raises(InputError, match="pencils"):
         method_of("mapping", "no-such-method")

@@ -207,7 +207,26 @@ def test_the_checker_loads_what_it_shares_and_no_more() -> None:
     )
     ours = {name.split(".", 1)[1] for name in done.stdout.split() if name.startswith("topoplace.")}
     snapshot = {name for name in ours if name.startswith("snapshot.")}
-    shared = ("faults", "files", "geometry", "normal", "objects", "schema")
+    shared = ("faults", "files", "normal", "objects", "schema")
     assert snapshot == {f"snapshot.{name}" for name in shared}
     rooms = {name.split(".")[0] for name in ours}
-    assert rooms == {"certify", "errors", "machine", "rescue", "result", "snapshot", "types"}
+    assert rooms == {
+        *("certify", "errors", "kinds", "machine", "rescue", "result", "snapshot", "types")
+    }
+
+
+def test_a_check_loads_the_checker_of_its_kind_alone(tmp_path: Path) -> None:
+    model = topoplace.Model("tree:2x2x2")
+    model.add_request("a", 3, patterns={"rd": 100})
+    topoplace.place(model, "greedy", objective="contention").save(tmp_path / "result.json")
+    program = "import sys; from topoplace.certify import check_file; check_file(sys.argv[1]); "
+    program += "print(*(name for name in sys.modules if name.startswith('topoplace')))"
+    done = subprocess.run(
+        [sys.executable, "-c", program, tmp_path / "result.json"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    loaded = done.stdout.split()
+    assert len(loaded) < 60, loaded
+    assert "topoplace.certify.torus.check" not in loaded

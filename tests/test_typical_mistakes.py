@@ -16,7 +16,8 @@ from small_snapshot import small_document
 from topoplace.cli import run
 from topoplace.cli.app import COMMANDS
 from topoplace.errors import MAX_FAULTS, Faults, InputError, closest
-from topoplace.shipped import FORMATS, MACHINES, METHODS
+from topoplace.kinds import kind_named
+from topoplace.shipped import FORMATS, MACHINES
 from topoplace.shipped import SNAPSHOTS as SNAPSHOT_NAMES
 from topoplace.snapshot.convert import CONVERSIONS
 from topoplace.snapshot.files import machine_names, snapshot_names
@@ -212,9 +213,12 @@ def test_help_lists_methods_and_machines(command: str, capsys: pytest.CaptureFix
     told = capsys.readouterr().out
     assert "Usage: topoplace" in told
     if command in {"place", "compare", "replay", "batch"}:
-        assert all(name in told for name in (*METHODS["placement"], *METHODS["allocation"]))
+        assert all(
+            name in told
+            for name in (*kind_named("placement").methods, *kind_named("allocation").methods)
+        )
     if command in {"map", "compare", "batch"}:
-        assert all(name in told for name in METHODS["mapping"])
+        assert all(name in told for name in kind_named("mapping").methods)
     if command in {"map", "layouts", "replay"}:
         assert all(name in told for name in MACHINES)
 

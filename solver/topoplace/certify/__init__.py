@@ -4,9 +4,9 @@ It decides what may be where, what a solution is worth and what a certificate pr
 own; it shares with the solvers the geometry of machines, the models of documents, and the reading
 of texts such as host lists and shapes. These are `machine` (tori, trees, hierarchies and distances,
 with their routes and the reading of node sets), `result`, `snapshot.schema` with its files and
-normal form, and `snapshot.geometry`. Besides, both import the declaration of compiled kernels,
-names of types, and the errors. What claims have to fulfil is in docs/proofs.md,
-docs/proofs-mapping.md, docs/proofs-graphs.md and docs/proofs-tree.md.
+normal form, and `snapshot.geometry`. Besides, both import the table of kinds of problems, the
+declaration of compiled kernels, names of types, and the errors. What claims have to fulfil is in
+docs/proofs.md, docs/proofs-mapping.md, docs/proofs-graphs.md and docs/proofs-tree.md.
 
 A reader begins with `check`, the frame of all problems, with `report` and `figures`; `integers`
 says how numbers are kept from wrapping round. `packing` walks through certificates of packings,

@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from topoplace.certify.candidates import told
-from topoplace.certify.cubes.check import CubesPlacements
-from topoplace.certify.frontier import follow_frontier
-from topoplace.certify.hierarchy.check import HierarchyPlacements
-from topoplace.certify.mapping.check import Mapping
-from topoplace.certify.optima import follow_optima
 from topoplace.certify.packing import Packings
 from topoplace.certify.report import (
     AnyLevel,
@@ -27,24 +22,15 @@ from topoplace.certify.report import (
     check_top,
     is_settled,
 )
-from topoplace.certify.torus.check import TorusPlacement
-from topoplace.certify.torus.repack import Repack
 from topoplace.errors import InputError
-from topoplace.result import Interference, PlacementResult, Proof, Result
+from topoplace.kinds import kind_named, loaded
+from topoplace.result import Interference, Proof, Result
 from topoplace.result.base import Kept
-from topoplace.result.cubes import CubesResult
-from topoplace.result.hierarchy import HierarchyResult
-from topoplace.result.mapping import MappingResult
-from topoplace.result.objects import ObjectsResult
-from topoplace.result.reading import CHECKABLE, parse_checkable, parse_instance
-from topoplace.result.repack import RepackResult
+from topoplace.result.reading import CHECKABLE, AnyResult, parse_checkable, parse_instance
 from topoplace.result.several import Frontier, Optima
-from topoplace.result.tree import AllocationResult
 from topoplace.snapshot.files import parse_object, read_bytes
 from topoplace.snapshot.normal import sha256_of
 from topoplace.snapshot.schema import Snapshot
-
-AnyResult = Result[Any, Any, Any]
 
 
 def check_file(path: str | Path, instance: str | Path | None = None) -> Report:
@@ -99,9 +85,9 @@ def check_document(result: Kept) -> Report:
     """
     claims = Claims()
     if isinstance(result, Frontier):
-        follow_frontier(result, claims)
+        loaded("topoplace.certify.frontier:follow_frontier")(result, claims)
     elif isinstance(result, Optima):
-        follow_optima(result, claims)
+        loaded("topoplace.certify.optima:follow_optima")(result, claims)
     else:
         assert isinstance(result, Result)
         _follow(_problem_of(result), result, claims)
@@ -143,27 +129,9 @@ def bound_on(
         return None
 
 
-_PROBLEMS: dict[type[AnyResult], Callable[[Any], Problem[Any]]] = {
-    PlacementResult: TorusPlacement,
-    MappingResult: Mapping,
-    RepackResult: Repack,
-    HierarchyResult: HierarchyPlacements,
-    CubesResult: CubesPlacements,
-}
-
-
 def _problem_of(result: AnyResult) -> Problem[Any]:
-    if type(result) in _PROBLEMS:
-        return _PROBLEMS[type(result)](result)
-    # the others load numba, which takes longer than most checks
-    if isinstance(result, ObjectsResult):
-        from topoplace.certify.objects.check import Objects  # noqa: PLC0415
-
-        return Objects(result)
-    assert isinstance(result, AllocationResult)
-    from topoplace.certify.switches.check import TreeAllocation  # noqa: PLC0415
-
-    return TreeAllocation(result)
+    problem: Problem[Any] = kind_named(result.problem).get("checker")(result)
+    return problem
 
 
 def _follow(problem: Problem[Any], result: AnyResult, claims: Claims) -> None:

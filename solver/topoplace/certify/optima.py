@@ -12,9 +12,7 @@ from collections.abc import Hashable
 from topoplace.certify.excluding import Answer, excluding
 from topoplace.certify.report import Claims, RefusedError
 from topoplace.certify.several import Placements, reaches, told_of
-from topoplace.certify.torus.check import TorusPlacement
 from topoplace.errors import number_of
-from topoplace.result import Solution
 from topoplace.result.several import Optima, Point
 
 
@@ -111,9 +109,6 @@ class _Optima(Placements):
         numbers = {request.id: q for q, request in enumerate(self.problem.oracle.requests)}
         if self.document.distinct == "started":
             return [(numbers[placement.request], None) for placement in point.solution.placements]
-        if not isinstance(self.problem, TorusPlacement):
-            raise RefusedError(f"{self.document.distinct} of a {self.document.problem}")
-        assert isinstance(point.solution, Solution), "the points are checked"
         places = self.problem.places(point.solution, self.document.distinct)
         return [(numbers[name], place) for name, place in places.items()]
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from abc import abstractmethod
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Protocol
@@ -154,6 +154,10 @@ class Packings(Problem[AnyResult]):
     @abstractmethod
     def oracle(self) -> CheckingOracle:
         """The oracle of the instance; known after `read`."""
+
+    def places(self, solution: Any, distinct: str) -> Mapping[str, Hashable]:
+        """Return the places of what starts, as the oracle knows them; of tori alone."""
+        raise RefusedError(f"{distinct} of a {self.result.problem}")
 
     def turned(self, level_idx: int, value: int) -> int:
         """Return a value of a level as it is maximised, or of such a one what is reported."""

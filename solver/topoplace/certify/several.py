@@ -8,26 +8,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from topoplace.certify.candidates import told
-from topoplace.certify.cubes.check import CubesPlacements
-from topoplace.certify.hierarchy.check import HierarchyPlacements
 from topoplace.certify.packing import CheckingOracle, Packings
 from topoplace.certify.report import Claims, RefusedError
-from topoplace.certify.torus.check import TorusPlacement
-from topoplace.certify.torus.defragment import Defragment
 from topoplace.errors import InputError, number_of
-from topoplace.result import PlacementLimits, PlacementResult, Solution
-from topoplace.result.cubes import CubesResult, CubesSolution
-from topoplace.result.hierarchy import HierarchyResult, HierarchySolution
-from topoplace.result.repack import RepackResult, RepackSolution
+from topoplace.kinds import kind_named
+from topoplace.result import PlacementLimits
 from topoplace.result.several import Point, Several, Step
 from topoplace.snapshot.schema import DefragmentInstance, Snapshot
-
-_PROBLEMS: dict[str, tuple[Any, type[Any], type[Packings[Any]]]] = {
-    "placement": (PlacementResult, Solution, TorusPlacement),
-    "hierarchy": (HierarchyResult, HierarchySolution, HierarchyPlacements),
-    "cubes": (CubesResult, CubesSolution, CubesPlacements),
-    "repack": (RepackResult, RepackSolution, Defragment),
-}
 
 
 @contextlib.contextmanager
@@ -52,7 +39,9 @@ class Placements:
 
     def __init__(self, document: Several) -> None:
         self.document = document
-        self._result, self._kind, checker = _PROBLEMS[document.problem]
+        kind = kind_named(document.problem)
+        self._result, self._kind = kind.get("result"), kind.get("solution")
+        checker = kind.get("several") or kind.get("checker")
         limits = PlacementLimits(**document.limits.model_dump())
         self._own: dict[str, Any] = {
             **{"instance": document.instance, "limits": limits},

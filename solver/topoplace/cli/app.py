@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from topoplace import __version__
+from topoplace import __version__, kinds
 from topoplace.cli.audit import audit
 from topoplace.cli.documents import check, convert, show
 from topoplace.cli.grid import layouts
@@ -26,7 +26,6 @@ from topoplace.cli.shipped_names import epilogue
 from topoplace.cli.studies import batch, compare
 from topoplace.cli.whatif import whatif
 from topoplace.errors import InputError, number_of, unknown_name
-from topoplace.shipped import METHODS
 
 HELP = "Optimal, certified placement of jobs and tasks on HPC interconnects."
 
@@ -41,19 +40,20 @@ app = typer.Typer(
 
 
 @with_options(
-    problems=argument("PROBLEM...", f"For which problems: {', '.join(METHODS)}; default all.")
+    problems=argument(
+        "PROBLEM...", f"For which problems: {', '.join(kinds.shipped())}; default all."
+    )
 )
 def warmup(problems: list[str] | None = None, *, as_json: bool = False) -> None:
     """Compile ahead what the solvers run; the first solve that needs it would do it otherwise."""
-    from topoplace.kernels import PROBLEMS as GROUPS
     from topoplace.kernels import compile_groups, compiling, folder_of_kernels
 
-    chosen = problems or list(METHODS)
+    chosen = problems or list(kinds.known())
     for problem in chosen:
-        if problem not in METHODS:
-            raise unknown_name(problem, METHODS, field="PROBLEM")
+        if problem not in kinds.known():
+            raise unknown_name(problem, kinds.known(), field="PROBLEM")
     began = time.perf_counter()
-    groups = [group for problem in chosen for group in GROUPS[problem]]
+    groups = [group for problem in chosen for group in kinds.kind_named(problem).kernels]
     num = compile_groups(groups)
     seconds = time.perf_counter() - began
     if compiling.missing(groups):
@@ -72,8 +72,8 @@ COMMANDS = {
     "recognise": (recognise, None),
     "map": (map_command, epilogue("mapping", "objects", machines=True)),
     "check": (check, None),
-    "compare": (compare, epilogue(*METHODS, snapshots=True)),
-    "batch": (batch, epilogue(*METHODS)),
+    "compare": (compare, epilogue(*kinds.shipped(), snapshots=True)),
+    "batch": (batch, epilogue(*kinds.shipped())),
     "audit": (audit, None),
     "replay": (replay, epilogue("placement", "allocation", machines=True)),
     "show": (show, None),

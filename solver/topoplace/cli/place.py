@@ -153,9 +153,8 @@ def _several(
     from topoplace.placement.optima import optima_of
     from topoplace.placement.trade_off import traded_off
     from topoplace.result.several import Several
-    from topoplace.snapshot.machines import problem_kind
 
-    compile_for(problem_kind(state), [DEFAULT_METHOD])
+    compile_for(state.kind, [DEFAULT_METHOD])
     with shown() as watch:
         options = replace(options, watch=watch)
         most, levels, distinct = wanted
@@ -177,12 +176,11 @@ def _placed(
 ) -> PlacementResult | AllocationResult | HierarchyResult | CubesResult:
     """Place the queue by a method, an installed allocator or a command; a verdict is raised."""
     from topoplace.kernels import compile_for
-    from topoplace.snapshot.machines import problem_kind
     from topoplace.solving import method_names, solve
     from topoplace.study.external.allocator import chosen
 
     require_one(method, command)
-    problem = problem_kind(state)
+    problem = state.kind
     who = chosen(method or DEFAULT_METHOD, command, method_names(problem))
     if isinstance(who, str):
         compile_for(problem, [who])

@@ -4,25 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from topoplace.shipped import MACHINES, METHODS, SNAPSHOTS
-
-_TITLES = {
-    "placement": "Methods on a torus or mesh",
-    "allocation": "Methods on a tree",
-    "hierarchy": "Methods on a hierarchy",
-    "cubes": "Methods on a pod of cubes",
-    "repack": "Methods of repacking",
-    "mapping": "Methods of mapping",
-    "objects": "Methods for objects (--objects)",
-}
+from topoplace import kinds
+from topoplace.shipped import MACHINES, SNAPSHOTS
 
 
 def epilogue(*problems: str, machines: bool = False, snapshots: bool = False) -> str:
     """Return what comes below the options: the methods of problems, machines and snapshots."""
     parts = []
     for problem in problems:
-        rows = [f"- {name}: {summary}" for name, (_, summary) in METHODS[problem].items()]
-        parts.append("\n".join([f"{_TITLES[problem]}:", *rows]))
+        kind = kinds.kind_named(problem)
+        rows = [f"- {name}: {summary}" for name, (_, summary) in kind.methods.items()]
+        parts.append("\n".join([f"Methods {kind.title}:", *rows]))
     if machines:
         parts.append(f"Machines: {', '.join(MACHINES)}")
     if snapshots:
@@ -39,6 +31,8 @@ def names_like(names: Iterable[str]) -> Callable[[str], list[str]]:
     return like
 
 
-methods_like = names_like(sorted({name for methods in METHODS.values() for name in methods}))
+methods_like = names_like(
+    sorted({name for kind in kinds.shipped().values() for name in kind.methods})
+)
 machines_like = names_like(MACHINES)
 snapshots_like = names_like(SNAPSHOTS)

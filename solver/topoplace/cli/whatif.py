@@ -79,7 +79,7 @@ def whatif(
     from topoplace.kernels import compile_for
     from topoplace.report.summary import exit_code_of
     from topoplace.report.what_if import table
-    from topoplace.snapshot.machines import load_any, problem_kind
+    from topoplace.snapshot.machines import load_any
     from topoplace.snapshot.state import SnapshotState
     from topoplace.solving.solve import tree_objective
     from topoplace.study.what_if import what_if
@@ -101,7 +101,7 @@ def whatif(
     if base_interference != "strict" and not isinstance(state, SnapshotState):
         expected = "no interference rule but on tori and meshes"
         raise InputError(expected, field="--base-interference", value=base_interference)
-    compile_for(problem_kind(state), [method])
+    compile_for(state.kind, [method])
     scenarios = [changes] if together and changes else [[change] for change in changes]
     files = _Files(output)
     with shown() as watch:

@@ -8,7 +8,8 @@ from typing import Any
 
 from topoplace.certify.check import check_document
 from topoplace.certify.report import Report
-from topoplace.errors import InputError, unknown_name
+from topoplace.errors import InputError
+from topoplace.kinds import kind_named, known
 from topoplace.mapping.objects.problem import ObjectsProblem
 from topoplace.mapping.problem import MappingProblem
 from topoplace.model import Machine, Model
@@ -17,7 +18,7 @@ from topoplace.result.base import Kept
 from topoplace.result.reading import Checkable
 from topoplace.result.several import Several
 from topoplace.snapshot.files import machine_names, snapshot_names
-from topoplace.snapshot.machines import PROBLEMS, is_machine, load_machine
+from topoplace.snapshot.machines import is_machine, load_machine
 from topoplace.snapshot.objects import ObjectsInstance
 from topoplace.snapshot.schema import (
     MappingInstance,
@@ -29,8 +30,6 @@ from topoplace.study.case import Document, File, State, load_document
 
 Instance = Model | Snapshot | File | Document
 Loaded = Model | Machine | MappingInstance | ObjectsInstance | Result[Any, Any, Any] | Several
-
-_PROBLEMS = (*PROBLEMS.values(), "mapping", "objects")
 
 
 def load(
@@ -105,7 +104,7 @@ def methods(problem: str | None = None) -> dict[str, str]:
     Parameters
     ----------
     problem
-        ``placement`` (on tori), ``allocation`` (on trees), ``hierarchy``, ``cubes``,
+        ``placement`` (on tori), ``allocation`` (on trees), ``hierarchy``, ``cubes``, ``repack``,
         ``mapping`` or ``objects``; by default all, their names before those of the methods:
         ``placement exact``.
 
@@ -115,10 +114,8 @@ def methods(problem: str | None = None) -> dict[str, str]:
         If there is no such problem.
     """
     if problem is None:
-        return {f"{kind} {name}": x for kind in _PROBLEMS for name, x in methods(kind).items()}
-    if problem not in _PROBLEMS:
-        raise unknown_name(problem, _PROBLEMS, field="problem")
-    return {name: method.summary for name, method in registered(problem).items()}
+        return {f"{kind} {name}": x for kind in known() for name, x in methods(kind).items()}
+    return {name: method.summary for name, method in registered(kind_named(problem).name).items()}
 
 
 def model_of(instance: Instance, objective: TreeObjective | None = None) -> Model:

@@ -16,7 +16,7 @@ from topoplace.result.repack import RepackResult
 from topoplace.result.several import Frontier, Optima
 from topoplace.result.tree import AllocationResult
 from topoplace.snapshot.held import ignoring
-from topoplace.snapshot.machines import AnyState, prepare_any, problem_kind
+from topoplace.snapshot.machines import AnyState, prepare_any
 from topoplace.snapshot.schema import TreeObjective
 from topoplace.snapshot.state import SnapshotState
 from topoplace.solving import Options, solve
@@ -337,5 +337,5 @@ def _prepared(
     if not isinstance(state, SnapshotState) and options.interference is not Interference.STRICT:
         expected = "strict, but on tori and meshes"
         raise InputError(expected, field="interference", value=options.interference)
-    compile_for(problem_kind(state), [method])
+    compile_for(state.kind, [method])
     return state

@@ -8,7 +8,6 @@ compiles them. A kernel that is called with other types is compiled at that call
 """
 
 from topoplace.kernels.compiling import (
-    PROBLEMS,
     compile_for,
     compile_groups,
     compile_wide,
@@ -18,7 +17,6 @@ from topoplace.kernels.compiling import (
 )
 
 __all__ = [
-    "PROBLEMS",
     "compile_for",
     "compile_groups",
     "compile_wide",

@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from topoplace import __version__
+from topoplace.kinds import kind_named
 
 WORDS = "compiling kernels, once for this installation:"
 
@@ -136,61 +137,11 @@ def _warn(text: str) -> None:
         print(f"topoplace: {text}", file=sys.stderr, flush=True)
 
 
-# ---- Which groups of kernels the methods of every kind of problem need ---------------------------
-
-_EXACT, _PRISMS, _TREES = "placement.exact", "placement.heuristics", "allocation"
-_DOMAINS, _WIDE = "hierarchy", "placement.wide"
-_BOUNDS, _BRANCH, _GROW = "mapping.bounds", "mapping.exact", "mapping.growing"
-_CHECK = "mapping.certify"
-_OBJECTS = "mapping.objects"
-_HALVE, _ANNEAL, _TABU = "mapping.halving", "mapping.local_search", "mapping.tabu_search"
-
-PROBLEMS = {
-    "placement": (_EXACT, _PRISMS, _WIDE),
-    "allocation": (_TREES,),
-    "hierarchy": (_EXACT, _DOMAINS),
-    "cubes": (_EXACT,),
-    "repack": (_EXACT,),
-    "mapping": (_BOUNDS, _BRANCH, _GROW, _HALVE, _ANNEAL, _TABU, _CHECK),
-    "objects": (_OBJECTS, _HALVE, _ANNEAL),
-}
-"""The groups of every kind of problem."""
-
-_SEARCH = (_BOUNDS, _GROW, _HALVE, _ANNEAL, _TABU)
-_NEEDED: dict[str, dict[str, tuple[str, ...]]] = {
-    "placement": {"exact": (_EXACT, _PRISMS)},
-    "allocation": {"exact": (_TREES,)},
-    "hierarchy": {"exact": (_EXACT, _DOMAINS)},
-    "cubes": {"exact": (_EXACT,)},
-    "repack": {"exact": (_EXACT,)},
-    "mapping": {
-        "auto": (*_SEARCH, _BRANCH),
-        "exact": (*_SEARCH, _BRANCH),
-        "search": _SEARCH,
-        "local-search": (_BOUNDS, _ANNEAL),
-        "bisection": (_BOUNDS, _HALVE),
-        "greedy": (_BOUNDS, _GROW),
-        "tabu": (_BOUNDS, _GROW, _TABU),
-    },
-    "objects": {"search": (_OBJECTS, _HALVE, _ANNEAL), "exact": (_OBJECTS, _HALVE, _ANNEAL)},
-}
-"""What methods need that need more than the rest of their kind."""
-
-_OTHERS: dict[str, tuple[str, ...]] = {
-    "placement": (_PRISMS,),
-    "allocation": (),
-    "hierarchy": (),
-    "cubes": (),
-    "repack": (),
-    "mapping": (_BOUNDS,),
-    "objects": (_OBJECTS, _HALVE),
-}
-
-
 def groups_of(problem: str, methods: Iterable[str]) -> list[str]:
-    """Return the groups that methods of a kind of problem need; those of others need the least."""
-    needed = [_NEEDED[problem].get(method, _OTHERS[problem]) for method in methods]
-    return list(dict.fromkeys(group for groups in needed for group in groups))
+    """Return the groups of kernels that methods of a kind of problem need."""
+    needed = kind_named(problem).needed
+    groups = (group for method in methods for group in needed.get(method, needed.get(None, ())))
+    return list(dict.fromkeys(groups))
 
 
 # ---- The table of kernels: which ones are called from Python, and with which types ---------------
@@ -319,6 +270,7 @@ def _environment() -> tuple[str, ...]:
 # ---- Compilation ahead of a solve, in processes of its own that share numba's cache on disk ------
 # Numba compiles one kernel of a process at a time, so that two cores need two processes.
 
+_WIDE = "placement.wide"
 _MOST_NARROW = 127  # twice the longest dimension, so that depths are of 8 bits (`footprints`)
 _MOST = 4  # processes: each takes a few hundred MB
 _ROOT = str(Path(__file__).resolve().parent.parent.parent)

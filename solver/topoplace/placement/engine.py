@@ -7,11 +7,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from topoplace.kinds import kind_named
 from topoplace.packing.budget import Budget
 from topoplace.packing.excluding import PlaceOf
 from topoplace.packing.problem import PackingProblem
 from topoplace.packing.search import Found, Search
-from topoplace.shipped import METHODS
 from topoplace.solving import Bound, Options, Outcome
 from topoplace.solving.solve import Problem, frame_of
 
@@ -38,7 +38,7 @@ class Packed:
 
 def packed(problem: Problem) -> Packed:
     """Return a problem as a packing, as its method `exact` makes it."""
-    module = importlib.import_module(METHODS[problem.kind]["exact"][0])
+    module = importlib.import_module(kind_named(problem.kind).methods["exact"][0])
     found: Packed = module.packed(problem)
     return found
 

@@ -37,7 +37,6 @@ from topoplace.report.repack import before_and_after, plan_lines
 from topoplace.report.summary import AnyResult, headline, layout_text
 from topoplace.report.tiles import RIM, draw_tiles, tiles_height, tiles_of
 from topoplace.report.voxels import draw_torus
-from topoplace.result import reading
 from topoplace.result.mapping import MappingResult, MappingSolution
 from topoplace.result.objects import ObjectsResult
 from topoplace.result.repack import RepackResult
@@ -176,7 +175,6 @@ def title(result: AnyResult) -> list[str]:
 
 
 def _picture_of(result: AnyResult) -> _Picture:
-    assert isinstance(result, reading.AnyResult)
     if isinstance(result, RepackResult):
         return _picture_of(before_and_after(result)[1])
     state = case.state_of(result)

@@ -7,10 +7,12 @@ import math
 import re
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import ClassVar
 
 import numpy as np
 
 from topoplace.errors import Faults, InputError, number_of
+from topoplace.kinds import State
 from topoplace.machine import parse_node_set
 from topoplace.machine.cubes import Cubes, Extents
 from topoplace.machine.hostlist import NodeLists
@@ -54,7 +56,7 @@ class CubesRequest:
 
 
 @dataclass(frozen=True)
-class CubesState:
+class CubesState(State):
     """What a snapshot of a pod of cubes says, checked and turned into arrays.
 
     Attributes
@@ -64,6 +66,8 @@ class CubesState:
     held
         The chips of every running job.
     """
+
+    kind: ClassVar[str] = "cubes"
 
     snapshot: Snapshot
     machine: Cubes

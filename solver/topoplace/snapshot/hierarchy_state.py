@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from topoplace.errors import Faults, InputError, number_of, unknown_name
+from topoplace.kinds import State
 from topoplace.machine.hierarchy import Hierarchy, build_hierarchy, hierarchy_of_switches
 from topoplace.machine.hostlist import NodeLists
 from topoplace.snapshot.schema import (
@@ -94,7 +95,7 @@ class HierarchyRequest:
 
 
 @dataclass(frozen=True)
-class HierarchyState:
+class HierarchyState(State):
     """What a snapshot of a hierarchy says, checked and turned into arrays.
 
     Attributes
@@ -104,6 +105,8 @@ class HierarchyState:
     occupied
         Whether a running job holds some of the host, shape ``(num_hosts,)``.
     """
+
+    kind: ClassVar[str] = "hierarchy"
 
     snapshot: Snapshot
     machine: Hierarchy

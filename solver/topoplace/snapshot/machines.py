@@ -11,9 +11,10 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
+from topoplace import kinds
 from topoplace.errors import InputError
 from topoplace.machine.hostlist import MAX_HOSTS
-from topoplace.snapshot.cubes_state import CubesState, prepare_cubes
+from topoplace.snapshot.cubes_state import CubesState
 from topoplace.snapshot.faults import faults_of, kind_of_document, require_suited
 from topoplace.snapshot.files import (
     data_folder,
@@ -25,7 +26,7 @@ from topoplace.snapshot.files import (
     validated,
 )
 from topoplace.snapshot.held import ignoring, require_known
-from topoplace.snapshot.hierarchy_state import HierarchyState, prepare_hierarchy
+from topoplace.snapshot.hierarchy_state import HierarchyState
 from topoplace.snapshot.readers.forms import other_machine, other_snapshot
 from topoplace.snapshot.schema import (
     SNAPSHOT_SCHEMA,
@@ -39,8 +40,8 @@ from topoplace.snapshot.schema import (
     TreeModel,
     TreeObjective,
 )
-from topoplace.snapshot.state import SnapshotState, prepare
-from topoplace.snapshot.tree_state import MAX_LEAVES, TreeState, prepare_tree
+from topoplace.snapshot.state import SnapshotState
+from topoplace.snapshot.tree_state import MAX_LEAVES, TreeState
 
 # ---- Regular switch trees, from the shorthand ``tree:4x6x16`` ------------------------------------
 
@@ -237,30 +238,14 @@ def resolve_machine(snapshot: Snapshot) -> Snapshot:
 
 AnyState = SnapshotState | TreeState | HierarchyState | CubesState
 
-PROBLEMS = {
-    "torus": "placement",
-    "tree": "allocation",
-    "hierarchy": "hierarchy",
-    "cubes": "cubes",
-}
-"""What result documents call the problem of placing a queue, by kind of machine; that of a tree on
-which domains count is the one of hierarchies."""
-
-
-def problem_kind(state: AnyState) -> str:
-    """Return what result documents call the problem of placing the queue of a snapshot."""
-    machine = state.snapshot.machine
-    assert not isinstance(machine, str), "a snapshot read has its machine"
-    return PROBLEMS["hierarchy" if isinstance(state, HierarchyState) else machine.kind]
-
 
 def problem_named(snapshot: Snapshot, objective: TreeObjective | None = None) -> str:
     """Return the same of a snapshot whose machine is resolved; only trees have an objective."""
     assert not isinstance(snapshot.machine, str), "its machine is resolved"
-    if not isinstance(snapshot.machine, TreeModel):
-        return PROBLEMS[snapshot.machine.kind]
-    by_domains = objective_of(snapshot, objective) is TreeObjective.DOMAINS
-    return PROBLEMS["hierarchy" if by_domains else "tree"]
+    if objective_of(snapshot, objective) is TreeObjective.DOMAINS:
+        return "hierarchy"
+    machine = snapshot.machine.kind
+    return next(kind.name for kind in kinds.placing() if kind.machine == machine)
 
 
 def objective_of(snapshot: Snapshot, wanted: TreeObjective | None = None) -> TreeObjective | None:
@@ -273,9 +258,10 @@ def objective_of(snapshot: Snapshot, wanted: TreeObjective | None = None) -> Tre
     InputError
         If an objective is wanted on another machine.
     """
-    if not isinstance(snapshot.machine, TreeModel):
+    machine = snapshot.machine
+    kind = machine if isinstance(machine, str) else machine.kind
+    if kind != "tree":
         if wanted is not None:
-            kind = snapshot.machine if isinstance(snapshot.machine, str) else snapshot.machine.kind
             raise InputError(f"a switch tree for {wanted}", field="objective", found=f"a {kind}")
         return None
     by_patterns = any(request.patterns for request in snapshot.queue)
@@ -336,25 +322,21 @@ def prepare_any(snapshot: Snapshot, objective: TreeObjective | None = None) -> A
         With the field at fault.
     """
     require_known(snapshot)
-    counts = objective_of(snapshot, objective)
-    if counts is TreeObjective.CONTENTION:
-        return prepare_tree(snapshot)
-    if counts is TreeObjective.DOMAINS or isinstance(snapshot.machine, HierarchyModel):
-        return prepare_hierarchy(snapshot)
-    if isinstance(snapshot.machine, CubesModel):
-        return prepare_cubes(snapshot)
-    return prepare(snapshot)
+    return _prepared(snapshot, problem_named(snapshot, objective))
+
+
+def _prepared(snapshot: Snapshot, kind: str) -> AnyState:
+    state: AnyState = kinds.kind_named(kind).get("prepare")(snapshot)
+    return state
 
 
 def prepare_again(snapshot: Snapshot, state: AnyState) -> AnyState:
     """Check a snapshot and prepare it as another one was: what counts on a tree stays."""
-    if not isinstance(snapshot.machine, TreeModel):
-        return prepare_any(snapshot)
-    by_domains = isinstance(state, HierarchyState)
-    return prepare_any(snapshot, TreeObjective.DOMAINS if by_domains else TreeObjective.CONTENTION)
+    require_known(snapshot)
+    return _prepared(snapshot, state.kind)
 
 
 def prepare_empty(machine: MachineModel) -> AnyState:
     """Return a machine on which nothing runs; of a switch tree, with what contention takes."""
     nothing = Snapshot(schema_version=SNAPSHOT_SCHEMA, name=machine.name, machine=machine)
-    return prepare_tree(nothing) if isinstance(machine, TreeModel) else prepare_any(nothing)
+    return prepare_any(nothing, TreeObjective.CONTENTION if machine.kind == "tree" else None)

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TypeVar
+from typing import ClassVar, TypeVar
 
 import numpy as np
 
 from topoplace.errors import Faults, InputError, number_of
+from topoplace.kinds import State
 from topoplace.machine import Prism, Torus, parse_node_set
 from topoplace.machine.hostlist import NodeLists
 from topoplace.snapshot.anchored import AnchoredShape, anchored_shapes
@@ -75,7 +76,7 @@ class QueuedState:
 
 
 @dataclass(frozen=True)
-class SnapshotState:
+class SnapshotState(State):
     """What a snapshot says, checked and turned into arrays.
 
     Attributes
@@ -97,6 +98,8 @@ class SnapshotState:
     tasks
         What requests want to map to their nodes, each once.
     """
+
+    kind: ClassVar[str] = "placement"
 
     snapshot: Snapshot
     torus: Torus

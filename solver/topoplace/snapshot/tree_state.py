@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
 from topoplace.errors import Faults, InputError
+from topoplace.kinds import State
 from topoplace.machine.hostlist import NodeLists
 from topoplace.machine.tree import SwitchTree, build_tree
 from topoplace.snapshot.schema import (
@@ -56,7 +58,7 @@ class TreeRequest:
 
 
 @dataclass(frozen=True)
-class TreeState:
+class TreeState(State):
     """What a snapshot of a tree machine says, checked and turned into arrays.
 
     Attributes
@@ -71,6 +73,8 @@ class TreeState:
         L_busy and L_comm of Mishra 2020, section 4: nodes held by running jobs, and by
         communication-intensive ones, per leaf, shape ``(num_leaves,)``.
     """
+
+    kind: ClassVar[str] = "allocation"
 
     snapshot: Snapshot
     tree: SwitchTree

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from topoplace.errors import unknown_name
+from topoplace.kinds import kind_named
 from topoplace.result import Interference
-from topoplace.shipped import METHODS
 from topoplace.solving.outcome import Bound, Incumbent, Number, Outcome, Watch
 from topoplace.types import IntArray
 
@@ -115,9 +115,9 @@ def register(
 ) -> Callable[[Solver], Solver]:
     """Return a decorator that registers a method (docs/adding-a-heuristic.md).
 
-    What a shipped one does stands in `shipped`.
+    What a shipped one does stands in its kind.
     """
-    summary = summary or METHODS[problem][name][1]
+    summary = summary or kind_named(problem).methods[name][1]
 
     def add(solver: Solver) -> Solver:
         if (problem, name) in _METHODS:
@@ -136,8 +136,8 @@ def method_of(problem: str, name: str) -> Method:
     InputError
         If there is no such method.
     """
-    if (problem, name) not in _METHODS and name in METHODS[problem]:
-        importlib.import_module(METHODS[problem][name][0])
+    if (problem, name) not in _METHODS and name in kind_named(problem).methods:
+        importlib.import_module(kind_named(problem).methods[name][0])
     if (problem, name) not in _METHODS:
         known = method_names(problem)
         raise unknown_name(name, known, field="method")
@@ -147,7 +147,7 @@ def method_of(problem: str, name: str) -> Method:
 def method_names(problem: str) -> list[str]:
     """Return the names of a problem's methods: those shipped, then the others in their order."""
     own = [name for kind, name in _METHODS if kind == problem]
-    return list(dict.fromkeys([*METHODS[problem], *own]))
+    return list(dict.fromkeys([*kind_named(problem).methods, *own]))
 
 
 def methods(problem: str) -> dict[str, Method]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import importlib.metadata
 import math
 import platform
@@ -16,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Protocol, overload
 from topoplace import __version__
 from topoplace.errors import InputError, unknown_name
 from topoplace.interrupts import ended_in_time, heeded
-from topoplace.kernels import compile_wide
+from topoplace.kinds import State, kind_named
 from topoplace.result import RESULT_SCHEMA, PlacementResult, Proof, Result, Status
 from topoplace.result.cubes import CubesResult
 from topoplace.result.hierarchy import HierarchyResult
@@ -100,48 +99,18 @@ class Frame:
     overtime: float = math.inf
 
 
-_MODULES = {
-    "placement": "topoplace.placement.torus.outcome",
-    "allocation": "topoplace.placement.switches.outcome",
-    "hierarchy": "topoplace.placement.hierarchy.outcome",
-    "cubes": "topoplace.placement.cubes.outcome",
-    "repack": "topoplace.placement.torus.repack.outcome",
-    "mapping": "topoplace.mapping.outcome",
-    "objects": "topoplace.mapping.objects.outcome",
-}
-
-
 def frame_of(kind: str) -> Frame:
-    """Return the frame of a kind of problem, `FRAME` of its module."""
-    frame: Frame = importlib.import_module(_MODULES[kind]).FRAME
+    """Return the frame of a kind of problem."""
+    frame: Frame = kind_named(kind).get("frame")
     return frame
 
 
-def problem_of(instance: AnyState | Problem, options: Options) -> Problem:
+def problem_of(instance: State | Problem, options: Options) -> Problem:
     """Return the problem of placing a snapshot's queue; any other problem is returned as it is."""
-    from topoplace.snapshot.cubes_state import CubesState  # noqa: PLC0415 - heavy
-    from topoplace.snapshot.hierarchy_state import HierarchyState  # noqa: PLC0415 - heavy
-    from topoplace.snapshot.state import SnapshotState  # noqa: PLC0415 - heavy
-    from topoplace.snapshot.tree_state import TreeState  # noqa: PLC0415 - heavy
-
-    if isinstance(instance, SnapshotState):
-        from topoplace.placement.torus.problem import PlacementProblem  # noqa: PLC0415 - heavy
-
-        compile_wide(instance.torus.shape)
-        return PlacementProblem(instance, options.interference, options.maps)
-    if isinstance(instance, TreeState):
-        from topoplace.placement.switches.problem import TreeProblem  # noqa: PLC0415 - heavy
-
-        return TreeProblem(instance)
-    if isinstance(instance, HierarchyState):
-        from topoplace.placement.hierarchy.problem import HierarchyProblem  # noqa: PLC0415 - heavy
-
-        return HierarchyProblem(instance)
-    if isinstance(instance, CubesState):
-        from topoplace.placement.cubes.problem import CubesProblem  # noqa: PLC0415 - heavy
-
-        return CubesProblem(instance)
-    return instance
+    if not isinstance(instance, State):
+        return instance
+    problem: Problem = kind_named(instance.kind).get("problem")(instance, options)
+    return problem
 
 
 def called(problem: Any, method: Method, options: Options) -> Outcome:

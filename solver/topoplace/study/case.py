@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from topoplace.errors import InputError
-from topoplace.mapping.objects.problem import ObjectsProblem, prepare_objects
-from topoplace.mapping.problem import MappingProblem, prepare_mapping
-from topoplace.result import RESULT_SCHEMA, PlacementResult
-from topoplace.result.cubes import CubesResult
-from topoplace.result.hierarchy import HierarchyResult
+from topoplace.kinds import kind_named, known
+from topoplace.mapping.objects.problem import ObjectsProblem
+from topoplace.mapping.problem import MappingProblem
+from topoplace.result import RESULT_SCHEMA, Result
 from topoplace.result.reading import (
     CHECKABLE,
     AnyInstance,
@@ -24,26 +23,12 @@ from topoplace.result.reading import (
     parse_instance,
     parse_result,
 )
-from topoplace.result.repack import RepackResult
 from topoplace.result.several import Several
-from topoplace.result.tree import AllocationResult
-from topoplace.snapshot.cubes_state import prepare_cubes
 from topoplace.snapshot.files import files_below, parse_object, read_bytes
 from topoplace.snapshot.held import ignoring
-from topoplace.snapshot.hierarchy_state import prepare_hierarchy
 from topoplace.snapshot.machines import AnyState, prepare_any, resolve_machine
 from topoplace.snapshot.normal import sha256_of
-from topoplace.snapshot.objects import OBJECTS_SCHEMA, ObjectsInstance
-from topoplace.snapshot.schema import (
-    MAPPING_SCHEMA,
-    SNAPSHOT_SCHEMA,
-    MappingInstance,
-    Snapshot,
-    TreeModel,
-    TreeObjective,
-)
-from topoplace.snapshot.state import prepare
-from topoplace.snapshot.tree_state import prepare_tree
+from topoplace.snapshot.schema import SNAPSHOT_SCHEMA, Snapshot, TreeObjective
 from topoplace.solving import Options
 from topoplace.solving.solve import Problem, frame_of, problem_of
 
@@ -52,13 +37,6 @@ File = str | Path
 Document = Mapping[str, Any]
 Source = File | Document | AnyInstance | AnyResult
 
-_OF_RESULTS: Mapping[type, Callable[[Snapshot], State]] = {
-    PlacementResult: prepare,
-    AllocationResult: prepare_tree,
-    HierarchyResult: prepare_hierarchy,
-    CubesResult: prepare_cubes,
-}
-_SCHEMAS = (SNAPSHOT_SCHEMA, MAPPING_SCHEMA, OBJECTS_SCHEMA, RESULT_SCHEMA)
 _MOST_NAMED = 3
 
 
@@ -135,18 +113,20 @@ def state_of(document: AnyInstance | AnyResult, objective: TreeObjective | None 
 
     `objective` says what counts if it is a snapshot of a switch tree; a result says so itself.
     """
-    if isinstance(document, RepackResult):
-        raise InputError("a placement, an allocation or a mapping", found="a plan of repacking")
-    instance = document.instance if isinstance(document, AnyResult) else document
-    if isinstance(instance, MappingInstance):
-        return prepare_mapping(instance)
-    if isinstance(instance, ObjectsInstance):
-        return prepare_objects(instance)
-    instance = resolve_machine(instance)
-    for model, of in _OF_RESULTS.items():  # of the machine that a result speaks of
-        if isinstance(document, model):
-            return of(instance)
-    on_tree = isinstance(instance.machine, TreeModel)
+    if isinstance(document, Result):
+        prepare = kind_named(document.problem).get("prepare")
+        if prepare is None:
+            raise InputError("a placement, an allocation or a mapping", found="a plan of repacking")
+        instance = document.instance
+        resolved = resolve_machine(instance) if isinstance(instance, Snapshot) else instance
+        state: State = prepare(resolved)
+        return state
+    if not isinstance(document, Snapshot):
+        kind = next(k for k in known().values() if k.schema == document.schema_version)
+        problem: State = kind.get("prepare")(document)
+        return problem
+    instance = resolve_machine(document)
+    on_tree = getattr(instance.machine, "kind", None) == "tree"
     return prepare_any(instance, objective if on_tree else None)
 
 
@@ -159,7 +139,7 @@ def load_case(
     """
     if isinstance(source, AnyInstance):
         return Case(_ignoring(state_of(source, objective), objective, ignore))
-    document = source if isinstance(source, AnyResult) else load_document(source, objective)
+    document = source if isinstance(source, Result) else load_document(source, objective)
     if isinstance(document, State):
         return Case(_ignoring(document, objective, ignore))
     if isinstance(document, Several) or any(getattr(v, "required", None) for v in document.levels):
@@ -199,11 +179,12 @@ def load_cases(
             cases.append(load_case(source, objective, ignore))
             continue
         files = files_below(Path(source))
-        known = [path for path in files if _schema(path) in _SCHEMAS]
-        if not known:
+        schemas = {SNAPSHOT_SCHEMA, RESULT_SCHEMA, *(kind.schema for kind in known().values())}
+        taken = [path for path in files if _schema(path) in schemas - {None}]
+        if not taken:
             raise InputError("a folder of instances or results (*.json)", file=str(source))
-        cases += [load_case(path, objective, ignore) for path in known]
-        others = [path.name for path in files if path not in known]
+        cases += [load_case(path, objective, ignore) for path in taken]
+        others = [path.name for path in files if path not in taken]
         if others:
             more = ", ..." if len(others) > _MOST_NAMED else ""
             shown = ", ".join(others[:_MOST_NAMED]) + more

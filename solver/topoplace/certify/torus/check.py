@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -99,7 +99,7 @@ class TorusPlacement(Packings[PlacementResult]):
         """Whether the second level is the hop-bytes of applications."""
         return self.levels == HOP_BYTES
 
-    def places(self, solution: Solution, distinct: str) -> dict[str, Hashable]:
+    def places(self, solution: Solution, distinct: str) -> Mapping[str, Hashable]:
         """Return the places of what starts, as `TorusOracle.best_charged` knows them."""
         if self._instance.anchored:
             raise RefusedError("places on a machine with anchored prisms")

@@ -11,6 +11,7 @@ import numpy as np
 
 from topoplace.machine.cubes import Cubes, Extents
 from topoplace.snapshot.cubes_state import CubesRequest, CubesState
+from topoplace.solving.registry import Options
 from topoplace.types import BoolArray, IntArray
 
 LEVELS = (("nodes", "max"), ("free_cubes", "max"))
@@ -119,3 +120,8 @@ class Room:
     def _taken(self, placed: Placed) -> Placed:
         self.free.ravel()[self._problem.chips_of(placed)] = False
         return placed
+
+
+def problem_of(state: CubesState, options: Options) -> CubesProblem:
+    """Return the problem of placing the queue; it is the same whatever the options."""
+    return CubesProblem(state)

@@ -12,6 +12,7 @@ import numpy as np
 
 from topoplace.machine.hierarchy import Hierarchy
 from topoplace.snapshot.hierarchy_state import HierarchyRequest, HierarchyState, PartState
+from topoplace.solving.registry import Options
 from topoplace.types import IntArray
 
 Placed = tuple[Mapping[int, int], ...]
@@ -97,3 +98,8 @@ def room(free: IntArray, part: PartState) -> IntArray:
     """
     takes = np.array(part.takes)
     return np.asarray((free[:, takes > 0] // takes[takes > 0]).min(axis=1))
+
+
+def problem_of(state: HierarchyState, options: Options) -> HierarchyProblem:
+    """Return the problem of placing the queue; it is the same whatever the options."""
+    return HierarchyProblem(state)

@@ -10,6 +10,7 @@ from typing import ClassVar
 from topoplace.placement.switches.cost import CostModel
 from topoplace.placement.switches.occupancy import Occupancy
 from topoplace.snapshot.tree_state import TreeRequest, TreeState
+from topoplace.solving.registry import Options
 from topoplace.types import IntArray
 
 
@@ -37,3 +38,8 @@ class TreeProblem:
         for request_idx, nodes in started:
             occupancy.start(nodes, self.requests[request_idx].intensive)
         return occupancy
+
+
+def problem_of(state: TreeState, options: Options) -> TreeProblem:
+    """Return the problem of placing the queue; it is the same whatever the options."""
+    return TreeProblem(state)

@@ -11,6 +11,7 @@ from typing import ClassVar
 import numpy as np
 
 from topoplace.errors import InputError
+from topoplace.kernels import compile_wide
 from topoplace.machine import Prism, Torus, bisection_per_node, prism_links, scattered_links
 from topoplace.placement.torus.footprints import (
     CountSums,
@@ -23,6 +24,7 @@ from topoplace.result import Interference
 from topoplace.snapshot.geometry import Geometry
 from topoplace.snapshot.schema import Communication, ShapeWeights
 from topoplace.snapshot.state import QueuedState, RunningState, SnapshotState
+from topoplace.solving.registry import Options
 from topoplace.types import BoolArray, IntArray
 
 Levels = tuple[tuple[str, str], ...]
@@ -356,6 +358,12 @@ class PlacementProblem:
             if whole.min() >= geometry.extents[-1]:
                 return geometry
         return None
+
+
+def problem_of(state: SnapshotState, options: Options) -> PlacementProblem:
+    """Return the problem of placing the queue under the rule of the options."""
+    compile_wide(state.torus.shape)
+    return PlacementProblem(state, options.interference, options.maps)
 
 
 def job_links(torus: Torus, job: RunningState) -> IntArray:

@@ -1,0 +1,174 @@
+"""Kinds of problems: one object each, from which every table of kinds is derived.
+
+A shipped kind is `KIND` in `kind.py` of its folder. Other packages add theirs by an entry point of
+the group ``topoplace.kinds``, or by `register`. A kind names what belongs to it by module and name
+(``package.module:name``), which is imported when it is first used: a command loads the method that
+it runs, and the checker loads no solver.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.metadata
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Any, ClassVar
+
+from topoplace.errors import unknown_name
+
+Ref = str
+"""What is imported when it is first used, as ``module:name``."""
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A kind of problem.
+
+    Attributes
+    ----------
+    name
+        The field `problem` of its results.
+    title
+        Of its methods, after the word "Methods".
+    result
+        The model of its results (`topoplace.result.Result`).
+    frame
+        How it is solved, and how a result is made of what a method finds
+        (`topoplace.solving.solve.Frame`).
+    checker
+        The plug-in of the checker (`topoplace.certify.report.Problem`), called with a result.
+    machine
+        The field `kind` of machines whose queue it places; None of a kind that places no queue.
+    model
+        The model of such a machine, where the schema of snapshots has none.
+    prepare
+        Checks a snapshot and returns what is solved, called with the snapshot; of kinds that place
+        no queue, with the instance. None if that is done elsewhere.
+    problem
+        Returns the problem that methods solve, called with what `prepare` returned and the options;
+        None where that is the problem itself.
+    solution
+        The model of its solutions, for documents of several; None if there are no such documents.
+    several
+        The checker's plug-in for documents of several, None if it is `checker`.
+    schema
+        Of instances of a kind that places no queue.
+    instance
+        The model of such an instance.
+    started
+        What a result starts and leaves waiting (`topoplace.result.started.Shown`), None if nothing.
+    cells
+        What pictures draw, called with a result and what `prepare` returned.
+    methods
+        By name of a shipped method: the module that registers it, and a line on what it does.
+    kernels
+        Groups of compiled kernels, of all its methods together.
+    needed
+        Of these, by method, what it needs; the entry None is that of any other method.
+    """
+
+    name: str
+    title: str
+    result: Ref
+    frame: Ref
+    checker: Ref
+    prepare: Ref | None = None
+    machine: str | None = None
+    model: Ref | None = None
+    problem: Ref | None = None
+    solution: Ref | None = None
+    several: Ref | None = None
+    schema: str | None = None
+    instance: Ref | None = None
+    started: Ref | None = None
+    cells: Ref | None = None
+    methods: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+    kernels: tuple[str, ...] = ()
+    needed: Mapping[str | None, tuple[str, ...]] = field(default_factory=dict)
+
+    def get(self, name: str) -> Any:
+        """Return what an attribute of the kind refers to; None if it has none."""
+        ref = getattr(self, name)
+        return None if ref is None else loaded(ref)
+
+
+def loaded(ref: Ref) -> Any:
+    """Return what ``module:name`` stands for."""
+    module, _, name = ref.partition(":")
+    return getattr(importlib.import_module(module), name)
+
+
+class State:
+    """A snapshot, checked and ready: what `Kind.prepare` of a kind that places queues returns.
+
+    Attributes
+    ----------
+    kind
+        The name of the kind.
+    """
+
+    kind: ClassVar[str]
+
+
+_SHIPPED = {
+    "placement": "topoplace.placement.torus.kind:KIND",
+    "allocation": "topoplace.placement.switches.kind:KIND",
+    "hierarchy": "topoplace.placement.hierarchy.kind:KIND",
+    "cubes": "topoplace.placement.cubes.kind:KIND",
+    "repack": "topoplace.placement.torus.repack.kind:KIND",
+    "mapping": "topoplace.mapping.kind:KIND",
+    "objects": "topoplace.mapping.objects.kind:KIND",
+}
+_registered: dict[str, Kind] = {}
+
+
+def shipped() -> dict[str, Kind]:
+    """Return the kinds of this package by name."""
+    return {name: loaded(ref) for name, ref in _SHIPPED.items()}
+
+
+@cache
+def _of_others() -> dict[str, Kind]:
+    found = [entry.load() for entry in importlib.metadata.entry_points(group="topoplace.kinds")]
+    return {kind.name: kind for kind in found}
+
+
+def register(kind: Kind) -> None:
+    """Add a kind in this process.
+
+    Raises
+    ------
+    ValueError
+        If there is one of its name.
+    """
+    if kind.name in known():
+        raise ValueError(f"a kind named {kind.name} is registered already")
+    _registered[kind.name] = kind
+
+
+def known() -> dict[str, Kind]:
+    """Return all kinds by name, those of this package first."""
+    return shipped() | _of_others() | _registered
+
+
+def kind_named(name: str) -> Kind:
+    """Return the kind of problem of a name.
+
+    Raises
+    ------
+    InputError
+        If there is none.
+    """
+    if name in _SHIPPED:  # loads no other one
+        kind: Kind = loaded(_SHIPPED[name])
+        return kind
+    found = known()
+    if name not in found:
+        raise unknown_name(name, list(found), field="problem")
+    return found[name]
+
+
+def placing() -> Iterator[Kind]:
+    """Return the kinds that place the queue of a snapshot."""
+    return (kind for kind in known().values() if kind.machine is not None)

@@ -1,0 +1,59 @@
+"""Tasks of an application onto nodes."""
+
+from topoplace.kinds import Kind
+
+_BEST = "topoplace.mapping.methods.best"
+_BUILT = "topoplace.mapping.methods.constructions"
+_ORDERS = "topoplace.mapping.methods.orders"
+_SEARCHES = "topoplace.mapping.methods.searches"
+_NESTED = "topoplace.mapping.methods.nested"
+
+_BOUNDS, _BRANCH, _GROW = "mapping.bounds", "mapping.exact", "mapping.growing"
+_HALVE, _ANNEAL, _TABU = "mapping.halving", "mapping.local_search", "mapping.tabu_search"
+_SEARCH = (_BOUNDS, _GROW, _HALVE, _ANNEAL, _TABU)
+
+KIND = Kind(
+    name="mapping",
+    title="of mapping",
+    result="topoplace.result.mapping:MappingResult",
+    frame="topoplace.mapping.outcome:FRAME",
+    checker="topoplace.certify.mapping.check:Mapping",
+    prepare="topoplace.mapping.problem:prepare_mapping",
+    schema="topoplace.mapping/1",
+    instance="topoplace.snapshot.schema:MappingInstance",
+    methods={
+        "auto": (_BEST, "the best of the constructions; for graphs as exact, within a time"),
+        "bisection": (_BUILT, "machine and graph halved together, again and again"),
+        "blocks": (_BUILT, "equal boxes of the grid on a full prism of routers"),
+        "default": (_ORDERS, "consecutive tasks fill node after node (SMP order)"),
+        "exact": (_BEST, "embedding with one hop per message, else branch and bound if small"),
+        "fold-2d": (_BUILT, "a 2D grid folded over the layers of a full prism"),
+        "given": (_ORDERS, "a mapping made elsewhere, only evaluated and bounded"),
+        "greedy": (_BUILT, "the most connected task next to its placed partners"),
+        "grid-order": (_ORDERS, "cells of the grid, in grid order, fill node after node"),
+        "hilbert": (_ORDERS, "tasks in the best of three orders along Hilbert's curve"),
+        "local-search": (_SEARCHES, "simulated annealing from a mapping or the best simple method"),
+        "nested-boxes": (_NESTED, "trees and hierarchies: a grid cut into boxes within boxes"),
+        "pencils": (_BUILT, "best layout, window and routers of every pencil"),
+        "random-blocks": (_BUILT, "equal boxes of the grid on random nodes"),
+        "round-robin": (_ORDERS, "tasks dealt out one by one to as many nodes as are needed"),
+        "scotch": (_BEST, "the external program gmap of Scotch, where installed"),
+        "search": (
+            _SEARCHES,
+            "constructions, annealing and tabu search, as long as the time limit says",
+        ),
+        "tabu": (_SEARCHES, "robust tabu search, for machines of few places"),
+        "topaware": (_BUILT, "best-ranked layout, leftmost routers of every pencil"),
+    },
+    kernels=(*_SEARCH, _BRANCH, "mapping.certify"),
+    needed={
+        "auto": (*_SEARCH, _BRANCH),
+        "exact": (*_SEARCH, _BRANCH),
+        "search": _SEARCH,
+        "local-search": (_BOUNDS, _ANNEAL),
+        "bisection": (_BOUNDS, _HALVE),
+        "greedy": (_BOUNDS, _GROW),
+        "tabu": (_BOUNDS, _GROW, _TABU),
+        None: (_BOUNDS,),
+    },
+)

@@ -1,0 +1,25 @@
+"""Jobs onto cubes of a pod, or onto parts of cubes."""
+
+from topoplace.kinds import Kind
+
+_CUBES = "topoplace.placement.cubes.exact"
+_IN_CUBES = "topoplace.placement.cubes.heuristics"
+
+KIND = Kind(
+    name="cubes",
+    title="on a pod of cubes",
+    result="topoplace.result.cubes:CubesResult",
+    frame="topoplace.placement.cubes.outcome:FRAME",
+    checker="topoplace.certify.cubes.check:CubesPlacements",
+    prepare="topoplace.snapshot.cubes_state:prepare_cubes",
+    machine="cubes",
+    problem="topoplace.placement.cubes.problem:problem_of",
+    solution="topoplace.result.cubes:CubesSolution",
+    methods={
+        "exact": (_CUBES, "most value, then most cubes left free; certified bounds"),
+        "best-fit": (_IN_CUBES, "in queue order, parts in the fullest cube that has room"),
+        "first-fit": (_IN_CUBES, "in queue order, the first cube or cubes that have room"),
+    },
+    kernels=("placement.exact",),
+    needed={"exact": ("placement.exact",), None: ()},
+)

@@ -1,0 +1,38 @@
+"""Units of jobs onto hosts of hierarchies and switch trees, in as few domains as can be."""
+
+from topoplace.kinds import Kind
+
+_DOMAINS = "topoplace.placement.hierarchy.exact"
+_FILLS = "topoplace.placement.hierarchy.heuristics.fits"
+_KUEUE = "topoplace.placement.hierarchy.heuristics.kueue"
+_BALANCED = "topoplace.placement.hierarchy.heuristics.kueue_balanced"
+_DOMAINS_MODEL = "topoplace.placement.hierarchy.minizinc"
+_BLOCK = "topoplace.placement.hierarchy.heuristics.slurm_block"
+_TREE = "topoplace.placement.hierarchy.heuristics.slurm_tree"
+
+KIND = Kind(
+    name="hierarchy",
+    title="on a hierarchy",
+    result="topoplace.result.hierarchy:HierarchyResult",
+    frame="topoplace.placement.hierarchy.outcome:FRAME",
+    checker="topoplace.certify.hierarchy.check:HierarchyPlacements",
+    prepare="topoplace.snapshot.hierarchy_state:prepare_hierarchy",
+    machine="hierarchy",
+    problem="topoplace.placement.hierarchy.problem:problem_of",
+    solution="topoplace.result.hierarchy:HierarchySolution",
+    methods={
+        "exact": (_DOMAINS, "most value on the fewest domains, by branch and price; certified"),
+        "first-fit": (_FILLS, "hosts in their order, below the first domain that fits"),
+        "kueue": (_KUEUE, "Kueue's: BestFit, without a level LeastFreeCapacity"),
+        "kueue-balanced": (_BALANCED, "as kueue, evenly over the domains of a preferred level"),
+        "kueue-least-free": (_KUEUE, "Kueue's LeastFreeCapacity: small domains first, always"),
+        "minizinc": (_DOMAINS_MODEL, "reference MiniZinc model, for tiny machines"),
+        "random": (_FILLS, "units anywhere within the rules (by seed)"),
+        "slurm-block": (_BLOCK, "Slurm's topology/block: aligned blocks, fewest free nodes first"),
+        "default": (_TREE, "Slurm's in short: below the lowest switch that fits, fullest leaves"),
+        "slurm-tree": (_TREE, "Slurm's topology/tree: the lowest switch that fits, fullest last"),
+        "tree-best-fit": (_FILLS, "the lowest domain that fits, fewest free first"),
+    },
+    kernels=("placement.exact", "hierarchy"),
+    needed={"exact": ("placement.exact", "hierarchy"), None: ()},
+)

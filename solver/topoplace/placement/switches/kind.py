@@ -1,0 +1,29 @@
+"""Jobs onto nodes of switch trees, at least cost of contention (Mishra 2020)."""
+
+from topoplace.kinds import Kind
+
+_THRESHOLDS = "topoplace.placement.switches.exact.method"
+_RULES = "topoplace.placement.switches.allocators"
+
+KIND = Kind(
+    name="allocation",
+    title="on a tree",
+    result="topoplace.result.tree:AllocationResult",
+    frame="topoplace.placement.switches.outcome:FRAME",
+    checker="topoplace.certify.switches.check:TreeAllocation",
+    prepare="topoplace.snapshot.tree_state:prepare_tree",
+    machine="tree",
+    problem="topoplace.placement.switches.problem:problem_of",
+    methods={
+        "exact": (_THRESHOLDS, "least cost (eq. 6) of the most nodes, with a bound"),
+        "default": (_RULES, "Slurm's own: below the lowest switch that fits, fullest leaves first"),
+        "adaptive": (_RULES, "greedy or balanced, whichever costs less (Mishra 2020)"),
+        "balanced": (_RULES, "powers of two on every leaf, emptiest leaves first (Mishra 2020)"),
+        "slurm-tree": (_RULES, "Slurm's topology/tree: the lowest switch that fits, fullest last"),
+        "fewest-domains": (_RULES, "as few leaves as possible, the last one a best fit"),
+        "greedy": (_RULES, "leaves of the least communication ratio first (Mishra 2020)"),
+        "random": (_RULES, "nodes anywhere (by seed)"),
+    },
+    kernels=("allocation",),
+    needed={"exact": ("allocation",), None: ()},
+)

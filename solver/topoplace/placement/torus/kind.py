@@ -1,0 +1,37 @@
+"""Jobs onto prisms of a torus or mesh."""
+
+from topoplace.kinds import Kind
+
+_EXACT = "topoplace.placement.torus.exact"
+_NODES = "topoplace.placement.torus.heuristics.node_orders"
+_FITS = "topoplace.placement.torus.heuristics.fits"
+_TORUS3D = "topoplace.placement.torus.heuristics.slurm_torus3d"
+_MINIZINC = "topoplace.placement.torus.minizinc"
+
+KIND = Kind(
+    name="placement",
+    title="on a torus or mesh",
+    result="topoplace.result.placement:PlacementResult",
+    frame="topoplace.placement.torus.outcome:FRAME",
+    checker="topoplace.certify.torus.check:TorusPlacement",
+    prepare="topoplace.snapshot.state:prepare",
+    machine="torus",
+    problem="topoplace.placement.torus.problem:problem_of",
+    solution="topoplace.result.placement:Solution",
+    methods={
+        "exact": (_EXACT, "column generation, integer phase and branching; certified bounds"),
+        "alps-o2": (_NODES, "nodes in queue order, along yz slabs of 2x4x2 blocks"),
+        "alps-2y": (_NODES, "nodes in queue order, along xz slabs of 4x2x8 blocks"),
+        "alps-4y": (_NODES, "as alps-2y, with slabs twice as thick in y"),
+        "best-fit": (_FITS, "prisms in queue order, each the free one of the largest shape score"),
+        "first-fit": (_FITS, "prisms in queue order, each the first free one in row-major order"),
+        "slurm-torus3d": (
+            _TORUS3D,
+            "Slurm's own for anchored prisms: the one that blocks fewest of the next larger shape",
+        ),
+        "random-nodes": (_NODES, "nodes in queue order, anywhere (by seed)"),
+        "minizinc": (_MINIZINC, "reference MiniZinc model, for tiny machines"),
+    },
+    kernels=("placement.exact", "placement.heuristics", "placement.wide"),
+    needed={"exact": ("placement.exact", "placement.heuristics"), None: ("placement.heuristics",)},
+)

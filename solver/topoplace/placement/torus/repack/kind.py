@@ -1,0 +1,20 @@
+"""Moves of running jobs on a torus or mesh, so that others start."""
+
+from topoplace.kinds import Kind
+
+_REPACK = "topoplace.placement.torus.repack.outcome"
+
+KIND = Kind(
+    name="repack",
+    title="of repacking",
+    result="topoplace.result.repack:RepackResult",
+    frame="topoplace.placement.torus.repack.outcome:FRAME",
+    checker="topoplace.certify.torus.repack:Repack",
+    solution="topoplace.result.repack:RepackSolution",
+    several="topoplace.certify.torus.defragment:Defragment",
+    methods={
+        "exact": (_REPACK, "fewest moves so that requests start, by branch and price; certified"),
+    },
+    kernels=("placement.exact",),
+    needed={"exact": ("placement.exact",), None: ()},
+)
