@@ -14,15 +14,14 @@ from topoplace.cli import run
 from topoplace.errors import ExitCode
 from topoplace.machine import parse_node_set
 from topoplace.machine.hostlist import expand_host_list
-from topoplace.report.answer import (
+from topoplace.report.page.pages import result_page
+from topoplace.report.summary import headline, summary
+from topoplace.report.view import (
     answer_table,
     csv_text,
     hostlist_text,
-    starts_of,
-    waiting_texts,
+    view_of,
 )
-from topoplace.report.page.pages import result_page
-from topoplace.report.summary import headline, summary
 from topoplace.result import PlacementResult, Proof, Status
 from topoplace.result.tree import AllocationResult
 from topoplace.snapshot.files import write_document
@@ -66,7 +65,7 @@ def test_a_torus_lists_prisms_and_node_numbers(tmp_path: Path) -> None:
     result = on_torus(tmp_path)
     lines = [line.split(" ") for line in hostlist_text(result).splitlines()]
     assert lines == [[own.request, own.nodes] for own in result.solution.placements]
-    starts = starts_of(result)
+    starts = view_of(result).starts
     for start, (_, nodes) in zip(starts, lines, strict=True):
         assert list(start.nodes) == parse_node_set(nodes, 10_000).tolist()
     table = answer_table(result)[0].splitlines()
@@ -95,7 +94,7 @@ def test_long_tables_and_places_are_shortened_but_for_pages() -> None:
     assert len(hostlist_text(wide)) > 90
     page = result_page(result)
     assert "<h2>What starts</h2>" in page
-    assert all(f"<td>{start.hosts}</td>" in page for start in starts_of(result))
+    assert all(f"<td>{start.hosts}</td>" in page for start in view_of(result).starts)
     assert "more in the result file" not in page
 
 
@@ -194,7 +193,7 @@ def test_why_requests_wait_on_a_tree() -> None:
     queue = [(9, RING), (5, RING), (4, ()), (8, ()), (3, RING)]
     snapshot = snapshot_on(apart([5, 4]), [("n0", Communication.NONE)], queue)
     result = solve(prepare_tree(snapshot), "exact", Options(time_limit=2.0))
-    texts = waiting_texts(result)
+    texts = view_of(result).waits
     assert texts["q0"] == "9 nodes wanted, 8 free"
     assert texts["q1"] == "no fabric has 5 free nodes: the most below one root are 4"
     assert "q0 waits: 9 nodes wanted, 8 free" in summary(result)
@@ -203,17 +202,17 @@ def test_why_requests_wait_on_a_tree() -> None:
 
 
 def test_who_is_outbid() -> None:
-    assert waiting_texts(on_tree([(8, ()), (5, ())])) == {
+    assert view_of(on_tree([(8, ()), (5, ())])).waits == {
         "q1": "outbid: it fits alone, but the started jobs are worth as much or more"
     }
     first = on_tree([(5, ()), (8, ())], method="default")
-    assert starts_of(first.model_copy(update={"solution": None})) == []
-    assert waiting_texts(first) == {"q1": "it fits alone, but not beside the started jobs"}
+    assert view_of(first.model_copy(update={"solution": None})).starts == []
+    assert view_of(first).waits == {"q1": "it fits alone, but not beside the started jobs"}
     empty = first.solution.model_copy(update={"allocations": []})
     nobody = first.model_copy(update={"solution": empty})
     assert answer_table(nobody) == []
     assert csv_text(nobody) == "request,nodes,prism,hosts,cost,score\n"
-    assert waiting_texts(nobody)["q0"] == "5 nodes wanted, still free, but default left it out"
+    assert view_of(nobody).waits["q0"] == "5 nodes wanted, still free, but default left it out"
 
 
 def test_requests_of_a_torus_that_wait_without_explanation(tmp_path: Path) -> None:
@@ -228,7 +227,7 @@ def test_requests_of_a_torus_that_wait_without_explanation(tmp_path: Path) -> No
 
 def test_a_page_names_every_request_that_waits_and_says_why(tmp_path: Path) -> None:
     result = on_tree([(4, ())] * 20, (4,))
-    page, texts = result_page(result), waiting_texts(result)
+    page, texts = result_page(result), view_of(result).waits
     assert len(texts) == 19
     assert all(
         f'<td>{name}</td><td class="num">4</td><td>{why}</td>' in page

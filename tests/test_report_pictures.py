@@ -24,14 +24,14 @@ from topoplace.report.cells import (
     FREE,
     RUNNING,
     UNUSABLE,
-    cells_of,
     colours_of,
     job_colour,
     palette_png,
 )
 from topoplace.report.figure import WIDTH, draw, full_figure, title
 from topoplace.report.page.exhibits import thumbnail
-from topoplace.report.tiles import leaf_tiles, tiles_of
+from topoplace.report.tiles import leaf_tiles
+from topoplace.report.view import view_of
 from topoplace.report.voxels import draw_torus
 from topoplace.result import PlacementResult
 from topoplace.snapshot.files import data_folder
@@ -67,7 +67,7 @@ def legend_of(figure: Figure) -> list[str]:
 
 def test_every_router_is_what_the_result_says() -> None:
     result, state = solved()
-    cells = cells_of(result, state)
+    cells = view_of(result, state).cells
     assert cells.codes[0, 0, 0] == UNUSABLE  # nodes 0-1
     assert cells.codes[1, 0, 0] == cells.codes[1, 0, 1] == RUNNING
     codes = {text.split(":")[0]: code for code, text in cells.jobs.items()}
@@ -79,15 +79,15 @@ def test_every_router_is_what_the_result_says() -> None:
     assert cells.special_name == "XK"
     assert title(result)[-1] == "3 of 3 requests started"
     bare = result.model_copy(update={"solution": None, "objective": None})
-    assert cells_of(bare, state).jobs == {}
+    assert view_of(bare, state).cells.jobs == {}
     assert (len(full_figure(bare).axes), len(title(bare))) == (2, 1)
-    down = cells_of(*solved(down="8-9,11", queue=[])).codes
+    down = view_of(*solved(down="8-9,11", queue=[])).cells.codes
     assert (down[0, 1, 1], down[0, 1, 2]) == (DOWN, FREE)  # down if all its nodes are
 
 
 def test_service_inside_a_block_of_a_class_belongs_to_it() -> None:
     state = load_snapshot(data_folder("instances") / "snapshots" / "blue_waters_60.json")
-    special = cells_of(solve(state, "first-fit"), state).special
+    special = view_of(solve(state, "first-fit"), state).cells.special
     spans = [int(special.any(axis=axes).sum()) for axes in ((1, 2), (0, 2), (0, 1))]
     assert spans == [15, 6, 24]  # Enos 2014: XK
     assert special.sum() == 15 * 6 * 24
@@ -97,8 +97,8 @@ def test_a_job_keeps_its_colour_whatever_else_starts() -> None:
     result, state = solved()
     first, *_, last = result.solution.placements
     alone = result.solution.model_copy(update={"placements": [last]})
-    fewer = cells_of(result.model_copy(update={"solution": alone}), state)
-    every = cells_of(result, state)
+    fewer = view_of(result.model_copy(update={"solution": alone}), state).cells
+    every = view_of(result, state).cells
     assert len(fewer.jobs) == 1 < len(every.jobs)
     assert fewer.jobs.items() <= every.jobs.items()
     at = tuple(first.prism.origin)
@@ -107,7 +107,7 @@ def test_a_job_keeps_its_colour_whatever_else_starts() -> None:
 
 
 def test_in_space_jobs_are_opaque_and_running_ones_can_be_seen() -> None:
-    cells = cells_of(*solved(down="8-9"))
+    cells = view_of(*solved(down="8-9")).cells
     axes = Figure().add_subplot(projection="3d")
     assert isinstance(axes, Axes3D)
     draw_torus(axes, cells)
@@ -135,14 +135,14 @@ def test_tiles_show_every_router_once_with_its_colour(spec: str, num_tiles: int)
     queue = [{"id": "a", "nodes": 4}, {"id": "b", "nodes": 3}]
     machine, running = load_machine(spec).model_dump(), [{"id": "r", "nodes": "1"}]
     result, state = solved(machine=machine, queue=queue, running=running, down="2")
-    tiles = tiles_of(state)
+    tiles = view_of(result, state).tiles
     assert len(tiles.numbers) == num_tiles
     canvas = tiles.fitted(600, 300, 7).numbers
     assert sorted(canvas[canvas >= 0]) == list(range(state.torus.num_routers))
     assert len(full_figure(result).axes) == 1
     image = image_of(draw(result)).reshape(-1, 4)
     kinds, counts = np.unique(image, axis=0, return_counts=True)
-    codes = cells_of(result, state).codes
+    codes = view_of(result, state).cells.codes
     for code in np.unique(codes[codes != FREE]):
         colour = colours_of(np.array(code))
         assert counts[(kinds == colour).all(axis=1)] == np.count_nonzero(codes == code)
@@ -179,7 +179,7 @@ def test_the_legend_can_be_read_and_has_what_fits() -> None:
     assert min(text.get_fontsize() for text in legend.get_texts()) * 900 / 96 / WIDTH >= 8
     names = legend_of(figure)
     shown = [name for name in names if "a-job-with" in name]
-    assert names[-1] == f"and {len(cells_of(result, state).jobs) - len(shown)} more"
+    assert names[-1] == f"and {len(view_of(result, state).cells.jobs) - len(shown)} more"
     figure.canvas.draw()
     box = legend.get_window_extent()
     assert 0 <= box.x0 < box.x1 <= figure.bbox.x1
@@ -197,7 +197,7 @@ def test_a_tree_is_a_row_for_every_leaf() -> None:
         snapshot_on(model_of([3, 2]), [("n0", "strict")], [(2, uses(Pattern.RING))])
     )
     result = solve(state, "default")
-    codes = cells_of(result, state).codes
+    codes = view_of(result, state).cells.codes
     assert sorted(codes) == [RUNNING, FREE, FREE, 0, 0]
     axes = draw(result)
     shown = image_of(axes)

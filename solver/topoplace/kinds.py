@@ -56,10 +56,8 @@ class Kind:
         Of instances of a kind that places no queue.
     instance
         The model of such an instance.
-    started
-        What a result starts and leaves waiting (`topoplace.result.started.Shown`), None if nothing.
-    cells
-        What pictures draw, called with a result and what `prepare` returned.
+    view
+        What tables and pictures show of a result (`topoplace.report.view.View`).
     methods
         By name of a shipped method: the module that registers it, and a line on what it does.
     kernels
@@ -73,6 +71,7 @@ class Kind:
     result: Ref
     frame: Ref
     checker: Ref
+    view: Ref
     prepare: Ref | None = None
     machine: str | None = None
     model: Ref | None = None
@@ -81,8 +80,6 @@ class Kind:
     several: Ref | None = None
     schema: str | None = None
     instance: Ref | None = None
-    started: Ref | None = None
-    cells: Ref | None = None
     methods: Mapping[str, tuple[str, str]] = field(default_factory=dict)
     kernels: tuple[str, ...] = ()
     needed: Mapping[str | None, tuple[str, ...]] = field(default_factory=dict)

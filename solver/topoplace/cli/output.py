@@ -18,7 +18,7 @@ from topoplace import rescue
 from topoplace.errors import visible
 
 if TYPE_CHECKING:
-    from topoplace.report.summary import AnyResult
+    from topoplace.report.view import AnyResult
     from topoplace.result.several import Several
     from topoplace.solving import Display
     from topoplace.study.external.trial import Trial
@@ -74,8 +74,8 @@ def end_with(result: AnyResult, files: Mapping[str, object], more: Sequence[str]
 
     `more` are lines about it that it does not have inside.
     """
-    from topoplace.report.answer import WIDTH
     from topoplace.report.summary import exit_code_of, summary
+    from topoplace.report.view import WIDTH
 
     say(summary(result, shutil.get_terminal_size((WIDTH, 24)).columns))
     for line in more:

@@ -89,7 +89,7 @@ def place(
     as_json: bool = False,
 ) -> None:
     """Place the queue of SNAPSHOT on its machine and prove how good the answer is."""
-    from topoplace.report.answer import csv_text, hostlist_text
+    from topoplace.report.view import csv_text, hostlist_text
     from topoplace.snapshot.files import write_document, write_text
     from topoplace.snapshot.machines import load_any
     from topoplace.snapshot.state import SnapshotState

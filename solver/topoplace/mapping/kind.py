@@ -21,6 +21,7 @@ KIND = Kind(
     prepare="topoplace.mapping.problem:prepare_mapping",
     schema="topoplace.mapping/1",
     instance="topoplace.snapshot.schema:MappingInstance",
+    view="topoplace.mapping.view:MappingView",
     methods={
         "auto": (_BEST, "the best of the constructions; for graphs as exact, within a time"),
         "bisection": (_BUILT, "machine and graph halved together, again and again"),

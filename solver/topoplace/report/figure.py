@@ -17,32 +17,20 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from topoplace.errors import number_of
-from topoplace.machine import Torus
-from topoplace.mapping.objects.problem import ObjectsProblem
-from topoplace.mapping.problem import MappingProblem
 from topoplace.report import mapping_plane as pencils
-from topoplace.report.answer import started_names
 from topoplace.report.cells import (
     CLASS_COLOUR,
     GREY_NAMES,
-    NUM_FAR,
     Cells,
-    cells_of,
     colour_of,
-    far_colour,
     job_colour,
     palette_png,
 )
-from topoplace.report.repack import before_and_after, plan_lines
-from topoplace.report.summary import AnyResult, headline, layout_text
-from topoplace.report.tiles import RIM, draw_tiles, tiles_height, tiles_of
+from topoplace.report.summary import headline
+from topoplace.report.tiles import RIM, draw_tiles, tiles_height
+from topoplace.report.view import AnyResult, View, view_of
 from topoplace.report.voxels import draw_torus
-from topoplace.result.mapping import MappingResult, MappingSolution
-from topoplace.result.objects import ObjectsResult
-from topoplace.result.repack import RepackResult
 from topoplace.snapshot.files import write_bytes
-from topoplace.snapshot.state import SnapshotState
-from topoplace.study import case
 from topoplace.types import FloatArray
 
 if TYPE_CHECKING:
@@ -55,14 +43,13 @@ WIDTH = 900 / 96
 
 _DPI = 160
 _MARGIN, _AXIS, _ROW, _LOADS_HEIGHT, _SPACE_HEIGHT = 0.42, 0.45, 0.165, 1.6, 5.1
-_WIDE, _MOST_HEIGHT, _TREE_HEIGHT = WIDTH - 1.3 * _MARGIN, 4.6, 7.0
+WIDE, MOST_HEIGHT = WIDTH - 1.3 * _MARGIN, 4.6
 _MOST_ENTRIES, _LEGEND_COLUMNS, _LEGEND_WIDTH = 27, 3, 2.7
-_SPACE_DIMS = 3
 _HALF_TEXT = 19  # characters
 
 
 @dataclass(frozen=True)
-class _Picture:
+class Picture:
     """The essential picture of a result: how to draw it, its height in inches, its legend.
 
     Beside it, a full figure has a torus in space, or the loads of all links of a mapping.
@@ -90,7 +77,7 @@ def draw(
     from matplotlib import rcParams  # noqa: PLC0415 - heavy
 
     with styled(dark):
-        picture = _picture_of(result)
+        picture = picture_of(view_of(result))
         if axes is None:
             essential = replace(picture, space=None, loads=None)
             return _assembled(essential, 0.1, new_figure).axes[0]
@@ -112,13 +99,8 @@ def write_figure(result: AnyResult, path: str | Path, *, dark: bool = False) -> 
 
 def figure_png(result: AnyResult, *, dark: bool = False) -> bytes:
     """Return the full picture of a result as the bytes of a PNG file."""
-    if isinstance(result, RepackResult):
-        before, after = before_and_after(result)
-        heads = [*title(result)[:1], "before"], ["after", *plan_lines(result)[:1]]
-        views = zip((before, after), heads, strict=True)
-        figures = [full_figure(view, dark=dark, head=head) for view, head in views]
-    else:
-        figures = [full_figure(result, dark=dark)]
+    own = view_of(result).figures()
+    figures = [full_figure(one, dark=dark, head=head) for one, head in own]
     return png_of(*figures)
 
 
@@ -147,7 +129,7 @@ def full_figure(
     Of several below each other, the `essential` part is enough.
     """
     with styled(dark):
-        picture = _picture_of(result)
+        picture = picture_of(view_of(result))
         if essential:
             picture = replace(picture, space=None, loads=None)
         lines = title(result) if head is None else head
@@ -160,100 +142,47 @@ def full_figure(
 
 def title(result: AnyResult) -> list[str]:
     """Return lines that say what is proven, and how much starts or how tasks are mapped."""
-    lines, solution = [headline(result)], result.solution
-    if solution is None:
-        return lines
-    if isinstance(result, ObjectsResult):
-        return [*lines, f"hop-bytes {result.objective:,}"]
-    if isinstance(result, RepackResult):
-        return [*lines, *plan_lines(result)[:1]]
-    if not isinstance(result, MappingResult):
-        started = len(started_names(result))
-        return [*lines, f"{started} of {number_of(len(result.instance.queue), 'request')} started"]
-    layout = "" if solution.layout is None else f"; {layout_text(solution.layout)}"
-    return [*lines, f"hop-bytes {result.objective:,}{layout}"]
+    lines = [headline(result)]
+    return lines if result.solution is None else [*lines, *view_of(result).title()]
 
 
-def _picture_of(result: AnyResult) -> _Picture:
-    if isinstance(result, RepackResult):
-        return _picture_of(before_and_after(result)[1])
-    state = case.state_of(result)
-    if isinstance(state, MappingProblem | ObjectsProblem):
-        assert isinstance(result, MappingResult | ObjectsResult)
-        return _mapping(result, state)
-    cells = cells_of(result, state)
-    unit = "router" if isinstance(state, SnapshotState) else "node"
-    return _flat(state, cells, _jobs(cells, unit))
+def picture_of(view: View) -> Picture:
+    """Return the essential picture of a result."""
+    own = view.picture()
+    return flat(view, _jobs(view.cells, view.cell)) if own is None else own
 
 
-def _flat(state: case.State, cells: Cells, entries: list[Artist]) -> _Picture:
-    """Return all routers or nodes side by side, and those of a torus with jobs in space as well."""
-    tiles = tiles_of(state)
-    on_torus = isinstance(state, SnapshotState | MappingProblem)
-    solid = isinstance(state, SnapshotState) and cells.codes.ndim == _SPACE_DIMS
-    return _Picture(
+def flat(view: View, entries: list[Artist]) -> Picture:
+    """Return all cells side by side, and those of a torus with jobs in space as well."""
+    tiles, cells = view.tiles, view.cells
+    return Picture(
         partial(draw_tiles, tiles=tiles, cells=cells),
-        tiles_height(tiles, _WIDE, _MOST_HEIGHT if on_torus else _TREE_HEIGHT),
+        tiles_height(tiles, WIDE, view.height),
         entries,
-        space=cells if solid else None,
+        space=cells if view.has_space else None,
     )
-
-
-def _mapping(
-    result: MappingResult | ObjectsResult, own: MappingProblem | ObjectsProblem
-) -> _Picture:
-    """Return a plane of pencils if there is a layout, else all routers with their tasks."""
-    problem = own.plain if isinstance(own, ObjectsProblem) else own
-    cells = cells_of(result, problem)
-    solution, greys = result.solution, _greys(cells, "router")
-    if solution is None:
-        return _flat(problem, cells, greys)
-    nodes = np.asarray(solution.nodes, dtype=np.int64)
-    layout = solution.layout if isinstance(solution, MappingSolution) else None
-    if layout is None:
-        picture = _flat(problem, cells, _hops(cells, problem) + greys)
-    else:
-        plane = pencils.plane_of(problem, nodes, layout)
-        rows, columns = plane.shape
-        used = f"holds tasks: {number_of(int(np.count_nonzero(cells.codes >= 0)), 'router')}"
-        picture = _Picture(
-            partial(pencils.draw_plane, plane=plane, problem=problem, nodes=nodes, layout=layout),
-            min(_MOST_HEIGHT, _WIDE * rows / columns, 0.5 * rows),
-            [_entry(used, pencils.USED_COLOUR), *greys],
-        )
-    on_torus = isinstance(problem.machine, Torus)
-    return replace(picture, loads=pencils.heaviest_loads(own, nodes) if on_torus else None)
 
 
 def _jobs(cells: Cells, unit: str) -> list[Artist]:
     """Return a legend: greys and classes, the largest jobs, how many more."""
-    entries = _greys(cells, unit)
+    entries = greys_of(cells, unit)
     if cells.special.any():
-        entries.append(_entry(f"class {cells.special_name}", "none", CLASS_COLOUR))
+        entries.append(entry(f"class {cells.special_name}", "none", CLASS_COLOUR))
     if cells.jobs:
-        entries.append(_entry("started, numbered by size:"))
+        entries.append(entry("started, numbered by size:"))
     room = _MOST_ENTRIES - len(entries)
     shown = list(cells.jobs.items())[: room if len(cells.jobs) <= room else room - 1]
-    entries += [_entry(f"{code + 1}  {text}", job_colour(code)) for code, text in shown]
+    entries += [entry(f"{code + 1}  {text}", job_colour(code)) for code, text in shown]
     if len(shown) < len(cells.jobs):
-        entries.append(_entry(f"and {len(cells.jobs) - len(shown):,} more"))
+        entries.append(entry(f"and {len(cells.jobs) - len(shown):,} more"))
     return entries
 
 
-def _hops(cells: Cells, problem: MappingProblem) -> list[Artist]:
-    """Return what the colours of a mapping's routers mean."""
-    diameter = max(1, problem.machine.diameter)
-    entries = []
-    for code in np.unique(cells.codes[cells.codes >= 0]).tolist():
-        near, far = (diameter * (k / NUM_FAR) ** 2 for k in (code, code + 1))
-        entries.append(_entry(f"mean hops {near:.2g} to {far:.2g}", far_colour(code)))
-    return entries
-
-
-def _greys(cells: Cells, unit: str) -> list[Artist]:
+def greys_of(cells: Cells, unit: str) -> list[Artist]:
+    """Return what the greys of a picture mean, and how many cells have them."""
     counts = {code: np.count_nonzero(cells.codes == code) for code in GREY_NAMES}
     return [
-        _entry(f"{GREY_NAMES[code]}: {number_of(int(count), unit)}", colour_of(code))
+        entry(f"{GREY_NAMES[code]}: {number_of(int(count), unit)}", colour_of(code))
         for code, count in counts.items()
         if count
     ]
@@ -276,7 +205,7 @@ def _panel(
 
 
 def _assembled(
-    picture: _Picture, top: float, new_figure: Callable[..., Figure] | None = None
+    picture: Picture, top: float, new_figure: Callable[..., Figure] | None = None
 ) -> Figure:
     """Return a figure with everything a picture has, above each other, below `top` inches."""
     from matplotlib.figure import Figure  # noqa: PLC0415 - heavy
@@ -295,14 +224,14 @@ def _assembled(
     else:
         at = _MARGIN / WIDTH, loads / high
         figure.legend(handles=entries, loc="lower left", bbox_to_anchor=at, ncols=_LEGEND_COLUMNS)
-    picture.draw(_panel(figure, _MARGIN, low, _WIDE, picture.height))
+    picture.draw(_panel(figure, _MARGIN, low, WIDE, picture.height))
     if picture.loads is not None:
         box = _MARGIN + 0.3, _AXIS, WIDTH - 2 * _MARGIN - 0.3, _LOADS_HEIGHT
         pencils.draw_distribution(_panel(figure, *box), picture.loads)
     return figure
 
 
-def _entry(text: str, colour: Any = "none", rim: str | None = None) -> Artist:
+def entry(text: str, colour: Any = "none", rim: str | None = None) -> Artist:
     """Return what a legend shows of a colour and its meaning; what is too long lacks its middle."""
     from matplotlib.patches import Patch  # noqa: PLC0415 - heavy
 

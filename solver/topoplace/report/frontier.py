@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from topoplace.errors import ExitCode, number_of
+from topoplace.placement.torus.repack.view import step_lines
 from topoplace.report.cells import job_colour
-from topoplace.report.repack import step_lines
 from topoplace.report.text import plain_table
 from topoplace.result import level_label
 from topoplace.result.placement import PlacementLimits

@@ -9,26 +9,19 @@ from collections.abc import Sequence
 from typing import Any
 
 from topoplace.errors import ExitCode, number_of
-from topoplace.report.answer import (
+from topoplace.report.text import gap_text, plain_table
+from topoplace.report.view import (
     WIDTH,
+    AnyResult,
+    View,
     answer_table,
     decimal_text,
     exact,
-    started_names,
-    unit_of,
-    waiting_texts,
+    view_of,
 )
-from topoplace.report.repack import plan_lines
-from topoplace.report.text import gap_text, plain_table
-from topoplace.result import Level, PlacementResult, Proof, Result, Status, level_label
-from topoplace.result.mapping import CutLoad, LayoutModel, LinkLoad, MappingResult, TaskLoad
-from topoplace.result.objects import ObjectsResult, ObjectsSolution
-from topoplace.result.repack import RepackResult
-from topoplace.result.tree import AllocationResult
+from topoplace.result import Level, Proof, Status, level_label
 from topoplace.snapshot.held import held_text, holds_of, left_out_text
-from topoplace.snapshot.schema import GridApplication, ParallelismApplication
 
-AnyResult = Result[Any, Any, Any]
 AnyLevel = Level[Any, Any]
 
 LEVEL_HEADER = ["level", "objective", "bound", "gap", "status", "proof"]
@@ -36,7 +29,6 @@ LEVEL_HEADER = ["level", "objective", "bound", "gap", "status", "proof"]
 _MOST_EXPLAINED = 8
 _MOST_ALIKE = 4
 _MOST_NAMED = 40
-_MOST_HOPS = 12
 _NEARLY = 0.9
 """Share of a time limit after which it may be what ended a search."""
 
@@ -54,26 +46,18 @@ def summary(
         Whether to have that table, and why requests wait.
     """
     levels = plain_table(LEVEL_HEADER, level_rows(result), right=(1, 2, 3))
-    if isinstance(result, MappingResult):
-        lines = [headline(result), _mapped(result), levels, *_mapping(result)]
-        return "\n".join([*lines, *result.notes])
-    if isinstance(result, ObjectsResult):
-        lines = [headline(result), _objects(result), levels, *_mapping(result)]
-        return "\n".join([*lines, *result.notes])
-    if isinstance(result, RepackResult):
-        return "\n".join([headline(result), levels, *plan_lines(result)])
-    lines = [headline(result), levels]
+    view = view_of(result)
+    lines, found = [headline(result), *view.about(), levels], view.found()
+    if found is not None:
+        return "\n".join([*lines, *found])
     left_out = left_out_text(result.instance)
     if left_out is not None:
         lines.append(left_out)
     if result.solution is None:
         return "\n".join([*lines, _unanswered(result)])
-    lines.append(_started(result))
-    if isinstance(result, PlacementResult) and not result.solution.conforming:
-        shared = f"{number_of(result.solution.num_shared_links, 'link')} shared against the rule"
-        lines.append(f"does not conform: {shared}, or jobs without a prism")
+    lines.append(_started(view))
     lines += answer_table(result, width) if table else []
-    lines += _waiting(result) if reasons else []
+    lines += _waiting(view) if reasons else []
     return "\n".join(lines)
 
 
@@ -98,10 +82,7 @@ def headline(result: AnyResult) -> str:
     else:
         text = "; ".join(_proven(result, level) for level in found)
     text += "".join(f", {_required_text(result, level)}" for level in as_set)
-    rule = ""
-    if isinstance(result, PlacementResult | RepackResult):
-        rule = f"{result.limits.interference} interference, "
-    solver = f"{result.method}, {rule}{result.seconds:.2f} s"
+    solver = f"{result.method}, {view_of(result).rule}{result.seconds:.2f} s"
     return (
         f"{result.instance.name}: {text}{_stopped(result)}{held_text(result.instance)} ({solver})"
     )
@@ -119,19 +100,6 @@ def exit_code_of(result: AnyResult) -> ExitCode:
     if result.solution is None or result.status is Status.UNKNOWN:
         return ExitCode.NO_SOLUTION
     return ExitCode.DONE
-
-
-def layout_text(layout: LayoutModel) -> str:
-    """Return a layout and its window in one line."""
-    logical = "x".join(map(str, layout.logical))
-    partitions = "x".join(map(str, layout.partitions))
-    text = f"layout {logical} routers, {partitions} tasks each"
-    if layout.whole is not None:
-        text += f" times dimension {layout.whole + 1}"
-    if any(layout.folds):
-        text += f", folds {','.join(map(str, layout.folds))}"
-    origin = ",".join(map(str, layout.origin))
-    return f"{text}; at {origin}, pencils along dimension {layout.pencil + 1}, depth {layout.depth}"
 
 
 def level_rows(result: AnyResult) -> list[list[str]]:
@@ -227,25 +195,20 @@ def _unanswered(result: AnyResult) -> str:
     return f"best found without what was set: {', '.join(every)}"
 
 
-def _started(result: AnyResult) -> str:
-    """Return how many requests start, and on a tree what that costs."""
-    names, queue = started_names(result), result.instance.queue
+def _started(view: View) -> str:
+    """Return how many requests start, and what else a line says of them."""
+    names, queue = view.started, view.result.instance.queue
     nodes = sum(request.nodes for request in queue if request.id in names)
     text = f"started {len(names)} of {number_of(len(queue), 'request')}, "
-    text += number_of(nodes, unit_of(result))
-    if isinstance(result, AllocationResult) and result.solution is not None:
-        cost = exact(result.solution.cost)
-        same = "" if cost.denominator == 1 else f" = {cost}"
-        text += f"; total cost {decimal_text(cost)}{same}"
-    return text
+    return f"{text}{number_of(nodes, view.unit)}{view.total()}"
 
 
-def _waiting(result: AnyResult) -> list[str]:
+def _waiting(view: View) -> list[str]:
     """Return why requests wait, and the names of those of which nothing is known.
 
     Those that wait for the same reason have one line.
     """
-    texts = waiting_texts(result)
+    result, texts = view.result, view.waits
     held = holds_of(result.instance)
     alike: dict[tuple[bool, str], list[str]] = {}
     for name, text in texts.items():
@@ -260,92 +223,10 @@ def _waiting(result: AnyResult) -> list[str]:
         more -= len(names)
     if more:
         lines.append(f"  ... and {more:,} more wait (topoplace show --html says why)")
-    known = started_names(result) | texts.keys()
+    known = view.started | texts.keys()
     names = [f"{r.id} ({r.nodes:,})" for r in result.instance.queue if r.id not in known]
     if names:
         more = len(names) - _MOST_NAMED
         names[_MOST_NAMED:] = [f"and {more:,} more"] if more > 0 else []
         lines.insert(0, f"waiting: {', '.join(names)}")
-    return lines
-
-
-def _mapped(result: MappingResult) -> str:
-    """Return what was mapped to what."""
-    instance = result.instance
-    application = instance.application
-    if isinstance(application, GridApplication):
-        what = f"grid {'x'.join(map(str, application.shape))}"
-    elif isinstance(application, ParallelismApplication):
-        axes = " x ".join(f"{axis.name} {axis.size}" for axis in application.axes)
-        what = f"training job {axes}"
-    else:
-        what = f"graph of {number_of(application.num_tasks, 'task')}"
-    return (
-        f"{what}, {number_of(instance.tasks_per_node, 'task')} per node on {instance.machine.name}"
-    )
-
-
-def _objects(result: ObjectsResult) -> str:
-    """Return what objects were mapped to what, under which cap."""
-    instance = result.instance
-    total, shared = sum(instance.loads), ", pooled by router" if instance.pooled else ""
-    fixed = f", {len(instance.fixed):,} fixed" if instance.fixed else ""
-    trees = f"; multicasts and reductions: {len(instance.trees):,}" if instance.trees else ""
-    arrays = ", ".join(f"{a.name} {'x'.join(map(str, a.shape))}" for a in instance.arrays)
-    what = f"{number_of(len(instance.loads), 'object')}{fixed}" + (f" ({arrays})" if arrays else "")
-    return (
-        f"{what} of load {total:,} on {instance.machine.name}, "
-        f"at most {instance.cap:,} per node{shared}{trees}"
-    )
-
-
-def _least(load: LinkLoad) -> str:
-    """Return what no mapping's largest link load is below, and why."""
-    proof = load.certificate
-    why = "hop-bytes over all links"
-    if isinstance(proof, TaskLoad):
-        why = f"what task {proof.task} sends or gets"
-    elif isinstance(proof, CutLoad):
-        layers = f"layer {proof.first} of dimension {proof.dimension + 1}"
-        if proof.layers > 1:
-            layers = f"{proof.layers} layers, from {layers} on"
-        why = f"what crosses a cut: {layers}"
-    return f"at least {float(exact(load.bound)):,.6g} in any mapping ({why})"
-
-
-def _mapping(result: MappingResult | ObjectsResult) -> list[str]:
-    solution = result.solution
-    if solution is None:
-        return ["no mapping found"]
-    figures = solution.figures
-    shown = [f"{hops}: {count:,}" for hops, count in enumerate(figures.histogram)]
-    shown[_MOST_HOPS:] = ["..."] if len(shown) > _MOST_HOPS else []
-    unit = "hops" if figures.level_bytes is None else "cost"
-    lines = [
-        f"{unit} {figures.hops:,}, largest {figures.max_hops}; "
-        f"{number_of(figures.off_router_messages, 'message')} and "
-        f"{number_of(figures.off_router_bytes, 'byte')} "
-        "leave their router",
-        f"messages by hops: {', '.join(shown)}",
-    ]
-    if figures.level_bytes is not None:
-        own = ", ".join(f"{size:,}" for size in figures.level_bytes)
-        lines[1] = f"bytes by the level where they turn, from one node up: {own}"
-    if figures.max_link_load is not None:
-        heaviest = float(exact(figures.max_link_load))
-        least = "" if result.link_load is None else f", {_least(result.link_load)}"
-        lines.append(f"largest link load {heaviest:,.6g} bytes per unit of bandwidth{least}")
-    if isinstance(solution, ObjectsSolution):
-        return [*lines, f"objects on {number_of(solution.figures.used_nodes, 'node')}"]
-    if solution.layout is not None:
-        lines.append(layout_text(solution.layout))
-    optimum = solution.optimum
-    if optimum is not None:
-        reached = optimum.bound == optimum.objective
-        best = "the optimum" if reached else f"at least {optimum.bound:,}"
-        how = "" if optimum.proof is Proof.NONE else f" (by {optimum.proof})"
-        lines.append(
-            f"among pencil placements: {best}{how}; {number_of(optimum.layouts, 'layout')}, "
-            f"{number_of(optimum.windows, 'window')}"
-        )
     return lines

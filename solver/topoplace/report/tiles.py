@@ -11,18 +11,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from topoplace.errors import number_of
-from topoplace.machine import Torus
 from topoplace.report.cells import CLASS_COLOUR, Cells
-from topoplace.snapshot.cubes_state import CubesState
-from topoplace.snapshot.hierarchy_state import HierarchyState
-from topoplace.snapshot.state import SnapshotState
-from topoplace.snapshot.tree_state import TreeState
 from topoplace.types import BoolArray, FloatArray, IntArray
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-
-    from topoplace.study.case import State
 
 RIM = "#8a8f96"
 TEXT = 7.0
@@ -99,24 +92,6 @@ class Canvas:
     numbers: IntArray
     corners: IntArray
     unit: float
-
-
-def tiles_of(state: State) -> Tiles:
-    """Return the machine of an instance laid out flat."""
-    if isinstance(state, TreeState):
-        tree = state.tree
-        names = [switch.name for switch in tree.switches[: tree.num_leaves]]
-        return leaf_tiles(names, tree.nodes_per_leaf)
-    if isinstance(state, HierarchyState):
-        lowest = state.machine.lowest
-        domains = state.machine.domain_names[-2] if state.machine.num_levels > 1 else ("",)
-        own = [name.split("/")[-1] for name in domains]
-        return leaf_tiles(own, np.bincount(lowest), state.machine.levels[-1])
-    if isinstance(state, CubesState):
-        names = [f"cube {cube}" for cube in range(state.machine.num_cubes)]
-        return leaf_tiles(names, np.full(len(names), state.machine.volume), "chips of the cube")
-    machine = state.torus if isinstance(state, SnapshotState) else state.machine
-    return machine_tiles(machine.shape if isinstance(machine, Torus) else (machine.num_routers,))
 
 
 def machine_tiles(shape: tuple[int, ...]) -> Tiles:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Generic, Literal, TypeVar
 
 from pydantic import Field
 
+from topoplace.kinds import kind_named
 from topoplace.snapshot.schema import Model, Name, Seconds
 
 if TYPE_CHECKING:
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from pandas import DataFrame
 
     from topoplace.certify.report import Report
-    from topoplace.report.answer import Start
+    from topoplace.result.started import Start
 
 Value = TypeVar("Value")
 Certificate = TypeVar("Certificate")
@@ -137,17 +138,14 @@ class Result(Kept, Generic[LevelType, SolutionType, InstanceType]):
     @property
     def placements(self) -> list[Start]:
         """The requests that start: nodes, hosts, and prism or cost; none of a mapping."""
-        from topoplace.report.answer import starts_of  # noqa: PLC0415 - only when asked
-
-        return starts_of(self)
+        starts: list[Start] = kind_named(self.problem).get("view")(self).starts
+        return starts
 
     def to_frame(self) -> DataFrame:
         """Return a row for every request, or for every task of a mapping (pandas)."""
         import pandas as pd  # noqa: PLC0415 - heavy
 
-        from topoplace.report.answer import columns_of  # noqa: PLC0415 - only when asked
-
-        return pd.DataFrame(columns_of(self))
+        return pd.DataFrame(kind_named(self.problem).get("view")(self).frame())
 
     def plot(self, ax: Axes | None = None, *, dark: bool = False) -> Axes:
         """Draw what matters most into `ax`, or into a new figure of pyplot, which notebooks show.

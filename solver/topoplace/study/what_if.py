@@ -18,7 +18,7 @@ from topoplace.certify.check import bound_on
 from topoplace.errors import InputError, TopoplaceError, unknown_name
 from topoplace.interrupts import Interrupted, heeded, is_asked
 from topoplace.machine import Prism, format_node_set, parse_node_set
-from topoplace.report.answer import started_names
+from topoplace.report.view import view_of
 from topoplace.result import Interference, Proof
 from topoplace.result.cubes import CubesResult
 from topoplace.result.hierarchy import HierarchyResult
@@ -283,7 +283,7 @@ def _compared(name: str, base: Placed, result: Placed) -> Scenario:
     conforms = getattr(result.solution, "conforming", True)
     if conforms and most is not None and gain is not None and gain > most:
         raise TopoplaceError(f"{name}: gains {gain}, more than {most}, which the base proves")
-    before, after = started_names(base), started_names(result)
+    before, after = view_of(base).started, view_of(result).started
     starts, waits = (tuple(sorted(one)) for one in (after - before, before - after))
     return Scenario(name, result, gain, most, starts, waits)
 

@@ -15,6 +15,7 @@ KIND = Kind(
     prepare="topoplace.mapping.objects.problem:prepare_objects",
     schema="topoplace.objects/1",
     instance="topoplace.snapshot.objects:ObjectsInstance",
+    view="topoplace.mapping.objects.view:ObjectsView",
     methods={
         "search": (_OBJECTS, "annealing under the caps, from the best of the others"),
         "bisection": (_OBJECTS, "machine and objects halved together, again and again"),

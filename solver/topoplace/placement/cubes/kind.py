@@ -15,6 +15,7 @@ KIND = Kind(
     machine="cubes",
     problem="topoplace.placement.cubes.problem:problem_of",
     solution="topoplace.result.cubes:CubesSolution",
+    view="topoplace.placement.cubes.view:CubesView",
     methods={
         "exact": (_CUBES, "most value, then most cubes left free; certified bounds"),
         "best-fit": (_IN_CUBES, "in queue order, parts in the fullest cube that has room"),

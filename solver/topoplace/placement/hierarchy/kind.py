@@ -20,6 +20,7 @@ KIND = Kind(
     machine="hierarchy",
     problem="topoplace.placement.hierarchy.problem:problem_of",
     solution="topoplace.result.hierarchy:HierarchySolution",
+    view="topoplace.placement.hierarchy.view:HierarchyView",
     methods={
         "exact": (_DOMAINS, "most value on the fewest domains, by branch and price; certified"),
         "first-fit": (_FILLS, "hosts in their order, below the first domain that fits"),

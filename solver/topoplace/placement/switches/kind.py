@@ -14,6 +14,7 @@ KIND = Kind(
     prepare="topoplace.snapshot.tree_state:prepare_tree",
     machine="tree",
     problem="topoplace.placement.switches.problem:problem_of",
+    view="topoplace.placement.switches.view:AllocationView",
     methods={
         "exact": (_THRESHOLDS, "least cost (eq. 6) of the most nodes, with a bound"),
         "default": (_RULES, "Slurm's own: below the lowest switch that fits, fullest leaves first"),

@@ -18,6 +18,7 @@ KIND = Kind(
     machine="torus",
     problem="topoplace.placement.torus.problem:problem_of",
     solution="topoplace.result.placement:Solution",
+    view="topoplace.placement.torus.view:TorusView",
     methods={
         "exact": (_EXACT, "column generation, integer phase and branching; certified bounds"),
         "alps-o2": (_NODES, "nodes in queue order, along yz slabs of 2x4x2 blocks"),

@@ -14,20 +14,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from topoplace.errors import InputError
+from topoplace.kinds import kind_named
 from topoplace.report.cells import (
-    FREE,
     GREY_NAMES,
     NOTHING,
-    NUM_FAR,
-    UNUSABLE,
-    cells_of,
     colour_of,
     colours_of,
-    far_colour,
-    job_colour,
     palette_png,
 )
-from topoplace.report.tiles import tiles_of
+from topoplace.report.view import view_of
 from topoplace.snapshot.files import write_document
 
 if TYPE_CHECKING:
@@ -61,8 +56,8 @@ def thumbnail(result: AnyResult, state: State) -> Thumbnail:
     Of a torus or mesh the slices, of a tree a row of pixels per leaf, of a mapping how far the
     messages of every router go.
     """
-    cells = cells_of(result, state)
-    canvas = tiles_of(state).fitted(4, 3)
+    view = view_of(result, state)
+    cells, canvas = view.cells, view.tiles.fitted(4, 3)
     gap_y, gap_x = canvas.corners[0]
     codes = np.append(cells.codes, NOTHING)[canvas.numbers[gap_y:, gap_x:]]
     pixels = np.rint(255 * colours_of(codes, cells.inked)).astype(np.uint8)
@@ -71,17 +66,14 @@ def thumbnail(result: AnyResult, state: State) -> Thumbnail:
 
 def swatches(problem: str) -> list[tuple[list[str], str]]:
     """Return colours of the pictures of a problem for CSS: those of answers, then grey by grey."""
-    inked, num_inked = (far_colour, NUM_FAR) if problem == "mapping" else (job_colour, 6)
-    greys = {FREE: "free", UNUSABLE: "not usable"} if problem == "mapping" else dict(GREY_NAMES)
-    if problem not in ("placement", "mapping"):
-        del greys[UNUSABLE]
+    view = kind_named(problem).get("view")
 
     def css(code: int) -> str:
-        *mixed, opacity = colour_of(code, inked)
+        *mixed, opacity = colour_of(code, view.inked)
         return f"rgb({' '.join(str(round(255 * part)) for part in mixed)} / {opacity:g})"
 
-    answers = [css(code) for code in range(num_inked)]
-    return [(answers, ""), *(([css(code)], name) for code, name in greys.items())]
+    answers = [css(code) for code in range(view.num_inked)]
+    return [(answers, ""), *(([css(code)], GREY_NAMES[code]) for code in view.greys)]
 
 
 Kept = tuple[tuple[str, str, str | None], str]

@@ -17,16 +17,13 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from topoplace import __version__
 from topoplace.errors import number_of
-from topoplace.report.answer import rows_of, waiting_rows
 from topoplace.report.figure import figure_png
 from topoplace.report.page.exhibits import Exhibits, swatches
 from topoplace.report.page.plots import NUM_COLOURS, gap_strips, profiles, time_strips
-from topoplace.report.summary import AnyResult, summary
+from topoplace.report.summary import summary
 from topoplace.report.table import BREAKS_RULE, SUMMARY_COLUMNS, columns_of
 from topoplace.report.text import gap_text
-from topoplace.result.mapping import MappingResult
-from topoplace.result.objects import ObjectsResult
-from topoplace.result.repack import RepackResult
+from topoplace.report.view import AnyResult, view_of
 from topoplace.study.compare import Comparison
 from topoplace.study.ranking import Row, by_instance, certified_gap, summaries
 
@@ -85,14 +82,14 @@ def result_page(result: AnyResult) -> str:
     InputError
         If the instance inside is not valid.
     """
-    no_queue = isinstance(result, MappingResult | ObjectsResult | RepackResult)
+    view = view_of(result)
     return rendered(
         "result.html",
         title=f"{result.instance.name}, {result.method}",
         result=result,
         summary=summary(result, table=False, reasons=False),
-        starts=None if isinstance(result, MappingResult) else rows_of(result),
-        waits=None if no_queue else waiting_rows(result),
+        starts=view.rows,
+        waits=view.waiting if view.has_queue else None,
         light=figure_png(result),
         dark=figure_png(result, dark=True),
     )

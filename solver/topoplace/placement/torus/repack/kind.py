@@ -12,6 +12,7 @@ KIND = Kind(
     checker="topoplace.certify.torus.repack:Repack",
     solution="topoplace.result.repack:RepackSolution",
     several="topoplace.certify.torus.defragment:Defragment",
+    view="topoplace.placement.torus.repack.view:RepackView",
     methods={
         "exact": (_REPACK, "fewest moves so that requests start, by branch and price; certified"),
     },

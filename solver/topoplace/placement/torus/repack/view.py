@@ -1,14 +1,69 @@
-"""A plan as two placements, before and after, in which all that moves or starts has its colour."""
+"""What tables and pictures show of a plan: two placements, before and after.
+
+All that moves or starts has its colour in both.
+"""
 
 from __future__ import annotations
 
+from functools import cached_property
+from typing import Any, ClassVar
+
 from topoplace.errors import number_of
 from topoplace.machine import Prism, parse_node_set
+from topoplace.report.figure import Picture, picture_of, title
+from topoplace.report.view import AnyResult, Rows, View, view_of
 from topoplace.result import Placement, PlacementLimits, PlacementResult, Solution
 from topoplace.result.repack import Action, RepackResult, RepackSolution
+from topoplace.result.started import Start
 from topoplace.snapshot.machines import resolve_machine
 from topoplace.snapshot.schema import PrismModel, Request, RunningJob, Snapshot
 from topoplace.snapshot.state import prepare
+
+
+class RepackView(View):
+    """A plan, as what stands where when it is carried out."""
+
+    has_queue: ClassVar[bool] = False
+
+    @property
+    def rule(self) -> str:
+        """The interference rule."""
+        return f"{self.result.limits.interference} interference, "
+
+    @cached_property
+    def after(self) -> View:
+        """What stands where by the plan."""
+        return view_of(before_and_after(self.result)[1])
+
+    def _starts(self) -> list[Start]:
+        return self.after.starts
+
+    @property
+    def rows(self) -> Rows:
+        """The table of what moves or starts."""
+        return self.after.rows
+
+    def frame(self) -> dict[str, list[Any]]:
+        """Return what moves or starts as named columns."""
+        return self.after.frame()
+
+    def found(self) -> list[str]:
+        """Return the steps of the plan."""
+        return plan_lines(self.result)
+
+    def title(self) -> list[str]:
+        """Return how many start and move."""
+        return plan_lines(self.result)[:1]
+
+    def picture(self) -> Picture:
+        """Return the picture of what stands where by the plan."""
+        return picture_of(self.after)
+
+    def figures(self) -> list[tuple[AnyResult, list[str] | None]]:
+        """Return what stands where before and after."""
+        before, after = before_and_after(self.result)
+        heads = [*title(self.result)[:1], "before"], ["after", *self.title()]
+        return [(before, heads[0]), (after, heads[1])]
 
 
 def before_and_after(result: RepackResult) -> tuple[PlacementResult, PlacementResult]:

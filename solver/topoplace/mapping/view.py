@@ -1,0 +1,247 @@
+"""What tables and pictures show of mappings."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from topoplace.errors import number_of
+from topoplace.kinds import kind_named
+from topoplace.machine import Torus, format_node_set
+from topoplace.mapping.problem import MappingProblem
+from topoplace.report import mapping_plane as pencils
+from topoplace.report.cells import FREE, NUM_FAR, RGB, UNUSABLE, Cells, far_colour
+from topoplace.report.figure import MOST_HEIGHT, WIDE, Picture, entry, flat, greys_of
+from topoplace.report.tiles import Tiles, machine_tiles
+from topoplace.report.view import View, exact
+from topoplace.result import Proof
+from topoplace.result.mapping import CutLoad, LayoutModel, LinkLoad, TaskLoad
+from topoplace.result.started import Start
+from topoplace.snapshot.schema import GridApplication, ParallelismApplication
+
+if TYPE_CHECKING:
+    from matplotlib.artist import Artist
+
+_MOST_HOPS = 12
+
+
+class MappingView(View):
+    """Tasks on routers; the colour of a router says how far its messages go."""
+
+    cell: ClassVar[str] = "router"
+    height: ClassVar[float] = MOST_HEIGHT
+    greys: ClassVar[Sequence[int]] = (FREE, UNUSABLE)
+    num_inked: ClassVar[int] = NUM_FAR
+    has_queue: ClassVar[bool] = False
+
+    @cached_property
+    def state(self) -> Any:
+        """The problem that methods solve."""
+        if self._state is not None:
+            return self._state
+        return kind_named(self.result.problem).get("prepare")(self.result.instance)
+
+    @property
+    def problem(self) -> MappingProblem:
+        """Where tasks may be, and what they send."""
+        problem: MappingProblem = self.state
+        return problem
+
+    @property
+    def started(self) -> set[str]:
+        """Nothing: there is no queue."""
+        return set()
+
+    def _starts(self) -> list[Start]:
+        return []
+
+    def frame(self) -> dict[str, list[Any]]:
+        """Return the result as named columns, with a row for every task."""
+        problem, result = self.problem, self.result
+        nodes = np.array(result.solution.nodes if result.solution else [], dtype=np.int64)
+        routers = problem.routers_of(nodes)
+        columns = self.names(len(nodes))
+        columns |= {"node": nodes.tolist(), "router": routers.tolist()}
+        if isinstance(problem.machine, Torus):
+            for dim, at in enumerate(problem.machine.coordinates[routers].T.tolist()):
+                columns[f"x{dim}"] = at
+        return columns
+
+    def names(self, num: int) -> dict[str, list[Any]]:
+        """Return the columns of a data frame that say which row is what."""
+        return {"task": list(range(num))}
+
+    # ---- What the screen shows
+
+    def about(self) -> list[str]:
+        """Return what was mapped to what."""
+        instance = self.result.instance
+        application = instance.application
+        if isinstance(application, GridApplication):
+            what = f"grid {'x'.join(map(str, application.shape))}"
+        elif isinstance(application, ParallelismApplication):
+            axes = " x ".join(f"{axis.name} {axis.size}" for axis in application.axes)
+            what = f"training job {axes}"
+        else:
+            what = f"graph of {number_of(application.num_tasks, 'task')}"
+        return [
+            f"{what}, {number_of(instance.tasks_per_node, 'task')} per node "
+            f"on {instance.machine.name}"
+        ]
+
+    def found(self) -> list[str]:
+        """Return the figures of the mapping, and what is proven besides the levels."""
+        solution, result = self.result.solution, self.result
+        if solution is None:
+            return ["no mapping found", *result.notes]
+        figures = solution.figures
+        shown = [f"{hops}: {count:,}" for hops, count in enumerate(figures.histogram)]
+        shown[_MOST_HOPS:] = ["..."] if len(shown) > _MOST_HOPS else []
+        unit = "hops" if figures.level_bytes is None else "cost"
+        lines = [
+            f"{unit} {figures.hops:,}, largest {figures.max_hops}; "
+            f"{number_of(figures.off_router_messages, 'message')} and "
+            f"{number_of(figures.off_router_bytes, 'byte')} "
+            "leave their router",
+            f"messages by hops: {', '.join(shown)}",
+        ]
+        if figures.level_bytes is not None:
+            own = ", ".join(f"{size:,}" for size in figures.level_bytes)
+            lines[1] = f"bytes by the level where they turn, from one node up: {own}"
+        if figures.max_link_load is not None:
+            heaviest = float(exact(figures.max_link_load))
+            least = "" if result.link_load is None else f", {_least(result.link_load)}"
+            lines.append(f"largest link load {heaviest:,.6g} bytes per unit of bandwidth{least}")
+        return [*lines, *self._further(), *result.notes]
+
+    def _further(self) -> list[str]:
+        """Return the layout, and the optimum among pencil placements."""
+        solution, lines = self.result.solution, []
+        if solution.layout is not None:
+            lines.append(layout_text(solution.layout))
+        optimum = solution.optimum
+        if optimum is not None:
+            reached = optimum.bound == optimum.objective
+            best = "the optimum" if reached else f"at least {optimum.bound:,}"
+            how = "" if optimum.proof is Proof.NONE else f" (by {optimum.proof})"
+            lines.append(
+                f"among pencil placements: {best}{how}; {number_of(optimum.layouts, 'layout')}, "
+                f"{number_of(optimum.windows, 'window')}"
+            )
+        return lines
+
+    def title(self) -> list[str]:
+        """Return the hop-bytes, and the layout if there is one."""
+        layout = getattr(self.result.solution, "layout", None)
+        text = "" if layout is None else f"; {layout_text(layout)}"
+        return [f"hop-bytes {self.result.objective:,}{text}"]
+
+    # ---- What pictures show
+
+    @cached_property
+    def cells(self) -> Cells:
+        """How far the messages of every router go, and the tasks on it.
+
+        The code of a router with tasks is the mean of the hops of the bytes that it sends and
+        receives, on a square-root scale from 0 to `NUM_FAR`, the machine's diameter, so that
+        pictures of one machine compare; others are `FREE` or `UNUSABLE`.
+        """
+        problem, result = self.problem, self.result
+        machine, graph = problem.machine, problem.graph
+        codes = np.where(problem.capacity > 0, FREE, UNUSABLE)
+        nobody, plain = np.full(codes.shape, -1), np.zeros(codes.shape, dtype=bool)
+        if result.solution is None:
+            return Cells(codes, nobody, plain, inked=far_colour)
+        routers = problem.routers_of(np.asarray(result.solution.nodes, dtype=np.int64))
+        ends = routers[graph.sources], routers[graph.targets]
+        hops = machine.hops(*ends).astype(float)
+        total, weighted = np.zeros(machine.num_routers), np.zeros(machine.num_routers)
+        for end in ends:
+            total += np.bincount(end, graph.bytes, machine.num_routers)
+            weighted += np.bincount(end, graph.bytes * hops, machine.num_routers)
+        order = np.argsort(routers, kind="stable")
+        used, first = np.unique(routers[order], return_index=True)
+        mean = weighted[used] / np.maximum(total[used], 1)
+        share = np.sqrt(mean / max(1, machine.diameter))
+        codes[used] = np.minimum(NUM_FAR * share, NUM_FAR - 1).astype(np.int64)
+        names = map(format_node_set, np.split(order, first[1:]))
+        tasks = dict(zip(used.tolist(), names, strict=True))
+        return Cells(codes, nobody, plain, tasks=tasks, inked=far_colour)
+
+    @property
+    def tiles(self) -> Tiles:
+        """Slices of a torus, or all routers in rows."""
+        machine = self.problem.machine
+        shape = machine.shape if isinstance(machine, Torus) else (machine.num_routers,)
+        return machine_tiles(shape)
+
+    def picture(self) -> Picture:
+        """Return a plane of pencils if there is a layout, else all routers with their tasks."""
+        problem, cells, solution = self.problem, self.cells, self.result.solution
+        greys = greys_of(cells, self.cell)
+        if solution is None:
+            return flat(self, greys)
+        nodes = np.asarray(solution.nodes, dtype=np.int64)
+        layout = getattr(solution, "layout", None)
+        if layout is None:
+            picture = flat(self, _hops(cells, problem) + greys)
+        else:
+            plane = pencils.plane_of(problem, nodes, layout)
+            rows, columns = plane.shape
+            used = f"holds tasks: {number_of(int(np.count_nonzero(cells.codes >= 0)), 'router')}"
+            picture = Picture(
+                partial(
+                    pencils.draw_plane, plane=plane, problem=problem, nodes=nodes, layout=layout
+                ),
+                min(MOST_HEIGHT, WIDE * rows / columns, 0.5 * rows),
+                [entry(used, pencils.USED_COLOUR), *greys],
+            )
+        if not isinstance(problem.machine, Torus):
+            return picture
+        return replace(picture, loads=pencils.heaviest_loads(self.state, nodes))
+
+    @classmethod
+    def inked(cls, code: int) -> RGB:
+        """Return the colour of a router, the darker the farther its messages go."""
+        return far_colour(code)
+
+
+def layout_text(layout: LayoutModel) -> str:
+    """Return a layout and its window in one line."""
+    logical = "x".join(map(str, layout.logical))
+    partitions = "x".join(map(str, layout.partitions))
+    text = f"layout {logical} routers, {partitions} tasks each"
+    if layout.whole is not None:
+        text += f" times dimension {layout.whole + 1}"
+    if any(layout.folds):
+        text += f", folds {','.join(map(str, layout.folds))}"
+    origin = ",".join(map(str, layout.origin))
+    return f"{text}; at {origin}, pencils along dimension {layout.pencil + 1}, depth {layout.depth}"
+
+
+def _least(load: LinkLoad) -> str:
+    """Return what no mapping's largest link load is below, and why."""
+    proof = load.certificate
+    why = "hop-bytes over all links"
+    if isinstance(proof, TaskLoad):
+        why = f"what task {proof.task} sends or gets"
+    elif isinstance(proof, CutLoad):
+        layers = f"layer {proof.first} of dimension {proof.dimension + 1}"
+        if proof.layers > 1:
+            layers = f"{proof.layers} layers, from {layers} on"
+        why = f"what crosses a cut: {layers}"
+    return f"at least {float(exact(load.bound)):,.6g} in any mapping ({why})"
+
+
+def _hops(cells: Cells, problem: MappingProblem) -> list[Artist]:
+    """Return what the colours of a mapping's routers mean."""
+    diameter = max(1, problem.machine.diameter)
+    entries = []
+    for code in np.unique(cells.codes[cells.codes >= 0]).tolist():
+        near, far = (diameter * (k / NUM_FAR) ** 2 for k in (code, code + 1))
+        entries.append(entry(f"mean hops {near:.2g} to {far:.2g}", far_colour(code)))
+    return entries

@@ -1,0 +1,116 @@
+"""What tables and pictures show of placements on hierarchies, and on trees by domains."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from topoplace.errors import number_of
+from topoplace.machine.hostlist import NodeLists, expand_host_list
+from topoplace.report.cells import DOWN, FREE, RUNNING
+from topoplace.report.tiles import Tiles, leaf_tiles
+from topoplace.report.view import View
+from topoplace.result import Status
+from topoplace.result.hierarchy import Share
+from topoplace.result.started import Start
+from topoplace.snapshot.hierarchy_state import HierarchyRequest
+from topoplace.types import IntArray
+
+_MOST_STANDING = 4
+
+
+class HierarchyView(View):
+    """Units on hosts; a picture has a cell for every host."""
+
+    @property
+    def unit(self) -> str:
+        """What requests are counted in: nodes of switch trees, else units."""
+        kind = getattr(self.result.instance.machine, "kind", None)
+        return "unit" if kind == "hierarchy" else "node"
+
+    def _starts(self) -> list[Start]:
+        numbers = {name: number for number, name in enumerate(self.state.machine.host_names)}
+        starts = []
+        lists = NodeLists()
+        for own in self.result.solution.placements:
+            shares = [share for part in own.parts for share in part.shares]
+            names = [n for share in shares for n in lists.hosts(share.hosts, "hosts", share.units)]
+            nodes = tuple(sorted(numbers[name] for name in names))
+            starts.append(Start(own.request, nodes, _with_units(shares)))
+        return starts
+
+    def reasons(self) -> Mapping[str, str]:
+        """Return why requests wait: where there is most room, and who stands there."""
+        state, machine, begun = self.state, self.state.machine, self.started
+        left = state.free.copy()
+        takes = {request.id: request for request in state.requests}
+        names = {name: number for number, name in enumerate(machine.host_names)}
+        for own in self.result.solution.placements:
+            for part, placed in zip(takes[own.request].parts, own.parts, strict=True):
+                for share in placed.shares:
+                    hosts = [names[name] for name in expand_host_list(share.hosts, "hosts")]
+                    left[hosts] -= np.array(part.takes) * share.units
+
+        def text(request: HierarchyRequest) -> str:
+            for part in request.parts:
+                takes = np.array(part.takes)
+                used = takes > 0
+                held = [(free[:, used] // takes[used]).min(axis=1) for free in (state.free, left)]
+                level = machine.num_levels if part.required is None else part.required
+                of = np.zeros(machine.num_hosts, dtype=np.int64)
+                where = "the machine"
+                if part.required is not None:
+                    of = machine.domain_of[level]
+                most = [np.bincount(of, weights=own).astype(int) for own in held]
+                best = int(most[0].argmax())
+                if part.required is not None:
+                    where = f"{machine.levels[level]} {machine.domain_names[level][best]}"
+                if most[0].max() < part.units:
+                    of_part = "" if part.name is None else f" of {part.name}"
+                    asked = f"{number_of(part.units, self.unit)}{of_part}"
+                    text = f"{asked} wanted, {most[0][best]:,} free in {where}"
+                    if machine.fabrics and level == 0:
+                        fabric = machine.levels[0]
+                        text = f"no {fabric} has {asked} free, at most {most[0][best]:,} in {where}"
+                    jobs = self._standing(names, np.flatnonzero(of == best))
+                    return text + (f", where {jobs} run" if jobs else "")
+            if self.result.levels[0].status is Status.OPTIMAL and not begun:
+                return "no place keeps all its rules"
+            if self.result.levels[0].status is Status.OPTIMAL:
+                return (
+                    "outbid: the started jobs are worth as much or more, or it fits nowhere alone"
+                )
+            return "no place for it beside the started jobs was found"
+
+        return {one.id: text(one) for one in state.requests if one.id not in begun}
+
+    def _standing(self, names: dict[str, int], hosts: IntArray) -> str:
+        """Return the running jobs on some hosts, those that hold most of them first."""
+        inside, counts = set(hosts.tolist()), {}
+        for job in self.result.instance.running:
+            held = [names[name] for name in expand_host_list(job.nodes, "nodes")]
+            counts[job.id] = sum(host in inside for host in held)
+        order = sorted((name for name, n in counts.items() if n), key=lambda name: -counts[name])
+        more = f" and {len(order) - _MOST_STANDING} more" if len(order) > _MOST_STANDING else ""
+        return ", ".join(order[:_MOST_STANDING]) + more
+
+    def ground(self) -> tuple[IntArray, Sequence[IntArray]]:
+        """Return what stands on every host without what starts."""
+        state = self.state
+        codes = np.where(state.occupied, RUNNING, FREE)
+        codes[~state.free.any(axis=1) & ~state.occupied] = DOWN
+        return codes, ()
+
+    @property
+    def tiles(self) -> Tiles:
+        """A row for every domain of the lowest level above the hosts."""
+        machine = self.state.machine
+        domains = machine.domain_names[-2] if machine.num_levels > 1 else ("",)
+        own = [name.split("/")[-1] for name in domains]
+        return leaf_tiles(own, np.bincount(machine.lowest), machine.levels[-1])
+
+
+def _with_units(shares: Sequence[Share]) -> str:
+    """Return hosts as text, each list with its units where these are more than one."""
+    return " ".join(f"{s.hosts}*{s.units}" if s.units > 1 else s.hosts for s in shares)

@@ -1,0 +1,307 @@
+"""What a person sees of a result: what starts and where, why the rest waits, and the picture.
+
+Each kind of problem has a view (`Kind.view`); tables, pages, host lists, CSV and pictures are drawn
+from it, whatever the kind.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from topoplace.errors import number_of
+from topoplace.kinds import kind_named
+from topoplace.report.cells import DOWN, FREE, RGB, RUNNING, Cells, job_colour
+from topoplace.report.text import csv_of, plain_table
+from topoplace.report.tiles import Tiles, machine_tiles
+from topoplace.result import Fraction as FractionModel
+from topoplace.result import Result, Status
+from topoplace.result.started import Start
+from topoplace.snapshot.held import hold_text, holds_of
+from topoplace.snapshot.machines import resolve_machine
+from topoplace.types import IntArray
+
+if TYPE_CHECKING:
+    from topoplace.report.figure import Picture
+
+AnyResult = Result[Any, Any, Any]
+
+WIDTH = 100
+"""Of a table where the width of the terminal is not known."""
+
+_MOST_ROWS = 15
+_LEAST_PLACE = 24
+"""Characters of a place that are shown however narrow a terminal is."""
+
+
+@dataclass(frozen=True)
+class Rows:
+    """A table of text: its header, its rows, and which columns are numbers."""
+
+    header: Sequence[str]
+    cells: Sequence[Sequence[str]]
+    numbers: Sequence[int]
+
+
+def exact(value: int | FractionModel) -> Fraction:
+    """Return a number of a document."""
+    if isinstance(value, FractionModel):
+        return Fraction(value.numerator, value.denominator)
+    return Fraction(value)
+
+
+def decimal_text(value: Fraction) -> str:
+    """Return a number as a decimal, a whole one without decimals."""
+    return f"{value.numerator:,}" if value.denominator == 1 else f"{float(value):,.3f}"
+
+
+class View:
+    """What tables and pictures show of a result that places the queue of a snapshot.
+
+    A kind states at least `starts`, which has the cells that a request takes as its `nodes`, and
+    `ground`. Problems without a queue replace more.
+
+    Attributes
+    ----------
+    columns
+        Attributes of `Start` that a data frame has besides nodes and hosts.
+    cell
+        What a picture has a cell for.
+    height
+        Inches of a picture at most.
+    greys
+        Codes of cells without a started job that may occur.
+    num_inked
+        Colours of a legend of small pictures.
+    """
+
+    columns: ClassVar[Sequence[str]] = ()
+    cell: ClassVar[str] = "node"
+    height: ClassVar[float] = 7.0
+    greys: ClassVar[Sequence[int]] = (FREE, RUNNING, DOWN)
+    num_inked: ClassVar[int] = 6
+    has_queue: ClassVar[bool] = True
+
+    def __init__(self, result: Any, state: Any = None) -> None:
+        self.result = result
+        self._state = state
+
+    @cached_property
+    def state(self) -> Any:
+        """The instance, checked and ready (`Kind.prepare`)."""
+        if self._state is not None:
+            return self._state
+        prepare = kind_named(self.result.problem).get("prepare")
+        return prepare(resolve_machine(self.result.instance))
+
+    @property
+    def unit(self) -> str:
+        """What requests are counted in."""
+        return "node"
+
+    @property
+    def rule(self) -> str:
+        """What bounded the search besides the time limit, as the headline has it."""
+        return ""
+
+    # ---- What starts
+
+    @property
+    def started(self) -> set[str]:
+        """The names of requests that start."""
+        solution = self.result.solution
+        return set() if solution is None else {one.request for one in solution.placements}
+
+    @cached_property
+    def starts(self) -> list[Start]:
+        """The requests that start, in the order of the result; none without a solution."""
+        return [] if self.result.solution is None else self._starts()
+
+    def _starts(self) -> list[Start]:
+        raise NotImplementedError
+
+    @property
+    def header(self) -> tuple[str, ...]:
+        """Of the table of what starts."""
+        return ("request", f"{self.unit}s", "hosts")
+
+    numbers: ClassVar[Sequence[int]] = (1,)
+
+    def row(self, start: Start) -> list[str]:
+        """Return the row of a request that starts."""
+        return [start.request, f"{len(start.nodes):,}", start.hosts]
+
+    @property
+    def rows(self) -> Rows:
+        """The table of what starts, every place in full."""
+        return Rows(self.header, [self.row(start) for start in self.starts], self.numbers)
+
+    def frame(self) -> dict[str, list[Any]]:
+        """Return the result as named columns, with a row for every request."""
+        starts = {start.request: start for start in self.starts}
+        names = [request.id for request in self.result.instance.queue]
+        waits = self.waits
+        return {
+            "request": names,
+            "num_nodes": [request.nodes for request in self.result.instance.queue],
+            "starts": [name in starts for name in names],
+            **{
+                column: [getattr(starts.get(name), column, None) for name in names]
+                for column in (*self.columns, "nodes", "hosts")
+            },
+            "waits": [waits.get(name) for name in names],
+        }
+
+    # ---- What waits
+
+    def reasons(self) -> Mapping[str, str]:
+        """Return by request that is not held why it waits, as far as that is known."""
+        return {}
+
+    @cached_property
+    def waits(self) -> dict[str, str]:
+        """By request why it waits, in the order of the queue, where that is known."""
+        instance = self.result.instance
+        texts = {name: hold_text(holds) for name, holds in holds_of(instance).items()}
+        if self.result.solution is not None:
+            texts |= self.reasons()
+        return {one.id: texts[one.id] for one in instance.queue if one.id in texts}
+
+    @property
+    def outbid(self) -> str:
+        """Why a request waits that would fit alone."""
+        if self.result.levels[0].status is Status.OPTIMAL:
+            return "outbid: it fits alone, but the started jobs are worth as much or more"
+        return "it fits alone, but not beside the started jobs"
+
+    @property
+    def waiting(self) -> Rows:
+        """The table of every request that does not start, and why as far as that is known."""
+        cells = [
+            [request.id, f"{request.nodes:,}", self.waits.get(request.id, "no reason is known")]
+            for request in self.result.instance.queue
+            if request.id not in self.started
+        ]
+        return Rows(["request", f"{self.unit}s", "why it waits"], cells, (1,))
+
+    # ---- What the screen shows
+
+    def about(self) -> list[str]:
+        """Return lines before the table of levels."""
+        return []
+
+    def found(self) -> list[str] | None:
+        """Return lines after the table of levels; None for those of a queue."""
+        return None
+
+    def total(self) -> str:
+        """Return what follows the number of requests that start."""
+        return ""
+
+    def title(self) -> list[str]:
+        """Return what a picture says below the headline, of a result with a solution."""
+        queue = number_of(len(self.result.instance.queue), "request")
+        return [f"{len(self.started)} of {queue} started"]
+
+    # ---- What pictures show
+
+    def ground(self) -> tuple[IntArray, Sequence[IntArray]]:
+        """Return what stands on every cell without what starts, and the cells of running jobs."""
+        raise NotImplementedError
+
+    @cached_property
+    def cells(self) -> Cells:
+        """What stands on every cell; of several jobs the smallest is shown."""
+        codes, running = self.ground()
+        owner = np.full(codes.shape, -1, dtype=np.int64)
+        for idx, held in enumerate(running, start=len(self.ranks)):
+            codes[held], owner[held] = RUNNING, idx
+        jobs: dict[int, str] = {}
+        for start in sorted(self.starts, key=lambda start: self.ranks[start.request]):
+            code, own = self.ranks[start.request], sorted(set(start.nodes))
+            codes[own] = owner[own] = code
+            jobs[code] = f"{start.request}: {len(start.nodes):,}"
+        return Cells(codes, owner, np.zeros(codes.shape, dtype=bool), jobs=jobs)
+
+    @cached_property
+    def ranks(self) -> dict[str, int]:
+        """The rank of every request by size, the largest 0; of one size in queue order."""
+        queue = self.result.instance.queue
+        by_size = sorted((-request.nodes, place) for place, request in enumerate(queue))
+        return {queue[place].id: rank for rank, (_, place) in enumerate(by_size)}
+
+    @property
+    def tiles(self) -> Tiles:
+        """The machine laid out flat."""
+        return machine_tiles((len(self.cells.codes),))
+
+    @property
+    def has_space(self) -> bool:
+        """Whether the cells are also shown in space."""
+        return False
+
+    def picture(self) -> Picture | None:
+        """Return the essential picture; None for the tiles with a legend of jobs."""
+        return None
+
+    def figures(self) -> list[tuple[AnyResult, list[str] | None]]:
+        """Return the results that a full picture shows one above the other, and their heads."""
+        return [(self.result, None)]
+
+    @classmethod
+    def inked(cls, code: int) -> RGB:
+        """Return the colour of a code from 0 on."""
+        return job_colour(code)
+
+
+def view_of(result: Any, state: Any = None) -> View:
+    """Return the view of a result; `state` is its instance, if that is prepared already."""
+    view: View = kind_named(result.problem).get("view")(result, state)
+    return view
+
+
+def answer_table(result: AnyResult, width: int = WIDTH) -> list[str]:
+    """Return lines that say what starts and where, shortened where there is much of it.
+
+    Parameters
+    ----------
+    width
+        Characters of a line; places that are longer are cut.
+    """
+    rows = view_of(result).rows
+    if not rows.cells:
+        return []
+    shown = [list(row) for row in rows.cells[:_MOST_ROWS]]
+    columns = list(zip(rows.header, *shown, strict=True))[:-1]
+    room = width - sum(max(map(len, column)) + 2 for column in columns)
+    for row in shown:
+        row[-1] = shortened(row[-1], max(_LEAST_PLACE, room))
+    lines = [plain_table(rows.header, shown, right=rows.numbers)]
+    more = len(rows.cells) - len(shown)
+    if more:
+        lines.append(f"... and {more:,} more in the result file")
+    return lines
+
+
+def shortened(text: str, most: int) -> str:
+    """Return a text, or the start of it with dots where it has too many characters."""
+    return text if len(text) <= most else f"{text[: most - 4].rstrip(',')} ..."
+
+
+def hostlist_text(result: AnyResult) -> str:
+    """Return a line per request that starts: its name and its nodes."""
+    return "".join(f"{start.request} {start.hosts}\n" for start in view_of(result).starts)
+
+
+def csv_text(result: AnyResult) -> str:
+    """Return what starts as CSV with a header line; absent values are empty."""
+    rows = []
+    for start in view_of(result).starts:
+        cost = None if start.cost is None else float(start.cost)
+        rows.append([start.request, len(start.nodes), start.prism, start.hosts, cost, start.score])
+    return csv_of(("request", "nodes", "prism", "hosts", "cost", "score"), rows)
