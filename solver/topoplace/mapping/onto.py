@@ -26,7 +26,6 @@ from topoplace.snapshot.hierarchy_state import HierarchyState, hierarchy_of, pre
 from topoplace.snapshot.machines import (
     load_any,
     load_machine,
-    regular_hierarchy,
     resolve_machine,
 )
 from topoplace.snapshot.schema import (
@@ -40,6 +39,7 @@ from topoplace.snapshot.schema import (
     TorusModel,
     TreeModel,
 )
+from topoplace.snapshot.shorthands import regular_hierarchy
 from topoplace.snapshot.state import SnapshotState, prepare, torus_of
 from topoplace.snapshot.tree_state import TreeState, prepare_tree, tree_of
 from topoplace.types import IntArray
