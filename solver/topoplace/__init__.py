@@ -10,11 +10,12 @@ from __future__ import annotations
 
 import importlib
 
+from topoplace.version import __version__ as __version__
+
 TYPE_CHECKING = False  # typing is not imported: until `__main__` runs, Ctrl-C shows a traceback
 if TYPE_CHECKING:
     from typing import Any
 
-    from topoplace.certify.report import Report as Report
     from topoplace.errors import InputError as InputError
     from topoplace.errors import TopoplaceError as TopoplaceError
     from topoplace.front.documents import check as check
@@ -45,14 +46,12 @@ if TYPE_CHECKING:
     from topoplace.model import torus as torus
     from topoplace.model import tree as tree
     from topoplace.result import Result as Result
+    from topoplace.result.claims import Report as Report
     from topoplace.solving import Progress as Progress
     from topoplace.study.audit.run import Audit as Audit
     from topoplace.study.compare import Comparison as Comparison
 
-__version__ = "0.1.0"
-
 _NAMES = {
-    "certify.report": ("Report",),
     "errors": ("InputError", "TopoplaceError"),
     "front.documents": ("check", "load", "machines", "methods", "snapshots"),
     "front.mapping": ("map", "phase_time", "recognise", "topology"),
@@ -63,6 +62,7 @@ _NAMES = {
         *("Model", "cubes", "graph", "grid", "hierarchy", "mesh", "objects", "torus", "tree"),
     ),
     "result": ("Result",),
+    "result.claims": ("Report",),
     "solving": ("Progress",),
     "study.audit.run": ("Audit",),
     "study.compare": ("Comparison",),

@@ -12,11 +12,9 @@ from topoplace.certify.candidates import told
 from topoplace.certify.packing import Packings
 from topoplace.certify.report import (
     AnyLevel,
-    Claim,
     Claims,
     Problem,
     RefusedError,
-    Report,
     check_figures,
     check_proven,
     check_top,
@@ -26,6 +24,7 @@ from topoplace.errors import InputError
 from topoplace.kinds import kind_named, loaded
 from topoplace.result import Interference, Proof, Result
 from topoplace.result.base import Kept
+from topoplace.result.claims import Claim, Report
 from topoplace.result.reading import CHECKABLE, AnyResult, parse_checkable, parse_instance
 from topoplace.result.several import Frontier, Optima
 from topoplace.snapshot.files import parse_object, read_bytes

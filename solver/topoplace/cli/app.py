@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from topoplace import __version__, kinds
+from topoplace import kinds
 from topoplace.cli.audit import audit
 from topoplace.cli.documents import check, convert, show
 from topoplace.cli.grid import layouts
@@ -26,6 +26,7 @@ from topoplace.cli.shipped_names import epilogue
 from topoplace.cli.studies import batch, compare
 from topoplace.cli.whatif import whatif
 from topoplace.errors import InputError, number_of, unknown_name
+from topoplace.version import __version__
 
 HELP = "Optimal, certified placement of jobs and tasks on HPC interconnects."
 

@@ -43,8 +43,7 @@ def map_objects(
     """Map objects, say what came of it, write the files asked for, and end the command."""
     from topoplace.kernels import compile_for
     from topoplace.mapping.objects.applications import BALANCE, problem_of, read_fixed
-    from topoplace.report.text import csv_of
-    from topoplace.snapshot.files import write_document, write_text
+    from topoplace.snapshot.files import csv_of, write_document, write_text
     from topoplace.solving import solve
 
     stay = [] if how.fixed is None else read_fixed(how.fixed)

@@ -50,7 +50,7 @@ def _cells_text(found: Recognition) -> str:
     """Return a line for every cell: its coordinates, where it has some, and its task."""
     import numpy as np
 
-    from topoplace.report.text import csv_of
+    from topoplace.snapshot.files import csv_of
 
     num = len(found.tasks)
     shape = found.shape or (num,)

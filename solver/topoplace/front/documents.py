@@ -8,12 +8,12 @@ from typing import Any
 
 from topoplace import kinds
 from topoplace.certify.check import check_document
-from topoplace.certify.report import Report
 from topoplace.errors import InputError
 from topoplace.kinds import kind_named, known
 from topoplace.model import Machine, Model
 from topoplace.result import Result
 from topoplace.result.base import Kept
+from topoplace.result.claims import Report
 from topoplace.result.reading import Checkable
 from topoplace.result.several import Several
 from topoplace.snapshot.files import machine_names, snapshot_names

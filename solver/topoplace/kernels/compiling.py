@@ -21,8 +21,8 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
-from topoplace import __version__
 from topoplace.kinds import kind_named
+from topoplace.version import __version__
 
 WORDS = "compiling kernels, once for this installation:"
 

@@ -15,9 +15,9 @@ from topoplace.machine import Torus, format_node_set
 from topoplace.mapping.problem import MappingProblem
 from topoplace.report import mapping_plane as pencils
 from topoplace.report.cells import FREE, NUM_FAR, RGB, UNUSABLE, Cells, far_colour
-from topoplace.report.figure import MOST_HEIGHT, WIDE, Picture, entry, flat, greys_of
+from topoplace.report.figure import MOST_HEIGHT, WIDE, entry, flat, greys_of
 from topoplace.report.tiles import Tiles, machine_tiles
-from topoplace.report.view import View, exact
+from topoplace.report.view import Picture, View, exact
 from topoplace.result import Proof
 from topoplace.result.mapping import CutLoad, LayoutModel, LinkLoad, TaskLoad
 from topoplace.result.started import Start

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from topoplace.errors import number_of
-from topoplace.report.text import csv_of, plain_table
+from topoplace.report.text import plain_table
+from topoplace.snapshot.files import csv_of
 from topoplace.study.audit.judging import Row, Standing, Verdict
 from topoplace.study.audit.run import Audit, Group
 

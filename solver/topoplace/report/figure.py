@@ -9,7 +9,7 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -28,10 +28,9 @@ from topoplace.report.cells import (
 )
 from topoplace.report.summary import headline
 from topoplace.report.tiles import RIM, draw_tiles, tiles_height
-from topoplace.report.view import AnyResult, View, view_of
+from topoplace.report.view import AnyResult, Picture, View, view_of
 from topoplace.report.voxels import draw_torus
 from topoplace.snapshot.files import write_bytes
-from topoplace.types import FloatArray
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist
@@ -46,20 +45,6 @@ _MARGIN, _AXIS, _ROW, _LOADS_HEIGHT, _SPACE_HEIGHT = 0.42, 0.45, 0.165, 1.6, 5.1
 WIDE, MOST_HEIGHT = WIDTH - 1.3 * _MARGIN, 4.6
 _MOST_ENTRIES, _LEGEND_COLUMNS, _LEGEND_WIDTH = 27, 3, 2.7
 _HALF_TEXT = 19  # characters
-
-
-@dataclass(frozen=True)
-class Picture:
-    """The essential picture of a result: how to draw it, its height in inches, its legend.
-
-    Beside it, a full figure has a torus in space, or the loads of all links of a mapping.
-    """
-
-    draw: Callable[[Axes], None]
-    height: float
-    entries: list[Artist]
-    space: Cells | None = None
-    loads: FloatArray | None = None
 
 
 def draw(
@@ -87,6 +72,15 @@ def draw(
             text.set(fontsize=8, color=ink)
         picture.draw(axes)
     return axes
+
+
+def plot(result: AnyResult, ax: Axes | None = None, *, dark: bool = False) -> Axes:
+    """Draw the essential picture of a result into `ax`, or into a new figure of pyplot."""
+    if ax is not None:
+        return draw(result, ax, dark=dark)
+    import matplotlib.pyplot as plt  # noqa: PLC0415 - heavy
+
+    return draw(result, dark=dark, new_figure=plt.figure)
 
 
 def write_figure(result: AnyResult, path: str | Path, *, dark: bool = False) -> None:

@@ -136,6 +136,15 @@ def _range(worst: int | None, best: int | None) -> str:
     return low if low == high else f"{low} to {high}"
 
 
+def plot(frontier: Frontier, ax: Axes | None = None, *, dark: bool = False) -> Axes:
+    """Draw the points, and what may be between them, into `ax` or a new figure of pyplot."""
+    if ax is None:
+        import matplotlib.pyplot as plt  # noqa: PLC0415 - heavy
+
+        ax = plt.figure().add_subplot()
+    return draw(frontier, ax, dark=dark)
+
+
 def draw(frontier: Frontier, axes: Axes, *, dark: bool = False) -> Axes:
     """Draw the first two levels traded against each other; colours tell the third."""
     from topoplace.report.figure import styled  # noqa: PLC0415 - heavy

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 from topoplace.errors import number_of
 from topoplace.report.frontier import level_headers, told, write_plot
 from topoplace.report.text import plain_table
-from topoplace.result.base import RESULT_SCHEMA, level_label
+from topoplace.result import level_label
 from topoplace.result.several import Frontier, Optima, Several
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 _MOST_SHOWN = 40
 _MOST_NAMED = 4
@@ -69,33 +72,9 @@ def _named(names: list[str]) -> str:
     return ", ".join(names) if more <= 0 else f"{', '.join(names[:_MOST_NAMED])} and {more} more"
 
 
-def result_of(optima: Optima, number: int) -> Any:
-    """Return a placement as a result of its own, with the proof that no other one is better."""
-    from topoplace.solving.outcome import Bound  # noqa: PLC0415 - heavy
-    from topoplace.solving.solve import frame_of, level_fields  # noqa: PLC0415 - heavy
-
-    frame, point = frame_of(optima.problem), optima.points[number]
-    steps = {
-        step.level: Bound(step.bound, step.certificate)
-        for step in optima.steps
-        if step.required == point.values[: len(step.required)]
-    }
-    pairs = zip(optima.levels, point.values, strict=True)
-    levels = [
-        frame.level(**level_fields(frame, v.name, v.sense, value, steps.get(v.name), None))
-        for v, value in pairs
-    ]
-    kept = ("problem", "method", "seconds", "limits", "seed", "versions", "instance")
-    top = {
-        name: getattr(levels[0], name) for name in ("status", "objective", "bound", "gap", "proof")
-    }
-    return frame.result(
-        schema_version=RESULT_SCHEMA,
-        levels=levels,
-        solution=point.solution,
-        **{name: getattr(optima, name) for name in kept},
-        **top,
-    )
+def plot(optima: Optima, ax: Axes | None = None, *, dark: bool = False) -> Axes:
+    """Draw the first placement into `ax`, or into a new figure of pyplot."""
+    return optima.result().plot(ax, dark=dark)
 
 
 def write_picture(document: Several, path: str | Path, *, dark: bool = False) -> None:

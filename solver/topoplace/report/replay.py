@@ -7,12 +7,13 @@ import platform
 from collections.abc import Callable, Sequence
 from fractions import Fraction
 
-from topoplace import __version__
-from topoplace.report.text import csv_of, plain_table
+from topoplace.report.text import plain_table
+from topoplace.snapshot.files import csv_of
 from topoplace.snapshot.state import SnapshotState
 from topoplace.solving import Options
 from topoplace.study.replay.figures import JobRecord, Moment
 from topoplace.study.replay.run import MethodRun, Protocol, Setup
+from topoplace.version import __version__
 
 REPLAY_SCHEMA = "topoplace.replay/1"
 _IN_HOURS = {

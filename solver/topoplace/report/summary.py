@@ -61,6 +61,11 @@ def summary(
     return "\n".join(lines)
 
 
+def brief(result: AnyResult) -> str:
+    """Return what a result prints: what is proven, without what starts."""
+    return summary(result, table=False, reasons=False)
+
+
 def headline(result: AnyResult) -> str:
     """Return one line: what is proven of every level, why it stopped, and who solved it."""
     found = [level for level in result.levels if level.objective is not None]

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from topoplace.report.text import csv_of, gap_text, plain_table
+from topoplace.report.text import gap_text, plain_table
 from topoplace.result import Proof
+from topoplace.snapshot.files import csv_of
 from topoplace.study.compare import Comparison
 from topoplace.study.ranking import Exact, MethodSummary, Row, by_instance, summaries
 

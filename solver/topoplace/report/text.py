@@ -1,10 +1,8 @@
-"""Aligned text, percentages and CSV; imports nothing heavy, as every command needs them."""
+"""Aligned text and percentages; imports nothing heavy, as every command needs them."""
 
 from __future__ import annotations
 
-import csv
-import io
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Sequence
 
 
 def gap_text(gap: float | None) -> str:
@@ -28,12 +26,3 @@ def plain_table(
         ]
         lines.append("  ".join(cells).rstrip())
     return "\n".join(lines)
-
-
-def csv_of(header: Iterable[str], rows: Iterable[Iterable[object]]) -> str:
-    """Return rows as CSV with a header line; what is None is empty."""
-    stream = io.StringIO()
-    writer = csv.writer(stream, lineterminator="\n")
-    writer.writerow(header)
-    writer.writerows(rows)
-    return stream.getvalue()

@@ -6,7 +6,7 @@ from it, whatever the kind.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -17,17 +17,19 @@ import numpy as np
 from topoplace.errors import number_of
 from topoplace.kinds import kind_named
 from topoplace.report.cells import DOWN, FREE, RGB, RUNNING, Cells, job_colour
-from topoplace.report.text import csv_of, plain_table
+from topoplace.report.text import plain_table
 from topoplace.report.tiles import Tiles, machine_tiles
 from topoplace.result import Fraction as FractionModel
 from topoplace.result import Result, Status
 from topoplace.result.started import Start
+from topoplace.snapshot.files import csv_of
 from topoplace.snapshot.held import hold_text, holds_of
 from topoplace.snapshot.machines import resolve_machine
-from topoplace.types import IntArray
+from topoplace.types import FloatArray, IntArray
 
 if TYPE_CHECKING:
-    from topoplace.report.figure import Picture
+    from matplotlib.artist import Artist
+    from matplotlib.axes import Axes
 
 AnyResult = Result[Any, Any, Any]
 
@@ -58,6 +60,20 @@ def exact(value: int | FractionModel) -> Fraction:
 def decimal_text(value: Fraction) -> str:
     """Return a number as a decimal, a whole one without decimals."""
     return f"{value.numerator:,}" if value.denominator == 1 else f"{float(value):,.3f}"
+
+
+@dataclass(frozen=True)
+class Picture:
+    """The essential picture of a result: how to draw it, its height in inches, its legend.
+
+    Beside it, a full figure has a torus in space, or the loads of all links of a mapping.
+    """
+
+    draw: Callable[[Axes], None]
+    height: float
+    entries: list[Artist]
+    space: Cells | None = None
+    loads: FloatArray | None = None
 
 
 class View:

@@ -14,13 +14,14 @@ from typing import TYPE_CHECKING, Annotated, Generic, Literal, TypeVar
 from pydantic import Field
 
 from topoplace.kinds import kind_named
+from topoplace.result.claims import Report
+from topoplace.shown import Drawn, Tabled, work
+from topoplace.snapshot.files import write_document
 from topoplace.snapshot.schema import Model, Name, Seconds
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
     from pandas import DataFrame
 
-    from topoplace.certify.report import Report
     from topoplace.result.started import Start
 
 Value = TypeVar("Value")
@@ -101,19 +102,16 @@ class Kept(Model):
 
     def check(self) -> Report:
         """Recompute every claim from the instance inside, as the command `check` does."""
-        from topoplace.certify.check import check_document  # noqa: PLC0415 - only when asked
-
-        return check_document(self)
+        report: Report = work("check", self)(self)
+        return report
 
     def save(self, path: str | Path) -> Path:
         """Write the document to a file, all of it or nothing; `check` and `show` take it."""
-        from topoplace.snapshot.files import write_document  # noqa: PLC0415 - only when asked
-
         write_document(path, self)
         return Path(path)
 
 
-class Result(Kept, Generic[LevelType, SolutionType, InstanceType]):
+class Result(Drawn, Tabled, Kept, Generic[LevelType, SolutionType, InstanceType]):
     """One solve of one instance: what was asked, what was found, and the evidence.
 
     `objective`, `bound`, `gap`, `proof` and `status` are those of the first level.
@@ -143,39 +141,8 @@ class Result(Kept, Generic[LevelType, SolutionType, InstanceType]):
 
     def to_frame(self) -> DataFrame:
         """Return a row for every request, or for every task of a mapping (pandas)."""
-        import pandas as pd  # noqa: PLC0415 - heavy
-
-        return pd.DataFrame(kind_named(self.problem).get("view")(self).frame())
-
-    def plot(self, ax: Axes | None = None, *, dark: bool = False) -> Axes:
-        """Draw what matters most into `ax`, or into a new figure of pyplot, which notebooks show.
-
-        `dark` is for dark backgrounds. `topoplace show --png` draws more.
-        """
-        from topoplace.report.figure import draw  # noqa: PLC0415 - heavy
-
-        if ax is not None:
-            return draw(self, ax, dark=dark)
-        import matplotlib.pyplot as plt  # noqa: PLC0415 - heavy
-
-        return draw(self, dark=dark, new_figure=plt.figure)
-
-    def __repr__(self) -> str:
-        from topoplace.report.summary import summary  # noqa: PLC0415 - only when asked
-
-        return summary(self, table=False, reasons=False)
-
-    __str__ = __repr__
+        return super().to_frame()
 
     def _repr_html_(self) -> str:
         """Return what notebooks show: what is proven, the levels, and what was found."""
-        import html  # noqa: PLC0415 - only when asked
-
-        import pandas as pd  # noqa: PLC0415 - heavy
-
-        from topoplace.report.summary import LEVEL_HEADER, headline, level_rows  # noqa: PLC0415 - only when asked
-
-        levels = pd.DataFrame(level_rows(self), columns=LEVEL_HEADER)
-        found = self.to_frame().drop(columns="nodes", errors="ignore")
-        tables = (table.to_html(index=False, max_rows=15, na_rep="") for table in (levels, found))
-        return f"<p>{html.escape(headline(self))}</p>" + "".join(tables)
+        return str(work("html", self)(self))

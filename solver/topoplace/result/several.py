@@ -19,11 +19,10 @@ from topoplace.result.cubes import CubesSolution
 from topoplace.result.hierarchy import HierarchySolution
 from topoplace.result.placement import PlacementLimits, Solution
 from topoplace.result.repack import RepackSolution
+from topoplace.shown import Drawn, work
 from topoplace.snapshot.schema import DefragmentInstance, Model, Name, Seconds, Snapshot
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
     from topoplace.result.cubes import CubesResult
     from topoplace.result.hierarchy import HierarchyResult
     from topoplace.result.placement import PlacementResult
@@ -57,7 +56,7 @@ class Step(Model):
     certificate: Certificate
 
 
-class Several(Kept):
+class Several(Drawn, Kept):
     """Several placements of a snapshot, and what is proven of all."""
 
     problem: Literal["placement", "hierarchy", "cubes", "repack"]
@@ -98,23 +97,6 @@ class Frontier(Several):
     points: list[Point] = Field(description="the best on the first first")
     open: list[OpenBox]
 
-    def plot(self, ax: Axes | None = None, *, dark: bool = False) -> Axes:
-        """Draw the points, and what may be between them, into `ax` or a new figure of pyplot."""
-        from topoplace.report.frontier import draw  # noqa: PLC0415 - heavy
-
-        if ax is None:
-            import matplotlib.pyplot as plt  # noqa: PLC0415 - heavy
-
-            return draw(self, plt.figure().add_subplot(), dark=dark)
-        return draw(self, ax, dark=dark)
-
-    def __repr__(self) -> str:
-        from topoplace.report.frontier import summary  # noqa: PLC0415 - only when asked
-
-        return summary(self)
-
-    __str__ = __repr__
-
 
 class Optima(Several):
     """Placements of a snapshot that are as good as each other, and as any other one."""
@@ -135,18 +117,5 @@ class Optima(Several):
 
         It can be checked, shown, drawn, and mapped to as any other.
         """
-        from topoplace.report.optima import result_of  # noqa: PLC0415 - only when asked
-
-        found: PlacementResult | HierarchyResult | CubesResult = result_of(self, number)
+        found: PlacementResult | HierarchyResult | CubesResult = work("result", self)(self, number)
         return found
-
-    def plot(self, ax: Axes | None = None, *, dark: bool = False) -> Axes:
-        """Draw the first placement into `ax`, or into a new figure of pyplot; see `result`."""
-        return self.result().plot(ax, dark=dark)
-
-    def __repr__(self) -> str:
-        from topoplace.report.optima import summary  # noqa: PLC0415 - only when asked
-
-        return summary(self)
-
-    __str__ = __repr__

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import codecs
 import contextlib
+import csv
+import io
 import json
 import math
 import os
 import re
 import sys
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, BinaryIO, TypeVar, get_args
@@ -265,3 +267,12 @@ def write_bytes(path: str | Path, content: bytes) -> None:
             rescue(path, content, InputError(expected, file=str(path)))
             return
         raise
+
+
+def csv_of(header: Iterable[str], rows: Iterable[Iterable[object]]) -> str:
+    """Return rows as CSV with a header line; what is None is empty."""
+    stream = io.StringIO()
+    writer = csv.writer(stream, lineterminator="\n")
+    writer.writerow(header)
+    writer.writerows(rows)
+    return stream.getvalue()

@@ -12,7 +12,6 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol, overload
 
-from topoplace import __version__
 from topoplace.errors import InputError, unknown_name
 from topoplace.interrupts import ended_in_time, heeded
 from topoplace.kinds import State, kind_named
@@ -22,10 +21,12 @@ from topoplace.result.hierarchy import HierarchyResult
 from topoplace.result.mapping import MappingResult
 from topoplace.result.objects import ObjectsResult
 from topoplace.result.repack import RepackResult
+from topoplace.result.several import Optima
 from topoplace.result.tree import AllocationResult
 from topoplace.snapshot.schema import TreeObjective
 from topoplace.solving.outcome import WATCH_SECONDS, Bound, Incumbent, Number, Outcome, gap_of
 from topoplace.solving.registry import Method, Options, method_of
+from topoplace.version import __version__
 
 if TYPE_CHECKING:
     from topoplace.mapping.objects.problem import ObjectsProblem
@@ -259,6 +260,32 @@ def result_of(
         instance=frame.instance(problem),
         **witness_field(frame, problem, outcome.witness),
         **frame.extra(problem, outcome),
+    )
+
+
+def result_at(optima: Optima, number: int) -> Any:
+    """Return a placement as a result of its own, with the proof that no other one is better."""
+    frame, point = frame_of(optima.problem), optima.points[number]
+    steps = {
+        step.level: Bound(step.bound, step.certificate)
+        for step in optima.steps
+        if step.required == point.values[: len(step.required)]
+    }
+    pairs = zip(optima.levels, point.values, strict=True)
+    levels = [
+        frame.level(**level_fields(frame, v.name, v.sense, value, steps.get(v.name), None))
+        for v, value in pairs
+    ]
+    kept = ("problem", "method", "seconds", "limits", "seed", "versions", "instance")
+    top = {
+        name: getattr(levels[0], name) for name in ("status", "objective", "bound", "gap", "proof")
+    }
+    return frame.result(
+        schema_version=RESULT_SCHEMA,
+        levels=levels,
+        solution=point.solution,
+        **{name: getattr(optima, name) for name in kept},
+        **top,
     )
 
 

@@ -8,13 +8,14 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from topoplace import kinds
 from topoplace.errors import InputError, TopoplaceError
 from topoplace.interrupts import Interrupted, heeded, is_asked
 from topoplace.result import Proof, level_label
 from topoplace.result.reading import AnyResult
+from topoplace.shown import Tabled
 from topoplace.snapshot.held import left_out_text
 from topoplace.snapshot.schema import Snapshot
 from topoplace.solving import Options, method_names, method_of, solve
@@ -33,9 +34,6 @@ from topoplace.study.ranking import (
     summaries,
 )
 
-if TYPE_CHECKING:
-    from pandas import DataFrame
-
 COMPARISON_SCHEMA = "topoplace.comparison/2"
 
 ONLY_BY_NAME = ("minizinc", "auto", "given", "scotch")
@@ -51,8 +49,8 @@ Keep = Callable[[Row, AnyResult, State], None]
 """Takes every row with the result behind it, before the next instance is begun."""
 
 
-@dataclass(frozen=True)
-class Comparison:
+@dataclass(frozen=True, repr=False)
+class Comparison(Tabled):
     """What came of a comparison: a row per result, and per method not made for its instance.
 
     Notes are lines on what the rows leave open, such as how to get a bound where there is none;
@@ -80,23 +78,6 @@ class Comparison:
             "interrupted": self.interrupted,
         }
         return dict(json.loads(json.dumps(found, default=str)))
-
-    def to_frame(self) -> DataFrame:
-        """Return a row for every result, in the columns of the CSV file (pandas)."""
-        import io  # noqa: PLC0415 - only when asked
-
-        import pandas as pd  # noqa: PLC0415 - heavy
-
-        from topoplace.report.table import comparison_csv  # noqa: PLC0415 - reports know studies
-
-        return pd.read_csv(io.StringIO(comparison_csv(self)))
-
-    def __str__(self) -> str:
-        from topoplace.report.table import comparison_table  # noqa: PLC0415 - reports know studies
-
-        return comparison_table(self)
-
-    __repr__ = __str__
 
 
 @heeded()

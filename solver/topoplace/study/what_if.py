@@ -18,12 +18,12 @@ from topoplace.certify.check import bound_on
 from topoplace.errors import InputError, TopoplaceError, unknown_name
 from topoplace.interrupts import Interrupted, heeded, is_asked
 from topoplace.machine import Prism, format_node_set, parse_node_set
-from topoplace.report.view import view_of
 from topoplace.result import Interference, Proof
 from topoplace.result.cubes import CubesResult
 from topoplace.result.hierarchy import HierarchyResult
 from topoplace.result.placement import PlacementCertificate, PlacementResult
 from topoplace.result.tree import AllocationResult
+from topoplace.shown import Told
 from topoplace.snapshot.changes import Change, changed, named
 from topoplace.snapshot.machines import AnyState, prepare_again
 from topoplace.snapshot.schema import Snapshot
@@ -91,8 +91,8 @@ class RouterWorth:
     at_most: int | None
 
 
-@dataclass(frozen=True)
-class WhatIf:
+@dataclass(frozen=True, repr=False)
+class WhatIf(Told):
     """Scenarios side by side, the base first, and what running jobs and routers are worth.
 
     `worth` has all running jobs that were looked at, those that may gain most first; `routers` on
@@ -122,13 +122,6 @@ class WhatIf:
             "routers": [dataclasses.asdict(one) for one in self.routers],
             "interrupted": self.interrupted,
         }
-
-    def __str__(self) -> str:
-        from topoplace.report.what_if import table  # noqa: PLC0415 - reports know studies
-
-        return table(self)
-
-    __repr__ = __str__
 
 
 @heeded()
@@ -283,7 +276,7 @@ def _compared(name: str, base: Placed, result: Placed) -> Scenario:
     conforms = getattr(result.solution, "conforming", True)
     if conforms and most is not None and gain is not None and gain > most:
         raise TopoplaceError(f"{name}: gains {gain}, more than {most}, which the base proves")
-    before, after = view_of(base).started, view_of(result).started
+    before, after = ({start.request for start in one.placements} for one in (base, result))
     starts, waits = (tuple(sorted(one)) for one in (after - before, before - after))
     return Scenario(name, result, gain, most, starts, waits)
 

@@ -15,7 +15,6 @@ from urllib.parse import quote
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-from topoplace import __version__
 from topoplace.errors import number_of
 from topoplace.report.figure import figure_png
 from topoplace.report.page.exhibits import Exhibits, swatches
@@ -26,6 +25,7 @@ from topoplace.report.text import gap_text
 from topoplace.report.view import AnyResult, view_of
 from topoplace.study.compare import Comparison
 from topoplace.study.ranking import Row, by_instance, certified_gap, summaries
+from topoplace.version import __version__
 
 _WORDS = {
     "breaks_rule": BREAKS_RULE,

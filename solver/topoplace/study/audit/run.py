@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from topoplace.errors import ExitCode, InputError, number_of, unknown_name
 from topoplace.interrupts import Interrupted, heeded, is_asked
 from topoplace.placement.hierarchy.contract import CONTRACTS
+from topoplace.shown import Tabled
 from topoplace.snapshot.files import write_document
 from topoplace.snapshot.readers.decisions import Decided
 from topoplace.solving import Options
@@ -31,7 +32,7 @@ from topoplace.study.audit.judging import (
 )
 
 if TYPE_CHECKING:
-    from pandas import DataFrame
+    pass
 
 AUDIT_SCHEMA = "topoplace.audit/1"
 
@@ -142,8 +143,8 @@ def _missed(standing: Standing) -> bool:
     return standing.verdict is Verdict.MISSED
 
 
-@dataclass(frozen=True)
-class Audit:
+@dataclass(frozen=True, repr=False)
+class Audit(Tabled):
     """What came of an audit: a row per decision.
 
     Attributes
@@ -209,23 +210,6 @@ class Audit:
             "left_out": self.num_left,
         }
         return dict(json.loads(json.dumps(found, default=str)))
-
-    def to_frame(self) -> DataFrame:
-        """Return a row for every decision, in the columns of the CSV file (pandas)."""
-        import io  # noqa: PLC0415 - only when asked
-
-        import pandas as pd  # noqa: PLC0415 - heavy
-
-        from topoplace.report.audit import audit_csv  # noqa: PLC0415 - reports know studies
-
-        return pd.read_csv(io.StringIO(audit_csv(self)))
-
-    def __str__(self) -> str:
-        from topoplace.report.audit import audit_text  # noqa: PLC0415 - reports know studies
-
-        return audit_text(self)
-
-    __repr__ = __str__
 
 
 @heeded()

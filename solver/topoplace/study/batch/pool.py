@@ -16,11 +16,11 @@ from functools import lru_cache, partial
 from itertools import islice
 from typing import Any
 
-from topoplace import __version__
 from topoplace.errors import InputError, MissingToolError, TopoplaceError
 from topoplace.interrupts import is_asked
 from topoplace.study.batch.task import Ending, Failure, FailureStatus, Limits, Task
 from topoplace.study.batch.worker import Workers
+from topoplace.version import __version__
 
 CONNECT_SECONDS = 10
 _LOOK_SECONDS = 0.2

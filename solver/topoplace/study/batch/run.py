@@ -14,12 +14,11 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from topoplace import __version__
 from topoplace.errors import ExitCode, InputError
 from topoplace.interrupts import Interrupted, heeded
 from topoplace.result import Status
 from topoplace.result.reading import AnyResult
-from topoplace.snapshot.files import write_text
+from topoplace.snapshot.files import csv_of, write_text
 from topoplace.solving import method_names
 from topoplace.solving.solve import frame_of
 from topoplace.study.batch.pool import Pool
@@ -36,6 +35,7 @@ from topoplace.study.batch.store import (
 from topoplace.study.batch.task import Ending, Failure, FailureStatus, Limits, Settings, Task
 from topoplace.study.external.allocator import entry_point_names, fingerprint
 from topoplace.study.ranking import exact
+from topoplace.version import __version__
 
 SOLVER = "topoplace.study.batch.solving:solve_task"
 
@@ -164,8 +164,6 @@ def run_batch(
         If there are no files, the folder cannot be used, or no instance can take the settings.
         What is wrong with single files is in their rows.
     """
-    from topoplace.report.text import csv_of  # noqa: PLC0415 - reports know studies
-
     began = time.perf_counter()
     with (
         closing(executor or Pool(SOLVER, num_cores(), Limits())) as running,

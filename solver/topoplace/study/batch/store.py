@@ -19,7 +19,6 @@ from typing import Final
 
 from pydantic import TypeAdapter, ValidationError
 
-from topoplace import __version__
 from topoplace.errors import InputError
 from topoplace.result.reading import AnyResult
 from topoplace.snapshot.faults import kind_named
@@ -38,6 +37,7 @@ from topoplace.snapshot.schema import MappingInstance
 from topoplace.solving.solve import frame_of, tree_objective
 from topoplace.study.batch.task import Failure, Settings
 from topoplace.study.case import load_instance
+from topoplace.version import __version__
 
 KEY_DIGITS = 16
 """Hexadecimal digits of a key: 64 bits, so that even 100 million instances hardly share one."""

@@ -10,8 +10,8 @@ from typing import Any, ClassVar
 
 from topoplace.errors import number_of
 from topoplace.machine import Prism, parse_node_set
-from topoplace.report.figure import Picture, picture_of, title
-from topoplace.report.view import AnyResult, Rows, View, view_of
+from topoplace.report.figure import picture_of, title
+from topoplace.report.view import AnyResult, Picture, Rows, View, view_of
 from topoplace.result import Placement, PlacementLimits, PlacementResult, Solution
 from topoplace.result.repack import Action, RepackResult, RepackSolution
 from topoplace.result.started import Start

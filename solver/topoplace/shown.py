@@ -1,0 +1,79 @@
+"""What data shows of itself by the work of rooms that know it: text, tables, pictures, checks.
+
+Results and what studies find are data and import nobody who reads them. What they offer users is
+named here, by class, and imported when it is first used.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from topoplace.kinds import Ref, loaded
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from pandas import DataFrame
+
+_WORK: Mapping[str, Mapping[str, Ref]] = {
+    "check": {"Kept": "topoplace.certify.check:check_document"},
+    "result": {"Optima": "topoplace.solving.solve:result_at"},
+    "text": {
+        "Result": "topoplace.report.summary:brief",
+        "Frontier": "topoplace.report.frontier:summary",
+        "Optima": "topoplace.report.optima:summary",
+        "Comparison": "topoplace.report.table:comparison_table",
+        "Audit": "topoplace.report.audit:audit_text",
+        "WhatIf": "topoplace.report.what_if:table",
+    },
+    "html": {"Result": "topoplace.report.frames:result_html"},
+    "frame": {
+        "Result": "topoplace.report.frames:result_frame",
+        "Comparison": "topoplace.report.frames:comparison_frame",
+        "Audit": "topoplace.report.frames:audit_frame",
+    },
+    "plot": {
+        "Result": "topoplace.report.figure:plot",
+        "Frontier": "topoplace.report.frontier:plot",
+        "Optima": "topoplace.report.optima:plot",
+    },
+}
+
+
+def work(name: str, of: object) -> Callable[..., Any]:
+    """Return the function that does what data offers, by the nearest of its classes named above."""
+    refs = _WORK[name]
+    found: Callable[..., Any] = loaded(
+        next(refs[one.__name__] for one in type(of).__mro__ if one.__name__ in refs)
+    )
+    return found
+
+
+class Told:
+    """Data that prints itself in words."""
+
+    def __repr__(self) -> str:
+        return str(work("text", self)(self))
+
+    __str__ = __repr__
+
+
+class Tabled(Told):
+    """Data that is also a table."""
+
+    def to_frame(self) -> DataFrame:
+        """Return its rows, in the columns of the CSV file (pandas)."""
+        frame: DataFrame = work("frame", self)(self)
+        return frame
+
+
+class Drawn(Told):
+    """Data that is also a picture."""
+
+    def plot(self, ax: Axes | None = None, *, dark: bool = False) -> Axes:
+        """Draw what matters most into `ax`, or into a new figure of pyplot, which notebooks show.
+
+        `dark` is for dark backgrounds. `topoplace show --png` draws more.
+        """
+        axes: Axes = work("plot", self)(self, ax, dark=dark)
+        return axes

@@ -1,0 +1,124 @@
+"""Who imports whom: no circles, data that knows nobody, and few imports inside functions."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+SOLVER = Path(__file__).resolve().parent.parent / "solver"
+
+ALLOWED_CIRCLES = (
+    # A mapping problem has its own bound for methods that stop there, which reads the problem.
+    {
+        *("mapping.bounds.bisection", "mapping.bounds.cuts", "mapping.bounds.levels"),
+        *("mapping.bounds.star", "mapping.bounds.total", "mapping.evaluate", "mapping.link_bounds"),
+        *("mapping.objects.problem", "mapping.onto", "mapping.problem", "solving"),
+        "solving.solve",
+    },
+    # The plug-in of the checker asks for mapped applications, which are checked by its parts.
+    {"certify.torus.check", "certify.torus.joint"},
+    # The annealing of a packing names the type of the packing that calls it.
+    {"placement.hierarchy.packing", "placement.hierarchy.ruin_recreate"},
+)
+"""Circles that there still are, and why. The list only shrinks: no circle is added to it."""
+
+MOST_INSIDE_FUNCTIONS = 202
+"""Imports inside functions; the number only shrinks."""
+
+FORBIDDEN = {
+    "result": ("certify", "cli", "front", "placement", "report", "solving", "study"),
+    "study": ("cli", "front", "report"),
+    "solving": ("cli", "front", "report", "study"),
+    "report": ("cli", "front"),
+}
+"""By room, the rooms that it does not know; `topoplace.shown` names what data offers by them."""
+
+
+@cache
+def modules() -> dict[str, ast.Module]:
+    """Return the modules of the package by name, without ``topoplace.``."""
+    found = {}
+    for file in (SOLVER / "topoplace").rglob("*.py"):
+        name = ".".join(file.relative_to(SOLVER).with_suffix("").parts)
+        found[name.removesuffix(".__init__")] = ast.parse(file.read_text())
+    return found
+
+
+def imports(tree: ast.AST, *, inside: bool = False) -> Iterator[tuple[ast.stmt, bool]]:
+    """Yield every import, and whether it is inside a function."""
+    for node in ast.iter_child_nodes(tree):
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            yield node, inside
+        is_function = isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+        yield from imports(node, inside=inside or is_function)
+
+
+def targets(node: ast.stmt) -> Iterator[str]:
+    """Yield the modules of the package that an import names, also under TYPE_CHECKING."""
+    if isinstance(node, ast.Import):
+        names = [alias.name for alias in node.names]
+    else:
+        assert isinstance(node, ast.ImportFrom)
+        names = [f"{node.module}.{alias.name}" for alias in node.names]
+    for name in names:
+        found = name if name in modules() else name.rpartition(".")[0]
+        if found in modules():
+            yield found
+
+
+@cache
+def arrows() -> dict[str, set[str]]:
+    """Return by module those that it imports, at the top or inside functions."""
+    return {
+        name: {target for node, _ in imports(tree) for target in targets(node)} - {name}
+        for name, tree in modules().items()
+    }
+
+
+def circles() -> list[set[str]]:
+    """Return the sets of modules that reach each other (strongly connected components)."""
+    reached = {name: _reached(name) for name in arrows()}
+    found: list[set[str]] = []
+    for name in arrows():
+        circle = {other for other in reached[name] if name in reached[other]}
+        if circle and circle not in found:
+            found.append(circle)
+    return found
+
+
+def _reached(start: str) -> set[str]:
+    found: set[str] = set()
+    ahead = [start]
+    while ahead:
+        new = arrows()[ahead.pop()] - found
+        found |= new
+        ahead += new
+    return found
+
+
+def room_of(name: str) -> str:
+    """Return the folder of the package that a module is in, or its own name."""
+    return f"{name}.".split(".")[1]
+
+
+def test_modules_import_each_other_in_no_circle_but_those_listed() -> None:
+    allowed = [{f"topoplace.{name}" for name in circle} for circle in ALLOWED_CIRCLES]
+    new = [sorted(circle) for circle in circles() if not any(circle <= one for one in allowed)]
+    assert new == []
+
+
+def test_data_does_not_know_who_reads_it() -> None:
+    for room, others in FORBIDDEN.items():
+        for name, known in arrows().items():
+            if name.split(".")[1:2] == [room]:
+                wrong = [
+                    one for one in known if one.split(".")[1:2] in [[other] for other in others]
+                ]
+                assert wrong == [], name
+
+
+def test_few_imports_are_inside_functions() -> None:
+    count = sum(inside for tree in modules().values() for _, inside in imports(tree))
+    assert count <= MOST_INSIDE_FUNCTIONS
