@@ -211,7 +211,8 @@ def test_the_checker_loads_what_it_shares_and_no_more() -> None:
     assert snapshot == {f"snapshot.{name}" for name in shared}
     rooms = {name.split(".")[0] for name in ours}
     assert rooms == {
-        *("certify", "errors", "kinds", "machine", "rescue", "result", "snapshot", "types")
+        *("certify", "errors", "kinds", "machine", "rescue", "result", "shown", "snapshot"),
+        *("types", "version"),
     }
 
 
