@@ -58,6 +58,19 @@ class MatrixMachine:
         return int(self.distances.max())
 
     @property
+    def place_shape(self) -> tuple[int, ...]:
+        """How many places there are: one coordinate, the number of the node."""
+        return (self.num_routers,)
+
+    def places_of(self, nodes: IntArray) -> IntArray:
+        """Return the coordinates of nodes: their numbers."""
+        return nodes[..., None]
+
+    def node_hops(self, nodes: IntArray, others: IntArray) -> IntArray:
+        """Return the distances between nodes, elementwise."""
+        return self.hops(nodes, others)
+
+    @property
     def text(self) -> str:
         """Short form such as ``matrix of 16``."""
         return f"matrix of {self.num_routers}"

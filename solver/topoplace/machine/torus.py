@@ -157,6 +157,19 @@ class Torus:
         return self.hops(np.array(router), np.arange(self.num_routers))
 
     @property
+    def place_shape(self) -> tuple[int, ...]:
+        """How many places there are along every coordinate of a node's place."""
+        return self.shape
+
+    def places_of(self, nodes: IntArray) -> IntArray:
+        """Return the coordinates of nodes: those of their routers."""
+        return self.coordinates[nodes // self.nodes_per_router]
+
+    def node_hops(self, nodes: IntArray, others: IntArray) -> IntArray:
+        """Return the hops between nodes, elementwise."""
+        return self.hops(nodes // self.nodes_per_router, others // self.nodes_per_router)
+
+    @property
     def text(self) -> str:
         """Short form such as ``torus 24x24x24``."""
         kind = "torus" if all(self.wrap) else "mesh" if not any(self.wrap) else "mixed torus"
