@@ -91,7 +91,7 @@ def test_the_output_is_refused_before_the_solve(
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("topoplace.solving.solve", None)  # a call would fail with exit 1
+    monkeypatch.setattr("topoplace.front.placing.solve", None)  # a call would fail with exit 1
     snapshot = write_small(tmp_path)
     path = tmp_path / where
     assert run(["place", str(snapshot), "--method", METHOD, option, str(path)]) == 2

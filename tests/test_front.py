@@ -172,7 +172,7 @@ def test_a_comparison_prints_and_shares_bounds(results: list[Any], tmp_path: Pat
         (lambda: tp.place(torus_model(), time_limit=-1), "time_limit: expected a finite number"),
         (
             lambda: tp.place(tree_model(), interference="off"),
-            "expected strict, but on tori and meshes",
+            "expected no interference rule but on tori and meshes",
         ),
         (lambda: tp.place("tpu_v4"), "instance: expected a snapshot, found TorusModel"),
         (lambda: door.place(tp.torus(4, 4)), "instance: expected a snapshot, found TorusModel"),

@@ -27,13 +27,13 @@ if TYPE_CHECKING:
     from topoplace.front.mapping import phase_time as phase_time
     from topoplace.front.mapping import recognise as recognise
     from topoplace.front.mapping import topology as topology
-    from topoplace.front.placing import frontier as frontier
-    from topoplace.front.placing import optima as optima
     from topoplace.front.placing import place as place
-    from topoplace.front.placing import repack as repack
-    from topoplace.front.placing import whatif as whatif
+    from topoplace.front.several import frontier as frontier
+    from topoplace.front.several import optima as optima
+    from topoplace.front.several import repack as repack
     from topoplace.front.studies import audit as audit
     from topoplace.front.studies import compare as compare
+    from topoplace.front.studies import whatif as whatif
     from topoplace.mapping.parallelism import Transformer as Transformer
     from topoplace.mapping.parallelism import parallelism as parallelism
     from topoplace.model import Model as Model
@@ -55,8 +55,9 @@ _NAMES = {
     "errors": ("InputError", "TopoplaceError"),
     "front.documents": ("check", "load", "machines", "methods", "snapshots"),
     "front.mapping": ("map", "phase_time", "recognise", "topology"),
-    "front.placing": ("frontier", "optima", "place", "repack", "whatif"),
-    "front.studies": ("audit", "compare"),
+    "front.placing": ("place",),
+    "front.several": ("frontier", "optima", "repack"),
+    "front.studies": ("audit", "compare", "whatif"),
     "mapping.parallelism": ("Transformer", "parallelism"),
     "model": (
         *("Model", "cubes", "graph", "grid", "hierarchy", "mesh", "objects", "torus", "tree"),

@@ -26,18 +26,40 @@ _WORK: Mapping[str, Mapping[str, Ref]] = {
         "Audit": "topoplace.report.audit:audit_text",
         "WhatIf": "topoplace.report.what_if:table",
     },
-    "html": {"Result": "topoplace.report.frames:result_html"},
+    "summary": {
+        "Result": "topoplace.report.summary:summary",
+        "Frontier": "topoplace.report.frontier:summary",
+        "Optima": "topoplace.report.optima:summary",
+        "WhatIf": "topoplace.report.what_if:table",
+    },
+    "exit_code": {
+        "Result": "topoplace.report.summary:exit_code_of",
+        "Several": "topoplace.report.frontier:exit_code_of",
+    },
+    "notebook": {"Result": "topoplace.report.frames:result_html"},
     "frame": {
         "Result": "topoplace.report.frames:result_frame",
         "Comparison": "topoplace.report.frames:comparison_frame",
         "Audit": "topoplace.report.frames:audit_frame",
     },
+    "png": {
+        "Result": "topoplace.report.figure:write_figure",
+        "Frontier": "topoplace.report.frontier:write_plot",
+        "Optima": "topoplace.report.optima:write_picture",
+    },
+    "html": {"Result": "topoplace.report.page.pages:write_page"},
+    "rank_files": {"Result": "topoplace.report.rank_files:write_rank_files"},
     "plot": {
         "Result": "topoplace.report.figure:plot",
         "Frontier": "topoplace.report.frontier:plot",
         "Optima": "topoplace.report.optima:plot",
     },
 }
+
+
+def offers(name: str, of: object) -> bool:
+    """Return whether data offers something of this name."""
+    return any(one.__name__ in _WORK[name] for one in type(of).__mro__)
 
 
 def work(name: str, of: object) -> Callable[..., Any]:

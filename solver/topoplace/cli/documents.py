@@ -7,7 +7,8 @@ from pathlib import Path
 
 import typer
 
-from topoplace.cli.options import argument, option, refuse, require_writable, with_options
+from topoplace import front
+from topoplace.cli.options import argument, option, require_writable, with_options
 from topoplace.cli.output import print_json, say, say_files
 from topoplace.errors import ExitCode, InputError
 from topoplace.shipped import FORMATS
@@ -25,9 +26,7 @@ RESULT = argument("RESULT", "A result file, or - for stdin.")
 )
 def check(result: Path, *, instance: Path | None = None, as_json: bool = False) -> None:
     """Recompute every claim of RESULT from the instance inside; exit 0 only if all hold."""
-    from topoplace.certify import check_file
-
-    report = check_file(result, instance)
+    report = front.documents.check_file(result, instance)
     if report.sha256 is not None:
         say(f"sha256 of the instance inside: {report.sha256}")
     say(str(report))
@@ -55,25 +54,7 @@ def show(
     if png is None and html is None:
         raise InputError("a file to write, --png F or --html F", field="--png", found="neither")
     require_writable(result, png=png, html=html)
-    from topoplace.result.several import Several
-    from topoplace.study.case import load_checkable
-
-    document = load_checkable(result)
-    if isinstance(document, Several):
-        from topoplace.report.optima import write_picture
-
-        refuse("a result: there is no page of several", html=html)
-        assert png is not None, "there is a file to write"
-        write_picture(document, png)
-    elif png is not None:
-        from topoplace.report.figure import write_figure
-
-        write_figure(document, png)
-    if html is not None and not isinstance(document, Several):
-        from topoplace.report.page.pages import result_page
-        from topoplace.snapshot.files import write_text
-
-        write_text(html, result_page(document))
+    front.writing.write(front.documents.load_checkable(result), png=png, html=html)
     say_files({"picture": png, "page": html})
     written = {name: str(path) for name, path in (("png", png), ("html", html)) if path is not None}
     print_json({"schema": "topoplace.show/1", **written})
@@ -115,20 +96,25 @@ def convert(
     as_json: bool = False,
 ) -> None:
     """Convert FILE from one format to another (docs/formats.md; a wrong pair lists the known)."""
-    from topoplace.snapshot.convert import ConvertOptions, converted
-    from topoplace.snapshot.files import write_text
-
     if output is None and as_json:
         raise InputError("an output file with --json", field="--output", found="none")
     require_writable(output=output)
-    options = ConvertOptions(
-        machine, procs_per_node, node_class, limit, topology, nodes, jobs, partitions, reservations
+    more = (
+        machine,
+        procs_per_node,
+        node_class,
+        limit,
+        topology,
+        nodes,
+        jobs,
+        partitions,
+        reservations,
     )
-    made = converted(file, source, target, options)
+    made = front.converting.converted(file, source, target, front.converting.ConvertOptions(*more))
     if output is None:
         print(made.text, end="")
     else:
-        write_text(output, made.text)
+        front.writing.write_text(output, made.text)
     for line in made.notes:
         say(line, aside=output is None)
     say_files({"written": output})

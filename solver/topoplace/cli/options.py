@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 import typer
 
-from topoplace import rescue
+from topoplace import front, rescue
 from topoplace.cli.output import QUIET, VERBOSE, set_json, set_verbosity
 from topoplace.errors import InputError, unknown_name
 
@@ -155,6 +155,12 @@ def require_writable(*read: str | Path | None, **files: Path | None) -> None:
             raise InputError(expected, field=option, value=str(path))
         if path.is_file() or not path.exists():  # no pipe or device
             taken.add(realpath(path))
+
+
+def require_folder(**folders: Path | None) -> None:
+    """Make the folders of these options before long work; `InputError` if that fails."""
+    for name, folder in folders.items():
+        front.writing.make_folder(folder, f"--{name.replace('_', '-')}")
 
 
 def _require_writable(path: Path, option: str) -> None:

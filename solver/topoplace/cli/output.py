@@ -14,17 +14,18 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import typer
 
-from topoplace import rescue
+from topoplace import front, rescue
 from topoplace.errors import visible
 
 if TYPE_CHECKING:
-    from topoplace.report.view import AnyResult
-    from topoplace.result.several import Several
-    from topoplace.solving import Display
+    from topoplace.solving.outcome import Display
     from topoplace.study.external.trial import Trial
     from topoplace.study.external.verdict import VerdictError
 
 QUIET, USUAL, VERBOSE = range(3)
+WIDTH = 100
+"""Characters of a line where the width of the terminal is not known."""
+
 _verbosity = [USUAL]
 _as_json = [False]
 
@@ -69,39 +70,18 @@ def json_text(document: dict[str, Any]) -> str:
     return json.dumps(document, ensure_ascii=False, allow_nan=False)
 
 
-def end_with(result: AnyResult, files: Mapping[str, object], more: Sequence[str] = ()) -> NoReturn:
-    """Say what a result is and where it is written, print it if asked for, and end the command.
+def end_with(found: Any, files: Mapping[str, object], more: Sequence[str] = ()) -> NoReturn:
+    """Say what came of a solve and where it is written, print it if asked for, and end the command.
 
     `more` are lines about it that it does not have inside.
     """
-    from topoplace.report.summary import exit_code_of, summary
-    from topoplace.report.view import WIDTH
-
-    say(summary(result, shutil.get_terminal_size((WIDTH, 24)).columns))
+    say(front.writing.text_of(found, shutil.get_terminal_size((WIDTH, 24)).columns))
     for line in more:
         say(line)
     say_files(files)
     if _as_json[0]:
-        print(result.model_dump_json())
-    raise typer.Exit(exit_code_of(result))
-
-
-def end_with_several(
-    document: Several, what: str, output: Path | None, png: Path | None
-) -> NoReturn:
-    """Write placements of one problem and their picture, say what they are, and end the command."""
-    from topoplace.report.frontier import exit_code_of
-    from topoplace.report.optima import write_picture
-    from topoplace.snapshot.files import write_document
-
-    if output is not None:
-        write_document(output, document)
-    if png is not None:
-        write_picture(document, png)
-    say(str(document))
-    say_files({what: output, "picture": png})
-    print_json(document.model_dump(mode="json"))
-    raise typer.Exit(exit_code_of(document))
+        print(found.model_dump_json())
+    raise typer.Exit(front.writing.exit_code_of(found))
 
 
 @contextlib.contextmanager
@@ -110,15 +90,13 @@ def shown(asked: bool | None = None) -> Iterator[Display | None]:
 
     That is a live line at a terminal; with `VERBOSE`, or elsewhere if asked for, plain lines.
     """
-    from topoplace.solving import Display
-
     verbose, live = _verbosity[0] == VERBOSE, sys.stderr.isatty()
     if asked is None:
         asked = _verbosity[0] != QUIET and (live or verbose)
     if not asked:
         yield None
         return
-    with Display(live=live and not verbose) as display:
+    with front.arguments.Display(live=live and not verbose) as display:
         yield display
 
 
@@ -148,24 +126,19 @@ def tell_trials(trials: Sequence[Trial], stderr: Path | None, *, verdicts: bool 
 
     The line of a verdict is left to who ends with it, unless `verdicts` are to be told here.
     """
-    from topoplace.snapshot.files import write_text
-    from topoplace.study.external.verdict import last_words
-
     for trial in trials:
         if trial.refusal is not None:
             if verdicts:
                 say(str(trial.refusal))
             tell_breaches(trial.refusal)
         elif trial.stderr:
-            say(f"{trial.snapshot}: {trial.allocator} said: {last_words(trial.stderr)}")
+            say(f"{trial.snapshot}: {trial.allocator} said: {trial.last_words}")
     if stderr is not None:
         parts = [f"== {trial.allocator} on {trial.snapshot}\n{trial.stderr}" for trial in trials]
-        write_text(stderr, "\n".join(parts))
+        front.writing.write_text(stderr, "\n".join(parts))
 
 
 def tell_breaches(refused: VerdictError) -> None:
     """Say which rules are broken besides the one in the line of a verdict."""
-    from topoplace.study.external.verdict import printable
-
     for breach in refused.breaches[1:_MOST_SHOWN]:
-        say(f"  {printable(breach.text)}")
+        say(f"  {breach.line}")

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
+from topoplace import front
 from topoplace.cli.options import (
     argument,
     listed,
     named_numbers,
     option,
     require_writable,
-    solve_options,
     with_options,
 )
-from topoplace.cli.output import end_with, end_with_several, shown
+from topoplace.cli.output import end_with, shown
 from topoplace.cli.shipped_names import snapshots_like
 from topoplace.errors import InputError
 
@@ -63,39 +62,24 @@ def repack(
     as_json: bool = False,
 ) -> None:
     """Find the fewest running jobs of SNAPSHOT to move so that requests start, and prove it."""
-    from topoplace.kernels import compile_for
-    from topoplace.placement.torus.repack.asked import instance_of
-    from topoplace.placement.torus.repack.defragment import defragmented
-    from topoplace.placement.torus.repack.problem import repack_problem
-    from topoplace.snapshot.files import write_document
-    from topoplace.snapshot.machines import load_any
-    from topoplace.solving import solve
-
-    options = solve_options(time_limit, interference, seed)
     require_writable(snapshot, output=output, png=png)
     if bool(start) == (defragment is not None):
         raise InputError("--start or --defragment", found="both" if start else "neither")
-    asked = instance_of(
-        load_any(snapshot, ignore=listed(ignore)).snapshot,
-        listed(start),
-        defragment,
-        room,
-        node_class,
-        fixed=listed(fixed),
-        costs=named_numbers(cost, "--cost", "ID=N with N from 1") if cost else None,
-        keep_shape=keep_shape,
-    )
-    problem = repack_problem(asked, options.interference)
-    compile_for("repack", ["exact"])
     with shown() as watch:
-        options = replace(options, watch=watch)
-        if defragment is not None:
-            end_with_several(defragmented(problem, options), "frontier", output, png)
-        result = solve(problem, "exact", options)
-    if output is not None:
-        write_document(output, result)
-    if png is not None:
-        from topoplace.report.figure import write_figure
-
-        write_figure(result, png)
-    end_with(result, {"result": output, "picture": png})
+        found = front.several.repack(
+            snapshot,
+            listed(start),
+            defragment=defragment,
+            room=room,
+            node_class=node_class,
+            fixed=listed(fixed),
+            costs=named_numbers(cost, "--cost", "ID=N with N from 1") if cost else None,
+            keep_shape=keep_shape,
+            time_limit=time_limit,
+            interference=interference,
+            ignore=listed(ignore),
+            seed=seed,
+            callback=watch,
+        )
+    front.writing.write(found, output=output, png=png)
+    end_with(found, {"result" if defragment is None else "frontier": output, "picture": png})

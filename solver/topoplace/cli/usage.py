@@ -21,7 +21,7 @@ _AS_NAMED = (
     *("after", "bytes", "cell", "class", "command", "contract", "defragment", "distinct"),
     *("fixed", "format", "graph format", "keep_shape", "limit", "method", "methods"),
     *("node_class", "objective", "on", "output", "procs_per_node", "protocol", "room"),
-    *("start", "states"),
+    *("seed", "start", "states", "time_limit"),
 )
 OPTION_OF: dict[str, str | tuple[str, ...]] = {
     **{name: f"--{re.sub('[_ ]', '-', name)}" for name in _AS_NAMED},
@@ -31,6 +31,8 @@ OPTION_OF: dict[str, str | tuple[str, ...]] = {
     "levels": ("--levels", "--pareto"),
     "most": "--all",
     "sources": "SOURCE",
+    "interference": ("--base-interference", "--interference"),
+    "required": "--set",
 }
 """The option, or options, behind what the library calls the arguments of its functions."""
 
@@ -40,8 +42,10 @@ def of_option(error: InputError, args: Sequence[str]) -> InputError:
     option = OPTION_OF.get(re.split(r"[.\[]", error.field or "")[0])
     if option is None or error.file is not None:
         return error
-    given = (arg.partition("=")[0] for arg in args if arg.startswith(option))
-    return error.at(next(given, option if isinstance(option, str) else option[0]))
+    options = (option,) if isinstance(option, str) else option
+    given = [arg.partition("=")[0] for arg in args]
+    named = (arg for one in options for arg in given if arg.startswith(one))
+    return error.at(next(named, options[0]))
 
 
 def usage_error(error: Any, args: Sequence[str]) -> InputError:

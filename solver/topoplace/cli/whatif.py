@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
+from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
 
+from topoplace import front
 from topoplace.cli.options import (
     argument,
     flag,
     listed,
     named_numbers,
     option,
-    solve_options,
+    require_folder,
     with_options,
 )
 from topoplace.cli.output import print_json, say, say_files, shown
@@ -76,15 +77,6 @@ def whatif(
     as_json: bool = False,
 ) -> None:
     """Place SNAPSHOT as it is and after changes, side by side; say what each can gain at most."""
-    from topoplace.kernels import compile_for
-    from topoplace.report.summary import exit_code_of
-    from topoplace.report.what_if import table
-    from topoplace.snapshot.machines import load_any
-    from topoplace.snapshot.state import SnapshotState
-    from topoplace.solving.solve import tree_objective
-    from topoplace.study.what_if import what_if
-
-    options = solve_options(time_limit, base_interference, seed)
     if worth is not None and worth < 1:
         raise InputError("a number from 1", field="--worth", value=worth)
     changes = [
@@ -97,72 +89,50 @@ def whatif(
     ]
     if not changes and worth is None:
         raise InputError("changes, or --worth", found="neither")
-    state = load_any(snapshot, tree_objective(objective), listed(ignore))
-    if base_interference != "strict" and not isinstance(state, SnapshotState):
-        expected = "no interference rule but on tori and meshes"
-        raise InputError(expected, field="--base-interference", value=base_interference)
-    compile_for(state.kind, [method])
-    scenarios = [changes] if together and changes else [[change] for change in changes]
-    files = _Files(output)
+    require_folder(output=output)
+    names: Counter[str] = Counter()
+
+    def keep(scenario: Scenario) -> None:
+        """Write the result of a scenario, under a name that no other one has."""
+        stem = re.sub(r"[^A-Za-z0-9._]+", "-", scenario.name).strip("-")
+        names[stem] += 1
+        name = stem if names[stem] == 1 else f"{stem}-{names[stem]}"
+        if output is not None:
+            front.writing.write(scenario.result, output=output / f"{name}.result.json")
+
     with shown() as watch:
 
         def count(done: int, total: int) -> None:
             if watch is not None:
                 watch.show(f"running jobs and routers: {done:,} of {total:,}")
 
-        found = what_if(
-            state,
-            scenarios,
+        found = front.studies.whatif(
+            snapshot,
+            [changes] if together and changes else [[change] for change in changes],
             method,
-            replace(options, watch=watch),
             worth=worth is not None,
-            keep=files.keep,
+            time_limit=time_limit,
+            interference=base_interference,
+            objective=objective,
+            ignore=listed(ignore),
+            seed=seed,
+            callback=watch,
+            keep=keep,
             count=count,
         )
-    say(table(found, worth))
+    say(front.writing.text_of(found, worth))
     say_files({"results": output})
     print_json(found.document())
-    raise typer.Exit(exit_code_of(found.scenarios[0].result))
+    raise typer.Exit(front.writing.exit_code_of(found.scenarios[0].result))
 
 
 def _request(text: str) -> Any:
     """Return the request of a JSON text, or of the file of one."""
-    from topoplace.snapshot.changes import request_of
-    from topoplace.snapshot.files import read_bytes
-
     field = "--with-request"
     try:
         if text.lstrip().startswith("{"):
-            return request_of(text)
+            return front.documents.request_of(text)
         field = text
-        return request_of(read_bytes(text).decode(errors="replace"))
+        return front.documents.request_of(Path(text))
     except InputError as error:
         raise error.located(field) from None
-
-
-class _Files:
-    """Writes results into a folder, if there is one: ``base.result.json``, and so on."""
-
-    def __init__(self, folder: Path | None) -> None:
-        self._folder = folder
-        self._names: set[str] = set()
-        if folder is not None:
-            try:
-                folder.mkdir(parents=True, exist_ok=True)
-            except OSError as error:
-                expected = f"a folder that can be made ({error.strerror})"
-                raise InputError(expected, field="--output", value=str(folder)) from None
-
-    def keep(self, scenario: Scenario) -> None:
-        """Write the result of a scenario, under a name that no other one has."""
-        from topoplace.snapshot.files import write_document
-
-        if self._folder is None:
-            return
-        stem = re.sub(r"[^A-Za-z0-9._]+", "-", scenario.name).strip("-")
-        name, number = stem, 1
-        while name in self._names:
-            number += 1
-            name = f"{stem}-{number}"
-        self._names.add(name)
-        write_document(self._folder / f"{name}.result.json", scenario.result)

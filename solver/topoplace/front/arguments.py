@@ -13,6 +13,8 @@ from topoplace.result import Interference
 from topoplace.solving import Options
 from topoplace.solving.outcome import Display, Progress, Watch
 
+__all__ = ["MAX_SEED", "Display", "names_of", "options_of", "watched"]
+
 MAX_SEED = 2**31 - 1
 
 

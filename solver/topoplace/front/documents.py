@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from topoplace import kinds
-from topoplace.certify.check import check_document
+from topoplace.certify.check import check_document, check_file
 from topoplace.errors import InputError
 from topoplace.kinds import kind_named, known
 from topoplace.model import Machine, Model
@@ -16,16 +16,29 @@ from topoplace.result.base import Kept
 from topoplace.result.claims import Report
 from topoplace.result.reading import Checkable
 from topoplace.result.several import Several
-from topoplace.snapshot.files import machine_names, snapshot_names
+from topoplace.snapshot.changes import request_of as request_of_fields
+from topoplace.snapshot.files import machine_names, read_bytes, snapshot_names
 from topoplace.snapshot.machines import is_machine, load_machine
 from topoplace.snapshot.objects import ObjectsInstance
 from topoplace.snapshot.schema import (
     MappingInstance,
+    Request,
     Snapshot,
     TreeObjective,
 )
 from topoplace.solving import methods as registered
-from topoplace.study.case import Document, File, State, load_document
+from topoplace.study.case import Document, File, State, load_checkable, load_document
+
+__all__ = [
+    "check",
+    "check_file",
+    "load",
+    "load_checkable",
+    "machines",
+    "methods",
+    "request_of",
+    "snapshots",
+]
 
 Instance = Model | Snapshot | File | Document
 Loaded = Model | Machine | MappingInstance | ObjectsInstance | Result[Any, Any, Any] | Several
@@ -85,6 +98,12 @@ def check(result: Kept | File | Document) -> Report:
     if not isinstance(found, Kept):
         raise InputError("a result", field="result", found=type(found).__name__)
     return check_document(found)
+
+
+def request_of(given: str | Path) -> Request:
+    """Return a request from the text of its fields in JSON, or from a file of such a text."""
+    text = read_bytes(given).decode(errors="replace") if isinstance(given, Path) else given
+    return request_of_fields(text)
 
 
 def machines() -> list[str]:

@@ -1,13 +1,15 @@
-"""Compare methods and results, and audit decisions of schedulers."""
+"""Ask what if, compare methods and results, and audit decisions of schedulers."""
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from topoplace.front.arguments import names_of, options_of, watched
+from topoplace.front.documents import Instance
+from topoplace.front.placing import prepared
 from topoplace.kernels import compile_for
 from topoplace.model import Model
 from topoplace.snapshot.schema import Snapshot
@@ -22,6 +24,65 @@ from topoplace.study.case import File, load_cases
 from topoplace.study.case import Source as Comparable
 from topoplace.study.compare import Comparison
 from topoplace.study.compare import compare as compare_cases
+from topoplace.study.what_if import Changes, Scenario, WhatIf, what_if
+
+
+def whatif(
+    instance: Instance,
+    changes: Sequence[Changes],
+    method: str = "exact",
+    *,
+    worth: bool = False,
+    time_limit: float | None = None,
+    interference: str = "strict",
+    objective: str | None = None,
+    ignore: Sequence[str] = (),
+    seed: int = 0,
+    display: bool = False,
+    callback: Watch | None = None,
+    keep: Callable[[Scenario], None] | None = None,
+    count: Callable[[int, int], None] | None = None,
+) -> WhatIf:
+    """Place an instance as it is and after changes, and say what each change can gain at most.
+
+    Parameters
+    ----------
+    instance
+        A `Model`, or whatever `load` takes for one.
+    changes
+        Scenarios, each a mapping or a list of pairs, from what is changed to how: ``add_down`` and
+        ``free`` nodes (as text, such as ``0-3,8``), ``without_job`` (the id of one that runs or
+        waits), ``with_request`` (its fields), ``weights`` of the shape score, and ``interference``.
+    method
+        A placement method. What changes can gain at most needs one that proves, as ``exact`` does.
+    worth
+        Whether to say for each running job what its release can gain at most, and on tori and
+        meshes between what figures the first level is if a router goes down, or is freed.
+    time_limit, interference, ignore, seed, display, callback
+        As of `place`, for each solve; the rule is that of scenarios that do not change it.
+    objective
+        What counts on switch trees, as of `place`.
+    keep
+        Called with every scenario as soon as it is known.
+    count
+        Called with how many of how many running jobs and routers are looked at.
+
+    Returns
+    -------
+    WhatIf
+        Its `scenarios`, the base first, each with its `result`; `worth` and `routers`. Printed, it
+        is tables.
+
+    Raises
+    ------
+    InputError
+        If an argument, a change or a field of the instance cannot be used.
+    """
+    options = options_of(time_limit, seed, interference)
+    state = prepared(instance, None, ignore, options, tree_objective(objective))
+    compile_for(state.kind, [method])
+    with watched(options, display, callback) as options:
+        return what_if(state, changes, method, options, worth=worth, keep=keep, count=count)
 
 
 def compare(

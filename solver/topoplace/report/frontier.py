@@ -10,11 +10,13 @@ from typing import TYPE_CHECKING
 from topoplace.errors import ExitCode, number_of
 from topoplace.placement.torus.repack.view import step_lines
 from topoplace.report.cells import job_colour
+from topoplace.report.figure import png_of, styled
 from topoplace.report.text import plain_table
 from topoplace.result import level_label
 from topoplace.result.placement import PlacementLimits
 from topoplace.result.repack import RepackSolution
 from topoplace.result.several import Frontier, OpenBox, Point, Several
+from topoplace.snapshot.files import write_bytes
 from topoplace.snapshot.held import held_text
 from topoplace.snapshot.schema import DefragmentInstance
 
@@ -27,7 +29,7 @@ _TWO = 2
 _MOVES = 1  # the level of plans that make room
 
 
-def summary(frontier: Frontier) -> str:
+def summary(frontier: Frontier, width: int = 0) -> str:
     """Return the points as a table, and what is open."""
     if isinstance(frontier.instance, DefragmentInstance):
         return "\n".join([headline(frontier), *_curve(frontier, frontier.instance)])
@@ -147,8 +149,6 @@ def plot(frontier: Frontier, ax: Axes | None = None, *, dark: bool = False) -> A
 
 def draw(frontier: Frontier, axes: Axes, *, dark: bool = False) -> Axes:
     """Draw the first two levels traded against each other; colours tell the third."""
-    from topoplace.report.figure import styled  # noqa: PLC0415 - heavy
-
     senses = {level.name: level.sense for level in frontier.levels}
     numbers = [[*senses].index(name) for name in frontier.traded]
     columns = [[point.values[k] for point in frontier.points] for k in numbers]
@@ -208,9 +208,6 @@ def _draw_open(frontier: Frontier, axes: Axes, senses: Sequence[str]) -> None:
 def write_plot(frontier: Frontier, path: str | Path, *, dark: bool = False) -> None:
     """Write the picture as a PNG file, all of it or nothing."""
     from matplotlib.figure import Figure  # noqa: PLC0415 - heavy
-
-    from topoplace.report.figure import png_of, styled  # noqa: PLC0415 - heavy
-    from topoplace.snapshot.files import write_bytes  # noqa: PLC0415 - heavy
 
     with styled(dark):
         figure = Figure(figsize=(_WIDTH, _HEIGHT), layout="constrained")

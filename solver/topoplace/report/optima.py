@@ -6,10 +6,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from topoplace.errors import number_of
-from topoplace.report.frontier import level_headers, told, write_plot
+from topoplace.report.figure import full_figure, png_of
+from topoplace.report.frontier import level_headers, told
 from topoplace.report.text import plain_table
 from topoplace.result import level_label
-from topoplace.result.several import Frontier, Optima, Several
+from topoplace.result.several import Optima
+from topoplace.snapshot.files import write_bytes
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -19,7 +21,7 @@ _MOST_NAMED = 4
 _MOST_DRAWN = 6
 
 
-def summary(optima: Optima) -> str:
+def summary(optima: Optima, width: int = 0) -> str:
     """Return the placements as a table: what they are worth, and how they differ."""
     header = level_headers(optima)
     rows = [
@@ -77,17 +79,10 @@ def plot(optima: Optima, ax: Axes | None = None, *, dark: bool = False) -> Axes:
     return optima.result().plot(ax, dark=dark)
 
 
-def write_picture(document: Several, path: str | Path, *, dark: bool = False) -> None:
-    """Write a PNG file: the plot of a frontier, or the machine with the first placements."""
-    if isinstance(document, Frontier):
-        write_plot(document, path, dark=dark)
-        return
-    from topoplace.report.figure import full_figure, png_of  # noqa: PLC0415 - heavy
-    from topoplace.snapshot.files import write_bytes  # noqa: PLC0415 - heavy
-
-    assert isinstance(document, Optima)
+def write_picture(optima: Optima, path: str | Path, *, dark: bool = False) -> None:
+    """Write a PNG file: the machine with the first placements."""
     figures = []
-    for number in range(min(_MOST_DRAWN, len(document.points))):
-        head = [f"{number}: {_difference(document, number)}"] if number else [headline(document)]
-        figures.append(full_figure(document.result(number), dark=dark, head=head, essential=True))
+    for number in range(min(_MOST_DRAWN, len(optima.points))):
+        head = [f"{number}: {_difference(optima, number)}"] if number else [headline(optima)]
+        figures.append(full_figure(optima.result(number), dark=dark, head=head, essential=True))
     write_bytes(path, png_of(*figures))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,8 @@ def write_rank_files(result: Result[Any, Any, Any], folder: Path) -> None:
     """
     if not isinstance(result, PlacementResult) or result.solution is None:
         return
-    folder.mkdir(parents=True, exist_ok=True)
+    with contextlib.suppress(OSError):  # what cannot be written is rescued, file by file
+        folder.mkdir(parents=True, exist_ok=True)
     wanted = {request.id: request.tasks for request in result.instance.queue}
     for placement in result.solution.placements:
         tasks = wanted[placement.request]

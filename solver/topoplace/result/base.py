@@ -145,4 +145,4 @@ class Result(Drawn, Tabled, Kept, Generic[LevelType, SolutionType, InstanceType]
 
     def _repr_html_(self) -> str:
         """Return what notebooks show: what is proven, the levels, and what was found."""
-        return str(work("html", self)(self))
+        return str(work("notebook", self)(self))

@@ -269,6 +269,17 @@ def write_bytes(path: str | Path, content: bytes) -> None:
         raise
 
 
+def make_folder(folder: Path | None, field: str) -> None:
+    """Make a folder, if there is none; `InputError` names the option or argument if that fails."""
+    if folder is None:
+        return
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        expected = f"a folder that can be made ({error.strerror})"
+        raise InputError(expected, field=field, value=str(folder)) from None
+
+
 def csv_of(header: Iterable[str], rows: Iterable[Iterable[object]]) -> str:
     """Return rows as CSV with a header line; what is None is empty."""
     stream = io.StringIO()

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from topoplace.errors import InputError
 from topoplace.kinds import kind_named
 from topoplace.report.cells import (
     GREY_NAMES,
@@ -23,7 +22,7 @@ from topoplace.report.cells import (
     palette_png,
 )
 from topoplace.report.view import view_of
-from topoplace.snapshot.files import write_document
+from topoplace.snapshot.files import make_folder, write_document
 
 if TYPE_CHECKING:
     from topoplace.result.reading import AnyResult
@@ -99,12 +98,7 @@ class Exhibits:
         self._names: set[str] = set()
         self._pictures: dict[Kept, Thumbnail] = {}
         self._files: dict[Kept, Path] = {}
-        if folder is not None:
-            try:
-                folder.mkdir(parents=True, exist_ok=True)
-            except OSError as error:
-                expected = f"a folder that can be made ({error.strerror})"
-                raise InputError(expected, field="--results", value=str(folder)) from None
+        make_folder(folder, "--results")
 
     def keep(self, row: Row, result: AnyResult, state: State) -> None:
         """Take the result behind a row."""

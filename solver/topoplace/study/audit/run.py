@@ -16,7 +16,7 @@ from topoplace.errors import ExitCode, InputError, number_of, unknown_name
 from topoplace.interrupts import Interrupted, heeded, is_asked
 from topoplace.placement.hierarchy.contract import CONTRACTS
 from topoplace.shown import Tabled
-from topoplace.snapshot.files import write_document
+from topoplace.snapshot.files import make_folder, write_document
 from topoplace.snapshot.readers.decisions import Decided
 from topoplace.solving import Options
 from topoplace.study.audit.cases import Case
@@ -296,12 +296,7 @@ class ResultFiles:
     def __init__(self, folder: Path | None) -> None:
         self.folder = folder
         self.names: dict[tuple[int, str], Path] = {}
-        if folder is not None:
-            try:
-                folder.mkdir(parents=True, exist_ok=True)
-            except OSError as error:
-                expected = f"a folder that can be made ({error.strerror})"
-                raise InputError(expected, field="output", value=str(folder)) from None
+        make_folder(folder, "output")
 
     def keep(self, number: int, row: Row, results: Sequence[tuple[str, AnyResult]]) -> None:
         """Write the results behind a row: ``0007-NAME.json``, ``0007-NAME-CONTRACT.json``."""

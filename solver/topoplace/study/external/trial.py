@@ -58,6 +58,11 @@ class Trial:
     refusal: VerdictError | None
     stderr: str
 
+    @property
+    def last_words(self) -> str:
+        """The last line that the allocator wrote to stderr."""
+        return last_words(self.stderr)
+
 
 def try_on(state: AnyState, allocator: Allocator, options: Options) -> Trial:
     """Run an allocator on a snapshot.

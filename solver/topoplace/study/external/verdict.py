@@ -46,6 +46,11 @@ class Breach:
     node: int | str | None = None
     link: int | None = None
 
+    @property
+    def line(self) -> str:
+        """The sentence without what could steer a terminal."""
+        return printable(self.text)
+
 
 class VerdictError(TopoplaceError):
     """An allocator that was to place a queue got a verdict instead, which `document` has whole.
