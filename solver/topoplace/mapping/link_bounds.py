@@ -1,4 +1,4 @@
-"""Lower bounds on the largest link load of any mapping (docs/proofs-mapping.md, "Link loads").
+"""Lower bounds on the largest link load of any mapping (docs/proofs/mapping.md, "Link loads").
 
 A load is the bytes over a link in one direction, divided by its bandwidth. Of tasks and of objects:
 tasks have loads of 1, and routers have room for as many as there are places.

@@ -1,4 +1,4 @@
-"""What a blocks certificate proves of any mapping of a grid (docs/proofs-mapping.md, "Blocks")."""
+"""What a blocks certificate proves of any mapping of a grid (docs/proofs/mapping.md, "Blocks")."""
 
 from __future__ import annotations
 

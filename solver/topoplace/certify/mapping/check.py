@@ -1,4 +1,4 @@
-"""The claims of a mapping (docs/proofs-mapping.md), and its figures link by link."""
+"""The claims of a mapping (docs/proofs/mapping.md), and its figures link by link."""
 
 from __future__ import annotations
 

@@ -54,7 +54,7 @@ Axis = tuple[int, str, int]
 
 @dataclass(frozen=True)
 class Instance:
-    """An application and the places for its tasks (docs/proofs-mapping.md, "The problem").
+    """An application and the places for its tasks (docs/proofs/mapping.md, "The problem").
 
     `usable` tells of every node whether tasks may go to it; `sources`, `targets` and `sizes` are
     the ends of every message, and its bytes. Bytes of all messages times the longest distance fit

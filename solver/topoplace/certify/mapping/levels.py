@@ -1,4 +1,4 @@
-"""What a certificate of levels proves on a tree or hierarchy (docs/proofs-levels.md)."""
+"""What a certificate of levels proves on a tree or hierarchy (docs/proofs/levels.md)."""
 
 from __future__ import annotations
 
@@ -125,7 +125,7 @@ def _stacked(psi: IntArray, size: int, pattern: str, pair: int, limit: int) -> I
 
 
 def _counts(size: int, pattern: str) -> list[int]:
-    """Return how often the layers of a line count, the largest first (docs/proofs-levels.md)."""
+    """Return how often the layers of a line count, the largest first (docs/proofs/levels.md)."""
     if pattern == "all":
         return list(range(size))
     counts = [0] + [1] * (size - 1)

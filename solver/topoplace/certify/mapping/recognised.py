@@ -1,4 +1,4 @@
-"""What a grid below a graph proves of the graph (docs/proofs-graphs.md, "Recognised grids")."""
+"""What a grid below a graph proves of the graph (docs/proofs/graphs.md, "Recognised grids")."""
 
 from __future__ import annotations
 

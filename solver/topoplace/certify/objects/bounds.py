@@ -1,4 +1,4 @@
-"""What certificates prove of hop-bytes and loads of objects (docs/proofs-objects.md)."""
+"""What certificates prove of hop-bytes and loads of objects (docs/proofs/objects.md)."""
 
 from __future__ import annotations
 

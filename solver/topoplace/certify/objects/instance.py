@@ -32,7 +32,7 @@ class Tree(NamedTuple):
 
 @dataclass(frozen=True)
 class Instance:
-    """Objects and the nodes they may go to (docs/proofs-objects.md, "The problem").
+    """Objects and the nodes they may go to (docs/proofs/objects.md, "The problem").
 
     `plain` is the same without loads and trees; `fixed` has the node of every object that has no
     choice.

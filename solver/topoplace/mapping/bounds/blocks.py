@@ -203,7 +203,7 @@ class Pieces:
 
 
 def pieces_of(size: int, extent: int, *, wraps: bool) -> Pieces:
-    """Return the intervals of one dimension (docs/proofs-mapping.md, "Blocks")."""
+    """Return the intervals of one dimension (docs/proofs/mapping.md, "Blocks")."""
     found: Counter[tuple[int, int]] = Counter()
     if extent == size:
         found[0, size] = 1
@@ -263,7 +263,7 @@ def pieces_of_all(torus: Torus, extents: tuple[int, ...]) -> list[Pieces]:
     ]
 
 
-# ---- From a mapping problem to a blocks certificate (docs/proofs-mapping.md, "Blocks") -----------
+# ---- From a mapping problem to a blocks certificate (docs/proofs/mapping.md, "Blocks") -----------
 
 MAX_WORK = 40_000_000
 LARGEST_NUMBER = 1 << 61

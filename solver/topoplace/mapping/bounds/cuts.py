@@ -136,7 +136,7 @@ def margins(diagonal: IntArray) -> IntArray:
 
 
 def is_semidefinite(matrix: IntArray) -> bool:
-    """Tell whether the test of docs/proofs-graphs.md, "Semidefinite matrices", is passed."""
+    """Tell whether the test of docs/proofs/graphs.md, "Semidefinite matrices", is passed."""
     diagonal = np.diag(matrix)
     if diagonal.min() <= 0 or diagonal.max() >= LARGEST:
         return False
@@ -431,7 +431,7 @@ MOST_LINES = 3
 def cuts_bound(
     problem: MappingProblem, time_limit: float | None = None, target: int | None = None
 ) -> Bound | None:
-    """Return the bound by the bytes over all cuts of the machine (docs/proofs-graphs.md, "Cuts").
+    """Return the bound by the bytes over all cuts of the machine (docs/proofs/graphs.md, "Cuts").
 
     In bytes x hops; None if the machine is no torus or mesh, the problem is too large, has no
     messages or nothing is proven, or there is no time. Parameters are those of `best_bound`.

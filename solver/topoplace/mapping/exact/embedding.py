@@ -226,7 +226,7 @@ def seed_noise(seed):
 
 # ---- Embeddings of dilation 1: every message over exactly one link, whatever the labelling -------
 # Where no router has two places, such a mapping has the least hop-bytes there can be, the sum of
-# all bytes (docs/proofs-graphs.md, "Embedding").
+# all bytes (docs/proofs/graphs.md, "Embedding").
 
 MAX_NODES = 20_000_000
 """Most placements tried in all."""

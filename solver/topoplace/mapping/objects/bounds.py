@@ -1,4 +1,4 @@
-"""Lower bounds on the hop-bytes of objects, with certificates (docs/proofs-objects.md)."""
+"""Lower bounds on the hop-bytes of objects, with certificates (docs/proofs/objects.md)."""
 
 from __future__ import annotations
 

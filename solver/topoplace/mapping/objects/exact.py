@@ -1,4 +1,4 @@
-"""All mappings of a few objects, one object after the other (docs/proofs-objects.md)."""
+"""All mappings of a few objects, one object after the other (docs/proofs/objects.md)."""
 
 from __future__ import annotations
 
