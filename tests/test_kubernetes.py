@@ -14,10 +14,10 @@ from bending import bent
 from mistakes import MISTAKES, lines_said
 from topoplace.cli import run
 from topoplace.errors import InputError
+from topoplace.formats.kubernetes.objects import base_units, quantity
+from topoplace.formats.kubernetes.snapshots import read_kubernetes, read_kubernetes_machine
 from topoplace.snapshot.hierarchy_state import HierarchyState, hierarchy_of
 from topoplace.snapshot.machines import load_any, load_machine
-from topoplace.snapshot.readers.kube_objects import base_units, quantity
-from topoplace.snapshot.readers.kubernetes import read_kubernetes, read_kubernetes_machine
 
 RACK, HOST = "example.com/rack", "kubernetes.io/hostname"
 KUEUE = "kueue.x-k8s.io"

@@ -31,12 +31,12 @@ from test_kubernetes import (
     written,
 )
 from topoplace.cli import run
+from topoplace.formats.declared import UNKNOWN, Use
+from topoplace.formats.kubernetes.fields import NOTES, POD
+from topoplace.formats.kubernetes.snapshots import read_kubernetes
 from topoplace.result import Status
 from topoplace.snapshot.held import candidates_of, left_out_text
 from topoplace.snapshot.machines import load_any
-from topoplace.snapshot.readers.declared import UNKNOWN, Use
-from topoplace.snapshot.readers.kube_tables import NOTES, POD
-from topoplace.snapshot.readers.kubernetes import read_kubernetes
 from topoplace.snapshot.schema import Snapshot
 
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"

@@ -11,10 +11,10 @@ from bending import bent
 from mistakes import MISTAKES, lines_said
 from real_files import real_file
 from topoplace.errors import InputError
+from topoplace.formats import read_cray_neighbours, read_swf, snapshot_of_swf
+from topoplace.formats.yaml_text import parsed_text
 from topoplace.snapshot.convert import ConvertOptions, converted
 from topoplace.snapshot.machines import load_machine, load_snapshot
-from topoplace.snapshot.readers import read_cray_neighbours, read_swf, snapshot_of_swf
-from topoplace.snapshot.readers.yaml_text import parsed_text
 from topoplace.snapshot.state import torus_of
 
 ROOT = Path(__file__).resolve().parent.parent

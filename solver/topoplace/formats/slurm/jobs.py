@@ -11,11 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from topoplace.errors import UNSEEN, InputError, number_of
-from topoplace.machine.hostlist import NodeLists, format_host_list
-from topoplace.snapshot.files import json_fault
-from topoplace.snapshot.readers.declared import left_out, of_request
-from topoplace.snapshot.readers.slurm_blocks import BLOCK
-from topoplace.snapshot.readers.slurm_fields import (
+from topoplace.formats.declared import left_out, of_request
+from topoplace.formats.slurm.blocks import BLOCK
+from topoplace.formats.slurm.fields import (
     LISTED,
     NEEDED_COLUMNS,
     SCONTROL_JOB,
@@ -25,9 +23,11 @@ from topoplace.snapshot.readers.slurm_fields import (
     option_of_reason,
     shared_text,
 )
-from topoplace.snapshot.readers.slurm_nodes import records_of, settings_of
-from topoplace.snapshot.readers.slurm_times import moment_of, seconds_of
-from topoplace.snapshot.readers.tables import blamed_on, integer, require_once, text_of
+from topoplace.formats.slurm.nodes import records_of, settings_of
+from topoplace.formats.slurm.times import moment_of, seconds_of
+from topoplace.formats.text import blamed_on, integer, require_once, text_of
+from topoplace.machine.hostlist import NodeLists, format_host_list
+from topoplace.snapshot.files import json_fault
 from topoplace.snapshot.schema import (
     Communication,
     LeftOut,

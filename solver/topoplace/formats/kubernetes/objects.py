@@ -14,7 +14,7 @@ from typing import Annotated, Any, TypeVar
 from pydantic import ConfigDict, Field
 
 from topoplace.errors import UNSEEN, InputError
-from topoplace.snapshot.readers.yaml_text import Parsed, read_parsed, value_at
+from topoplace.formats.yaml_text import Parsed, read_parsed, value_at
 from topoplace.snapshot.schema import NAME_PATTERN, Model
 
 # ---- Objects, and where they stand ---------------------------------------------------------------
