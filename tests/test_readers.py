@@ -68,7 +68,7 @@ def test_partitions_and_preceding_jobs_of_a_log_hold_its_jobs(tmp_path):
         ("2", "partition", "0", "line 4, field 16"),
         ("3", "preceding-job", "2", "line 5, field 17"),
     ]
-    assert "3 of 3 requests held (partition 2, preceding-job 1; see --ignore)" in made.notes
+    assert "3 of 3 requests held (partition 2, preceding-job 1; see place --ignore)" in made.notes
     one = [swf_line(job=k, requested=1, partition=7) for k in (1, 2)]
     assert converted(swf_file(tmp_path, *one), "swf", options=options).document.left_out == []
 

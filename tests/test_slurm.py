@@ -246,7 +246,8 @@ def test_what_is_closed_and_left_out(tmp_path, capsys):
         "TRES_PER_NODE: what these keep jobs from (squeue --json has all)",
         "not seen, without --partitions, --reservations: limits and states of partitions, "
         "reservations to come",
-        "1 of 2 requests held (hold 1; see --ignore); not modelled: order of Slurm's priorities",
+        "1 of 2 requests held (hold 1; see place --ignore); "
+        "not modelled: order of Slurm's priorities",
         f"written: {out}",
     ]
 

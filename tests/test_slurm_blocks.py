@@ -239,7 +239,7 @@ def test_a_request_with_segments_is_held_on_trees_and_flat_machines(tmp_path, ca
         (request,) = load_any(out).snapshot.queue
         assert request.segments is None
         said = capsys.readouterr().out
-        assert "1 of 1 request held (segment 1; see --ignore)" in said
+        assert "1 of 1 request held (segment 1; see place --ignore)" in said
 
 
 @pytest.mark.parametrize(

@@ -117,7 +117,9 @@ def converted(
         found = "both" if given else "neither"
         raise InputError("one file to read, FILE or --topology", field="FILE", found=found)
     made = conversion(given[0], options)
-    held = left_out_text(made.document) if isinstance(made.document, Snapshot) else None
+    if not isinstance(made.document, Snapshot):
+        return made
+    held = left_out_text(made.document, "place --ignore")
     return made if held is None else replace(made, notes=(*made.notes, held))
 
 
