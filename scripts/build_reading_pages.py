@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from topoplace.formats.declared import Table, Use
+from topoplace.formats.sources import SOURCES, Source
 from topoplace.snapshot.files import write_text
-from topoplace.snapshot.readers.declared import Table, Use
-from topoplace.snapshot.readers.declared_tables import SOURCES, Source
 
 FOLDER = Path(__file__).resolve().parent.parent / "docs" / "reading"
 

@@ -7,11 +7,11 @@ from pathlib import Path
 
 from pydantic import BaseModel
 
+from topoplace.formats.decisions import KueueLine, PodLine, SlurmLine
 from topoplace.result import PlacementResult
 from topoplace.result.several import Frontier, Optima
 from topoplace.snapshot.files import write_text
 from topoplace.snapshot.objects import ObjectsApplication
-from topoplace.snapshot.readers.decisions import KueueLine, PodLine, SlurmLine
 from topoplace.snapshot.schema import HierarchyModel, Snapshot, TorusModel, TreeModel
 from topoplace.study.external.answer import Placements, TreePlacements
 

@@ -33,9 +33,9 @@ from schedulers_page import AloneRow, QueueRow, RecordedRow, TorusRow
 from study_page import STUDIES, stamp
 from topoplace.certify import check_document
 from topoplace.errors import TopoplaceError
+from topoplace.formats.decisions import decision_of
 from topoplace.result import Result
 from topoplace.snapshot.hierarchy_state import prepare_hierarchy
-from topoplace.snapshot.readers.decisions import decision_of
 from topoplace.snapshot.schema import HierarchyModel, Snapshot
 from topoplace.snapshot.state import prepare
 from topoplace.solving import Options, solve

@@ -25,12 +25,12 @@ from test_decisions import kueue_line, slurm_line
 from topoplace.certify import check_file
 from topoplace.cli import run
 from topoplace.errors import ExitCode
+from topoplace.formats.decisions import Decided, Decision, decision_of
 from topoplace.machine import parse_node_set
 from topoplace.machine.hierarchy import build_hierarchy
 from topoplace.placement.hierarchy.contract import held_to
 from topoplace.placement.hierarchy.problem import HierarchyProblem
 from topoplace.result.hierarchy import HierarchyResult
-from topoplace.snapshot.readers.decisions import Decided, Decision, decision_of
 from topoplace.snapshot.schema import CubesModel, Snapshot
 from topoplace.study.audit.cases import case_of_decision, load_cases
 from topoplace.study.audit.fragmentation import Fragmentation, slurm_fragmentation

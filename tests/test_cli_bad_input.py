@@ -16,9 +16,9 @@ from small_snapshot import write_small
 from topoplace.cli import run
 from topoplace.cli.output import say
 from topoplace.errors import InputError
+from topoplace.formats.kubernetes.snapshots import read_kubernetes_machine
+from topoplace.formats.slurm.jobs import read_slurm_jobs
 from topoplace.snapshot.machines import load_machine
-from topoplace.snapshot.readers.kubernetes import read_kubernetes_machine
-from topoplace.snapshot.readers.slurm_jobs import read_slurm_jobs
 from topoplace.snapshot.schema import TreeModel
 
 METHOD = "first-fit"

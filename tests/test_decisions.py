@@ -13,9 +13,7 @@ import topoplace as tp
 from bending import bent
 from mistakes import lines_said
 from real_files import real_file
-from topoplace.snapshot.hierarchy_state import HierarchyState
-from topoplace.snapshot.machines import prepare_any
-from topoplace.snapshot.readers.decisions import (
+from topoplace.formats.decisions import (
     Decided,
     Decision,
     decision_of,
@@ -25,6 +23,8 @@ from topoplace.snapshot.readers.decisions import (
     slurm_block_decision,
     slurm_block_snapshot,
 )
+from topoplace.snapshot.hierarchy_state import HierarchyState
+from topoplace.snapshot.machines import prepare_any
 
 RACK, HOST = "example.com/rack", "kubernetes.io/hostname"
 

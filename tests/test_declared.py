@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from topoplace.snapshot.readers.declared import (
+from topoplace.formats.declared import (
     MAX_VALUE,
     UNKNOWN,
     Table,

@@ -21,8 +21,7 @@ import test_slurm_yaml
 from bending import bent
 from mistakes import lines_said
 from topoplace.errors import MAX_FAULTS, InputError
-from topoplace.snapshot.machines import load_any, load_machine
-from topoplace.snapshot.readers import (
+from topoplace.formats import (
     read_decisions,
     read_kubernetes,
     read_kubernetes_machine,
@@ -34,6 +33,7 @@ from topoplace.snapshot.readers import (
     read_topograph,
     read_topology_yaml,
 )
+from topoplace.snapshot.machines import load_any, load_machine
 
 JUNK = [None, 0, -1, 1 << 70, 1.5, "", "a b", [], {}, [1], {"a": 1}, True, "n[1", "9" * 30]
 JUNK += ["\t", "a\nb", "\x00"]

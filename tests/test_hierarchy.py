@@ -16,12 +16,12 @@ from few import few_of
 from real_files import real_file
 from tiny_hierarchies import best_of, lively_hierarchy, places_of, prepared, random_hierarchy
 from topoplace.errors import InputError
+from topoplace.formats.decisions import kueue_decision, slurm_block_decision
 from topoplace.machine.hostlist import expand_host_list
 from topoplace.placement.hierarchy.contract import under_contract
 from topoplace.placement.hierarchy.packing import HierarchyPacking
 from topoplace.placement.hierarchy.problem import HierarchyProblem
 from topoplace.result.hierarchy import HierarchyResult
-from topoplace.snapshot.readers.decisions import kueue_decision, slurm_block_decision
 from topoplace.snapshot.schema import SNAPSHOT_SCHEMA
 from topoplace.solving import Options, solve
 

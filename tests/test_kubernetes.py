@@ -10,14 +10,15 @@ from typing import Any
 import pytest
 import yaml
 
+import topoplace as tp
 from bending import bent
 from mistakes import MISTAKES, lines_said
 from topoplace.cli import run
 from topoplace.errors import InputError
+from topoplace.formats.kubernetes.objects import base_units, quantity
+from topoplace.formats.kubernetes.snapshots import read_kubernetes, read_kubernetes_machine
 from topoplace.snapshot.hierarchy_state import HierarchyState, hierarchy_of
 from topoplace.snapshot.machines import load_any, load_machine
-from topoplace.snapshot.readers.kube_objects import base_units, quantity
-from topoplace.snapshot.readers.kubernetes import read_kubernetes, read_kubernetes_machine
 
 RACK, HOST = "example.com/rack", "kubernetes.io/hostname"
 KUEUE = "kueue.x-k8s.io"
@@ -116,6 +117,22 @@ def test_json_yaml_lists_and_documents_are_the_same(tmp_path):
         found.append(load_any(path).snapshot.model_copy(update={"name": "x"}))
     assert all(one == found[0] for one in found)
     assert found[0].queue[0].required == RACK
+
+
+def test_python_takes_the_name_of_a_file_as_the_command_does(tmp_path):
+    path = tmp_path / "now.yaml"
+    path.write_text(yaml.safe_dump(listed(job("j", 2, template(required_topology=RACK)))))
+    assert tp.load(str(path)).snapshot == load_any(path).snapshot
+    assert tp.place(str(path)).instance == load_any(path).snapshot
+
+
+@pytest.mark.parametrize("command", [["place"], ["convert", "--from", "kubernetes"]])
+def test_a_table_of_kubectl_is_named_with_what_to_do(tmp_path, capsys, command):
+    path = tmp_path / "nodes.txt"
+    path.write_text("NAME   STATUS   ROLES    AGE\na1     Ready    <none>   9d\n")
+    assert run([*command, str(path)]) == 2
+    said = " ".join(capsys.readouterr().err.split())
+    assert "found a table of kubectl get, which has to be asked for -o yaml or -o json" in said
 
 
 def test_what_runs_holds_what_its_pods_ask_for(tmp_path):

@@ -11,10 +11,10 @@ from bending import bent
 from mistakes import MISTAKES, lines_said
 from real_files import real_file
 from topoplace.errors import InputError
+from topoplace.formats import read_cray_neighbours, read_swf, snapshot_of_swf
+from topoplace.formats.yaml_text import parsed_text
 from topoplace.snapshot.convert import ConvertOptions, converted
 from topoplace.snapshot.machines import load_machine, load_snapshot
-from topoplace.snapshot.readers import read_cray_neighbours, read_swf, snapshot_of_swf
-from topoplace.snapshot.readers.yaml_text import parsed_text
 from topoplace.snapshot.state import torus_of
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -68,7 +68,7 @@ def test_partitions_and_preceding_jobs_of_a_log_hold_its_jobs(tmp_path):
         ("2", "partition", "0", "line 4, field 16"),
         ("3", "preceding-job", "2", "line 5, field 17"),
     ]
-    assert "3 of 3 requests held (partition 2, preceding-job 1; see --ignore)" in made.notes
+    assert "3 of 3 requests held (partition 2, preceding-job 1; see place --ignore)" in made.notes
     one = [swf_line(job=k, requested=1, partition=7) for k in (1, 2)]
     assert converted(swf_file(tmp_path, *one), "swf", options=options).document.left_out == []
 

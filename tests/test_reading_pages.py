@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from scripts_of_the_project import script
-from topoplace.snapshot.readers.declared import Use
-from topoplace.snapshot.readers.declared_tables import SOURCES
+from topoplace.formats.declared import Use
+from topoplace.formats.sources import SOURCES
 
 PAGES = script("build_reading_pages")
 

@@ -13,18 +13,18 @@ from mistakes import MISTAKES, lines_said
 from real_files import real_file
 from topoplace.cli import run
 from topoplace.errors import ExitCode, InputError
-from topoplace.machine.hostlist import expand_host_list
-from topoplace.snapshot.convert import ConvertOptions, converted
-from topoplace.snapshot.machines import load_any, load_machine
-from topoplace.snapshot.readers import read_cray_neighbours, read_swf
-from topoplace.snapshot.readers.slurm import read_topology_conf
-from topoplace.snapshot.readers.slurm_jobs import read_slurm_jobs
-from topoplace.snapshot.readers.slurm_nodes import (
+from topoplace.formats import read_cray_neighbours, read_swf
+from topoplace.formats.slurm.jobs import read_slurm_jobs
+from topoplace.formats.slurm.nodes import (
     NodeUse,
     read_slurm_nodes,
     read_slurm_partitions,
     read_slurm_reservations,
 )
+from topoplace.formats.slurm.topology_conf import read_topology_conf
+from topoplace.machine.hostlist import expand_host_list
+from topoplace.snapshot.convert import ConvertOptions, converted
+from topoplace.snapshot.machines import load_any, load_machine
 from topoplace.snapshot.schema import TreeObjective
 from topoplace.snapshot.tree_state import tree_of
 
@@ -246,7 +246,8 @@ def test_what_is_closed_and_left_out(tmp_path, capsys):
         "TRES_PER_NODE: what these keep jobs from (squeue --json has all)",
         "not seen, without --partitions, --reservations: limits and states of partitions, "
         "reservations to come",
-        "1 of 2 requests held (hold 1; see --ignore); not modelled: order of Slurm's priorities",
+        "1 of 2 requests held (hold 1; see place --ignore); "
+        "not modelled: order of Slurm's priorities",
         f"written: {out}",
     ]
 

@@ -11,12 +11,12 @@ from mistakes import lines_said
 from real_files import real_file
 from topoplace.cli import run
 from topoplace.errors import ExitCode, InputError
+from topoplace.formats import read_slurm_topology
+from topoplace.formats.slurm.blocks import block_conf_of
+from topoplace.formats.slurm.trees import hierarchy_of_tree
 from topoplace.snapshot.convert import converted
 from topoplace.snapshot.hierarchy_state import hierarchy_of
 from topoplace.snapshot.machines import load_any, load_machine
-from topoplace.snapshot.readers import read_slurm_topology
-from topoplace.snapshot.readers.slurm_blocks import block_conf_of
-from topoplace.snapshot.readers.slurm_trees import hierarchy_of_tree
 from topoplace.snapshot.schema import HierarchyModel, TreeModel
 
 CONF = """\
@@ -239,7 +239,7 @@ def test_a_request_with_segments_is_held_on_trees_and_flat_machines(tmp_path, ca
         (request,) = load_any(out).snapshot.queue
         assert request.segments is None
         said = capsys.readouterr().out
-        assert "1 of 1 request held (segment 1; see --ignore)" in said
+        assert "1 of 1 request held (segment 1; see place --ignore)" in said
 
 
 @pytest.mark.parametrize(

@@ -12,10 +12,10 @@ import pytest
 import topoplace as tp
 from real_files import real_file
 from topoplace.errors import InputError
+from topoplace.formats.slurm.fields import TABLES
 from topoplace.snapshot.convert import ConvertOptions, converted
 from topoplace.snapshot.held import holds_of
 from topoplace.snapshot.machines import load_any
-from topoplace.snapshot.readers.slurm_fields import TABLES
 
 TOPOLOGY = """\
 SwitchName=s0 Nodes=n[0-3]

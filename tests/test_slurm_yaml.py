@@ -11,10 +11,10 @@ import pytest
 from mistakes import MISTAKES, lines_said
 from topoplace.cli import run
 from topoplace.errors import ExitCode, InputError
+from topoplace.formats import NamedTorus, read_topology_yaml, topology_yaml_of
+from topoplace.formats.yaml_text import parsed_text
 from topoplace.snapshot.convert import ConvertOptions, converted
 from topoplace.snapshot.machines import load_any, load_machine
-from topoplace.snapshot.readers import NamedTorus, read_topology_yaml, topology_yaml_of
-from topoplace.snapshot.readers.yaml_text import parsed_text
 from topoplace.snapshot.schema import HierarchyModel, TorusModel, TreeModel
 from topoplace.snapshot.state import torus_of
 

@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 
 from real_files import real_file
+from topoplace.formats.slurm.topology_conf import read_topology_conf
 from topoplace.machine.tree import SwitchTree, build_tree
 from topoplace.placement.switches.allocators import balanced_counts, registered_allocator
 from topoplace.placement.switches.cost import CostModel, communication_ratio
 from topoplace.placement.switches.occupancy import Occupancy
-from topoplace.snapshot.readers.slurm import read_topology_conf
 from topoplace.snapshot.schema import Pattern
 from topoplace.snapshot.tree_state import TreeRequest, tree_of
 from topoplace.solving import methods

@@ -166,12 +166,12 @@ def map_command(
 ) -> None:
     """Map a grid, a graph, a training job or objects onto MACHINE, and bound any mapping."""
     from topoplace.cli.objects import Loads, map_objects, phase_line
+    from topoplace.formats.text import name_of
     from topoplace.kernels import compile_for
     from topoplace.mapping.onto import load_places, problem_on
     from topoplace.mapping.parallelism import parallelism as training_job
     from topoplace.mapping.rankfiles import read_mapping
     from topoplace.snapshot.objects import ObjectsApplication
-    from topoplace.snapshot.readers.tables import name_of
     from topoplace.solving import solve
 
     options = solve_options(time_limit, "strict", seed)

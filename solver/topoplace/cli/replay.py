@@ -320,7 +320,7 @@ def _snapshot_writer(
     folder: Path | None, every: int | None, at: str | None, log: Path
 ) -> SnapshotWriter | None:
     """Return what writes the snapshots, None if none is wanted; makes their folder."""
-    from topoplace.snapshot.readers.tables import integer, name_of
+    from topoplace.formats.text import integer, name_of
     from topoplace.study.replay import SnapshotWriter
 
     if folder is None:

@@ -9,9 +9,9 @@ from pathlib import Path
 import numpy as np
 
 from topoplace.errors import InputError, number_of, unknown_name
+from topoplace.formats.text import field_lines, integer
 from topoplace.mapping.problem import MappingProblem, require_mapping, spread_over_nodes
 from topoplace.snapshot.files import write_text
-from topoplace.snapshot.readers.tables import field_lines, integer
 from topoplace.types import IntArray
 
 __all__ = ["FORMATS", "node_list_beside", "read_mapping", "write_mapping"]

@@ -10,29 +10,29 @@ from pathlib import Path
 from pydantic import BaseModel
 
 from topoplace.errors import InputError, number_of
+from topoplace.formats import read_cray_neighbours, read_swf, snapshot_of_swf
+from topoplace.formats.kubernetes.snapshots import read_kubernetes, read_kubernetes_machine
+from topoplace.formats.slices import read_rfold, read_slice_scenario
+from topoplace.formats.slurm.blocks import block_conf_of
+from topoplace.formats.slurm.cluster import SlurmCluster, snapshot_of_slurm
+from topoplace.formats.slurm.jobs import SlurmJobs, read_slurm_jobs
+from topoplace.formats.slurm.nodes import (
+    read_slurm_nodes,
+    read_slurm_partitions,
+    read_slurm_reservations,
+)
+from topoplace.formats.slurm.topology import read_slurm_topology
+from topoplace.formats.slurm.topology_conf import topology_conf_of
+from topoplace.formats.slurm.topology_yaml import topology_yaml_of
+from topoplace.formats.slurm.torus import NamedTorus
+from topoplace.formats.text import blamed_on, name_of
+from topoplace.formats.topograph import read_topograph
 from topoplace.machine.hostlist import parse_node_set
 from topoplace.snapshot.files import text_of_document
 from topoplace.snapshot.held import left_out_text
 from topoplace.snapshot.hierarchy_state import hierarchy_of
 from topoplace.snapshot.machines import load_any, load_machine, load_torus
 from topoplace.snapshot.normal import normal_snapshot
-from topoplace.snapshot.readers import read_cray_neighbours, read_swf, snapshot_of_swf
-from topoplace.snapshot.readers.kubernetes import read_kubernetes, read_kubernetes_machine
-from topoplace.snapshot.readers.slices import read_rfold, read_slice_scenario
-from topoplace.snapshot.readers.slurm import topology_conf_of
-from topoplace.snapshot.readers.slurm_blocks import block_conf_of
-from topoplace.snapshot.readers.slurm_cluster import SlurmCluster, snapshot_of_slurm
-from topoplace.snapshot.readers.slurm_jobs import SlurmJobs, read_slurm_jobs
-from topoplace.snapshot.readers.slurm_nodes import (
-    read_slurm_nodes,
-    read_slurm_partitions,
-    read_slurm_reservations,
-)
-from topoplace.snapshot.readers.slurm_topology import read_slurm_topology
-from topoplace.snapshot.readers.slurm_torus import NamedTorus
-from topoplace.snapshot.readers.slurm_yaml import topology_yaml_of
-from topoplace.snapshot.readers.tables import blamed_on, name_of
-from topoplace.snapshot.readers.topograph import read_topograph
 from topoplace.snapshot.schema import (
     CubesModel,
     HierarchyModel,
@@ -117,7 +117,9 @@ def converted(
         found = "both" if given else "neither"
         raise InputError("one file to read, FILE or --topology", field="FILE", found=found)
     made = conversion(given[0], options)
-    held = left_out_text(made.document) if isinstance(made.document, Snapshot) else None
+    if not isinstance(made.document, Snapshot):
+        return made
+    held = left_out_text(made.document, "place --ignore")
     return made if held is None else replace(made, notes=(*made.notes, held))
 
 

@@ -52,6 +52,9 @@ _TEXTS = (
     (re.compile(rb"\s*JobId=|[^\n]*\bJOBID\b"), _JOBS, "--jobs of"),
 )
 
+_TABLE = re.compile(rb"\s*(NAMESPACE\s+)?NAME\s+[A-Z]")
+_KUBECTL = "a table of kubectl get, which has to be asked for -o yaml or -o json"
+
 _SWF_LINE = re.compile(rb"\s*(;|(-?\d+(\.\d+)?\s+){17}-?\d+(\.\d+)?\s*$)", re.MULTILINE)
 
 
@@ -78,6 +81,8 @@ def kind_of_text(text: bytes) -> str | None:
     """Tell what a text that is no JSON is and which commands take it; None if it is unknown."""
     if _SWF_LINE.match(text):
         return SWF
+    if _TABLE.match(text):
+        return _KUBECTL
     for pattern, what, option in _TEXTS:
         if pattern.match(text):
             verb = "take" if option.endswith("and") else "takes"

@@ -83,15 +83,18 @@ def options_ahead(snapshot: Snapshot) -> frozenset[str]:
     return frozenset(one.option for one in snapshot.left_out if one.request is None)
 
 
-def left_out_text(snapshot: Snapshot) -> str | None:
-    """Return in a line how many requests are held or would be, and by what; None if none is."""
+def left_out_text(snapshot: Snapshot, releases: str = "--ignore") -> str | None:
+    """Return in a line how many requests are held or would be, and by what; None if none is.
+
+    `releases` is the option that releases them, and its command if that is another one.
+    """
     held = holds_of(snapshot)
     parts = []
     if held:
         counts = counts_text(one for own in held.values() for one in own)
         parts.append(
             f"{len(held)} of {number_of(len(snapshot.queue), 'request')} held ({counts}; "
-            "see --ignore)"
+            f"see {releases})"
         )
     ignored = [one for one in snapshot.left_out if one.option in snapshot.ignored]
     if ignored:

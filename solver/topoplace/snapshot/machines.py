@@ -9,6 +9,7 @@ from pathlib import Path
 
 from topoplace import kinds
 from topoplace.errors import InputError
+from topoplace.formats.recognised import other_machine, other_snapshot
 from topoplace.snapshot.cubes_state import CubesState
 from topoplace.snapshot.faults import kind_of_document, require_suited
 from topoplace.snapshot.files import (
@@ -22,7 +23,6 @@ from topoplace.snapshot.files import (
 )
 from topoplace.snapshot.held import ignoring, require_known
 from topoplace.snapshot.hierarchy_state import HierarchyState
-from topoplace.snapshot.readers.forms import other_machine, other_snapshot
 from topoplace.snapshot.schema import (
     SNAPSHOT_SCHEMA,
     MachineModel,

@@ -11,6 +11,7 @@ from typing import Any
 
 from topoplace import kinds
 from topoplace.errors import InputError
+from topoplace.formats.recognised import other_snapshot
 from topoplace.kinds import kind_named, known
 from topoplace.mapping.objects.problem import ObjectsProblem
 from topoplace.mapping.problem import MappingProblem
@@ -76,8 +77,9 @@ def load_document(
 ) -> State | Checkable:
     """Read a snapshot, an instance of tasks or objects, a result or the like, by its `schema`.
 
-    The source is a file, the name of a shipped snapshot, ``-`` for standard input, or the document
-    itself. Instances are checked and ready to solve; that of a result is checked by `state_of`.
+    The source is a file (what kubectl prints as YAML or JSON, too), the name of a shipped snapshot,
+    ``-`` for standard input, or the document itself. Instances are checked and ready to solve; that
+    of a result is checked by `state_of`.
     `objective` says what counts on switch trees; other machines do not have it.
 
     Raises
@@ -86,10 +88,11 @@ def load_document(
         Naming the file, the field and the value at fault.
     """
     text, name = _read(source)
-    if parse_object(text, name).get("schema") in CHECKABLE:
+    other = other_snapshot(name, text) if isinstance(source, File) else None
+    if other is None and parse_object(text, name).get("schema") in CHECKABLE:
         return parse_checkable(text, name)
     try:
-        return state_of(_instance(text, name), objective)
+        return state_of(other or _instance(text, name), objective)
     except InputError as error:
         raise error.located(name) from None
 

@@ -14,7 +14,7 @@ from topoplace.mapping.graphfiles.numbers import (
     read_qaplib,
     split_fields,
 )
-from topoplace.snapshot.readers.tables import lines_of
+from topoplace.formats.text import lines_of
 from topoplace.snapshot.schema import GraphApplication
 
 __all__ = [

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from topoplace.errors import InputError, number_of
+from topoplace.formats.text import integer, lines_of, text_of
 from topoplace.mapping.graphfiles.numbers import MAX_BYTES, Tokens, graph_of, split_fields
-from topoplace.snapshot.readers.tables import integer, lines_of, text_of
 from topoplace.snapshot.schema import MAX_TASKS, GraphApplication
 
 # ---- Lists of messages: source, target and bytes, one message per line ---------------------------

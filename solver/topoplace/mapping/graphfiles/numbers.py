@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 
 from topoplace.errors import InputError, number_of, unknown_name
+from topoplace.formats.text import integer, lines_of, name_of
 from topoplace.machine.matrix import MAX_DISTANCE, MAX_PLACES
-from topoplace.snapshot.readers.tables import integer, lines_of, name_of
 from topoplace.snapshot.schema import GraphApplication, MatrixModel
 from topoplace.types import IntArray
 

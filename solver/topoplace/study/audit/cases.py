@@ -12,6 +12,14 @@ from pathlib import Path
 from typing import Any
 
 from topoplace.errors import InputError, number_of
+from topoplace.formats.decisions import (
+    Decided,
+    Decision,
+    Taken,
+    decision_of,
+    read_decisions,
+)
+from topoplace.formats.slurm.trees import on_switches
 from topoplace.machine.hostlist import expand_host_list
 from topoplace.result import RESULT_SCHEMA, Result
 from topoplace.result.hierarchy import HierarchyResult
@@ -21,14 +29,6 @@ from topoplace.snapshot.files import files_below, parse_object, read_bytes
 from topoplace.snapshot.held import ORDER, holds_of, ignoring, options_ahead
 from topoplace.snapshot.hierarchy_state import HierarchyState, PartState, prepare_hierarchy
 from topoplace.snapshot.machines import resolve_machine
-from topoplace.snapshot.readers.decisions import (
-    Decided,
-    Decision,
-    Taken,
-    decision_of,
-    read_decisions,
-)
-from topoplace.snapshot.readers.slurm_trees import on_switches
 from topoplace.snapshot.schema import CubesModel, HierarchyModel, LeftOut, RunningJob, Snapshot
 from topoplace.study.case import load_instance, state_of
 

@@ -18,12 +18,12 @@ from pathlib import Path
 from typing import Any
 
 from topoplace.errors import ExitCode, InputError, TopoplaceError, number_of
+from topoplace.formats.decisions import Decided, decision_of
+from topoplace.formats.text import blamed_on, text_of
 from topoplace.machine import format_node_set
 from topoplace.machine.cubes import Cubes
 from topoplace.snapshot.files import parse_object
 from topoplace.snapshot.machines import load_machine
-from topoplace.snapshot.readers.decisions import Decided, decision_of
-from topoplace.snapshot.readers.tables import blamed_on, text_of
 from topoplace.snapshot.schema import CubesModel, Snapshot
 from topoplace.study.audit.cases import Case, Source, case_of_decision, load_cases
 from topoplace.study.external.allocator import DEFAULT_SECONDS, Allocator, command_allocator

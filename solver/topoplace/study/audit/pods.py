@@ -12,8 +12,8 @@ from topoplace.certify.cubes.check import require_free
 from topoplace.certify.cubes.instance import Instance, Request, read_instance
 from topoplace.certify.report import RefusedError
 from topoplace.errors import number_of
+from topoplace.formats.decisions import Taken
 from topoplace.result.cubes import CubesResult
-from topoplace.snapshot.readers.decisions import Taken
 from topoplace.study.audit.cases import Case
 
 

@@ -13,11 +13,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from topoplace.errors import ExitCode, InputError, number_of, unknown_name
+from topoplace.formats.decisions import Decided
 from topoplace.interrupts import Interrupted, heeded, is_asked
 from topoplace.placement.hierarchy.contract import CONTRACTS
 from topoplace.shown import Tabled
 from topoplace.snapshot.files import make_folder, write_document
-from topoplace.snapshot.readers.decisions import Decided
 from topoplace.solving import Options
 from topoplace.study.audit.cases import Case
 from topoplace.study.audit.fragmentation import Fragmentation

@@ -14,9 +14,9 @@ from types import MappingProxyType
 import numpy as np
 
 from topoplace.errors import InputError
+from topoplace.formats.slices import is_rfold, rfold_jobs
+from topoplace.formats.text import SwfLog, read_swf
 from topoplace.placement.switches.cost import runtime
-from topoplace.snapshot.readers.slices import is_rfold, rfold_jobs
-from topoplace.snapshot.readers.tables import SwfLog, read_swf
 from topoplace.snapshot.schema import Communication, Pattern, PatternUse, Request, TorusModel
 from topoplace.snapshot.tree_state import TreeRequest
 
@@ -87,9 +87,9 @@ def read_log(
     """Read a log in the Standard Workload Format, or a trace of RFold, as its first line tells.
 
     Submissions count from the first one. Jobs of which a log does not know size, submission and
-    run time are left out. Sizes are those of `topoplace.snapshot.readers.tables.read_swf`. A job of
+    run time are left out. Sizes are those of `topoplace.formats.text.read_swf`. A job of
     a trace asks for the seconds that it runs, and for the shape that it has on this machine
-    (`topoplace.snapshot.readers.slices.rfold_jobs`).
+    (`topoplace.formats.slices.rfold_jobs`).
 
     Raises
     ------

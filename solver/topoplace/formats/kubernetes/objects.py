@@ -14,7 +14,8 @@ from typing import Annotated, Any, TypeVar
 from pydantic import ConfigDict, Field
 
 from topoplace.errors import UNSEEN, InputError
-from topoplace.snapshot.readers.yaml_text import Parsed, read_parsed, value_at
+from topoplace.formats.yaml_text import Parsed, read_parsed, value_at
+from topoplace.snapshot.faults import kind_of_text
 from topoplace.snapshot.schema import NAME_PATTERN, Model
 
 # ---- Objects, and where they stand ---------------------------------------------------------------
@@ -167,7 +168,10 @@ def _object(document: Parsed, value: object, place: str, kind: str) -> KubeObjec
     """Return an object, whose kind its list may tell instead."""
     try:
         if not isinstance(value, dict):
-            raise InputError("an object of Kubernetes", field=place or None, value=value)
+            found = kind_of_text(value.encode()) if isinstance(value, str) else None
+            raise InputError(
+                "an object of Kubernetes", field=place or None, value=value, found=found
+            )
         for key in ("apiVersion", "kind"):
             if not isinstance(value.get(key, "" if kind else None), str):
                 found = "nothing" if value.get(key) is None else None

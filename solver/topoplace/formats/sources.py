@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from importlib import import_module
 
-from topoplace.snapshot.readers.declared import Table
+from topoplace.formats.declared import Table
 
 
 @dataclass(frozen=True)
@@ -21,7 +21,7 @@ class Source:
     about
         What it is, and which command reads it, in a sentence or two.
     module, names
-        The module of its tables, within `topoplace.snapshot.readers`, and their names in there, in
+        The module of its tables, within `topoplace.formats`, and their names in there, in
         the order of the page.
     """
 
@@ -33,7 +33,7 @@ class Source:
 
     def tables(self) -> list[Table]:
         """Return the tables of the source, whose module is imported now."""
-        module = import_module(f"topoplace.snapshot.readers.{self.module}")
+        module = import_module(f"topoplace.formats.{self.module}")
         return [getattr(module, name) for name in self.names]
 
 
@@ -43,7 +43,7 @@ SOURCES = (
         "Slurm's listings",
         "What `squeue`, `scontrol show job`, `node`, `partition` and `reservation` print; "
         "`convert --from slurm` reads them. Fields that are not listed are named once.",
-        "slurm_fields",
+        "slurm.fields",
         (
             *("SQUEUE_JSON", "SQUEUE_LISTING", "SCONTROL_JOB"),
             *("SCONTROL_NODE", "SCONTROL_PARTITION", "SCONTROL_RESERVATION"),
@@ -54,7 +54,7 @@ SOURCES = (
         "Kubernetes objects",
         "What `kubectl get -o json` or `-o yaml` prints; `place FILE` and `convert --from "
         "kubernetes` read it.",
-        "kube_tables",
+        "kubernetes.fields",
         (
             *("POD", "CONTAINER", "NOTES", "JOB", "JOB_SET", "WORKLOAD", "VOLCANO_JOB"),
             *("POD_GROUP", "NODE", "KINDS"),
@@ -66,7 +66,7 @@ SOURCES = (
         "A JSON object a line, which `audit` reads. A field of the request or of nodes that is not "
         "listed is said with the decision, which is unjudged then unless it is optimal or rightly "
         "waits; other fields that are not listed are named once.",
-        "decision_tables",
+        "decision_fields",
         ("KUEUE", "SLURM", "POD"),
     ),
     Source(
@@ -90,7 +90,7 @@ SOURCES = (
         "job logs (SWF)",
         "Lines of 18 fields, which `convert --from swf` and `replay` read. A replay holds no job: "
         "it starts jobs of all partitions on all nodes, and says how many that are.",
-        "tables",
+        "text",
         ("SWF",),
     ),
 )

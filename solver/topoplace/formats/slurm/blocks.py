@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from topoplace.errors import UNSEEN, InputError
+from topoplace.formats.slurm.topology_conf import ConfLine
+from topoplace.formats.text import blamed_on, integer, require_once
 from topoplace.machine.hostlist import (
     NodeLists,
     count_hosts,
@@ -15,8 +17,6 @@ from topoplace.machine.hostlist import (
     format_host_list,
 )
 from topoplace.snapshot.hierarchy_state import hierarchy_of
-from topoplace.snapshot.readers.slurm import ConfLine
-from topoplace.snapshot.readers.tables import blamed_on, integer, require_once
 from topoplace.snapshot.schema import HierarchyModel, HostsModel, Part, Segment
 
 BLOCK, NODE = "block", "node"

@@ -11,10 +11,10 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from topoplace.errors import InputError
-from topoplace.snapshot.readers.declared import given_text, left_out
-from topoplace.snapshot.readers.kube_nodes import KubeNode, Labels, labels_match, untolerated
-from topoplace.snapshot.readers.kube_objects import KubeModel, Toleration
-from topoplace.snapshot.readers.yaml_text import Parsed
+from topoplace.formats.declared import given_text, left_out
+from topoplace.formats.kubernetes.nodes import KubeNode, Labels, labels_match, untolerated
+from topoplace.formats.kubernetes.objects import KubeModel, Toleration
+from topoplace.formats.yaml_text import Parsed
 from topoplace.snapshot.schema import LeftOut
 
 _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"

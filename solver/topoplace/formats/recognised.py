@@ -5,17 +5,17 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from topoplace.snapshot.files import parse_object
-from topoplace.snapshot.readers.kubernetes import read_kubernetes, read_kubernetes_machine
-from topoplace.snapshot.readers.slices import is_slice_scenario, read_slice_scenario
-from topoplace.snapshot.readers.slurm_topology import (
+from topoplace.formats.kubernetes.snapshots import read_kubernetes, read_kubernetes_machine
+from topoplace.formats.slices import is_slice_scenario, read_slice_scenario
+from topoplace.formats.slurm.topology import (
     is_topology_conf,
     is_topology_yaml,
     read_slurm_topology,
 )
-from topoplace.snapshot.readers.slurm_torus import NamedTorus
-from topoplace.snapshot.readers.tables import first_said
-from topoplace.snapshot.readers.topograph import read_topograph
+from topoplace.formats.slurm.torus import NamedTorus
+from topoplace.formats.text import first_said
+from topoplace.formats.topograph import read_topograph
+from topoplace.snapshot.files import parse_object
 from topoplace.snapshot.schema import MachineModel, Snapshot
 
 _BEGINNING = 1 << 16  # characters in which a file shows what it is

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from topoplace.snapshot.readers.declared import Table, given_text, neutral, read, restricts
+from topoplace.formats.declared import Table, given_text, neutral, read, restricts
 
 # ---- Values that restrict ------------------------------------------------------------------------
 

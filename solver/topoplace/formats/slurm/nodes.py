@@ -10,16 +10,16 @@ from enum import Enum
 from pathlib import Path
 
 from topoplace.errors import InputError
-from topoplace.machine.hostlist import NodeLists
-from topoplace.snapshot.faults import kind_of_json
-from topoplace.snapshot.readers.declared import Table, given_text
-from topoplace.snapshot.readers.slurm_fields import (
+from topoplace.formats.declared import Table, given_text
+from topoplace.formats.slurm.fields import (
     SCONTROL_NODE,
     SCONTROL_PARTITION,
     SCONTROL_RESERVATION,
 )
-from topoplace.snapshot.readers.slurm_times import seconds_of
-from topoplace.snapshot.readers.tables import blamed_on, require_once, text_of
+from topoplace.formats.slurm.times import seconds_of
+from topoplace.formats.text import blamed_on, require_once, text_of
+from topoplace.machine.hostlist import NodeLists
+from topoplace.snapshot.faults import kind_of_json
 
 _OPEN = {"IDLE", "PLANNED", "CLOUD", "DYNAMIC_NORM", "POWERED_DOWN", "POWERING_UP"}
 _HELD = {"ALLOCATED", "MIXED", "COMPLETING"}

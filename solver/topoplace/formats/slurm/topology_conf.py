@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from topoplace.errors import InputError
-from topoplace.machine.hostlist import count_hosts, expand_host_list
-from topoplace.snapshot.readers.tables import (
+from topoplace.formats.text import (
     blamed_on,
     name_of,
     require_once,
     text_of,
 )
+from topoplace.machine.hostlist import count_hosts, expand_host_list
 from topoplace.snapshot.schema import SwitchModel, TreeModel
 from topoplace.snapshot.tree_state import tree_of
 

@@ -13,9 +13,7 @@ from typing import TypeVar
 import numpy as np
 
 from topoplace.errors import UNSEEN, InputError, number_of, unknown_name
-from topoplace.snapshot.faults import kind_of_json
-from topoplace.snapshot.files import read_bytes
-from topoplace.snapshot.readers.declared import (
+from topoplace.formats.declared import (
     Table,
     left_out,
     neutral,
@@ -23,6 +21,8 @@ from topoplace.snapshot.readers.declared import (
     read,
     restricts,
 )
+from topoplace.snapshot.faults import kind_of_json
+from topoplace.snapshot.files import read_bytes
 from topoplace.snapshot.schema import SNAPSHOT_SCHEMA, LeftOut, Request, Snapshot, TorusModel
 from topoplace.snapshot.state import prepare, torus_of
 from topoplace.types import IntArray

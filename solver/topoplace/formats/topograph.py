@@ -9,11 +9,11 @@ from typing import Annotated
 from pydantic import Field
 
 from topoplace.errors import InputError
+from topoplace.formats.declared import Table, neutral, read
+from topoplace.formats.slurm.blocks import Block, machine_of_blocks
+from topoplace.formats.text import name_of
+from topoplace.formats.yaml_text import YamlModel, read_parsed
 from topoplace.machine.hostlist import NodeLists, format_host_list
-from topoplace.snapshot.readers.declared import Table, neutral, read
-from topoplace.snapshot.readers.slurm_blocks import Block, machine_of_blocks
-from topoplace.snapshot.readers.tables import name_of
-from topoplace.snapshot.readers.yaml_text import YamlModel, read_parsed
 from topoplace.snapshot.schema import HierarchyModel, Name, SwitchModel, TreeModel
 from topoplace.snapshot.tree_state import tree_of
 

@@ -18,16 +18,16 @@ from typing import Annotated, Any, Literal, TypeVar
 from pydantic import ConfigDict, Field, ValidationError
 
 from topoplace.errors import InputError, number_of, unknown_name
+from topoplace.formats.decision_fields import KUEUE, POD, SLURM, unread
+from topoplace.formats.slurm.blocks import BLOCK, asked_of_blocks
+from topoplace.formats.slurm.topology import topology_of_text
+from topoplace.formats.slurm.trees import hierarchy_of_tree
+from topoplace.formats.text import blamed_on, require_once, text_of
 from topoplace.machine.hostlist import NodeLists, format_host_list, parse_node_set
 from topoplace.snapshot.cubes_state import prepare_cubes
 from topoplace.snapshot.faults import faults_of
 from topoplace.snapshot.files import parse_object
 from topoplace.snapshot.hierarchy_state import hierarchy_of, prepare_hierarchy
-from topoplace.snapshot.readers.decision_tables import KUEUE, POD, SLURM, unread
-from topoplace.snapshot.readers.slurm_blocks import BLOCK, asked_of_blocks
-from topoplace.snapshot.readers.slurm_topology import topology_of_text
-from topoplace.snapshot.readers.slurm_trees import hierarchy_of_tree
-from topoplace.snapshot.readers.tables import blamed_on, require_once, text_of
 from topoplace.snapshot.schema import (
     SNAPSHOT_SCHEMA,
     CubesModel,

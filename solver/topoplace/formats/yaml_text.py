@@ -14,9 +14,9 @@ import yaml
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from topoplace.errors import InputError
+from topoplace.formats.text import text_of
 from topoplace.snapshot.faults import faults_of
 from topoplace.snapshot.files import parse_object
-from topoplace.snapshot.readers.tables import text_of
 from topoplace.snapshot.schema import Model
 
 Document = TypeVar("Document", bound=BaseModel)

@@ -11,8 +11,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from topoplace.errors import InputError
-from topoplace.machine.hostlist import format_host_list
-from topoplace.snapshot.readers.kube_objects import (
+from topoplace.formats.kubernetes.objects import (
     Condition,
     KubeModel,
     KubeObject,
@@ -22,7 +21,8 @@ from topoplace.snapshot.readers.kube_objects import (
     base_units,
     quantity,
 )
-from topoplace.snapshot.readers.tables import require_once
+from topoplace.formats.text import require_once
+from topoplace.machine.hostlist import format_host_list
 from topoplace.snapshot.schema import HierarchyModel, HostsModel, Name
 
 HOSTNAME = "kubernetes.io/hostname"

@@ -8,20 +8,20 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from topoplace.errors import InputError, number_of
-from topoplace.machine.hostlist import expand_host_list, format_host_list, format_node_set
-from topoplace.snapshot.held import ORDER
-from topoplace.snapshot.hierarchy_state import hierarchy_of, prepare_hierarchy
-from topoplace.snapshot.readers.declared import left_out, of_request
-from topoplace.snapshot.readers.slurm_blocks import BLOCK, asked_of_blocks
-from topoplace.snapshot.readers.slurm_jobs import SlurmJobs, Wants
-from topoplace.snapshot.readers.slurm_nodes import (
+from topoplace.formats.declared import left_out, of_request
+from topoplace.formats.slurm.blocks import BLOCK, asked_of_blocks
+from topoplace.formats.slurm.jobs import SlurmJobs, Wants
+from topoplace.formats.slurm.nodes import (
     NodeUse,
     SlurmNode,
     SlurmPartition,
     SlurmReservation,
 )
-from topoplace.snapshot.readers.slurm_torus import NamedTorus
-from topoplace.snapshot.readers.slurm_yaml import SlurmMachine
+from topoplace.formats.slurm.topology_yaml import SlurmMachine
+from topoplace.formats.slurm.torus import NamedTorus
+from topoplace.machine.hostlist import expand_host_list, format_host_list, format_node_set
+from topoplace.snapshot.held import ORDER
+from topoplace.snapshot.hierarchy_state import hierarchy_of, prepare_hierarchy
 from topoplace.snapshot.schema import (
     SNAPSHOT_SCHEMA,
     Communication,

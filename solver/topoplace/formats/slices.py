@@ -11,10 +11,7 @@ from typing import Annotated, Any
 from pydantic import ConfigDict, Field
 
 from topoplace.errors import InputError, number_of
-from topoplace.machine import format_node_set
-from topoplace.snapshot.files import parse_object, read_bytes
-from topoplace.snapshot.held import ORDER
-from topoplace.snapshot.readers.declared import (
+from topoplace.formats.declared import (
     Table,
     left_out,
     neutral,
@@ -22,8 +19,11 @@ from topoplace.snapshot.readers.declared import (
     restricts,
     unknown_fields,
 )
-from topoplace.snapshot.readers.tables import blamed_on, lines_of, name_of, require_once
-from topoplace.snapshot.readers.yaml_text import Parsed
+from topoplace.formats.text import blamed_on, lines_of, name_of, require_once
+from topoplace.formats.yaml_text import Parsed
+from topoplace.machine import format_node_set
+from topoplace.snapshot.files import parse_object, read_bytes
+from topoplace.snapshot.held import ORDER
 from topoplace.snapshot.schema import (
     SNAPSHOT_SCHEMA,
     LeftOut,

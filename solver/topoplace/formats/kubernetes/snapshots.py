@@ -10,13 +10,10 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from topoplace.errors import number_of
-from topoplace.machine.hostlist import expand_host_list, format_host_list
-from topoplace.snapshot.faults import faults_of
-from topoplace.snapshot.hierarchy_state import prepare_hierarchy
-from topoplace.snapshot.readers.declared import left_out, of_request
-from topoplace.snapshot.readers.kube_holds import NodeAccess, left_out_of, left_out_of_all
-from topoplace.snapshot.readers.kube_jobs import KubeJobs, Waiting, jobs_of
-from topoplace.snapshot.readers.kube_nodes import (
+from topoplace.formats.declared import left_out, of_request
+from topoplace.formats.kubernetes.holds import NodeAccess, left_out_of, left_out_of_all
+from topoplace.formats.kubernetes.jobs import KubeJobs, Waiting, jobs_of
+from topoplace.formats.kubernetes.nodes import (
     HOSTNAME,
     Flavor,
     KubeNode,
@@ -24,9 +21,12 @@ from topoplace.snapshot.readers.kube_nodes import (
     machine_of_nodes,
     nodes_of,
 )
-from topoplace.snapshot.readers.kube_objects import read_kube_objects
-from topoplace.snapshot.readers.kube_podsets import Podset
-from topoplace.snapshot.readers.tables import blamed_on, name_of
+from topoplace.formats.kubernetes.objects import read_kube_objects
+from topoplace.formats.kubernetes.podsets import Podset
+from topoplace.formats.text import blamed_on, name_of
+from topoplace.machine.hostlist import expand_host_list, format_host_list
+from topoplace.snapshot.faults import faults_of
+from topoplace.snapshot.hierarchy_state import prepare_hierarchy
 from topoplace.snapshot.schema import (
     SNAPSHOT_SCHEMA,
     HierarchyModel,

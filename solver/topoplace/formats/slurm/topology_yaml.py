@@ -12,14 +12,13 @@ import yaml
 from pydantic import BeforeValidator, ConfigDict, Field, RootModel
 
 from topoplace.errors import UNSEEN, InputError
-from topoplace.machine.hostlist import count_hosts, format_host_list
-from topoplace.snapshot.readers.slurm_blocks import (
+from topoplace.formats.slurm.blocks import (
     NODE,
     Block,
     blocks_of_machine,
     machine_of_blocks,
 )
-from topoplace.snapshot.readers.slurm_torus import (
+from topoplace.formats.slurm.torus import (
     NamedTorus,
     Region,
     Xyz,
@@ -28,7 +27,8 @@ from topoplace.snapshot.readers.slurm_torus import (
     ring_of,
     torus_of_regions,
 )
-from topoplace.snapshot.readers.yaml_text import YamlModel, read_parsed
+from topoplace.formats.yaml_text import YamlModel, read_parsed
+from topoplace.machine.hostlist import count_hosts, format_host_list
 from topoplace.snapshot.schema import (
     AnchoredModel,
     CubesModel,

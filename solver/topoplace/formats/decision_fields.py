@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from topoplace.snapshot.readers.declared import (
+from topoplace.formats.declared import (
     MAX_VALUE,
     Table,
     given_text,

@@ -1,14 +1,14 @@
 """What is read of objects of Kubernetes, Kueue, Volcano, KAI, JobSet and LeaderWorkerSet: tables.
 
 Fields that restrict by what else is in the file, such as a node selector by the labels of the
-nodes, are decided in `kube_rules`, `kube_jobs` and `kube_holds`.
+nodes, are decided in `rules`, `jobs` and `holds`.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-from topoplace.snapshot.readers.declared import Table, given_text, neutral, read, restricts
+from topoplace.formats.declared import Table, given_text, neutral, read, restricts
 
 KUEUE = "kueue.x-k8s.io"
 KAI = "kai.scheduler"

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from topoplace.formats.declared import Use, left_out, unknown_fields
+from topoplace.formats.kubernetes.fields import KINDS
+from topoplace.formats.kubernetes.jobs import KubeJobs, Waiting
+from topoplace.formats.kubernetes.nodes import Flavor, KubeNode
+from topoplace.formats.kubernetes.objects import KubeObject
+from topoplace.formats.kubernetes.podsets import Podset
+from topoplace.formats.kubernetes.rules import TAINTS, NodeRules, repelled
 from topoplace.snapshot.held import ORDER
-from topoplace.snapshot.readers.declared import Use, left_out, unknown_fields
-from topoplace.snapshot.readers.kube_jobs import KubeJobs, Waiting
-from topoplace.snapshot.readers.kube_nodes import Flavor, KubeNode
-from topoplace.snapshot.readers.kube_objects import KubeObject
-from topoplace.snapshot.readers.kube_podsets import Podset
-from topoplace.snapshot.readers.kube_rules import TAINTS, NodeRules, repelled
-from topoplace.snapshot.readers.kube_tables import KINDS
 from topoplace.snapshot.schema import LeftOut
 
 # ---- Nodes ---------------------------------------------------------------------------------------

@@ -9,45 +9,8 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from topoplace.errors import InputError, unknown_name
-from topoplace.snapshot.readers.declared import left_out
-from topoplace.snapshot.readers.kube_nodes import tier_level
-from topoplace.snapshot.readers.kube_objects import (
-    Condition,
-    KubeModel,
-    KubeObject,
-    Meta,
-    PodSpec,
-    PodTemplate,
-    Quantities,
-    TemplateMeta,
-    Toleration,
-    amounts_of,
-    id_of,
-)
-from topoplace.snapshot.readers.kube_podsets import (
-    MAX_COUNT,
-    Asked,
-    Podset,
-    TopologyRequest,
-    annotated,
-    asked_by_notes,
-    asked_of,
-    inside,
-    notes_of,
-    notes_of_group,
-    unknown_notes,
-)
-from topoplace.snapshot.readers.kube_rules import (
-    AFFINITY,
-    CLAIM,
-    NodeRules,
-    PodLabels,
-    Repelling,
-    checked_terms,
-    repelling,
-    required_terms,
-)
-from topoplace.snapshot.readers.kube_tables import (
+from topoplace.formats.declared import left_out
+from topoplace.formats.kubernetes.fields import (
     CONTAINER,
     GROUP_NAMES,
     JOB,
@@ -62,8 +25,45 @@ from topoplace.snapshot.readers.kube_tables import (
     VOLCANO_JOB,
     WORKLOAD,
 )
-from topoplace.snapshot.readers.tables import integer
-from topoplace.snapshot.readers.yaml_text import Parsed
+from topoplace.formats.kubernetes.nodes import tier_level
+from topoplace.formats.kubernetes.objects import (
+    Condition,
+    KubeModel,
+    KubeObject,
+    Meta,
+    PodSpec,
+    PodTemplate,
+    Quantities,
+    TemplateMeta,
+    Toleration,
+    amounts_of,
+    id_of,
+)
+from topoplace.formats.kubernetes.podsets import (
+    MAX_COUNT,
+    Asked,
+    Podset,
+    TopologyRequest,
+    annotated,
+    asked_by_notes,
+    asked_of,
+    inside,
+    notes_of,
+    notes_of_group,
+    unknown_notes,
+)
+from topoplace.formats.kubernetes.rules import (
+    AFFINITY,
+    CLAIM,
+    NodeRules,
+    PodLabels,
+    Repelling,
+    checked_terms,
+    repelling,
+    required_terms,
+)
+from topoplace.formats.text import integer
+from topoplace.formats.yaml_text import Parsed
 from topoplace.snapshot.schema import LeftOut, Segment
 
 _JOB_LABELS = (

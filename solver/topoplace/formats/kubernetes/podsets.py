@@ -11,10 +11,8 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from topoplace.errors import InputError, unknown_name
-from topoplace.snapshot.readers.declared import Use
-from topoplace.snapshot.readers.kube_objects import IN_A_NAME, KubeModel, TemplateMeta
-from topoplace.snapshot.readers.kube_rules import NodeRules
-from topoplace.snapshot.readers.kube_tables import (
+from topoplace.formats.declared import Use
+from topoplace.formats.kubernetes.fields import (
     JOBSET_EXCLUSIVE,
     KAI,
     KAI_PREFERRED,
@@ -25,7 +23,9 @@ from topoplace.snapshot.readers.kube_tables import (
     NOTES,
     OWN_PREFIXES,
 )
-from topoplace.snapshot.readers.tables import integer
+from topoplace.formats.kubernetes.objects import IN_A_NAME, KubeModel, TemplateMeta
+from topoplace.formats.kubernetes.rules import NodeRules
+from topoplace.formats.text import integer
 from topoplace.snapshot.schema import LeftOut, Segment
 
 _REQUIRED, _PREFERRED = f"{KUEUE}/podset-required-topology", f"{KUEUE}/podset-preferred-topology"

@@ -1,0 +1,7 @@
+"""What `kubectl get` prints as JSON or YAML: nodes, topologies, pods and the jobs they belong to.
+
+Read in this order: `fields` (what is read of every field), `objects` (what all kinds share),
+`nodes` (nodes and the machine), `rules` (which nodes a pod may be on), `podsets` (which domains a
+group of pods asks for), `jobs` (the kinds of jobs), `holds` (what cannot start, and why),
+`snapshots` (the snapshot of it all).
+"""
