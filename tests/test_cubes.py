@@ -35,6 +35,7 @@ from topoplace.placement.cubes.problem import CubesProblem
 from topoplace.result.certificate import Leaf
 from topoplace.result.cubes import CubesResult
 from topoplace.snapshot.cubes_state import prepare_cubes
+from topoplace.snapshot.normal import sha256_of
 from topoplace.snapshot.schema import Snapshot
 from topoplace.solving import solve
 
@@ -489,5 +490,21 @@ def test_the_front_door() -> None:
     assert tp.load("cubes:64") == tp.load("cubes:64:4x4x4").model_copy(update={"name": "cubes-64"})
     pod = tp.load("tpu_v4_pod")
     assert (pod.cubes, pod.side) == (64, [4, 4, 4])
-    with pytest.raises(tp.InputError, match="strict"):
+    with pytest.raises(tp.InputError, match="no interference rule"):
         tp.place(model, interference="off")
+
+
+def test_the_sum_of_an_instance_is_that_of_its_chips() -> None:
+    document = {"schema": "topoplace.snapshot/1", "name": "pod"}
+    document["machine"] = {"kind": "cubes", "name": "pod", "cubes": 4}
+    one, same, other = (
+        sha256_of(tp.load(document | {"down": down}).snapshot)
+        for down in ("0-3,8", "8,3,0,1,2", "0-3,9")
+    )
+    assert one == same != other
+
+
+def test_a_pod_by_name_that_has_too_few_chips_is_at_fault() -> None:
+    document = {"schema": "topoplace.snapshot/1", "name": "pod", "machine": "cubes:1"}
+    with pytest.raises(tp.InputError, match=r"machine: expected .*more than 64 nodes"):
+        tp.load(document | {"down": "100"})

@@ -27,7 +27,7 @@ from topoplace.report.cells import DOWN, FREE
 from topoplace.report.view import View
 from topoplace.result.certificate import PackingLevel, PackingResult
 from topoplace.result.started import Start
-from topoplace.snapshot.schema import Model, Name, Snapshot
+from topoplace.snapshot.schema import MachineDocument, Model, Name, Snapshot
 from topoplace.solving import Options, Outcome, register
 from topoplace.solving.solve import Frame, called
 from topoplace.types import IntArray
@@ -122,7 +122,7 @@ def ring_packing(ring: Ring, jobs: Sequence[Job]) -> ListedPacking:
 # ---- Documents ----------------------------------------------------------------------------------
 
 
-class RingModel(Model):
+class RingModel(MachineDocument):
     """The machine: units that every slot holds."""
 
     kind: Literal["ring"]

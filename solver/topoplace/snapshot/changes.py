@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
@@ -16,7 +15,6 @@ from topoplace.machine.hostlist import (
 )
 from topoplace.snapshot.files import parse_object, validated
 from topoplace.snapshot.schema import (
-    CubesModel,
     MachineModel,
     Model,
     Request,
@@ -88,21 +86,16 @@ def _short(value: Any) -> str:
 
 
 def _known_nodes(machine: MachineModel, text: str) -> list[Any]:
-    """Return the nodes of a text: numbers on tori and pods of cubes, names on other machines."""
+    """Return the nodes of a text: their numbers, or names where nodes have names."""
     if not isinstance(text, str):
         raise InputError("nodes as text, such as 0-3,8", value=text)
-    if isinstance(machine, TorusModel):
-        num = math.prod(machine.shape) * machine.nodes_per_router
-    elif isinstance(machine, CubesModel):
-        num = machine.cubes * math.prod(machine.side)
-    else:
+    if machine.num_nodes is None:
         return expand_host_list(text, "")
-    return list(parse_node_set(text, num, "").tolist())
+    return list(parse_node_set(text, machine.num_nodes, "").tolist())
 
 
 def _text_of(machine: MachineModel, nodes: Iterable[Any]) -> str:
-    has_numbers = isinstance(machine, TorusModel | CubesModel)
-    return format_node_set(nodes) if has_numbers else format_host_list(nodes)
+    return (format_host_list if machine.num_nodes is None else format_node_set)(nodes)
 
 
 def _machine_of(snapshot: Snapshot) -> MachineModel:
@@ -122,13 +115,10 @@ def _free(snapshot: Snapshot, value: str) -> Snapshot:
     machine = _machine_of(snapshot)
     freed = set(_known_nodes(machine, value))
     down = _known_nodes(machine, snapshot.down)
-    service: list[Any] = []
-    if isinstance(machine, TorusModel):
-        service = _known_nodes(machine, machine.service)
+    serving: str | None = getattr(machine, "service", None)
+    service = [] if serving is None else _known_nodes(machine, serving)
     for node in sorted(freed.difference(down, service)):
-        expected = (
-            f"nodes that are down{' or service nodes' if isinstance(machine, TorusModel) else ''}"
-        )
+        expected = f"nodes that are down{'' if serving is None else ' or service nodes'}"
         raise InputError(expected, found=f"node {node}")
     left, serve = ([node for node in one if node not in freed] for one in (down, service))
     if serve != service:

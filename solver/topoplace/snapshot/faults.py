@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import math
 import re
 import typing
 from collections.abc import Callable, Iterator
@@ -261,8 +260,8 @@ def require_suited(snapshot: Snapshot, machine: MachineModel) -> None:
     sets = [("down", snapshot.down), *((f"{field}.nodes", job.nodes) for field, job in jobs)]
     sets = [(field, text) for field, text in sets if text.strip()]
     wanted = _machine_of_prisms(prisms, machine)
-    if wanted is None and isinstance(machine, TorusModel):
-        wanted = _machine_of_nodes(sets, math.prod(machine.shape) * machine.nodes_per_router)
+    if wanted is None and machine.num_nodes is not None:
+        wanted = _machine_of_nodes(sets, machine.num_nodes)
     if wanted is not None:
         raise InputError(wanted, field="machine", value=str(snapshot.machine))
 
@@ -279,7 +278,7 @@ def _machine_of_prisms(prisms: list[tuple[str, PrismModel]], machine: MachineMod
 
 
 def _machine_of_nodes(sets: list[tuple[str, str]], num_nodes: int) -> str | None:
-    """Return the machine that most sets of nodes are of, if it is no torus of so many."""
+    """Return the machine that most sets of nodes are of, if it is none of so many."""
     if sets and all(_LETTER.search(text) for _, text in sets):
         return f"a tree machine, as {sets[0][0]} has names of nodes"
     most = [(max(map(int, _NUMBER.findall(text)), default=0), field) for field, text in sets]

@@ -8,9 +8,10 @@ be judged (node numbers, geometries, overlaps) is checked by `state.prepare`,
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Callable
 from enum import StrEnum
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Any, Final, Literal, Self
 
 from pydantic import (
     BaseModel,
@@ -88,6 +89,9 @@ class PatternUse(Model):
     message_bytes: Annotated[int, Field(ge=1, le=1 << 40)] = 1
 
 
+Tidy = Callable[[str], str]
+"""Shortens a node set."""
+
 Seconds = Annotated[float, Field(ge=0)]
 
 CommunicationField = Annotated[Communication, Field(strict=False)]
@@ -112,8 +116,32 @@ class AnchoredModel(Model):
         default=None, description="per dimension; default `dims`"
     )
 
+    def normal(self) -> Self:
+        """Return it with its defaults written out."""
+        seed, spacing = self.seed or [0] * len(self.dims), self.spacing or self.dims
+        return self.model_copy(update={"seed": seed, "spacing": spacing})
 
-class TorusModel(Model):
+
+class MachineDocument(Model):
+    """Base of the documents of machines: what a snapshot's node sets mean on one."""
+
+    @property
+    def num_nodes(self) -> int | None:
+        """How many nodes it has, which have numbers; None of a machine whose nodes have names."""
+        return None
+
+    def normal(self, tidy: Tidy, ordered: Tidy) -> Self:
+        """Return it with its defaults written out, and its node sets in their shortest form.
+
+        Parameters
+        ----------
+        tidy, ordered
+            Shorten a node set, and a host list whose order has a meaning.
+        """
+        return self
+
+
+class TorusModel(MachineDocument):
     """A torus or mesh machine.
 
     Every node is of `default_class` unless `classes` or `service` names it; service nodes run
@@ -137,6 +165,22 @@ class TorusModel(Model):
     )
     source: str | None = Field(default=None, description="where the figures come from")
 
+    @property
+    def num_nodes(self) -> int:
+        """How many nodes it has."""
+        return math.prod(self.shape) * self.nodes_per_router
+
+    def normal(self, tidy: Tidy, ordered: Tidy) -> Self:
+        """Return it with its defaults written out, and its node sets in their shortest form."""
+        update = {
+            "wrap": self.wrap or [True] * len(self.shape),
+            "bandwidth": self.bandwidth or [1] * len(self.shape),
+            "classes": {name: tidy(nodes) for name, nodes in self.classes.items()},
+            "service": tidy(self.service),
+            "anchored": self.anchored and [one.normal() for one in self.anchored],
+        }
+        return self.model_copy(update=update)
+
 
 class SwitchModel(Model):
     """A switch: a leaf lists its nodes, any other one its child switches, as host lists."""
@@ -146,7 +190,7 @@ class SwitchModel(Model):
     switches: NodeSet | None = None
 
 
-class TreeModel(Model):
+class TreeModel(MachineDocument):
     """A switch tree, or a fat tree whose upper switches share children (Slurm topology.conf).
 
     A switch has either nodes or switches. The order of the leaves, and of the nodes on each, is
@@ -157,6 +201,15 @@ class TreeModel(Model):
     name: Name
     switches: Annotated[list[SwitchModel], Field(min_length=1)]
     source: str | None = Field(default=None, description="where the figures come from")
+
+    def normal(self, tidy: Tidy, ordered: Tidy) -> Self:
+        """Return it with its host lists in their shortest form."""
+        switches = []
+        for switch in self.switches:
+            lists = switch.model_dump(include={"nodes", "switches"}, exclude_none=True)
+            update = {field: ordered(text) for field, text in lists.items()}
+            switches.append(switch.model_copy(update=update))
+        return self.model_copy(update={"switches": switches})
 
 
 class TreeObjective(StrEnum):
@@ -187,7 +240,7 @@ class HostsModel(Model):
     capacity: Amounts = Field(default={"slots": 1}, description="of each host, by resource")
 
 
-class HierarchyModel(Model):
+class HierarchyModel(MachineDocument):
     """Domains within domains, and hosts that hold several units of several resources.
 
     `levels` names the levels, top first; the last one is that of the hosts. The order of the hosts
@@ -217,7 +270,7 @@ class HierarchyModel(Model):
         return every
 
 
-class CubesModel(Model):
+class CubesModel(MachineDocument):
     """A pod of equal cubes of chips that optical switches join (TPU v4).
 
     Chips are numbered cube by cube, the last dimension fastest.
@@ -230,6 +283,11 @@ class CubesModel(Model):
         default=[4, 4, 4], description="chips of a cube along each dimension"
     )
     source: str | None = Field(default=None, description="where the figures come from")
+
+    @property
+    def num_nodes(self) -> int:
+        """How many chips it has."""
+        return self.cubes * math.prod(self.side)
 
 
 MachineModel = TorusModel | TreeModel | HierarchyModel | CubesModel
@@ -568,7 +626,7 @@ class Snapshot(Model):
 MAPPING_SCHEMA: Final = "topoplace.mapping/1"
 
 
-class MatrixModel(Model):
+class MatrixModel(MachineDocument):
     """A machine of routers with one node each, given by the distances between them."""
 
     kind: Literal["matrix"]
@@ -577,6 +635,11 @@ class MatrixModel(Model):
         list[list[Annotated[int, Field(ge=0, le=1 << 20)]]], Field(min_length=1, max_length=1 << 12)
     ]
     source: str | None = Field(default=None, description="where the figures come from")
+
+    @property
+    def num_nodes(self) -> int:
+        """How many nodes it has."""
+        return len(self.distances)
 
 
 RoutedMachine = Annotated[
