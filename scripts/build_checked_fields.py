@@ -115,6 +115,16 @@ def same(cover: Cover, names: str) -> Covers:
     return dict.fromkeys(names.split(), cover)
 
 
+def level(names: Cover, figures: Cover, certificate: Cover, **more: Cover) -> Covers:
+    """Return the covers of a level: of its name and sense, its figures, and their certificate."""
+    return {
+        **same(names, "name sense"),
+        **same(figures, "status objective bound gap proof"),
+        "certificate": certificate,
+        **more,
+    }
+
+
 BOUNDS = ("nodes.bound", "shape.bound", "fragmentation.bound")
 DOMAINS = ("nodes", "block", "rack", "host", "balance", "stranded")  # of the samples' machine
 DOMAIN_BOUNDS = tuple(f"{name}.bound" for name in DOMAINS)
@@ -196,12 +206,12 @@ FIELDS: dict[Model, Covers] = {
         "hit": HIT,
         "thorough": THOROUGH,
     },
-    schema.PlacementLevel: {
-        **same(claim("levels"), "name sense"),
-        **same(claim(*LEVELS), "status objective bound gap proof"),
-        "certificate": evidence(*LEVELS, *BOUNDS, "hop-bytes", "hop-bytes.bound"),
-        "required": REQUIRED,
-    },
+    schema.PlacementLevel: level(
+        claim("levels"),
+        claim(*LEVELS),
+        evidence(*LEVELS, *BOUNDS, "hop-bytes", "hop-bytes.bound"),
+        required=REQUIRED,
+    ),
     placement.HopBytesCertificate: {
         "kind": FIXED,
         "mappings": evidence("hop-bytes", "hop-bytes.bound"),
@@ -253,12 +263,9 @@ FIELDS: dict[Model, Covers] = {
         "link_load": claim("link-load.bound", unless=LESS),
     },
     schema.Limits: {"time_limit": TIME_LIMIT, "hit": HIT, "thorough": THOROUGH},
-    mapping.MappingLevel: {
-        "name": FIXED,
-        "sense": FIXED,
-        **same(claim("levels", "hop-bytes"), "status objective bound gap proof"),
-        "certificate": evidence("hop-bytes", "hop-bytes.bound"),
-    },
+    mapping.MappingLevel: level(
+        FIXED, claim("levels", "hop-bytes"), evidence("hop-bytes", "hop-bytes.bound")
+    ),
     mapping.MappingSolution: {
         "nodes": claim("solution", "figures", "layout", unless=ANOTHER_MAPPING),
         "figures": claim("figures"),
@@ -331,11 +338,7 @@ FIELDS: dict[Model, Covers] = {
         **RESULT,
         "solution": claim("allocations", "costs", "nodes", "cost"),
     },
-    tree.TreeLevel: {
-        **same(claim("levels"), "name sense"),
-        **same(claim(*TREE_LEVELS), "status objective bound gap proof"),
-        "certificate": evidence(*TREE_LEVELS),
-    },
+    tree.TreeLevel: level(claim("levels"), claim(*TREE_LEVELS), evidence(*TREE_LEVELS)),
     tree.TreeSolution: {
         "allocations": claim("allocations", "costs", "nodes", unless="Their order says nothing."),
         "cost": claim("costs"),
@@ -357,12 +360,12 @@ FIELDS: dict[Model, Covers] = {
         "solution": claim("placements", "hosts", "witness", *DOMAINS),
         "witness": claim("witness", *DOMAINS, *DOMAIN_BOUNDS),
     },
-    hierarchy.HierarchyLevel: {
-        **same(claim("levels"), "name sense"),
-        **same(claim("levels", *DOMAINS, *DOMAIN_BOUNDS), "status objective bound gap proof"),
-        "certificate": evidence(*DOMAINS, *DOMAIN_BOUNDS),
-        "required": REQUIRED,
-    },
+    hierarchy.HierarchyLevel: level(
+        claim("levels"),
+        claim("levels", *DOMAINS, *DOMAIN_BOUNDS),
+        evidence(*DOMAINS, *DOMAIN_BOUNDS),
+        required=REQUIRED,
+    ),
     hierarchy.HierarchySolution: {
         "placements": claim("placements", "hosts", *DOMAINS, unless="Their order says nothing.")
     },
@@ -383,15 +386,12 @@ FIELDS: dict[Model, Covers] = {
         "solution": claim(*CUBES, "witness"),
         "witness": claim("witness", *CUBES, "nodes.bound", "free_cubes.bound"),
     },
-    cubes.CubesLevel: {
-        **same(claim("levels"), "name sense"),
-        **same(
-            claim("levels", *CUBES, "nodes.bound", "free_cubes.bound"),
-            "status objective bound gap proof",
-        ),
-        "certificate": evidence(*CUBES, "nodes.bound", "free_cubes.bound"),
-        "required": REQUIRED,
-    },
+    cubes.CubesLevel: level(
+        claim("levels"),
+        claim("levels", *CUBES, "nodes.bound", "free_cubes.bound"),
+        evidence(*CUBES, "nodes.bound", "free_cubes.bound"),
+        required=REQUIRED,
+    ),
     cubes.CubesSolution: {"placements": claim(*CUBES, unless="Their order says nothing.")},
     **whole(claim(*CUBES, unless=ANOTHER), cubes, "CubesPlacement"),
     several.Frontier: {
@@ -430,11 +430,9 @@ FIELDS: dict[Model, Covers] = {
     },
     several.OpenBox: same(claim("open"), "worst best"),
     repack.RepackResult: {**RESULT, "solution": claim(*PLANS)},
-    repack.RepackLevel: {
-        **same(claim("levels"), "name sense"),
-        **same(claim("levels", *PLANS, *PLAN_BOUNDS), "status objective bound gap proof"),
-        "certificate": evidence(*PLANS, *PLAN_BOUNDS),
-    },
+    repack.RepackLevel: level(
+        claim("levels"), claim("levels", *PLANS, *PLAN_BOUNDS), evidence(*PLANS, *PLAN_BOUNDS)
+    ),
     **whole(claim(*PLANS, unless=ANOTHER_PLAN), repack, "RepackSolution Step"),
     **whole(
         QUESTION,
