@@ -163,21 +163,8 @@ POINTS = ("points", "open")
 AS_GOOD = "Another placement that is worth the same is as true."
 WITNESS: Covers = {"values": claim("witness"), "solution": claim("witness", unless=AS_GOOD)}
 
-RESULT: Covers = {
-    **same(FIXED, "schema_version problem"),
-    "method": METHOD,
-    **same(claim("levels"), "status objective bound gap proof levels"),
-    "seconds": SECONDS,
-    "limits": PARTS,
-    "seed": SEED,
-    "versions": VERSIONS,
-    "instance": QUESTION,
-}
-ANSWERS = ("points", "distinct", "steps", "complete")
-STEPS = ("steps", "open", "complete")
-SEVERAL: Covers = {
-    **same(FIXED, "schema_version"),
-    "problem": claim("instance"),
+DOCUMENT: Covers = {
+    "schema_version": FIXED,
     "method": METHOD,
     "levels": claim("levels"),
     "seconds": SECONDS,
@@ -186,6 +173,25 @@ SEVERAL: Covers = {
     "versions": VERSIONS,
     "instance": QUESTION,
 }
+RESULT: Covers = {
+    **DOCUMENT,
+    "problem": FIXED,
+    **same(claim("levels"), "status objective bound gap proof"),
+}
+ANSWERS = ("points", "distinct", "steps", "complete")
+STEPS = ("steps", "open", "complete")
+SEVERAL: Covers = {**DOCUMENT, "problem": claim("instance")}
+
+MAPPED: Covers = {
+    **RESULT,
+    "notes": harmless("They say how the mapping came about, and it is as good however it did."),
+    "link_load": claim("link-load.bound", unless=LESS),
+}
+FIGURES = same(
+    claim("figures"),
+    "hop_bytes hops off_router_messages off_router_bytes max_hops histogram max_link_load "
+    "level_bytes",
+)
 
 FIELDS: dict[Model, Covers] = {
     schema.PlacementResult: {
@@ -257,10 +263,8 @@ FIELDS: dict[Model, Covers] = {
         "denominator": Cover("holder", (), "Zero over any number is zero."),
     },
     mapping.MappingResult: {
-        **RESULT,
+        **MAPPED,
         "solution": claim("solution", "figures", "hop-bytes"),
-        "notes": harmless("They say how the mapping came about, and it is as good however it did."),
-        "link_load": claim("link-load.bound", unless=LESS),
     },
     schema.Limits: {"time_limit": TIME_LIMIT, "hit": HIT, "thorough": THOROUGH},
     mapping.MappingLevel: level(
@@ -272,11 +276,7 @@ FIELDS: dict[Model, Covers] = {
         "layout": claim("layout", "optimum"),
         "optimum": claim("optimum", unless=NO_OPTIMUM),
     },
-    mapping.MappingFigures: same(
-        claim("figures"),
-        "hop_bytes hops off_router_messages off_router_bytes max_hops histogram max_link_load "
-        "level_bytes",
-    ),
+    mapping.MappingFigures: FIGURES,
     mapping.LinkLoad: {
         "bound": claim("link-load.bound", unless=LESS),
         "certificate": evidence("link-load.bound"),
@@ -309,10 +309,8 @@ FIELDS: dict[Model, Covers] = {
         "Packed",
     ),
     objects.ObjectsResult: {
-        **RESULT,
+        **MAPPED,
         "solution": claim("solution", "figures", "hop-bytes", "largest-load"),
-        "notes": harmless("They say how the mapping came about, and it is as good however it did."),
-        "link_load": claim("link-load.bound", unless=LESS),
     },
     objects.ObjectsLevel: {
         "name": claim("levels"),
@@ -324,11 +322,7 @@ FIELDS: dict[Model, Covers] = {
         "nodes": claim("solution", "figures", unless=ANOTHER_MAPPING),
         "figures": claim("figures"),
     },
-    objects.ObjectsFigures: same(
-        claim("figures"),
-        "hop_bytes hops off_router_messages off_router_bytes max_hops histogram max_link_load "
-        "level_bytes largest_load used_nodes",
-    ),
+    objects.ObjectsFigures: FIGURES | same(claim("figures"), "largest_load used_nodes"),
     **whole(
         evidence("hop-bytes.bound", "largest-load.bound"),
         objects,
