@@ -4,7 +4,7 @@ Four parts, each of which writes its tables into docs/studies/schedulers.md and 
 
 recorded
     Decisions that Slurm and Kueue took, audited. DATA has their files; the tables of a scheduler
-    go into its page in docs/schedulers/, too.
+    go into its page in docs/guide/schedulers/, too.
 alone
     Jobs on clusters of NVL72 racks (`nvl72.py`), each alone, by the rules of the schedulers: racks
     used, and the fewest.
@@ -179,7 +179,7 @@ def write_recorded(
     tables = {name: recorded_table(audit) for name, audit in audits.items()}
     joined = "\n\n".join(f"### {name}\n\n{table}" for name, table in tables.items())
     _write(folder, "recorded", f"{run}\n\n{joined}")
-    pages = folder.parent / "schedulers"
+    pages = folder.parent / "guide" / "schedulers"
     for name, table in tables.items():
         path = pages / f"{name}.md"
         if path.exists():
@@ -327,7 +327,7 @@ def write_torus(folder: Path, run: str, rows: Sequence[TorusRow]) -> None:
     write_rows(folder / "schedulers_torus.csv", rows)
     table = f"{alone_table(rows, TORUS_METHODS)}\n\n{_started_table(rows)}"
     _write(folder, "torus", f"{run}\n\n{table}")
-    path = folder.parent / "schedulers" / "slurm-torus3d.md"
+    path = folder.parent / "guide" / "schedulers" / "slurm-torus3d.md"
     if path.exists():
         write_between_markers(path, begin("torus"), END, "slurm-torus3d", table)
 

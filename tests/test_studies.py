@@ -249,8 +249,8 @@ def test_what_cannot_be_drawn(node_class: str, num_jobs: int, load: float, named
 def test_the_study_of_schedulers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     study = script("study_schedulers")
     monkeypatch.setattr(study, "LOADS", (80,))
-    pages, own = tmp_path / "schedulers", tmp_path / "studies"
-    pages.mkdir()
+    pages, own = tmp_path / "guide" / "schedulers", tmp_path / "studies"
+    pages.mkdir(parents=True)
     own.mkdir()
     (pages / "slurm-torus3d.md").write_text("# By hand\n")
     sizes = ["--seeds", "900", "--jobs", "2", "-o", str(own)]
