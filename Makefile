@@ -19,7 +19,7 @@ LOCKED    := $(filter true 1,$(CI))
 .DEFAULT_GOAL := run
 .PHONY: run test test-all test-oldest check docs bench lock clean minizinc
 
-run: $(VENV)/compiled
+run: $(VENV)/installed
 	@mkdir -p out
 	@$(BIN)/topoplace place $(SNAPSHOT) -o out/blue_waters_60.json --png out/blue_waters_60.png
 	@echo
@@ -79,10 +79,6 @@ $(VENV)/installed-dev: $(VENV)/installed
 	@echo "installing the test tools into $(VENV)"
 	@$(BIN)/python -m pip install --quiet --no-compile --disable-pip-version-check \
 		$(if $(LOCKED),-c requirements.lock) -e '.[dev]'
-	@touch $@
-
-$(VENV)/compiled: $(VENV)/installed
-	@$(BIN)/topoplace warmup placement
 	@touch $@
 
 $(VENV)/compiled-dev: $(VENV)/installed-dev

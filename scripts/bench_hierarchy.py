@@ -11,13 +11,11 @@ measured in pieces, or the page written anew without measuring (`--small 0 --lar
 from __future__ import annotations
 
 import argparse
-import csv
 import datetime
 import statistics
 import threading
 import time
-from collections.abc import Mapping
-from dataclasses import astuple, dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -26,6 +24,7 @@ import numpy as np
 from ortools.sat.python import cp_model
 
 from nvl72 import cluster
+from study_page import line, number, read_rows, say, table_head, write_rows
 from topoplace import clock
 from topoplace.placement.hierarchy.problem import HierarchyProblem, Placed, Started
 from topoplace.result.hierarchy import HierarchyResult
@@ -216,39 +215,17 @@ def main() -> None:
     measured: list[Run] = []
     for size, count in ((SMALL, options.small), (LARGE, options.large)):
         if count:
-            _say([_row(HEAD), _row(["---"] * len(HEAD))])
+            say(table_head(HEAD))
         for seed in range(options.from_seed, options.from_seed + count):
             runs = _runs(seed, size)
-            _say([_row(_cells(run)) for run in runs])
+            say([line(_cells(run)) for run in runs])
             measured += runs
     if options.write:
         anew = {(run.size, run.seed) for run in measured}
-        kept = [run for run in _recorded() if (run.size, run.seed) not in anew]
+        kept = [run for run in read_rows(RECORD, Run) if (run.size, run.seed) not in anew]
         every = sorted([*kept, *measured], key=lambda run: (run.size, run.seed))
-        _record(every)
+        write_rows(RECORD, every)
         _write(every)
-
-
-def _recorded() -> list[Run]:
-    """Return the runs recorded so far."""
-    if not RECORD.exists():
-        return []
-    with RECORD.open(newline="") as file:
-        return [_read(row) for row in csv.DictReader(file)]
-
-
-def _read(row: Mapping[str, str]) -> Run:
-    names = ("nodes", "most", "racks", "fewest")
-    figures = [int(row[name]) if row[name] else None for name in names]
-    size, seed, seconds = int(row["size"]), int(row["seed"]), float(row["seconds"])
-    return Run(size, seed, row["method"], *figures, seconds, row["checked"])
-
-
-def _record(runs: list[Run]) -> None:
-    with RECORD.open("w", newline="") as file:
-        rows = csv.writer(file, lineterminator="\n")
-        rows.writerow([field.name for field in fields(Run)])
-        rows.writerows(astuple(run) for run in runs)
 
 
 def _table(size: Size, runs: list[Run]) -> list[str]:
@@ -256,8 +233,8 @@ def _table(size: Size, runs: list[Run]) -> list[str]:
     own = [run for run in runs if run.size == size.racks]
     if not own:
         return []
-    lines = ["", f"## {size.title}", "", _row(HEAD), _row(["---"] * len(HEAD))]
-    lines += [_row(_cells(run)) for run in own]
+    lines = ["", f"## {size.title}", "", *table_head(HEAD)]
+    lines += [line(_cells(run)) for run in own]
     for who in ("exact", "plain CP-SAT"):
         lines += ["", _summary(who, [run for run in own if run.method == who])]
     return lines
@@ -290,19 +267,10 @@ def _summary(who: str, runs: list[Run]) -> str:
 
 def _cells(run: Run) -> list[str]:
     figures = (run.nodes, run.most), (run.racks, run.fewest)
-    (nodes, most), (racks, fewest) = (["-" if n is None else f"{n:,}" for n in p] for p in figures)
+    (nodes, most), (racks, fewest) = ([number(n) for n in p] for p in figures)
     gap = "" if run.gap is None else f"{run.gap:.2%}"
     seconds = f"{run.seconds:.1f}"
     return [str(run.seed), run.method, nodes, most, gap, racks, fewest, seconds, run.checked]
-
-
-def _row(cells: list[str] | tuple[str, ...]) -> str:
-    return "| " + " | ".join(cells) + " |"
-
-
-def _say(lines: list[str]) -> None:
-    for line in lines:
-        print(line, flush=True)
 
 
 def _write(runs: list[Run]) -> None:

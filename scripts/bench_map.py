@@ -19,6 +19,7 @@ from pathlib import Path
 import numpy as np
 from scipy.spatial import cKDTree
 
+from study_page import line, say, table_head
 from topoplace.certify.mapping.graphs import cuts_value
 from topoplace.certify.mapping.instance import read_instance
 from topoplace.errors import InputError
@@ -64,9 +65,8 @@ def main() -> None:
     if not options.bounds:
         head = ["graph", "tasks", "bisection (s)", *(f"search {s:g} s" for s in options.seconds)]
         head.append("scotch (s)")
-    rows = [head, ["---"] * len(head)]
-    for line in rows:
-        print(f"| {' | '.join(line)} |")
+    rows = [head]
+    say(table_head(head))
     for name, problem in cases(options):
         cells = [name, f"{problem.num_tasks:,}"]
         if options.bounds:
@@ -76,10 +76,10 @@ def main() -> None:
             cells += [found(problem, "search", seconds) for seconds in options.seconds]
             cells.append(found(problem, "scotch"))
         rows.append(cells)
-        print(f"| {' | '.join(cells)} |", flush=True)
+        say([line(cells)])
     if options.csv is not None:
         with options.csv.open("w", newline="") as stream:
-            csv.writer(stream, lineterminator="\n").writerows([rows[0], *rows[2:]])
+            csv.writer(stream, lineterminator="\n").writerows(rows)
 
 
 def cases(options: argparse.Namespace) -> Iterator[tuple[str, MappingProblem]]:

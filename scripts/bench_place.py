@@ -3,12 +3,6 @@
 The first group (50 to 80 % busy) is timed as a user sees it, the whole command with its start-up;
 the naive model runs in the same session, in a process of its own. `--all` adds the snapshots that
 take minutes; `--write` puts the tables into docs/develop/benchmarks.md.
-
-    python scripts/bench_place.py --unseen N --from-seed S [--families NAME ...] [--before CHECKOUT]
-
-solves N generated snapshots of every family instead, each in a process of its own, has every
-result checked, and writes the profile (docs/studies/profiles.md) of all runs in the work folder. A
-run that is there is not repeated.
 """
 
 from __future__ import annotations
@@ -27,10 +21,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from families import FAMILIES
-from profile_page import write_profile
-from profiles import LINES, read_runs, run_all
-from study_page import STUDIES
+from study_page import line, number, say, table_head
 
 ROOT = Path(__file__).resolve().parent.parent
 SNAPSHOTS = ROOT / "instances" / "snapshots"
@@ -38,7 +29,6 @@ BENCHMARKS = ROOT / "docs" / "develop" / "benchmarks.md"
 QUICK = ("50", "60", "70", "80")
 LONG = (("20", 120), ("30", 120), ("40", 120), ("empty", 300))
 WORKERS = 2
-WORK = ROOT / "out" / "profiles"
 
 QUICK_HEAD = (
     "snapshot",
@@ -62,9 +52,6 @@ LONG_HEAD = ("snapshot", "limit s", "command s", "status", "objective", "bound",
 def main() -> None:
     """Measure, print, and write if asked to."""
     options = _options()
-    if options.unseen:
-        _profile(options)
-        return
     # the first run of all compiles the kernels, so it is not timed
     _, warm_up = _run("80", None)
     lines = _quick_table(options.snapshots, options.runs, options.naive_limit)
@@ -84,35 +71,18 @@ def _options() -> argparse.Namespace:
     parser.add_argument(
         "--snapshots", nargs="*", choices=QUICK, default=QUICK, help="those of the first group"
     )
-    unseen = parser.add_argument_group("profile of generated snapshots")
-    unseen.add_argument("--unseen", type=int, metavar="N", help="snapshots per family")
-    unseen.add_argument("--from-seed", type=int, default=500, metavar="S", help="their first seed")
-    names = [family.name for family in FAMILIES]
-    unseen.add_argument("--families", nargs="*", choices=names, default=names, metavar="NAME")
-    unseen.add_argument("--time-limit", type=float, default=120, metavar="S", help="of a solve")
-    unseen.add_argument("--before", type=Path, metavar="DIR", help="checkout to run by turns")
-    unseen.add_argument("--work", type=Path, default=WORK, metavar="DIR", help="runs are kept")
-    unseen.add_argument("-o", "--output", type=Path, default=STUDIES, metavar="DIR")
     return parser.parse_args()
 
 
-def _profile(options: argparse.Namespace) -> None:
-    """Solve generated snapshots, and write the profile of all that the work folder holds."""
-    families = [family for family in FAMILIES if family.name in options.families]
-    seeds = range(options.from_seed, options.from_seed + options.unseen)
-    run_all(families, seeds, options.time_limit, options.work, options.before)
-    write_profile(options.output, FAMILIES, list(read_runs(options.work / LINES)))
-
-
 def _quick_table(labels: tuple[str, ...], runs: int, naive_limit: float) -> list[str]:
-    lines = _say([_row(QUICK_HEAD), _row(["---"] * len(QUICK_HEAD))])
+    lines = say(table_head(QUICK_HEAD))
     for label in labels:
         timed = [_run(label, None) for _ in range(runs)]
         seconds = [took for took, _ in timed]
         ours = timed[0][1]
         for name, minimal in (("all", False), ("minimal", True)):
             naive = _naive(label, minimal=minimal, time_limit=naive_limit)
-            lines += _say([_row(_quick_row(label, seconds, ours, name, naive))])
+            lines += say([line(_quick_row(label, seconds, ours, name, naive))])
     return lines
 
 
@@ -135,19 +105,19 @@ def _quick_row(
         f"{naive['num_candidates']:,}",
         f"{naive['seconds']:.1f} ({naive['solving']:.1f})",
         naive["status"].lower(),
-        _number(naive["objective"]),
-        _number(naive["bound"]),
+        number(naive["objective"]),
+        number(naive["bound"]),
         _percent(gap),
         ratio,
     ]
 
 
 def _long_table() -> list[str]:
-    lines = _say([_row(LONG_HEAD), _row(["---"] * len(LONG_HEAD))])
+    lines = say(table_head(LONG_HEAD))
     for label, limit in LONG:
         seconds, document = _run(label, limit, check=True)
         row = [label, str(limit), f"{seconds:.1f}", *_figures(document), document["checked"]]
-        lines += _say([_row(row)])
+        lines += say([line(row)])
     return lines
 
 
@@ -200,26 +170,12 @@ def _naive_run(label: str, minimal: bool, time_limit: float) -> dict[str, Any]:
 
 
 def _figures(document: dict[str, Any]) -> list[str]:
-    numbers = [_number(document[name]) for name in ("objective", "bound")]
+    numbers = [number(document[name]) for name in ("objective", "bound")]
     return [document["status"], *numbers, _percent(document["gap"])]
-
-
-def _number(value: int | None) -> str:
-    return "-" if value is None else f"{value:,}"
 
 
 def _percent(gap: float | None) -> str:
     return "-" if gap is None else f"{100 * gap:.2f} %"
-
-
-def _row(cells: list[str] | tuple[str, ...]) -> str:
-    return "| " + " | ".join(cells) + " |"
-
-
-def _say(lines: list[str]) -> list[str]:
-    for line in lines:
-        print(line, flush=True)
-    return lines
 
 
 def _write(lines: list[str], naive_limit: float, versions: dict[str, str]) -> None:

@@ -11,13 +11,14 @@ from __future__ import annotations
 import argparse
 import random
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from fractions import Fraction
 from numbers import Rational
 from pathlib import Path
 
 import numpy as np
 
+from study_page import line, say, table_head
 from topoplace.placement.switches.allocators import registered_allocator
 from topoplace.placement.switches.occupancy import Occupancy
 from topoplace.placement.switches.problem import TreeProblem
@@ -53,8 +54,7 @@ def main() -> None:
     )
     assert isinstance(machine, TreeModel)
     methods("allocation")
-    print(_row(HEAD))
-    print(_row(["---"] * len(HEAD)))
+    say(table_head(HEAD))
     proven: dict[str, list[bool]] = {}
     _warm_up(machine)
     for busy in options.busy:
@@ -66,7 +66,7 @@ def main() -> None:
                     cells, done = _measure(snapshot, options.limit)
                     if cells:
                         proven.setdefault(pattern, []).append(done)
-                        print(_row([busy, seed, pattern, size, *cells]), flush=True)
+                        say([line([busy, seed, pattern, size, *cells])])
     print()
     for pattern, done in proven.items():
         print(f"{pattern}: {sum(done)} of {len(done)} proven optimal in {SECONDS:g} s")
@@ -177,10 +177,6 @@ def _warm_up(machine: TreeModel) -> None:
     for pattern in Pattern:
         state = prepare_tree(case(machine, running, pattern, 64))
         solve(state, "exact", Options(time_limit=4))
-
-
-def _row(cells: Iterable[object]) -> str:
-    return "| " + " | ".join(map(str, cells)) + " |"
 
 
 if __name__ == "__main__":

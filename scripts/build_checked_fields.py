@@ -115,6 +115,16 @@ def same(cover: Cover, names: str) -> Covers:
     return dict.fromkeys(names.split(), cover)
 
 
+def level(names: Cover, figures: Cover, certificate: Cover, **more: Cover) -> Covers:
+    """Return the covers of a level: of its name and sense, its figures, and their certificate."""
+    return {
+        **same(names, "name sense"),
+        **same(figures, "status objective bound gap proof"),
+        "certificate": certificate,
+        **more,
+    }
+
+
 BOUNDS = ("nodes.bound", "shape.bound", "fragmentation.bound")
 DOMAINS = ("nodes", "block", "rack", "host", "balance", "stranded")  # of the samples' machine
 DOMAIN_BOUNDS = tuple(f"{name}.bound" for name in DOMAINS)
@@ -153,21 +163,8 @@ POINTS = ("points", "open")
 AS_GOOD = "Another placement that is worth the same is as true."
 WITNESS: Covers = {"values": claim("witness"), "solution": claim("witness", unless=AS_GOOD)}
 
-RESULT: Covers = {
-    **same(FIXED, "schema_version problem"),
-    "method": METHOD,
-    **same(claim("levels"), "status objective bound gap proof levels"),
-    "seconds": SECONDS,
-    "limits": PARTS,
-    "seed": SEED,
-    "versions": VERSIONS,
-    "instance": QUESTION,
-}
-ANSWERS = ("points", "distinct", "steps", "complete")
-STEPS = ("steps", "open", "complete")
-SEVERAL: Covers = {
-    **same(FIXED, "schema_version"),
-    "problem": claim("instance"),
+DOCUMENT: Covers = {
+    "schema_version": FIXED,
     "method": METHOD,
     "levels": claim("levels"),
     "seconds": SECONDS,
@@ -176,6 +173,25 @@ SEVERAL: Covers = {
     "versions": VERSIONS,
     "instance": QUESTION,
 }
+RESULT: Covers = {
+    **DOCUMENT,
+    "problem": FIXED,
+    **same(claim("levels"), "status objective bound gap proof"),
+}
+ANSWERS = ("points", "distinct", "steps", "complete")
+STEPS = ("steps", "open", "complete")
+SEVERAL: Covers = {**DOCUMENT, "problem": claim("instance")}
+
+MAPPED: Covers = {
+    **RESULT,
+    "notes": harmless("They say how the mapping came about, and it is as good however it did."),
+    "link_load": claim("link-load.bound", unless=LESS),
+}
+FIGURES = same(
+    claim("figures"),
+    "hop_bytes hops off_router_messages off_router_bytes max_hops histogram max_link_load "
+    "level_bytes",
+)
 
 FIELDS: dict[Model, Covers] = {
     schema.PlacementResult: {
@@ -196,12 +212,12 @@ FIELDS: dict[Model, Covers] = {
         "hit": HIT,
         "thorough": THOROUGH,
     },
-    schema.PlacementLevel: {
-        **same(claim("levels"), "name sense"),
-        **same(claim(*LEVELS), "status objective bound gap proof"),
-        "certificate": evidence(*LEVELS, *BOUNDS, "hop-bytes", "hop-bytes.bound"),
-        "required": REQUIRED,
-    },
+    schema.PlacementLevel: level(
+        claim("levels"),
+        claim(*LEVELS),
+        evidence(*LEVELS, *BOUNDS, "hop-bytes", "hop-bytes.bound"),
+        required=REQUIRED,
+    ),
     placement.HopBytesCertificate: {
         "kind": FIXED,
         "mappings": evidence("hop-bytes", "hop-bytes.bound"),
@@ -247,29 +263,20 @@ FIELDS: dict[Model, Covers] = {
         "denominator": Cover("holder", (), "Zero over any number is zero."),
     },
     mapping.MappingResult: {
-        **RESULT,
+        **MAPPED,
         "solution": claim("solution", "figures", "hop-bytes"),
-        "notes": harmless("They say how the mapping came about, and it is as good however it did."),
-        "link_load": claim("link-load.bound", unless=LESS),
     },
     schema.Limits: {"time_limit": TIME_LIMIT, "hit": HIT, "thorough": THOROUGH},
-    mapping.MappingLevel: {
-        "name": FIXED,
-        "sense": FIXED,
-        **same(claim("levels", "hop-bytes"), "status objective bound gap proof"),
-        "certificate": evidence("hop-bytes", "hop-bytes.bound"),
-    },
+    mapping.MappingLevel: level(
+        FIXED, claim("levels", "hop-bytes"), evidence("hop-bytes", "hop-bytes.bound")
+    ),
     mapping.MappingSolution: {
         "nodes": claim("solution", "figures", "layout", unless=ANOTHER_MAPPING),
         "figures": claim("figures"),
         "layout": claim("layout", "optimum"),
         "optimum": claim("optimum", unless=NO_OPTIMUM),
     },
-    mapping.MappingFigures: same(
-        claim("figures"),
-        "hop_bytes hops off_router_messages off_router_bytes max_hops histogram max_link_load "
-        "level_bytes",
-    ),
+    mapping.MappingFigures: FIGURES,
     mapping.LinkLoad: {
         "bound": claim("link-load.bound", unless=LESS),
         "certificate": evidence("link-load.bound"),
@@ -302,10 +309,8 @@ FIELDS: dict[Model, Covers] = {
         "Packed",
     ),
     objects.ObjectsResult: {
-        **RESULT,
+        **MAPPED,
         "solution": claim("solution", "figures", "hop-bytes", "largest-load"),
-        "notes": harmless("They say how the mapping came about, and it is as good however it did."),
-        "link_load": claim("link-load.bound", unless=LESS),
     },
     objects.ObjectsLevel: {
         "name": claim("levels"),
@@ -317,11 +322,7 @@ FIELDS: dict[Model, Covers] = {
         "nodes": claim("solution", "figures", unless=ANOTHER_MAPPING),
         "figures": claim("figures"),
     },
-    objects.ObjectsFigures: same(
-        claim("figures"),
-        "hop_bytes hops off_router_messages off_router_bytes max_hops histogram max_link_load "
-        "level_bytes largest_load used_nodes",
-    ),
+    objects.ObjectsFigures: FIGURES | same(claim("figures"), "largest_load used_nodes"),
     **whole(
         evidence("hop-bytes.bound", "largest-load.bound"),
         objects,
@@ -331,11 +332,7 @@ FIELDS: dict[Model, Covers] = {
         **RESULT,
         "solution": claim("allocations", "costs", "nodes", "cost"),
     },
-    tree.TreeLevel: {
-        **same(claim("levels"), "name sense"),
-        **same(claim(*TREE_LEVELS), "status objective bound gap proof"),
-        "certificate": evidence(*TREE_LEVELS),
-    },
+    tree.TreeLevel: level(claim("levels"), claim(*TREE_LEVELS), evidence(*TREE_LEVELS)),
     tree.TreeSolution: {
         "allocations": claim("allocations", "costs", "nodes", unless="Their order says nothing."),
         "cost": claim("costs"),
@@ -357,12 +354,12 @@ FIELDS: dict[Model, Covers] = {
         "solution": claim("placements", "hosts", "witness", *DOMAINS),
         "witness": claim("witness", *DOMAINS, *DOMAIN_BOUNDS),
     },
-    hierarchy.HierarchyLevel: {
-        **same(claim("levels"), "name sense"),
-        **same(claim("levels", *DOMAINS, *DOMAIN_BOUNDS), "status objective bound gap proof"),
-        "certificate": evidence(*DOMAINS, *DOMAIN_BOUNDS),
-        "required": REQUIRED,
-    },
+    hierarchy.HierarchyLevel: level(
+        claim("levels"),
+        claim("levels", *DOMAINS, *DOMAIN_BOUNDS),
+        evidence(*DOMAINS, *DOMAIN_BOUNDS),
+        required=REQUIRED,
+    ),
     hierarchy.HierarchySolution: {
         "placements": claim("placements", "hosts", *DOMAINS, unless="Their order says nothing.")
     },
@@ -383,15 +380,12 @@ FIELDS: dict[Model, Covers] = {
         "solution": claim(*CUBES, "witness"),
         "witness": claim("witness", *CUBES, "nodes.bound", "free_cubes.bound"),
     },
-    cubes.CubesLevel: {
-        **same(claim("levels"), "name sense"),
-        **same(
-            claim("levels", *CUBES, "nodes.bound", "free_cubes.bound"),
-            "status objective bound gap proof",
-        ),
-        "certificate": evidence(*CUBES, "nodes.bound", "free_cubes.bound"),
-        "required": REQUIRED,
-    },
+    cubes.CubesLevel: level(
+        claim("levels"),
+        claim("levels", *CUBES, "nodes.bound", "free_cubes.bound"),
+        evidence(*CUBES, "nodes.bound", "free_cubes.bound"),
+        required=REQUIRED,
+    ),
     cubes.CubesSolution: {"placements": claim(*CUBES, unless="Their order says nothing.")},
     **whole(claim(*CUBES, unless=ANOTHER), cubes, "CubesPlacement"),
     several.Frontier: {
@@ -430,11 +424,9 @@ FIELDS: dict[Model, Covers] = {
     },
     several.OpenBox: same(claim("open"), "worst best"),
     repack.RepackResult: {**RESULT, "solution": claim(*PLANS)},
-    repack.RepackLevel: {
-        **same(claim("levels"), "name sense"),
-        **same(claim("levels", *PLANS, *PLAN_BOUNDS), "status objective bound gap proof"),
-        "certificate": evidence(*PLANS, *PLAN_BOUNDS),
-    },
+    repack.RepackLevel: level(
+        claim("levels"), claim("levels", *PLANS, *PLAN_BOUNDS), evidence(*PLANS, *PLAN_BOUNDS)
+    ),
     **whole(claim(*PLANS, unless=ANOTHER_PLAN), repack, "RepackSolution Step"),
     **whole(
         QUESTION,

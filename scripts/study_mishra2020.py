@@ -6,9 +6,7 @@ Writes a CSV with every run, and the tables of docs/studies/mishra2020.md betwee
 from __future__ import annotations
 
 import argparse
-import csv
 import dataclasses
-import io
 import math
 import statistics
 import sys
@@ -20,10 +18,9 @@ from typing import TypeVar
 
 import numpy as np
 
-from study_page import STUDIES, markdown, stamp, write_between_markers
+from study_page import STUDIES, markdown, stamp, write_between_markers, write_rows
 from topoplace.placement.switches.occupancy import Occupancy
 from topoplace.placement.switches.problem import TreeProblem
-from topoplace.snapshot.files import write_text
 from topoplace.snapshot.schema import Pattern, PatternUse, Snapshot, SwitchModel, TreeModel
 from topoplace.snapshot.tree_state import TreeState, prepare_tree
 from topoplace.solving import Options, method_of, methods
@@ -180,7 +177,7 @@ def main() -> None:
         which = (row.nodes_per_leaf, row.protocol, row.patterns, row.seed, row.method)
         print(f"{time.perf_counter() - start:7.1f} s ", *which, file=sys.stderr)
     options.output.mkdir(parents=True, exist_ok=True)
-    write_text(options.output / "mishra2020.csv", _csv(rows))
+    write_rows(options.output / "mishra2020.csv", [_record(row) for row in rows])
     seconds = time.perf_counter() - start
     head = (
         f"{stamp('study_mishra2020.py', None)}\n\n{seconds:.0f} s on one core. "
@@ -302,16 +299,11 @@ def _row(
     )
 
 
-def _csv(rows: Sequence[Row]) -> str:
-    stream = io.StringIO()
-    writer = csv.writer(stream, lineterminator="\n")
-    plain = [f.name for f in dataclasses.fields(Row) if f.name != "saved"]
-    metrics = list(rows[0].saved)
-    writer.writerow([*plain, *(f"{name}_percent_saved" for name in metrics)])
-    for row in rows:
-        values = [*(getattr(row, name) for name in plain), *(row.saved[name] for name in metrics)]
-        writer.writerow([f"{v:.4f}" if isinstance(v, float) else v for v in values])
-    return stream.getvalue()
+def _record(row: Row) -> dict[str, object]:
+    """Return a row as a line of the CSV file, with a column for every share saved."""
+    values = dataclasses.asdict(row)
+    values |= {f"{name}_percent_saved": value for name, value in values.pop("saved").items()}
+    return {k: f"{v:.4f}" if isinstance(v, float) else v for k, v in values.items()}
 
 
 if __name__ == "__main__":

@@ -15,13 +15,16 @@ import sys
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from types import NoneType
+from typing import TYPE_CHECKING, Any, TypeVar, get_args, get_type_hints
 
 from topoplace import __version__
 from topoplace.snapshot.files import write_text
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+
+Record = TypeVar("Record")
 
 STUDIES = Path(__file__).resolve().parent.parent / "docs" / "studies"
 PACKAGES = ("numpy", "ortools")
@@ -63,10 +66,48 @@ def write_rows(path: Path, rows: Sequence[Any]) -> None:
     write_text(path, stream.getvalue())
 
 
+def read_rows(path: Path, of: type[Record]) -> list[Record]:
+    """Return the records of a CSV file that `write_rows` wrote; none if there is no file.
+
+    Fields are texts, numbers or truth values, or None.
+    """
+    if not path.exists():
+        return []
+    kinds = {name: get_args(kind) or (kind,) for name, kind in get_type_hints(of).items()}
+    with path.open(newline="") as stream:
+        return [
+            of(**{name: _value(text, kinds[name]) for name, text in row.items()})
+            for row in csv.DictReader(stream)
+        ]
+
+
+def _value(text: str, kinds: Sequence[Any]) -> Any:
+    if not text and NoneType in kinds:
+        return None
+    return text == "True" if kinds[0] is bool else kinds[0](text)
+
+
 def markdown(head: Sequence[str], num_texts: int, rows: Iterable[Sequence[str]]) -> str:
     """Return a Markdown table whose columns after the first `num_texts` are numbers."""
     rules = ["---"] * num_texts + ["---:"] * (len(head) - num_texts)
-    return "\n".join(f"| {' | '.join(cells)} |" for cells in [head, rules, *rows])
+    return "\n".join(line(cells) for cells in [head, rules, *rows])
+
+
+def line(cells: Iterable[object]) -> str:
+    """Return a line of a Markdown table."""
+    return f"| {' | '.join(map(str, cells))} |"
+
+
+def table_head(head: Sequence[str]) -> list[str]:
+    """Return the two lines with which a Markdown table of texts begins."""
+    return [line(head), line(["---"] * len(head))]
+
+
+def say(lines: list[str]) -> list[str]:
+    """Print the lines of a table as they come about, and return them."""
+    for one in lines:
+        print(one, flush=True)
+    return lines
 
 
 def number(value: int | None) -> str:

@@ -12,7 +12,7 @@ from scripts_of_the_project import script
 from topoplace.snapshot.machines import prepare_any, resolve_machine
 from topoplace.snapshot.schema import TorusModel
 
-FAMILIES, PROFILES, BENCH = script("families"), script("profiles"), script("bench_place")
+FAMILIES, PROFILES = script("families"), script("study_profiles")
 SMALL = TorusModel(name="small", shape=[8, 6, 4, 2], wrap=[True, False, True, False])
 
 
@@ -29,14 +29,14 @@ def test_the_snapshots_of_a_family_can_be_solved_and_are_the_same_again(name: st
 
 def test_a_profile_goes_on_and_compares(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     tiny = FAMILIES.Family("tiny", "a tiny machine", partial(FAMILIES._filled, SMALL))
-    monkeypatch.setattr(BENCH, "FAMILIES", (tiny,))
-    arguments = ["bench_place.py", "--unseen", "1", "--from-seed", "3", "--time-limit", "5"]
+    monkeypatch.setattr(PROFILES, "FAMILIES", (tiny,))
+    arguments = ["study_profiles.py", "1", "--from-seed", "3", "--time-limit", "5"]
     arguments += ["--work", str(tmp_path / "work"), "-o", str(tmp_path)]
     monkeypatch.setattr(sys, "argv", arguments)
-    BENCH.main()
+    PROFILES.main()
     arguments += ["--before", str(PROFILES.ROOT)]
     monkeypatch.setattr(sys, "argv", arguments)
-    BENCH.main()
+    PROFILES.main()
     runs = list(PROFILES.read_runs(tmp_path / "work" / PROFILES.LINES))
     assert [run.version for run in runs] == ["now", "before"]
     assert all(run.checked and run.proven is not None and run.gap(5) == 0 for run in runs)

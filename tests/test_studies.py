@@ -48,10 +48,8 @@ def pictures_in(folder: Path) -> set[str]:
 def test_pencils_no_step_is_worse_than_the_one_before(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    pencils, cases = script("study_pencils"), script("pencils_cases")
-    tiny = cases.Grid((8, 8, 8), 4, (5, 5, 7))
-    for module in (pencils, cases):
-        monkeypatch.setattr(module, "GRIDS", (tiny,))
+    pencils = script("study_pencils")
+    monkeypatch.setattr(pencils, "GRIDS", (pencils.Grid((8, 8, 8), 4, (5, 5, 7)),))
     arguments = ["--snapshots", "--percents", "0", "5", "60", "--seeds", "1", "--jobs", "1"]
     pencils.main([*arguments, "--time-limit", "5", "--search", "0.1", "-o", str(tmp_path)])
     rows = rows_in(tmp_path / "pencils.csv")
@@ -74,7 +72,7 @@ def test_pencils_no_step_is_worse_than_the_one_before(
 
 @pytest.mark.parametrize("setting", ["scattered", "prisms"])
 def test_unusable_routers_are_as_many_as_asked_and_in_the_region(setting: str) -> None:
-    cases = script("pencils_cases")
+    cases = script("study_pencils")
     drawn, again, other = (
         cases.unusable(
             Torus((6, 6, 6)), np.arange(100, 200), cases.Case(setting, cases.GRIDS[0], 8, seed)
@@ -160,7 +158,7 @@ def test_the_small_machine_s_workload_is_scaled_to_it() -> None:
 
 
 def test_blue_waters_tables_and_plots(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    study, page = script("study_blue_waters"), script("blue_waters_page")
+    study = script("study_blue_waters")
     monkeypatch.setattr(study, "MACHINE", MACHINE)
     monkeypatch.setattr(study, "SNAPSHOTS", tmp_path)
     monkeypatch.setattr(study, "load_workload", lambda: WORKLOAD)
@@ -173,23 +171,23 @@ def test_blue_waters_tables_and_plots(monkeypatch: pytest.MonkeyPatch, tmp_path:
     arguments = ["--snapshots", "80", "--time-limit", "5", "--num-jobs", "40", "--jobs", "1"]
     study.main([*arguments, "-o", str(out)])
     snapshots = {row["method"]: row for row in rows_in(out / "blue_waters_snapshots.csv")}
-    assert tuple(snapshots) == page.METHODS
+    assert tuple(snapshots) == study.METHODS
     exact = int(snapshots["exact"]["nodes"])
     for method, row in snapshots.items():
-        if method in page.PRISM_METHODS:
+        if method in study.PRISM_METHODS:
             assert int(row["nodes"]) <= exact <= int(row["bound"]) <= int(row["idle"]) == 96
             assert row["shared_links"] == "0"
         else:
             assert row["bound"] == row["gap"] == ""
             assert int(row["shared_links"]) > 0
     replays = {row["method"]: row for row in rows_in(out / "blue_waters_replay.csv")}
-    assert tuple(replays) == page.METHODS
+    assert tuple(replays) == study.METHODS
     for method, row in replays.items():
         assert row["jobs"] == "40"
         assert 0 < float(row["utilisation"]) <= 1
         assert 0 < float(row["system"]) <= float(row["application"]) <= 1
         shares = float(row["shared_links"]) > 0
-        assert shares == (float(row["disturbed"]) > 0) == (method not in page.PRISM_METHODS)
+        assert shares == (float(row["disturbed"]) > 0) == (method not in study.PRISM_METHODS)
     assert int(replays["exact"]["proven"]) > 0
     text = (out / "blue_waters.md").read_text()
     assert f"| 80 % | 96 | {snapshots['exact']['bound']} |" in text
@@ -251,8 +249,8 @@ def test_what_cannot_be_drawn(node_class: str, num_jobs: int, load: float, named
 def test_the_study_of_schedulers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     study = script("study_schedulers")
     monkeypatch.setattr(study, "LOADS", (80,))
-    pages, own = tmp_path / "schedulers", tmp_path / "studies"
-    pages.mkdir()
+    pages, own = tmp_path / "guide" / "schedulers", tmp_path / "studies"
+    pages.mkdir(parents=True)
     own.mkdir()
     (pages / "slurm-torus3d.md").write_text("# By hand\n")
     sizes = ["--seeds", "900", "--jobs", "2", "-o", str(own)]
