@@ -146,8 +146,8 @@ def loaded(problem: MappingProblem | ObjectsProblem) -> Loaded | None:
 
     That is without links or messages, or with a dimension too large to be looked at.
     """
-    machine = problem.machine
-    if not isinstance(machine, Torus) or max(machine.shape) > CUT_LAYERS:
+    machine = problem.machine.torus
+    if machine is None or max(machine.shape) > CUT_LAYERS:
         return None
     unit = int(np.gcd.reduce(problem.graph.bytes))
     if isinstance(problem, ObjectsProblem):

@@ -74,9 +74,9 @@ class Instance:
     @property
     def torus(self) -> Torus:
         """The torus or mesh; `RefusedError` if the machine is none."""
-        if not isinstance(self.machine, Torus):
+        if self.machine.torus is None:
             raise RefusedError("a claim of coordinates on a machine without them")
-        return self.machine
+        return self.machine.torus
 
     @cached_property
     def total(self) -> int:
@@ -118,7 +118,7 @@ def read_instance(model: MappingInstance) -> Instance:
     places = int(usable.sum()) * model.tasks_per_node
     if num_tasks > places:
         raise RefusedError(f"only {number_of(places, 'place')} for {number_of(num_tasks, 'task')}")
-    longest = sum(machine.shape) if isinstance(machine, Torus) else machine.diameter
+    longest = sum(machine.torus.shape) if machine.torus else machine.diameter
     require_room(found.total * max(1, longest), "all bytes times the longest distance")
     return found
 

@@ -22,7 +22,6 @@ from topoplace.certify.mapping.graphs import (
 from topoplace.certify.mapping.instance import Instance, mutual_volumes
 from topoplace.certify.report import RefusedError, fraction_of
 from topoplace.errors import number_of
-from topoplace.machine.levels import LevelMachine
 from topoplace.result import mapping as schema
 from topoplace.types import IntArray
 
@@ -32,8 +31,8 @@ def levels_value(instance: Instance, certificate: schema.LevelsCertificate) -> i
 
     A byte pays the step of every level whose domain it leaves, so that the levels add up.
     """
-    machine = instance.machine
-    if not isinstance(machine, LevelMachine):
+    machine = instance.machine.levels
+    if machine is None:
         raise RefusedError("a certificate of levels is for trees and hierarchies")
     if len(certificate.levels) != machine.num_levels:
         raise RefusedError(f"{number_of(len(certificate.levels), 'level')} of {machine.num_levels}")

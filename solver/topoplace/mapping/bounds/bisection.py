@@ -138,8 +138,8 @@ def triangles_bound(problem: MappingProblem, time_limit: float | None = None) ->
     In bytes x hops; None where `cuts_bound` has none either, where no triangle helps, or there is
     no time. A mesh is taken as a torus, whose cuts are alike.
     """
-    end, machine, num = clock.deadline(time_limit), problem.machine, problem.num_tasks
-    if not isinstance(machine, Torus) or not has_cuts(problem):
+    end, machine, num = clock.deadline(time_limit), problem.machine.torus, problem.num_tasks
+    if machine is None or not has_cuts(problem):
         return None
     cuts, rows = machine_cuts(Torus(machine.shape), problem.capacity, num), problem.graph.exchanged
     if not cuts.cuts:

@@ -274,7 +274,7 @@ def blocks_bound(problem: MappingProblem) -> Bound | None:
 
     None if the problem is none of a grid on a torus or mesh, or bytes are too large to add up.
     """
-    if problem.grid is None or not isinstance(problem.machine, Torus):
+    if problem.grid is None or problem.machine.torus is None:
         return None
     directions, n = directions_of(problem.grid), problem.num_tasks
     if directions.weight * directions.unit * n >= LARGEST_NUMBER:

@@ -437,8 +437,8 @@ def cuts_bound(
     messages or nothing is proven, or there is no time. Parameters are those of `best_bound`.
     """
     end = clock.deadline(time_limit)
-    machine, num = problem.machine, problem.num_tasks
-    if not isinstance(machine, Torus) or not has_cuts(problem):
+    machine, num = problem.machine.torus, problem.num_tasks
+    if machine is None or not has_cuts(problem):
         return None
     reserved = test_seconds(num)
     if time_limit is not None and time_limit <= reserved:
@@ -459,8 +459,8 @@ def cuts_bound(
 
 def has_cuts(problem: MappingProblem) -> bool:
     """Tell whether the bound by cuts is there for a machine and as many tasks."""
-    machine = problem.machine
-    if not isinstance(machine, Torus) or max(machine.shape) > CUT_LAYERS:
+    machine = problem.machine.torus
+    if machine is None or max(machine.shape) > CUT_LAYERS:
         return False
     return problem.graph.num_messages > 0 and problem.num_tasks <= CUT_TASKS
 

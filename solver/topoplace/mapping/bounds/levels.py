@@ -46,8 +46,8 @@ def levels_bound(
     Without a time limit the semidefinite part has as many steps each time; with one, in seconds,
     the levels that could gain most come first. None if the machine is no tree or hierarchy.
     """
-    machine = problem.machine
-    if not isinstance(machine, LevelMachine) or not machine.steps.any():
+    machine = problem.machine.levels
+    if machine is None or not machine.steps.any():
         return None
     search = _Levels(problem, machine)
     search.quick()
