@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import runpy
 import sys
 from enum import Enum
 from pathlib import Path
@@ -75,6 +76,8 @@ def whole_sentence(
 
 
 def setup(app: Sphinx) -> None:
-    """Connect what is ours to Sphinx."""
+    """Draw the picture of the package, and connect what is ours to Sphinx."""
+    scripts = Path(SOURCE).parent / "scripts"
+    runpy.run_path(str(scripts / "build_architecture.py"), run_name="__main__")
     app.connect("autodoc-process-signature", plain_signature)
     app.connect("autodoc-process-docstring", whole_sentence, priority=600)  # napoleon: 500

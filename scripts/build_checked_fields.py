@@ -139,14 +139,14 @@ COST_BOUND = evidence("cost.bound")
 OBJECTS = ("hop-bytes", "largest-load", "hop-bytes.bound", "largest-load.bound")
 TREE_LEVELS = ("levels", "nodes", "nodes.bound", "cost", "cost.bound")
 
-METHOD = harmless("It says who found the answer, and the answer is as good whoever found it.")
+METHOD = harmless("It says who found the answer, and the answer is as good no matter who found it.")
 SECONDS = harmless("How long a solve took cannot be seen from what it found.")
 SEED = harmless("It helps to run the solve again, and nothing in the answer depends on it.")
 VERSIONS = harmless("They help to run the solve again, and nothing in the answer depends on them.")
 TIME_LIMIT = harmless("It says what the solve was allowed to take, not what it found.")
 HIT = harmless("It says why a gap may have been left, and the gap itself is checked.")
 THOROUGH = harmless("It says how hard a method worked on later levels, not what it found.")
-ANOTHER = "Another choice of as many free nodes that is worth the same is an answer as true."
+ANOTHER = "Another choice of as many free nodes of the same value is an answer as true."
 
 ANOTHER_PLAN = "Steps in another order that can be carried out are a plan as true."
 ANOTHER_MAPPING = "Tasks that cost the same on each other's nodes make another mapping as true."
@@ -160,7 +160,7 @@ REQUIRED = claim(
     unless="What the placement reaches may as well be required, or nothing be.",
 )
 POINTS = ("points", "open")
-AS_GOOD = "Another placement that is worth the same is as true."
+AS_GOOD = "Another placement of the same value is as true."
 WITNESS: Covers = {"values": claim("witness"), "solution": claim("witness", unless=AS_GOOD)}
 
 DOCUMENT: Covers = {

@@ -185,7 +185,7 @@ def test_the_example_of_adding_a_machine(capsys: pytest.CaptureFixture[str]) -> 
 # ---- What the checker shares with the solvers ---------------------------------------------------
 
 SHARED = (
-    "decides what may be where, what a solution is worth and what a certificate proves by code of "
+    "decides what may be where, what value a solution has and what a certificate proves by code of "
     "its own; it shares with the solvers the geometry of machines, the models of documents, and "
     "the reading of texts such as host lists and shapes."
 )

@@ -1,6 +1,6 @@
 """The independent checker: recomputes every claim of a result from the instance inside.
 
-It decides what may be where, what a solution is worth and what a certificate proves by code of its
+It decides what may be where, what value a solution has and what a certificate proves by code of its
 own; it shares with the solvers the geometry of machines, the models of documents, and the reading
 of texts such as host lists and shapes. These are `machine` (tori, trees, hierarchies and distances,
 with their routes and the reading of node sets), `result`, `snapshot.schema` with its files and
