@@ -12,6 +12,7 @@ from pydantic import TypeAdapter
 
 import random_certificates
 from random_certificates import Column, Packing
+from ring_cases import packings, random_ring
 from soundness.attack import Json, Target, UnsoundError, attack
 from soundness.torus_kinds import Proving, spoilt
 from topoplace.certify import packing as walker
@@ -19,7 +20,7 @@ from topoplace.certify.packing import certified_bound
 from topoplace.certify.report import RefusedError
 from topoplace.result import Leaf, StartBranch
 from topoplace.result.certificate import Certificate
-from toy_ring import Job, Ring, RingOracle, packings, random_ring, windows
+from toy_ring import Job, Ring, RingOracle, windows
 
 CERTIFICATE: TypeAdapter[Any] = TypeAdapter(Certificate)
 KINDS = (*random_certificates.KINDS, "level 2")
@@ -128,8 +129,8 @@ def packing_of(ring: Ring, jobs: Mapping[str, Job], earlier: tuple[int, ...]) ->
     columns = [
         Column(
             name,
-            {("slots", slot): units for slot, units in enumerate(window.units) if units},
-            frozenset(slot for slot, units in enumerate(window.units) if units),
+            {("slots", slot): window.rows.count(slot) for slot in window.rows},
+            frozenset(window.rows),
             window.values,
         )
         for name, job in jobs.items()

@@ -8,21 +8,22 @@ from types import SimpleNamespace
 
 import pytest
 
+from ring_cases import packings, random_ring
 from topoplace.certify.packing import certified_bound
 from topoplace.packing import search, steering
 from topoplace.packing.budget import Budget
+from topoplace.packing.listed import ListedPacking
 from topoplace.packing.primal_dual import _Chains
 from topoplace.packing.problem import PackingProblem, fits
 from topoplace.packing.search import Found, Search
 from topoplace.result.certificate import Certificate, size_of
-from toy_ring import Job, Ring, RingOracle, packings, random_ring
-from toy_ring_packing import RingPacking
+from toy_ring import Job, Ring, RingOracle, ring_packing
 
 CHUNKS, PER_CHUNK = 6, 40
 
 
 def solved(ring: Ring, jobs: list[Job]) -> Found:
-    return Search(RingPacking(ring, jobs), Budget(None), thorough=True).run()
+    return Search(ring_packing(ring, jobs), Budget(None), thorough=True).run()
 
 
 def proven(ring: Ring, jobs: list[Job], certificate: Certificate, earlier: list[int]) -> int | None:
@@ -37,14 +38,14 @@ def test_the_engine_is_brute_force_and_proves_it(
 ) -> None:
     """Heavy: as on large machines, by bundle, trees of starts and dives alone."""
     if heavy:
-        monkeypatch.setattr(RingPacking, "is_small", False)
+        monkeypatch.setattr(ListedPacking, "is_small", False)
         monkeypatch.setattr(search, "_HEAVY_NONZEROS", -1)
         monkeypatch.setattr("topoplace.packing.budget.USUAL_WORK", 5.0)
     closed = 0
     for seed in range(chunk * PER_CHUNK, (chunk + 1) * PER_CHUNK):
         ring, jobs = random_ring(random.Random(f"ring-{seed}"))
         found = solved(ring, jobs)
-        assert fits(RingPacking(ring, jobs), found.placement)
+        assert fits(ring_packing(ring, jobs), found.placement)
         best = max(packings(ring, jobs))
         if not heavy:
             assert tuple(found.values) == best, seed
@@ -78,11 +79,11 @@ def test_certificates_of_programs_have_a_room(monkeypatch: pytest.MonkeyPatch) -
 def test_first_fit_leaves_out_what_does_not_fit() -> None:
     for seed in range(40):
         ring, jobs = random_ring(random.Random(f"first-{seed}"))
-        problem = RingPacking(ring, jobs)
+        problem = ring_packing(ring, jobs)
         [placed] = PackingProblem.starts(problem, math.inf)
         assert fits(problem, placed), seed
         rest = problem.around(placed, frozenset())
-        more = [c for c in rest.problem.candidates() if rest.problem.values[c.request_idx]]
+        more = [c for c in rest.problem.every_candidate if rest.problem.values[c.request_idx]]
         assert more == [], seed
 
 
@@ -95,13 +96,13 @@ def test_an_integer_program_counts_what_it_takes_and_not_what_it_may() -> None:
     for seed in range(20):
         ring, jobs = random_ring(random.Random(f"ring-{seed}"))
         budget = Budget(None)
-        Search(RingPacking(ring, jobs), budget).run()
+        Search(ring_packing(ring, jobs), budget).run()
         assert budget.now() < 1.0, seed
 
 
 def test_a_request_whose_candidates_no_branch_tells_apart_leaves_the_others_to_branch_on() -> None:
     jobs = [Job(f"j{k}", value, ((2,),)) for k, value in enumerate((3, 2, 5, 2))]
-    problem = RingPacking(Ring((3, 3, 2)), jobs)
+    problem = ring_packing(Ring((3, 3, 2)), jobs)
     problem.num_covers = 1
     found = Search(problem, Budget(None)).run()
     assert found.values == [10, 6]

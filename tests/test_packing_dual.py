@@ -10,6 +10,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from ring_cases import random_ring
 from topoplace.packing.budget import Budget
 from topoplace.packing.dual import bundle as bundle_module
 from topoplace.packing.dual import cut_pool, generation
@@ -23,8 +24,7 @@ from topoplace.packing.dual.relaxation import DualPoint, Relaxation
 from topoplace.packing.dual.sparse import SparsePrices
 from topoplace.packing.problem import Subproblem
 from topoplace.result.certificate import CertificateNode, LeafRef, StartBranch
-from toy_ring import random_ring
-from toy_ring_packing import RingPacking
+from toy_ring import ring_packing
 
 NUM_ROWS = 90
 
@@ -43,7 +43,7 @@ def flat(columns: list[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
 @pytest.mark.parametrize("seed", range(10))
 def test_columns_keep_their_rows(seed: int) -> None:
     """Also the amounts of columns that take several units of a row, and in the order given."""
-    problem = RingPacking(*random_ring(random.Random(f"rows-{seed}")))
+    problem = ring_packing(*random_ring(random.Random(f"rows-{seed}")))
     columns, rng = Columns(problem), np.random.default_rng(seed)
     free = np.zeros(problem.num_rows, dtype=np.int64)
     listed = [c for found in problem.price(free, (1,), 9).columns for _, c in found]
@@ -122,11 +122,11 @@ def test_prices_minimise_the_model_and_the_distance(seed: int, most: int) -> Non
 
 @pytest.mark.parametrize("seed", range(60))
 def test_the_bundle_comes_down_to_the_linear_program(seed: int) -> None:
-    problem = RingPacking(*random_ring(random.Random(f"bundle-{seed}")))
+    problem = ring_packing(*random_ring(random.Random(f"bundle-{seed}")))
     budget = Budget(None)
     out = frozenset(q for q in range(len(problem.names)) if seed % 2 and q % 3 == 0)
     sub, every = Subproblem(excluded=out), Columns(problem)
-    every.add(problem.candidates())
+    every.add(problem.every_candidate)
     program = Master(every, budget).solve(sub)
     relaxation, point = Relaxation(problem, budget), DualPoint(problem.start_prices.astype(float))
     start = Bounded(relaxation.evaluate(sub, point), point)
@@ -145,9 +145,9 @@ def test_a_bundle_forgets_columns_rather_than_fill_the_memory(
     for module in (bundle_module, generation):
         monkeypatch.setattr(module, "MOST_ENTRIES", 60)
     for seed in range(20):
-        problem = RingPacking(*random_ring(random.Random(f"bundle-{seed}")))
+        problem = ring_packing(*random_ring(random.Random(f"bundle-{seed}")))
         every, columns, sub = Columns(problem), Columns(problem), Subproblem()
-        every.add(problem.candidates())
+        every.add(problem.every_candidate)
         program = Master(every, Budget(None)).solve(sub)
         relaxation = Relaxation(problem, Budget(None))
         point = DualPoint(problem.start_prices.astype(float))
@@ -163,8 +163,8 @@ def test_a_bundle_forgets_columns_rather_than_fill_the_memory(
 @pytest.mark.parametrize("seed", range(40))
 def test_fixed_jobs_count_and_keep_what_they_hold(seed: int) -> None:
     ring, jobs = random_ring(random.Random(f"fixed-{seed}"))
-    problem = RingPacking(ring, jobs)
-    candidates = problem.candidates()
+    problem = ring_packing(ring, jobs)
+    candidates = problem.every_candidate
     if not candidates:
         return
     fixed = (random.Random(seed).choice(candidates),)

@@ -41,7 +41,12 @@ class Kind:
     machine
         The field `kind` of machines whose queue it places; None of a kind that places no queue.
     model
-        The model of such a machine, where the schema of snapshots has none.
+        The model of the document of such a machine.
+    shorthands
+        What a shorthand of such a machine begins with, and an example: ``torus``, ``torus:8x8x8``.
+    shorthand
+        Returns the machine of a shorthand, called with what it begins with, the numbers before and
+        after its last colon, and its whole text; None if these do not fit.
     prepare
         Checks a snapshot and returns what is solved, called with the snapshot; of kinds that place
         no queue, with the instance. None if that is done elsewhere.
@@ -75,6 +80,8 @@ class Kind:
     prepare: Ref | None = None
     machine: str | None = None
     model: Ref | None = None
+    shorthands: Mapping[str, str] = field(default_factory=dict)
+    shorthand: Ref | None = None
     problem: Ref | None = None
     solution: Ref | None = None
     several: Ref | None = None
@@ -169,3 +176,8 @@ def kind_named(name: str) -> Kind:
 def placing() -> Iterator[Kind]:
     """Return the kinds that place the queue of a snapshot."""
     return (kind for kind in known().values() if kind.machine is not None)
+
+
+def kind_of_machine(machine: str) -> Kind | None:
+    """Return the kind that places queues on machines of a `kind`, None if there is none."""
+    return next((kind for kind in placing() if kind.machine == machine), None)

@@ -20,7 +20,7 @@ from topoplace.cli.output import end_with, shown
 from topoplace.cli.shipped_names import machines_like, methods_like
 from topoplace.errors import InputError, refuse
 
-RANK_FILE = "The mapping in this form (docs/formats.md)."
+RANK_FILE = "The mapping in this form (docs/reference/formats.md)."
 
 
 @with_options(
@@ -46,7 +46,7 @@ RANK_FILE = "The mapping in this form (docs/formats.md)."
     **in_panel(
         "Objects with loads, any number on a node",
         objects=option(
-            "APPLICATION", "Arrays of objects: a file or a shipped name (docs/objects.md)."
+            "APPLICATION", "Arrays of objects: a file or a shipped name (docs/guide/objects.md)."
         ),
         balance=option(
             "1.1", "Most load of a node, in averages; with a grid or graph, tasks are objects too."

@@ -91,7 +91,7 @@ def replay(
     output: Path | None = None,
     as_json: bool = False,
 ) -> None:
-    """Replay LOG on a machine through an allocation or placement method (docs/replay.md)."""
+    """Replay LOG on a machine through an allocation or placement method (docs/guide/replay.md)."""
     if protocol == "individual":
         refuse("a continuous run with it", snapshots=snapshots, timeline=timeline)
     require_writable(log, csv=csv, timeline=timeline, output=output)

@@ -6,11 +6,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from topoplace import kinds
 from topoplace.certify.check import check_document, check_file
 from topoplace.errors import InputError
 from topoplace.kinds import kind_named, known
-from topoplace.mapping.objects.problem import ObjectsProblem
-from topoplace.mapping.problem import MappingProblem
 from topoplace.model import Machine, Model
 from topoplace.result import Result
 from topoplace.result.base import Kept
@@ -77,9 +76,9 @@ def load(
 
 def _held(found: State | Checkable) -> Loaded:
     """Return what a document holds, ready for users."""
-    if isinstance(found, MappingProblem | ObjectsProblem):
-        return found.instance
-    return found if isinstance(found, Kept) else Model.of(found.snapshot)
+    if isinstance(found, Kept):
+        return found
+    return Model.of(found.snapshot) if isinstance(found, kinds.State) else found.instance
 
 
 def check(result: Kept | File | Document) -> Report:

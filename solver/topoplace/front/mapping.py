@@ -13,7 +13,6 @@ from topoplace.errors import InputError
 from topoplace.front.arguments import options_of, watched
 from topoplace.front.documents import load
 from topoplace.kernels import compile_for
-from topoplace.machine import Torus
 from topoplace.machine.topology import Topology
 from topoplace.mapping.allocated import Allocated, Ranks, topology_of
 from topoplace.mapping.contention import phase_time as estimated_phase
@@ -264,7 +263,7 @@ def figures_of(
     problem: MappingProblem | ObjectsProblem, result: MappingResult | ObjectsResult
 ) -> list[str]:
     """Return how long all messages of a mapping take at once, in a line; none without links."""
-    if result.solution is None or not isinstance(problem.machine, Torus):
+    if result.solution is None or problem.machine.torus is None:
         return []
     time = estimated_phase(problem, np.asarray(result.solution.nodes, dtype=np.int64))
     return [f"all messages at once: about {time:,.6g} in the same unit, by a model of shared links"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import ClassVar
 
 import numpy as np
 
@@ -48,6 +49,12 @@ class Hierarchy:
     domain_of: IntArray
     block_sizes: tuple[int, ...] = ()
     fabrics: bool = False
+    nodes_per_router: ClassVar[int] = 1
+
+    @property
+    def num_nodes(self) -> int:
+        """Number of hosts, which are its nodes."""
+        return len(self.host_names)
 
     @property
     def num_hosts(self) -> int:
@@ -88,6 +95,39 @@ class Hierarchy:
         return tuple(found)
 
     @property
+    def text(self) -> str:
+        """Short form such as ``hierarchy of block > rack > host``."""
+        return f"hierarchy of {' > '.join(self.levels)}"
+
+    @cached_property
+    def _sibling_numbers(self) -> list[IntArray]:
+        """By level the number of every domain among those of the domain above."""
+        found = []
+        for parent in self.parents:
+            order = np.argsort(parent, kind="stable")
+            first = np.searchsorted(parent[order], parent[order])
+            numbers = np.empty(len(parent), dtype=np.int64)
+            numbers[order] = np.arange(len(parent)) - first
+            found.append(numbers)
+        return found
+
+    @property
+    def place_shape(self) -> tuple[int, ...]:
+        """By level the most domains of a domain above."""
+        return tuple(int(numbers.max()) + 1 for numbers in self._sibling_numbers)
+
+    def places_of(self, nodes: IntArray) -> IntArray:
+        """Return the coordinates of hosts: by level the number of their domain in the one above."""
+        numbers = zip(self._sibling_numbers, self.domain_of, strict=True)
+        return np.stack([own[domain[nodes]] for own, domain in numbers], axis=-1)
+
+    def node_hops(self, nodes: IntArray, others: IntArray) -> IntArray:
+        """Return the levels up and down between hosts, elementwise; 0 on one host."""
+        ends = np.broadcast_arrays(nodes, others)
+        apart = self.domain_of[:, ends[0]] != self.domain_of[:, ends[1]]
+        return np.asarray(2 * apart.sum(axis=0), dtype=np.int64)
+
+    @property
     def lowest(self) -> IntArray:
         """The domain just above every host, shape ``(num_hosts,)``; 0 if there is none."""
         if self.num_levels == 1:
@@ -125,7 +165,7 @@ def build_hierarchy(
     )
 
 
-# ---- Switch trees as hierarchies (docs/formats.md, "Trees as hierarchies") -----------------------
+# ---- Switch trees as hierarchies (docs/reference/formats.md, "Trees as hierarchies") -----------
 
 
 def hierarchy_of_switches(tree: SwitchTree) -> Hierarchy:

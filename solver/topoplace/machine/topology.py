@@ -16,16 +16,13 @@ from topoplace.machine.hierarchy import Hierarchy
 from topoplace.machine.links import route_links
 from topoplace.machine.matrix import MatrixMachine
 from topoplace.machine.torus import Torus
-from topoplace.machine.tree import SwitchTree
-from topoplace.types import BoolArray, IntArray
+from topoplace.machine.tree import APART, SwitchTree
+from topoplace.types import IntArray
 
 AnyMachine = Torus | MatrixMachine | SwitchTree | Hierarchy
 
 NOT_THERE = -1
 """The rank of coordinates that no rank has."""
-
-_APART = 1 << 40
-"""Stands for the distance of nodes below no common switch."""
 
 
 class Route(NamedTuple):
@@ -68,7 +65,7 @@ class Topology:
             raise InputError("at least one rank on a node", field="cores", value=self.cores)
         if nodes.ndim != 1 or not len(nodes):
             raise InputError("a node for each of one rank or more", field="nodes")
-        strange = nodes[(nodes < 0) | (nodes >= num_nodes_of(self.machine))]
+        strange = nodes[(nodes < 0) | (nodes >= self.machine.num_nodes)]
         if len(strange):
             raise InputError("nodes of the machine", field="nodes", value=int(strange[0]))
         fullest = int(np.bincount(nodes).argmax())
@@ -91,16 +88,16 @@ class Topology:
     @property
     def slots(self) -> int:
         """Most ranks at one place: the cores of all nodes of a router, or of a node elsewhere."""
-        machine = self.machine
-        return self.cores * (machine.nodes_per_router if isinstance(machine, Torus) else 1)
+        return self.cores * self.machine.nodes_per_router
 
     @cached_property
     def _box(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
         """Origin and extents of the least box around all ranks; elsewhere than on tori, of all."""
-        machine = self.machine
-        if not isinstance(machine, Torus):
-            return (0,) * len(shape_of(machine)), shape_of(machine)
-        places = places_of(machine, np.unique(self.nodes))
+        machine = self.torus
+        if machine is None:
+            shape = self.machine.place_shape
+            return (0,) * len(shape), shape
+        places = machine.places_of(np.unique(self.nodes))
         spans = [
             _span(np.unique(column), n, wraps=w)
             for column, n, w in zip(places.T, machine.shape, machine.wrap, strict=True)
@@ -125,18 +122,18 @@ class Topology:
     @property
     def wrap(self) -> tuple[bool, ...]:
         """Which dimensions of `shape` close (``isTorusX``, ...): those of rings spanned whole."""
-        if not isinstance(self.machine, Torus):
+        if self.torus is None:
             return (False,) * len(self.shape)
-        sizes = zip(self.shape, self.machine.shape, self.machine.wrap, strict=True)
+        sizes = zip(self.shape, self.torus.shape, self.torus.wrap, strict=True)
         return tuple(wraps and extent == n for extent, n, wraps in sizes)
 
     # ---- Ranks and coordinates: rankToCoordinates, coordinatesToRank -----------------------------
 
     @cached_property
     def _coordinates(self) -> IntArray:
-        places = places_of(self.machine, self.nodes)
-        if isinstance(self.machine, Torus):
-            places = (places - self.origin) % self.machine.shape
+        places = self.machine.places_of(self.nodes)
+        if self.torus is not None:
+            places = (places - self.origin) % self.torus.shape
         order = np.argsort(self.nodes, kind="stable")
         first = np.searchsorted(self.nodes[order], self.nodes[order])
         slot = np.empty(self.num_ranks, dtype=np.int64)
@@ -154,7 +151,7 @@ class Topology:
 
     def machine_coordinates(self, ranks: ArrayLike) -> IntArray:
         """Return where ranks are on the machine, without the slot."""
-        return places_of(self.machine, self.nodes[self._known(ranks)])
+        return self.machine.places_of(self.nodes[self._known(ranks)])
 
     @cached_property
     def _by_coordinates(self) -> tuple[IntArray, IntArray]:
@@ -207,12 +204,12 @@ class Topology:
         again, 0 on one node in either. `InputError` for nodes below no common switch.
         """
         found = self._hops(self._known(ranks), self._known(others))
-        if isinstance(self.machine, SwitchTree) and (found >= _APART).any():
+        if (found >= APART).any():
             raise InputError("ranks below a common switch", field="ranks", found="others")
         return found
 
     def _hops(self, ranks: IntArray, others: IntArray) -> IntArray:
-        return distances_of(self.machine, self.nodes[ranks], self.nodes[others])
+        return self.machine.node_hops(self.nodes[ranks], self.nodes[others])
 
     def closest(self, rank: int, of: ArrayLike) -> int:
         """Return the rank of some that is nearest to one, of equal ones the first.
@@ -241,9 +238,9 @@ class Topology:
         away = self._hops(self._known(rank), np.arange(self.num_ranks))
         elsewhere = self.nodes != self.nodes[rank]
         if within is None:
-            near = away[elsewhere & (away < _APART)].min(initial=_APART)
-            within = 1 if isinstance(self.machine, Torus) else int(near)
-        return np.flatnonzero(elsewhere & (away <= within) & (away < _APART))
+            near = away[elsewhere & (away < APART)].min(initial=APART)
+            within = int(near) if self.torus is None else 1
+        return np.flatnonzero(elsewhere & (away <= within) & (away < APART))
 
     # ---- Routes ----------------------------------------------------------------------------------
 
@@ -253,7 +250,7 @@ class Topology:
         Each dimension the shorter way round, and a tie the positive way. `InputError` on machines
         that are no torus or mesh.
         """
-        torus = self._torus
+        torus = self._routed()
         ends = self.nodes[self._known([rank, other])] // torus.nodes_per_router
         _, links, ways = route_links(torus, ends[:1], ends[1:])
         dim, low = np.divmod(links, torus.num_routers)
@@ -265,16 +262,20 @@ class Topology:
 
     def links(self, ranks: ArrayLike, others: ArrayLike) -> tuple[IntArray, IntArray, IntArray]:
         """Return which links the messages between pairs of ranks take, as `route_links` does."""
-        torus = self._torus
+        torus = self._routed()
         pairs = np.broadcast_arrays(self._known(ranks), self._known(others))
         ends = [self.nodes[one.ravel()] // torus.nodes_per_router for one in pairs]
         return route_links(torus, *ends)
 
     @property
-    def _torus(self) -> Torus:
-        if not isinstance(self.machine, Torus):
+    def torus(self) -> Torus | None:
+        """The machine if it is a torus or mesh, whose routes are known; else None."""
+        return self.machine if isinstance(self.machine, Torus) else None
+
+    def _routed(self) -> Torus:
+        if self.torus is None:
             raise InputError("a torus or mesh, whose routes are known", field="machine")
-        return self.machine
+        return self.torus
 
     def _known(self, ranks: ArrayLike) -> IntArray:
         found = np.asarray(ranks)
@@ -289,11 +290,11 @@ class Topology:
 
     def __repr__(self) -> str:
         box = "x".join(map(str, self.shape))
-        if isinstance(self.machine, Torus):
+        if self.torus is not None:
             closed = "".join("xyzt"[d] if d < 4 else f"{d}," for d, w in enumerate(self.wrap) if w)
             box += f" routers at {','.join(map(str, self.origin))}"
             box += f", closed in {closed.strip(',')}" if closed else ", open"
-        name = text_of(self.machine)
+        name = self.machine.text
         on = f"{number_of(self.num_ranks, 'rank')} on {number_of(self.num_nodes, 'node')}"
         return f"<Topology {name}: {on}, {box}, {self.cores} on a node at most>"
 
@@ -311,78 +312,3 @@ def _span(used: Sequence[int] | IntArray, size: int, *, wraps: bool) -> tuple[in
         return 0, size
     first = int(gaps.argmax())
     return int(places[first]), size - int(gaps[first]) + 1
-
-
-# ---- What differs from machine to machine -------------------------------------------------------
-
-
-def num_nodes_of(machine: AnyMachine) -> int:
-    """Return the number of nodes of a machine, hosts of a hierarchy."""
-    return machine.num_hosts if isinstance(machine, Hierarchy) else machine.num_nodes
-
-
-def text_of(machine: AnyMachine) -> str:
-    """Return a short form of a machine such as ``torus 8x8x8``."""
-    if isinstance(machine, SwitchTree):
-        return f"tree of {number_of(machine.num_leaves, 'leaf')}"
-    if isinstance(machine, Hierarchy):
-        return f"hierarchy of {' > '.join(machine.levels)}"
-    return machine.text
-
-
-def shape_of(machine: AnyMachine) -> tuple[int, ...]:
-    """Return how many places there are along every coordinate of a node's place."""
-    if isinstance(machine, Torus):
-        return machine.shape
-    if isinstance(machine, SwitchTree):
-        return machine.num_leaves, int(machine.nodes_per_leaf.max())
-    if isinstance(machine, Hierarchy):
-        return tuple(int(numbers.max()) + 1 for numbers in _sibling_numbers(machine))
-    return (machine.num_routers,)
-
-
-def places_of(machine: AnyMachine, nodes: IntArray) -> IntArray:
-    """Return the coordinates of nodes, shape ``(..., len(shape_of(machine)))``.
-
-    Of a node of a torus those of its router; on a tree its leaf, and its number there; on a
-    hierarchy the number of its domain of every level inside the one above.
-    """
-    if isinstance(machine, Torus):
-        return machine.coordinates[nodes // machine.nodes_per_router]
-    if isinstance(machine, SwitchTree):
-        leaf = machine.leaf_of_node[nodes]
-        first = np.searchsorted(machine.leaf_of_node, np.arange(machine.num_leaves))
-        return np.stack([leaf, nodes - first[leaf]], axis=-1)
-    if isinstance(machine, Hierarchy):
-        numbers = _sibling_numbers(machine)
-        columns = [
-            own[domain[nodes]] for own, domain in zip(numbers, machine.domain_of, strict=True)
-        ]
-        return np.stack(columns, axis=-1)
-    return nodes[..., None]
-
-
-def _sibling_numbers(machine: Hierarchy) -> list[IntArray]:
-    """Return by level the number of every domain among those of the domain above."""
-    found = []
-    for parent in machine.parents:
-        order = np.argsort(parent, kind="stable")
-        first = np.searchsorted(parent[order], parent[order])
-        numbers = np.empty(len(parent), dtype=np.int64)
-        numbers[order] = np.arange(len(parent)) - first
-        found.append(numbers)
-    return found
-
-
-def distances_of(machine: AnyMachine, nodes: IntArray, others: IntArray) -> IntArray:
-    """Return the hops between nodes, elementwise; `_APART` below no common switch."""
-    if isinstance(machine, SwitchTree):
-        level = machine.common_level[machine.leaf_of_node[nodes], machine.leaf_of_node[others]]
-        hops = np.where(level > 0, 2 * level, _APART)
-        return np.where(np.equal(nodes, others), 0, hops)
-    if isinstance(machine, Hierarchy):
-        ends = np.broadcast_arrays(nodes, others)
-        apart: BoolArray = machine.domain_of[:, ends[0]] != machine.domain_of[:, ends[1]]
-        return np.asarray(2 * apart.sum(axis=0), dtype=np.int64)
-    per_router = machine.nodes_per_router
-    return machine.hops(nodes // per_router, others // per_router)

@@ -7,11 +7,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from graphlib import CycleError, TopologicalSorter
+from typing import ClassVar
 
 import numpy as np
 
-from topoplace.errors import InputError
+from topoplace.errors import InputError, number_of
 from topoplace.types import IntArray
+
+APART = 1 << 40
+"""Stands for the distance of nodes below no common switch."""
 
 
 @dataclass(frozen=True)
@@ -47,6 +51,7 @@ class SwitchTree:
     leaf_of_node: IntArray
     switches: tuple[Switch, ...]
     common_level: IntArray
+    nodes_per_router: ClassVar[int] = 1
 
     @property
     def num_nodes(self) -> int:
@@ -78,6 +83,28 @@ class SwitchTree:
                 for leaf in own:
                     holding[leaf].append(own)
         return tuple(sorted(found))
+
+    @property
+    def text(self) -> str:
+        """Short form such as ``tree of 24 leaves``."""
+        return f"tree of {number_of(self.num_leaves, 'leaf')}"
+
+    @property
+    def place_shape(self) -> tuple[int, ...]:
+        """The number of leaves, and the most nodes of one."""
+        return self.num_leaves, int(self.nodes_per_leaf.max())
+
+    def places_of(self, nodes: IntArray) -> IntArray:
+        """Return the coordinates of nodes: their leaf, and their number there."""
+        leaf = self.leaf_of_node[nodes]
+        first = np.searchsorted(self.leaf_of_node, np.arange(self.num_leaves))
+        return np.stack([leaf, nodes - first[leaf]], axis=-1)
+
+    def node_hops(self, nodes: IntArray, others: IntArray) -> IntArray:
+        """Return the hops between nodes (eq. 4), elementwise; `APART` below no common switch."""
+        level = self.common_level[self.leaf_of_node[nodes], self.leaf_of_node[others]]
+        hops = np.where(level > 0, 2 * level, APART)
+        return np.where(np.equal(nodes, others), 0, hops)
 
     def distance(self, a: int, b: int) -> int:
         """Return d(a, b) of two nodes: twice the level of their lowest common switch (eq. 4).

@@ -13,7 +13,7 @@ from topoplace.errors import InputError, number_of, unknown_name
 from topoplace.machine import Prism, format_node_set, parse_node_set
 from topoplace.machine.hierarchy import Hierarchy
 from topoplace.machine.hostlist import expand_host_list
-from topoplace.machine.topology import AnyMachine, num_nodes_of
+from topoplace.machine.topology import AnyMachine
 from topoplace.machine.tree import SwitchTree
 from topoplace.mapping.graphfiles import read_matrix_machine
 from topoplace.mapping.problem import MachineToMap, MappingProblem, machine_of, prepare_mapping
@@ -26,7 +26,6 @@ from topoplace.snapshot.hierarchy_state import HierarchyState, hierarchy_of, pre
 from topoplace.snapshot.machines import (
     load_any,
     load_machine,
-    regular_hierarchy,
     resolve_machine,
 )
 from topoplace.snapshot.schema import (
@@ -40,6 +39,7 @@ from topoplace.snapshot.schema import (
     TorusModel,
     TreeModel,
 )
+from topoplace.snapshot.shorthands import regular_hierarchy
 from topoplace.snapshot.state import SnapshotState, prepare, torus_of
 from topoplace.snapshot.tree_state import TreeState, prepare_tree, tree_of
 from topoplace.types import IntArray
@@ -276,7 +276,7 @@ def off_torus(document: object, job: str | None) -> OffTorus | None:
         if job is not None:
             raise InputError("a snapshot or a result that has jobs", field="job", value=job)
         machine = tree_of(document) if isinstance(document, TreeModel) else hierarchy_of(document)
-        return document, machine, np.arange(num_nodes_of(machine))
+        return document, machine, np.arange(machine.num_nodes)
     if isinstance(document, Snapshot):
         resolved = resolve_machine(document)
         if isinstance(resolved.machine, TreeModel | HierarchyModel):

@@ -1,16 +1,18 @@
-"""An oracle that has all candidates written down: for problems small enough for that."""
+"""Problems small enough that all their candidates are written down."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
 from topoplace import clock
-from topoplace.packing.problem import NO_VALUE, Cover, PackingProblem, Priced
+from topoplace.packing.problem import NO_VALUE, Cover, PackingProblem, Priced, capacities_left
 from topoplace.types import IntArray
 
 _PART = 1000  # candidates whose values are computed at once, for the memory it takes
@@ -69,3 +71,102 @@ class ListedOracle:
                 columns[q].append((int(gains[k]), every[k]))
                 best[q] = max(best[q], gains[k])
         return Priced(best, columns)
+
+
+@dataclass(frozen=True, order=True)
+class Listed:
+    """A candidate: the rows it takes of, each as often as it does, and its value on every level."""
+
+    request_idx: int
+    rows: tuple[int, ...]
+    values: tuple[int, ...]
+
+
+class ListedPacking(PackingProblem):
+    """A problem that is no more than its rows and its candidates.
+
+    Parameters
+    ----------
+    names, values
+        Of the requests: their ids, and what starting one adds to the first level.
+    capacities
+        Of the rows, by family.
+    candidates
+        All of them.
+    senses
+        By level 1, or -1 where less is better; there, values are negated.
+    """
+
+    is_small = True
+
+    def __init__(
+        self,
+        names: Sequence[str],
+        values: Sequence[int],
+        capacities: Mapping[str, Sequence[int]],
+        candidates: Sequence[Listed],
+        senses: Sequence[int],
+    ) -> None:
+        self.names, self.senses, self._candidates = names, senses, candidates
+        self.values = np.array(values, dtype=np.int64)
+        ends = np.cumsum([0, *map(len, capacities.values())]).tolist()
+        self.families = {
+            name: slice(*own) for name, own in zip(capacities, pairwise(ends), strict=True)
+        }
+        self.capacities = np.array([n for own in capacities.values() for n in own], dtype=np.int64)
+        self.num_covers = len(self.capacities)
+        self._oracle = ListedOracle(self, lambda: list(candidates))
+
+    @cached_property
+    def kinds(self) -> list[frozenset[Listed]]:
+        """Requests are alike that have the same candidates."""
+        own: list[set[Listed]] = [set() for _ in self.names]
+        for candidate in self._candidates:
+            own[candidate.request_idx].add(replace(candidate, request_idx=0))
+        return [frozenset(some) for some in own]
+
+    def rows_of(self, candidate: Listed) -> IntArray:
+        """Return the rows a candidate takes of, each as often as the amount it takes."""
+        return np.array(candidate.rows, dtype=np.int64)
+
+    def values_of(self, candidates: Sequence[Listed]) -> IntArray:
+        """Return what candidates are worth, shape ``(num_candidates, num_levels)``."""
+        values = np.array([c.values for c in candidates], dtype=np.int64)
+        return values.reshape(-1, len(self.senses))
+
+    def largest(self, level: int) -> int:
+        """Return the largest absolute value of a candidate on a level."""
+        return max((abs(c.values[level]) for c in self._candidates), default=0)
+
+    def work(self, level: int) -> float:
+        """Return what a call of the oracle takes, in nominal seconds."""
+        return 1e-6 * (100 + len(self._candidates))
+
+    def price(
+        self,
+        row_prices: IntArray,
+        weights: Sequence[int],
+        per_request: int,
+        covers: tuple[Cover, ...] = (),
+        *,
+        exact_for: frozenset[int] | None = None,
+    ) -> Priced:
+        """Return the best candidates of every request."""
+        return self._oracle.price(row_prices, weights, per_request, covers)
+
+    @property
+    def every_candidate(self) -> list[Any] | None:
+        """All candidates."""
+        return list(self._candidates)
+
+    def left_by(self, fixed: Sequence[Listed], kept: Sequence[int]) -> ListedPacking:
+        """Return the problem of some requests around fixed candidates."""
+        left, new = capacities_left(self, fixed), {q: k for k, q in enumerate(kept)}
+        families = {name: left[own].tolist() for name, own in self.families.items()}
+        own = [
+            replace(c, request_idx=new[c.request_idx])
+            for c in self._candidates
+            if c.request_idx in new and (np.bincount(c.rows, minlength=self.num_rows) <= left).all()
+        ]
+        names, values = [self.names[q] for q in kept], self.values[list(kept)].tolist()
+        return ListedPacking(names, values, families, own, self.senses)

@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-import itertools
-import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
 
-from pydantic import ValidationError
-
 from topoplace import kinds
 from topoplace.errors import InputError
-from topoplace.machine.hostlist import MAX_HOSTS
 from topoplace.snapshot.cubes_state import CubesState
-from topoplace.snapshot.faults import faults_of, kind_of_document, require_suited
+from topoplace.snapshot.faults import kind_of_document, require_suited
 from topoplace.snapshot.files import (
     data_folder,
     likely_meant,
@@ -30,102 +25,38 @@ from topoplace.snapshot.hierarchy_state import HierarchyState
 from topoplace.snapshot.readers.forms import other_machine, other_snapshot
 from topoplace.snapshot.schema import (
     SNAPSHOT_SCHEMA,
-    CubesModel,
-    HierarchyModel,
-    HostsModel,
     MachineModel,
     Snapshot,
-    SwitchModel,
     TorusModel,
-    TreeModel,
     TreeObjective,
 )
 from topoplace.snapshot.state import SnapshotState
-from topoplace.snapshot.tree_state import MAX_LEAVES, TreeState
+from topoplace.snapshot.tree_state import TreeState
 
-# ---- Regular switch trees, from the shorthand ``tree:4x6x16`` ------------------------------------
-
-_MAX_LEVELS = 16
-
-
-def regular_tree(sizes: Sequence[int], spec: str) -> TreeModel:
-    """Return the tree with these numbers of children at every level, from the root down.
-
-    The last number is the nodes of a leaf: ``[24, 16]`` has 24 leaves of 16 nodes below a root.
-    Switch ``s2-0`` is the first of level 2 (leaves are level 1), node ``n0`` the first of leaf
-    ``s1-0``.
-    The shorthand `spec` names the machine, and stands in errors.
-    """
-    num_leaves = math.prod(sizes[:-1])
-    if min(sizes) < 1 or len(sizes) > _MAX_LEVELS:
-        raise InputError(f"1 to {_MAX_LEVELS} numbers from 1", field="machine", value=spec)
-    if num_leaves > MAX_LEAVES or num_leaves * sizes[-1] > MAX_HOSTS // 2:
-        expected = f"at most {MAX_LEAVES} leaves and {MAX_HOSTS // 2} nodes"
-        raise InputError(expected, field="machine", value=spec)
-    switches: list[SwitchModel] = []
-    for level, size in enumerate(reversed(sizes), start=1):
-        for k in range(math.prod(sizes[: len(sizes) - level])):
-            below = f"[{k * size}-{(k + 1) * size - 1}]"
-            children = (
-                {"nodes": f"n{below}"} if level == 1 else {"switches": f"s{level - 1}-{below}"}
-            )
-            switches.append(SwitchModel(name=f"s{level}-{k}", **children))
-    return TreeModel(kind="tree", name=spec.replace(":", "-"), switches=switches)
-
-
-# ---- Regular hierarchies, from the shorthand ``hierarchy:4x8x18:4`` ------------------------------
-
-LEVELS = ("zone", "block", "rack", "host")
-"""Names of the levels of a shorthand, from the last number up."""
-
-
-def regular_hierarchy(
-    sizes: Mapping[str, int], capacity: Mapping[str, int], name: str
-) -> HierarchyModel:
-    """Return the hierarchy with these numbers of domains in every domain of the level above.
-
-    The last level is that of the hosts, which are called ``h0``, ``h1``, ...; the third domain in
-    its parent of a level ``rack`` is ``rack2``.
-
-    Raises
-    ------
-    InputError
-        If a number is below 1 or there are too many hosts.
-    """
-    numbers = list(sizes.values())
-    if min(numbers, default=0) < 1 or math.prod(numbers) > MAX_HOSTS // 2:
-        expected = f"numbers from 1, and at most {MAX_HOSTS // 2} hosts"
-        raise InputError(expected, field="machine", value=name)
-    *above, last = numbers
-    levels, hosts = list(sizes), []
-    for k, at in enumerate(itertools.product(*map(range, above))):
-        first = k * last
-        domains = [f"{level}{n}" for level, n in zip(levels, at, strict=False)]
-        own = f"h[{first}-{first + last - 1}]"
-        hosts.append(HostsModel(hosts=own, domains=domains, capacity=dict(capacity)))
-    return HierarchyModel(kind="hierarchy", name=name, levels=levels, hosts=hosts)
-
-
-_SHORTHAND = re.compile(r"(torus|mesh|tree|hierarchy):(\d{1,7}(?:x\d{1,7})*)(?::(\d{1,4}))?")
-_CUBES = re.compile(r"cubes:(\d{1,7})(?::(\d{1,7}(?:x\d{1,7})*))?")
-_LIKELY = re.compile(r"(torus|mesh|tree|hierarchy|cubes)\W?\d[^.]*$", re.IGNORECASE)
+_SHORTHAND = re.compile(r"([a-z]+):(\d{1,7}(?:x\d{1,7})*)(?::(\d{1,7}(?:x\d{1,7})*))?")
+_LIKELY = re.compile(r"([a-z]+)\W?\d[^.]*$", re.IGNORECASE)
 
 
 def is_machine(text: str) -> bool:
-    """Tell whether a text is the name of a shipped machine or a shorthand for one."""
-    is_shorthand = _SHORTHAND.fullmatch(text) or _CUBES.fullmatch(text)
-    return is_shorthand is not None or text in machine_names()
+    """Return whether a text is the name of a shipped machine or a shorthand for one."""
+    match = _SHORTHAND.fullmatch(text)
+    return (match is not None and _kind_of(match[1]) is not None) or text in machine_names()
+
+
+def _kind_of(prefix: str) -> kinds.Kind | None:
+    """Return the kind of machines whose shorthands begin so."""
+    return next((kind for kind in kinds.placing() if prefix in kind.shorthands), None)
 
 
 @lru_cache(maxsize=16)
 def load_machine(spec: str) -> MachineModel:
     """Return the machine of a file, a shipped name or a shorthand.
 
-    A file is a machine document, or another tool's (docs/formats.md); ``topology.yaml:NAME`` is one
-    of the topologies of such a file. ``tree:4x6x16`` is a root with 4 switches, each with 6 leaves
-    of 16 nodes; ``torus:8x8x8:2`` has two nodes on every router, ``hierarchy:4x8x18:4`` four blocks
-    of 8 racks of 18 hosts with four slots each, and ``cubes:64`` or ``cubes:64:4x4x4`` 64 cubes of
-    64 chips.
+    A file is a machine document, or another tool's (docs/reference/formats.md);
+    ``topology.yaml:NAME`` is one of the topologies of such a file. ``tree:4x6x16`` is a root with 4
+    switches, each with 6 leaves of 16 nodes; ``torus:8x8x8:2`` has two nodes on every router,
+    ``hierarchy:4x8x18:4`` four blocks of 8 racks of 18 hosts with four slots each, and ``cubes:64``
+    or ``cubes:64:4x4x4`` 64 cubes of 64 chips.
 
     Raises
     ------
@@ -147,20 +78,15 @@ def load_machine(spec: str) -> MachineModel:
 
 def _of_shorthand(spec: str) -> MachineModel | None:
     """Return the machine that a shorthand stands for; None of another text."""
-    pod, match = _CUBES.fullmatch(spec), _SHORTHAND.fullmatch(spec)
-    if pod is not None:
-        return _pod(int(pod[1]), [int(n) for n in (pod[2] or "4x4x4").split("x")], spec)
-    if match is None:
+    match = _SHORTHAND.fullmatch(spec)
+    kind = None if match is None else _kind_of(match[1])
+    if match is None or kind is None:
         return None
-    kind, sizes = match[1], [int(n) for n in match[2].split("x")]
-    if kind == "hierarchy" and len(sizes) <= len(LEVELS):
-        named = dict(zip(LEVELS[-len(sizes) :], sizes, strict=True))
-        return regular_hierarchy(named, {"slots": int(match[3] or 1)}, spec.replace(":", "-"))
-    if kind in ("torus", "mesh"):
-        return _regular_torus(sizes, kind == "torus", int(match[3] or 1), spec)
-    if kind == "tree" and not match[3]:
-        return regular_tree(sizes, spec)
-    raise _no_machine(spec)
+    sizes, after = ([int(n) for n in match[k].split("x")] if match[k] else None for k in (2, 3))
+    found: MachineModel | None = kind.get("shorthand")(match[1], sizes, after, spec)
+    if found is None:
+        raise _no_machine(spec)
+    return found
 
 
 def load_torus(spec: str) -> TorusModel:
@@ -175,11 +101,11 @@ def load_torus(spec: str) -> TorusModel:
 def _no_machine(spec: str) -> InputError:
     """Return the error of a text that begins as a shorthand, or of one that does not."""
     likely = _LIKELY.match(spec)
-    if likely is not None:
-        kind = likely[1].lower()
-        usual = {"tree": "tree:24x16", "hierarchy": "hierarchy:4x8x18", "cubes": "cubes:64"}
-        expected = f"a shorthand such as {usual.get(kind, f'{kind}:8x8x8')}"
-        near = f"{kind}:" + "x".join(re.findall(r"\d+", spec))  # that of the same numbers
+    prefix = "" if likely is None else likely[1].lower()
+    kind = _kind_of(prefix)
+    if kind is not None:
+        expected = f"a shorthand such as {kind.shorthands[prefix]}"
+        near = f"{prefix}:" + "x".join(re.findall(r"\d+", spec))  # that of the same numbers
         meant = near if near != spec and _SHORTHAND.fullmatch(near) else None
     else:
         names = machine_names()
@@ -197,32 +123,9 @@ def _machine_of_file(path: str, part: str | None = None) -> MachineModel:
     if "schema" in raw:
         found = kind_of_document(raw)
         raise InputError("a machine", file=path, field="schema", value=raw["schema"], found=found)
-    models: dict[object, type[MachineModel]] = {
-        "tree": TreeModel,
-        "hierarchy": HierarchyModel,
-        "cubes": CubesModel,
-    }
-    return validated(text, raw, models.get(raw.get("kind"), TorusModel), path)
-
-
-def _regular_torus(shape: list[int], wraps: bool, nodes: int, spec: str) -> TorusModel:
-    name = spec.replace(":", "-")
-    try:
-        return TorusModel(name=name, shape=shape, wrap=[wraps] * len(shape), nodes_per_router=nodes)
-    except ValidationError as error:
-        fault = faults_of(error, TorusModel, {"shape": shape, "nodes_per_router": nodes})
-        expected = f"a shorthand such as torus:8x8x8, its {fault.field} {fault.expected}"
-        raise InputError(expected, field="machine", value=spec) from None
-
-
-def _pod(cubes: int, side: list[int], spec: str) -> CubesModel:
-    name = spec.replace(":", "-")
-    try:
-        return CubesModel(kind="cubes", name=name, cubes=cubes, side=side)
-    except ValidationError as error:
-        fault = faults_of(error, CubesModel, {"cubes": cubes, "side": side})
-        expected = f"a shorthand such as cubes:64:4x4x4, its {fault.field} {fault.expected}"
-        raise InputError(expected, field="machine", value=spec) from None
+    kind = kinds.kind_of_machine(str(raw.get("kind"))) or kinds.kind_named("placement")
+    model: type[MachineModel] = kind.get("model")
+    return validated(text, raw, model, path)
 
 
 def resolve_machine(snapshot: Snapshot) -> Snapshot:
@@ -274,7 +177,7 @@ def load_any(
 ) -> AnyState:
     """Read a snapshot file of any machine and check it against it.
 
-    A file is a snapshot document, or what kubectl prints (docs/formats.md).
+    A file is a snapshot document, or what kubectl prints (docs/reference/formats.md).
 
     Parameters
     ----------

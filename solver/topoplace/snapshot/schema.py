@@ -17,12 +17,16 @@ from pydantic import (
     ConfigDict,
     Discriminator,
     Field,
+    SerializeAsAny,
     SerializerFunctionWrapHandler,
     Tag,
+    ValidatorFunctionWrapHandler,
+    WrapValidator,
     model_serializer,
 )
 
 from topoplace.errors import UNSEEN
+from topoplace.kinds import kind_of_machine
 
 SNAPSHOT_SCHEMA: Final = "topoplace.snapshot/1"
 MAX_PRIORITY = 1_000_000
@@ -509,6 +513,19 @@ def _form(*known: str, of_text: str) -> Callable[[object], str]:
     return form
 
 
+def _of_any_kind(value: object, validate: ValidatorFunctionWrapHandler) -> Any:
+    """Return a machine; that of a kind of another package by its own model."""
+    raw = isinstance(value, dict)
+    machine = value.get("kind") if isinstance(value, dict) else getattr(value, "kind", None)
+    kind = None if machine in _MACHINES else kind_of_machine(str(machine))
+    if kind is None:
+        return validate(value)
+    return kind.get("model").model_validate(value) if raw else value
+
+
+_MACHINES = (None, "torus", "tree", "hierarchy", "cubes", "matrix")
+
+
 class Snapshot(Model):
     """A machine at one moment: node states, running jobs, the queue, and the site's weights."""
 
@@ -521,6 +538,8 @@ class Snapshot(Model):
         | Annotated[CubesModel, Tag("cubes")]
         | Annotated[MachineName, Tag("name")],
         Discriminator(_form("tree", "hierarchy", "cubes", of_text="name")),
+        WrapValidator(_of_any_kind),
+        SerializeAsAny(),
     ] = Field(description="a machine, or the name of a shipped one")
     down: NodeSet = Field(default="", description="nodes that are down or draining")
     running: list[RunningJob] = Field(default_factory=list)

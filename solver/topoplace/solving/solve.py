@@ -110,7 +110,8 @@ def problem_of(instance: State | Problem, options: Options) -> Problem:
     """Return the problem of placing a snapshot's queue; any other problem is returned as it is."""
     if not isinstance(instance, State):
         return instance
-    problem: Problem = kind_named(instance.kind).get("problem")(instance, options)
+    make = kind_named(instance.kind).get("problem")
+    problem: Problem = instance if make is None else make(instance, options)
     return problem
 
 

@@ -9,11 +9,13 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from topoplace import kinds
 from topoplace.errors import InputError
 from topoplace.kinds import kind_named, known
 from topoplace.mapping.objects.problem import ObjectsProblem
 from topoplace.mapping.problem import MappingProblem
 from topoplace.result import RESULT_SCHEMA, Result
+from topoplace.result.base import Kept
 from topoplace.result.reading import (
     CHECKABLE,
     AnyInstance,
@@ -60,9 +62,8 @@ class Case:
     @property
     def instance(self) -> AnyInstance:
         """The document of the instance."""
-        if isinstance(self.state, MappingProblem | ObjectsProblem):
-            return self.state.instance
-        return self.state.snapshot
+        instance: AnyInstance = frame_of(self.kind).instance(self.problem)
+        return instance
 
     @cached_property
     def sha256(self) -> str:
@@ -140,7 +141,7 @@ def load_case(
     if isinstance(source, AnyInstance):
         return Case(_ignoring(state_of(source, objective), objective, ignore))
     document = source if isinstance(source, Result) else load_document(source, objective)
-    if isinstance(document, State):
+    if not isinstance(document, Kept):
         return Case(_ignoring(document, objective, ignore))
     if isinstance(document, Several) or any(getattr(v, "required", None) for v in document.levels):
         expected = "an instance, or a result whose levels are solved one after the other"
@@ -157,7 +158,7 @@ def load_case(
 
 def _ignoring(state: State, objective: TreeObjective | None, options: Sequence[str]) -> State:
     """Return an instance in which options hold no request; results are as they are."""
-    if not options or isinstance(state, MappingProblem | ObjectsProblem):
+    if not options or not isinstance(state, kinds.State):
         return state
     return prepare_any(ignoring(state.snapshot, options, strict=False), objective)
 

@@ -10,10 +10,9 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
+from topoplace import kinds
 from topoplace.errors import InputError, TopoplaceError
 from topoplace.interrupts import Interrupted, heeded, is_asked
-from topoplace.mapping.objects.problem import ObjectsProblem
-from topoplace.mapping.problem import MappingProblem
 from topoplace.result import Proof, level_label
 from topoplace.result.reading import AnyResult
 from topoplace.shown import Tabled
@@ -129,7 +128,7 @@ def compare(
         results, unsuited = _solved(case, own, options)
         for method, why in unsuited.items() if own is not None else ():
             notes.setdefault(method, f"{name}: {method}: {why}")
-        if not isinstance(case.state, MappingProblem | ObjectsProblem):
+        if isinstance(case.state, kinds.State):
             for allocator in () if is_asked() else others:
                 trials.append(try_on(case.state, allocator, options))
                 results.append(trials[-1].result)
@@ -212,7 +211,7 @@ def _solved(
 
 
 def _by_default(case: Case, known: Sequence[str]) -> list[str]:
-    gridless = isinstance(case.state, MappingProblem) and case.state.grid is None
+    gridless = getattr(case.state, "grid", True) is None
     left_out = set(ONLY_BY_NAME)
     if not getattr(case.state, "anchored", ()):
         left_out.add("slurm-torus3d")  # for machines with anchored prisms alone
