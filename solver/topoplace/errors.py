@@ -235,3 +235,11 @@ def visible(text: str) -> str:
 def _shorten(value: object, limit: int = 80) -> str:
     text = " ".join(repr(value).split())
     return text if len(text) <= limit else text[: limit - 3] + "..."
+
+
+def refuse(expected: str, **given: object) -> None:
+    """Raise `InputError` for the first of some options that is given where it is out of place."""
+    for name, value in given.items():
+        if value:
+            shown = None if value is True else str(value)
+            raise InputError(expected, field=f"--{name.replace('_', '-')}", value=shown)

@@ -47,7 +47,18 @@ _WORK: Mapping[str, Mapping[str, Ref]] = {
         "Frontier": "topoplace.report.frontier:write_plot",
         "Optima": "topoplace.report.optima:write_picture",
     },
-    "html": {"Result": "topoplace.report.page.pages:write_page"},
+    "html": {
+        "Result": "topoplace.report.page.pages:result_page",
+        "Comparison": "topoplace.report.page.pages:comparison_page",
+        "Audit": "topoplace.report.page.audits:audit_page",
+    },
+    "hostlist": {"Result": "topoplace.report.view:hostlist_text"},
+    "csv": {
+        "Result": "topoplace.report.view:csv_text",
+        "Comparison": "topoplace.report.table:comparison_csv",
+        "Audit": "topoplace.report.audit:audit_csv",
+        "Recognition": "topoplace.report.layouts:cells_csv",
+    },
     "rank_files": {"Result": "topoplace.report.rank_files:write_rank_files"},
     "plot": {
         "Result": "topoplace.report.figure:plot",

@@ -4,23 +4,19 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import typer
 
+from topoplace import front
 from topoplace.cli.options import (
     argument,
     listed,
     option,
     require_writable,
-    solve_options,
     with_options,
 )
 from topoplace.cli.output import counted, print_json, say, say_files
 from topoplace.errors import InputError
-
-if TYPE_CHECKING:
-    from topoplace.study.audit.run import Audit
 
 
 @with_options(
@@ -60,44 +56,27 @@ def audit(
     as_json: bool = False,
 ) -> None:
     """Hold decisions of schedulers against the rules and the proven optimum; exit 0, 5 or 6."""
-    from topoplace.kernels import compile_for
-    from topoplace.report.audit import audit_csv, audit_text
-    from topoplace.snapshot.files import write_text
-    from topoplace.study.audit.cases import counting
-    from topoplace.study.audit.live import cases_of
-    from topoplace.study.audit.run import ResultFiles, audit_cases, require_contract
-
-    options = solve_options(time_limit, "strict", seed)
     if not (math.isfinite(tolerate) and tolerate >= 0):
         raise InputError("a percentage of at least 0", field="--tolerate", value=tolerate)
-    require_contract(contract)
     require_writable(*(sources or ()), after, csv=csv, html=html)
-    cases, notes = cases_of(sources or [], after, command, states, seed, on, listed(ignore))
-    names = None if levels is None else [name.strip() for name in levels.split(",")]
-    cases = [counting(case, names) for case in cases]
-    files = ResultFiles(output)
-    compile_for("hierarchy", ["exact"])
     with counted("audit") as progress:
-        found = audit_cases(
-            cases,
+        found, names = front.studies.audited(
+            sources or [],
+            after=after,
             contract=contract,
-            options=options,
-            notes=notes,
-            keep=files.keep,
+            levels=None if levels is None else [name.strip() for name in levels.split(",")],
+            command=command,
+            states=states,
+            on=on,
+            ignore=listed(ignore),
+            time_limit=time_limit,
+            seed=seed,
+            results=output,
             progress=progress,
         )
-    if csv is not None:
-        write_text(csv, audit_csv(found))
-    if html is not None:
-        from topoplace.report.page.audits import audit_page
-
-        write_text(html, audit_page(found, files.names, html.parent))
-    say(audit_text(found))
+    front.writing.write(found, csv=csv, html=html, files=names)
+    say(str(found))
     say_files({"table": csv, "page": html, "results": output})
-    _end(found, tolerate)
-
-
-def _end(found: Audit, tolerate: float) -> None:
     code = found.exit_code(tolerate)
     print_json(found.document() | {"tolerate": tolerate, "exit_code": int(code)})
     raise typer.Exit(code)

@@ -6,6 +6,7 @@ import math
 import re
 from typing import TYPE_CHECKING
 
+from topoplace import front
 from topoplace.cli.options import flag, in_panel, option, with_options
 from topoplace.cli.output import print_json, say
 from topoplace.cli.shipped_names import machines_like
@@ -48,15 +49,14 @@ def grid_application(
 
     With the stencil ``full``, diagonal neighbours get one byte without `diagonal_bytes`.
     """
-    from topoplace.snapshot.schema import MAX_TASKS, GridApplication
-
+    make, most = front.mapping.GridApplication, front.mapping.MAX_TASKS
     shape = parse_extents(extents, "--grid")
     if len(shape) > len(_LETTERS):
         raise InputError(
             f"at most {number_of(len(_LETTERS), 'dimension')}", field="--grid", value=extents
         )
-    if math.prod(shape) > MAX_TASKS:
-        raise InputError(f"at most {MAX_TASKS} tasks", field="--grid", value=extents)
+    if math.prod(shape) > most:
+        raise InputError(f"at most {most} tasks", field="--grid", value=extents)
     letters = _LETTERS[: len(shape)]
     if len(set(periodic)) != len(periodic) or not set(periodic) <= set(letters):
         expected = f"some of the letters {letters}, each once"
@@ -73,7 +73,7 @@ def grid_application(
                 f"{number_of(len(shape), 'dimension')}"
             )
             raise InputError(expected, field="--diagonal-bytes", value=diagonal_bytes)
-    return GridApplication(
+    return make(
         shape=list(shape),
         periodic=[letter in periodic for letter in letters],
         bytes=_parse_bytes(message_bytes or "1", len(shape)),
@@ -136,44 +136,23 @@ def layouts(
     as_json: bool = False,
 ) -> None:
     """List every admissible layout of a virtual grid in a region, best first."""
-    from topoplace.mapping.graph import grid_of
-    from topoplace.mapping.layouts.candidates import (
-        enumerate_layouts,
-        geometry_request,
-        one_per_prism,
-        rank_layouts,
-    )
-    from topoplace.report.layouts import layout_document, layouts_table
-    from topoplace.snapshot.machines import load_torus
-    from topoplace.snapshot.state import torus_of
-
     for name, number in (("--tasks-per-node", tasks_per_node), ("--limit", limit)):
         if number < 1:
             raise InputError("a positive integer", field=name, value=number)
-    torus = torus_of(load_torus(on))
-    region = parse_extents(within, "--within")
-    if len(region) != torus.num_dims or any(
-        e > n for e, n in zip(region, torus.shape, strict=True)
-    ):
-        raise InputError(f"a region inside {torus.text}", field="--within", value=within)
-    virtual = grid_of(grid_application(grid, periodic, message_bytes, stencil, diagonal_bytes))
-    found = enumerate_layouts(
-        virtual,
+    found = front.layouts.layouts(
+        grid_application(grid, periodic, message_bytes, stencil, diagonal_bytes),
+        on,
         tasks_per_node,
-        torus.nodes_per_router,
-        region,
-        rings=[w and e == n for e, n, w in zip(region, torus.shape, torus.wrap, strict=True)],
+        parse_extents(within, "--within"),
         balanced=balanced,
         stagger=stagger,
     )
-    ranked = one_per_prism(rank_layouts(found, virtual, torus, tasks_per_node))
-    geometry, listed = geometry_request(ranked, torus), ranked[:limit]
     if as_json:
-        documents = [layout_document(entry) for entry in listed]
-        print_json({"layouts": documents, "num_layouts": len(ranked), "geometry": geometry})
-    elif not ranked:
+        print_json(found.document(limit))
+    elif not found.ranked:
         say(f"no admissible layout of {grid} in {within}")
     else:
-        say(layouts_table(listed))
-        say(f"{len(listed)} of {number_of(len(ranked), 'layout')}, best first")
-        say(f"geometry: {geometry}")
+        say(found.table(limit))
+        count = number_of(len(found.ranked), "layout")
+        say(f"{min(limit, len(found.ranked))} of {count}, best first")
+        say(f"geometry: {found.geometry}")

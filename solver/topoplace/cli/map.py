@@ -5,37 +5,20 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
 
+from topoplace import front
 from topoplace.cli.grid import GRID, grid_application, parse_extents
 from topoplace.cli.options import (
     flag,
     in_panel,
     option,
-    refuse,
     require_writable,
-    solve_options,
     with_options,
 )
 from topoplace.cli.output import end_with, shown
 from topoplace.cli.shipped_names import machines_like, methods_like
-from topoplace.errors import InputError
-
-if TYPE_CHECKING:
-    from topoplace.mapping.onto import Places
-    from topoplace.mapping.problem import MappingProblem
-    from topoplace.result.mapping import MappingResult
-    from topoplace.snapshot.objects import ObjectsApplication
-    from topoplace.snapshot.schema import AnyApplication
-
-    Application = AnyApplication
-
-Parts = dict[str, str | None]
-"""Where to map to inside what `--on` names: a job, a class, a prism."""
-
-OF_GRAPH_FILE = "qaplib"
-"""The `--on` that stands for the distances of the graph file."""
-
+from topoplace.errors import InputError, refuse
 
 RANK_FILE = "The mapping in this form (docs/reference/formats.md)."
 
@@ -165,64 +148,63 @@ def map_command(
     as_json: bool = False,
 ) -> None:
     """Map a grid, a graph, a training job or objects onto MACHINE, and bound any mapping."""
-    from topoplace.cli.objects import Loads, map_objects, phase_line
-    from topoplace.formats.text import name_of
-    from topoplace.kernels import compile_for
-    from topoplace.mapping.onto import load_places, problem_on
-    from topoplace.mapping.parallelism import parallelism as training_job
-    from topoplace.mapping.rankfiles import read_mapping
-    from topoplace.snapshot.objects import ObjectsApplication
-    from topoplace.solving import solve
-
-    options = solve_options(time_limit, "strict", seed)
     forms = {"hostfile": hostfile, "csv": csv, "maplib": maplib, "scotch_map": scotch_map}
     node_list = _node_list(rank_order, node_list)
     files = {"output": output, "png": png, "rank_order": rank_order, "node_list": node_list} | forms
     require_writable(on, graph, objects, fixed, **files)
-    parts = {"job": job, "node_class": node_class, "within": within}
     shape = (periodic, message_bytes, stencil, diagonal_bytes)
     _refuse_beside(objects, grid, shape, graph, graph_format, flow, parallelism)
-    application: Application | ObjectsApplication
-    if parallelism is not None:
-        application = training_job(parallelism, field="--parallelism")
-        places = load_places(on, level_costs=_costs(level_costs), **parts)
-    else:
-        application, places = _application_and_places(
-            grid, shape, graph, graph_format, flow, on, parts, _costs(level_costs), objects
-        )
-    if subset is not None:
-        places = places.only(subset)
-    if isinstance(application, ObjectsApplication) or balance is not None:
+    of_objects = objects is not None or balance is not None
+    if of_objects:
         expected = "no such option for objects"
         refuse(expected, cell=cell, column_major=column_major, max_depth=max_depth)
         refuse(expected, tasks_per_node=tasks_per_node > 1, mapping=mapping)
         refuse(expected, rank_order=rank_order, **forms | {"csv": None})
-        how = Loads(balance, pooled, fixed)
-        map_objects(application, places, how, method, options, progress, output, png, csv, figures)
-    refuse("--objects or --balance with this option", pooled=pooled, fixed=fixed)
-    name, file = (name_of(graph), str(graph)) if graph else (None, None)
-    problem = problem_on(places, application, tasks_per_node, name=name, file=file)
-    if maplib is not None:
-        try:
-            _ = problem.torus  # whose coordinates the file has
-        except InputError as error:
-            raise error.at("--maplib with --on") from None
-    start = None if mapping is None else read_mapping(mapping, mapping_format, problem)
-    if start is not None and method == "auto":
-        method = "given"
-    options = replace(
-        options,
-        cell=None if cell is None else parse_extents(cell, "--cell"),
-        column_major=column_major,
-        max_depth=max_depth,
-        start=start,
+    else:
+        refuse("--objects or --balance with this option", pooled=pooled, fixed=fixed)
+    options = front.arguments.options_of(time_limit, seed)
+    application, where = _application(
+        (objects, grid, parallelism), shape, graph, graph_format, flow, on
     )
-    compile_for("mapping", [method])
+    problem: Any = front.mapping.asked(
+        application,
+        where,
+        tasks_per_node=tasks_per_node,
+        balance=balance,
+        pooled=pooled,
+        fixed=None if fixed is None else front.mapping.read_fixed(fixed),
+        subset=subset,
+        named={"name": front.mapping.name_of(graph), "file": str(graph)} if graph else {},
+        level_costs=_costs(level_costs),
+        job=job,
+        node_class=node_class,
+        within=within,
+    )
+    if not of_objects:
+        if maplib is not None:
+            _require_coordinates(problem)
+        start = None
+        if mapping is not None:
+            start = front.mapping.read_mapping(mapping, mapping_format, problem)
+            method = "given" if method == "auto" else method
+        cells = None if cell is None else parse_extents(cell, "--cell")
+        options = replace(
+            options, cell=cells, column_major=column_major, max_depth=max_depth, start=start
+        )
     with shown(progress) as watch:
-        result = solve(problem, method, replace(options, watch=watch))
-    _write(problem, result, files, forms)
+        result = front.mapping.solved(problem, method, options, callback=watch)
+    front.writing.write(result, output=output, png=png)
+    front.mapping.write_nodes(problem, result, node_list, rank_order=rank_order, **forms)
     named = {name.replace("_", "-"): path for name, path in files.items()}
-    end_with(result, named, phase_line(problem, result) if figures else [])
+    end_with(result, named, front.mapping.figures_of(problem, result) if figures else [])
+
+
+def _require_coordinates(problem: Any) -> None:
+    """Raise `InputError` unless nodes have the coordinates that a file of maplib holds."""
+    try:
+        _ = problem.torus
+    except InputError as error:
+        raise error.at("--maplib with --on") from None
 
 
 def _costs(text: str | None) -> tuple[int, ...] | None:
@@ -236,11 +218,9 @@ def _costs(text: str | None) -> tuple[int, ...] | None:
 
 def _node_list(rank_order: Path | None, node_list: Path | None) -> Path | None:
     """Return where the node list of a rank order goes: beside it, where ``--mapping`` looks."""
-    from topoplace.mapping.rankfiles import node_list_beside
-
     if rank_order is None and node_list is not None:
         raise InputError("--rank-order with it", field="--node-list", found="--node-list alone")
-    return node_list_beside(rank_order) if rank_order and not node_list else node_list
+    return front.mapping.node_list_beside(rank_order) if rank_order and not node_list else node_list
 
 
 def _refuse_beside(
@@ -268,66 +248,25 @@ def _refuse_beside(
         refuse("no such option with --graph", grid=grid, **given)
 
 
-def _application_and_places(
-    grid: str | None,
+def _application(
+    given: tuple[str | None, str | None, str | None],
     shape: tuple[str, str | None, str, str | None],
     graph: Path | None,
     form: str | None,
     flow: str | None,
     on: str,
-    parts: Parts,
-    level_costs: tuple[int, ...] | None,
-    objects: str | None,
-) -> tuple[Application | ObjectsApplication, Places]:
-    """Return objects, a grid, or the graph of a file, and the places: given, or that file's."""
-    from topoplace.mapping.graphfiles import graph_format, read_graph, read_qaplib
-    from topoplace.mapping.objects.applications import read_application
-    from topoplace.mapping.onto import load_places
-
+) -> tuple[Any, Any]:
+    """Return objects, a grid, a training job or the graph of a file, and where to map it to."""
+    objects, grid, parallelism = given
+    if parallelism is not None:
+        return front.mapping.training_job(parallelism, field="--parallelism"), on
     if objects is not None:
-        places = load_places(on, level_costs=level_costs, **parts)
-        return read_application(objects), places
-    if graph is None:
-        if on == OF_GRAPH_FILE:
-            raise InputError("a graph file with --on qaplib", field="--graph", found="none")
-        if grid is None:
-            expected = "a virtual grid, a graph file (--graph) or axes (--parallelism)"
-            raise InputError(expected, field="--grid", found="none of these")
-        places = load_places(on, level_costs=level_costs, **parts)
-        return grid_application(grid, *shape), places
-    if on != OF_GRAPH_FILE:
-        places = load_places(on, level_costs=level_costs, **parts)
-        return read_graph(graph, form, flow=flow), places
-    if (form or graph_format(graph)) != OF_GRAPH_FILE:
-        raise InputError("a QAPLIB file with --on qaplib", file=str(graph), field="--graph")
-    instance = read_qaplib(graph, flow)
-    return instance.graph, load_places(instance.machine, level_costs=level_costs, **parts)
-
-
-def _write(
-    problem: MappingProblem,
-    result: MappingResult,
-    files: dict[str, Path | None],
-    forms: dict[str, Path | None],
-) -> None:
-    """Write the result, the picture, and the mapping in the formats asked for."""
-    import numpy as np
-
-    from topoplace.mapping.rankfiles import write_mapping
-    from topoplace.snapshot.files import write_document
-
-    if files["output"] is not None:
-        write_document(files["output"], result)
-    if files["png"] is not None:
-        from topoplace.report.figure import write_figure
-
-        write_figure(result, files["png"])
-    if result.solution is None:
-        return
-    nodes = np.asarray(result.solution.nodes, dtype=np.int64)
-    if files["rank_order"] is not None:
-        order, node_list = files["rank_order"], files["node_list"]
-        write_mapping(order, "rank-order", problem, nodes, node_list=node_list)
-    for form, path in forms.items():
-        if path is not None:
-            write_mapping(path, form.removesuffix("_map"), problem, nodes)
+        return front.mapping.read_application(objects), on
+    if graph is not None:
+        return front.mapping.graph_of_file(graph, form, flow, on)
+    if on == "qaplib":
+        raise InputError("a graph file with --on qaplib", field="--graph", found="none")
+    if grid is None:
+        expected = "a virtual grid, a graph file (--graph) or axes (--parallelism)"
+        raise InputError(expected, field="--grid", found="none of these")
+    return grid_application(grid, *shape), on

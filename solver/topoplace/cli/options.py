@@ -5,23 +5,17 @@ from __future__ import annotations
 import contextlib
 import functools
 import inspect
-import math
 import os
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
+from typing import Annotated, Any, get_type_hints
 
 import typer
 
 from topoplace import front, rescue
 from topoplace.cli.output import QUIET, VERBOSE, set_json, set_verbosity
-from topoplace.errors import InputError, unknown_name
-
-if TYPE_CHECKING:
-    from topoplace.solving import Options
-
-MAX_SEED = 2**31 - 1
+from topoplace.errors import InputError
 
 COMMAND = "An allocator of your own, '[NAME=]PROG ARGS': snapshot on stdin, placements on stdout."
 
@@ -116,24 +110,6 @@ def with_options(**own: Any) -> Callable[[Callable[..., None]], Callable[..., No
     return declared
 
 
-def solve_options(
-    time_limit: float | None, interference: str, seed: int, *, thorough: bool = False
-) -> Options:
-    """Return checked solve options; an `InputError` names the option that is out of range."""
-    from topoplace.result import Interference
-    from topoplace.solving import Options
-
-    if time_limit is not None and not (math.isfinite(time_limit) and time_limit >= 0):
-        raise InputError(
-            "a finite number of seconds, 0 or more", field="--time-limit", value=time_limit
-        )
-    if interference not in list(Interference):
-        raise unknown_name(interference, Interference, field="--interference")
-    if not 0 <= seed <= MAX_SEED:
-        raise InputError(f"a seed from 0 to {MAX_SEED}", field="--seed", value=seed)
-    return Options(time_limit, Interference(interference), seed, thorough)
-
-
 def require_writable(*read: str | Path | None, **files: Path | None) -> None:
     """Raise `InputError` unless the files of these options can be written; before long work.
 
@@ -201,14 +177,6 @@ def named_numbers(text: str, option: str, expected: str) -> dict[str, int]:
             raise InputError(expected, field=option, value=part)
         found[name.strip()] = int(number)
     return found
-
-
-def refuse(expected: str, **given: object) -> None:
-    """Raise `InputError` for the first of some options that is given where it is out of place."""
-    for name, value in given.items():
-        if value:
-            shown = None if value is True else str(value)
-            raise InputError(expected, field=f"--{name.replace('_', '-')}", value=shown)
 
 
 def require_one(method: str | None, command: str | None) -> None:

@@ -10,7 +10,6 @@ from topoplace.cli.options import (
     argument,
     listed,
     option,
-    refuse,
     require_one,
     require_writable,
     with_options,
@@ -20,6 +19,7 @@ from topoplace.cli.shipped_names import methods_like, snapshots_like
 
 if TYPE_CHECKING:
     from topoplace.study.external.trial import Trial
+from topoplace.errors import refuse
 
 
 @with_options(

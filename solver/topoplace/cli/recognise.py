@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from topoplace import front
 from topoplace.cli.options import argument, option, require_writable, with_options
 from topoplace.cli.output import print_json, say, say_files
 
@@ -32,31 +33,15 @@ def recognise(
     as_json: bool = False,
 ) -> None:
     """Say whether GRAPH is a grid, all-to-all in parts or a tree, and how it is numbered."""
-    from topoplace.front.mapping import recognise as recognised
-    from topoplace.mapping.graphfiles import read_graph
-    from topoplace.snapshot.files import write_text
-
     require_writable(graph, csv=csv)
     told = graph_format is not None or flow is not None
-    found = recognised(read_graph(graph, graph_format, flow=flow) if told else graph)
+    found = front.mapping.recognise(
+        front.mapping.read_graph(graph, graph_format, flow=flow) if told else graph
+    )
     say(found.text)
-    if csv is not None:
-        write_text(csv, _cells_text(found))
+    front.writing.write(found, csv=csv)
     say_files({"cells": csv})
     print_json(_document(found))
-
-
-def _cells_text(found: Recognition) -> str:
-    """Return a line for every cell: its coordinates, where it has some, and its task."""
-    import numpy as np
-
-    from topoplace.snapshot.files import csv_of
-
-    num = len(found.tasks)
-    shape = found.shape or (num,)
-    cells = np.stack(np.unravel_index(np.arange(num), shape), axis=1) if num else np.zeros((0, 1))
-    header = [*(f"x{d}" for d in range(len(shape))), "task"]
-    return csv_of(header, np.column_stack([cells, found.tasks]).astype(int).tolist())
 
 
 def _document(found: Recognition) -> dict[str, object]:

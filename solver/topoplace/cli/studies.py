@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import typer
 
+from topoplace import front
 from topoplace.cli.options import (
     COMMAND,
     argument,
@@ -16,7 +16,6 @@ from topoplace.cli.options import (
     option,
     require_one,
     require_writable,
-    solve_options,
     with_options,
 )
 from topoplace.cli.output import counted, print_json, say, say_files, shown, tell_trials
@@ -67,41 +66,26 @@ def compare(
     as_json: bool = False,
 ) -> None:
     """Run methods on each SNAPSHOT and hold all its results against the best certified bound."""
-    from topoplace.kernels import compile_for
-    from topoplace.report.page.exhibits import Exhibits
-    from topoplace.report.table import comparison_csv, comparison_table
-    from topoplace.snapshot.files import write_text
-    from topoplace.solving import method_names
-    from topoplace.solving.solve import tree_objective
-    from topoplace.study import compare as study
-    from topoplace.study.case import load_cases
-    from topoplace.study.external.allocator import command_allocators
-
-    options = solve_options(time_limit, interference, seed, thorough=thorough)
     require_writable(*snapshots, csv=csv, html=html, stderr=stderr)
     names = None if methods is None else [name.strip() for name in methods.split(",")]
-    names = [] if names == ["none"] else names
-    cases, skipped = load_cases(snapshots, tree_objective(objective), listed(ignore))
-    for note in skipped:
-        say(note)
-    exhibits = Exhibits(folder=results, pictures=html is not None)
+    exhibits = front.writing.Exhibits(folder=results, pictures=html is not None)
     require_writable(results=None if results is None else results / "r.json")
-    kinds = list(dict.fromkeys(case.kind for case in cases))
-    known = {kind: method_names(kind) for kind in kinds}
-    ours = [name for kind in kinds for name in known[kind]]
-    allocators = command_allocators(command or [], [*ours, *(names or ())])
-    for kind in kinds:
-        compile_for(kind, [name for name in known[kind] if names is None or name in names])
     with shown() as watch:
-        options = replace(options, watch=watch)
-        comparison = study.compare(cases, names, options, exhibits.keep, allocators)
-    if html is not None:
-        from topoplace.report.page.pages import comparison_page
-
-        write_text(html, comparison_page(comparison, exhibits, html.parent))
-    if csv is not None:
-        write_text(csv, comparison_csv(comparison))
-    say(comparison_table(comparison))
+        comparison = front.studies.compare(
+            *snapshots,
+            methods=[] if names == ["none"] else names,
+            time_limit=time_limit,
+            interference=interference,
+            thorough=thorough,
+            objective=objective,
+            ignore=listed(ignore),
+            seed=seed,
+            commands=command or (),
+            keep=exhibits.keep,
+            callback=watch,
+        )
+    front.writing.write(comparison, csv=csv, html=html, files=exhibits)
+    say(str(comparison))
     tell_trials(comparison.trials, stderr, verdicts=True)
     say_files({"table": csv, "page": html, "results": results, "stderr": stderr})
     refused = [trial.refusal for trial in comparison.trials if trial.refusal is not None]
@@ -152,40 +136,29 @@ def batch(
     as_json: bool = False,
 ) -> None:
     """Solve every instance that has no result in OUTDIR yet; killed, it goes on when run again."""
-    solve_options(time_limit, interference, seed)  # checks them
     require_one(method, command)
-    from topoplace.kernels import compile_for
-    from topoplace.solving.solve import tree_objective
-    from topoplace.study.batch.pool import Cluster, Pool
-    from topoplace.study.batch.run import SOLVER, num_cores, run_batch
-    from topoplace.study.batch.task import Limits, Settings
-
-    tree_objective(objective)  # checks it
     if dask is not None and jobs is not None:
         raise InputError("either --jobs or --dask", field="--jobs", found="both")
     if kill_after is None and time_limit is not None:
         kill_after = 2 * time_limit + SPARE_SECONDS
-    limits = Limits(kill_after, None if memory is None else int(memory * 2**30))
-    executor = Cluster(dask, SOLVER, limits) if dask else Pool(SOLVER, jobs or num_cores(), limits)
     with counted("batch") as progress:
-        done = run_batch(
+        done = front.batching.batch(
             sources,
             output,
-            Settings(
-                method,
-                time_limit,
-                interference,
-                seed,
-                command,
-                thorough=thorough,
-                objective=objective,
-            ),
-            executor=executor,
-            retry_failed=retry_failed,
+            method,
+            command=command,
+            time_limit=time_limit,
+            thorough=thorough,
+            interference=interference,
+            objective=objective,
             ignore=listed(ignore),
+            seed=seed,
+            jobs=jobs,
+            kill_after=kill_after,
+            memory=None if memory is None else int(memory * 2**30),
+            retry_failed=retry_failed,
+            dask=dask,
             progress=progress,
-            # Workers on other machines compile what they miss.
-            prepare=None if dask else lambda problem, method: compile_for(problem, [method]),
         )
     _report(done)
     raise typer.Exit(done.exit_code)

@@ -14,17 +14,20 @@ if TYPE_CHECKING:
     from typing import Any
 
     from topoplace.front import arguments as arguments
+    from topoplace.front import batching as batching
     from topoplace.front import converting as converting
     from topoplace.front import documents as documents
+    from topoplace.front import layouts as layouts
     from topoplace.front import mapping as mapping
     from topoplace.front import placing as placing
+    from topoplace.front import replaying as replaying
     from topoplace.front import several as several
     from topoplace.front import studies as studies
     from topoplace.front import writing as writing
 
 _ROOMS = (
-    *("arguments", "converting", "documents", "mapping", "placing", "several", "studies"),
-    "writing",
+    *("arguments", "batching", "converting", "documents", "layouts", "mapping"),
+    *("placing", "replaying", "several", "studies", "writing"),
 )
 
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
+from typing import Any
 
 import numpy as np
 
 from topoplace.errors import InputError
+from topoplace.formats.text import name_of
 from topoplace.front.arguments import options_of, watched
 from topoplace.front.documents import load
 from topoplace.kernels import compile_for
@@ -15,16 +18,20 @@ from topoplace.machine.topology import Topology
 from topoplace.mapping.allocated import Allocated, Ranks, topology_of
 from topoplace.mapping.contention import phase_time as estimated_phase
 from topoplace.mapping.graph import grid_of
+from topoplace.mapping.graphfiles import graph_format, read_graph, read_qaplib
 from topoplace.mapping.objects.applications import (
     BALANCE,
     application_names,
     problem_of,
     read_application,
+    read_fixed,
 )
 from topoplace.mapping.objects.problem import ObjectsProblem, prepare_objects
 from topoplace.mapping.onto import Source, load_places, problem_on
+from topoplace.mapping.parallelism import parallelism as training_job
 from topoplace.mapping.parallelism import parallelism_graph
 from topoplace.mapping.problem import MappingProblem, graph_of, prepare_mapping
+from topoplace.mapping.rankfiles import node_list_beside, read_mapping, write_mapping
 from topoplace.mapping.recognition import Recognition
 from topoplace.mapping.recognition import recognise as recognise_graph
 from topoplace.model import Model
@@ -33,13 +40,14 @@ from topoplace.result.hierarchy import HierarchyResult
 from topoplace.result.mapping import MappingResult
 from topoplace.result.objects import ObjectsResult
 from topoplace.result.tree import AllocationResult
-from topoplace.snapshot.files import parse_object, read_bytes
+from topoplace.snapshot.files import csv_of, parse_object, read_bytes, write_text
 from topoplace.snapshot.objects import (
     APPLICATION_SCHEMA,
     ObjectsApplication,
     ObjectsInstance,
 )
 from topoplace.snapshot.schema import (
+    MAX_TASKS,
     AnyApplication,
     GraphApplication,
     GridApplication,
@@ -47,9 +55,33 @@ from topoplace.snapshot.schema import (
     MatrixModel,
     ParallelismApplication,
 )
-from topoplace.solving import solve
+from topoplace.solving import Options, solve
 from topoplace.solving.outcome import Watch
 from topoplace.study.case import File
+
+__all__ = [
+    "MAX_TASKS",
+    "GridApplication",
+    "asked",
+    "figures_of",
+    "graph_of_file",
+    "map",
+    "name_of",
+    "node_list_beside",
+    "phase_time",
+    "read_application",
+    "read_fixed",
+    "read_graph",
+    "read_mapping",
+    "recognise",
+    "solved",
+    "topology",
+    "training_job",
+    "write_nodes",
+]
+
+OF_GRAPH_FILE = "qaplib"
+"""The machine that stands for the distances of the graph file."""
 
 Application = AnyApplication | MappingInstance | File
 Objects = ObjectsApplication | ObjectsInstance
@@ -119,44 +151,134 @@ def map(
         If an argument or a field of the instance cannot be used.
     """
     options = options_of(time_limit, seed)
+    problem = asked(
+        application,
+        on,
+        tasks_per_node=tasks_per_node,
+        balance=balance,
+        pooled=pooled,
+        fixed=fixed,
+        level_costs=level_costs,
+        job=job,
+        node_class=node_class,
+        within=within,
+    )
+    return solved(problem, method, options, display, callback)
+
+
+def asked(
+    application: Application | Objects,
+    on: Source | Model | MatrixModel | Placed | Path | None,
+    *,
+    tasks_per_node: int = 1,
+    balance: float | str | None = None,
+    pooled: bool = False,
+    fixed: Mapping[int, int] | Iterable[tuple[int, int]] | None = None,
+    subset: str | None = None,
+    named: Mapping[str, str] = MappingProxyType({}),
+    **parts: Any,
+) -> MappingProblem | ObjectsProblem:
+    """Return the problem that `map` solves, of the same arguments.
+
+    Parameters
+    ----------
+    subset
+        The nodes to use, such as ``0-47,60``.
+    named
+        Of a graph of a file, how the instance is called, and the file.
+    parts
+        What `load_places` takes: `level_costs`, `job`, `node_class` and `within`.
+    """
     application = _application(application)
-    problem: MappingProblem | ObjectsProblem
     if isinstance(application, ObjectsInstance):
         if on is not None or balance is not None or pooled or fixed is not None:
             raise InputError("nothing beside an instance, which says it", field="application")
-        problem = prepare_objects(application)
-    elif isinstance(application, MappingInstance):
+        return prepare_objects(application)
+    loaded = balance is not None or isinstance(application, ObjectsApplication)
+    if not loaded and (pooled or fixed is not None):
+        raise InputError("objects, or balance beside it", field="pooled" if pooled else "fixed")
+    if isinstance(application, MappingInstance):
         if on is not None:
             raise InputError("no places beside those of the instance", field="on")
-        problem = prepare_mapping(application)
-    elif on is None:
+        return prepare_mapping(application)
+    if on is None:
         raise InputError("a machine, an instance or a result to map to", field="on", found="None")
-    elif isinstance(on, HierarchyResult | CubesResult):
+    if isinstance(on, HierarchyResult | CubesResult):
         found = f"a result of {on.problem}"
         raise InputError("places on a torus, mesh or tree", field="on", found=found)
-    else:
-        source = on.snapshot if isinstance(on, Model) else str(on) if isinstance(on, Path) else on
-        places = load_places(
-            source, level_costs=level_costs, job=job, node_class=node_class, within=within
-        )
-        if balance is not None or isinstance(application, ObjectsApplication):
-            problem = problem_of(
-                application,
-                places,
-                BALANCE if balance is None else str(balance),
-                pooled=pooled,
-                fixed=(fixed or {}).items(),
-            )
-        else:
-            problem = problem_on(places, application, tasks_per_node)
-    is_objects = isinstance(problem, ObjectsProblem)
-    if not is_objects and (pooled or fixed is not None):
-        raise InputError("objects, or balance beside it", field="pooled" if pooled else "fixed")
-    compile_for(problem.kind, ["search" if is_objects and method == "auto" else method])
-    with watched(options, display, callback) as options:
+    source = on.snapshot if isinstance(on, Model) else str(on) if isinstance(on, Path) else on
+    places = load_places(source, **parts)
+    if subset is not None:
+        places = places.only(subset)
+    if not loaded:
+        assert not isinstance(application, ObjectsApplication), "it is loaded"
+        return problem_on(places, application, tasks_per_node, **named)
+    stay = fixed.items() if isinstance(fixed, Mapping) else fixed or ()
+    cap = BALANCE if balance is None else str(balance)
+    return problem_of(application, places, cap, pooled=pooled, fixed=stay)
+
+
+def solved(
+    problem: MappingProblem | ObjectsProblem,
+    method: str,
+    options: Options,
+    display: bool = False,
+    callback: Watch | None = None,
+) -> MappingResult | ObjectsResult:
+    """Map by a method, ``auto`` for the usual one."""
+    if isinstance(problem, ObjectsProblem) and method == "auto":
+        method = "search"
+    compile_for(problem.kind, [method])
+    with watched(options, display, callback) as shown:
+        found: MappingResult | ObjectsResult = solve(problem, method, shown)
+        return found
+
+
+def write_nodes(
+    problem: MappingProblem | ObjectsProblem,
+    result: MappingResult | ObjectsResult,
+    node_list: Path | None = None,
+    **forms: Path | None,
+) -> None:
+    """Write where tasks or objects are, by form: ``csv``, ``hostfile``, ``maplib`` and so on.
+
+    `node_list` is where that of a ``rank_order`` goes. Without a mapping there is no file.
+    """
+    if result.solution is None:
+        return
+    nodes = np.asarray(result.solution.nodes, dtype=np.int64)
+    for name, path in forms.items():
+        form = name.removesuffix("_map").replace("_", "-")
+        if path is None:
+            continue
         if isinstance(problem, ObjectsProblem):
-            return solve(problem, "search" if method == "auto" else method, options)
-        return solve(problem, method, options)
+            write_text(path, csv_of(("object", "node"), enumerate(result.solution.nodes)))
+        elif form == "rank-order":
+            write_mapping(path, form, problem, nodes, node_list=node_list)
+        else:
+            write_mapping(path, form, problem, nodes)
+
+
+def figures_of(
+    problem: MappingProblem | ObjectsProblem, result: MappingResult | ObjectsResult
+) -> list[str]:
+    """Return how long all messages of a mapping take at once, in a line; none without links."""
+    if result.solution is None or problem.machine.torus is None:
+        return []
+    time = estimated_phase(problem, np.asarray(result.solution.nodes, dtype=np.int64))
+    return [f"all messages at once: about {time:,.6g} in the same unit, by a model of shared links"]
+
+
+def graph_of_file(
+    graph: Path, form: str | None, flow: str | None, on: str
+) -> tuple[GraphApplication, str | MatrixModel]:
+    """Return the graph of a file and where to map it to: ``qaplib`` stands for its distances."""
+    if on != OF_GRAPH_FILE:
+        return read_graph(graph, form, flow=flow), on
+    if (form or graph_format(graph)) != OF_GRAPH_FILE:
+        raise InputError("a QAPLIB file with --on qaplib", file=str(graph), field="--graph")
+    instance = read_qaplib(graph, flow)
+    return instance.graph, instance.machine
 
 
 def recognise(application: Application | GraphApplication | MappingResult) -> Recognition:
@@ -278,8 +400,6 @@ def _application_of(
     """Return what a file says of an application; the instance of a result only if asked to."""
     if not results and (str(path) in application_names() or _is_application(path)):
         return read_application(path)
-    from topoplace.mapping.graphfiles import read_graph  # noqa: PLC0415 - heavy
-
     if Path(path).suffix != ".json":
         return read_graph(path)
     found = load(path)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -22,8 +22,9 @@ from topoplace.study.audit.live import cases_of
 from topoplace.study.audit.run import Audit, ResultFiles, audit_cases, require_contract
 from topoplace.study.case import File, load_cases
 from topoplace.study.case import Source as Comparable
-from topoplace.study.compare import Comparison
+from topoplace.study.compare import Comparison, Keep
 from topoplace.study.compare import compare as compare_cases
+from topoplace.study.external.allocator import command_allocators
 from topoplace.study.what_if import Changes, Scenario, WhatIf, what_if
 
 
@@ -90,9 +91,12 @@ def compare(
     methods: Sequence[str] | None = None,
     time_limit: float | None = None,
     interference: str = "strict",
+    thorough: bool = False,
     objective: str | None = None,
     ignore: Sequence[str] = (),
     seed: int = 0,
+    commands: Sequence[str] = (),
+    keep: Keep | None = None,
     display: bool = False,
     callback: Watch | None = None,
 ) -> Comparison:
@@ -107,8 +111,12 @@ def compare(
         Names of methods; by default all of ours that suit an instance, an empty list for none.
     ignore
         Options that hold no request of any instance (as of `place`), where it has them.
-    time_limit, interference, seed, display, callback
+    time_limit, interference, thorough, seed, display, callback
         As of `place`, for each solve.
+    commands
+        Allocators of your own, as the `command` of `place`.
+    keep
+        Called with every row, its result and the instance: results are large, and not held.
     objective
         What counts on switch trees, as of `place`. Results say so themselves.
 
@@ -126,12 +134,17 @@ def compare(
     """
     given = [source.snapshot if isinstance(source, Model) else source for source in sources]
     methods = None if methods is None else names_of(methods)
-    cases, skipped = load_cases(given, tree_objective(objective), names_of(ignore))
     options = options_of(time_limit, seed, interference)
-    for kind in dict.fromkeys(case.kind for case in cases):
-        compile_for(kind, method_names(kind) if methods is None else methods)
+    options = replace(options, thorough=thorough)
+    cases, skipped = load_cases(given, tree_objective(objective), names_of(ignore))
+    kinds = dict.fromkeys(case.kind for case in cases)
+    known = {kind: method_names(kind) for kind in kinds}
+    ours = [name for names in known.values() for name in names]
+    allocators = command_allocators(commands, [*ours, *(methods or ())])
+    for kind, names in known.items():
+        compile_for(kind, [name for name in names if methods is None or name in methods])
     with watched(options, display, callback) as options:
-        found = compare_cases(cases, methods, options)
+        found = compare_cases(cases, methods, options, keep, allocators)
     return replace(found, notes=(*skipped, *found.notes))
 
 
@@ -193,6 +206,48 @@ def audit(
     TopoplaceError
         If the checker does not confirm an optimum, or a decision beats it: one is wrong then.
     """
+    with Display() if display else contextlib.nullcontext() as shown:
+
+        def progress(done: int, total: int) -> None:
+            if shown is not None:
+                shown.show(f"audit: {done:,} of {total:,}")
+
+        found, _ = audited(
+            sources,
+            after=after,
+            contract=contract,
+            levels=levels,
+            command=command,
+            states=states,
+            on=on,
+            ignore=ignore,
+            time_limit=time_limit,
+            seed=seed,
+            results=results,
+            progress=progress,
+        )
+    return found
+
+
+def audited(
+    sources: Sequence[Audited | Model],
+    *,
+    after: File | Snapshot | Model | None,
+    contract: str | None,
+    levels: Sequence[str] | None,
+    command: str | None,
+    states: int | None,
+    on: str | None,
+    ignore: Sequence[str],
+    time_limit: float | None,
+    seed: int,
+    results: str | Path | None,
+    progress: Callable[[int, int], None],
+) -> tuple[Audit, Mapping[tuple[int, str], Path]]:
+    """Return what `audit` does, and its files by number of the decision and rules.
+
+    `progress` is called with how many of how many decisions are judged.
+    """
     options = options_of(time_limit, seed)
     require_contract(contract)
     given = [one.snapshot if isinstance(one, Model) else one for one in sources]
@@ -201,17 +256,12 @@ def audit(
     cases = [counting(case, None if levels is None else names_of(levels)) for case in cases]
     files = ResultFiles(None if results is None else Path(results))
     compile_for("hierarchy", ["exact"])
-    with Display() if display else contextlib.nullcontext() as shown:
-
-        def progress(done: int, total: int) -> None:
-            if shown is not None:
-                shown.show(f"audit: {done:,} of {total:,}")
-
-        return audit_cases(
-            cases,
-            contract=contract,
-            options=options,
-            notes=notes,
-            keep=files.keep,
-            progress=progress,
-        )
+    found = audit_cases(
+        cases,
+        contract=contract,
+        options=options,
+        notes=notes,
+        keep=files.keep,
+        progress=progress,
+    )
+    return found, files.names

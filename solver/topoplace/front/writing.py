@@ -2,29 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from topoplace.errors import ExitCode, InputError
-from topoplace.kinds import Ref, loaded
+from topoplace.report.page.exhibits import Exhibits
 from topoplace.shown import offers, work
 from topoplace.snapshot.files import make_folder, write_document, write_text
 
-__all__ = ["exit_code_of", "make_folder", "text_of", "write", "write_text"]
+__all__ = ["Exhibits", "exit_code_of", "make_folder", "text_of", "write", "write_text"]
 
-_TEXTS: Mapping[str, Ref] = {
-    "hostlist": "topoplace.report.view:hostlist_text",
-    "csv": "topoplace.report.view:csv_text",
-}
+_TEXTS = ("hostlist", "csv")
 
 
-def write(found: Any, **files: Path | None) -> None:
-    """Write results, or several placements, as the files asked for, each all of it or nothing.
+def write(found: Any, *, files: Any = None, **asked: Path | None) -> None:
+    """Write what was found as the files asked for, each all of it or nothing.
 
     Parameters
     ----------
     files
+        Of the results behind a comparison or an audit: its page links to them.
+    asked
         By form: ``output`` (the document), ``png`` and ``html`` (its picture and page),
         ``hostlist`` and ``csv`` (what starts), ``rank_files`` (a folder of mappings of jobs).
 
@@ -33,15 +31,18 @@ def write(found: Any, **files: Path | None) -> None:
     InputError
         If a file cannot be written.
     """
-    asked = {form: path for form, path in files.items() if path is not None}
-    if "html" in asked and not offers("html", found):
+    given = {form: path for form, path in asked.items() if path is not None}
+    if "html" in given and not offers("html", found):
         expected = "a result: there is no page of several"
-        raise InputError(expected, field="--html", value=str(asked["html"]))
-    for form, path in asked.items():
+        raise InputError(expected, field="--html", value=str(given["html"]))
+    for form, path in given.items():
         if form == "output":
             write_document(path, found)
         elif form in _TEXTS:
-            write_text(path, loaded(_TEXTS[form])(found))
+            write_text(path, work(form, found)(found))
+        elif form == "html":
+            more = () if files is None else (files, path.parent)
+            write_text(path, work(form, found)(found, *more))
         else:
             work(form, found)(found, path)
 

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
+
 from topoplace.mapping.layouts.candidates import RankedLayout
+from topoplace.mapping.recognition import Recognition
 from topoplace.report.text import plain_table
+from topoplace.snapshot.files import csv_of
 
 _SHARES = ("percent_used", "bal_metric", "ppn_metric", "p2c_metric", "qual_metric")
 _HEADER = "routers,partitions,map,folds,split,balanced,used,bal,ppn,p2c,qual,bisection/node"
@@ -49,3 +53,12 @@ def layout_document(entry: RankedLayout) -> dict[str, object]:
         "off_router_bytes": entry.off_router_bytes,
         "ideal_hop_bytes": entry.ideal_hop_bytes,
     }
+
+
+def cells_csv(found: Recognition) -> str:
+    """Return a line for every cell of a grid: its coordinates, where it has some, and its task."""
+    num = len(found.tasks)
+    shape = found.shape or (num,)
+    cells = np.stack(np.unravel_index(np.arange(num), shape), axis=1) if num else np.zeros((0, 1))
+    header = [*(f"x{d}" for d in range(len(shape))), "task"]
+    return csv_of(header, np.column_stack([cells, found.tasks]).astype(int).tolist())

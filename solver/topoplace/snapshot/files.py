@@ -269,12 +269,12 @@ def write_bytes(path: str | Path, content: bytes) -> None:
         raise
 
 
-def make_folder(folder: Path | None, field: str) -> None:
+def make_folder(folder: Path | None, field: str, *, parents: bool = True) -> None:
     """Make a folder, if there is none; `InputError` names the option or argument if that fails."""
     if folder is None:
         return
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        folder.mkdir(parents=parents, exist_ok=True)
     except OSError as error:
         expected = f"a folder that can be made ({error.strerror})"
         raise InputError(expected, field=field, value=str(folder)) from None

@@ -23,7 +23,6 @@ from topoplace.report.summary import summary
 from topoplace.report.table import BREAKS_RULE, SUMMARY_COLUMNS, columns_of
 from topoplace.report.text import gap_text
 from topoplace.report.view import AnyResult, view_of
-from topoplace.snapshot.files import write_text
 from topoplace.study.compare import Comparison
 from topoplace.study.ranking import Row, by_instance, certified_gap, summaries
 from topoplace.version import __version__
@@ -73,11 +72,6 @@ def comparison_page(comparison: Comparison, exhibits: Exhibits, folder: Path) ->
         exhibits=exhibits,
         link=link,
     )
-
-
-def write_page(result: AnyResult, path: Path) -> None:
-    """Write the page of a result, all of it or nothing."""
-    write_text(path, result_page(result))
 
 
 def result_page(result: AnyResult) -> str:

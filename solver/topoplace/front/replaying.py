@@ -1,0 +1,294 @@
+"""Replay job logs through allocators, for the command line."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import time
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from topoplace.errors import InputError, number_of, refuse, unknown_name
+from topoplace.formats.text import integer, name_of
+from topoplace.front.arguments import options_of
+from topoplace.interrupts import Interrupted, heeded
+from topoplace.kernels import compile_for
+from topoplace.report.replay import (
+    decisions_text,
+    efficiency_table,
+    replay_csv,
+    replay_document,
+    replay_table,
+    timeline_csv,
+)
+from topoplace.snapshot.files import make_folder, write_document, write_text
+from topoplace.snapshot.machines import load_machine, prepare_empty
+from topoplace.snapshot.schema import Pattern, PatternUse, TorusModel, TreeObjective
+from topoplace.snapshot.state import SnapshotState
+from topoplace.snapshot.tree_state import TreeState
+from topoplace.solving import method_names, method_of
+from topoplace.solving.solve import tree_objective
+from topoplace.study.external.allocator import Allocator, chosen
+from topoplace.study.external.verdict import VerdictError
+from topoplace.study.replay import (
+    MIXES,
+    LogJob,
+    MethodRun,
+    Protocol,
+    Setup,
+    SnapshotWriter,
+    read_log,
+    run_method,
+    with_intensive,
+)
+
+__all__ = ["Asked", "Replayed", "replay", "replay_csv", "timeline_csv"]
+
+DEFAULT_MIX = "B"
+
+Counted = Callable[[str], AbstractContextManager[Callable[..., None]]]
+"""Shows, for an allocator by name, how many of how many jobs are done."""
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What is replayed, through which allocators, and how; the options of the command."""
+
+    log: Path
+    machine: str
+    method: str | None = None
+    command: str | None = None
+    prisms: bool = False
+    against: str | None = None
+    protocol: str = "continuous"
+    mix: str | None = None
+    pattern: str | None = None
+    share: int | None = None
+    intensive: int = 90
+    occupancy: int = 50
+    limit: int | None = None
+    procs_per_node: int = 1
+    time_limit: float | None = None
+    interference: str = "strict"
+    objective: str | None = None
+    fill_interior: bool = False
+    seed: int = 0
+    snapshots: Path | None = None
+    every: int | None = None
+    at: str | None = None
+
+
+@dataclass(frozen=True)
+class Replayed:
+    """What came of it: the runs, and the document of them."""
+
+    setup: Setup
+    runs: Sequence[MethodRun]
+    document: dict[str, Any]
+
+    def __str__(self) -> str:
+        tables = [replay_table(self.runs)]
+        if not isinstance(self.setup.state, TreeState):
+            tables.append(efficiency_table(self.runs))
+        return "\n\n".join(tables)
+
+    def counts(self, snapshots: Path | None) -> dict[str, object]:
+        """Return what is told below the tables, by its label; None of what there is none of."""
+        document = self.document
+        missing = "interrupted: jobs left out" if document["interrupted"] else "jobs without room"
+        counts = {
+            "decisions": decisions_text(self.runs),
+            missing: len(self.setup.jobs) - len(self.runs[-1].records),
+            f"jobs {document['jobs_unknown_why']}": document["jobs_unknown"],
+            "not modelled": ", ".join(
+                f"{name} {n}" for name, n in document["not_modelled"].items()
+            ),
+            "snapshots": snapshots and f"{len(document['snapshots'])} in {snapshots}",
+        }
+        return {label: count or None for label, count in counts.items()}
+
+
+def write(found: Replayed, *, csv: Path | None, timeline: Path | None, output: Path | None) -> None:
+    """Write the jobs, the events and the document, where that is asked for."""
+    if csv is not None:
+        write_text(csv, replay_csv(found.runs))
+    if timeline is not None:
+        write_text(timeline, timeline_csv(found.runs))
+    if output is not None:
+        text = json.dumps(found.document, ensure_ascii=False, allow_nan=False)
+        write_text(output, text + "\n")
+
+
+def replay(
+    asked: Asked,
+    counted: Counted,
+    refused: Callable[[VerdictError, Path | None], None],
+) -> Replayed:
+    """Replay a log through the allocators asked for.
+
+    `refused` is called with the verdict on an allocator that breaks a rule, before it is raised,
+    and with where the snapshot is on which it did.
+    """
+    begin = time.perf_counter()
+    state, model, counts = _machine(asked)
+    kind = _PROBLEMS[counts] if isinstance(state, TreeState) else "placement"
+    allocators = _methods_to_run(
+        kind, asked.method, asked.command, asked.against, in_prisms=asked.prisms
+    )
+    patterns = _patterns_of(asked.mix, asked.pattern, asked.share)
+    torus = model if isinstance(model, TorusModel) else None
+    read = read_log(asked.log, procs_per_node=asked.procs_per_node, machine=torus)
+    jobs = with_intensive(read.jobs[: asked.limit], asked.intensive, patterns, asked.seed)
+    if not jobs:
+        raise InputError("at least one job of known size and times", file=str(asked.log))
+    setup = Setup(
+        state,
+        jobs,
+        Protocol(asked.protocol),
+        allocators[0] if isinstance(allocators[0], str) else "",  # of no use on a torus
+        asked.occupancy,
+        options_of(asked.time_limit, asked.seed, asked.interference),
+        asked.fill_interior,
+        objective=counts,
+    )
+    begin += compile_for(kind, [one for one in allocators if isinstance(one, str)])
+    writer = _snapshot_writer(asked.snapshots, asked.every, asked.at, asked.log)
+    try:
+        runs, interrupted = _runs(setup, allocators, writer, counted)
+    except VerdictError as error:
+        path = None
+        if asked.snapshots is not None:
+            path = asked.snapshots / f"{error.snapshot.name}-refused.json"
+            write_document(path, error.snapshot)
+        refused(error, path)
+        raise
+    _require_started(runs, jobs, asked.log)
+    document = {
+        **replay_document(setup, runs),
+        "log": str(asked.log),
+        "command": asked.command,
+        "jobs_unknown": read.num_left_out,
+        "jobs_unknown_why": read.why_left_out,
+        "not_modelled": dict(sorted(read.not_modelled.items())),
+        "patterns": [use.model_dump(mode="json") for use in patterns],
+        "intensive_percent": asked.intensive,
+        "objective": counts if isinstance(state, TreeState) else None,
+        "snapshots": [] if writer is None else [str(path) for path in writer.written],
+        "interrupted": interrupted,
+        "seconds": round(time.perf_counter() - begin, 3),
+    }
+    return Replayed(setup, runs, document)
+
+
+def _machine(asked: Asked) -> tuple[SnapshotState | TreeState, Any, TreeObjective]:
+    """Return the empty machine, ready and as a document, and what counts if it is a tree."""
+    options_of(asked.time_limit, asked.seed, asked.interference)  # checks them
+    if asked.protocol not in list(Protocol):
+        raise unknown_name(asked.protocol, Protocol, field="--protocol")
+    model = load_machine(asked.machine)
+    state = prepare_empty(model)
+    if not isinstance(state, SnapshotState | TreeState):
+        raise InputError("a torus, mesh or tree", field="--on", value=asked.machine)
+    if isinstance(state, TreeState):
+        refuse("a torus, whose jobs have prisms", fill_interior=asked.fill_interior)
+        shared = asked.interference if asked.interference != "strict" else None
+        refuse("a torus to share links on", interference=shared)
+    else:
+        refuse("a switch tree beside it", objective=asked.objective)
+    default = TreeObjective.CONTENTION if asked.intensive else TreeObjective.DOMAINS
+    return state, model, tree_objective(asked.objective) or default
+
+
+def _runs(
+    setup: Setup,
+    allocators: Sequence[str | Allocator],
+    writer: SnapshotWriter | None,
+    counted: Counted,
+) -> tuple[list[MethodRun], bool]:
+    """Return the run of each allocator, and whether a signal ended them early."""
+    runs: list[MethodRun] = []
+    with heeded() as interrupt:
+        for one in allocators:
+            if interrupt:
+                break
+            with counted(one if isinstance(one, str) else one.name) as show:
+                progress = partial(show, total=len(setup.jobs))
+                runs.append(
+                    run_method(setup, one, progress, writer if one is allocators[-1] else None)
+                )
+        if interrupt and not any(run.records for run in runs):
+            raise Interrupted
+    return runs, bool(interrupt)
+
+
+def _patterns_of(mix: str | None, pattern: str | None, share: int | None) -> tuple[PatternUse, ...]:
+    """Return the patterns of the jobs that communicate."""
+    if pattern is not None:
+        if mix is not None:
+            raise InputError("either --mix or --pattern", field="--mix", found="both")
+        if pattern not in list(Pattern):
+            raise unknown_name(pattern, Pattern, field="--pattern")
+        return (PatternUse(pattern=Pattern(pattern), share=100 if share is None else share),)
+    refuse("--pattern with it", share=share)
+    mix = DEFAULT_MIX if mix is None else mix
+    if mix not in MIXES:
+        raise unknown_name(mix, MIXES, field="--mix")
+    return MIXES[mix]
+
+
+_PROBLEMS = {"domains": "hierarchy", "contention": "allocation"}
+"""Whose methods place jobs on a switch tree, by what counts there."""
+
+
+def _methods_to_run(
+    kind: str,
+    method: str | None,
+    command: str | None,
+    against: str | None,
+    *,
+    in_prisms: bool,
+) -> list[str | Allocator]:
+    """Return who places in a replay, each once, the one that others are compared with first."""
+    if method is not None and command is not None:
+        raise InputError("either --method or --command", field="--command", found="both")
+    if method is None and command is None:
+        raise InputError("--method NAME or --command TEXT", field="--method", found="neither")
+    on_tree = kind != "placement"
+    known = method_names(kind)
+    main = chosen(method or "", command, known)
+    if in_prisms:
+        if isinstance(main, str) or on_tree:
+            raise InputError("an allocator that is not ours, on a torus", field="--prisms")
+        main = dataclasses.replace(main, in_prisms=True)
+    if on_tree:  # its costs are what others' run times are reckoned with
+        method_of(kind, against or "default")
+        found = [against or "default", main]
+    else:
+        found = [main if against is None else chosen(against, None, known), main]
+    return found[1:] if found[0] == main else found
+
+
+def _require_started(runs: Sequence[MethodRun], jobs: Sequence[LogJob], log: Path) -> None:
+    """Raise `InputError` if the machine had room for no job: there is nothing to report."""
+    if not any(run.records for run in runs):
+        least = min(job.nodes for job in jobs)
+        found = f"none of {len(jobs)}, the smallest of {number_of(least, 'node')}"
+        raise InputError("at least one job that fits the machine", file=str(log), found=found)
+
+
+def _snapshot_writer(
+    folder: Path | None, every: int | None, at: str | None, log: Path
+) -> SnapshotWriter | None:
+    """Return what writes the snapshots, None if none is wanted; makes their folder."""
+    if folder is None:
+        refuse("--snapshots with it", every=every, at=at)
+        return None
+    if every is None and at is None:
+        raise InputError("--every or --at with it", field="--snapshots", found="neither")
+    times = [] if at is None else [integer(text.strip(), 0, field="--at") for text in at.split(",")]
+    make_folder(folder, "--snapshots", parents=False)
+    return SnapshotWriter(folder, name_of(log), every, times)
