@@ -7,6 +7,7 @@ import json
 import random
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import count, product
 from pathlib import Path
 from typing import Any
@@ -36,7 +37,7 @@ from topoplace.mapping.objects.problem import ObjectsProblem
 from topoplace.mapping.objects.search import Annealing, consecutive
 from topoplace.mapping.objects.settled import Keeper, worth_of
 from topoplace.mapping.onto import load_places
-from topoplace.result.mapping import Triangles
+from topoplace.result.mapping import RecognisedCertificate, Triangles
 from topoplace.result.objects import ObjectsResult, SharesCertificate
 from topoplace.result.packed import Packed, packed, unpacked
 from topoplace.snapshot.objects import ObjectsApplication
@@ -193,6 +194,27 @@ def test_cuts_end_in_time_or_are_none() -> None:
     assert time.process_time() - began < 2
     result = solve(problem, "search", Options(time_limit=0.6))
     assert isinstance(result.levels[0].certificate, SharesCertificate)
+
+
+def test_objects_of_load_1_have_what_tasks_have() -> None:
+    """A periodic grid has the bound of its grid, which the checker confirms of tasks alone."""
+    problem = problem_of(milc((4, 4, 4, 4)), load_places("torus:4x4x4"), "1")
+    assert problem.tasks is not None
+    assert problem.tasks.tasks_per_node == 4
+    result = solve(problem, "search", Options(time_limit=5))
+    level = result.levels[0]
+    assert isinstance(level.certificate, RecognisedCertificate)
+    star, bound, objective = shares_bound(problem), level.bound, level.objective
+    assert star is not None
+    assert bound is not None
+    assert objective is not None
+    assert star.value < bound <= objective
+    report = check_document(result)
+    assert report.verified, report
+    instance = read_objects(problem.instance)
+    for more in ({"loads": instance.loads + 1}, {"fixed": {0: 0}}):
+        with pytest.raises(RefusedError, match="more than tasks"):
+            _ = replace(instance, **more).tasks  # type: ignore[arg-type]
 
 
 # ---- Mutants -------------------------------------------------------------------------------------

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from topoplace.result.base import Level, Result
-from topoplace.result.mapping import Bisection, LinkLoad, MappingFigures
+from topoplace.result.mapping import Bisection, LinkLoad, MappingCertificate, MappingFigures
 from topoplace.result.packed import Packed
 from topoplace.snapshot.objects import ObjectsInstance
 from topoplace.snapshot.schema import Model, Task
@@ -55,9 +55,14 @@ class SpreadCertificate(Model):
 
 
 ObjectsCertificate = Annotated[
-    SharesCertificate | ObjectCutsCertificate | EnumerationCertificate | SpreadCertificate,
+    SharesCertificate
+    | ObjectCutsCertificate
+    | EnumerationCertificate
+    | SpreadCertificate
+    | MappingCertificate,
     Field(discriminator="kind"),
 ]
+"""Those of a mapping of tasks are for objects of load 1 (docs/proofs-objects.md, "Tasks")."""
 
 
 class ObjectsLevel(Level[int, ObjectsCertificate]):

@@ -6,7 +6,7 @@ from functools import cached_property, partial
 
 import numpy as np
 
-from topoplace.certify.mapping.check import figures_between, read_nodes
+from topoplace.certify.mapping.check import VALUES, figures_between, read_nodes
 from topoplace.certify.mapping.links import Guests, add_link_load
 from topoplace.certify.objects.bounds import (
     enumerated,
@@ -103,6 +103,8 @@ class Objects(Problem[ObjectsResult]):
             return shares_value(instance, certificate), ""
         elif isinstance(certificate, ObjectCutsCertificate):
             return object_cuts_value(instance, certificate), ""
+        elif certificate is not None and certificate.kind in VALUES:
+            return VALUES[certificate.kind](instance.tasks, certificate), ""
         raise RefusedError("the certificate is none of this level")
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple
 
@@ -54,6 +54,16 @@ class Instance:
     def num_objects(self) -> int:
         """Number of objects."""
         return len(self.loads)
+
+    @cached_property
+    def tasks(self) -> Plain:
+        """The objects as tasks, the cap being the most on a node; refuse other loads than 1."""
+        if (self.loads != 1).any() or self.trees or self.fixed:
+            raise RefusedError("a certificate of tasks for objects that are more than tasks")
+        tasks = replace(self.plain, tasks_per_node=min(self.cap, self.num_objects))
+        if self.num_objects > sum(tasks.capacity.tolist()):
+            raise RefusedError("the caps have no room for all objects")
+        return tasks
 
     @cached_property
     def total(self) -> int:

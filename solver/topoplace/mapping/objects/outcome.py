@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from topoplace import clock
+from topoplace.mapping.bounds.best import best_bound
 from topoplace.mapping.evaluate import evaluate
 from topoplace.mapping.link_bounds import bisected, link_load_of
 from topoplace.mapping.objects.bounds import (
@@ -53,6 +54,8 @@ def bounded(problem: ObjectsProblem, method: Method, options: Options) -> Outcom
     first, load = shares_bound(problem, 0.0), load_bound(problem)
     options.report(None, [], [first])
     first = stronger(shares_bound(problem, left(FIRST_SHARE)), first)
+    if problem.tasks is not None:
+        first = stronger(best_bound(problem.tasks, 0.0), first)
     options.report(None, [], [first])
     crossing = problem.link_floor
     if not with_cuts and limit:
@@ -70,6 +73,9 @@ def bounded(problem: ObjectsProblem, method: Method, options: Options) -> Outcom
             options.say("bound")
             cuts = object_cuts_bound(problem, options.seed, left(1.0))
             bounds[0] = stronger(cuts, bounds[0])
+            if problem.tasks is not None and not clock.is_stopped():
+                more = best_bound(problem.tasks, left(1.0), worth[0])
+                bounds[0] = stronger(more, bounds[0])
     crossing = stronger(crossing, bisected(problem, options.seed, left(1.0), cuts))
     return replace(outcome, bounds=tuple(bounds), link_load=crossing)
 

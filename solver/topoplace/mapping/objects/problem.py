@@ -97,6 +97,20 @@ class ObjectsProblem:
         """The messages."""
         return self.plain.graph
 
+    @cached_property
+    def tasks(self) -> MappingProblem | None:
+        """The mapping of tasks that this is where all loads are 1 and nothing else is asked for.
+
+        The cap is the most tasks on a node; shared caps leave routers the same room. None where
+        there are other loads, trees or fixed objects.
+        """
+        most = min(self.instance.cap, self.num_objects)
+        if (self.loads != 1).any() or self.instance.trees or self.fixed.any():
+            return None
+        if most > MOST_PER_NODE:
+            return None
+        return prepare_mapping(self.plain.instance.model_copy(update={"tasks_per_node": most}))
+
     @property
     def torus(self) -> Torus:
         """The torus or mesh; `InputError` if the machine is none."""

@@ -27,7 +27,7 @@ from topoplace.mapping.objects.settled import (
     settled,
     worth_of,
 )
-from topoplace.solving import Options, Outcome, method_of, register
+from topoplace.solving import Bound, Options, Outcome, method_of, register
 from topoplace.types import IntArray
 
 # ---- Constructions -------------------------------------------------------------------------------
@@ -101,6 +101,9 @@ FIRST_CHUNK = 1 << 8
 TRIES = 1 << 10
 """Moves off the fullest node to try between two looks."""
 
+TASKS_SHARE = 0.5
+"""Share of the time left that the search for a mapping of tasks has, where objects are tasks."""
+
 PAPERS = ("prisms", "bricks")
 """The mappings of the papers, each for applications of its kind."""
 
@@ -122,11 +125,25 @@ def search(problem: ObjectsProblem, options: Options) -> Outcome:
     if clock.now() - began < keeper.left:  # they take about as long
         for name in PAPERS:
             offer_paper(keeper, name)
+    bound = offer_tasks(keeper)
     built = keeper.source
     if keeper.cells is not None and len(problem.movable):
         Annealing(keeper).run()
     notes = () if keeper.worth is None else (f"annealed from the mapping by {built}",)
-    return keeper.outcome(notes=notes)
+    return keeper.outcome(bounds=(bound,), notes=notes)
+
+
+def offer_tasks(keeper: Keeper) -> Bound | None:
+    """Offer the best mapping of tasks if the objects are tasks, and return what it proves."""
+    problem, limit = keeper.problem, keeper.options.time_limit
+    if problem.tasks is None or keeper.done:
+        return None
+    share = None if limit is None else max(0.0, TASKS_SHARE * keeper.left)
+    options = Options(time_limit=share, seed=keeper.options.seed)
+    found = method_of("mapping", "auto").solver(problem.tasks, options)
+    if found.solution is not None:
+        keeper.offer(problem.cells_of(found.solution.nodes), "tasks")
+    return next(iter(found.bounds), None)
 
 
 def offer_paper(keeper: Keeper, name: str) -> None:
