@@ -56,7 +56,7 @@ def grid_application(
             f"at most {number_of(len(_LETTERS), 'dimension')}", field="--grid", value=extents
         )
     if math.prod(shape) > most:
-        raise InputError(f"at most {most} tasks", field="--grid", value=extents)
+        raise InputError(f"at most {number_of(most, 'task')}", field="--grid", value=extents)
     letters = _LETTERS[: len(shape)]
     if len(set(periodic)) != len(periodic) or not set(periodic) <= set(letters):
         expected = f"some of the letters {letters}, each once"
