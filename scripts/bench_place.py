@@ -2,7 +2,7 @@
 
 The first group (50 to 80 % busy) is timed as a user sees it, the whole command with its start-up;
 the naive model runs in the same session, in a process of its own. `--all` adds the snapshots that
-take minutes; `--write` puts the tables into docs/benchmarks.md.
+take minutes; `--write` puts the tables into docs/develop/benchmarks.md.
 
     python scripts/bench_place.py --unseen N --from-seed S [--families NAME ...] [--before CHECKOUT]
 
@@ -34,7 +34,7 @@ from study_page import STUDIES
 
 ROOT = Path(__file__).resolve().parent.parent
 SNAPSHOTS = ROOT / "instances" / "snapshots"
-BENCHMARKS = ROOT / "docs" / "benchmarks.md"
+BENCHMARKS = ROOT / "docs" / "develop" / "benchmarks.md"
 QUICK = ("50", "60", "70", "80")
 LONG = (("20", 120), ("30", 120), ("40", 120), ("empty", 300))
 WORKERS = 2
@@ -78,7 +78,7 @@ def main() -> None:
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--all", action="store_true", help="also 20, 30, 40 %% busy and empty")
-    parser.add_argument("--write", action="store_true", help="write docs/benchmarks.md")
+    parser.add_argument("--write", action="store_true", help="write docs/develop/benchmarks.md")
     parser.add_argument("--runs", type=int, default=3, help="runs of the command per snapshot")
     parser.add_argument("--naive-limit", type=float, default=60, help="seconds for CP-SAT")
     parser.add_argument(

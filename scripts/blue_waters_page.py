@@ -43,7 +43,7 @@ class SnapshotRow:
 
 @dataclass(frozen=True)
 class ReplayRow:
-    """One method on the log; the shares are those of docs/replay.md, "Metrics".
+    """One method on the log; the shares are those of docs/guide/replay.md, "Metrics".
 
     `bisection` is as in `SnapshotRow`, of the communicating jobs, averaged over their node-seconds;
     `shared_links` and `disturbed` are means of samples: the links that two communicating jobs use,

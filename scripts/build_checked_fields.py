@@ -1,4 +1,4 @@
-"""Write docs/checked-fields.md: for every field of a result, which claim of `check` covers it."""
+"""Write docs/proofs/checked-fields.md: which claim of `check` covers each field of a result."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from topoplace.snapshot import objects as questions
 from topoplace.snapshot import schema as snapshot
 from topoplace.snapshot.files import write_text
 
-PAGE = Path(__file__).resolve().parent.parent / "docs" / "checked-fields.md"
+PAGE = Path(__file__).resolve().parent.parent / "docs" / "proofs" / "checked-fields.md"
 
 Model = type[BaseModel]
 Kind = Literal["claim", "evidence", "question", "harmless", "holder", "parts", "fixed"]
@@ -519,9 +519,9 @@ INTRODUCTION = """# What covers every field of a result
 Written by `scripts/build_checked_fields.py` from the models that read and write results.
 
 `topoplace check` recomputes what a result claims. The tables go through all fields that a result
-can have, and say of each which claim of `check` covers it. The pages on [placements](proofs.md),
-[mappings](proofs-mapping.md), [graphs](proofs-graphs.md), [trees](proofs-tree.md) and
-[hierarchies](proofs-hierarchy.md) say what the claims are. A test changes every field in results of
+can have, and say of each which claim of `check` covers it. The pages on [placements](placement.md),
+[mappings](mapping.md), [graphs](graphs.md), [trees](tree.md) and
+[hierarchies](hierarchy.md) say what the claims are. A test changes every field in results of
 every kind to other values that the schema allows, and sees that `check` does what is said here. The
 last column says one of these:
 

@@ -1,4 +1,4 @@
-"""Write docs/commands.md from the options that the commands declare."""
+"""Write docs/reference/commands.md from the options that the commands declare."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ import typer.main
 from topoplace.cli.app import app
 from topoplace.snapshot.files import write_text
 
-PAGE = Path(__file__).resolve().parent.parent / "docs" / "commands.md"
+PAGE = Path(__file__).resolve().parent.parent / "docs" / "reference" / "commands.md"
 
 INTRODUCTION = """# Commands
 
 Written by `scripts/build_commands.py`; `topoplace COMMAND -h` says the same, and lists methods and
 shipped machines below. `topoplace --debug COMMAND ...` shows the traceback of a failure, `topoplace
 --version` the version; `topoplace --install-completion` lets the shell complete
-([install.md](install.md#shell-completion)).
+([install.md](../guide/install.md#shell-completion)).
 
 Every command takes `--json`: one JSON document on stdout, all talk on stderr; `-v, --verbose`: say
 on stderr what is done, as it is done; and `-q, --quiet`: say nothing but errors, and JSON if asked

@@ -26,9 +26,9 @@ says what it takes from them. Every field of a source has one of three uses:
 
 A request with an option that restricts it is **held**: it does not start, and every command says
 so. The option goes into the snapshot as `left_out`, with its value and where it stood
-([formats](../formats.md)). `--ignore OPTION` releases the requests that it holds, and the result
-records that; `--ignore all` releases all of them. What is of no request alone, such as an order,
-holds nobody and is named. Fields that no table knows are named in one line.
+([formats](../reference/formats.md)). `--ignore OPTION` releases the requests that it holds, and the
+result records that; `--ignore all` releases all of them. What is of no request alone, such as an
+order, holds nobody and is named. Fields that no table knows are named in one line.
 
 | source | |
 |---|---|

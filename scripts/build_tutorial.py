@@ -1,4 +1,4 @@
-"""Run README.md, docs/index.md, docs/tutorial.md and docs/schedulers/ and write their outputs.
+"""Run README.md, the front page, the tutorial and docs/guide/schedulers/; write their outputs.
 
 Each page is run from top to bottom, in a folder of its own.
 
@@ -21,9 +21,9 @@ from pathlib import Path
 from topoplace.snapshot.files import write_text
 
 ROOT = Path(__file__).resolve().parent.parent
-PAGE = ROOT / "docs" / "tutorial.md"
+PAGE = ROOT / "docs" / "guide" / "tutorial.md"
 FRONT = (ROOT / "README.md", ROOT / "docs" / "index.md")
-SCHEDULERS = sorted((ROOT / "docs" / "schedulers").glob("*.md"))
+SCHEDULERS = sorted((ROOT / "docs" / "guide" / "schedulers").glob("*.md"))
 
 BLOCK = re.compile(r"^```(\w+)(?: (\S+))?\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 

@@ -1,6 +1,6 @@
 """Draw snapshots of pods of cubes: some chips down, some jobs running, a queue of many sizes.
 
-Seeds from 900 are for tuning, those from 500 for what is reported (docs/cubes.md).
+Seeds from 900 are for tuning, those from 500 for what is reported (docs/proofs/cubes.md).
 """
 
 from __future__ import annotations

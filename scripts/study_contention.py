@@ -113,11 +113,11 @@ Bhatele 2009 (section 3.1) measured message latencies on Blue Gene/P and the Cra
 benchmarks. *WOCON*: one node sends to every other in turn, so that nothing is in the way.
 *WICON*: all ranks, one on every core, are grouped into pairs that send a message to and fro in a
 loop, all at once; in one mode partners are one hop apart, in the other they are random. This page
-has both by a model ([`topoplace.mapping.contention`](../api/mapping.rst)): a message pays for its
-start, for every hop and for its bytes, and messages over one link share its bandwidth max-min
-fairly. Its figures are those published of Blue Gene/P: a start of 3 microseconds, 0.1 for a hop,
-links of 425 MB/s in each direction, four cores a node. Nothing was fitted to the paper's curves.
-Pairs begin at random times, as the pairs of a loop do not keep step; the last {rounds} of
+has both by a model ([`topoplace.mapping.contention`](../reference/api/mapping.rst)): a message pays
+for its start, for every hop and for its bytes, and messages over one link share its bandwidth
+max-min fairly. Its figures are those published of Blue Gene/P: a start of 3 microseconds, 0.1 for a
+hop, links of 425 MB/s in each direction, four cores a node. Nothing was fitted to the paper's
+curves. Pairs begin at random times, as the pairs of a loop do not keep step; the last {rounds} of
 {all_rounds} rounds count. Random pairs: mean of {draws} draw(s).
 
 ![Latency by message size](contention.png)

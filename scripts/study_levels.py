@@ -138,8 +138,8 @@ knows regular trees only of its own kind (`tleaf`) and is asked for one task on 
 The 57 racks are NVL72-like: trays of 4 GPUs, 18 of them in a rack where everything is equally
 near, and 4,104 GPUs for 4,096 ranks; what leaves a rack costs ten times as much. With the
 tensor ranks last the order by rank is all but best; with them first it is not, and that is what
-[training jobs](../training-jobs.md) are about. What certificates say and why is in
-[proofs](../proofs-levels.md).
+[training jobs](../guide/training-jobs.md) are about. What certificates say and why is in
+[proofs](../proofs/levels.md).
 
 {markdown(head, 3, cells)}
 """

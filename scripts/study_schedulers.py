@@ -4,7 +4,7 @@ Four parts, each of which writes its tables into docs/studies/schedulers.md and 
 
 recorded
     Decisions that Slurm and Kueue took, audited. DATA has their files; the tables of a scheduler
-    go into its page in docs/schedulers/, too.
+    go into its page in docs/guide/schedulers/, too.
 alone
     Jobs on clusters of NVL72 racks (`nvl72.py`), each alone, by the rules of the schedulers: racks
     used, and the fewest.

@@ -1,4 +1,4 @@
-"""The optimum of a tiny snapshot by trying every placement (docs/proofs.md, "The problem").
+"""A tiny snapshot's optimum by trying all placements (docs/proofs/placement.md, "The problem").
 
 Written from the definitions with plain sets and recursion, apart from everything that solves or
 checks: routes are walked, boundaries counted link by link, shapes tried one after the other.

@@ -1,4 +1,4 @@
-"""The bound of a certificate evaluated candidate by candidate, as docs/proofs.md words it."""
+"""A certificate's bound, candidate by candidate, as docs/proofs/placement.md words it."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 
 A document is what a file holds, but for prices, which are lists of ``[price, count]`` so that a
 search reaches each; `certificate_of` returns what a file holds. Prices mostly come from the dual of
-the relaxation that `docs/proofs.md` describes, as loose certificates find nothing.
+the relaxation that `docs/proofs/placement.md` describes, as loose certificates find nothing.
 """
 
 from __future__ import annotations

@@ -600,7 +600,7 @@ def test_large_machines_are_answered_in_time() -> None:
 
 
 def test_the_example_for_pencil_and_paper() -> None:
-    page = (Path(__file__).parents[1] / "docs" / "proofs.md").read_text()
+    page = (Path(__file__).parents[1] / "docs" / "proofs" / "placement.md").read_text()
     [leaf] = re.findall(r'The leaf `(\{.*?"free".*?\})` costs 8', page)
     machine = tp.torus(4, anchored=[(1,), (2,)])
     model = tp.Model(machine)

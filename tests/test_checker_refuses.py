@@ -1,6 +1,6 @@
 """False claims that were once accepted, as result files, and what is said of them now.
 
-docs/attacks.md tells how they were found.
+docs/proofs/attacks.md tells how they were found.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ from topoplace.result import PlacementResult, Proof, Status
 from topoplace.snapshot.machines import load_snapshot
 from topoplace.solving import Options, solve
 
-OPEN = pytest.mark.xfail(reason='a target not reached yet: docs/benchmarks.md, "Open"')
+OPEN = pytest.mark.xfail(reason='a target not reached yet: docs/develop/benchmarks.md, "Open"')
 SNAPSHOTS = Path(__file__).resolve().parent.parent / "instances" / "snapshots"
 
 

@@ -25,7 +25,7 @@ from topoplace.study.external.allocator import command_allocator
 from topoplace.study.external.trial import try_on
 
 ROOT = Path(__file__).resolve().parent.parent
-PAGE = (ROOT / "docs" / "external-allocators.md").read_text()
+PAGE = (ROOT / "docs" / "guide" / "external-allocators.md").read_text()
 
 
 def example(language: str, number: int = 0) -> str:

@@ -37,7 +37,7 @@ from topoplace.snapshot.schema import Snapshot
 from topoplace.snapshot.state import SnapshotState, prepare
 from topoplace.solving import Options, Outcome, methods, register, result_of, solve
 
-FORM = Path(__file__).parents[1] / "docs" / "adding-a-heuristic.md"
+FORM = Path(__file__).parents[1] / "docs" / "develop" / "adding-a-heuristic.md"
 MODES = list(Interference)
 NODE_METHODS = ("alps-o2", "alps-2y", "alps-4y", "random-nodes")
 PRISM_METHODS = ("first-fit", "best-fit")

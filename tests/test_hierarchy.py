@@ -65,7 +65,9 @@ def test_equals_brute_force(first: int) -> None:
 
 
 def test_the_page_shows_what_its_program_prints(capsys: pytest.CaptureFixture[str]) -> None:
-    page = (Path(__file__).resolve().parent.parent / "docs" / "hierarchies.md").read_text()
+    page = (
+        Path(__file__).resolve().parent.parent / "docs" / "guide" / "hierarchies.md"
+    ).read_text()
     (program,), (shown,) = (
         re.findall(rf"```{k}\n(.*?)```", page, re.S) for k in ("python", "text")
     )

@@ -68,7 +68,7 @@ def test_starts_what_can_start_alone(name: str) -> None:
 
 
 def kueue_has_words_for(problem: HierarchyProblem) -> bool:
-    """Whether Kueue knows all that the only part asks: see "Kueue" in docs/methods.md."""
+    """Whether Kueue knows all that the only part asks: see "Kueue" in docs/reference/methods.md."""
     part = problem.requests[0].parts[0]
     asked = part.required if part.required is not None else part.preferred
     above = part.segments and asked is not None and asked > part.segments[-1][0]

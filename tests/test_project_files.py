@@ -125,7 +125,7 @@ def test_a_missing_minizinc_fails_only_under_ci(tmp_path: Path) -> None:
 
 # ---- The documentation is complete --------------------------------------------------------------
 
-METHODS = (ROOT / "docs" / "methods.md").read_text()
+METHODS = (ROOT / "docs" / "reference" / "methods.md").read_text()
 
 
 def named_under(heading: str) -> set[str]:
@@ -164,19 +164,19 @@ def test_the_page_of_commands_is_up_to_date() -> None:
 
 
 def test_every_name_of_the_front_door_is_on_its_page() -> None:
-    page = (ROOT / "docs" / "api" / "index.rst").read_text()
+    page = (ROOT / "docs" / "reference" / "api" / "index.rst").read_text()
     assert sorted(n for n in dir(topoplace) if n[0] != "_" and f"tp.{n} <" not in page) == []
 
 
 def test_links_of_the_readme_lead_to_files() -> None:
     links = re.findall(r"\]\(([^)#]+)[^)]*\)", (ROOT / "README.md").read_text())
     local = [link for link in links if "://" not in link]
-    assert "docs/tutorial.md" in local
+    assert "docs/guide/tutorial.md" in local
     assert [link for link in local if not (ROOT / link).exists()] == []
 
 
 def test_the_example_of_adding_a_machine(capsys: pytest.CaptureFixture[str]) -> None:
-    page = (ROOT / "docs" / "adding-a-machine.md").read_text()
+    page = (ROOT / "docs" / "develop" / "adding-a-machine.md").read_text()
     [example] = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
     exec(example, {})
     assert capsys.readouterr().out == "3 3 3\n0 0 0\n"
@@ -190,7 +190,13 @@ SHARED = (
     "the reading of texts such as host lists and shapes."
 )
 SAYING_SO = (
-    *("README.md", "docs/index.md", "docs/tutorial.md", "docs/proofs.md", "docs/architecture.md"),
+    *(
+        "README.md",
+        "docs/index.md",
+        "docs/guide/tutorial.md",
+        "docs/proofs/placement.md",
+        "docs/develop/architecture.md",
+    ),
     "solver/topoplace/certify/__init__.py",
 )
 

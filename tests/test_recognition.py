@@ -313,7 +313,7 @@ def application_of(messages: Messages, num_tasks: int) -> GraphApplication:
 
 
 def hand_problem() -> tuple[MappingProblem, dict[str, object]]:
-    """Return the example of docs/proofs-graphs.md, "Recognised grids"."""
+    """Return the example of docs/proofs/graphs.md, "Recognised grids"."""
     sent = {(0, 2): 8, (2, 1): 3, (1, 3): 3, (3, 0): 3, (0, 1): 5, (0, 3): 5}
     problem = problem_on(application_of(sent, 4), [2], tasks_per_node=2, wrap=False)
     one = {"numerator": 1, "denominator": 1}
@@ -440,7 +440,9 @@ def test_the_command_and_its_files(tmp_path: Path, capsys: pytest.CaptureFixture
 
 
 def test_the_page_shows_what_its_program_prints(capsys: pytest.CaptureFixture[str]) -> None:
-    page = (Path(__file__).resolve().parent.parent / "docs" / "recognition.md").read_text()
+    page = (
+        Path(__file__).resolve().parent.parent / "docs" / "guide" / "recognition.md"
+    ).read_text()
     blocks = (re.findall(rf"```{kind}\n(.*?)```", page, re.S) for kind in ("python", "text"))
     (program,), (shown,) = blocks
     exec(program, {})

@@ -276,7 +276,7 @@ def test_bad_arguments_are_told(arguments: dict[str, object], said: str) -> None
 
 
 def test_the_page_shows_what_its_program_prints(capsys: pytest.CaptureFixture[str]) -> None:
-    page = (Path(__file__).resolve().parent.parent / "docs" / "topology.md").read_text()
+    page = (Path(__file__).resolve().parent.parent / "docs" / "guide" / "topology.md").read_text()
     (program,), (shown,) = (
         re.findall(rf"```{k}\n(.*?)```", page, re.S) for k in ("python", "text")
     )

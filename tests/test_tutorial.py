@@ -26,7 +26,7 @@ def comparable(output: str) -> str:
 
 
 def stored() -> nbformat.NotebookNode:
-    return nbformat.read(ROOT / "docs" / "tutorial-python.ipynb", as_version=4)
+    return nbformat.read(ROOT / "docs" / "guide" / "tutorial-python.ipynb", as_version=4)
 
 
 @pytest.fixture(scope="module")

@@ -36,7 +36,7 @@ TREE: Document = {
     "running": [{"id": "old", "nodes": "n[0-2]"}],
     "queue": [{"id": "new", "nodes": 2, "patterns": [{"pattern": "ring"}]}],
 }
-FORMATS_PAGE = (TESTS.parent / "docs" / "formats.md").read_text()
+FORMATS_PAGE = (TESTS.parent / "docs" / "reference" / "formats.md").read_text()
 
 
 def example_of_formats(section: str) -> Any:

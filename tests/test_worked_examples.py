@@ -1,4 +1,4 @@
-"""The worked examples of docs/proofs-examples.md prove what the page says."""
+"""The worked examples of docs/proofs/examples.md prove what the page says."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from topoplace.solving import Options, solve
 from toy_ring import Job, Ring, RingOracle
 from tree_cases import apart, model_of, snapshot_on, uses
 
-DOCS = Path(__file__).resolve().parent.parent / "docs"
+DOCS = Path(__file__).resolve().parent.parent / "docs" / "proofs"
 RING, GRID, TREE = uses(Pattern.RING), uses(Pattern.STENCIL_2D), uses(Pattern.BINOMIAL)
 
 SLOTS = RingOracle(
@@ -45,7 +45,7 @@ def code_in(text: str) -> Any:
 
 def example(title: str) -> tuple[str, Any]:
     """Return what a section says that its certificate proves, and the certificate."""
-    section = (DOCS / "proofs-examples.md").read_text().split(f"### {title}\n")[1].split("\n#")[0]
+    section = (DOCS / "examples.md").read_text().split(f"### {title}\n")[1].split("\n#")[0]
     return section.split("Proves ")[1].split(":")[0], code_in(section)
 
 
@@ -59,7 +59,7 @@ def test_examples_of_packings(title: str) -> None:
 
 
 def test_the_example_of_a_branch() -> None:
-    text = (DOCS / "proofs.md").read_text().split("## An example for pencil and paper\n")[1]
+    text = (DOCS / "placement.md").read_text().split("## An example for pencil and paper\n")[1]
     leaf = json.loads(text.split("The leaf `")[1].split("`")[0])
     branch = code_in(text.split("\n#")[0])
     for document, stated in ((leaf | {"kind": "leaf"}, 4), (branch, 3)):

@@ -109,7 +109,7 @@ def _drawn(rng: random.Random) -> tuple[RepackInstance, Interference]:
 
 
 class TinyRepack:
-    """An instance by plain sets, from the definitions of docs/proofs.md."""
+    """An instance by plain sets, from the definitions of docs/proofs/placement.md."""
 
     def __init__(self, instance: RepackInstance, rule: Interference) -> None:
         self.instance, snapshot = instance, instance.snapshot

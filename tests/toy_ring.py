@@ -2,7 +2,7 @@
 
 A job takes a window of consecutive slots, with one or two units in each: any of its shapes, from
 any slot. Levels: its value, and then slots left out of the window, so that short ones are better.
-`KIND` is all that topoplace needs of it (docs/adding-a-machine.md).
+`KIND` is all that topoplace needs of it (docs/develop/adding-a-machine.md).
 """
 
 from __future__ import annotations

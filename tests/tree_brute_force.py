@@ -1,4 +1,4 @@
-"""The slow truth about small trees, written from docs/proofs-tree.md alone."""
+"""The slow truth about small trees, written from docs/proofs/tree.md alone."""
 
 from __future__ import annotations
 

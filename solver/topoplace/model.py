@@ -192,7 +192,7 @@ class Model:
             On tori with anchored prisms: nodes of every prism, of which the job has several.
         on_hierarchy
             The fields of a request on a hierarchy: `takes`, `segments`, `required`, `preferred`,
-            `exclusive`, `spread`, `balance`, `at_most`, `parts` (docs/hierarchies.md).
+            `exclusive`, `spread`, `balance`, `at_most`, `parts` (docs/guide/hierarchies.md).
 
         Raises
         ------
@@ -229,7 +229,7 @@ class Model:
         self._change(regions={**regions, name: [*regions.get(name, ()), prism]})
 
     def set_weights(self, **weights: int) -> None:
-        """Set weights of the shape score (docs/formats.md), integers; `InputError` for others.
+        """Set weights of the shape (docs/reference/formats.md); `InputError` for others.
 
         They are `bisection`, `volume`, `hops`, `idle` and `wrap`.
         """
@@ -509,7 +509,7 @@ def objects(
     periodic: bool = False,
     name: str = "objects",
 ) -> ObjectsApplication:
-    """Return an application of arrays of objects that send messages by rules (docs/objects.md).
+    """Return an application of arrays of objects and rules of messages (docs/guide/objects.md).
 
     Parameters
     ----------

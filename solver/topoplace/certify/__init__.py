@@ -6,7 +6,7 @@ of texts such as host lists and shapes. These are `machine` (tori, trees, hierar
 with their routes and the reading of node sets), `result`, `snapshot.schema` with its files and
 normal form, and `snapshot.geometry`. Besides, both import the table of kinds of problems, the
 declaration of compiled kernels, names of types, and the errors. What claims have to fulfil is in
-docs/proofs.md, docs/proofs-mapping.md, docs/proofs-graphs.md and docs/proofs-tree.md.
+docs/proofs/placement.md, docs/proofs/mapping.md, docs/proofs/graphs.md and docs/proofs/tree.md.
 
 A reader begins with `check`, the frame of all problems, with `report` and `figures`; `integers`
 says how numbers are kept from wrapping round. `packing` walks through certificates of packings,

@@ -1,4 +1,4 @@
-"""Placements but for some answers: rows that these overfill (docs/proofs.md, "All optima")."""
+"""Rows that excluded answers overfill (docs/proofs/placement.md, "All optima")."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 
 A step rules out whatever is as good as it requires and better than its bound. What no point covers
 is the union of what reaches certain corners; nothing is left if a step rules out each corner
-(docs/proofs.md, "Frontiers").
+(docs/proofs/placement.md, "Frontiers").
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The claims of all optima: placements that are as good as any, distinct, and perhaps all.
 
 Certificates of `steps` bound what any placement is worth, that of `rest` what any other one is
-(docs/proofs.md, "All optima").
+(docs/proofs/placement.md, "All optima").
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The bound that a certificate of a packing proves (docs/proofs.md, "Packings").
+"""The bound that a certificate of a packing proves (docs/proofs/placement.md, "Packings").
 
 Requests want rows, of which there are so many; who wants what is up to the oracle of a topology.
 """

@@ -24,7 +24,7 @@ class RefusedError(Exception):
     """A claim does not hold; the message is its detail. Never leaves the checker.
 
     Whatever reads a part of a result raises it (or `InputError`, from what is shared) at the first
-    thing that is not as docs/proofs*.md says, or that is too large or too long to be followed.
+    thing that is not as docs/proofs/ says, or that is too large or too long to be followed.
     """
 
 

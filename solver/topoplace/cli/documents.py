@@ -95,7 +95,7 @@ def convert(
     reservations: Path | None = None,
     as_json: bool = False,
 ) -> None:
-    """Convert FILE from one format to another (docs/formats.md; a wrong pair lists the known)."""
+    """Convert FILE to another format (docs/reference/formats.md; a wrong pair lists the known)."""
     if output is None and as_json:
         raise InputError("an output file with --json", field="--output", found="none")
     require_writable(output=output)

@@ -37,7 +37,7 @@ OF_GRAPH_FILE = "qaplib"
 """The `--on` that stands for the distances of the graph file."""
 
 
-RANK_FILE = "The mapping in this form (docs/formats.md)."
+RANK_FILE = "The mapping in this form (docs/reference/formats.md)."
 
 
 @with_options(
@@ -63,7 +63,7 @@ RANK_FILE = "The mapping in this form (docs/formats.md)."
     **in_panel(
         "Objects with loads, any number on a node",
         objects=option(
-            "APPLICATION", "Arrays of objects: a file or a shipped name (docs/objects.md)."
+            "APPLICATION", "Arrays of objects: a file or a shipped name (docs/guide/objects.md)."
         ),
         balance=option(
             "1.1", "Most load of a node, in averages; with a grid or graph, tasks are objects too."

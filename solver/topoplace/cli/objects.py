@@ -71,10 +71,9 @@ def phase_line(
     """Return how long all messages of a mapping take at once, in a line; none without links."""
     import numpy as np
 
-    from topoplace.machine import Torus
     from topoplace.mapping.contention import phase_time
 
-    if result.solution is None or not isinstance(problem.machine, Torus):
+    if result.solution is None or problem.machine.torus is None:
         return []
     time = phase_time(problem, np.asarray(result.solution.nodes, dtype=np.int64))
     return [f"all messages at once: about {time:,.6g} in the same unit, by a model of shared links"]

@@ -101,7 +101,7 @@ def replay(
     output: Path | None = None,
     as_json: bool = False,
 ) -> None:
-    """Replay LOG on a machine through an allocation or placement method (docs/replay.md)."""
+    """Replay LOG on a machine through an allocation or placement method (docs/guide/replay.md)."""
     from topoplace.kernels import compile_for
     from topoplace.report.replay import replay_document
     from topoplace.snapshot.machines import load_machine, prepare_empty

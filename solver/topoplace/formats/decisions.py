@@ -1,7 +1,7 @@
 """Recorded decisions of schedulers, a JSON object a line: what they saw, and what they chose.
 
-Three forms are known, all documented in docs/formats.md: of Kueue's topology-aware scheduling, of
-Slurm's topology/block and topology/tree, and of pods of cubes.
+Three forms are known, all documented in docs/reference/formats.md: of Kueue's topology-aware
+scheduling, of Slurm's topology/block and topology/tree, and of pods of cubes.
 """
 
 from __future__ import annotations

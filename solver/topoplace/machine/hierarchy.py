@@ -165,7 +165,7 @@ def build_hierarchy(
     )
 
 
-# ---- Switch trees as hierarchies (docs/formats.md, "Trees as hierarchies") -----------------------
+# ---- Switch trees as hierarchies (docs/reference/formats.md, "Trees as hierarchies") -----------
 
 
 def hierarchy_of_switches(tree: SwitchTree) -> Hierarchy:

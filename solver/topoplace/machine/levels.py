@@ -9,6 +9,7 @@ from functools import cached_property
 import numpy as np
 
 from topoplace.errors import InputError, number_of
+from topoplace.machine import torus as base
 from topoplace.machine.hierarchy import Hierarchy
 from topoplace.machine.matrix import MAX_DISTANCE, MatrixMachine
 from topoplace.machine.torus import Torus
@@ -20,7 +21,7 @@ HOPS_PER_LEVEL = 2
 
 
 @dataclass(frozen=True, eq=False)
-class LevelMachine:
+class LevelMachine(base.Network):
     """Leaves in domains within domains; leaf and node and router are one here.
 
     Two leaves *meet* at level k if they share a domain of that level and none below. A byte between
@@ -51,6 +52,11 @@ class LevelMachine:
         if costs.min() < 0 or costs.max() > MAX_DISTANCE or (np.diff(costs) < 0).any():
             expected = f"costs from 0 to {MAX_DISTANCE} that do not fall from level to level"
             raise InputError(expected, field="level_costs", value=costs.tolist())
+
+    @property
+    def levels(self) -> LevelMachine:
+        """Itself."""
+        return self
 
     @property
     def num_levels(self) -> int:
@@ -86,6 +92,10 @@ class LevelMachine:
         counts = [len(np.unique(row)) for row in self.domain_of[-2:0:-1]]
         inside = f" in {' > '.join(map(str, counts))} domains" if counts else ""
         return f"{number_of(self.num_nodes, 'leaf')}{inside}"
+
+    def places_of(self, nodes: IntArray) -> IntArray:
+        """Return the coordinates of leaves: their numbers."""
+        return nodes[..., None]
 
     def hops(self, sources: IntArray, targets: IntArray) -> IntArray:
         """Return the cost of a byte between leaves, elementwise."""

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from topoplace.errors import InputError
+from topoplace.machine.torus import Network
 from topoplace.types import IntArray
 
 MAX_DISTANCE = 1 << 20
@@ -14,7 +15,7 @@ MAX_PLACES = 1 << 12
 
 
 @dataclass(frozen=True, eq=False)
-class MatrixMachine:
+class MatrixMachine(Network):
     """Routers of one node each, with any distances between them.
 
     Attributes
@@ -56,6 +57,11 @@ class MatrixMachine:
     def diameter(self) -> int:
         """Largest distance."""
         return int(self.distances.max())
+
+    @property
+    def is_symmetric(self) -> bool:
+        """Whether the matrix is."""
+        return bool((self.distances == self.distances.T).all())
 
     @property
     def place_shape(self) -> tuple[int, ...]:

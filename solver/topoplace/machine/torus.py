@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -16,8 +17,32 @@ MAX_ROUTERS = 1 << 21
 """Largest machine accepted; above it tables of one integer per router stop being cheap."""
 
 
+class Network:
+    """What algorithms ask of any network: the answers of one that has nothing but distances."""
+
+    @property
+    def torus(self) -> Torus | None:
+        """Itself as a torus or mesh, with links, routes and coordinates; None if it is none."""
+        return None
+
+    @property
+    def levels(self) -> Any:
+        """Itself as domains within domains, a `LevelMachine`; None if it has none."""
+        return None
+
+    @property
+    def is_symmetric(self) -> bool:
+        """Whether a byte costs the same in both directions, between any two routers."""
+        return True
+
+    @property
+    def is_transitive(self) -> bool:
+        """Whether all routers are alike: some symmetry takes any of them to any other."""
+        return False
+
+
 @dataclass(frozen=True)
-class Torus:
+class Torus(Network):
     """Routers on an n-dimensional grid, each dimension a ring (wrap) or a line (mesh).
 
     Routers are numbered in row-major order of their coordinates (the last dimension varies
@@ -155,6 +180,16 @@ class Torus:
     def distances_from(self, router: int) -> IntArray:
         """Return the hop distance from one router to every router, shape ``(num_routers,)``."""
         return self.hops(np.array(router), np.arange(self.num_routers))
+
+    @property
+    def torus(self) -> Torus:
+        """Itself."""
+        return self
+
+    @property
+    def is_transitive(self) -> bool:
+        """Whether all dimensions are rings."""
+        return all(self.wrap)
 
     @property
     def place_shape(self) -> tuple[int, ...]:

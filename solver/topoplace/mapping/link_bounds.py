@@ -1,4 +1,4 @@
-"""Lower bounds on the largest link load of any mapping (docs/proofs-mapping.md, "Link loads").
+"""Lower bounds on the largest link load of any mapping (docs/proofs/mapping.md, "Link loads").
 
 A load is the bytes over a link in one direction, divided by its bandwidth. Of tasks and of objects:
 tasks have loads of 1, and routers have room for as many as there are places.
@@ -146,8 +146,8 @@ def loaded(problem: MappingProblem | ObjectsProblem) -> Loaded | None:
 
     That is without links or messages, or with a dimension too large to be looked at.
     """
-    machine = problem.machine
-    if not isinstance(machine, Torus) or max(machine.shape) > CUT_LAYERS:
+    machine = problem.machine.torus
+    if machine is None or max(machine.shape) > CUT_LAYERS:
         return None
     unit = int(np.gcd.reduce(problem.graph.bytes))
     if isinstance(problem, ObjectsProblem):

@@ -53,7 +53,7 @@ def _steps(axis: AxisModel) -> Sequence[int]:
 class Transformer:
     """A model and a step of its training, from which the bytes of every axis follow.
 
-    The assumptions (docs/training-jobs.md): activations and gradients have `bytes_per_value`;
+    The assumptions (docs/guide/training-jobs.md): activations and gradients have `bytes_per_value`;
     a layer has 12 hidden^2 parameters besides its experts, and four all-reduces of its activations
     per microbatch between tensor ranks, two forward and two backward (Shoeybi et al. 2019, section
     3); a pipeline rank sends activations to the next one and their gradients back; data ranks

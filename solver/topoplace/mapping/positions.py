@@ -63,7 +63,7 @@ def symmetric(problem: MappingProblem) -> MappingProblem:
     The mean is rounded down: good enough to search with, and never to be reported.
     """
     machine = problem.machine
-    if not isinstance(machine, MatrixMachine) or (machine.distances == machine.distances.T).all():
+    if machine.is_symmetric or not isinstance(machine, MatrixMachine):
         return problem
     mean = (machine.distances + machine.distances.T) // 2
     return replace(problem, machine=MatrixMachine(mean))

@@ -73,9 +73,9 @@ class MappingProblem:
     @property
     def torus(self) -> Torus:
         """The torus or mesh; `InputError` if the machine is none."""
-        if not isinstance(self.machine, Torus):
+        if self.machine.torus is None:
             raise InputError("a torus or mesh machine", field="machine", value=self.machine.text)
-        return self.machine
+        return self.machine.torus
 
     @property
     def num_tasks(self) -> int:

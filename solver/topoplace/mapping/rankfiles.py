@@ -10,7 +10,6 @@ import numpy as np
 
 from topoplace.errors import InputError, number_of, unknown_name
 from topoplace.formats.text import field_lines, integer
-from topoplace.machine import LevelMachine, Torus
 from topoplace.mapping.problem import MappingProblem, require_mapping, spread_over_nodes
 from topoplace.snapshot.files import write_text
 from topoplace.types import IntArray
@@ -148,15 +147,16 @@ def _numbers(path: str) -> list[tuple[str, int]]:
 
 
 def _hostfile_text(problem: MappingProblem, nodes: IntArray, nids: _Nids) -> str:
-    if isinstance(problem.machine, LevelMachine):
-        return "".join(f"{problem.machine.node_names[node]}\n" for node in nodes.tolist())
+    levels = problem.machine.levels
+    if levels is not None:
+        return "".join(f"{levels.node_names[node]}\n" for node in nodes.tolist())
     return "".join(f"nid{nids.of(node):05d}\n" for node in nodes.tolist())
 
 
 def _read_hostfile(problem: MappingProblem, path: str, nids: _Nids) -> IntArray:
     names: dict[str, int] | None = None
-    if isinstance(problem.machine, LevelMachine):
-        names = {name: node for node, name in enumerate(problem.machine.node_names)}
+    if problem.machine.levels is not None:
+        names = {name: node for node, name in enumerate(problem.machine.levels.node_names)}
 
     def lines() -> Iterator[tuple[str, int, int]]:
         task = 0
@@ -230,10 +230,7 @@ def _header(coordinates: IntArray) -> list[str]:
 
 def _coordinates(problem: MappingProblem, nodes: IntArray) -> IntArray:
     """Return the coordinates of every node's router."""
-    routers = problem.routers_of(nodes)
-    if not isinstance(problem.machine, Torus):
-        return routers[:, None]
-    return problem.machine.coordinates[routers]
+    return problem.machine.places_of(nodes)
 
 
 # ---- Mappings as MapLib writes them (Korndoerfer et al., arXiv:2005.10413): one line per router --

@@ -11,7 +11,7 @@ import numpy as np
 
 from topoplace.errors import number_of
 from topoplace.kinds import kind_named
-from topoplace.machine import Torus, format_node_set
+from topoplace.machine import format_node_set
 from topoplace.mapping.problem import MappingProblem
 from topoplace.report import mapping_plane as pencils
 from topoplace.report.cells import FREE, NUM_FAR, RGB, UNUSABLE, Cells, far_colour
@@ -66,8 +66,8 @@ class MappingView(View):
         routers = problem.routers_of(nodes)
         columns = self.names(len(nodes))
         columns |= {"node": nodes.tolist(), "router": routers.tolist()}
-        if isinstance(problem.machine, Torus):
-            for dim, at in enumerate(problem.machine.coordinates[routers].T.tolist()):
+        if problem.machine.torus is not None:
+            for dim, at in enumerate(problem.machine.torus.coordinates[routers].T.tolist()):
                 columns[f"x{dim}"] = at
         return columns
 
@@ -176,8 +176,7 @@ class MappingView(View):
     def tiles(self) -> Tiles:
         """Slices of a torus, or all routers in rows."""
         machine = self.problem.machine
-        shape = machine.shape if isinstance(machine, Torus) else (machine.num_routers,)
-        return machine_tiles(shape)
+        return machine_tiles(machine.torus.shape if machine.torus else (machine.num_routers,))
 
     def picture(self) -> Picture:
         """Return a plane of pencils if there is a layout, else all routers with their tasks."""
@@ -200,7 +199,7 @@ class MappingView(View):
                 min(MOST_HEIGHT, WIDE * rows / columns, 0.5 * rows),
                 [entry(used, pencils.USED_COLOUR), *greys],
             )
-        if not isinstance(problem.machine, Torus):
+        if problem.machine.torus is None:
             return picture
         return replace(picture, loads=pencils.heaviest_loads(self.state, nodes))
 

@@ -2,7 +2,8 @@
 
 An answer starts requests, some of one kind, in places. What tells answers apart is who starts, or
 who starts where; whether requests of a kind exchange their places never does. With the answers come
-*rows*, each with a capacity one less than an answer takes of it (docs/proofs.md, "All optima").
+*rows*, each with a capacity one less than an answer takes of it (docs/proofs/placement.md, "All
+optima").
 """
 
 from __future__ import annotations

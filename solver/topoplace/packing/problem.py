@@ -94,7 +94,7 @@ class PrimalHeuristic(Protocol):
 
 
 class PackingProblem(ABC):
-    """Rows, requests and an oracle (docs/adding-a-machine.md; docs/proofs.md, "Packings").
+    """Rows, requests and an oracle (docs/proofs/placement.md, "Packings").
 
     All figures are integers, and every level is maximised: where less is better, values are
     negated. Prices are such that sums of prices times amounts fit into 64 bits.

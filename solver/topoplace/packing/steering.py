@@ -2,8 +2,8 @@
 
 Shares are of the budget or of the bound, times are seconds of the budget. All were set on
 snapshots of Blue Waters generated with seeds 900 to 903, 50 to 70 % busy; what each was measured
-against is on the page of experiments (docs/exact-placement-experiments.md). Reports use other
-seeds.
+against is on the page of experiments (docs/develop/exact-placement-experiments.md). Reports use
+other seeds.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The certificate of a packing: integer prices of rows at leaves, branches above them.
 
 It knows rows, families of rows and requests, but no machine; what they are on a torus or mesh, and
-why a certificate proves its bound, stands in docs/proofs.md.
+why a certificate proves its bound, stands in docs/proofs/placement.md.
 """
 
 from __future__ import annotations

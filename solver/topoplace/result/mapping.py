@@ -21,7 +21,7 @@ Numbers = list[int]
 
 
 class BlockFamily(Model):
-    """One inequality of a blocks certificate (docs/proofs-mapping.md, "Blocks").
+    """One inequality of a blocks certificate (docs/proofs/mapping.md, "Blocks").
 
     `extents` is the block in routers, per dimension of the machine; 0 in a dimension stands for
     the family of single cuts. `slope` is the price of a task, `multiplier` the weight of the
@@ -56,7 +56,7 @@ STAR_ROUTERS = 1 << 12
 class StarCertificate(Model):
     """Every task by itself, its heaviest partners on the nearest places, at prices of routers.
 
-    See docs/proofs-graphs.md, "Star". `prices` has one entry per router; empty stands for zeros.
+    See docs/proofs/graphs.md, "Star". `prices` has one entry per router; empty stands for zeros.
     """
 
     kind: Literal["star"] = "star"
@@ -64,7 +64,7 @@ class StarCertificate(Model):
 
 
 class DistanceClassesCertificate(Model):
-    """Multipliers of the semidefinite bound (docs/proofs-graphs.md, "Distance classes").
+    """Multipliers of the semidefinite bound (docs/proofs/graphs.md, "Distance classes").
 
     Any integers are valid; they only decide how much is proven. `shape` is a host
     torus with the same number of places on every router; task i is place i.
@@ -114,7 +114,7 @@ class Triangles(Model):
 
 
 class Bisection(Model):
-    """Multipliers that bound the bytes over any cut (docs/proofs-objects.md, "Cuts").
+    """Multipliers that bound the bytes over any cut (docs/proofs/objects.md, "Cuts").
 
     With Laplacian L of the bytes between tasks, or objects, and their loads l (ones for tasks),
     scale x L + diag(prices) + balance x l l' must be positive semidefinite, once the amount of
@@ -135,7 +135,7 @@ class CutLine(Model):
 
 
 class CutsCertificate(Model):
-    """Multipliers of the bound by the machine's cuts (docs/proofs-graphs.md, "Cuts").
+    """Multipliers of the bound by the machine's cuts (docs/proofs/graphs.md, "Cuts").
 
     With `factors` V, scale x L + V'V + diag(prices) + balance x J must be positive semidefinite for
     every line, L being the Laplacian of the bytes between tasks, once `triangles` have changed it
@@ -200,7 +200,7 @@ LevelBound = Annotated[InsideLevel | DegreesLevel | SpectralLevel, Field(discrim
 
 
 class LevelsCertificate(Model):
-    """Bounds the cost on a tree or hierarchy level by level (docs/proofs-levels.md)."""
+    """Bounds the cost on a tree or hierarchy level by level (docs/proofs/levels.md)."""
 
     kind: Literal["levels"] = "levels"
     levels: Annotated[list[LevelBound], Field(min_length=1, max_length=17)] = Field(
@@ -211,7 +211,7 @@ class LevelsCertificate(Model):
 class RecognisedCertificate(Model):
     """The bound of a grid that lies below a graph, and of what the graph has beyond it.
 
-    See docs/proofs-graphs.md, "Recognised grids". Between the tasks of any two cells the graph has
+    See docs/proofs/graphs.md, "Recognised grids". Between the tasks of any two cells the graph has
     at least the bytes of the grid, both ways together.
     """
 
@@ -236,7 +236,7 @@ MIRRORS = 6
 
 
 class PairsCertificate(Model):
-    """What pairs of assignments cost beside a semidefinite part (docs/proofs-graphs.md, "Pairs").
+    """What pairs of assignments cost beside a semidefinite part (docs/proofs/graphs.md, "Pairs").
 
     Any integers are valid as long as the rest is semidefinite; they decide how much is proven.
     """
@@ -263,7 +263,7 @@ Permutations = Annotated[list[list[Annotated[int, Field(ge=0)]]], Field(max_leng
 
 
 class TreeCertificate(Model):
-    """A tree of partial mappings with a bound at every leaf (docs/proofs-graphs.md, "Trees").
+    """A tree of partial mappings with a bound at every leaf (docs/proofs/graphs.md, "Trees").
 
     Tasks are those that send or receive, routers those with places, both ascending.
     """
@@ -332,7 +332,7 @@ class CutLoad(Model):
 
 
 class LinkLoad(Model):
-    """Bounds the largest link load of any mapping (docs/proofs-mapping.md, "Link loads").
+    """Bounds the largest link load of any mapping (docs/proofs/mapping.md, "Link loads").
 
     In bytes over a link in one direction, divided by its bandwidth.
     """
@@ -351,7 +351,7 @@ class MappingLevel(Level[int, MappingCertificate]):
 class LayoutModel(Model):
     """A Topaware layout (Enos 2014 IV.A, IV.C, IV.E) and where it lies.
 
-    Lists have one entry per machine dimension unless said otherwise. See docs/proofs-mapping.md,
+    Lists have one entry per machine dimension unless said otherwise. See docs/proofs/mapping.md,
     "Layouts", for the task -> cell rule.
     """
 
@@ -377,7 +377,7 @@ class FlowCertificate(Model):
     """An integer flow in the threshold network of a pencil selection; parallel lists of arcs.
 
     Vertices are numbered ``((pencil * levels + level) * (depth - 1)) + threshold - 1``; -1 is the
-    source, -2 the sink. Its value bounds every selection in the window (docs/proofs-mapping.md,
+    source, -2 the sink. Its value bounds every selection in the window (docs/proofs/mapping.md,
     "Pencils").
     """
 

@@ -22,7 +22,7 @@ ENUMERATION_WORK = 1 << 34
 class SharesCertificate(Model):
     """Every object by itself, its partners around it as close as the caps allow.
 
-    See docs/proofs-objects.md, "Shares". The bytes of a pair count at its two ends.
+    See docs/proofs/objects.md, "Shares". The bytes of a pair count at its two ends.
     """
 
     kind: Literal["shares"] = "shares"
@@ -33,7 +33,7 @@ class SharesCertificate(Model):
 
 
 class ObjectCutsCertificate(Bisection):
-    """What any cut of the machine costs (docs/proofs-objects.md, "Cuts")."""
+    """What any cut of the machine costs (docs/proofs/objects.md, "Cuts")."""
 
     kind: Literal["object-cuts"] = "object-cuts"
 
@@ -41,7 +41,7 @@ class ObjectCutsCertificate(Bisection):
 class EnumerationCertificate(Model):
     """All ways to put the objects on nodes, one after the other, as far as they may be cheap.
 
-    See docs/proofs-objects.md, "Enumeration": the checker goes through them itself.
+    See docs/proofs/objects.md, "Enumeration": the checker goes through them itself.
     """
 
     kind: Literal["enumeration"] = "enumeration"

@@ -24,7 +24,7 @@ from topoplace.snapshot.schema import Extents, Model, Name, NodeSet, PrismModel,
 
 
 class Interference(StrEnum):
-    """Which jobs may share links (docs/proofs.md, "The problem")."""
+    """Which jobs may share links (docs/proofs/placement.md, "The problem")."""
 
     STRICT = "strict"
     TOLERANT = "tolerant"

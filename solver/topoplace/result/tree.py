@@ -86,7 +86,7 @@ class ThresholdNogood(Model):
 class ThresholdProof(Model):
     """Impossible thresholds that show that a request alone costs no less than `bound`.
 
-    The running jobs are there. See docs/proofs-tree.md, "Certificates".
+    The running jobs are there. See docs/proofs/tree.md, "Certificates".
     """
 
     request: Name
@@ -116,7 +116,7 @@ class CountingCertificate(Model):
 class DomainsCertificate(Model):
     """Prices that bound what domains hold, leaves that switches connect.
 
-    See docs/proofs-tree.md, "Certificates". All integers are `scale` times the true value.
+    See docs/proofs/tree.md, "Certificates". All integers are `scale` times the true value.
 
     Attributes
     ----------

@@ -52,11 +52,11 @@ def _kind_of(prefix: str) -> kinds.Kind | None:
 def load_machine(spec: str) -> MachineModel:
     """Return the machine of a file, a shipped name or a shorthand.
 
-    A file is a machine document, or another tool's (docs/formats.md); ``topology.yaml:NAME`` is one
-    of the topologies of such a file. ``tree:4x6x16`` is a root with 4 switches, each with 6 leaves
-    of 16 nodes; ``torus:8x8x8:2`` has two nodes on every router, ``hierarchy:4x8x18:4`` four blocks
-    of 8 racks of 18 hosts with four slots each, and ``cubes:64`` or ``cubes:64:4x4x4`` 64 cubes of
-    64 chips.
+    A file is a machine document, or another tool's (docs/reference/formats.md);
+    ``topology.yaml:NAME`` is one of the topologies of such a file. ``tree:4x6x16`` is a root with 4
+    switches, each with 6 leaves of 16 nodes; ``torus:8x8x8:2`` has two nodes on every router,
+    ``hierarchy:4x8x18:4`` four blocks of 8 racks of 18 hosts with four slots each, and ``cubes:64``
+    or ``cubes:64:4x4x4`` 64 cubes of 64 chips.
 
     Raises
     ------
@@ -177,7 +177,7 @@ def load_any(
 ) -> AnyState:
     """Read a snapshot file of any machine and check it against it.
 
-    A file is a snapshot document, or what kubectl prints (docs/formats.md).
+    A file is a snapshot document, or what kubectl prints (docs/reference/formats.md).
 
     Parameters
     ----------

@@ -37,7 +37,7 @@ class NamedArray(Model):
 
 
 class MessageTree(Model):
-    """A message to many, or of many to one, over every link of a tree once (docs/objects.md).
+    """A message to many, or of many to one, over every link of a tree once (docs/guide/objects.md).
 
     A multicast goes from the root to the members, a reduction the other way.
     """
@@ -76,7 +76,7 @@ class ObjectsInstance(Model):
     source: str | None = Field(default=None, description="where the instance comes from")
 
 
-# ---- Applications: arrays of objects, and rules of who sends to whom (docs/objects.md) -----------
+# ---- Applications: arrays of objects, and rules of who sends to whom (docs/guide/objects.md) ----
 
 
 class ObjectArray(NamedArray):

@@ -33,7 +33,7 @@ MAX_LEAVES = 4096
 class TreeRunning:
     """A running job: its nodes, in the order of its list, and its kind.
 
-    `intensive` jobs are communication-intensive, others compute-intensive (docs/proofs-tree.md).
+    `intensive` jobs are communication-intensive, others compute-intensive (docs/proofs/tree.md).
     """
 
     id: str

@@ -113,7 +113,7 @@ def register(
     uses_prisms: bool = True,
     needs_grid: bool = False,
 ) -> Callable[[Solver], Solver]:
-    """Return a decorator that registers a method (docs/adding-a-heuristic.md).
+    """Return a decorator that registers a method (docs/develop/adding-a-heuristic.md).
 
     What a shipped one does stands in its kind.
     """

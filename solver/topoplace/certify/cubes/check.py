@@ -1,4 +1,4 @@
-"""The claims of a placement on a pod of cubes, and what it is worth (docs/cubes.md)."""
+"""The claims of a placement on a pod of cubes, and what it is worth (docs/proofs/cubes.md)."""
 
 from __future__ import annotations
 

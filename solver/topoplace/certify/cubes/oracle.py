@@ -1,7 +1,8 @@
 """A placement on cubes as a packing: the best candidates at prices, by going through all of them.
 
-Rows are the chips, and blocks of the pool (docs/cubes.md, "Exact"). Here every candidate is in its
-place: one in a cube of the pool pays for its chips and for blocks, one elsewhere for its chips.
+Rows are the chips, and blocks of the pool (docs/proofs/cubes.md, "Exact"). Here every candidate is
+in its place: one in a cube of the pool pays for its chips and for blocks, one elsewhere for its
+chips.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The claims of a placement on a hierarchy (docs/proofs-hierarchy.md)."""
+"""The claims of a placement on a hierarchy (docs/proofs/hierarchy.md)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The best candidate of a request at prices (docs/proofs-hierarchy.md)."""
+"""The best candidate of a request at prices (docs/proofs/hierarchy.md)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The rows of a queue on a hierarchy (docs/proofs-hierarchy.md, "Rows")."""
+"""The rows of a queue on a hierarchy (docs/proofs/hierarchy.md, "Rows")."""
 
 from __future__ import annotations
 

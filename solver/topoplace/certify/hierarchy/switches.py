@@ -1,6 +1,6 @@
 """A switch tree as the hierarchy that it is read as, from the roots down.
 
-See docs/proofs-hierarchy.md, "Switch trees".
+See docs/proofs/hierarchy.md, "Switch trees".
 """
 
 from __future__ import annotations

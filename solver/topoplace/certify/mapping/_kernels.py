@@ -1,4 +1,4 @@
-"""What assignments cost at least, compiled (docs/proofs-graphs.md, "Pairs" and "Trees")."""
+"""What assignments cost at least, compiled (docs/proofs/graphs.md, "Pairs" and "Trees")."""
 
 from __future__ import annotations
 

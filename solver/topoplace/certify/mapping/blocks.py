@@ -1,4 +1,4 @@
-"""What a blocks certificate proves of any mapping of a grid (docs/proofs-mapping.md, "Blocks")."""
+"""What a blocks certificate proves of any mapping of a grid (docs/proofs/mapping.md, "Blocks")."""
 
 from __future__ import annotations
 
@@ -17,7 +17,6 @@ from topoplace.certify.integers import ROOM, largest, require_room, times
 from topoplace.certify.mapping.instance import Grid, Instance, Vector
 from topoplace.certify.report import RefusedError, fraction_of
 from topoplace.errors import number_of
-from topoplace.machine import LevelMachine
 from topoplace.machine.matrix import MatrixMachine
 from topoplace.result import mapping as schema
 from topoplace.types import IntArray
@@ -39,7 +38,7 @@ class Cut:
 
 def total_value(instance: Instance, _: schema.TotalCertificate) -> int:
     """Return the bound that no two tasks on one router prove; raise where two fit."""
-    if isinstance(instance.machine, LevelMachine):
+    if instance.machine.levels is not None:
         raise RefusedError("on trees and hierarchies there are certificates of levels")
     fullest = int(instance.capacity.max())
     if fullest > 1:

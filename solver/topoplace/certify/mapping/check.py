@@ -1,4 +1,4 @@
-"""The claims of a mapping (docs/proofs-mapping.md), and its figures link by link."""
+"""The claims of a mapping (docs/proofs/mapping.md), and its figures link by link."""
 
 from __future__ import annotations
 
@@ -161,13 +161,13 @@ def figures_between(
     ends = sources, targets
     load: FractionModel | None = None
     levels: list[int] | None = None
-    if isinstance(machine, Torus):
-        hops, largest = _walk(machine, *ends, sizes)
+    if machine.torus is not None:
+        hops, largest = _walk(machine.torus, *ends, sizes)
         load = FractionModel(numerator=largest.numerator, denominator=largest.denominator)
-    elif isinstance(machine, LevelMachine):
-        hops, levels = _climb(machine, *ends, sizes)
+    elif machine.levels is not None:
+        hops, levels = _climb(machine.levels, *ends, sizes)
     else:
-        hops = machine.distances[ends]
+        hops = machine.hops(*ends)
     leaving = hops > 0
     return MappingFigures(
         hop_bytes=sum((hops * sizes).tolist()),

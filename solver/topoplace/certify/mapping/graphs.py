@@ -1,4 +1,4 @@
-"""What certificates of any application prove of hop-bytes (docs/proofs-graphs.md).
+"""What certificates of any application prove of hop-bytes (docs/proofs/graphs.md).
 
 `star_value` has every task by itself; `distance_classes_value` has all pairs of tasks together,
 `cuts_value` what all cuts of the machine cross. That a matrix is semidefinite is decided last.

@@ -54,7 +54,7 @@ Axis = tuple[int, str, int]
 
 @dataclass(frozen=True)
 class Instance:
-    """An application and the places for its tasks (docs/proofs-mapping.md, "The problem").
+    """An application and the places for its tasks (docs/proofs/mapping.md, "The problem").
 
     `usable` tells of every node whether tasks may go to it; `sources`, `targets` and `sizes` are
     the ends of every message, and its bytes. Bytes of all messages times the longest distance fit
@@ -74,9 +74,9 @@ class Instance:
     @property
     def torus(self) -> Torus:
         """The torus or mesh; `RefusedError` if the machine is none."""
-        if not isinstance(self.machine, Torus):
+        if self.machine.torus is None:
             raise RefusedError("a claim of coordinates on a machine without them")
-        return self.machine
+        return self.machine.torus
 
     @cached_property
     def total(self) -> int:
@@ -118,7 +118,7 @@ def read_instance(model: MappingInstance) -> Instance:
     places = int(usable.sum()) * model.tasks_per_node
     if num_tasks > places:
         raise RefusedError(f"only {number_of(places, 'place')} for {number_of(num_tasks, 'task')}")
-    longest = sum(machine.shape) if isinstance(machine, Torus) else machine.diameter
+    longest = sum(machine.torus.shape) if machine.torus else machine.diameter
     require_room(found.total * max(1, longest), "all bytes times the longest distance")
     return found
 

@@ -1,4 +1,4 @@
-"""What a certificate of levels proves on a tree or hierarchy (docs/proofs-levels.md)."""
+"""What a certificate of levels proves on a tree or hierarchy (docs/proofs/levels.md)."""
 
 from __future__ import annotations
 
@@ -22,7 +22,6 @@ from topoplace.certify.mapping.graphs import (
 from topoplace.certify.mapping.instance import Instance, mutual_volumes
 from topoplace.certify.report import RefusedError, fraction_of
 from topoplace.errors import number_of
-from topoplace.machine.levels import LevelMachine
 from topoplace.result import mapping as schema
 from topoplace.types import IntArray
 
@@ -32,8 +31,8 @@ def levels_value(instance: Instance, certificate: schema.LevelsCertificate) -> i
 
     A byte pays the step of every level whose domain it leaves, so that the levels add up.
     """
-    machine = instance.machine
-    if not isinstance(machine, LevelMachine):
+    machine = instance.machine.levels
+    if machine is None:
         raise RefusedError("a certificate of levels is for trees and hierarchies")
     if len(certificate.levels) != machine.num_levels:
         raise RefusedError(f"{number_of(len(certificate.levels), 'level')} of {machine.num_levels}")
@@ -126,7 +125,7 @@ def _stacked(psi: IntArray, size: int, pattern: str, pair: int, limit: int) -> I
 
 
 def _counts(size: int, pattern: str) -> list[int]:
-    """Return how often the layers of a line count, the largest first (docs/proofs-levels.md)."""
+    """Return how often the layers of a line count, the largest first (docs/proofs/levels.md)."""
     if pattern == "all":
         return list(range(size))
     counts = [0] + [1] * (size - 1)

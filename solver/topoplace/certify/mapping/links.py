@@ -1,4 +1,4 @@
-"""What certificates prove of the largest link load (docs/proofs-mapping.md, "Link loads")."""
+"""What certificates prove of the largest link load (docs/proofs/mapping.md, "Link loads")."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a certificate of pairs proves of hop-bytes (docs/proofs-graphs.md, "Pairs")."""
+"""What a certificate of pairs proves of hop-bytes (docs/proofs/graphs.md, "Pairs")."""
 
 from __future__ import annotations
 

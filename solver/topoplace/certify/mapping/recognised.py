@@ -1,4 +1,4 @@
-"""What a grid below a graph proves of the graph (docs/proofs-graphs.md, "Recognised grids")."""
+"""What a grid below a graph proves of the graph (docs/proofs/graphs.md, "Recognised grids")."""
 
 from __future__ import annotations
 
@@ -22,7 +22,6 @@ from topoplace.certify.mapping.instance import (
 from topoplace.certify.mapping.levels import levels_value
 from topoplace.certify.report import RefusedError
 from topoplace.errors import number_of
-from topoplace.machine.matrix import MatrixMachine
 from topoplace.result.mapping import RecognisedCertificate
 
 PARTS: dict[str, Callable[[Instance, Any], int]] = {
@@ -36,8 +35,7 @@ PARTS: dict[str, Callable[[Instance, Any], int]] = {
 
 def recognised_value(instance: Instance, certificate: RecognisedCertificate) -> int:
     """Return the hop-bytes that a grid, and the bytes beyond it, prove of any mapping."""
-    machine = instance.machine
-    if isinstance(machine, MatrixMachine) and (machine.distances != machine.distances.T).any():
+    if not instance.machine.is_symmetric:
         raise RefusedError("distances differ by direction: bytes both ways cannot be added up")
     below, beyond = parted(instance, certificate)
     return sum(

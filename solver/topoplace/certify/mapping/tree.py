@@ -1,4 +1,4 @@
-"""What a tree of partial mappings proves of hop-bytes (docs/proofs-graphs.md, "Trees")."""
+"""What a tree of partial mappings proves of hop-bytes (docs/proofs/graphs.md, "Trees")."""
 
 from __future__ import annotations
 

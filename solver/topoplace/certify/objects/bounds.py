@@ -1,4 +1,4 @@
-"""What certificates prove of hop-bytes and loads of objects (docs/proofs-objects.md)."""
+"""What certificates prove of hop-bytes and loads of objects (docs/proofs/objects.md)."""
 
 from __future__ import annotations
 
@@ -123,7 +123,7 @@ def _around(instance: Instance) -> list[int]:
     """Return the most load within 0, 1, 2, ... hops of a usable router, before all fits."""
     machine, room = instance.plain.machine, instance.room
     centres = np.flatnonzero(instance.plain.usable_nodes)
-    if isinstance(machine, Torus) and all(machine.wrap) and (room == room[0]).all():
+    if machine.is_transitive and (room == room[0]).all():
         centres = centres[:1]
     most: dict[int, int] = {}
     for centre in centres.tolist():
@@ -211,8 +211,11 @@ def enumerated(
     allowed = np.ones((num, len(where)), dtype=np.bool_)
     for one, node in instance.fixed.items():
         allowed[one] = _is_cell(instance, node)
-    torus = isinstance(machine, Torus) and all(machine.wrap)
-    if torus and not instance.fixed and len(set(instance.plain.usable_nodes.tolist())) == 1:
+    if (
+        machine.is_transitive
+        and not instance.fixed
+        and len(set(instance.plain.usable_nodes.tolist())) == 1
+    ):
         allowed[order[0]] &= where == where[0]  # any mapping may be moved round the torus
     # no sum of loads leaves 64 bits, nor do rooms, which are cut down to all loads
     most = ENUMERATION_WORK // allowed.size**2

@@ -1,4 +1,4 @@
-"""The claims of a mapping of objects (docs/proofs-objects.md)."""
+"""The claims of a mapping of objects (docs/proofs/objects.md)."""
 
 from __future__ import annotations
 

@@ -13,7 +13,6 @@ from topoplace.certify.integers import require_room
 from topoplace.certify.mapping.instance import Instance as Plain
 from topoplace.certify.mapping.instance import Volumes, mutual_volumes, read_instance
 from topoplace.certify.report import RefusedError
-from topoplace.machine.matrix import MatrixMachine
 from topoplace.snapshot.objects import ObjectsInstance
 from topoplace.snapshot.schema import GraphApplication, MappingInstance
 from topoplace.types import IntArray
@@ -33,7 +32,7 @@ class Tree(NamedTuple):
 
 @dataclass(frozen=True)
 class Instance:
-    """Objects and the nodes they may go to (docs/proofs-objects.md, "The problem").
+    """Objects and the nodes they may go to (docs/proofs/objects.md, "The problem").
 
     `plain` is the same without loads and trees; `fixed` has the node of every object that has no
     choice.
@@ -94,8 +93,7 @@ def read_objects(model: ObjectsInstance) -> Instance:
             application=graph,
         )
     )
-    machine = plain.machine
-    if isinstance(machine, MatrixMachine) and (machine.distances != machine.distances.T).any():
+    if not plain.machine.is_symmetric:
         raise RefusedError("distances differ by direction, those of objects may not")
     fixed: dict[int, int] = {}
     for one in model.fixed:

@@ -1,4 +1,4 @@
-"""What the most valuable plan of a leaf is worth, compiled (docs/proofs-tree.md)."""
+"""What the most valuable plan of a leaf is worth, compiled (docs/proofs/tree.md)."""
 
 from __future__ import annotations
 

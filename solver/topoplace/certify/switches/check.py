@@ -1,4 +1,4 @@
-"""The claims of an allocation on a tree (docs/proofs-tree.md)."""
+"""The claims of an allocation on a tree (docs/proofs/tree.md)."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """What can start: how many priority-weighted nodes at most, and what costs least.
 
-See docs/proofs-tree.md, "Certificates".
+See docs/proofs/tree.md, "Certificates".
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """What a snapshot of a tree machine says, read again for the checker, and what requests cost.
 
 Costs are those of equation (6) of Mishra 2020, rank by rank, in rational numbers; see
-docs/proofs-tree.md, "The problem" and "Steps".
+docs/proofs/tree.md, "The problem" and "Steps".
 """
 
 from __future__ import annotations

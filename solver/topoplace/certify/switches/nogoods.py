@@ -1,6 +1,6 @@
 """Following the nogoods of a request: trees of integers, one grammar for all patterns.
 
-See docs/proofs-tree.md, "Certificates". What a pattern's leaves and multipliers mean is checked by
+See docs/proofs/tree.md, "Certificates". What a pattern's leaves and multipliers mean is checked by
 its rules (`rules_of`).
 """
 

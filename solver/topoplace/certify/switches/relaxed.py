@@ -1,4 +1,4 @@
-"""One request alone with the running jobs, as certificates speak of it (docs/proofs-tree.md).
+"""One request alone with the running jobs, as certificates speak of it (docs/proofs/tree.md).
 
 A leaf with some ranks on it is in a state. All patterns share which states thresholds leave and
 which of them may be neighbours; what ranks can stay inside, and what a certificate's multipliers

@@ -1,4 +1,4 @@
-"""The rules of single patterns: what their leaves and multipliers mean (docs/proofs-tree.md).
+"""The rules of single patterns: what their leaves and multipliers mean (docs/proofs/tree.md).
 
 `Plans` are of binomial trees; ranks of the others form a box: `Lines` are of grids, `Sides` of full
 cubes and rings.

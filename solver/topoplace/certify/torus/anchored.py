@@ -1,4 +1,4 @@
-"""Machines whose prisms are anchored (docs/proofs.md, "Anchored prisms"): what jobs block there."""
+"""Machines with anchored prisms: what jobs block (docs/proofs/placement.md, "Anchored prisms")."""
 
 from __future__ import annotations
 

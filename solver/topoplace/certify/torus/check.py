@@ -1,4 +1,4 @@
-"""The claims of a placement on a torus or mesh, and what it is worth (docs/proofs.md)."""
+"""The claims of a placement on a torus or mesh, and what it is worth (docs/proofs/placement.md)."""
 
 from __future__ import annotations
 
@@ -335,7 +335,8 @@ def check_explanations(
     """Raise unless every explanation is of another request that waits, and is true.
 
     That its reason is the first that applies and no prism is nearer to free is found by going
-    through all prisms, on small machines (docs/proofs.md, "Explanations"). Returns a summary.
+    through all prisms, on small machines (docs/proofs/placement.md, "Explanations"). Returns a
+    summary.
     """
     started = {start.id for start in starts}
     explained: set[str] = set()

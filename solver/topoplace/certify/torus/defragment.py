@@ -1,4 +1,4 @@
-"""The claims of plans that make room on a torus or mesh by few moves (docs/proofs.md, "Room")."""
+"""The claims of plans that make room by few moves (docs/proofs/placement.md, "Room")."""
 
 from __future__ import annotations
 

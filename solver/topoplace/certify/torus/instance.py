@@ -91,7 +91,7 @@ class Request:
 
 @dataclass(frozen=True)
 class Instance:
-    """A snapshot under an interference rule (docs/proofs.md, "The problem").
+    """A snapshot under an interference rule (docs/proofs/placement.md, "The problem").
 
     `node_class` is the class of every node, -1 for service nodes; `usable` nodes are of a class,
     not down, and on a router that is not `held` by a running job. `anchored` are the only prisms

@@ -1,4 +1,4 @@
-"""The claims of a plan to repack a torus or mesh, and what its bounds prove (docs/proofs.md)."""
+"""The claims of a repacking plan, and what its bounds prove (docs/proofs/placement.md)."""
 
 from __future__ import annotations
 

@@ -315,7 +315,7 @@ def read_slurm_jobs(path: str | Path) -> SlurmJobs:
     """Read the output of ``squeue --json``, ``squeue -o '%i|%T|...'`` or ``scontrol show job -o``.
 
     Jobs that have ended are left out. Every request has priority 1: Slurm's priorities say only
-    which job comes first. What a comment may say of a job stands in docs/formats.md.
+    which job comes first. What a comment may say of a job stands in docs/reference/formats.md.
     """
     text = text_of(path, or_json=True)
     lists = NodeLists()

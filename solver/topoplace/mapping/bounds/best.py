@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from topoplace import clock
-from topoplace.machine import LevelMachine
 from topoplace.mapping.bounds.bisection import triangles_bound
 from topoplace.mapping.bounds.blocks import blocks_bound
 from topoplace.mapping.bounds.cuts import cuts_bound, reached
@@ -37,7 +36,7 @@ def best_bound(
     None if nothing is known.
     """
     stop = clock.deadline(time_limit)
-    if isinstance(problem.machine, LevelMachine):
+    if problem.machine.levels is not None:
         return _on_levels(problem, time_limit, target)
     best = stronger(total_bound(problem), star_bound(problem))
     best = stronger(blocks_bound(problem), best)

@@ -1,7 +1,7 @@
 """A bound on the bytes over any cut of a graph whose sides are about even, in integers.
 
 It is the relaxation of bisection to unit vectors, with triangle inequalities: two tasks are on
-different sides of a cut only if any third one is apart from one of them (docs/proofs-objects.md,
+different sides of a cut only if any third one is apart from one of them (docs/proofs/objects.md,
 "Cuts").
 """
 
@@ -133,13 +133,13 @@ def height(bisected: Bisection, num: int, uneven: int) -> int:
 
 
 def triangles_bound(problem: MappingProblem, time_limit: float | None = None) -> Bound | None:
-    """Return the bound by all cuts with triangles (docs/proofs-graphs.md, "Cuts").
+    """Return the bound by all cuts with triangles (docs/proofs/graphs.md, "Cuts").
 
     In bytes x hops; None where `cuts_bound` has none either, where no triangle helps, or there is
     no time. A mesh is taken as a torus, whose cuts are alike.
     """
-    end, machine, num = clock.deadline(time_limit), problem.machine, problem.num_tasks
-    if not isinstance(machine, Torus) or not has_cuts(problem):
+    end, machine, num = clock.deadline(time_limit), problem.machine.torus, problem.num_tasks
+    if machine is None or not has_cuts(problem):
         return None
     cuts, rows = machine_cuts(Torus(machine.shape), problem.capacity, num), problem.graph.exchanged
     if not cuts.cuts:

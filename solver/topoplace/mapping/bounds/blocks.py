@@ -203,7 +203,7 @@ class Pieces:
 
 
 def pieces_of(size: int, extent: int, *, wraps: bool) -> Pieces:
-    """Return the intervals of one dimension (docs/proofs-mapping.md, "Blocks")."""
+    """Return the intervals of one dimension (docs/proofs/mapping.md, "Blocks")."""
     found: Counter[tuple[int, int]] = Counter()
     if extent == size:
         found[0, size] = 1
@@ -263,7 +263,7 @@ def pieces_of_all(torus: Torus, extents: tuple[int, ...]) -> list[Pieces]:
     ]
 
 
-# ---- From a mapping problem to a blocks certificate (docs/proofs-mapping.md, "Blocks") -----------
+# ---- From a mapping problem to a blocks certificate (docs/proofs/mapping.md, "Blocks") -----------
 
 MAX_WORK = 40_000_000
 LARGEST_NUMBER = 1 << 61
@@ -274,7 +274,7 @@ def blocks_bound(problem: MappingProblem) -> Bound | None:
 
     None if the problem is none of a grid on a torus or mesh, or bytes are too large to add up.
     """
-    if problem.grid is None or not isinstance(problem.machine, Torus):
+    if problem.grid is None or problem.machine.torus is None:
         return None
     directions, n = directions_of(problem.grid), problem.num_tasks
     if directions.weight * directions.unit * n >= LARGEST_NUMBER:

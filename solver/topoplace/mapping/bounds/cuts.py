@@ -136,7 +136,7 @@ def margins(diagonal: IntArray) -> IntArray:
 
 
 def is_semidefinite(matrix: IntArray) -> bool:
-    """Tell whether the test of docs/proofs-graphs.md, "Semidefinite matrices", is passed."""
+    """Tell whether the test of docs/proofs/graphs.md, "Semidefinite matrices", is passed."""
     diagonal = np.diag(matrix)
     if diagonal.min() <= 0 or diagonal.max() >= LARGEST:
         return False
@@ -431,14 +431,14 @@ MOST_LINES = 3
 def cuts_bound(
     problem: MappingProblem, time_limit: float | None = None, target: int | None = None
 ) -> Bound | None:
-    """Return the bound by the bytes over all cuts of the machine (docs/proofs-graphs.md, "Cuts").
+    """Return the bound by the bytes over all cuts of the machine (docs/proofs/graphs.md, "Cuts").
 
     In bytes x hops; None if the machine is no torus or mesh, the problem is too large, has no
     messages or nothing is proven, or there is no time. Parameters are those of `best_bound`.
     """
     end = clock.deadline(time_limit)
-    machine, num = problem.machine, problem.num_tasks
-    if not isinstance(machine, Torus) or not has_cuts(problem):
+    machine, num = problem.machine.torus, problem.num_tasks
+    if machine is None or not has_cuts(problem):
         return None
     reserved = test_seconds(num)
     if time_limit is not None and time_limit <= reserved:
@@ -459,8 +459,8 @@ def cuts_bound(
 
 def has_cuts(problem: MappingProblem) -> bool:
     """Tell whether the bound by cuts is there for a machine and as many tasks."""
-    machine = problem.machine
-    if not isinstance(machine, Torus) or max(machine.shape) > CUT_LAYERS:
+    machine = problem.machine.torus
+    if machine is None or max(machine.shape) > CUT_LAYERS:
         return False
     return problem.graph.num_messages > 0 and problem.num_tasks <= CUT_TASKS
 

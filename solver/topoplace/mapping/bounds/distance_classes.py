@@ -1,4 +1,4 @@
-"""The semidefinite bound by distance classes (docs/proofs-graphs.md)."""
+"""The semidefinite bound by distance classes (docs/proofs/graphs.md)."""
 
 from __future__ import annotations
 
@@ -345,7 +345,7 @@ DROPPED = 1e-13
 def certificate_of(
     scheme: Scheme, routers: IntArray, found: Multipliers
 ) -> DistanceClassesCertificate:
-    """Return the multipliers as integers (docs/proofs-graphs.md, "Distance classes").
+    """Return the multipliers as integers (docs/proofs/graphs.md, "Distance classes").
 
     Any integers prove something; these prove what the multipliers do but for rounding.
     """

@@ -32,7 +32,7 @@ from topoplace.snapshot.schema import GraphApplication, GridApplication, Paralle
 from topoplace.solving import Bound
 from topoplace.types import FloatArray, IntArray
 
-# ---- A bound for every level, which add up (docs/proofs-levels.md) -------------------------------
+# ---- A bound for every level, which add up (docs/proofs/levels.md) -------------------------------
 
 Found = tuple[int, LevelBound]
 """Bytes that leave their domain at least, and what proves it."""
@@ -46,8 +46,8 @@ def levels_bound(
     Without a time limit the semidefinite part has as many steps each time; with one, in seconds,
     the levels that could gain most come first. None if the machine is no tree or hierarchy.
     """
-    machine = problem.machine
-    if not isinstance(machine, LevelMachine) or not machine.steps.any():
+    machine = problem.machine.levels
+    if machine is None or not machine.steps.any():
         return None
     search = _Levels(problem, machine)
     search.quick()
@@ -164,7 +164,7 @@ def degrees_inside(problem: MappingProblem, room: int) -> int:
     return int(sum(rows.weight[order][rank < room - 1].tolist())) // 2
 
 
-# ---- Products of lines: a set of tasks in layers (docs/proofs-levels.md, "Products") -------------
+# ---- Products of lines: a set of tasks in layers (docs/proofs/levels.md, "Products") -------------
 
 MOST_ORDERS = 24
 """Orders of lines that are tried."""
@@ -253,7 +253,7 @@ def _hull_slopes(psi: IntArray) -> list[Fraction]:
     return [Fraction(v - u, b - a) for (a, u), (b, v) in itertools.pairwise(hull)]
 
 
-# ---- Semidefinite: domains as the blocks of a matrix of ones (docs/proofs-levels.md) -------------
+# ---- Semidefinite: domains as the blocks of a matrix of ones (docs/proofs/levels.md) -------------
 
 RANK = 12
 """Dimensions of the vectors at least."""

@@ -58,7 +58,7 @@ class Direction:
     Of the two offsets `vector` is the one whose first entry other than 0 is positive. `weight` are
     the bytes of both, in units of `Directions.unit`, `length` the most tasks on a line of this
     direction; `is_lattice` tells whether its lines are lines of the integer lattice
-    (docs/proofs-mapping.md, "Blocks").
+    (docs/proofs/mapping.md, "Blocks").
     """
 
     vector: Vector
@@ -148,7 +148,7 @@ def _sends(offset: Vector, grid: VirtualGrid) -> bool:
 def inside_units(directions: Directions, limit: int) -> IntArray:
     """Return psi(s) for s = 0..limit: no set of s tasks has more between its members.
 
-    In units of the directions; read-only, kept for the next call. Source: docs/proofs-mapping.md,
+    In units of the directions; read-only, kept for the next call. Source: docs/proofs/mapping.md,
     "Blocks".
     """
     sizes = np.arange(limit + 1, dtype=np.int64)
@@ -161,7 +161,7 @@ def inside_units(directions: Directions, limit: int) -> IntArray:
 
 # ---- Least messages that a set of tasks must lose: by layers, on rings, and by projections -------
 # The *loss* of a set along a direction is its weight times the lines touched less the lines
-# held whole (docs/proofs-mapping.md, "Blocks"). Roots are taken in floating point and rounded
+# held whole (docs/proofs/mapping.md, "Blocks"). Roots are taken in floating point and rounded
 # down by more than their error, so every figure is a valid lower bound.
 
 GUARD = 1e-11

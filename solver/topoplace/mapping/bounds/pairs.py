@@ -20,7 +20,7 @@ from topoplace.result.packed import packed
 from topoplace.solving import Bound
 from topoplace.types import FloatArray, IntArray
 
-# ---- From multipliers to a certificate (docs/proofs-graphs.md, "Pairs") ------------------------
+# ---- From multipliers to a certificate (docs/proofs/graphs.md, "Pairs") ------------------------
 
 PRECISION = 6_000
 """Units of twice the least cost per pair of task and place: rounding costs some 10^-4 of it."""
@@ -194,7 +194,7 @@ def _least(splitting: Splitting, rest: IntArray) -> int | None:
 
 
 def _blocks(centred: IntArray, least: int, other: int, orbits: Orbits) -> Iterator[IntArray]:
-    """Yield the blocks of the rest that have to be semidefinite (docs/proofs-graphs.md, "Pairs").
+    """Yield the blocks of the rest that have to be semidefinite (docs/proofs/graphs.md, "Pairs").
 
     Beside functions whose rows and columns have the same sum every eigenvalue is `other`.
     """

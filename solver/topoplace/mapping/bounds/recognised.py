@@ -7,7 +7,6 @@ from dataclasses import replace
 import numpy as np
 
 from topoplace.errors import InputError
-from topoplace.machine.matrix import MatrixMachine
 from topoplace.mapping.bounds.blocks import blocks_bound
 from topoplace.mapping.bounds.levels import levels_bound
 from topoplace.mapping.bounds.star import star_bound
@@ -39,8 +38,7 @@ def bound_through(
     `tasks` has the task of every cell, row-major. None if distances differ by direction, or bytes
     are too large.
     """
-    machine = problem.machine
-    if isinstance(machine, MatrixMachine) and (machine.distances != machine.distances.T).any():
+    if not problem.machine.is_symmetric:
         return None
     grid = grid_problem(problem, application)
     if grid is None:

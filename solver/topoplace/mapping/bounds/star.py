@@ -14,7 +14,7 @@ from topoplace.result.mapping import STAR_ROUTERS, StarCertificate
 from topoplace.solving import Bound
 from topoplace.types import IntArray
 
-# ---- The star bound with prices of routers: Gilmore and Lawler's (docs/proofs-graphs.md, "Star") -
+# ---- The star bound with prices of routers: Gilmore and Lawler's (docs/proofs/graphs.md, "Star") -
 # A task's messages cost least when its heaviest partners are on the nearest places. That holds for
 # every task by itself; the prices make tasks share the good routers, and with the dual values of
 # the assignment problem the bound is Gilmore's (1962) and Lawler's (1963).

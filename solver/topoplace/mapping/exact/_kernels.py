@@ -365,7 +365,7 @@ def _insert(children, count, i, r, bound):
 
 # ---- Compiled proof of an optimum: a tree whose leaves are bounded, each by itself ---------------
 # What is left out here by symmetry alone is the same for every reader of the tree, and no bound of
-# a node depends on another's: see docs/proofs-graphs.md, "Trees".
+# a node depends on another's: see docs/proofs/graphs.md, "Trees".
 
 
 @kernel()

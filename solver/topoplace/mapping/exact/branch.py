@@ -159,7 +159,7 @@ def branch_and_bound(
     """Search all mappings of a small problem, depth first.
 
     Every node has the bound of Gilmore and Lawler ("Star", with prices from the assignment
-    problem, in docs/proofs-graphs.md) for the tasks without router; its reduced costs exclude
+    problem, in docs/proofs/graphs.md) for the tasks without router; its reduced costs exclude
     children. Of children that a symmetry of the machine, of the graph, or of both makes of each
     other, one is searched.
 

@@ -11,7 +11,6 @@ from scipy.sparse.csgraph import connected_components
 
 from topoplace import clock
 from topoplace.kernels import kernel
-from topoplace.machine import Torus
 from topoplace.mapping.graph import Rows, rows_of
 from topoplace.mapping.local_search import torus_neighbours
 from topoplace.mapping.problem import MappingProblem
@@ -227,7 +226,7 @@ def seed_noise(seed):
 
 # ---- Embeddings of dilation 1: every message over exactly one link, whatever the labelling -------
 # Where no router has two places, such a mapping has the least hop-bytes there can be, the sum of
-# all bytes (docs/proofs-graphs.md, "Embedding").
+# all bytes (docs/proofs/graphs.md, "Embedding").
 
 MAX_NODES = 20_000_000
 """Most placements tried in all."""
@@ -305,8 +304,8 @@ def find_embedding(
 def _links(problem: MappingProblem, usable: IntArray) -> Rows:
     """Return the usable routers, numbered from 0, and the links between them."""
     machine = problem.machine
-    if isinstance(machine, Torus):
-        near, _ = torus_neighbours(machine)
+    if machine.torus is not None:
+        near, _ = torus_neighbours(machine.torus)
         tails, heads = np.repeat(np.arange(len(near)), near.shape[1]), near.ravel()
     else:
         each = np.arange(machine.num_routers)
@@ -322,7 +321,7 @@ def _links(problem: MappingProblem, usable: IntArray) -> Rows:
 def _starts(problem: MappingProblem, usable: IntArray) -> IntArray:
     """Return routers for the first task: one is enough where all are alike."""
     machine = problem.machine
-    alike = isinstance(machine, Torus) and all(machine.wrap) and len(usable) == machine.num_routers
+    alike = machine.is_transitive and len(usable) == machine.num_routers
     return np.arange(1 if alike else len(usable))
 
 

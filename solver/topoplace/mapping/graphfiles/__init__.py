@@ -1,4 +1,4 @@
-"""Communication graphs, and machines as matrices, from other tools' files (docs/formats.md)."""
+"""Graphs, and machines as matrices, from other tools' files (docs/reference/formats.md)."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ class Layout:
     """How a virtual grid lies on a logical grid of routers (Enos 2014 IV.A, IV.C, IV.E, IV.F).
 
     The attributes but these are those of `LayoutModel`, tuples with one entry per machine
-    dimension; `folds` and `layer_order` are empty if nothing is folded. docs/proofs-mapping.md,
+    dimension; `folds` and `layer_order` are empty if nothing is folded. docs/proofs/mapping.md,
     "Layouts", has the task -> cell rule.
 
     Attributes
@@ -101,7 +101,7 @@ class Layout:
 
 
 def cells(layout: Layout, grid: VirtualGrid) -> IntArray:
-    """Return the logical router of every task by docs/proofs-mapping.md, "Layouts".
+    """Return the logical router of every task by docs/proofs/mapping.md, "Layouts".
 
     Shape ``(num_tasks, num_machine_dims)``, inside `Layout.extents`.
     """

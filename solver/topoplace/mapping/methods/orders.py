@@ -12,7 +12,6 @@ from scipy.sparse import csr_array
 from scipy.sparse.csgraph import reverse_cuthill_mckee
 
 from topoplace.errors import InputError, number_of
-from topoplace.machine import LevelMachine
 from topoplace.mapping.evaluate import hop_bytes
 from topoplace.mapping.graph import Rows
 from topoplace.mapping.mapped import outcome_of
@@ -160,7 +159,7 @@ def map_hilbert(problem: MappingProblem, options: Options) -> Outcome:
     """
     usable = np.flatnonzero(problem.capacity)
     points = positions(problem.machine)[0][usable]
-    if isinstance(problem.machine, LevelMachine):
+    if problem.machine.levels is not None:
         curve = usable[np.lexsort(points.T[::-1])]  # domain by domain
     else:
         curve = usable[hilbert_order(points)]

@@ -9,7 +9,6 @@ from collections.abc import Callable
 
 import numpy as np
 
-from topoplace.machine import LevelMachine
 from topoplace.mapping.growing import grow_mapping
 from topoplace.mapping.halving import halve_mapping
 from topoplace.mapping.local_search import COLD, HOT, Annealing, improve, state_arrays
@@ -112,7 +111,7 @@ def _construct(keeper: Keeper, proxy: MappingProblem) -> None:
     """Offer the constructions there is time for, the one that tends to be best first."""
     problem, options = keeper.problem, keeper.options
     keeper.offer_nodes(mapped_by(map_default, problem, options), "default")
-    if isinstance(problem.machine, LevelMachine):
+    if problem.machine.levels is not None:
         boxes = cheapest(problem, options, ["nested-boxes"])
         if boxes is not None and boxes.solution is not None:
             keeper.offer_nodes(boxes.solution.nodes, "nested boxes")

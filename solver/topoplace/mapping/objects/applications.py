@@ -1,4 +1,4 @@
-"""From an application document, arrays and rules of messages, to a graph (docs/objects.md)."""
+"""From an application document (arrays, rules of messages) to a graph (docs/guide/objects.md)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Lower bounds on the hop-bytes of objects, with certificates (docs/proofs-objects.md)."""
+"""Lower bounds on the hop-bytes of objects, with certificates (docs/proofs/objects.md)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from itertools import accumulate
 import numpy as np
 
 from topoplace import clock
-from topoplace.machine import Torus
 from topoplace.mapping.bounds.bisection import bisection, height
 from topoplace.mapping.bounds.cuts import test_seconds
 from topoplace.mapping.objects.problem import ObjectsProblem
@@ -71,7 +70,7 @@ def rooms(problem: ObjectsProblem) -> IntArray:
     """Return the most load within 0, 1, 2, ... hops of any place, up to the first that has all."""
     machine, room = problem.machine, problem.router_room
     centres = np.flatnonzero(np.diff(problem.cells.first))
-    if isinstance(machine, Torus) and all(machine.wrap) and len(np.unique(room)) == 1:
+    if machine.is_transitive and len(np.unique(room)) == 1:
         centres = centres[:1]
     best = np.zeros(machine.diameter + 1, dtype=np.int64)
     for centre in centres.tolist():
@@ -196,8 +195,8 @@ def cuts_of(problem: ObjectsProblem) -> Counter[tuple[int, int]]:
     s is the load on one side less that on the other. Every distance is the sum of the weights of
     the cuts between its ends.
     """
-    torus = problem.machine
-    assert isinstance(torus, Torus)
+    torus = problem.machine.torus
+    assert torus is not None
     room, total = problem.router_room.reshape(torus.shape), int(problem.loads.sum())
     found = Counter[tuple[int, int]]()
     for d, (size, wraps) in enumerate(zip(torus.shape, torus.wrap, strict=True)):
@@ -214,7 +213,7 @@ def cuts_of(problem: ObjectsProblem) -> Counter[tuple[int, int]]:
 def cut_seconds(problem: ObjectsProblem) -> float:
     """Return about how long the bound by cuts takes at the least; infinite without one."""
     is_small = 2 <= problem.num_objects <= CUT_TASKS
-    if not isinstance(problem.machine, Torus) or not is_small:
+    if problem.machine.torus is None or not is_small:
         return math.inf
     return test_seconds(problem.num_objects)
 

@@ -1,4 +1,4 @@
-"""Applications of the papers as documents (Bhatele 2009, sections 3.3 and 4.2; docs/objects.md).
+"""Applications of the papers (Bhatele 2009, sections 3.3 and 4.2; docs/guide/objects.md).
 
 Sizes and loads are parameters; what a source does not say is an assumption, and said to be one.
 """

@@ -1,4 +1,4 @@
-"""All mappings of a few objects, one object after the other (docs/proofs-objects.md)."""
+"""All mappings of a few objects, one object after the other (docs/proofs/objects.md)."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from topoplace.machine import Torus
 from topoplace.mapping.objects._kernels import enumerate_all
 from topoplace.mapping.objects.bounds import load_bound
 from topoplace.mapping.objects.problem import ObjectsProblem
@@ -68,8 +67,11 @@ def few_of(problem: ObjectsProblem) -> Few:
     goals = (home[:, None] < 0) | (home[:, None] == np.arange(len(routers)))
     order = order_of(problem.guide.matrix(num), problem.loads, problem.fixed)
     machine = problem.machine
-    alike = isinstance(machine, Torus) and all(machine.wrap)
-    if alike and not problem.fixed.any() and len(np.unique(problem.router_room)) == 1:
+    if (
+        machine.is_transitive
+        and not problem.fixed.any()
+        and len(np.unique(problem.router_room)) == 1
+    ):
         goals[order[0]] &= routers == routers[0]
     hops = machine.hops(routers[:, None], routers[None, :])
     return Few(hops, bytes_, branches_of(problem), routers, goals, order)

@@ -22,9 +22,9 @@ GSPACE, REALSPACE, PATCHES = "GSpace", "RealSpace", "Patches"
 
 
 def _torus(problem: ObjectsProblem) -> Torus:
-    if not isinstance(problem.machine, Torus):
+    if problem.machine.torus is None:
         raise InputError("a torus or mesh", field="machine", value=problem.machine.text)
-    return problem.machine
+    return problem.machine.torus
 
 
 def _array(problem: ObjectsProblem, name: str, dims: int) -> IntArray:

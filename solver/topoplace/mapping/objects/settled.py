@@ -47,7 +47,7 @@ class Branches(NamedTuple):
 def branches_of(problem: ObjectsProblem) -> Branches:
     """Return the trees as kernels have them; a machine without links has none."""
     trees, machine = problem.trees, problem.machine
-    torus = machine if isinstance(machine, Torus) else Torus((1,))
+    torus = machine.torus or Torus((1,))
     return Branches(
         np.array(torus.shape),
         np.array(torus.strides),

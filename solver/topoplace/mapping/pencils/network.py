@@ -13,7 +13,7 @@ from topoplace.result.mapping import FlowCertificate
 from topoplace.types import BoolArray, IntArray
 
 # ---- The threshold network of a window, with the thresholds that holes decide left out -----------
-# Vertices are numbered as in docs/proofs-mapping.md, "Pencils"; there are few to decide, as every
+# Vertices are numbered as in docs/proofs/mapping.md, "Pencils"; there are few to decide, as every
 # level moves over `slack` positions at most.
 
 SOURCE, SINK = -1, -2
@@ -138,7 +138,7 @@ class PencilCut:
     flows: IntArray
 
     def certificate(self) -> FlowCertificate:
-        """Return the flow on all arcs of the full network (docs/proofs-mapping.md, "Pencils").
+        """Return the flow on all arcs of the full network (docs/proofs/mapping.md, "Pencils").
 
         It is led through the decided thresholds, along arcs of infinite capacity. A threshold t
         that is always true follows from t - 1 of its own level, if that position is unusable, or

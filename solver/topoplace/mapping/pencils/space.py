@@ -105,7 +105,7 @@ def no_room(problem: MappingProblem) -> InputError:
 
 @dataclass(frozen=True)
 class PencilWindow:
-    """The pencils of a box of routers (docs/proofs-mapping.md, "Pencils").
+    """The pencils of a box of routers (docs/proofs/mapping.md, "Pencils").
 
     `routers` has the router at every position, shape ``(num_pencils, depth)``, `usable` whether a
     level may go there; pencils are numbered row-major over the window's dimensions without the one

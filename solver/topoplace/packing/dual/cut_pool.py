@@ -1,10 +1,10 @@
 """The Benders cut pool: dual points kept for what they say about which requests start together.
 
 At any prices, what starts costs at most what all capacities are worth, and each request at least
-its cheapest candidate (docs/proofs.md, "A leaf"). The least costs do not depend on what else
-starts, so that one call of the oracle gives a knapsack constraint on the requests that start: a
-Benders cut of the relaxation (Benders 1962). It bounds every set of starts by the best multiple of
-the prices for the set, without another call.
+its cheapest candidate (docs/proofs/placement.md, "A leaf"). The least costs do not depend on what
+else starts, so that one call of the oracle gives a knapsack constraint on the requests that start:
+a Benders cut of the relaxation (Benders 1962). It bounds every set of starts by the best multiple
+of the prices for the set, without another call.
 
 All cuts that hold at a leaf together, for requests that start as a whole or not at all, bound far
 more than the best of them does: a knapsack branch and bound (`KnapsackSearch`) searches who starts.

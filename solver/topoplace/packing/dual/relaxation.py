@@ -1,4 +1,4 @@
-"""The dual function of a subproblem: any prices give a bound (docs/proofs.md, "A leaf")."""
+"""The dual function of a subproblem: prices give a bound (docs/proofs/placement.md, "A leaf")."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from topoplace.result.certificate import Leaf
 from topoplace.types import BoolArray, FloatArray, IntArray
 
 _ROOM = 1 << 57
-"""Half of what a leaf's prices and multipliers may add up to (docs/proofs.md, "Integers").
+"""Half of what a leaf's prices and multipliers may reach (docs/proofs/placement.md, "Integers").
 
 The other half is for rounding."""
 
@@ -95,7 +95,7 @@ class DualValue:
     bound
         The exact bound it proves, as a float for steering.
     certified
-        The leaf's bound, rounded down as docs/proofs.md says; None if the leaf is empty.
+        The leaf's bound, rounded down as docs/proofs/placement.md says; None if the leaf is empty.
     leaf_parts
         Scale, row prices and multipliers, all integers.
     priced

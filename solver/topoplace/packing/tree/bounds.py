@@ -3,7 +3,7 @@
 Requests of different classes compete for little: for links alone, and for routers that a prism
 covers without using them. So the requests of each class are bounded by themselves as well, and the
 sum is a bound. Where little is lost by that, two small trees do what takes a large one a branch in
-one for every branch in the other (docs/proofs.md, "Parts").
+one for every branch in the other (docs/proofs/placement.md, "Parts").
 """
 
 from __future__ import annotations

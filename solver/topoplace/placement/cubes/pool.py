@@ -12,7 +12,7 @@ from topoplace.types import BoolArray, IntArray
 
 
 class Pool:
-    """Cubes in which requests fit in place whenever they fit by number (docs/cubes.md, "Exact").
+    """Cubes where requests fit in place if they fit by number (docs/proofs/cubes.md, "Exact").
 
     Every size of a part has a shape that all requests of that size take, and each of these divides
     the next larger one. So their free blocks are nested: of the largest parts first, as many fit as

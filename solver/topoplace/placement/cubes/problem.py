@@ -32,7 +32,7 @@ Started = Sequence[Placed]
 
 @dataclass(frozen=True)
 class CubesProblem:
-    """Which requests of a snapshot start, and where (docs/cubes.md)."""
+    """Which requests of a snapshot start, and where (docs/proofs/cubes.md)."""
 
     state: CubesState
     kind: ClassVar[str] = "cubes"

@@ -1,1 +1,1 @@
-"""Jobs on hierarchies of domains (docs/hierarchies.md)."""
+"""Jobs on hierarchies of domains (docs/guide/hierarchies.md)."""

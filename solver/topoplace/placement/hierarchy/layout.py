@@ -1,6 +1,6 @@
 """The domains of a machine as a tree of nodes, and the rows of a queue on it.
 
-The rows are those of docs/proofs-hierarchy.md. Hosts that hold one unit at most, whichever of the
+The rows are those of docs/proofs/hierarchy.md. Hosts that hold one unit at most, whichever of the
 queue, and the same ones, are a *pool* if they are in one lowest domain: one node of the tree, with
 one row. Every other host has a row for each resource. Domains in which requests want so many units
 together have *rounded* rows as well: of some that fill more than half, one fits, and so on.
@@ -20,7 +20,7 @@ from topoplace.snapshot.hierarchy_state import PartState
 from topoplace.types import BoolArray, IntArray
 
 ROUNDED = range(1, 17)
-"""Capacities of the rounded rows of a domain (docs/proofs-hierarchy.md, "Rounded rows")."""
+"""Capacities of the rounded rows of a domain (docs/proofs/hierarchy.md, "Rounded rows")."""
 
 
 @dataclass(frozen=True)

@@ -43,7 +43,7 @@ class HierarchyProblem:
 
     @cached_property
     def levels(self) -> Levels:
-        """Name and sense of every level of the objective (docs/hierarchies.md)."""
+        """Name and sense of every level of the objective (docs/guide/hierarchies.md)."""
         parts = [part for request in self.requests for part in request.parts]
         return levels_of(self.machine, any(part.balance is not None for part in parts))
 

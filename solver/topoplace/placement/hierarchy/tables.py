@@ -3,7 +3,7 @@
 A *state* says how many units of every part are in a domain. Its table has the least cost of every
 state: what the units pay, and the weights of the domains used and of the room that is left over.
 Where units stay together in a domain, its states count what stays together instead
-(docs/proofs-hierarchy.md, "The best candidate at prices").
+(docs/proofs/hierarchy.md, "The best candidate at prices").
 """
 
 from __future__ import annotations

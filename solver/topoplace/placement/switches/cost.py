@@ -98,7 +98,7 @@ class CostModel:
     def job_cost(
         self, patterns: Sequence[PatternUse], leaf_of_rank: IntArray, comm: IntArray
     ) -> Fraction:
-        """Return the cost of a communication-intensive job (eq. 6, docs/proofs-tree.md).
+        """Return the cost of a communication-intensive job (eq. 6, docs/proofs/tree.md).
 
         Parameters
         ----------

@@ -1,4 +1,4 @@
-"""Who talks to whom in each step of a communication pattern (docs/proofs-tree.md, "Steps")."""
+"""Who talks to whom in each step of a communication pattern (docs/proofs/tree.md, "Steps")."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ from topoplace.types import IntArray
 
 @dataclass(frozen=True)
 class TreeProblem:
-    """Which requests of a snapshot start, and on which nodes (docs/proofs-tree.md)."""
+    """Which requests of a snapshot start, and on which nodes (docs/proofs/tree.md)."""
 
     state: TreeState
     kind: ClassVar[str] = "allocation"

@@ -1,7 +1,7 @@
 """Machines whose prisms are anchored: what may stand where, and what a placement blocks.
 
 There are few such prisms, so that all are listed, each once, in the order of their extents, then of
-their origins (docs/proofs.md, "Anchored prisms").
+their origins (docs/proofs/placement.md, "Anchored prisms").
 """
 
 from __future__ import annotations

@@ -2,9 +2,10 @@
 
 Beside the requests there is one for every anchored prism that nothing blocks yet: it is worth
 nothing on the first level, and on the second what the prism counts if it stays free. It takes rows
-of its own, a unit of each, which jobs that meet the prism take, too (docs/proofs.md, "Anchored
-prisms"). So the prisms that stay free are part of the packing, and never start. A candidate of a
-request in segments is several disjoint prisms, found by branch and bound from the cheapest on.
+of its own, a unit of each, which jobs that meet the prism take, too (docs/proofs/placement.md,
+"Anchored prisms"). So the prisms that stay free are part of the packing, and never start. A
+candidate of a request in segments is several disjoint prisms, found by branch and bound from the
+cheapest on.
 """
 
 from __future__ import annotations

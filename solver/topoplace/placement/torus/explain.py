@@ -1,4 +1,4 @@
-"""Why a request did not start (docs/proofs.md, "Explanations")."""
+"""Why a request did not start (docs/proofs/placement.md, "Explanations")."""
 
 from __future__ import annotations
 

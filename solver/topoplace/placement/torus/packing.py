@@ -1,8 +1,8 @@
 """Prisms on a torus or mesh as a plug-in of the engine (`topoplace.packing`).
 
 Rows are the routers, and the links by family: those of all strict jobs, and under the tolerant
-rule those of every tolerant request, which it shares with all strict jobs (docs/proofs.md). Where
-no strict job waits, tolerant requests need none.
+rule those of every tolerant request, which it shares with all strict jobs
+(docs/proofs/placement.md). Where no strict job waits, tolerant requests need none.
 """
 
 from __future__ import annotations
@@ -306,7 +306,7 @@ class TorusPacking(PackingProblem):
         """Return the problem in which each request needs the fewest nodes of its group.
 
         That can only raise what is placed, so that a bound holds all the more; the prisms of a
-        group are then the same (docs/proofs.md, "Alike requests").
+        group are then the same (docs/proofs/placement.md, "Alike requests").
         """
         queue = list(self.placement.requests)
         for group in groups:

@@ -73,7 +73,7 @@ class MappedJob(Candidate):
 
 @dataclass(frozen=True)
 class PlacementProblem:
-    """A snapshot under an interference rule (docs/proofs.md, "The problem").
+    """A snapshot under an interference rule (docs/proofs/placement.md, "The problem").
 
     Attributes
     ----------
@@ -263,7 +263,7 @@ class PlacementProblem:
         return np.sort(routers[usable[routers] > 0])
 
     def shape_score(self, candidate: Candidate) -> int:
-        """Return the level-2 value of a candidate (docs/proofs.md, "The objective")."""
+        """Return the level-2 value of a candidate (docs/proofs/placement.md, "The objective")."""
         idle = self.usable_inside(candidate) - self.requests[candidate.request_idx].nodes
         values = self.extent_values(candidate.request_idx)
         return int(values[tuple(e - 1 for e in candidate.prism.extents)]) - self.idle_weight * idle
@@ -277,7 +277,7 @@ class PlacementProblem:
         """Return the values of candidates, shape ``(num_candidates, 3)``.
 
         Those are the value of the request, the shape score, and the links from the prism to free
-        routers outside it, negated (docs/proofs.md, "The objective").
+        routers outside it, negated (docs/proofs/placement.md, "The objective").
         """
         shape = (len(candidates), self.torus.num_dims)
         origins = np.array([c.prism.origin for c in candidates], dtype=np.int64).reshape(shape)

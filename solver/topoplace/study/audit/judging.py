@@ -51,7 +51,7 @@ from topoplace.study.audit.pods import has_room as has_chips
 
 
 class Verdict(StrEnum):
-    """What an audit finds of a decision (docs/audit.md)."""
+    """What an audit finds of a decision (docs/guide/audit.md)."""
 
     OPTIMAL = "optimal"
     SUBOPTIMAL = "suboptimal"

@@ -1,9 +1,9 @@
 """A live allocator: states are put to it, and what it answers is judged.
 
 It gets lines of recorded decisions on stdin, without their answers, and prints as many with answers
-(docs/formats.md). The states are those of files, or drawn: racks of eighteen hosts, as those of
-NVL72 have, with jobs of whole hosts and of single GPUs, and requests with and without slices; or
-pods of cubes with jobs of parts of a cube and of whole ones.
+(docs/reference/formats.md). The states are those of files, or drawn: racks of eighteen hosts, as
+those of NVL72 have, with jobs of whole hosts and of single GPUs, and requests with and without
+slices; or pods of cubes with jobs of parts of a cube and of whole ones.
 """
 
 from __future__ import annotations

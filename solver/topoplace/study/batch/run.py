@@ -58,7 +58,7 @@ _EXIT_CODES: dict[str, ExitCode] = {
 
 @dataclass(frozen=True)
 class Row:
-    """One instance file and what became of it (docs/batch.md, "The table").
+    """One instance file and what became of it (docs/guide/batch.md, "The table").
 
     `problem` is empty if the file could not be read; `status` is that of the result, or a
     `FailureStatus`. Rationals are texts such as ``37/4``. Times come last.

@@ -1,8 +1,8 @@
-"""The answer of an external allocator, and which rules it breaks (docs/external-allocators.md).
+"""An external allocator's answer, and the rules it breaks (docs/guide/external-allocators.md).
 
-The documents are strict like all others. The rules are those of docs/proofs.md, "The problem", and
-of docs/proofs-tree.md. They name what the checker (`certify`) would only refuse, let it judge the
-rest on a torus, and share no code with the placement methods.
+The documents are strict like all others. The rules are those of docs/proofs/placement.md, "The
+problem", and of docs/proofs/tree.md. They name what the checker (`certify`) would only refuse, let
+it judge the rest on a torus, and share no code with the placement methods.
 """
 
 from __future__ import annotations

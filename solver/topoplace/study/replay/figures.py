@@ -108,7 +108,7 @@ class Moment:
 class Efficiency:
     """How well a machine was used (Enos 2014, section III.A); None where there is nothing to say.
 
-    See docs/replay.md, "Metrics".
+    See docs/guide/replay.md, "Metrics".
     """
 
     utilisation: Fraction | None
@@ -157,7 +157,7 @@ class Decisions:
     """How often a method or allocator was asked for a place, and what came of it, so far.
 
     It found none (`nowhere`), although there was room; it met its time limit; it proved its place
-    to be best on all three levels (docs/proofs.md, "The objective").
+    to be best on all three levels (docs/proofs/placement.md, "The objective").
     """
 
     asked: int = 0

@@ -1,6 +1,6 @@
 """Compiled loops of binomial jobs: states left, inequalities, best plans, how far thresholds rise.
 
-A *plan* is a state with its active ranks before every step and at the end (docs/proofs-tree.md).
+A *plan* is a state with its active ranks before every step and at the end (docs/proofs/tree.md).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Full cubes and rings: thresholds ruled out by what leaves that pair badly need of the others.
 
 Bad leaves are such that no two of them may be neighbours. What crosses from them goes to ranks of
-others, and isoperimetry says how much crosses (docs/proofs-tree.md, "Cubes and rings").
+others, and isoperimetry says how much crosses (docs/proofs/tree.md, "Cubes and rings").
 """
 
 from __future__ import annotations

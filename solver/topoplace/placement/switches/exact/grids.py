@@ -2,7 +2,7 @@
 
 Every line of the grid is cut into segments of leaves, and every leaf's ranks are, along every
 dimension, in at least as many segments as they meet lines. The columns of the program are lines,
-generated as they pay, and numbers of segments per leaf (docs/proofs-tree.md, "Grids").
+generated as they pay, and numbers of segments per leaf (docs/proofs/tree.md, "Grids").
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 Given a threshold per step, a leaf keeps inside all steps whose threshold is below its cheapest
 crossing, and takes no part in those below its own inside hops. That leaves few numbers of ranks
-(docs/proofs-tree.md, "Relaxation").
+(docs/proofs/tree.md, "Relaxation").
 """
 
 from __future__ import annotations

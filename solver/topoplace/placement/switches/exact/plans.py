@@ -2,7 +2,7 @@
 
 The active ranks double: in every step each gets a child. A *plan* is a state of a leaf with its
 active ranks before every step and at the end. What is active on all leaves together doubles step
-by step; and what crosses from leaves that pair badly goes to others (docs/proofs-tree.md, "Binomial
+by step; and what crosses from leaves that pair badly goes to others (docs/proofs/tree.md, "Binomial
 jobs"). Where programs take whole leaves, CP-SAT seeks whole plans, and flows pair the ranks.
 """
 

@@ -1,6 +1,6 @@
 """Which requests start: the most priority-weighted nodes, then the least sum of bounds.
 
-And what proves how many nodes can start (docs/proofs-tree.md, "Certificates").
+And what proves how many nodes can start (docs/proofs/tree.md, "Certificates").
 """
 
 from __future__ import annotations

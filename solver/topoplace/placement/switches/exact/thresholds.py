@@ -6,7 +6,7 @@ and asks an *oracle*, the plug-in of a pattern, whether it is impossible. If so,
 raised as far as it stays impossible, and all that lies under it is cut off the boxes. The oracle
 solves a linear program over leaves in states; where that takes parts of leaves, the search
 branches: no leaf more is in a state, or one more than assumed so far. Every refutation is a tree
-of integers that `certify` follows without a program (docs/proofs-tree.md).
+of integers that `certify` follows without a program (docs/proofs/tree.md).
 """
 
 from __future__ import annotations

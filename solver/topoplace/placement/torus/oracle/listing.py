@@ -35,7 +35,7 @@ def are_few(problem: PlacementProblem) -> bool:
 
 
 def all_candidates(problem: PlacementProblem, deadline: float = math.inf) -> list[Candidate]:
-    """Return every candidate of every request (docs/proofs.md, "The problem").
+    """Return every candidate of every request (docs/proofs/placement.md, "The problem").
 
     Raises
     ------

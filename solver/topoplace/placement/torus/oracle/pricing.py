@@ -51,7 +51,7 @@ On 24^3 each takes some 0.1 MB if it is listed, else 8 to 16 MB.
 
 @dataclass
 class Prices:
-    """Integer prices of routers and link rows (docs/proofs.md, "A leaf").
+    """Integer prices of routers and link rows (docs/proofs/placement.md, "A leaf").
 
     Those of links are by row family: None for the rows of all strict jobs, or the queue position
     of a tolerant request.

@@ -1,4 +1,4 @@
-"""Most room for few moves: the best plans of every cost, and the proof (docs/proofs.md, "Room")."""
+"""Most room for few moves: the best plans, and the proof (docs/proofs/placement.md, "Room")."""
 
 from __future__ import annotations
 

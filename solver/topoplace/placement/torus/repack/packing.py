@@ -3,7 +3,8 @@
 A running job that may move counts more than all requests that have to start together, so that
 everybody has a place, and then as many of those start as can. Beside routers and links there is a
 row for every pair of a request that has to start and a job that may move: a job that stays takes
-it, and so does a prism of the request that cannot stand beside it (docs/proofs.md, "Repacking").
+it, and so does a prism of the request that cannot stand beside it (docs/proofs/placement.md,
+"Repacking").
 """
 
 from __future__ import annotations

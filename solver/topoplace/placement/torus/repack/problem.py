@@ -46,7 +46,7 @@ class Seat:
 
 @dataclass(frozen=True)
 class RepackProblem:
-    """A snapshot whose running jobs may move (docs/proofs.md, "Repacking").
+    """A snapshot whose running jobs may move (docs/proofs/placement.md, "Repacking").
 
     Attributes
     ----------
