@@ -402,16 +402,20 @@ def slurm_block_decision(line: Mapping[str, Any]) -> Decision:
         source=f"a recorded decision of Slurm {read.slurm}, {read.plugin}",
     )
     prepare_hierarchy(snapshot)
-    outcome = _SLURM_OUTCOMES[read.outcome]
-    taken = None
-    if (outcome is Decided.STARTED) != bool(read.chosen):
-        expected = "nodes if the outcome is running, and none else"
-        found = f"{len(read.chosen or [])} of a job that is {read.outcome}"
-        raise InputError(expected, field="chosen", found=found)
-    if outcome is Decided.STARTED:
-        taken = _slurm_taken(read, request, set(names))
+    outcome = _outcome_of(read, "nodes", f"{len(read.chosen or [])}")
+    taken = _slurm_taken(read, request, set(names)) if outcome is Decided.STARTED else None
     more, unknown = unread(line, SLURM)
     return Decision(snapshot, taken, outcome, (*left_out, *more), _slurm_group(read), unknown)
+
+
+def _outcome_of(line: SlurmLine | PodLine, what: str, chosen: str) -> Decided:
+    """Return what was decided; only a job that runs has nodes or chips that were chosen."""
+    outcome = _SLURM_OUTCOMES[line.outcome]
+    if (outcome is Decided.STARTED) != bool(line.chosen):
+        expected = f"{what} if the outcome is running, and none else"
+        found = f"{chosen} of a job that is {line.outcome}"
+        raise InputError(expected, field="chosen", found=found)
+    return outcome
 
 
 def _slurm_group(line: SlurmLine) -> str:
@@ -536,11 +540,8 @@ def pod_decision(line: Mapping[str, Any]) -> Decision:
         source=f"a recorded decision on a pod of cubes, {read.pod}",
     )
     num_chips = prepare_cubes(snapshot).machine.num_chips
-    outcome = _SLURM_OUTCOMES[read.outcome]
+    outcome = _outcome_of(read, "chips", "those")
     taken: Taken | None = None
-    if (outcome is Decided.STARTED) != bool(read.chosen):
-        expected = "chips if the outcome is running, and none else"
-        raise InputError(expected, field="chosen", found=f"those of a job that is {read.outcome}")
     if outcome is Decided.STARTED:
         chosen = parse_node_set(read.chosen or "", num_chips, "chosen")
         taken = {None: {str(chip): 1 for chip in chosen.tolist()}}

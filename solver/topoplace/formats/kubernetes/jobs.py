@@ -4,20 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Annotated, Any, Literal
-
-from pydantic import Field
+from typing import Any
 
 from topoplace.errors import InputError, unknown_name
-from topoplace.formats.declared import left_out
+from topoplace.formats.declared import Table, left_out
 from topoplace.formats.kubernetes.fields import (
     CONTAINER,
-    GROUP_NAMES,
     JOB,
     JOB_SET,
     JOBSET_EXCLUSIVE,
     KUEUE,
-    LWS,
     LWS_EXCLUSIVE,
     POD,
     POD_GROUP,
@@ -25,17 +21,27 @@ from topoplace.formats.kubernetes.fields import (
     VOLCANO_JOB,
     WORKLOAD,
 )
+from topoplace.formats.kubernetes.kinds import (
+    Conditions,
+    Job,
+    JobSet,
+    JobSpec,
+    NetworkTopology,
+    Others,
+    Pod,
+    Scheduling,
+    Task,
+    VolcanoJob,
+    Workload,
+    job_of,
+)
 from topoplace.formats.kubernetes.nodes import tier_level
 from topoplace.formats.kubernetes.objects import (
-    Condition,
-    KubeModel,
     KubeObject,
     Meta,
     PodSpec,
     PodTemplate,
-    Quantities,
     TemplateMeta,
-    Toleration,
     amounts_of,
     id_of,
 )
@@ -66,163 +72,7 @@ from topoplace.formats.text import integer
 from topoplace.formats.yaml_text import Parsed
 from topoplace.snapshot.schema import LeftOut, Segment
 
-_JOB_LABELS = (
-    f"{KUEUE}/pod-group-name",
-    "jobset.sigs.k8s.io/jobset-name",
-    "volcano.sh/job-name",
-    "batch.kubernetes.io/job-name",
-    "job-name",
-)
-"""Labels that name the job of a pod, those that count most first."""
-
 _QUEUE_NAME = f"{KUEUE}/queue-name"
-
-Count = Annotated[int, Field(ge=0, le=MAX_COUNT)]
-
-# ---- The objects ---------------------------------------------------------------------------------
-
-
-class _PodStatus(KubeModel):
-    phase: str | None = None
-
-
-class _Pod(KubeModel):
-    metadata: Meta
-    spec: PodSpec
-    status: _PodStatus = Field(default_factory=_PodStatus)
-
-
-class _JobSpec(KubeModel):
-    suspend: bool | None = None
-    parallelism: Count | None = None
-    completions: Count | None = None
-    template: PodTemplate
-
-    @property
-    def count(self) -> int:
-        """How many pods run at once."""
-        parallelism = 1 if self.parallelism is None else self.parallelism
-        return parallelism if self.completions is None else min(parallelism, self.completions)
-
-
-class _Reasoned(Condition):
-    reason: str = ""
-    message: str = ""
-
-
-class _Conditions(KubeModel):
-    conditions: list[_Reasoned] | None = None
-    admission: dict[str, Any] | None = None
-
-    @property
-    def has_ended(self) -> bool:
-        """Whether it is complete, failed or finished."""
-        ends = {"Complete", "Completed", "Failed", "Finished"}
-        return any(one.type in ends and one.status == "True" for one in self.conditions or ())
-
-
-class _Job(KubeModel):
-    metadata: Meta
-    spec: _JobSpec
-    status: _Conditions = Field(default_factory=_Conditions)
-
-
-class _JobTemplate(KubeModel):
-    metadata: TemplateMeta = Field(default_factory=TemplateMeta)
-    spec: _JobSpec
-
-
-class _ReplicatedJob(KubeModel):
-    name: str
-    replicas: Count = 1
-    template: _JobTemplate
-
-
-class _JobSetSpec(KubeModel):
-    suspend: bool | None = None
-    jobs: Annotated[list[_ReplicatedJob], Field(alias="replicatedJobs")]
-
-
-class _JobSet(KubeModel):
-    metadata: Meta
-    spec: _JobSetSpec
-    status: _Conditions = Field(default_factory=_Conditions)
-
-
-class _PodSet(KubeModel):
-    name: str = "main"
-    count: Count
-    template: PodTemplate
-    request: Annotated[TopologyRequest | None, Field(alias="topologyRequest")] = None
-
-
-class _WorkloadSpec(KubeModel):
-    pod_sets: Annotated[list[_PodSet], Field(alias="podSets")]
-    active: bool | None = None
-    priority: int | None = None
-
-
-class _Workload(KubeModel):
-    metadata: Meta
-    spec: _WorkloadSpec
-    status: _Conditions = Field(default_factory=_Conditions)
-
-
-class _NetworkTopology(KubeModel):
-    mode: Literal["hard", "soft"] = "hard"
-    highest: Annotated[int | None, Field(alias="highestTierAllowed", ge=1)] = None
-    named: Annotated[str | None, Field(alias="highestTierName")] = None
-
-
-class _Partitions(KubeModel):
-    total: Annotated[int, Field(alias="totalPartitions", ge=1, le=MAX_COUNT)]
-    size: Annotated[int, Field(alias="partitionSize", ge=1, le=MAX_COUNT)]
-    least: Annotated[int | None, Field(alias="minPartitions")] = None
-    topology: Annotated[_NetworkTopology | None, Field(alias="networkTopology")] = None
-
-
-class _Task(KubeModel):
-    name: str = "task"
-    replicas: Count = 1
-    template: PodTemplate
-    least: Annotated[int | None, Field(alias="minAvailable")] = None
-    partitions: Annotated[_Partitions | None, Field(alias="partitionPolicy")] = None
-
-
-class _VolcanoSpec(KubeModel):
-    tasks: list[_Task]
-    topology: Annotated[_NetworkTopology | None, Field(alias="networkTopology")] = None
-    least: Annotated[int | None, Field(alias="minAvailable")] = None
-    priority_class: Annotated[str | None, Field(alias="priorityClassName")] = None
-
-
-class _Phase(KubeModel):
-    phase: str | None = None
-
-
-class _VolcanoStatus(KubeModel):
-    state: _Phase = Field(default_factory=_Phase)
-
-
-class _VolcanoJob(KubeModel):
-    metadata: Meta
-    spec: _VolcanoSpec
-    status: _VolcanoStatus = Field(default_factory=_VolcanoStatus)
-
-
-class _Scheduling(KubeModel):
-    node_selector: Annotated[dict[str, str] | None, Field(alias="nodeSelector")] = None
-    tolerations: list[Toleration] | None = None
-
-
-class _Overhead(KubeModel):
-    pod: Annotated[Quantities | None, Field(alias="podFixed")] = None
-
-
-class _RuntimeClass(KubeModel):
-    scheduling: _Scheduling | None = None
-    overhead: _Overhead | None = None
-
 
 # ---- What runs, and what waits -------------------------------------------------------------------
 
@@ -319,80 +169,12 @@ def jobs_of(objects: Sequence[KubeObject], levels: Sequence[str], topology: str)
     return reader.jobs
 
 
-class _Others:
-    """Objects by kind and name: what others refer to."""
-
-    def __init__(self, objects: Iterable[KubeObject]) -> None:
-        self._of: dict[tuple[str, str], KubeObject] = {}
-        self._classes: dict[str, _RuntimeClass] = {}
-        for one in objects:
-            meta = one.section("metadata")
-            name = str(meta.get("name"))
-            self._of.setdefault(
-                (one.kind, id_of(str(meta.get("namespace") or "default"), name)), one
-            )
-            if one.kind == "RuntimeClass":
-                self._classes[name] = one.checked_as(_RuntimeClass)
-
-    def get(self, kind: str, name: str, namespace: str = "default") -> KubeObject | None:
-        """Return an object; None if it is not in the file."""
-        return self._of.get((kind, id_of(namespace, name)))
-
-    def above(self, meta: Meta) -> Iterator[KubeObject]:
-        """Yield what owns an object, and what owns that."""
-        namespace = meta.namespace or "default"
-        pending = [(owner.kind, owner.name) for owner in meta.owners or ()]
-        for kind, name in pending:
-            one = self.get(kind, name, namespace)
-            if one is None:
-                continue
-            yield one
-            owners = one.section("metadata").get("ownerReferences")
-            for owner in owners if isinstance(owners, list) else ():
-                key = (owner.get("kind"), owner.get("name")) if isinstance(owner, dict) else ()
-                if len(key) == 2 and key not in pending:
-                    pending.append((str(key[0]), str(key[1])))
-
-    def groups(self, meta: Meta) -> Iterator[tuple[str, KubeObject | None]]:
-        """Yield the names of the PodGroups of a pod, and those that are in the file."""
-        for key in GROUP_NAMES:
-            name = meta.annotation(key) or meta.label(key)
-            if name is not None:
-                yield name, self.get("PodGroup", name, meta.namespace or "default")
-
-    def priority(self, given: int | None, name: str | None) -> int:
-        """Return a priority that is given, or that of a class."""
-        one = self.get("PriorityClass", name or "") if given is None else None
-        value = given if one is None else one.value.get("value")
-        return value if isinstance(value, int) else 0
-
-    def runtime_class(self, name: str) -> _RuntimeClass | None:
-        """Return a RuntimeClass; None if it is not in the file."""
-        return self._classes.get(name)
-
-    def nodes_of_claim(self, name: str, namespace: str) -> Any:
-        """Return the terms that select the nodes of a volume, nothing if any will do.
-
-        Raises
-        ------
-        LookupError
-            If the claim or its volume is not in the file, or only one pod may use it.
-        """
-        claim = self.get("PersistentVolumeClaim", name, namespace)
-        own = {} if claim is None else claim.section("spec")
-        volume = self.get("PersistentVolume", str(own.get("volumeName") or ""))
-        if volume is None or "ReadWriteOncePod" in str(own.get("accessModes")):
-            raise LookupError(name)
-        affinity = volume.section("spec").get("nodeAffinity")
-        return affinity.get("required") if isinstance(affinity, dict) else None
-
-
 class _Reader:
     """Reads objects kind by kind, and remembers what is told of already."""
 
     def __init__(self, objects: Sequence[KubeObject], levels: Sequence[str], topology: str) -> None:
         self.jobs = KubeJobs()
-        self._others = _Others(objects)
+        self._others = Others(objects)
         self._levels = levels
         self._topology = topology
         self._told: set[str] = set()
@@ -418,6 +200,13 @@ class _Reader:
 
     def _unknown(self, kind: str, names: Iterable[str]) -> None:
         self.jobs.unknown.update(f"{kind}.{name}" for name in names)
+
+    def _declared(
+        self, waiting: Waiting, table: Table, kind: str, raw: dict[str, Any], place: str
+    ) -> None:
+        """Hold a job by what a table says of an object; note the fields that it does not know."""
+        waiting.hold(*table.left_out(raw, place))
+        self._unknown(kind, table.unknown_in(raw))
 
     # ---- Podsets ----
 
@@ -450,12 +239,12 @@ class _Reader:
         asked_by_notes(asked, notes, self._levels, self._topology, size)
         self._unknown("metadata", unknown_notes(notes))
         raw, place = one.at(where), one.place_of(where)
-        waiting.hold(*asked.left_out, *POD.left_out(raw, place))
-        self._unknown("Pod.spec", POD.unknown_in(raw))
+        waiting.hold(*asked.left_out)
+        self._declared(waiting, POD, "Pod.spec", raw, place)
         for kind in ("containers", "initContainers"):
             for idx, container in enumerate(raw.get(kind) or ()):
-                waiting.hold(*CONTAINER.left_out(container, f"{place}.{kind}[{idx}]"))
-                self._unknown("Pod.spec.containers[]", CONTAINER.unknown_in(container))
+                inside_pod = f"{place}.{kind}[{idx}]"
+                self._declared(waiting, CONTAINER, "Pod.spec.containers[]", container, inside_pod)
         if asked.scheme is not None:
             waiting.schemes.add(asked.scheme)
         namespace = meta.namespace or "default"
@@ -475,7 +264,7 @@ class _Reader:
             field = "runtimeClassName"
             waiting.hold(left_out(field, spec.runtime_class, f"{place}.{field}"))
             return spec
-        own = found.scheduling or _Scheduling()
+        own = found.scheduling or Scheduling()
         update: dict[str, Any] = {
             "node_selector": (spec.node_selector or {}) | (own.node_selector or {}),
             "tolerations": [*(spec.tolerations or ()), *(own.tolerations or ())],
@@ -506,7 +295,7 @@ class _Reader:
     # ---- Kinds ----
 
     def _workload(self, one: KubeObject) -> None:
-        workload = one.read_as(_Workload)
+        workload = one.read_as(Workload)
         meta, spec = workload.metadata, workload.spec
         job = meta.id
         for owner in meta.owners or ():
@@ -521,8 +310,8 @@ class _Reader:
         waiting = self._waits(job, spec.priority or 0, meta)
         waiting.by_kueue = True
         raw = {key: value for key, value in one.value.items() if key in ("spec", "status")}
-        waiting.hold(*WORKLOAD.left_out(raw, one.place_of("")), *_conditions(workload.status, one))
-        self._unknown("Workload", WORKLOAD.unknown_in(raw))
+        self._declared(waiting, WORKLOAD, "Workload", raw, one.place_of(""))
+        waiting.hold(*_conditions(workload.status, one))
         for idx, own in enumerate(spec.pod_sets):
             where = f"spec.podSets[{idx}]"
             with inside(f"{where}.topologyRequest"):
@@ -533,20 +322,12 @@ class _Reader:
             waiting.podsets.append(self._podset(waiting, pods))
 
     def _job_set(self, one: KubeObject) -> None:
-        jobset = one.read_as(_JobSet)
+        jobset = one.read_as(JobSet)
         meta = jobset.metadata
-        if ("JobSet", meta.id) in self._managed or jobset.status.has_ended:
+        specs = [own.template.spec for own in jobset.spec.jobs]
+        waiting = self._suspended(one, jobset, specs, JOB_SET)
+        if waiting is None:
             return
-        if not jobset.spec.suspend:
-            return
-        every = [
-            self._others.priority(spec.priority, spec.priority_class)
-            for spec in (own.template.spec.template.spec for own in jobset.spec.jobs)
-        ]
-        waiting = self._waits(meta.id, max(every, default=0), meta)
-        self._suspended(waiting, one)
-        waiting.hold(*JOB_SET.left_out(one.value["spec"], one.place_of("spec")))
-        self._unknown("JobSet.spec", JOB_SET.unknown_in(one.value["spec"]))
         for idx, own in enumerate(jobset.spec.jobs):
             where = f"spec.replicatedJobs[{idx}].template.spec.template"
             spec = own.template.spec
@@ -561,19 +342,31 @@ class _Reader:
             level = next(iter(waiting.schemes)).partition("=")[2]
             waiting.hold(left_out("exclusive-topology", level, one.place_of("spec.replicatedJobs")))
 
-    def _suspended(self, waiting: Waiting, one: KubeObject) -> None:
+    def _suspended(
+        self, one: KubeObject, owner: Job | JobSet, jobs: Sequence[JobSpec], table: Table
+    ) -> Waiting | None:
+        """Return a Job or a JobSet of these jobs as one that waits; None if its pods tell."""
+        meta = owner.metadata
+        is_managed = (one.kind, meta.id) in self._managed
+        if is_managed or owner.status.has_ended or not owner.spec.suspend:
+            return None
+        pods = [job.template.spec for job in jobs]
+        every = [self._others.priority(pod.priority, pod.priority_class) for pod in pods]
+        waiting = self._waits(meta.id, max(every, default=0), meta)
         if not waiting.by_kueue:
             waiting.hold(left_out("suspend", "true", one.place_of("spec.suspend")))
+        kind = f"{one.kind}.spec"
+        self._declared(waiting, table, kind, one.value["spec"], one.place_of("spec"))
+        return waiting
 
     def _volcano_job(self, one: KubeObject) -> None:
-        job = one.read_as(_VolcanoJob)
+        job = one.read_as(VolcanoJob)
         if job.status.state.phase not in (None, "", "Pending"):
             return
         spec, raw = job.spec, one.value["spec"]
         priority = self._others.priority(None, spec.priority_class)
         waiting = self._waits(job.metadata.id, priority, job.metadata)
-        waiting.hold(*VOLCANO_JOB.left_out(raw, one.place_of("spec")))
-        self._unknown("Job.spec", VOLCANO_JOB.unknown_in(raw))
+        self._declared(waiting, VOLCANO_JOB, "Job.spec", raw, one.place_of("spec"))
         total = sum(task.replicas for task in spec.tasks)
         self._least(waiting, one, spec.least, total, "spec.minAvailable")
         fields = self._tier(waiting, one, spec.topology, "spec.networkTopology")
@@ -596,7 +389,7 @@ class _Reader:
             waiting.hold(left_out("minAvailable", f"{least} of {count}", one.place_of(where)))
 
     def _tier(
-        self, waiting: Waiting, one: KubeObject, topology: _NetworkTopology | None, where: str
+        self, waiting: Waiting, one: KubeObject, topology: NetworkTopology | None, where: str
     ) -> dict[str, Any]:
         """Return what a network topology asks for, as fields of a request."""
         if topology is None:
@@ -615,7 +408,7 @@ class _Reader:
         return {"required" if topology.mode == "hard" else "preferred": level}
 
     def _partitions(
-        self, waiting: Waiting, one: KubeObject, task: _Task, where: str
+        self, waiting: Waiting, one: KubeObject, task: Task, where: str
     ) -> dict[str, Any]:
         """Return what the partitions of a task ask for: each is in one domain of a tier."""
         own = task.partitions
@@ -630,26 +423,21 @@ class _Reader:
         return {} if level is None else {"segments": [Segment(size=own.size, level=level)]}
 
     def _job(self, one: KubeObject) -> None:
-        job = one.read_as(_Job)
+        job = one.read_as(Job)
         meta, spec = job.metadata, job.spec
-        if ("Job", meta.id) in self._managed or job.status.has_ended or not spec.suspend:
-            return
         if any(owner.kind == "JobSet" for owner in meta.owners or ()):
             return
-        own = spec.template.spec
-        priority = self._others.priority(own.priority, own.priority_class)
-        waiting = self._waits(meta.id, priority, meta)
-        self._suspended(waiting, one)
-        waiting.hold(*JOB.left_out(one.value["spec"], one.place_of("spec")))
-        self._unknown("Job.spec", JOB.unknown_in(one.value["spec"]))
+        waiting = self._suspended(one, job, [spec], JOB)
+        if waiting is None:
+            return
         pods = self._templated(one, meta, "main", spec.count, spec.template, "spec.template")
         waiting.podsets.append(self._podset(waiting, pods))
 
     def _pod(self, one: KubeObject) -> None:
-        pod = one.read_as(_Pod)
+        pod = one.read_as(Pod)
         if pod.status.phase in {"Succeeded", "Failed"}:
             return
-        job = _job_of(pod.metadata)
+        job = job_of(pod.metadata)
         if pod.spec.node_name:
             held = self.jobs.running.setdefault(job, {}).setdefault(pod.spec.node_name, {})
             for name, amount in amounts_of(pod.spec, "spec").items():
@@ -658,7 +446,7 @@ class _Reader:
         elif job not in self._told and pod.metadata.deleted is None:
             self._waiting_pod(job, pod, one)
 
-    def _runs(self, job: str, pod: _Pod) -> None:
+    def _runs(self, job: str, pod: Pod) -> None:
         meta = pod.metadata
         self.jobs.num_running[job] = self.jobs.num_running.get(job, 0) + 1
         levels = {key: meta.annotation(key) for key in (LWS_EXCLUSIVE, JOBSET_EXCLUSIVE)}
@@ -666,7 +454,7 @@ class _Reader:
         namespace = meta.namespace or "default"
         self.jobs.repelling += repelling(meta.id, namespace, pod.spec.affinity, "spec")
 
-    def _waiting_pod(self, job: str, pod: _Pod, one: KubeObject) -> None:
+    def _waiting_pod(self, job: str, pod: Pod, one: KubeObject) -> None:
         meta = pod.metadata
         with inside("metadata.annotations"):
             asked = annotated(meta, self._levels)
@@ -698,8 +486,7 @@ class _Reader:
                 waiting.hold(left_out("pod-group", name, one.place_of("metadata")))
                 continue
             raw = group.section("spec")
-            waiting.hold(*POD_GROUP.left_out(raw, group.place_of("spec")))
-            self._unknown("PodGroup.spec", POD_GROUP.unknown_in(raw))
+            self._declared(waiting, POD_GROUP, "PodGroup.spec", raw, group.place_of("spec"))
             if isinstance(raw.get("minMember"), int):
                 waiting.sizes["minMember"] = raw["minMember"], group.place_of("spec.minMember")
 
@@ -722,7 +509,7 @@ class _Pods:
 def _has_ended(owner: KubeObject) -> bool:
     """Tell whether an owner has ended; what is wrong in it is for its own reader to say."""
     try:
-        return Parsed(owner.section("status"), {}).validated(_Conditions).has_ended
+        return Parsed(owner.section("status"), {}).validated(Conditions).has_ended
     except InputError:
         return False
 
@@ -735,7 +522,7 @@ def _together(one: TemplateMeta, other: TemplateMeta) -> TemplateMeta:
     )
 
 
-def _conditions(status: _Conditions, one: KubeObject) -> Iterator[LeftOut]:
+def _conditions(status: Conditions, one: KubeObject) -> Iterator[LeftOut]:
     """Yield what the conditions of a Workload say of why it waits, beside the topology."""
     for idx, own in enumerate(status.conditions or ()):
         place = one.place_of(f"status.conditions[{idx}]")
@@ -747,21 +534,3 @@ def _conditions(status: _Conditions, one: KubeObject) -> Iterator[LeftOut]:
             yield left_out("quota", own.message, place)
         elif own.type == "Requeued":
             yield left_out("requeued", own.reason or "false", place)
-
-
-def _job_of(meta: Meta) -> str:
-    """Return the job that a pod is of: of a label, of its controller or group, or its own."""
-    namespace = meta.namespace or "default"
-    for key in _JOB_LABELS:
-        name = meta.label(key)
-        if name is not None:
-            return id_of(namespace, name)
-    name, index = meta.label(f"{LWS}/name"), meta.label(f"{LWS}/group-index")
-    if name is not None and index is not None:
-        return id_of(namespace, f"{name}-{index}")
-    for owner in meta.owners or ():
-        if owner.controller:
-            return id_of(namespace, owner.name)
-    groups = (meta.annotation(key) or meta.label(key) for key in GROUP_NAMES)
-    group = next(filter(None, groups), None)
-    return meta.id if group is None else id_of(namespace, group)

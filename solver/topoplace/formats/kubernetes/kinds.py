@@ -1,0 +1,317 @@
+"""Kinds of objects that make pods, as far as they are read, and what these refer to.
+
+Models of Jobs, JobSets, Workloads and Jobs of Volcano, whose pods `jobs` walks through; and the
+owners, groups, classes and volumes that a pod names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+
+from topoplace.formats.kubernetes.fields import GROUP_NAMES, KUEUE, LWS
+from topoplace.formats.kubernetes.objects import (
+    Condition,
+    KubeModel,
+    KubeObject,
+    Meta,
+    PodSpec,
+    PodTemplate,
+    Quantities,
+    TemplateMeta,
+    Toleration,
+    id_of,
+)
+from topoplace.formats.kubernetes.podsets import MAX_COUNT, TopologyRequest
+
+_JOB_LABELS = (
+    f"{KUEUE}/pod-group-name",
+    "jobset.sigs.k8s.io/jobset-name",
+    "volcano.sh/job-name",
+    "batch.kubernetes.io/job-name",
+    "job-name",
+)
+"""Labels that name the job of a pod, those that count most first."""
+
+Count = Annotated[int, Field(ge=0, le=MAX_COUNT)]
+
+# ---- The objects ---------------------------------------------------------------------------------
+
+
+class PodStatus(KubeModel):
+    """The phase of a pod."""
+
+    phase: str | None = None
+
+
+class Pod(KubeModel):
+    """A pod."""
+
+    metadata: Meta
+    spec: PodSpec
+    status: PodStatus = Field(default_factory=PodStatus)
+
+
+class JobSpec(KubeModel):
+    """What a Job asks for."""
+
+    suspend: bool | None = None
+    parallelism: Count | None = None
+    completions: Count | None = None
+    template: PodTemplate
+
+    @property
+    def count(self) -> int:
+        """How many pods run at once."""
+        parallelism = 1 if self.parallelism is None else self.parallelism
+        return parallelism if self.completions is None else min(parallelism, self.completions)
+
+
+class Reasoned(Condition):
+    """A condition, and why it is so."""
+
+    reason: str = ""
+    message: str = ""
+
+
+class Conditions(KubeModel):
+    """The status of a Job, a JobSet or a Workload."""
+
+    conditions: list[Reasoned] | None = None
+    admission: dict[str, Any] | None = None
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether it is complete, failed or finished."""
+        ends = {"Complete", "Completed", "Failed", "Finished"}
+        return any(one.type in ends and one.status == "True" for one in self.conditions or ())
+
+
+class Job(KubeModel):
+    """A Job of Kubernetes (batch)."""
+
+    metadata: Meta
+    spec: JobSpec
+    status: Conditions = Field(default_factory=Conditions)
+
+
+class JobTemplate(KubeModel):
+    """What a JobSet makes Jobs of."""
+
+    metadata: TemplateMeta = Field(default_factory=TemplateMeta)
+    spec: JobSpec
+
+
+class ReplicatedJob(KubeModel):
+    """So many Jobs alike, of a JobSet."""
+
+    name: str
+    replicas: Count = 1
+    template: JobTemplate
+
+
+class JobSetSpec(KubeModel):
+    """What a JobSet asks for."""
+
+    suspend: bool | None = None
+    jobs: Annotated[list[ReplicatedJob], Field(alias="replicatedJobs")]
+
+
+class JobSet(KubeModel):
+    """A JobSet."""
+
+    metadata: Meta
+    spec: JobSetSpec
+    status: Conditions = Field(default_factory=Conditions)
+
+
+class PodSet(KubeModel):
+    """So many pods alike, of a Workload."""
+
+    name: str = "main"
+    count: Count
+    template: PodTemplate
+    request: Annotated[TopologyRequest | None, Field(alias="topologyRequest")] = None
+
+
+class WorkloadSpec(KubeModel):
+    """What a Workload asks for."""
+
+    pod_sets: Annotated[list[PodSet], Field(alias="podSets")]
+    active: bool | None = None
+    priority: int | None = None
+
+
+class Workload(KubeModel):
+    """A Workload of Kueue."""
+
+    metadata: Meta
+    spec: WorkloadSpec
+    status: Conditions = Field(default_factory=Conditions)
+
+
+class NetworkTopology(KubeModel):
+    """Up to which tier of the network the pods of Volcano may be apart."""
+
+    mode: Literal["hard", "soft"] = "hard"
+    highest: Annotated[int | None, Field(alias="highestTierAllowed", ge=1)] = None
+    named: Annotated[str | None, Field(alias="highestTierName")] = None
+
+
+class Partitions(KubeModel):
+    """Groups of pods of a task, each in one domain."""
+
+    total: Annotated[int, Field(alias="totalPartitions", ge=1, le=MAX_COUNT)]
+    size: Annotated[int, Field(alias="partitionSize", ge=1, le=MAX_COUNT)]
+    least: Annotated[int | None, Field(alias="minPartitions")] = None
+    topology: Annotated[NetworkTopology | None, Field(alias="networkTopology")] = None
+
+
+class Task(KubeModel):
+    """So many pods alike, of a Job of Volcano."""
+
+    name: str = "task"
+    replicas: Count = 1
+    template: PodTemplate
+    least: Annotated[int | None, Field(alias="minAvailable")] = None
+    partitions: Annotated[Partitions | None, Field(alias="partitionPolicy")] = None
+
+
+class VolcanoSpec(KubeModel):
+    """What a Job of Volcano asks for."""
+
+    tasks: list[Task]
+    topology: Annotated[NetworkTopology | None, Field(alias="networkTopology")] = None
+    least: Annotated[int | None, Field(alias="minAvailable")] = None
+    priority_class: Annotated[str | None, Field(alias="priorityClassName")] = None
+
+
+class Phase(KubeModel):
+    """The phase of a Job of Volcano."""
+
+    phase: str | None = None
+
+
+class VolcanoStatus(KubeModel):
+    """The status of a Job of Volcano."""
+
+    state: Phase = Field(default_factory=Phase)
+
+
+class VolcanoJob(KubeModel):
+    """A Job of Volcano."""
+
+    metadata: Meta
+    spec: VolcanoSpec
+    status: VolcanoStatus = Field(default_factory=VolcanoStatus)
+
+
+class Scheduling(KubeModel):
+    """What a RuntimeClass adds to where a pod may run."""
+
+    node_selector: Annotated[dict[str, str] | None, Field(alias="nodeSelector")] = None
+    tolerations: list[Toleration] | None = None
+
+
+class Overhead(KubeModel):
+    """What a RuntimeClass adds to what a pod takes."""
+
+    pod: Annotated[Quantities | None, Field(alias="podFixed")] = None
+
+
+class RuntimeClass(KubeModel):
+    """A RuntimeClass."""
+
+    scheduling: Scheduling | None = None
+    overhead: Overhead | None = None
+
+
+# ---- What pods refer to --------------------------------------------------------------------------
+
+
+class Others:
+    """Objects by kind and name: what others refer to."""
+
+    def __init__(self, objects: Iterable[KubeObject]) -> None:
+        self._of: dict[tuple[str, str], KubeObject] = {}
+        self._classes: dict[str, RuntimeClass] = {}
+        for one in objects:
+            meta = one.section("metadata")
+            name = str(meta.get("name"))
+            self._of.setdefault(
+                (one.kind, id_of(str(meta.get("namespace") or "default"), name)), one
+            )
+            if one.kind == "RuntimeClass":
+                self._classes[name] = one.checked_as(RuntimeClass)
+
+    def get(self, kind: str, name: str, namespace: str = "default") -> KubeObject | None:
+        """Return an object; None if it is not in the file."""
+        return self._of.get((kind, id_of(namespace, name)))
+
+    def above(self, meta: Meta) -> Iterator[KubeObject]:
+        """Yield what owns an object, and what owns that."""
+        namespace = meta.namespace or "default"
+        pending = [(owner.kind, owner.name) for owner in meta.owners or ()]
+        for kind, name in pending:
+            one = self.get(kind, name, namespace)
+            if one is None:
+                continue
+            yield one
+            owners = one.section("metadata").get("ownerReferences")
+            for owner in owners if isinstance(owners, list) else ():
+                key = (owner.get("kind"), owner.get("name")) if isinstance(owner, dict) else ()
+                if len(key) == 2 and key not in pending:
+                    pending.append((str(key[0]), str(key[1])))
+
+    def groups(self, meta: Meta) -> Iterator[tuple[str, KubeObject | None]]:
+        """Yield the names of the PodGroups of a pod, and those that are in the file."""
+        for key in GROUP_NAMES:
+            name = meta.annotation(key) or meta.label(key)
+            if name is not None:
+                yield name, self.get("PodGroup", name, meta.namespace or "default")
+
+    def priority(self, given: int | None, name: str | None) -> int:
+        """Return a priority that is given, or that of a class."""
+        one = self.get("PriorityClass", name or "") if given is None else None
+        value = given if one is None else one.value.get("value")
+        return value if isinstance(value, int) else 0
+
+    def runtime_class(self, name: str) -> RuntimeClass | None:
+        """Return a RuntimeClass; None if it is not in the file."""
+        return self._classes.get(name)
+
+    def nodes_of_claim(self, name: str, namespace: str) -> Any:
+        """Return the terms that select the nodes of a volume, nothing if any will do.
+
+        Raises
+        ------
+        LookupError
+            If the claim or its volume is not in the file, or only one pod may use it.
+        """
+        claim = self.get("PersistentVolumeClaim", name, namespace)
+        own = {} if claim is None else claim.section("spec")
+        volume = self.get("PersistentVolume", str(own.get("volumeName") or ""))
+        if volume is None or "ReadWriteOncePod" in str(own.get("accessModes")):
+            raise LookupError(name)
+        affinity = volume.section("spec").get("nodeAffinity")
+        return affinity.get("required") if isinstance(affinity, dict) else None
+
+
+def job_of(meta: Meta) -> str:
+    """Return the job that a pod is of: of a label, of its controller or group, or its own."""
+    namespace = meta.namespace or "default"
+    for key in _JOB_LABELS:
+        name = meta.label(key)
+        if name is not None:
+            return id_of(namespace, name)
+    name, index = meta.label(f"{LWS}/name"), meta.label(f"{LWS}/group-index")
+    if name is not None and index is not None:
+        return id_of(namespace, f"{name}-{index}")
+    for owner in meta.owners or ():
+        if owner.controller:
+            return id_of(namespace, owner.name)
+    groups = (meta.annotation(key) or meta.label(key) for key in GROUP_NAMES)
+    group = next(filter(None, groups), None)
+    return meta.id if group is None else id_of(namespace, group)
