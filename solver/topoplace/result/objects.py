@@ -62,7 +62,7 @@ ObjectsCertificate = Annotated[
     | MappingCertificate,
     Field(discriminator="kind"),
 ]
-"""Those of a mapping of tasks are for objects of load 1 (docs/proofs-objects.md, "Tasks")."""
+"""Those of a mapping of tasks are for objects of load 1 (docs/proofs/objects.md, "Tasks")."""
 
 
 class ObjectsLevel(Level[int, ObjectsCertificate]):
