@@ -35,7 +35,7 @@ from topoplace.result import (
 )
 from topoplace.result.certificate import DEEPEST, Certificate, CertificateNode
 from topoplace.snapshot.geometry import Geometry
-from topoplace.snapshot.schema import Snapshot
+from topoplace.snapshot.schema import SNAPSHOT_SCHEMA, Request, Snapshot, TorusModel
 
 MODES = list(Interference)
 NUM_MACHINES = 180
@@ -167,6 +167,25 @@ def test_the_sweep_finds_prisms_that_cover_routers_either_way_round_a_ring() -> 
         assert TorusOracle(with_all_shapes(instance)).best(prices, wanted) == swept, seed
         far_apart += len(inside) > 1 and swept[1] is not None
     assert far_apart > 15
+
+
+@pytest.mark.parametrize("shape", [(5, 6), (9, 10), (2, 9, 10)])
+def test_no_extent_is_left_out_of_the_parts_of_a_sweep(
+    monkeypatch: pytest.MonkeyPatch, shape: tuple[int, ...]
+) -> None:
+    """Every number of nodes is asked for, so that each extent is the best for some request."""
+    monkeypatch.setattr(torus_oracle.os, "cpu_count", lambda: 2)
+    num = math.prod(shape)
+    machine = TorusModel(name="m", shape=list(shape), wrap=[False] * len(shape))
+    queue = [Request(id=f"q{n}", nodes=n) for n in range(1, num + 1)]
+    snapshot = Snapshot(schema_version=SNAPSHOT_SCHEMA, name="s", machine=machine, queue=queue)
+    oracle = TorusOracle(read_instance(snapshot, Interference.OFF))
+    prices = Prices({"routers": np.ones(num, dtype=np.int64)}, 0, (2,))
+    monkeypatch.setattr(torus_oracle, "_LARGE", 0)
+    found = oracle.best(prices, dict.fromkeys(range(num), ANYWHERE))
+    volumes = [math.prod(e) for e in itertools.product(*(range(1, n + 1) for n in shape))]
+    least = [min(v for v in volumes if v >= n) for n in range(1, num + 1)]
+    assert found == {n - 1: 2 * n - least[n - 1] for n in range(1, num + 1)}
 
 
 def test_sweeps_in_parts_find_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
