@@ -207,7 +207,7 @@ FIELDS: dict[Model, Covers] = {
     schema.PlacementLimits: {
         "time_limit": TIME_LIMIT,
         "interference": Cover(
-            "question", (), "It is kept next to the instance; every claim is checked under this rule."
+            "question", (), "Stored next to the instance; every claim is checked under this rule."
         ),
         "hit": HIT,
         "thorough": THOROUGH,
