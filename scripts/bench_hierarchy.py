@@ -282,8 +282,8 @@ Written by `scripts/bench_hierarchy.py --write` on {today}, from the runs record
 
 Clusters are drawn by `scripts/nvl72.py`: racks of 18 hosts, one host in a hundred down, 60 % of the
 hosts held by jobs that came and went, and a queue that needs more than the free hosts. A job has
-one to eight segments, of 1 to 18 hosts that stay in one rack. All jobs of the queue are decided together:
-first the most nodes start, then these jobs use the fewest racks, summed over the jobs.
+one to eight segments, of 1 to 18 hosts that stay in one rack. All jobs of the queue are decided
+together: first the most nodes start, then these jobs use the fewest racks, summed over the jobs.
 
 `exact` is `topoplace place` with all levels and their certificates. The plain model has a number of
 segments for every job and rack, and a switch where it is not 0; CP-SAT solves it for nodes, and
