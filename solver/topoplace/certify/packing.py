@@ -114,7 +114,7 @@ class CheckingOracle(Protocol):
         """By level what no candidate's absolute value exceeds; for 64 bits, not for the bound."""
 
     def may_replace(self, one: int, other: int) -> bool:
-        """Tell whether every candidate of another request is one of the one's; transitive.
+        """Return whether every candidate of another request is one of the one's; transitive.
 
         What may replace each other and is worth the same on the first level is on every one.
         """
@@ -446,7 +446,7 @@ class _Walk:
         return [o for o in others if (self._preferred(o, q) if starts else self._preferred(q, o))]
 
     def _preferred(self, one: int, other: int) -> bool:
-        """Tell whether a request can take any place of another, and comes before it."""
+        """Return whether a request can take any place of another, and comes before it."""
         gain = self._requests[one].value - self._requests[other].value
         if one == other or gain < 0 or not self._oracle.may_replace(one, other):
             return False

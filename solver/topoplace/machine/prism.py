@@ -85,7 +85,7 @@ class Prism:
 
 
 def uses_whole_ring(torus: Torus, dim: int, extent: int) -> bool:
-    """Tell whether an extent makes a job use its whole ring rather than its own interval.
+    """Return whether an extent makes a job use its whole ring rather than its own interval.
 
     Shortest routes stay within an interval of ``n`` routers on a ring of ``N`` if
     ``2 (n - 1) < N``; at equality the two ways round tie, and both count as used. A mesh

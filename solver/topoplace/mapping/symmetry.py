@@ -61,7 +61,7 @@ def _exchanges(cells: IntArray, colour: IntArray, most: int) -> NDArray[np.int16
 
 @kernel()
 def _fits(cells: IntArray, image: IntArray, i: int, goal: int) -> bool:
-    """Tell whether row i may become row `goal`, given the images of the rows before it."""
+    """Return whether row i may become row `goal`, given the images of the rows before it."""
     for j in range(i):
         at = image[j]
         if cells[at, goal] != cells[j, i] or cells[goal, at] != cells[i, j]:

@@ -106,7 +106,7 @@ class Budget:
         return math.inf if clock.is_stopped() else self._shared.spent
 
     def is_over(self) -> bool:
-        """Tell whether all is spent."""
+        """Return whether all is spent."""
         return self.now() >= self.end
 
     def seconds(self, most: float, until: float) -> float:

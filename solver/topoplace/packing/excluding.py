@@ -199,7 +199,7 @@ class Excluding(PackingProblem):
         return self.inner.most(level)
 
     def covers(self, candidate: Any, row: int) -> bool:
-        """Tell whether a candidate takes some of a row."""
+        """Return whether a candidate takes some of a row."""
         return self.inner.covers(candidate, row)
 
     def near(self, candidates: Sequence[Any], first: Any) -> list[float]:

@@ -117,14 +117,14 @@ class TradeOff:
 
 
 def _implies(one: Step, other: Step) -> bool:
-    """Tell whether a step bounds the same level by no more, and where no more is required."""
+    """Return whether a step bounds the same level by no more, and where no more is required."""
     pairs = [*zip(one.floors, other.floors, strict=False)]
     same = len(one.floors) == len(other.floors) and one.bound.value <= other.bound.value
     return same and all(f is None or (g is not None and f <= g) for f, g in pairs)
 
 
 def _covers(values: Sequence[float], others: Sequence[float]) -> bool:
-    """Tell whether values are as good as others everywhere."""
+    """Return whether values are as good as others everywhere."""
     return all(v >= o for v, o in zip(values, others, strict=True))
 
 

@@ -177,7 +177,7 @@ class _Chains:
         )
 
     def _is_over(self) -> bool:
-        """Tell whether to end the run; where work counts, that is when both have done as much."""
+        """Return whether to end the run; where work counts, that is when both have done as much."""
         budget = self._state.budget
         while budget.counts_work and budget.now() >= budget.front:
             # who waits does not see at once how far the other has come

@@ -176,7 +176,7 @@ class PackingProblem(ABC):
         return len(self.names) * self.largest(level)
 
     def covers(self, candidate: Any, row: int) -> bool:
-        """Tell whether a candidate takes some of a row."""
+        """Return whether a candidate takes some of a row."""
         return bool((self.rows_of(candidate) == row).any())
 
     def breakable(self, candidate: Any, rows: IntArray) -> IntArray:
@@ -470,7 +470,7 @@ class Kinds:
             members.sort(key=lambda q: q not in sub.forced)
 
     def admits(self, candidate: Candidate) -> bool:
-        """Tell whether a candidate is one of a first request, and may be part of a solution."""
+        """Return whether a candidate is one of a first request, and may be part of a solution."""
         q = candidate.request_idx
         return bool(self.most[q] > 0) and all(
             self._problem.covers(candidate, cover.row) is cover.inside
@@ -503,7 +503,7 @@ def capacities_left(problem: PackingProblem, started: Iterable[Candidate]) -> In
 
 
 def fits(problem: PackingProblem, started: Sequence[Candidate]) -> bool:
-    """Tell whether no request starts twice and no row is overfull."""
+    """Return whether no request starts twice and no row is overfull."""
     once = Counter(c.request_idx for c in started)
     return max(once.values(), default=0) <= 1 and bool(
         (capacities_left(problem, started) >= 0).all()

@@ -237,7 +237,7 @@ class Search:
             tree.run(end)
 
     def _is_heavy(self) -> bool:
-        """Tell whether linear programs are too slow to lean on."""
+        """Return whether linear programs are too slow to lean on."""
         return self._num_nonzeros() > _HEAVY_NONZEROS
 
     def _num_nonzeros(self) -> int:

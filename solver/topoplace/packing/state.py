@@ -60,7 +60,7 @@ class Incumbent:
         return max(self.totals(self.best)[level], self._to_beat.get(level, _NOTHING))
 
     def meets(self, level: int) -> bool:
-        """Tell whether the incumbent reaches what it has to on a level; not if none is told."""
+        """Return whether the incumbent reaches what it has to on a level; not if none is told."""
         return level in self._floors and self._short(self.totals(self.best))[level] == 0
 
     @property
@@ -105,7 +105,7 @@ class Incumbent:
             self._report(self)
 
     def closes(self, root: Root) -> bool:
-        """Tell whether the placement meets a bound, or is good enough."""
+        """Return whether the placement meets a bound, or is good enough."""
         level = root.sub.level
         return root.bound is None or self.meets(level) or root.bound <= self.objective(level)
 

@@ -136,7 +136,7 @@ def margins(diagonal: IntArray) -> IntArray:
 
 
 def is_semidefinite(matrix: IntArray) -> bool:
-    """Tell whether the test of docs/proofs/graphs.md, "Semidefinite matrices", is passed."""
+    """Return whether the test of docs/proofs/graphs.md, "Semidefinite matrices", is passed."""
     diagonal = np.diag(matrix)
     if diagonal.min() <= 0 or diagonal.max() >= LARGEST:
         return False
@@ -458,7 +458,7 @@ def cuts_bound(
 
 
 def has_cuts(problem: MappingProblem) -> bool:
-    """Tell whether the bound by cuts is there for a machine and as many tasks."""
+    """Return whether the bound by cuts is there for a machine and as many tasks."""
     machine = problem.machine.torus
     if machine is None or max(machine.shape) > CUT_LAYERS:
         return False
@@ -466,7 +466,7 @@ def has_cuts(problem: MappingProblem) -> bool:
 
 
 def reached(bound: Bound | None, target: int | None) -> bool:
-    """Tell whether a bound is as high as is enough."""
+    """Return whether a bound is as high as is enough."""
     return bound is not None and target is not None and bound.value >= target
 
 

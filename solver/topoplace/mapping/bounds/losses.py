@@ -135,7 +135,7 @@ def directions_of(grid: VirtualGrid) -> Directions:
 
 
 def _sends(offset: Vector, grid: VirtualGrid) -> bool:
-    """Tell whether some task has another task at an offset."""
+    """Return whether some task has another task at an offset."""
     moved = [d for d, step in enumerate(offset) if step]
     exists = all(grid.periodic[d] or grid.shape[d] > 1 for d in moved)
     return exists and any(grid.shape[d] > 1 for d in moved)

@@ -225,7 +225,7 @@ def proof_tree(
 
 
 def _is_too_large(small: SmallProblem) -> bool:
-    """Tell whether costs are such that the checker's sums might not fit 64 bits."""
+    """Return whether costs are such that the checker's sums might not fit 64 bits."""
     total = int(small.weight[0].sum()) * small.unit
     return 8 * total * max(1, int(small.distance.max())) * len(small.tasks) >= 1 << 62
 

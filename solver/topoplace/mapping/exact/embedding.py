@@ -148,7 +148,7 @@ def _take_back(guest, host, state, task):
 
 @kernel()
 def _has_room(guest, host, state, task):
-    """Tell whether the partners still to be placed have room after a task was."""
+    """Return whether the partners still to be placed have room after a task was."""
     router = state.at[task]
     if state.need[task] > state.free[router]:
         return False
@@ -171,7 +171,7 @@ def _has_room(guest, host, state, task):
 
 @kernel()
 def _may_take(guest, host, state, task, router):
-    """Tell whether a router is free and next to all placed partners of a task."""
+    """Return whether a router is free and next to all placed partners of a task."""
     if state.holder[router] >= 0 or state.free[router] < state.need[task]:
         return False
     for e in range(guest.first[task], guest.first[task + 1]):
@@ -334,7 +334,7 @@ def _may_fit(guest: Rows, host: Rows) -> bool:
 
 
 def _two_coloured(graph: Rows) -> bool:
-    """Tell whether all cycles are even: each component is two in the graph's double cover."""
+    """Return whether all cycles are even: each component is two in the graph's double cover."""
     shape = (graph.size, graph.size)
     rows = csr_array((np.ones(len(graph.other)), graph.other, graph.first), shape=shape)
     cover = kron(rows, np.array([[0, 1], [1, 0]]))

@@ -87,7 +87,7 @@ class Layout:
         return size if dim == self.whole else self.partitions[self.axes.index(dim)]
 
     def is_balanced(self, shape: tuple[int, ...]) -> bool:
-        """Tell whether all logical routers get the same number of tasks (Enos 2014 IV.F)."""
+        """Return whether all logical routers get the same number of tasks (Enos 2014 IV.F)."""
         return all(
             shape[axis] == n * p * t
             for axis, n, p, t in zip(

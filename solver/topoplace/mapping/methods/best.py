@@ -54,7 +54,7 @@ LOADS = 1 << 30
 
 
 def is_installed() -> bool:
-    """Tell whether the programs that `map_scotch` needs are installed."""
+    """Return whether the programs that `map_scotch` needs are installed."""
     return bool(_mapper() and shutil.which(TARGET_MAKER))
 
 

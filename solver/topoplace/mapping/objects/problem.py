@@ -251,7 +251,7 @@ class ObjectsProblem:
         return int((-(-self.filled(cells) // self.cells.width)).max())
 
     def fits(self, cells: IntArray) -> bool:
-        """Tell whether no cell has more load than room."""
+        """Return whether no cell has more load than room."""
         return bool((self.filled(cells) <= self.cells.room).all())
 
     @cached_property

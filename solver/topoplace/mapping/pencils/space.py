@@ -208,13 +208,13 @@ class CellTerms:
         return self.high % self.levels - self.low % self.levels
 
     def far(self, slack: int) -> BoolArray:
-        """Tell which pairs always lie nearer round the ring, in a window with this slack."""
+        """Return which pairs always lie nearer round the ring, in a window with this slack."""
         if self.ring is None:
             return np.zeros(len(self.gap), dtype=bool)
         return 2 * (self.gap - slack) >= self.ring
 
     def mixed(self, slack: int) -> BoolArray:
-        """Tell which pairs lie nearer either way, depending on the selection."""
+        """Return which pairs lie nearer either way, depending on the selection."""
         if self.ring is None:
             return np.zeros(len(self.gap), dtype=bool)
         return (2 * (self.gap + slack) > self.ring) & ~self.far(slack)
@@ -296,7 +296,7 @@ class WindowTables:
         ]
 
     def fits(self, logical: tuple[int, ...], depth: int) -> BoolArray:
-        """Tell which windows have a usable position for every level of every pencil."""
+        """Return which windows have a usable position for every level of every pencil."""
         extents = box_of(logical, self.pencil, depth)
         inside = np.zeros(self.torus.shape, dtype=bool)
         inside[tuple(map(slice, self._rooms(extents)))] = True

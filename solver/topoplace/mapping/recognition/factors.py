@@ -118,7 +118,7 @@ def factors_of(edges: Edges) -> list[Factor] | None:
 
 
 def _tells_apart(labels: IntArray) -> bool:
-    """Tell whether every combination of labels is that of one vertex."""
+    """Return whether every combination of labels is that of one vertex."""
     sizes = tuple((labels.max(axis=0) + 1).tolist())
     if math.prod(sizes) != len(labels):
         return False
@@ -275,5 +275,5 @@ def _dispensable(x: int, y: int, near: list[list[int]], closed: list[int]) -> bo
 
 
 def _below(small: int, large: int) -> bool:
-    """Tell whether a set is part of another one, and not the same."""
+    """Return whether a set is part of another one, and not the same."""
     return small & ~large == 0 and small != large

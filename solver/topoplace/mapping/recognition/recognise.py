@@ -145,7 +145,7 @@ def _with_cut(graph: TaskGraph, pairs: _Pairs, cut: int) -> Iterator[tuple[Recog
 
 
 def _may_be(degree: IntArray) -> bool:
-    """Tell whether vertices of these degrees can be those of any pattern: most graphs cannot.
+    """Return whether vertices of these degrees can be those of any pattern: most graphs cannot.
 
     A vertex inside a line has twice the partners of one at its end, and no other dimension has
     more of a difference. A full stencil has 2 or 3 tasks along every dimension around a task, the
@@ -354,7 +354,7 @@ def _tree(
 
 
 def _is_binomial(order: list[int], above: list[int]) -> bool:
-    """Tell whether below every vertex hang binomial trees of 1, 2, 4, ... vertices."""
+    """Return whether below every vertex hang binomial trees of 1, 2, 4, ... vertices."""
     ranks: dict[int, list[int]] = {}
     for vertex in reversed(order):
         below = sorted(ranks.pop(vertex, ()))
@@ -365,7 +365,7 @@ def _is_binomial(order: list[int], above: list[int]) -> bool:
 
 
 def _is_complete(edges: Edges, sizes: IntArray) -> bool:
-    """Tell whether all pairs of vertices of one part are edges."""
+    """Return whether all pairs of vertices of one part are edges."""
     return bool(2 * edges.count == (sizes * (sizes - 1)).sum())
 
 

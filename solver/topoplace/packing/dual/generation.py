@@ -114,12 +114,12 @@ def generate_columns(
 
 
 def better(one: DualValue, other: DualValue) -> bool:
-    """Tell whether a dual value proves a smaller bound than another."""
+    """Return whether a dual value proves a smaller bound than another."""
     return one.bound < other.bound
 
 
 def is_met(best: Bounded, lower: int) -> bool:
-    """Tell whether a bound shows that nothing exceeds the incumbent."""
+    """Return whether a bound shows that nothing exceeds the incumbent."""
     return best.value.certified is None or best.value.certified <= lower
 
 

@@ -105,7 +105,7 @@ class BestFirstTree(ABC):
                 self._lighten()
 
     def _has_room(self) -> bool:
-        """Tell whether the certificate has room; it is written now and then to see that."""
+        """Return whether the certificate has room; it is written now and then to see that."""
         if self._worked_on >= self._next_look:
             self._look(self.room)
             least, most = _GROWTH

@@ -285,7 +285,7 @@ class BranchAndBound(BestFirstTree):
             self.push(lowered)
 
     def _may_lower(self, leaf: Node, plan: Plan) -> bool:
-        """Tell whether the bundle is next at a leaf, under the same plan."""
+        """Return whether the bundle is next at a leaf, under the same plan."""
         undecided = self._large[plan] - leaf.sub.decided
         return not (leaf.converged or undecided) and self._plan_of(leaf) is plan
 

@@ -258,7 +258,7 @@ class Layout:
         return Tree(*(np.ascontiguousarray(own, dtype=np.int64) for own in flat))
 
     def is_occupied(self, node: Node) -> bool:
-        """Tell whether a running job has a host of a domain."""
+        """Return whether a running job has a host of a domain."""
         return bool(self.state.occupied[self.machine.domain_of[node.level] == node.domain].any())
 
     def rows_under(self, number: int) -> list[int]:

@@ -123,7 +123,7 @@ class Patterns:
     # ---- Who starts, in which pieces
 
     def _is_known(self, request: HierarchyRequest) -> bool:
-        """Tell whether the program knows all that a request asks for."""
+        """Return whether the program knows all that a request asks for."""
         groups = {part.group for part in request.parts if part.required is not None}
         alone = not groups or len(request.parts) == 1
         return alone and all(

@@ -37,7 +37,7 @@ class Forms:
     extents, passing
         Per form, and whether it passes through a ring it does not span.
     waste
-        Per form and origin: 0 where it cannot stand beside the running jobs, else one more than
+        Per form and origin: 0 where it cannot be with the running jobs in place, else one more than
         the usable nodes left idle in it, at most 255.
     volumes
         Least volume of a prism of every request.
@@ -106,7 +106,7 @@ def forms_of(problem: PlacementProblem, deadline: float = math.inf) -> Forms:
 
 
 def passes(torus: Torus, extents: IntArray) -> BoolArray:
-    """Tell which prisms use links of a ring that they do not span; a row of extents for each."""
+    """Return which prisms use links of a ring that they do not span; a row of extents for each."""
     found = np.zeros(len(extents), dtype=bool)
     for d, n in enumerate(torus.shape):
         by_extent = np.array([e < n and uses_whole_ring(torus, d, e) for e in range(n + 1)])

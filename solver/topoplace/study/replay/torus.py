@@ -129,7 +129,7 @@ class TorusSite:
         return self._most(True)
 
     def holds(self, job: LogJob) -> bool:
-        """Tell whether a job would fit; if not, no method finds a place."""
+        """Return whether a job would fit; if not, no method finds a place."""
         if self._footprints is not None and self._state.anchored:
             return job.nodes in self._anchored(bool(job.patterns))
         if self._footprints is not None and job.shapes is not None:
@@ -158,7 +158,7 @@ class TorusSite:
         return int(self.known[communicates])
 
     def _has_shape(self, job: LogJob) -> bool:
-        """Tell whether one of a job's shapes is left: first fit of one job finds it if so."""
+        """Return whether one of a job's shapes is left: first fit of one job finds it if so."""
         key = "shaped", job.nodes, job.shapes, job.communication
         if key not in self.known:
             self.known[key] = bool(first_fit(self._problem_for(job)))

@@ -68,11 +68,11 @@ class TreeSite:
         return int(self.occupancy.free_per_leaf[self.occupancy.widest_leaves()].sum())
 
     def holds(self, job: LogJob) -> bool:
-        """Tell whether a job would fit."""
+        """Return whether a job would fit."""
         return self.occupancy.leaves_that_fit(job.nodes) is not None
 
     def may_start(self, job: LogJob) -> bool:
-        """Tell whether a root has enough free nodes below it."""
+        """Return whether a root has enough free nodes below it."""
         return self.holds(job)
 
     def start(self, job: LogJob, decision: Decision) -> None:

@@ -101,7 +101,7 @@ def serve(rule: Rule, problem: HierarchyProblem, seed: int = 0) -> dict[int, Pla
 
 
 def _uses_too_many(problem: HierarchyProblem, request: HierarchyRequest, placed: Placed) -> bool:
-    """Tell whether a request has more domains of a level than it may, of which no rule knows."""
+    """Return whether a request has more domains of a level than it may, of which no rule knows."""
     return any(
         part.at_most is not None
         and len(units_by_domain(problem.machine, part.at_most[0], hosts)) > part.at_most[1]
