@@ -1,4 +1,4 @@
-"""Numbers in text files, and what is made of numbers alone: CSV matrices and QAPLIB instances."""
+"""Numbers in text files, and files of numbers only: CSV matrices and QAPLIB instances."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class Tokens:
             raise InputError("the end of the file", file=self.file, field=line, value=text)
 
     def error(self, expected: str, what: str, value: object) -> InputError:
-        """Return an error about the number taken last."""
+        """Return an error about the last number taken."""
         return InputError(expected, file=self.file, field=f"{self.line}, {what}", value=value)
 
 
@@ -80,8 +80,8 @@ def graph_of(num_tasks: int, messages: Iterable[tuple[int, int, int]]) -> GraphA
 def graph_of_matrix(matrix: IntArray) -> GraphApplication:
     """Return the messages of a matrix of bytes, row by row.
 
-    Entry ``[i, j]`` is one message of so many bytes from task i to task j; zeros are no messages
-    and the diagonal is ignored.
+    Entry ``[i, j]`` is one message of that number of bytes from task i to task j; zeros are no
+    messages and the diagonal is ignored.
     """
     sources, targets = np.nonzero(matrix * ~np.eye(len(matrix), dtype=bool))
     sent = matrix[sources, targets]
@@ -101,7 +101,7 @@ def read_csv_graph(path: str | Path) -> GraphApplication:
 def read_matrix_machine(path: str | Path) -> MatrixModel:
     """Read a machine as a square CSV matrix of distances: row from, column to.
 
-    Written as `read_csv_graph` reads it; zeros on the diagonal.
+    The format is that of `read_csv_graph`, with zeros on the diagonal.
     """
     return _matrix_model(_read_square(path, MAX_DISTANCE), path)
 
@@ -193,8 +193,8 @@ def read_qaplib(path: str | Path, flow: str | None = None) -> Qaplib:
     """Read a QAPLIB ``.dat`` file: n, then two n x n matrices; line ends mean nothing.
 
     `flow` says which matrix is the flows, ``first`` or ``second``, the other one being the
-    distances. The files keep to no order; by default the flows are the matrix with more zeros off
-    the diagonal, of equally many the second.
+    distances. The two matrices are in no fixed order; by default the flows are the one with more
+    zeros off the diagonal, or the second if both have the same number.
     """
     if flow is not None and flow not in FLOWS:
         raise unknown_name(flow, FLOWS, field="--flow")

@@ -475,8 +475,7 @@ class Row:
 
     @property
     def why(self) -> str:
-        """The broken rule, the differing level, or the options that the snapshot lacks, in
-        words."""
+        """The broken rule, the differing level, or the options the snapshot lacks, in words."""
         standing = self.standing
         if standing.broken is not None:
             return standing.broken
