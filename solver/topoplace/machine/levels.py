@@ -90,7 +90,8 @@ class LevelMachine(base.Network):
     def text(self) -> str:
         """Short form such as ``192 leaves in 6 > 48 domains``, the domains top first."""
         counts = [len(np.unique(row)) for row in self.domain_of[-2:0:-1]]
-        inside = f" in {' > '.join(map(str, counts))} domains" if counts else ""
+        domains = "domain" if counts[-1:] == [1] else "domains"
+        inside = f" in {' > '.join(map(str, counts))} {domains}" if counts else ""
         return f"{number_of(self.num_nodes, 'leaf')}{inside}"
 
     def places_of(self, nodes: IntArray) -> IntArray:

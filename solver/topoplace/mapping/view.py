@@ -115,7 +115,8 @@ class MappingView(View):
         if figures.max_link_load is not None:
             heaviest = float(exact(figures.max_link_load))
             least = "" if result.link_load is None else f", {_least(result.link_load)}"
-            lines.append(f"largest link load {heaviest:,.6g} bytes per unit of bandwidth{least}")
+            unit = "byte" if heaviest == 1 else "bytes"
+            lines.append(f"largest link load {heaviest:,.6g} {unit} per unit of bandwidth{least}")
         return [*lines, *self._further(), *result.notes]
 
     def _further(self) -> list[str]:

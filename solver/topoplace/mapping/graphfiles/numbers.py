@@ -130,7 +130,7 @@ def _read_square(path: str | Path, most: int) -> IntArray:
         row = _row(split_fields(text), most, file, line)
         width = len(rows[0]) if rows else len(row)
         if len(row) != width or len(rows) == width:
-            expected = f"a square matrix, {width} rows of {width} numbers"
+            expected = _square(width)
             found = number_of(len(row), "number") if len(row) != width else f"row {len(rows) + 1}"
             raise InputError(expected, file=file, field=line, value=found)
         if width > MAX_PLACES:
@@ -138,9 +138,13 @@ def _read_square(path: str | Path, most: int) -> IntArray:
         rows.append(np.array(row, dtype=np.int64))
     if not rows or len(rows) < len(rows[0]):
         width = len(rows[0]) if rows else 0
-        expected = f"a square matrix, {width} rows of {width} numbers" if rows else "a matrix"
+        expected = _square(width) if rows else "a matrix"
         raise InputError(expected, file=file, value=number_of(len(rows), "row"))
     return np.stack(rows)
+
+
+def _square(width: int) -> str:
+    return f"a square matrix, {number_of(width, 'row')} of {number_of(width, 'number')}"
 
 
 def _row(texts: list[str], most: int, file: str, line: str) -> list[int]:
