@@ -312,7 +312,7 @@ class Search:
             kept[columns.positions(c.candidate for c, amount in of_lp if amount > 1e-6)] = True
         tried = [(sub, kept)]
         if level:  # first with the same requests started: that takes out the knapsack
-            # who is worth nothing there is no part of it
+            # requests of value 0 there are not part of it
             every = frozenset(range(len(self.problem.names))) - self.problem.worthless
             started = every.intersection(c.request_idx for c in self.incumbent.best)
             narrow = replace(sub, forced=started, excluded=every - started)

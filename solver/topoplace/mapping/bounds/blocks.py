@@ -38,7 +38,7 @@ class Family:
 
 
 class BoxSums:
-    """Capacities of boxes, any of which may wrap."""
+    """Capacities of boxes, which may wrap."""
 
     def __init__(self, torus: Torus, capacity: IntArray) -> None:
         self._torus = torus
@@ -191,8 +191,8 @@ class Pieces:
     """The intervals that the patterns of one dimension cut it into.
 
     `starts` and `ends` (exclusive; on a ring they may pass its size) are the distinct intervals,
-    each of which occurs in `counts` of the `num_patterns` patterns; a plane is present in a share
-    `rate` of them.
+    and each occurs in `counts` of the `num_patterns` patterns; a plane is present in a share `rate`
+    of them.
     """
 
     starts: IntArray

@@ -359,7 +359,7 @@ def gain_per_square(cuts: MachineCuts, gains: list[int]) -> Fraction:
 
 
 class Rounding:
-    """Rounds factors once, and lines for them one after the other, each of which is tested."""
+    """Rounds factors once, and lines for them one after the other, and tests each line."""
 
     def __init__(self, guest: Guest, unit: float, factors: FloatArray) -> None:
         self.guest = guest

@@ -57,7 +57,7 @@ def _message(fields: list[str], file: str, line: str) -> tuple[int, int, int]:
 
 
 class _Edges:
-    """The arcs read so far between vertices counted from 0; `base` is their first one's number."""
+    """The arcs read so far, between vertices from 0; `base` is the file's first number."""
 
     def __init__(self, file: str, base: int) -> None:
         self.file, self.base = file, base

@@ -29,7 +29,7 @@ def split_fields(line: str) -> list[str]:
 
 
 class Tokens:
-    """The numbers of some lines (names and texts), one after the other, wherever lines end."""
+    """The numbers of some lines (names and texts), one after the other, across line ends."""
 
     def __init__(self, file: str, lines: Iterable[tuple[str, str]], line: str = "line 1") -> None:
         self.file, self.line = file, line

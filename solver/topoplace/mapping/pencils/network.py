@@ -102,7 +102,7 @@ def _near_arcs(window: PencilWindow, terms: CellTerms, near: BoolArray) -> list[
     across = low[pair] // window.levels != high[pair] // window.levels
     return [
         (upper, lower, weight[pair]),
-        # On one pencil the higher level is true wherever the lower one is.
+        # On one pencil the higher level is true where the lower one is.
         (lower[across], upper[across], weight[pair][across]),
     ]
 

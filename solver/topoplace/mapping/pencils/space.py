@@ -171,7 +171,7 @@ def window_at(
     origin: tuple[int, ...],
     depth: int,
 ) -> PencilWindow:
-    """Return a window of a machine, of which the routers `whole` may be used.
+    """Return a window of a machine, in which the routers `whole` may be used.
 
     `logical` are the logical routers per machine dimension; the lowest corner is at `origin`, and
     the window goes on at 0 on a ring. Along the pencils it has `depth` positions.

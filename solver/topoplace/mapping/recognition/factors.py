@@ -1,10 +1,10 @@
 """Cartesian products of lines, rings and complete graphs, factored in linear time.
 
-Two edges at a vertex of such a product belong to the same factor exactly if their far ends are
-adjacent or have no other common neighbour; else they span one square. The edges of one vertex are
-sorted in this way, and a breadth-first search from it gives all others their coordinates. The
-result is verified edge by edge, so the theory has to find products, not to exclude other graphs.
-(Imrich and Klavzar, Product graphs, 2000. A ring of four is a product itself, of two lines of two.)
+Two edges at a vertex of a product belong to the same factor exactly if their far ends are adjacent
+or have no other common neighbour; else they span one square. The edges of one vertex are sorted in
+this way, and a breadth-first search from it gives all others their coordinates. The result is
+verified edge by edge, so the theory has to find products, not to exclude other graphs. (Imrich and
+Klavzar, Product graphs, 2000. A ring of four is a product itself, of two lines of two.)
 """
 
 from __future__ import annotations

@@ -185,7 +185,7 @@ class Columns:
         return self._tight
 
     def rows_among(self, positions: IntArray, marked: BoolArray) -> tuple[Unsigned, Unsigned]:
-        """Return the marked rows of some columns, and before them where each one's begin."""
+        """Return the marked rows of some columns, after the positions where those of each begin."""
         return self._row_lists.among(positions, marked)
 
     def packing(self, wanted: BoolArray) -> Packing:
@@ -276,7 +276,7 @@ def undominated(matrix: sp.csr_matrix) -> IntArray:
     """Return the rows whose columns are not all among those of another row."""
     num_rows, num_columns = matrix.shape
     size = np.diff(matrix.indptr).astype(np.int64)
-    order = np.argsort(-size, kind="stable")  # a row can only be among a larger one's columns
+    order = np.argsort(-size, kind="stable")  # only larger rows can contain it
     ordered = matrix[order]
     words = np.zeros((num_rows, num_columns // 63 + 1), dtype=np.int64)
     row = np.repeat(np.arange(num_rows), size[order])

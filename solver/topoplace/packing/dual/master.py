@@ -21,7 +21,7 @@ _GLOP = "use_preprocessing: false"
 
 _FIRST_PART = 256  # columns; of each of them a large machine has tens of thousands of rows
 _WORK = 2e-6  # nominal seconds a nonzero
-_MOST_OF_START = 1e4  # beyond it the simplex no longer tells small values beside it
+_MOST_OF_START = 1e4  # beyond it the simplex loses small values next to it
 
 
 @dataclass(frozen=True)

@@ -194,7 +194,7 @@ class Diver:
         return 0.5 * steering.turn(self._state.budget) / (1 + len(node.sub.fixed))
 
     def _forget_columns(self, node: _Open) -> None:
-        """Keep the columns of the highest value here, if there are so many that steps are slow."""
+        """Keep the columns of the highest value here, if their number makes steps slow."""
         for columns in self._columns:
             before = len(columns)
             keep_least(self._state.relaxation, node.sub, columns, node.bounded, steering.COLUMNS)

@@ -69,7 +69,7 @@ def split_cover(
 ) -> Branch | None:
     """Split on whether a request that starts uses a row or not.
 
-    For alike requests, one of which must start, either one of them uses the row, or none does. The
+    If one of several alike requests must start, either one of them uses the row, or none does. The
     row is one that a fractional solution covers by half; larger values go first.
 
     Parameters

@@ -205,7 +205,7 @@ class _Program:
         return len(self._columns)
 
     def ask(self, part: PartState, value: float, least: int, most: int) -> None:
-        """Add equal requests: how many start, and in how many pieces of which sizes."""
+        """Add equal requests: how many start, and how many pieces of each size they have."""
         kind = self._layout.kind_of[part.takes]
         pieces = sorted({n for place in self._places for n in place.pieces(part, kind)})
         if not pieces:

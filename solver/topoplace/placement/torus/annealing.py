@@ -151,7 +151,7 @@ _LOOK = 0.1  # seconds between looks at the clock, about
 _MOST_STEPS = 50  # between two: what takes less is counted in steps
 _STEPS = 20  # between two, where work counts
 _STEP_WORK = 1e-7  # nominal seconds of a step, by router
-_SMOOTH = 0.3  # nodes a pair of neighbours, one free and one not, is worth
+_SMOOTH = 0.3  # nodes, the cost of a pair of neighbours, one free and one not
 
 STRICT, TOLERANT, NO_LINKS = 0, 1, 2
 
@@ -161,7 +161,7 @@ class Annealer:
 
     A refill looks at every form of a request and every place that holds it, and takes the one
     that leaves fewest nodes idle in it and fewest free routers at its faces, with weights drawn
-    anew for each refill.
+    again for each refill.
     """
 
     def __init__(self, problem: PlacementProblem, deadline: float = math.inf) -> None:

@@ -40,7 +40,7 @@ from topoplace.snapshot.state import QueuedState, RunningState
 from topoplace.types import BoolArray, FloatArray, IntArray
 
 _ALIKE_SHARE = 0.97  # of the nodes of the largest: fewer would loosen the bound
-_CALL_WORK = 1e-3  # nominal seconds of an oracle call, but for what it looks at
+_CALL_WORK = 1e-3  # nominal seconds of an oracle call, apart from its size
 
 
 @dataclass(frozen=True)

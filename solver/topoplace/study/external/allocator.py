@@ -71,7 +71,7 @@ def command_allocators(texts: Iterable[str], ours: Collection[str]) -> list[Allo
 
 
 def entry_point_names() -> list[str]:
-    """Return the names of the installed allocators, none of which is imported."""
+    """Return the names of the installed allocators, without importing them."""
     return sorted(entry_points(group=GROUP).names)
 
 

@@ -136,7 +136,7 @@ def rooms_of(vacancy: Vacancy, part: PartState) -> Rooms:
 
 
 def grain_at(part: PartState, level: int) -> int:
-    """Return the size of which units in a domain are a multiple: segments at or below its level."""
+    """Return the size that divides the units in a domain: segments at or below its level."""
     return max((size for at, size in part.segments if at >= level), default=1)
 
 
