@@ -30,8 +30,10 @@ class Hierarchy:
     resources
         Names of the resources.
     capacity
-        The amount of every resource on hosts, shape ``(num_hosts, num_resources)``. domain_names
-        By level the names of its domains, each after those that contain it, as ``b1/r2``. domain_of
+        The amount of every resource on hosts, shape ``(num_hosts, num_resources)``.
+    domain_names
+        By level the names of its domains, each after those that contain it, as ``b1/r2``.
+    domain_of
         By level the domain of every host, shape ``(num_levels, num_hosts)``.
     block_sizes
         Slurm's, ascending; empty on other machines.

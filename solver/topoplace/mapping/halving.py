@@ -428,7 +428,8 @@ def halve(
         The bytes between tasks.
     size, room
         The size of every task, which it takes of its router's capacity, and the capacity of every
-    router. routers
+        router.
+    routers
         Those to use.
     stop
         The time of the clock from which on the rest is halved in the order of tasks.

@@ -75,7 +75,8 @@ class Loaded:
     loads
         Of every task or object.
     room
-        Load that every router can hold, shape ``(num_routers,)``, none above all loads. unit
+        Load that every router can hold, shape ``(num_routers,)``, none above all loads.
+    unit
         The number that the bytes over any link are a multiple of.
     """
 

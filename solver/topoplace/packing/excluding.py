@@ -40,8 +40,10 @@ class Rows:
     Attributes
     ----------
     capacities
-        The capacity of each, shape ``(num_rows,)``. taken
-        Returns the rows that a candidate uses, a unit of each. of_request
+        The capacity of each, shape ``(num_rows,)``.
+    taken
+        Returns the rows that a candidate uses, a unit of each.
+    of_request
         By request the rows that it uses in any place; None if they depend on the place.
     """
 

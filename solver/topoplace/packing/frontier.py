@@ -58,7 +58,8 @@ class TradeOff:
         Numbers of the levels, ascending.
     least
         By level the least value that is considered; a number, or more of them, for levels before
-    the last. points
+        the last.
+    points
         The best placements known: none is as good as another on all these levels.
     steps
         The proven bounds.
@@ -155,9 +156,12 @@ def trade_off(
     Parameters
     ----------
     least
-        See `TradeOff`; a known placement reaches it on the first levels. start
-        A known placement. report
-        Takes the present state before every search except the first. progress, say
+        See `TradeOff`; a known placement reaches it on the first levels.
+    start
+        A known placement.
+    report
+        Takes the present state before every search except the first.
+    progress, say
         As in every search (see `Search`).
     """
     found = TradeOff(tuple(traded), least)

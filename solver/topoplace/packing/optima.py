@@ -31,7 +31,8 @@ class Alternatives:
     points
         Placements that are as good as each other on these levels.
     steps
-        The proven bounds on all placements. rest
+        The proven bounds on all placements.
+    rest
         The proven bound on the others: a step that is not about the points, so they may exceed it.
     """
 
@@ -83,10 +84,13 @@ def all_optima(
     Parameters
     ----------
     num_levels
-        How many of the first levels count; on later ones any value will do. place_of
+        How many of the first levels count; on later ones any value will do.
+    place_of
         What counts as a place; None if placements are distinguished only by the requests that
-    start. report
-        Takes the present state before every search except the first. progress, say
+        start.
+    report
+        Takes the present state before every search except the first.
+    progress, say
         As in every search (see `Search`).
     """
     first = Search(

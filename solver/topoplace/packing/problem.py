@@ -85,7 +85,8 @@ class PrimalHeuristic(Protocol):
         Parameters
         ----------
         until
-            When to end, by ``budget.now()``; work done is reported to ``budget.spend``. temperature
+            When to end, by ``budget.now()``; work done is reported to ``budget.spend``.
+        temperature
             How much worse a placement may become at the beginning, in units of the objective.
         is_over
             Whether to end at once.
@@ -102,11 +103,13 @@ class PackingProblem(ABC):
     ----------
     names, values
         Of the requests: their ids, and what starting one adds to the first level with any
-    candidate, at least 0; shape ``(num_requests,)``. capacities
+        candidate, at least 0; shape ``(num_requests,)``.
+    capacities
         Of the rows, at least 0; shape ``(num_rows,)``.
     num_covers
         This number of first rows binds from the beginning, and branches may ask whether a candidate
-    uses one of them. The others are added once a solution violates them. families
+        uses one of them. The others are added once a solution violates them.
+    families
         The rows by name, as certificates call them, in the order of their numbers.
     senses
         By level, the factor that turns its values into reported ones: 1, or -1 if less is better.
@@ -209,8 +212,10 @@ class PackingProblem(ABC):
             A non-negative integer per level up to the one that is solved, in the same scale: a
             candidate gains the sum of weights times values less that of prices times amounts.
         per_request
-            The most columns per request, which are the best ones or nearly so. covers
-            Branches on places; the candidates of a request obey all covers that name it. exact_for
+            The most columns per request, which are the best ones or nearly so.
+        covers
+            Branches on places; the candidates of a request obey all covers that name it.
+        exact_for
             Requests whose `best` has to be exact; for others it may be any value, which is positive
             only if the exact one is. None: it is exact for all.
 
@@ -377,7 +382,8 @@ class Residual:
     problem
         The smaller problem.
     fixed, worth
-        The jobs, candidates of the whole problem, and their value on the first level. kept
+        The jobs, candidates of the whole problem, and their value on the first level.
+    kept
         Positions in the whole queue of the requests that the smaller problem has.
     """
 
@@ -435,7 +441,8 @@ class Kinds:
     Attributes
     ----------
     first
-        By request, the first of those that are not distinguished from it. members
+        By request, the first of those that are not distinguished from it.
+    members
         By such a first request, those that may start, with those that must start before the others.
     least, most
         How many of them start, by the first request (0 elsewhere), shape ``(num_requests,)``.

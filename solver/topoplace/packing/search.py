@@ -63,7 +63,8 @@ class Found:
     Attributes
     ----------
     is_answer
-        Whether the placement reaches the thresholds. reached
+        Whether the placement reaches the thresholds.
+    reached
         What the levels solved so far have to reach, or do reach: later bounds hold under that.
     """
 
@@ -84,11 +85,14 @@ class Search:
     start
         A placement to begin with; None for that of the heuristics.
     floors
-        Thresholds of levels in place of their optimum, in maximising sense; None for none. to_beat
-        By level a known objective: the search looks only for placements that exceed it. num_levels
+        Thresholds of levels in place of their optimum, in maximising sense; None for none.
+    to_beat
+        By level a known objective: the search looks only for placements that exceed it.
+    num_levels
         How many levels to solve; by default all.
     report
-        Takes the state whenever it changes. say
+        Takes the state whenever it changes.
+    say
         Takes messages on what the search is doing.
     """
 

@@ -31,7 +31,8 @@ class Incumbent:
     floors
         By level the threshold of a placement, where that is enough; None without a threshold.
     to_beat
-        By level a known objective: the search looks only for placements that exceed it. report
+        By level a known objective: the search looks only for placements that exceed it.
+    report
         Called when there is a better placement.
 
     Attributes
@@ -116,7 +117,8 @@ class State:
     Attributes
     ----------
     columns
-        The known columns of the whole problem, with the root's amounts. say
+        The known columns of the whole problem, with the root's amounts.
+    say
         Takes messages on what the search is doing.
     """
 

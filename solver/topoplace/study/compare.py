@@ -98,13 +98,16 @@ def compare(
         Instances, and existing results. Cases of the same instance are one, no matter where they
         come from. A result stands for its method, which is not run again; that of a placement only
         if it was computed under the same interference rule. Results under other rules are compared
-    with each other. methods
+        with each other.
+    methods
         Names of registered methods and installed allocators; each runs on all instances of its
         kind. By default all that suit the machine except those of `ONLY_BY_NAME`, and for
-    applications that are not grids all except those that need one; empty for none. options
+        applications that are not grids all except those that need one; empty for none.
+    options
         Time limit for each solve, interference rule and seed.
     keep
-        Called with every row and its result: results are large, and not kept here. allocators
+        Called with every row and its result: results are large, and not kept here.
+    allocators
         More external allocators.
 
     Raises

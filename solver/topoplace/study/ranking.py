@@ -45,7 +45,8 @@ class Row:
     Attributes
     ----------
     method
-        If one method has several results on the instance, the second is ``NAME #2``. status
+        If one method has several results on the instance, the second is ``NAME #2``.
+    status
         That of the decisive level; or ``unsuited`` for a method that is not made for the instance,
         such as a fold of a cube.
     conforming
@@ -53,7 +54,8 @@ class Row:
     decisive
         Number of the level by which methods are compared, after all before it.
     facts
-        Other figures of the problem, such as jobs started. weighted
+        Other figures of the problem, such as jobs started.
+    weighted
         Whether priorities weigh the nodes of the first level.
     rank
         Among the conforming answers to the instance. Ties share the better rank.

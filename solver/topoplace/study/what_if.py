@@ -53,9 +53,11 @@ class Scenario:
     Attributes
     ----------
     gain
-        The gain of the first level over the base; None where either has no solution. at_most
+        The gain of the first level over the base; None where either has no solution.
+    at_most
         The most that a placement can gain there, as the base's certificate proves without a search;
-    None if it does not apply to this scenario. starts, waits
+        None if it does not apply to this scenario.
+    starts, waits
         The requests that start here and not in the base, and the reverse.
     """
 
@@ -143,9 +145,11 @@ def what_if(
     scenarios
         Each some changes (`snapshot.changes`), also ``interference``, the rule on tori.
     options
-        Those of every solve; the interference rule is that of the base. worth
+        Those of every solve; the interference rule is that of the base.
+    worth
         Whether to compute the values of each running job and of routers from the base's
-    certificate. keep
+        certificate.
+    keep
         Called with every scenario as it is solved.
     count
         Called while these are computed, with the number done and the number of all.

@@ -113,7 +113,8 @@ def bisection(
     loads
         Of every task, not all 0.
     most
-        The difference in load of the sides of cuts for which the bound is best. seed
+        The difference in load of the sides of cuts for which the bound is best.
+    seed
         Of the vectors that the relaxation starts at.
     stop
         The time of the clock at which it has to end.

@@ -210,7 +210,8 @@ def lowest_eigenvalue(
     Parameters
     ----------
     num, highest
-        Rows of the matrix, and an upper limit on eigenvalues, up to a factor. image
+        Rows of the matrix, and an upper limit on eigenvalues, up to a factor.
+    image
         Multiplies vectors by the matrix.
     end
         When the time is over.

@@ -71,10 +71,14 @@ def search_starts(
     among
         Requests to split.
     follows
-        The decisions that follow if a request does not start, or does; -1 ends a list. lower
-        The value below which bounds need not go. most, deepest
-        Limits of splits, in total and in depth. num_tight
-        Points considered when a request is chosen. numbers
+        The decisions that follow if a request does not start, or does; -1 ends a list.
+    lower
+        The value below which bounds need not go.
+    most, deepest
+        Limits of splits, in total and in depth.
+    num_tight
+        Points considered when a request is chosen.
+    numbers
         Fineness, largest multiple, overfull, safe (see `cut_pool`).
 
     Returns

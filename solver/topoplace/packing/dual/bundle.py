@@ -39,7 +39,8 @@ class _FlatColumns:
     Parameters
     ----------
     kinds
-        The requests that have columns of their own. capacities
+        The requests that have columns of their own.
+    capacities
         The amounts left of every row; columns that use a row with nothing left are excluded.
     """
 
@@ -184,7 +185,8 @@ class Bundle:
     Attributes
     ----------
     converged
-        Whether the last run ended because no step promised an improvement. step_size
+        Whether the last run ended because no step promised an improvement.
+    step_size
         By how much prices rise per unit of load, which sets the length of steps; 0 before the
         first.
     """

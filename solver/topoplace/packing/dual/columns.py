@@ -89,7 +89,8 @@ class Packing:
     Attributes
     ----------
     matrix, capacities
-        Amounts, rows by columns, and the capacity of each row. rows, stands_in
+        Amounts, rows by columns, and the capacity of each row.
+    rows, stands_in
         The problem's rows that are represented by a row of the matrix, and by which one.
     """
 

@@ -65,7 +65,8 @@ class Knapsacks:
     Attributes
     ----------
     totals
-        The value of all capacities, shape ``(num_points,)``. costs
+        The value of all capacities, shape ``(num_points,)``.
+    costs
         Least cost per request, shape ``(num_points, num_requests)``.
     order
         Requests by falling value per cost, same shape.
@@ -125,7 +126,8 @@ class CutPool:
     ----------
     covers, fixed
         Restrictions of places, and fixed jobs, for which the costs of requests hold. Rows that
-    fixed jobs hold have no price. startable
+        fixed jobs hold have no price.
+    startable
         Requests with candidates: a pricing pass must compute their costs, even if they are high.
     """
 
@@ -155,7 +157,8 @@ class CutPool:
         row_prices
             Integer prices.
         worth
-            The value of the capacities at these prices. gains
+            The value of the capacities at these prices.
+        gains
             Largest (value - price) per request, shape ``(num_requests,)``.
         """
         number, every = len(self), self._all
@@ -248,7 +251,8 @@ class StartsBelow:
     request, children
         What a node splits, -1 for an end, and its sides: out, into.
     point, times
-        The point that bounds an end, and its multiple. points, numbers
+        The point that bounds an end, and its multiple.
+    points, numbers
         Those that bound an end, and where in the pool they are.
     """
 
@@ -307,8 +311,10 @@ class KnapsackSearch:
         Parameters
         ----------
         forced, excluded
-            The decisions at the leaf. lower
-            The value below which the bound need not go. deepest
+            The decisions at the leaf.
+        lower
+            The value below which the bound need not go.
+        deepest
             The largest depth of branches.
         """
         must, free = pool.sides(forced, excluded)

@@ -35,10 +35,12 @@ class LpSolution:
     columns, amounts
         The columns of the program, and the value of each.
     duals
-        The dual optimum, spread over the rows that no column distinguishes. reduced
+        The dual optimum, spread over the rows that no column distinguishes.
+    reduced
         Reduced cost of every column, at most 0 for the columns of requests that may stay out.
     complete
-        Whether the amounts respect every row, including those not in the program. size
+        Whether the amounts respect every row, including those not in the program.
+    size
         Nonzeros of the program, plus one.
     """
 

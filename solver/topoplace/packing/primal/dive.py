@@ -43,7 +43,8 @@ class _Open:
     ----------
     bounded, bound
         The best prices, and the bound by all points tried together, or by the prices if that is
-    less. step_size
+        less.
+    step_size
         Of the bundle (see `Bundle`).
     """
 
@@ -61,8 +62,10 @@ class _Step:
     Attributes
     ----------
     relaxation
-        Leaves out candidates that the fixed jobs block. left, children
-        Candidates still to be tried, and the useful results of the others. spent
+        Leaves out candidates that the fixed jobs block.
+    left, children
+        Candidates still to be tried, and the useful results of the others.
+    spent
         Seconds for those tried.
     """
 

@@ -48,7 +48,8 @@ def best_among(
     incumbent
         A placement to start from; its columns are always among those used.
     kept
-        Which columns to use, of the known ones. seconds, work
+        Which columns to use, of the known ones.
+    seconds, work
         Limits in wall-clock, with what it takes to write the program, and in CP-SAT's deterministic
         time, which the master's budget counts.
     """

@@ -29,7 +29,8 @@ class BestFirstTree(ABC):
     Parameters
     ----------
     lower
-        Returns the goal of the bound: the incumbent's objective. groups
+        Returns the goal of the bound: the incumbent's objective.
+    groups
         Of alike requests, which the certificate names.
     room
         Size limit of the certificate, in bytes.

@@ -38,7 +38,8 @@ class Trees:
     root
         Prices to begin with.
     lower
-        Returns the goal of the bound. room
+        Returns the goal of the bound.
+    room
         Size limit of either tree's certificate, in bytes.
     """
 

@@ -53,7 +53,8 @@ class Root:
     Attributes
     ----------
     room
-        Size limit of its certificate, in bytes. step_size
+        Size limit of its certificate, in bytes.
+    step_size
         Of the bundle that lowered the bound.
     below
         The proof of a better bound, if there is one.
@@ -113,7 +114,8 @@ class Node:
     Attributes
     ----------
     above
-        The certified bound of the node that it was split from, which also holds for it. pooled
+        The certified bound of the node that it was split from, which also holds for it.
+    pooled
         The bound by every point of the tree's pool that was seen so far.
     bounded
         The best prices of its own; None as long as the pool bounds it.
@@ -122,8 +124,10 @@ class Node:
     step_size
         Of the bundle that lowers it (see `Bundle`).
     converged
-        Whether the bundle can make no more progress. own, starts
-        Points for its limits of places, and the tree of starts bounded by them. closed
+        Whether the bundle can make no more progress.
+    own, starts
+        Points for its limits of places, and the tree of starts bounded by them.
+    closed
         The value of `bounded`, once the node is not worked on any more.
     """
 

@@ -30,7 +30,8 @@ class Assignment:
     Parameters
     ----------
     left
-        The amounts left of every row. deadline
+        The amounts left of every row.
+    deadline
         When the whole search ends, by `topoplace.clock`.
 
     Raises

@@ -70,8 +70,10 @@ class Limits:
     Attributes
     ----------
     within
-        Size of the aligned groups; one of them holds all units. None if they may be anywhere. lower
-        Size of groups of which at most `most` may be used; None where that limits nothing. most
+        Size of the aligned groups; one of them holds all units. None if they may be anywhere.
+    lower
+        Size of groups of which at most `most` may be used; None where that limits nothing.
+    most
         How many of those.
     """
 
@@ -151,7 +153,8 @@ class LevelLimits:
     Attributes
     ----------
     required
-        Level on which one domain has to hold all units; None if they may be anywhere. most
+        Level on which one domain has to hold all units; None if they may be anywhere.
+    most
         Level, and how many of its domains the part may use at most; None where nothing is limited.
     """
 

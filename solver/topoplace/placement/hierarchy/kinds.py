@@ -44,10 +44,12 @@ class Place:
         Of the rows of one of them.
     resources, rounded
         The rows: of plain ones the resource (None counts units), of rounded ones the resource, the
-    amount in the domain, and `k`. rooms
+        amount in the domain, and `k`.
+    rooms
         Units of every kind that one holds.
     alone
-        Level of the highest domain that contains nothing else. leaves, rows
+        Level of the highest domain that contains nothing else.
+    leaves, rows
         The node and the rows of each of them.
     """
 

@@ -53,8 +53,10 @@ class Rounded:
     Attributes
     ----------
     capacity
-        The free amount of all hosts in it together. resource
-        Number of the resource; None if it has only pools, and units are counted. rows
+        The free amount of all hosts in it together.
+    resource
+        Number of the resource; None if it has only pools, and units are counted.
+    rows
         By capacity of `ROUNDED`, if it is below `capacity`.
     """
 

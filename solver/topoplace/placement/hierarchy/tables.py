@@ -45,8 +45,10 @@ class Costs:
     Attributes
     ----------
     of_row, left
-        Price of every row, and the amount left of it. of_domain
-        The cost of a used domain, by level. stranded
+        Price of every row, and the amount left of it.
+    of_domain
+        The cost of a used domain, by level.
+    stranded
         The cost of a unit that a used host could still hold.
     """
 
@@ -63,7 +65,8 @@ class PartShape:
     Attributes
     ----------
     kind
-        The kind of its units (`Layout.kinds`). together
+        The kind of its units (`Layout.kinds`).
+    together
         By level from -1 on, how many units stay together.
     spread
         A level, and how many units a domain of it gets at most.

@@ -103,7 +103,8 @@ class CostModel:
         Parameters
         ----------
         patterns
-            The patterns of the job, with shares in percent and message sizes in bytes. leaf_of_rank
+            The patterns of the job, with shares in percent and message sizes in bytes.
+        leaf_of_rank
             Leaf of every rank's node, shape ``(num_ranks,)``.
         comm
             L_comm of every leaf, this job's nodes included, shape ``(num_leaves,)``.

@@ -33,7 +33,8 @@ class AnchoredPrisms:
         Each once.
     worth
         The value of every prism, which is lost if it is blocked, in nodes: its size, times the
-    number of anchors that mean it; shape ``(num_prisms,)``. listed
+        number of anchors that mean it; shape ``(num_prisms,)``.
+    listed
         By shape of the list, the numbers of its prisms in the order of its anchors.
     inside
         Which routers are in which prism, 1 or 0, shape ``(num_prisms, num_routers)``.

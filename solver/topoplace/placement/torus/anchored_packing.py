@@ -53,7 +53,8 @@ class _Tables:
         By request, where its candidates are among `which` and `amounts`.
     alike
         By request, what it has in common with those that have the same span, with or without
-    candidates. which
+        candidates.
+    which
         The prisms of candidates, by number; requests that differ in nothing share theirs.
     amounts
         The rows that they take of.

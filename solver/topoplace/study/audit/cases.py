@@ -47,17 +47,22 @@ class Case:
     snapshot
         The machine before the decision, with the requests decided on as its queue.
     started
-        The started requests, each with the units on its hosts, valid or not. outcome
+        The started requests, each with the units on its hosts, valid or not.
+    outcome
         Whether a request was started, or else whether the queue waits or was refused for good.
     levels
-        Levels of the machine whose domains count, in addition to that of its hosts. group
-        The group of decisions with which it is counted. left_out
-        Options that the scheduler had and the snapshot lacks: then its optimum is not known. held
+        Levels of the machine whose domains count, in addition to that of its hosts.
+    group
+        The group of decisions with which it is counted.
+    left_out
+        Options that the scheduler had and the snapshot lacks: then its optimum is not known.
+    held
         Requests with options that are not modelled, and these options: nothing is judged then.
     by_order
         Whether requests have an order that is not modelled: no other may start before the first.
     unknown
-        Other fields of a recorded decision that are in no table. fault
+        Other fields of a recorded decision that are in no table.
+    fault
         Why the decision cannot be read, if it cannot.
     """
 
@@ -260,7 +265,8 @@ def load_cases(
     sources
         Files of recorded decisions or of results, folders of results, decisions and results.
     after
-        With it the only source is a snapshot, and this one is the state afterwards. ignore
+        With it the only source is a snapshot, and this one is the state afterwards.
+    ignore
         Options that hold no request of the snapshot before.
 
     Raises

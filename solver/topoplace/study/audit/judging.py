@@ -95,14 +95,16 @@ class Standing:
     broken
         The rule that the decision breaks, if it does.
     levels
-        Empty if the contract refuses the request, as there is nothing to place. differs
+        Empty if the contract refuses the request, as there is nothing to place.
+    differs
         The first level on which the decision is not proven optimal.
     level
         The level on which its regret is counted: `differs`, or else the lowest above the hosts.
     used, fewest
         Domains of that level, and the fewest proven possible; None unless something was started.
     fragmentation
-        On Slurm's blocks: its own figure after the best known placement. jobs
+        On Slurm's blocks: its own figure after the best known placement.
+    jobs
         The requests that the verdict is about: those that were started, or rightly wait; for
         `MISSED` those that the best placement also starts; for `UNJUDGED` those held, if there are
         any.
@@ -440,12 +442,16 @@ class Row:
     Attributes
     ----------
     request
-        The request, in words. has_room
-        Whether a request waits that asks for no more units than hosts can hold. free
-        Compared with the optimum under the rules of the requests alone. contract
+        The request, in words.
+    has_room
+        Whether a request waits that asks for no more units than hosts can hold.
+    free
+        Compared with the optimum under the rules of the requests alone.
+    contract
         The same under the contract too; None unless one is named and the machine has blocks.
     fragmentation
-        Slurm's own figure; None on machines without Slurm's blocks. held
+        Slurm's own figure; None on machines without Slurm's blocks.
+    held
         Requests that are not judged, and which options hold them.
     held_by
         How many requests each of these options holds, as text.

@@ -130,7 +130,8 @@ def cases_of(
     ----------
     sources, after
         As in `load_cases`; for a command, files of recorded decisions, from which it gets the
-    states. command
+        states.
+    command
         The allocator, as ``[NAME=]PROG ARGS``.
     states
         How many states to draw for it, instead of those of sources.

@@ -229,7 +229,8 @@ def audit_cases(
     Parameters
     ----------
     contract
-        A name of `CONTRACTS`: decisions are also judged by its rules. options
+        A name of `CONTRACTS`: decisions are also judged by its rules.
+    options
         Time limit and seed of each solve.
     keep
         Called with every row and the results that prove its optimum: these are not kept here.

@@ -148,10 +148,12 @@ def run_batch(
     sources
         Snapshots, mapping instances, and folders of them.
     outdir
-        Folder of the results; instances done by earlier runs are not solved again. executor
+        Folder of the results; instances done by earlier runs are not solved again.
+    executor
         Runs the tasks and is closed at the end; by default a process per core without limits.
     retry_failed
-        Try instances again that failed in earlier runs. ignore
+        Try instances again that failed in earlier runs.
+    ignore
         Options that hold no request of any snapshot (`topoplace.snapshot.held.ignoring`).
     prepare
         Called for every kind of problem to be solved, with its method, before the first solve.

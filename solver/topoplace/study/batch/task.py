@@ -19,7 +19,8 @@ class Settings:
     interference
         ``strict``, ``tolerant`` or ``off``; anything but strict is for tori and meshes only.
     command
-        Command line of an external allocator, which is then the method. objective
+        Command line of an external allocator, which is then the method.
+    objective
         The objective on switch trees, ``domains`` or ``contention``; None for the default of each.
     source
         The fingerprint of such an allocator (`topoplace.study.external.allocator.fingerprint`).

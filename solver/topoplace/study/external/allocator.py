@@ -31,7 +31,8 @@ class Allocator:
     arguments
         The program and its arguments; ``{seconds}`` stands for the time limit.
     source
-        The program that was run, for the result's `versions`. environment
+        The program that was run, for the result's `versions`.
+    environment
         Variables to set for it.
     in_prisms
         In a replay on a torus: whether a job fits only if a prism can hold it.

@@ -43,10 +43,12 @@ class Domain:
     rank
         Its place when domains are sorted by the names on their paths.
     units, slices
-        How many it can hold; no slices below their own level. led_units, led_slices
+        How many it can hold; no slices below their own level.
+    led_units, led_slices
         The same if the leader is there as well.
     leads
-        How many leaders it can hold: 0 or 1. host
+        How many leaders it can hold: 0 or 1.
+    host
         Number of the host; None above.
     """
 

@@ -51,7 +51,8 @@ class Greedy:
         How many it takes.
     threshold
         The most slices that its last domains, with and without the leader, and an equal share
-    allow. reserved
+        allow.
+    reserved
         The same if the last domain without the leader has to be able to hold it too.
     """
 

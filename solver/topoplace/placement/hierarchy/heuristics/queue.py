@@ -25,7 +25,8 @@ class Vacancy:
     Attributes
     ----------
     free
-        The free amounts on every host, shape ``(num_hosts, num_resources)``. occupied
+        The free amounts on every host, shape ``(num_hosts, num_resources)``.
+    occupied
         Whether another job, running or started, has a part of the host or keeps it for itself,
         shape ``(num_hosts,)``.
     """

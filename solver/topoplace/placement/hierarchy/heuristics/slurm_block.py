@@ -113,7 +113,8 @@ class Search:
     counts
         Free nodes of every base block.
     per_group, per_lower
-        Base blocks in a group that can hold the job, and in a lower group. most
+        Base blocks in a group that can hold the job, and in a lower group.
+    most
         How many of the lower ones it may use; None if they play no part.
     """
 

@@ -182,7 +182,8 @@ def exchanged(label, bad, graph, moves, heat, cooler, seed):
     Parameters
     ----------
     bad
-        Whether parts with two labels may not be neighbours, shape ``(rows, L, L)``. graph
+        Whether parts with two labels may not be neighbours, shape ``(rows, L, L)``.
+    graph
         ``first, partner, step``: the pairs of part `p` are ``partner[first[p] : first[p + 1]]``,
         and ``step`` has their rows. Every part has a pair.
     heat, cooler

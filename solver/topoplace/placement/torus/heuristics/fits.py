@@ -96,7 +96,8 @@ def placed_in_turn(
     Parameters
     ----------
     choose
-        Returns a candidate of a request in the free space, None if it gets none. order, deadline
+        Returns a candidate of a request in the free space, None if it gets none.
+    order, deadline
         As in `first_fit`.
     """
     room, placed = Room(problem, started), list(started)

@@ -197,7 +197,8 @@ def narrow(
         Get the narrowed tables; `row_left` holds zeros before, and `least_left` may be empty if
         nothing has to be covered.
     still
-        Marks, of the lines that were live, those that still have prisms. num
+        Marks, of the lines that were live, those that still have prisms.
+    num
         Rows in use.
 
     Returns
