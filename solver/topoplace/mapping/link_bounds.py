@@ -159,7 +159,7 @@ def loaded(problem: MappingProblem | ObjectsProblem) -> Loaded | None:
     return found if problem.graph.num_messages and len(found.links[0]) else None
 
 
-# ---- Quick bounds: the mean, single tasks, and cuts of grids ------------------------------
+# ---- Quick bounds: the mean, single tasks, and cuts of grids -------------------------------------
 
 
 def quick_bound(problem: MappingProblem | ObjectsProblem) -> Bound | None:

@@ -46,8 +46,7 @@ def _steps(axis: AxisModel) -> Sequence[int]:
     return (1,) if axis.pattern == "ring" else (1, -1)
 
 
-# ---- The traffic of a transformer: bytes per axis, in a training step
-# ------------------------------
+# ---- The traffic of a transformer: bytes per axis, in a training step ----------------------------
 
 
 @dataclass(frozen=True)
@@ -142,7 +141,7 @@ def parallelism(
     return ParallelismApplication(axes=found)
 
 
-# ---- Bytes inside a set of ranks: grids as products of lines ---------------------------------
+# ---- Bytes inside a set of ranks: grids as products of lines -------------------------------------
 
 
 @dataclass(frozen=True)

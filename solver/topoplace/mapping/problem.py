@@ -206,7 +206,7 @@ def graph_of(application: GraphApplication) -> TaskGraph:
     return TaskGraph(application.num_tasks, sources[kept], targets[kept], sizes[kept])
 
 
-# ---- The nodes of tasks: a node for every router, and the conditions of a mapping ---------------
+# ---- The nodes of tasks: a node for every router, and the conditions of a mapping ----------------
 
 
 def spread_over_nodes(problem: MappingProblem, routers: IntArray) -> IntArray:

@@ -16,8 +16,7 @@ from topoplace.types import IntArray
 
 __all__ = ["FORMATS", "node_list_beside", "read_mapping", "write_mapping"]
 
-# ---- The common parts of all formats: a site's node ids, and lines that give tasks a place
-# ---------------
+# ---- The common parts of all formats: a site's node ids, and lines that give tasks a place -------
 
 _HOST = re.compile(r"nid(\d{1,18})")
 

@@ -158,7 +158,7 @@ def _links(instance: Instance, starts: list[Start], solution: Solution) -> str:
     return f"{number_of(shared, 'link')} shared against the rule"
 
 
-# ---- Whether a solution is a placement, and its value -------------------------------------
+# ---- Whether a solution is a placement, and its value --------------------------------------------
 
 
 @dataclass(frozen=True)

@@ -121,8 +121,7 @@ def least_apart(machine: Torus, capacity: IntArray, num_tasks: int) -> int:
     return apart
 
 
-# ---- Whether an integer matrix is positive semidefinite, and the margin the test needs
-# -------------
+# ---- Whether an integer matrix is positive semidefinite, and the margin the test needs -----------
 
 LARGEST = 1 << 52
 """Entries stay below: sums of products that are bounded by a diagonal entry are then exact."""
@@ -243,7 +242,7 @@ def lowest_eigenvalue(
     return (highest - float(found[0]) if len(found) else 0.0), near * highest
 
 
-# ---- What the integers of a certificate of cuts prove if its matrices are semidefinite ------
+# ---- What the integers of a certificate of cuts prove if its matrices are semidefinite -----------
 
 Line = tuple[int, int]
 """Height at s = 0, and fall per square of s, of 4 x scale x the bytes over a cut."""

@@ -116,8 +116,7 @@ def _key(difference: list[int], shape: tuple[int, ...]) -> Key:
     return bits, tuple(sorted((n, step) for n, step in folded if n not in (2, 4)))
 
 
-# ---- The torus that contains a machine's routers, and the least costs of its distance classes
-# -----
+# ---- The torus that contains a machine's routers, and the least costs of its distance classes ----
 
 MAX_PLACES = 256
 
@@ -332,7 +331,7 @@ def _norm(array: FloatArray) -> float:
     return float(np.linalg.norm(array))
 
 
-# ---- From multipliers in floating point to a certificate of integers, and its bound -------
+# ---- From multipliers in floating point to a certificate of integers, and its bound --------------
 
 Exact = NDArray[np.object_]
 

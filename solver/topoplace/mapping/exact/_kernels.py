@@ -89,7 +89,7 @@ def _augment(cost, kind, num_columns, start, work):
     return True
 
 
-# ---- Compiled use of the symmetries that leave in place all that a partial mapping placed --
+# ---- Compiled use of the symmetries that leave in place all that a partial mapping placed -----
 # ``listed[kept[depth, s]]`` for s below ``count[depth]`` are the symmetries of a level.
 
 

@@ -19,7 +19,7 @@ from topoplace.result.mapping import TREE_NODES, TreeCertificate
 from topoplace.result.packed import packed
 from topoplace.types import IntArray
 
-# ---- A small mapping problem for branch and bound: two matrices and capacities --------------
+# ---- A small mapping problem for branch and bound: two matrices and capacities -------------------
 
 MAX_TASKS, MAX_ROUTERS = 24, 256
 """Largest problem accepted; whether it can be solved is not sure."""

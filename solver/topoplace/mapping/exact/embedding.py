@@ -224,7 +224,7 @@ def seed_noise(seed):
     np.random.seed(seed)
 
 
-# ---- Embeddings of dilation 1: every message over exactly one link, for any labelling -------
+# ---- Embeddings of dilation 1: every message over exactly one link, for any labelling ------------
 # Where no router has two places, such a mapping has the least possible hop-bytes, the sum of all
 # bytes (docs/proofs/graphs.md, "Embedding").
 

@@ -25,7 +25,7 @@ from topoplace.result.packed import packed
 from topoplace.solving import Bound
 from topoplace.types import BoolArray, FloatArray, IntArray
 
-# ---- Shares: every object alone, its partners as close as the caps allow ---------------------
+# ---- Shares: every object alone, its partners as close as the caps allow -------------------------
 
 ASCENTS, ASCENT_WORK, STEP = 24, 20_000_000, 0.35
 """Steps towards better shares, pairs to consider, and the first step's length (from 0 to 1)."""

@@ -183,7 +183,7 @@ def window_at(
     return PencilWindow(routers, whole[routers], logical[pencil])
 
 
-# ---- Messages between the cells of a layout, and their costs along the pencils -----------
+# ---- Messages between the cells of a layout, and their costs along the pencils -------------------
 
 
 @dataclass(frozen=True)
@@ -270,8 +270,8 @@ def cell_terms(
     return CellTerms(num_cells // levels, levels, ring, low, high, weight, fixed)
 
 
-# ---- All windows of a form at once: where they fit, and the stretch of their pencils ------ Every
-# table has the machine's shape, with an entry for the window, or the pencil, that begins at a
+# ---- All windows of a form at once: where they fit, and the stretch of their pencils -------------
+# Every table has the machine's shape, with an entry for the window, or the pencil, that begins at a
 # router.
 
 

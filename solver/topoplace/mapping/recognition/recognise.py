@@ -215,8 +215,7 @@ def _arranged(edges: Edges, tasks: IntArray, weight: IntArray) -> Iterator[Arran
     yield from arrangements_of(factors, tasks, least)
 
 
-# ---- The bytes that a pattern explains, and whether it is exactly what the graph has
-# -----------------
+# ---- The bytes that a pattern explains, and whether it is exactly what the graph has -------------
 
 
 def _described(

@@ -344,8 +344,7 @@ def _named(request: Request) -> set[str]:
     return {level for level in found if level is not None}
 
 
-# ---- One compared with the other
-# ------------------------------------------------------------------------
+# ---- One compared with the other -----------------------------------------------------------------
 
 
 def _judged(

@@ -20,7 +20,7 @@ _BIT = np.uint64(1)
 _NONE = np.uint64(0)
 
 
-# ---- Many vectors compared with one -----------------------------------------------------------
+# ---- Many vectors compared with one --------------------------------------------------------------
 
 
 @kernel()

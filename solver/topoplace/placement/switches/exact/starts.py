@@ -146,7 +146,7 @@ def solved(
     return solver, status
 
 
-# ---- Proofs of the nodes that start -----------------------------------------------------------
+# ---- Proofs of the nodes that start --------------------------------------------------------------
 
 
 def certificate_of(

@@ -48,8 +48,7 @@ def achieved_costs(applications: Applications, tasks: int) -> IntArray:
     return costs
 
 
-# ---- Lower bounds on the cost
-# ----------------------------------------------------------------------
+# ---- Lower bounds on the cost --------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
