@@ -171,7 +171,7 @@ class DoublingSearch(ThresholdSearch):
             self._offer(self.job.values[at], _TRY_SECONDS)
 
     def _raise(self, at: IntArray) -> None:
-        """Raise thresholds in place, any step by one, as long as they are worth it.
+        """Raise thresholds in place, any step by one, as long as their cost is low enough.
 
         The lowest that programs allow are rarely possible in whole numbers of leaves.
         """

@@ -112,7 +112,7 @@ def _under(one: tuple[int, ...], other: tuple[int, ...]) -> bool:
 
 @dataclass(frozen=True)
 class Prices(Leaf):
-    """Prices at which lines cost more than leaves are worth, shape ``(num_dims, num_states)``.
+    """Prices at which lines cost more than the value of leaves, ``(num_dims, num_states)``.
 
     Those of segments are nowhere above 0.
     """
@@ -143,9 +143,9 @@ def weigh(
 
 
 def _worths(tables: Tables, view: Standing, prices: Prices) -> IntArray:
-    """Return, per state, the most that a leaf's cells and segments are worth together.
+    """Return, per state, the largest value of a leaf's cells and segments together.
 
-    Segments are worth nothing or less, so the fewest are worth most.
+    Segments have values of 0 or less, so the fewest are best.
     """
     fits = _fitting_layouts(tables, view)
     state, layouts = tables.layout_state[fits], tables.layouts[:, fits]
@@ -278,7 +278,7 @@ class LineOracle(Oracle):
         return added
 
     def _dearest(self, dim: int, lines: IntArray) -> int:
-        """Return the dearest hops between neighbours of some lines."""
+        """Return the largest hops between neighbours of some lines."""
         tables, codes = self.tables, self._lines[dim].codes[lines]
         state, several = codes // tables.extents[dim], codes % tables.extents[dim] > 0
         beside = codes[:, 1:] >= 0

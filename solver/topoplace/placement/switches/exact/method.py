@@ -1,4 +1,4 @@
-"""The exact method: which requests start, where their ranks go, and what that proves."""
+"""The exact method: which requests start, where their ranks go, and the proofs."""
 
 from __future__ import annotations
 
@@ -147,7 +147,7 @@ class _Exact:
         return least_cost(jobs, leaves, end, self.options.seed)
 
     def _certified(self, value: Fraction, worth: int, answers: Sequence[Answer | None]) -> Bound:
-        """Return the least sum of bounds of a choice worth that much, with what proves it.
+        """Return the least sum of bounds of a choice of the value `worth`, with its proof.
 
         A bound without which the least sum is as large needs no proof.
         """
