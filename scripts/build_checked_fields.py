@@ -342,7 +342,6 @@ FIELDS: dict[Model, Covers] = {
         "nodes": claim("allocations", "costs", unless=ANOTHER),
         "cost": claim("costs"),
     },
-    **whole(NODES_PROOF, tree, "AllStartCertificate CountingCertificate DomainsCertificate"),
     **whole(
         COST_BOUND,
         tree,

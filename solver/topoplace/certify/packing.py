@@ -210,7 +210,7 @@ class Packings(Problem[AnyResult]):
             if required is not None and value is not None and is_beyond(level, value, required):
                 raise RefusedError(f"the witness has {level.name} {value}, required is {required}")
 
-    def bound(self, level_idx: int) -> tuple[int, str]:
+    def bound(self, level_idx: int) -> tuple[Number, str]:
         """Return what the certificate of a level proves, and where."""
         self._check_witness(level_idx)
         certificate = self.result.levels[level_idx].certificate

@@ -185,7 +185,7 @@ class BoxRules(Rules):
 # ---- Grids: lines cut into segments of leaves ----------------------------------------------------
 
 LARGEST_PRICE = (1 << 35) + 1
-"""A rank pays at most 3 prices in each of 3 dimensions, and there are at most 2^20 ranks, so that
+"""A rank pays at most 2 prices in each of 3 dimensions, and there are at most 2^20 ranks, so that
 all sums of prices are below 2^59.
 """
 
@@ -200,12 +200,10 @@ class Lines(BoxRules):
         super().__init__(relaxed, extents)
         counts = np.unique(relaxed.ranks_on).tolist()
         self._ways = {n: least_met(n, extents) for n in counts}
-        self._ways_in_runs = {n: _in_runs(n, self._ways[n], extents) for n in counts}
 
     def read(self, leaf: LinePrices) -> None:
         """Raise `RefusedError` unless prices are of the dimensions and states that are there."""
-        wholes = leaf.cells if leaf.wholes is None else leaf.wholes
-        for part in (leaf.cells, leaf.segments, wholes):
+        for part in (leaf.cells, leaf.segments):
             if [len(own) for own in part] != [len(self.relaxed.ranks_on)] * len(self.extents):
                 raise RefusedError("prices of another number of dimensions or states")
             highest = max((abs(price) for own in part for price in own), default=0)
@@ -215,32 +213,26 @@ class Lines(BoxRules):
 
     def refutes(self, leaf: LinePrices, view: View) -> bool:
         """Return whether the cost of all lines exceeds the value of leaves that hold all ranks."""
-        ways = self._ways if leaf.wholes is None else self._ways_in_runs
-        none = [[0] * len(own) for own in leaf.cells]
-        cells, segments, wholes = (
-            np.array(own, dtype=np.int64)[:, view.states]
-            for own in (leaf.cells, leaf.segments, none if leaf.wholes is None else leaf.wholes)
+        cells, segments = (
+            np.array(own, dtype=np.int64)[:, view.states] for own in (leaf.cells, leaf.segments)
         )
         wanted = 0
         for dim, extent in enumerate(self.extents):
-            least = self._line(view, dim, cells[dim], segments[dim], wholes[dim])
+            least = self._line(view, dim, cells[dim], segments[dim])
             if least is None:
                 return True
             wanted += self.relaxed.ranks // extent * least
-        most = self.most_worth(view, self._worths(view, ways, cells, segments, wholes))
+        most = self.most_worth(view, self._worths(view, cells, segments))
         return most is None or most < wanted
 
-    def _line(
-        self, view: View, dim: int, cell: IntArray, segment: IntArray, whole: IntArray
-    ) -> int | None:
+    def _line(self, view: View, dim: int, cell: IntArray, segment: IntArray) -> int | None:
         """Return the least cost of a line of a dimension, None if there is no line."""
         extent, ranks, keeps = self.extents[dim], view.ranks, view.keeps[dim]
         longest = np.where(view.able[dim], ranks, 1)
         longest[keeps] = 0  # theirs are whole lines, below
         most = min(extent, int(longest.max(initial=0)))
         length = np.arange(1, most + 1)[:, None]
-        price = length * cell + segment + np.where(length == ranks, whole, 0)
-        span = np.where(length <= longest, price, _NEVER)
+        span = np.where(length <= longest, length * cell + segment, _NEVER)
         barrier = np.where(view.beside[dim], 0, _NEVER)
         recent = np.full((most, len(ranks)), _NEVER, dtype=np.int64)  # the last cell's first
         recent[:1] = 0
@@ -249,47 +241,25 @@ class Lines(BoxRules):
             end = np.minimum((recent + span).min(axis=0), _NEVER)
             start = np.minimum((end[:, None] + barrier).min(axis=0), _NEVER)
             recent = np.concatenate([start[None], recent[:-1]])
-        lines = (extent * cell + segment + np.where(ranks == extent, whole, 0))[keeps]
+        lines = (extent * cell + segment)[keeps]
         least = int(min(end.min(), lines.min(initial=_NEVER)))
         return least if least < _NEVER // 2 else None
 
-    def _worths(
-        self,
-        view: View,
-        ways: dict[int, IntArray],
-        cells: IntArray,
-        segments: IntArray,
-        wholes: IntArray,
-    ) -> list[int | None]:
+    def _worths(self, view: View, cells: IntArray, segments: IntArray) -> list[int | None]:
         """Return the largest value of the ranks of a leaf, per remaining state, None if impossible.
 
         Segments cost, so the fewest possible segments have the largest value.
         """
         found: list[int | None] = []
         extents = np.array(self.extents)[:, None]
-        for n, of_cell, of_segment, of_whole, kept in zip(
-            view.ranks.tolist(), cells.T, segments.T, wholes.T, view.keeps.T, strict=True
+        for n, of_cell, of_segment, kept in zip(
+            view.ranks.tolist(), cells.T, segments.T, view.keeps.T, strict=True
         ):
-            own = ways[n]
+            own = self._ways[n]
             fits = ((own * extents == n) | ~kept[:, None]).all(axis=0)
-            worth = of_segment @ own[:, fits] + of_whole @ (own[:, fits] == 1)
+            worth = of_segment @ own[:, fits]
             found.append(int(of_cell.sum()) * n + int(worth.max()) if fits.any() else None)
         return found
-
-
-def _in_runs(ranks: int, ways: IntArray, extents: Sequence[int]) -> IntArray:
-    """Return in how many segments per dimension ranks may be: in one run, or in no single one.
-
-    In a run along a dimension they are one segment of it and single cells of the others;
-    otherwise two segments or more of every one. Shape ``(num_dims, num_ways)``.
-    """
-    num_dims = len(extents)
-    if ranks == 1:
-        return np.ones((num_dims, 1), dtype=np.int64)
-    able = [dim for dim, extent in enumerate(extents) if ranks <= extent]
-    runs = np.full((num_dims, len(able)), ranks, dtype=np.int64)
-    runs[able, np.arange(len(able))] = 1
-    return np.concatenate([runs, np.maximum(ways, 2)], axis=1)
 
 
 def least_met(ranks: int, extents: Sequence[int]) -> IntArray:

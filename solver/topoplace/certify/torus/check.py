@@ -15,7 +15,7 @@ from topoplace.certify.packing import (
     Prices,
     certified_bound,
 )
-from topoplace.certify.report import Claims, RefusedError
+from topoplace.certify.report import Claims, Number, RefusedError
 from topoplace.certify.torus.anchored import Anchored, oracle_of, why_not
 from topoplace.certify.torus.instance import (
     Instance,
@@ -121,7 +121,7 @@ class TorusPlacement(Packings[PlacementResult]):
             return Anchored(self._instance).total - value
         return super().turned(level_idx, value)
 
-    def bound(self, level_idx: int) -> tuple[int, str]:
+    def bound(self, level_idx: int) -> tuple[Number, str]:
         """Return what the certificate of a level proves, and where."""
         if self._scattered:
             raise RefusedError("a bound on prisms says nothing of scattered nodes")

@@ -10,11 +10,13 @@ from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from ortools.graph.python import max_flow
 from ortools.sat.python import cp_model
 
+from topoplace import clock
 from topoplace.placement.switches.exact._plan_programs import (
     MIXED,
     REFUTED,
@@ -34,7 +36,6 @@ from topoplace.placement.switches.exact._plans import (
 )
 from topoplace.placement.switches.exact.boxes import Corners
 from topoplace.placement.switches.exact.job import Job, states_of
-from topoplace.placement.switches.exact.starts import solved
 from topoplace.placement.switches.exact.thresholds import Guess, Leaf, Mix, Oracle
 from topoplace.result.tree import BinomialShares
 from topoplace.types import BoolArray, IntArray
@@ -254,8 +255,7 @@ class WholePlans:
 
     def solve(self, seconds: float) -> tuple[list[tuple[int, IntArray]] | None, bool]:
         """Return state and trajectory of every leaf if found, and whether that is certain."""
-        # presolving takes longer than most searches, and the search after it is slower
-        solver, status = solved(self.model, seconds, presolve=False)
+        solver, status = solved(self.model, seconds)
         if status not in (cp_model.OPTIMAL, cp_model.FEASIBLE):
             return None, status == cp_model.INFEASIBLE
         left = {arc: int(solver.value(v)) for arc, v in self.arcs.items() if solver.value(v)}
@@ -271,6 +271,19 @@ class WholePlans:
                     del left[arc]
             leaves.append((s, np.array(path, dtype=np.int64)))
         return leaves, True
+
+
+def solved(model: cp_model.CpModel, seconds: float) -> tuple[cp_model.CpSolver, Any]:
+    """Return the solver of a model after some seconds at most, and its status."""
+    solver = cp_model.CpSolver()
+    solver.parameters.max_time_in_seconds = max(seconds, 0.01)
+    solver.parameters.num_workers = 1
+    solver.parameters.catch_sigint_signal = False
+    # presolving takes longer than most searches, and the search after it is slower
+    solver.parameters.cp_model_presolve = False
+    with clock.ended_by(solver.stop_search):
+        status = solver.solve(model)
+    return solver, status
 
 
 # ---- Ranks from plans --------------------------------------------------------------------------

@@ -251,8 +251,8 @@ class ThresholdSearch:
 
     Parameters
     ----------
-    oracles
-        Asked in turn.
+    oracle
+        The plug-in of the job's pattern.
     to_beat
         The cost of an allocation, in units of 1 / (100 `job.scale`); it may be lowered.
 
@@ -265,14 +265,14 @@ class ThresholdSearch:
     """
 
     def __init__(
-        self, job: Job, oracles: Sequence[Oracle], to_beat: int, deadline: float, seed: int = 0
+        self, job: Job, oracle: Oracle, to_beat: int, deadline: float, seed: int = 0
     ) -> None:
         num = len(job.prices)
         self.job, self.to_beat, self.deadline = job, to_beat, deadline
         self.nogoods: list[Nogood] = []
         self.num_proven: int | None = None
         self.rng = np.random.default_rng(seed)
-        self._deciders = [Decider(oracle) for oracle in oracles]
+        self._decider = Decider(oracle)
         self._top = np.full(num, len(job.values) - 1)
         self._boxes = Boxes(job)
         self._impossible, self._possible = Corners(num), Corners(num)
@@ -294,9 +294,7 @@ class ThresholdSearch:
         while True:
             found = self._boxes.cheapest(self._impossible, self.to_beat, self.deadline)
             if found is None:
-                if not self._more_boxes():
-                    return
-                continue
+                return
             cost, low, high = found
             if not self._goes_on(cost):
                 continue
@@ -311,10 +309,6 @@ class ThresholdSearch:
                 self.num_proven = len(self.nogoods)
             yield Open(cost, low, counts)
             self._impossible.add(low)  # not because it is: the next one is wanted
-
-    def _more_boxes(self) -> bool:
-        """Take over boxes, when there are none left; return whether there are any."""
-        return False
 
     def _goes_on(self, cost: int) -> bool:
         """Do what is due between two boxes; return whether the cheapest is still to be cut."""
@@ -335,25 +329,18 @@ class ThresholdSearch:
 
     def _decided(self, low: IntArray, high: IntArray) -> Nogood | IntArray | None:
         """Return a nogood above the low corner of a box, else whole leaves per state if found."""
-        counts = None
-        for decider in self._deciders:
-            begin = clock.now()
-            found = decider.decide(
-                self.job.values[low], decider.oracle.decide_programs, self.deadline
-            )
-            if isinstance(found, Leaf | Branch):
-                return self._lifted(decider, Nogood(low, found), high, clock.now() - begin)
-            if found is not None:
-                counts = found.counts
-        return counts
+        begin, programs = clock.now(), self._decider.oracle.decide_programs
+        found = self._decider.decide(self.job.values[low], programs, self.deadline)
+        if isinstance(found, Leaf | Branch):
+            return self._lifted(Nogood(low, found), high, clock.now() - begin)
+        return None if found is None else found.counts
 
-    def test(self, at: IntArray, decider: Decider | None = None) -> Nogood | None:
+    def test(self, at: IntArray) -> Nogood | None:
         """Return why thresholds are impossible by a program or a few, or None."""
         if self._possible.below(at):
             return None
-        decider = decider or self._deciders[0]
-        programs = decider.oracle.lift_programs
-        found = decider.decide(self.job.values[at], programs, self.deadline)
+        programs = self._decider.oracle.lift_programs
+        found = self._decider.decide(self.job.values[at], programs, self.deadline)
         if isinstance(found, Leaf | Branch):
             return Nogood(at, found)
         least = at if found is None else np.searchsorted(self.job.values, found.least)
@@ -361,7 +348,7 @@ class ThresholdSearch:
         self._noticed(least)
         return None
 
-    def _lifted(self, decider: Decider, nogood: Nogood, high: IntArray, seconds: float) -> Nogood:
+    def _lifted(self, nogood: Nogood, high: IntArray, seconds: float) -> Nogood:
         """Return a nogood as large as programs allow within a high corner.
 
         Beyond that, where it serves other boxes, by its integers only. The steps come in any
@@ -371,17 +358,16 @@ class ThresholdSearch:
         if isinstance(nogood.proof, Branch):
             end = min(end, clock.now() + _LIFT_SECONDS + 3 * seconds)
         order = self.order()
-        nogood = self._within(decider, nogood, high, order, end)
+        nogood = self._within(nogood, high, order, end)
         # a step that may be as high as can be splits no box
         first = order[np.argsort((high - nogood.at)[order], kind="stable")]
         for steps, at_once in ((first, True), (order, False)):
             for step in steps.tolist():
-                nogood = self._lifted_step(decider, nogood, high, order, step, end, at_once=at_once)
-        return self._within(decider, nogood, self._top, order, end)
+                nogood = self._lifted_step(nogood, high, order, step, end, at_once=at_once)
+        return self._within(nogood, self._top, order, end)
 
     def _lifted_step(
         self,
-        decider: Decider,
         nogood: Nogood,
         high: IntArray,
         order: IntArray,
@@ -399,23 +385,21 @@ class ThresholdSearch:
                 break
             at = nogood.at.copy()
             at[step] = top if at_once else (bottom + top + 1) // 2
-            found = self.test(at, decider)
+            found = self.test(at)
             if found is not None:
-                nogood = self._within(decider, found, high, order, end)
+                nogood = self._within(found, high, order, end)
             elif at_once:
                 break
             else:
                 top = int(at[step]) - 1
         return nogood
 
-    def _within(
-        self, decider: Decider, nogood: Nogood, high: IntArray, order: IntArray, end: float
-    ) -> Nogood:
+    def _within(self, nogood: Nogood, high: IntArray, order: IntArray, end: float) -> Nogood:
         """Return a nogood raised by its own integers."""
         proof, at = nogood.proof, nogood.at.copy()
         assert proof is not None
         if isinstance(proof, Leaf):
-            found = decider.oracle.raised(proof, at, high, order, self._possible)
+            found = self._decider.oracle.raised(proof, at, high, order, self._possible)
             if found is not None:
                 return Nogood(found, proof)
         for step in order.tolist():
@@ -424,7 +408,7 @@ class ThresholdSearch:
             while at[step] < top and clock.now() < end:
                 trial = at.copy()
                 trial[step] = number
-                if decider.refutes(proof, self.job.values[trial]):
+                if self._decider.refutes(proof, self.job.values[trial]):
                     at = trial
                 else:
                     top = number - 1
