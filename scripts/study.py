@@ -78,14 +78,17 @@ class Study:
         self.stamp = stamp(self.script, given)
 
     def measured(self, run: Callable[[T], Any], cases: Iterable[T]) -> list[Any]:
-        """Return what a run finds of every case, in `--jobs` processes if there are several."""
+        """Return what a run finds of every case, in `--jobs` processes if there are several.
+
+        What it finds is a record, or begins with one, which is shown as soon as it is there.
+        """
         found = []
         with contextlib.ExitStack() as stack:
             jobs = getattr(self.options, "jobs", 1)
             over = map if jobs == 1 else stack.enter_context(spawned(jobs)).map
             for one in over(run, cases):
                 found.append(one)
-                print(one, file=sys.stderr, flush=True)
+                print(one[0] if isinstance(one, tuple) else one, file=sys.stderr, flush=True)
         return found
 
     def file(self, suffix: str) -> Path:
@@ -284,6 +287,12 @@ def _cell(row: Any, of: str | Callable[[Any], object]) -> object:
 def line(cells: Iterable[object]) -> str:
     """Return a line of a Markdown table; see `number`."""
     return f"| {' | '.join(map(number, cells))} |"
+
+
+def busy(snapshot: object) -> int:
+    """Return the share of busy nodes that the name of a shipped snapshot states, in percent."""
+    last = str(snapshot).rpartition("_")[2]
+    return 0 if last == "empty" else int(last)
 
 
 def number(value: object) -> str:
