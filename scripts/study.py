@@ -143,7 +143,8 @@ def parsed(
     """Read a command line of arguments and options by name; `-o` is short for `--output`.
 
     Each has its default, which says the type: of a list several values may be given, if they are
-    texts only those of the list. False is a switch. A type has no default, a tuple the choices.
+    texts only those of the list. False is a switch. A type has no default, nor has one in a list; a
+    tuple has the choices.
     """
     parser = argparse.ArgumentParser(
         description=about, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -164,6 +165,8 @@ def _kind(default: Any) -> dict[str, Any]:
         return {"type": default}
     if isinstance(default, tuple):
         return {"choices": default}
+    if isinstance(default, list) and isinstance(default[0], type):
+        return {"nargs": "*", "type": default[0], "default": []}
     if isinstance(default, list):
         choices = {"choices": default} if isinstance(default[0], str) else {}
         return {"nargs": "*", "type": type(default[0]), "default": default, **choices}
