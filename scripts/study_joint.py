@@ -5,69 +5,45 @@ that its tasks fill. They are placed by the levels of the machine and then mappe
 nodes and hop-bytes; every job is mapped by the same methods with the same limits. The checker
 confirms both results. Writes docs/studies/joint.csv and the table of docs/studies/joint.md.
 
-    python scripts/study_joint.py [--snapshots blue_waters_60 ..] [--seconds 240]
+    python scripts/study_joint.py [--snapshots blue_waters_60 ..] [--seconds 240] [--work DIR]
 """
 
 from __future__ import annotations
 
-import argparse
 import math
-from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
-from study_mapping_gaps import SNAPSHOTS
-from study_page import STUDIES, markdown, number, percent, stamp, write_between_markers, write_rows
+from study import SNAPSHOTS, Column, Record, Study, percent, table
+from study_mapping_gaps import GRIDS as MOST_TASKS
+from study_mapping_gaps import grid
 from topoplace.certify import check_document
 from topoplace.kernels import compile_for
 from topoplace.machine import Prism
 from topoplace.placement.torus.joint.applications import Applications
 from topoplace.placement.torus.problem import Candidate, MappedJob, PlacementProblem
 from topoplace.snapshot.machines import load_any
-from topoplace.snapshot.schema import GridApplication, Request, Snapshot, TasksModel
+from topoplace.snapshot.schema import Request, Snapshot, TasksModel
 from topoplace.snapshot.state import prepare
 from topoplace.solving import Options, solve
 
-GRIDS = (
-    ("32x32x32", 32),
-    ("110x120", 16),
-    ("168x132", 16),
-    ("11x12x11x12", 24),
-    ("21x2x21x24", 12),
-)
-"""Enos 2014, Tables III to VIII, with their most tasks per node."""
-
-BEGIN = "<!-- tables: written by scripts/study_joint.py -->"
-END = "<!-- end of tables -->"
-
-
-@dataclass(frozen=True)
-class Row:
-    """Hop-bytes of the jobs that start on a snapshot, and what is proven of any placement."""
-
-    snapshot: str
-    started: int
-    nodes: int
-    nodes_bound: int | None
-    place_then_map: int
-    joint: int
-    bound: int | None
+GRIDS = ("32x32x32", "110x120", "168x132", "11x12x11x12", "21x2x21x24")
+"""Enos 2014, Tables III to VIII."""
 
 
 def queue_of(name: str) -> Snapshot:
     """Return a shipped snapshot with the five grids as its queue."""
     snapshot = load_any(SNAPSHOTS / f"{name}.json").snapshot
     assert isinstance(snapshot, Snapshot)
-    return snapshot.model_copy(update={"queue": [request(*grid) for grid in GRIDS]})
+    return snapshot.model_copy(update={"queue": [request(name) for name in GRIDS]})
 
 
-def request(grid: str, per_node: int) -> Request:
+def request(shape: str) -> Request:
     """Return a job of as many XE nodes as the tasks of a grid fill, a byte to every neighbour."""
-    shape = [int(n) for n in grid.split("x")]
-    dims = len(shape)
-    application = GridApplication(shape=shape, periodic=[False] * dims, bytes=[[1, 1]] * dims)
-    nodes = -(-math.prod(shape) // per_node)
+    application, per_node = grid(shape), MOST_TASKS[shape]
+    nodes = -(-math.prod(application.shape) // per_node)
     tasks = TasksModel(application=application, per_node=per_node)
-    return Request(id=grid, nodes=nodes, node_class="xe", tasks=tasks)
+    return Request(id=shape, nodes=nodes, node_class="xe", tasks=tasks)
 
 
 def placed_then_mapped(snapshot: Snapshot, seconds: float) -> tuple[int, int]:
@@ -90,7 +66,7 @@ def placed_then_mapped(snapshot: Snapshot, seconds: float) -> tuple[int, int]:
     return result.objective, total
 
 
-def row_of(name: str, seconds: float, keep: Path | None) -> Row:
+def measure(name: str, seconds: float, keep: Path | None) -> Record:
     """Return what comes out on a snapshot."""
     snapshot = queue_of(name)
     print(f"{name}: place, then map", flush=True)
@@ -111,47 +87,36 @@ def row_of(name: str, seconds: float, keep: Path | None) -> Row:
     first, second = result.levels
     assert first.objective == nodes, "both start as many nodes"
     assert second.objective is not None
-    started = len(result.solution.placements)
-    return Row(name, started, nodes, first.bound, then, second.objective, second.bound)
-
-
-def table_of(rows: list[Row]) -> str:
-    """Return the rows as a table."""
-    head = ["snapshot", "started", "nodes", "bound", "place, then map", "jointly"]
-    head += ["less", "bound of hop-bytes"]
-    return markdown(
-        head,
-        1,
-        [
-            [
-                *(row.snapshot, f"{row.started} of {len(GRIDS)}", number(row.nodes)),
-                *(number(row.nodes_bound), number(row.place_then_map), number(row.joint)),
-                _less(row),
-                number(row.bound),
-            ]
-            for row in rows
-        ],
+    return Record(
+        snapshot=name,
+        started=len(result.solution.placements),
+        nodes=nodes,
+        nodes_bound=first.bound,
+        place_then_map=then,
+        joint=second.objective,
+        bound=second.bound,
     )
 
 
-def _less(row: Row) -> str:
-    """Return how much less the joint placement takes; a dash where no job starts."""
-    return percent(1 - row.joint / row.place_then_map) if row.place_then_map else "-"
+COLUMNS: list[Column] = [
+    *("snapshot", ("started", lambda row: f"{row.started} of {len(GRIDS)}"), "nodes"),
+    *(("bound", "nodes_bound"), ("place, then map", "place_then_map"), ("jointly", "joint")),
+    ("less", lambda row: percent(1 - row.joint / (row.place_then_map or 1)) if row.joint else "-"),
+    ("bound of hop-bytes", "bound"),
+]
+"""How much less the joint placement takes has a dash where no job starts."""
 
 
-def main(arguments: list[str] | None = None) -> None:
+def main(given: list[str] | None = None) -> None:
     """Run the study."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    busy = [f"blue_waters_{k}" for k in (50, 60, 70)]
-    parser.add_argument("--snapshots", nargs="+", default=busy)
-    parser.add_argument("--seconds", type=float, default=240.0, help="for each joint search")
-    parser.add_argument("--work", type=Path, help="a folder for the results")
-    options = parser.parse_args(arguments)
+    snapshots = [f"blue_waters_{k}" for k in (50, 60, 70)]
+    study = Study("joint", __doc__, given, snapshots=[str], seconds=240.0, work=Path)
+    own = study.options
     compile_for("placement", ["exact"])
-    rows = [row_of(name, options.seconds, options.work) for name in options.snapshots]
-    write_rows(STUDIES / "joint.csv", rows)
-    text = f"{stamp('study_joint.py', arguments)}\n\n{table_of(rows)}\n"
-    write_between_markers(STUDIES / "joint.md", BEGIN, END, "Joint", text)
+    run = partial(measure, seconds=own.seconds, keep=own.work)
+    rows = study.measured(run, own.snapshots or snapshots)
+    study.write(rows)
+    study.page(table(rows, COLUMNS))
 
 
 if __name__ == "__main__":

@@ -150,7 +150,7 @@ def allocation_of(case: Case) -> Places:
 @cache
 def needed(grid: Grid, setting: str) -> int:
     """Return the least hop-bytes of any layout with nothing unusable."""
-    problem = problem_of(grid.shape, False, grid.tasks_per_node, everywhere(grid, setting))
+    problem = problem_of(grid.name, grid.tasks_per_node, everywhere(grid, setting))
     assert problem.grid is not None
     layouts = admissible_layouts(problem)
     return min(ideal_hop_bytes(layout, problem.grid, problem.torus) for layout in layouts)
@@ -423,7 +423,7 @@ def measure(case: Case, time_limit: float, search: float) -> Record:
     )
     options = Options(time_limit=time_limit, seed=case.seed)
     try:
-        problem = problem_of(grid.shape, False, grid.tasks_per_node, allocation_of(case))
+        problem = problem_of(grid.name, grid.tasks_per_node, allocation_of(case))
         first = timed(lambda: method_of("mapping", "topaware").solver(problem, options))
     except InputError:
         return row
