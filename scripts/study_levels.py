@@ -1,21 +1,22 @@
 """Mapping 4,096 tasks onto trees of three levels: our methods, Scotch and the order by rank.
 
 Every application is mapped by every method in one run, the searches within 60 s each; the last
-row has the bound, whose certificate the checker has confirmed. Writes docs/studies/levels.md and
-its figures as CSV.
+row has the bound, whose certificate the checker has confirmed. Writes the table of
+docs/studies/levels.md and its figures as CSV.
 
     python scripts/study_levels.py [--seconds 60] [--seed N]
 """
 
 from __future__ import annotations
 
-import argparse
 import resource
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Sequence
+from functools import partial
 
 import numpy as np
 
-from study_page import STUDIES, markdown, number, percent, stamp, write_rows
+from study import Column, Record, Study, percent, table, timed
+from study_mapping_gaps import grid
 from topoplace.certify import check_document
 from topoplace.errors import InputError
 from topoplace.kernels import compile_for
@@ -23,17 +24,11 @@ from topoplace.mapping.evaluate import hop_bytes
 from topoplace.mapping.onto import load_places, problem_on
 from topoplace.mapping.parallelism import parallelism
 from topoplace.mapping.problem import MappingProblem
-from topoplace.snapshot.files import write_text
-from topoplace.snapshot.schema import AnyApplication, GraphApplication, GridApplication
+from topoplace.snapshot.schema import AnyApplication, GraphApplication
 from topoplace.solving import Options, method_of, solve
 
 METHODS = ("default", "hilbert", "nested-boxes", "bisection", "scotch")
 """Beside `auto`; the order by rank is `default`."""
-
-
-def grid() -> GridApplication:
-    """Return a closed grid of 16 x 16 x 16 tasks that send a byte to every neighbour."""
-    return GridApplication(shape=[16] * 3, periodic=[True] * 3, bytes=[[1, 1]] * 3)
 
 
 def points(seed: int, num: int = 4096, degree: int = 12) -> GraphApplication:
@@ -56,26 +51,13 @@ def cases(seed: int) -> list[tuple[str, str, AnyApplication]]:
     """Return names, machines and applications."""
     racks = "sharedmap:4:18:57/1:1:10"
     return [
-        ("grid 16x16x16", "sharedmap:8:8:64/1:10:100", grid()),
-        ("grid 16x16x16", "sharedmap:16:16:16/1:10:100", grid()),
+        ("grid 16x16x16", "sharedmap:8:8:64/1:10:100", grid("16x16x16", periodic=True)),
+        ("grid 16x16x16", "sharedmap:16:16:16/1:10:100", grid("16x16x16", periodic=True)),
         ("training, tensor last", racks, parallelism("pipeline=8,data=64,tensor=8")),
         ("training, tensor first", racks, parallelism("tensor=8,pipeline=8,data=64")),
         ("experts", racks, parallelism("pipeline=4,data=16,expert=16,tensor=4")),
         ("random points", "sharedmap:16:16:16/1:10:100", points(seed)),
     ]
-
-
-@dataclass(frozen=True)
-class Row:
-    """What a method reached; `cost` is None where it refuses the problem."""
-
-    application: str
-    machine: str
-    method: str
-    cost: int | None
-    bound: int | None
-    cpu_seconds: float
-    checked: bool | None
 
 
 def cpu_seconds() -> float:
@@ -84,80 +66,58 @@ def cpu_seconds() -> float:
     return sum(one.ru_utime + one.ru_stime for one in used)
 
 
-def rows_of(name: str, on: str, problem: MappingProblem, options: Options) -> list[Row]:
-    """Return a row for every method, that of `auto` with its bound last."""
+def records(name: str, on: str, problem: MappingProblem, options: Options) -> Iterator[Record]:
+    """Yield a record for every method, that of `auto` last, without the bound.
+
+    The cost is None where a method refuses the problem.
+    """
+    about = {"application": name, "machine": on}
     places = np.repeat(problem.nodes, problem.tasks_per_node)
     shuffled = np.random.default_rng(options.seed).permutation(places)[: problem.num_tasks]
-    rows = [Row(name, on, "random", hop_bytes(problem, shuffled), None, 0.0, None)]
+    rest = {"bound": None, "cpu_seconds": 0.0, "checked": None}
+    yield Record(**about, method="random", cost=hop_bytes(problem, shuffled), **rest)
     for method in METHODS:
-        began, cost = cpu_seconds(), None
+        row = Record(**about, method=method, cost=None, **rest)
         try:
-            outcome = method_of("mapping", method).solver(problem, options)
+            run = partial(method_of("mapping", method).solver, problem, options)
+            outcome, row.cpu_seconds = timed(run, cpu_seconds)
             if outcome.solution is not None:
-                cost = hop_bytes(problem, outcome.solution.nodes)
+                row.cost = hop_bytes(problem, outcome.solution.nodes)
         except InputError as refused:
             print(f"{name}, {method}: {refused}")
-        rows.append(Row(name, on, method, cost, None, cpu_seconds() - began, None))
-        print(rows[-1], flush=True)
-    began = cpu_seconds()
-    result = solve(problem, "auto", options)
-    spent = cpu_seconds() - began
+        yield row
+    result, seconds = timed(partial(solve, problem, "auto", options), cpu_seconds)
+    rest = {"bound": result.bound, "cpu_seconds": seconds}
     checked = check_document(result).holds
-    rows.append(Row(name, on, "auto", result.objective, result.bound, spent, checked))
-    print(rows[-1], flush=True)
-    return [replace(row, bound=result.bound) for row in rows]
+    yield Record(**about, method="auto", cost=result.objective, **rest, checked=checked)
 
 
-def page(rows: list[Row], seconds: float) -> str:
-    """Return the study's page."""
-    cells = [
-        [
-            row.application,
-            row.machine.removeprefix("sharedmap:"),
-            row.method,
-            number(row.cost),
-            percent(None if not row.cost or row.bound is None else 1 - row.bound / row.cost),
-            number(row.bound) if row.method == "auto" else "",
-            f"{row.cpu_seconds:.1f}",
-        ]
-        for row in rows
-    ]
-    head = ["application", "machine", "method", "cost", "gap", "bound", "CPU s"]
-    return f"""# 4,096 tasks on trees of three levels
-
-{stamp("study_levels.py", None)}
-
-Machines are written as SharedMap does: `8:8:64/1:10:100` has 8 leaves in a domain, 8 of these in a
-larger one and 64 of those, and a byte costs 1, 10 or 100 by the level at which its ends meet. Each
-method had {seconds:g} s (of a busy machine: the last column has the CPU time it got, programs it
-started included). *gap* is that to the bound, which holds for any mapping and comes with `auto`;
-the checker has confirmed every certificate. `default` is the order by rank, `hilbert` the best of
-three orders domain by domain, `bisection` recursive bisection of graph and machine at once. Scotch
-knows regular trees only of its own kind (`tleaf`) and is asked for one task on a leaf (`-b0`).
-
-The 57 racks are NVL72-like: trays of 4 GPUs, 18 of them in a rack where everything is equally
-near, and 4,104 GPUs for 4,096 ranks; what leaves a rack costs ten times as much. With the
-tensor ranks last the order by rank is all but best; with them first it is not, and that is what
-[training jobs](../guide/training-jobs.md) are about. What certificates say and why is in
-[proofs](../proofs/levels.md).
-
-{markdown(head, 3, cells)}
-"""
+def _gap(row: Record) -> str:
+    return percent(None if not row.cost or row.bound is None else 1 - row.bound / row.cost)
 
 
-def main() -> None:
+COLUMNS: list[Column] = [
+    *("application", ("machine", lambda row: row.machine.removeprefix("sharedmap:")), "method"),
+    *("cost", ("gap", _gap), ("bound", lambda row: row.bound if row.method == "auto" else "")),
+    ("CPU s", lambda row: f"{row.cpu_seconds:.1f}"),
+]
+
+
+def main(given: Sequence[str] | None = None) -> None:
     """Run the study."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--seconds", type=float, default=60.0)
-    parser.add_argument("--seed", type=int, default=0)
-    given = parser.parse_args()
+    study = Study("levels", __doc__, given, seconds=60.0, seed=0)
+    seed = study.options.seed
     compile_for("mapping", [*METHODS, "auto"])
-    options = Options(time_limit=given.seconds, seed=given.seed)
-    rows = []
-    for name, on, application in cases(given.seed):
-        rows += rows_of(name, on, problem_on(load_places(on), application), options)
-        write_text(STUDIES / "levels.md", page(rows, given.seconds))
-        write_rows(STUDIES / "levels.csv", rows)
+    options = Options(time_limit=study.options.seconds, seed=seed)
+    rows: list[Record] = []
+    for name, on, application in cases(seed):
+        problem = problem_on(load_places(on), application)
+        own = study.measured(lambda row: row, records(name, on, problem, options))
+        for row in own:
+            row.bound = own[-1].bound
+        rows += own
+        study.write(rows)
+        study.page(table(rows, COLUMNS, 3))
 
 
 if __name__ == "__main__":
