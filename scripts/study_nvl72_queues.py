@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 from ortools.sat.python import cp_model
 
-from nvl72 import cluster
+from families import cluster
 from study import Column, Record, Study, read_rows, table, timed, where
 from topoplace import clock
 from topoplace.placement.hierarchy.problem import HierarchyProblem, Placed, Started

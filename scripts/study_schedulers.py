@@ -6,8 +6,8 @@ recorded
     Decisions that Slurm and Kueue took, audited. DATA has their files; the tables of a scheduler
     go into its page in docs/guide/schedulers/, too.
 alone
-    Jobs on clusters of NVL72 racks (`nvl72.py`), each alone, by the rules of the schedulers: racks
-    used, and the fewest.
+    Jobs on clusters of NVL72 racks (`families.py`), each alone, by the rules of the schedulers:
+    racks used, and the fewest.
 queue
     The queues of these clusters at once: hosts started, and the bound.
 torus
@@ -26,8 +26,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from anchored_torus import busy_torus
-from nvl72 import HOSTS, cluster
+from families import HOSTS, busy_torus, cluster
 from study import Column, Record, Study, curve, groups, percent, sums, table, total, where
 from topoplace.certify import check_document
 from topoplace.errors import TopoplaceError
