@@ -54,13 +54,15 @@ class Study:
     Parameters
     ----------
     name
-        Of the page and the records; the script is `study_` and this.
+        Of the page and the records.
     about
         The script's docstring.
     given
         Arguments, by default those of the command line.
     positional, options
         As of `parsed`.
+    script
+        With the part if it has several; by default `study_` and the name.
     """
 
     def __init__(
@@ -69,9 +71,10 @@ class Study:
         about: str,
         given: Sequence[str] | None,
         positional: Mapping[str, Any] | None = None,
+        script: str = "",
         **options: Any,
     ) -> None:
-        self.name, self.script = name, f"study_{name}.py"
+        self.name, self.script = name, script or f"study_{name}.py"
         self.options = parsed(about, given, positional, output=STUDIES, **options)
         self.folder: Path = self.options.output
         self.folder.mkdir(parents=True, exist_ok=True)
@@ -131,7 +134,7 @@ class Study:
 
     def begin(self, part: str = "tables") -> str:
         """Return the marker before a part of the page."""
-        return f"<!-- {part}: written by scripts/{self.script} -->"
+        return f"<!-- {part}: written by scripts/{self.script.partition(' ')[0]} -->"
 
 
 def parsed(
@@ -184,7 +187,7 @@ def stamp(script: str, arguments: Sequence[str] | None) -> str:
         if option in given:
             at = given.index(option)
             del given[at : at + 2]
-    command = shlex.join(["python", f"scripts/{script}", *given])
+    command = shlex.join(["python", *f"scripts/{script}".split(), *given])
     return (
         f"{datetime.date.today()}, topoplace {__version__}, Python {platform.python_version()}, "
         f"{versions}. Command:\n\n```sh\n{command}\n```"

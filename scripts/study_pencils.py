@@ -34,7 +34,7 @@ from study import (
     timed,
     where,
 )
-from study_mapping_gaps import problem_of
+from study_mappings import problem_of
 from topoplace.certify import check_document
 from topoplace.errors import InputError, TopoplaceError
 from topoplace.machine import Prism, Torus
