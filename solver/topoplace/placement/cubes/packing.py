@@ -16,7 +16,14 @@ import numpy as np
 import scipy.sparse as sp
 
 from topoplace.machine.cubes import Extents
-from topoplace.packing.problem import NO_VALUE, Cover, PackingProblem, Priced, capacities_left
+from topoplace.packing.problem import (
+    NO_VALUE,
+    Cover,
+    PackingProblem,
+    Priced,
+    Query,
+    capacities_left,
+)
 from topoplace.placement.cubes.pool import Pool
 from topoplace.placement.cubes.problem import CubesProblem, Placed, Room
 from topoplace.types import BoolArray, IntArray
@@ -93,34 +100,25 @@ class CubesPacking(PackingProblem):
         """Return what a call of the oracle takes, in nominal seconds."""
         return _WORK
 
-    def price(
-        self,
-        row_prices: IntArray,
-        weights: Sequence[int],
-        per_request: int,
-        covers: tuple[Cover, ...] = (),
-        *,
-        exact_for: frozenset[int] | None = None,
-    ) -> Priced:
+    def price(self, row_prices: IntArray, query: Query) -> Priced:
         """Return the best candidates: those on the cheapest spots."""
         costs = self._amounts @ row_prices
-        covers_of: dict[int, list[Cover]] = {}
-        for cover in covers:
-            covers_of.setdefault(cover.request_idx, []).append(cover)
-        worth = np.stack([self.values, self.spares.astype(np.int64)], axis=1)[:, : len(weights)]
-        worth = worth @ np.array(weights, dtype=np.int64)
+        worth = np.stack([self.values, self.spares.astype(np.int64)], axis=1)[
+            :, : len(query.weights)
+        ]
+        worth = worth @ np.array(query.weights, dtype=np.int64)
         best = np.full(len(self.names), NO_VALUE, dtype=np.int64)
         columns: list[list[tuple[int, Candidate]]] = [[] for _ in self.names]
         known: dict[int, list[tuple[int, tuple[int, ...]]]] = {}
         told: set[int] = set()
         for q, form in enumerate(self.forms):
-            own = covers_of.get(q)
+            own = query.covers_of.get(q)
             if own is not None:
-                found = self._cheapest(form, costs, per_request, own)
+                found = self._cheapest(form, costs, query.per_request, own)
             elif self.form_ids[q] in known:
                 found = known[self.form_ids[q]]
             else:
-                found = known[self.form_ids[q]] = self._cheapest(form, costs, per_request)
+                found = known[self.form_ids[q]] = self._cheapest(form, costs, query.per_request)
             if not found:
                 continue
             best[q] = worth[q] - found[0][0]

@@ -19,7 +19,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from topoplace import clock
-from topoplace.packing.problem import NO_VALUE, Cover, PackingProblem, Priced
+from topoplace.packing.problem import NO_VALUE, Cover, PackingProblem, Priced, Query
 from topoplace.placement.torus.anchored import (
     AnchoredPrisms,
     busy_routers,
@@ -270,23 +270,13 @@ class AnchoredPacking(PackingProblem):
         full = (self.capacities == 0).astype(np.int64)
         return np.asarray(self._tables.amounts @ full == 0)
 
-    def price(
-        self,
-        row_prices: IntArray,
-        weights: Sequence[int],
-        per_request: int,
-        covers: tuple[Cover, ...] = (),
-        *,
-        exact_for: frozenset[int] | None = None,
-    ) -> Priced:
+    def price(self, row_prices: IntArray, query: Query) -> Priced:
         """Return the best candidates of every request."""
-        tables = self._tables
+        tables, weights = self._tables, query.weights
+        per_request, covered = query.per_request, query.covers_of
         paid = tables.amounts @ row_prices
         best = np.full(len(self.names), NO_VALUE, dtype=np.int64)
         columns: list[list[tuple[int, Candidate]]] = []
-        covered: dict[int, list[Cover]] = {}
-        for cover in covers:
-            covered.setdefault(cover.request_idx, []).append(cover)
         cheapest: dict[tuple[int, int], IntArray] = {}
         together: dict[object, tuple[int | None, list[tuple[int, list[int]]]]] = {}
         for q, whole in enumerate(self._own.tolist()):
