@@ -6,19 +6,29 @@ import itertools
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache, cached_property, lru_cache
+from functools import cache, cached_property
 
 import numpy as np
 
 from topoplace.certify.candidates import candidates
 from topoplace.certify.packing import Covers, Prices, certified_bound
 from topoplace.certify.report import Claims, Number, Problem, RefusedError
-from topoplace.certify.torus.check import Start, check_exclusive, count_shared_links, read_starts
-from topoplace.certify.torus.instance import Instance, Job, Request, read_instance
-from topoplace.certify.torus.oracle import TorusOracle
-from topoplace.certify.torus.shapes import Box, ShapeTables, num_origins
+from topoplace.certify.torus.instance import (
+    Instance,
+    Job,
+    Request,
+    both_tolerant,
+    read_instance,
+)
+from topoplace.certify.torus.shapes import Box, ShapeTables, link_length, num_origins
+from topoplace.certify.torus.starts import (
+    Start,
+    check_exclusive,
+    count_shared_links,
+    read_starts,
+)
 from topoplace.errors import number_of
-from topoplace.machine import Torus, uses_whole_ring
+from topoplace.machine import Torus
 from topoplace.result import Interference, Solution
 from topoplace.result.repack import Action, RepackResult, RepackSolution
 from topoplace.snapshot.geometry import Geometry
@@ -107,7 +117,7 @@ def _may_move(whole: Instance, job: Job) -> bool:
         return False
     mine = set(job.links.tolist())
     for other in whole.jobs:
-        both = job.sharing is other.sharing is Communication.TOLERANT
+        both = both_tolerant(job.sharing, other.sharing)
         if other is not job and not both and mine & set(other.links.tolist()):
             return False
     return True
@@ -227,7 +237,7 @@ def _apart(one: Job, other: Job) -> bool:
     """Tell whether two jobs may stand at the same time."""
     if set(one.routers.tolist()) & set(other.routers.tolist()):
         return False
-    both = one.sharing is other.sharing is Communication.TOLERANT
+    both = both_tolerant(one.sharing, other.sharing)
     return both or not set(one.links.tolist()) & set(other.links.tolist())
 
 
@@ -356,7 +366,7 @@ class RepackOracle:
     @cached_property
     def rows(self) -> dict[str, IntArray]:
         """One job per router, pair and link."""
-        of_torus = TorusOracle(self.repacking.emptied).rows
+        of_torus = self.repacking.emptied.rows
         pairs = {"pairs": np.ones(self._num_pairs, dtype=np.int64)}
         return {"routers": of_torus["routers"]} | pairs | of_torus
 
@@ -442,13 +452,7 @@ class RepackOracle:
     def _links(self, q: int, prices: Prices) -> IntArray | None:
         """Return what a request pays by link: in all families, or in its own if it is tolerant."""
         request = self.repacking.emptied.requests[q]
-        is_strict = request.sharing is Communication.STRICT
-        paid = [
-            row
-            for family, row in prices.rows.items()
-            if (is_strict and family not in ("routers", "pairs"))
-            or family == f"links of {request.id}"
-        ]
+        paid = [row for family, row in prices.rows.items() if request.pays(family)]
         return np.asarray(np.sum(paid, axis=0)) if paid else None
 
     def _places_of(self, q: int) -> list[Places]:
@@ -551,29 +555,27 @@ def _holds(torus: Torus, dim: int, extent: int, smaller: BoolArray) -> BoolArray
 def _beside(
     torus: Torus, request: Request, extents: Extents, origins: IntArray, jobs: Sequence[Job]
 ) -> BoolArray:
-    """Tell which prisms leave room for which jobs, shape ``(num_prisms, num_jobs)``."""
+    """Return which prisms leave room for which jobs, shape ``(num_prisms, num_jobs)``.
+
+    Links of a dimension are a box like the routers, as long as a row of them in that dimension.
+    """
     found = np.ones((len(origins), len(jobs)), dtype=bool)
     for k, job in enumerate(jobs):
         assert job.prism is not None
-        spans = [*zip(torus.shape, extents, job.prism.origin, job.prism.extents, strict=True)]
-        meets = [_meeting(n, e, o, x)[origins[:, d]] for d, (n, e, o, x) in enumerate(spans)]
-        clash = np.logical_and.reduce(meets)
-        both = request.sharing is job.sharing is Communication.TOLERANT
-        if not both and Communication.NONE not in (request.sharing, job.sharing):
-            for d, (n, e, o, x) in enumerate(spans):
-                along = _meeting(n, _length(torus, d, e), o, _length(torus, d, x))[origins[:, d]]
-                clash |= np.logical_and.reduce([along, *meets[:d], *meets[d + 1 :]])
-        found[:, k] = ~clash
+        own = request.sharing, job.sharing
+        boxes = [(extents, job.prism.extents)]
+        if Communication.NONE not in own and not both_tolerant(*own):
+            boxes += zip(*(_links_of(torus, e) for e in boxes[0]), strict=True)
+        for mine, theirs in boxes:
+            ahead = (np.array(job.prism.origin) - origins) % np.array(torus.shape)
+            behind = -ahead % np.array(torus.shape)
+            meet = (ahead < np.array(mine)) | (behind < np.array(theirs))
+            if all((*mine, *theirs)):
+                found[:, k] &= ~meet.all(axis=1)
     return found
 
 
-def _length(torus: Torus, dim: int, extent: int) -> int:
-    """Return how many links in a row a prism uses along a dimension."""
-    return torus.shape[dim] if uses_whole_ring(torus, dim, extent) else extent - 1
-
-
-@lru_cache(maxsize=1 << 16)
-def _meeting(n: int, mine: int, origin: int, theirs: int) -> BoolArray:
-    """Tell by origin whether so many places in a row have one in common with others in a row."""
-    held = {(origin + k) % n for k in range(theirs)}
-    return np.array([any((o + k) % n in held for k in range(mine)) for o in range(n)])
+def _links_of(torus: Torus, extents: Extents) -> list[Extents]:
+    """Return by dimension how long the box of a prism's links is."""
+    lengths = [link_length(torus, d, e) for d, e in enumerate(extents)]
+    return [(*extents[:d], n, *extents[d + 1 :]) for d, n in enumerate(lengths)]
