@@ -186,7 +186,7 @@ class AnchoredOracle:
         for number in self._candidates(request):
             inside, prism = anchored.routers[number], anchored.prisms[number]
             held = set(inside.tolist()) if covers.inside or covers.outside else set()
-            if not covers.inside <= held or covers.outside & held:
+            if not covers.admit(held):
                 continue
             paid = int(routers[inside].sum())
             if free is not None:

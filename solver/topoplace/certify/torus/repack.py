@@ -24,8 +24,8 @@ from topoplace.certify.torus.shapes import Box, ShapeTables, link_length, num_or
 from topoplace.certify.torus.starts import (
     Start,
     check_exclusive,
-    count_shared_links,
     read_starts,
+    require_no_links,
 )
 from topoplace.errors import number_of
 from topoplace.machine import Torus
@@ -56,15 +56,19 @@ class Repacking:
     whole
         The snapshot with all that runs, and the requests that have to start as its queue.
     movers
-        The jobs that may move, and what each costs.
-    emptied
-        The snapshot without them, which are the first of its queue.
+        The jobs that may move, as requests for the prisms that they may move to, and what each
+        costs.
     """
 
     whole: Instance
     movers: tuple[Job, ...]
+    moving: tuple[Request, ...]
     costs: tuple[int, ...]
-    emptied: Instance
+
+    @cached_property
+    def emptied(self) -> Instance:
+        """The snapshot without the movers, which are the first of its queue."""
+        return self.after(job.id for job in self.movers)
 
     def after(self, moved: Iterable[str]) -> Instance:
         """Return the snapshot without some movers, which are requests beside those that start."""
@@ -72,7 +76,7 @@ class Repacking:
         snapshot = self.whole.snapshot
         stay = [job for job in snapshot.running if job.id not in names]
         left = read_instance(snapshot.model_copy(update={"running": stay}), self.whole.interference)
-        gone = tuple(r for r in self.emptied.requests[: len(self.movers)] if r.id in names)
+        gone = (request for request in self.moving if request.id in names)
         return replace(left, requests=(*gone, *left.requests))
 
 
@@ -101,26 +105,22 @@ def read_repacking(
     if whole.anchored:
         raise RefusedError("prisms of the machine are anchored")
     movers = tuple(j for j in whole.jobs if j.id not in document.fixed and _may_move(whole, j))
-    moving = {job.id for job in movers}
-    stay = [job for job in snapshot.running if job.id not in moving]
-    left = read_instance(
-        snapshot.model_copy(update={"queue": wanted, "running": stay}), interference
-    )
-    requests = (*(_as_request(whole, job, document.keep_shape) for job in movers), *left.requests)
+    moving = tuple(_as_request(whole, job, document.keep_shape) for job in movers)
     costs = tuple(document.costs.get(job.id, 1) for job in movers)
-    return Repacking(whole, movers, costs, replace(left, requests=requests))
+    return Repacking(whole, movers, moving, costs)
 
 
 def _may_move(whole: Instance, job: Job) -> bool:
     """Tell whether a job has a prism, nodes of one class, and shares no link against the rule."""
     if job.prism is None or len({*whole.node_class[job.nodes].tolist()}) > 1:
         return False
-    mine = set(job.links.tolist())
-    for other in whole.jobs:
-        both = both_tolerant(job.sharing, other.sharing)
-        if other is not job and not both and mine & set(other.links.tolist()):
-            return False
-    return True
+    return not any(_share_links(job, other) for other in whole.jobs if other is not job)
+
+
+def _share_links(one: Job, other: Job) -> bool:
+    """Return whether two jobs share a link against the rule."""
+    both = both_tolerant(one.sharing, other.sharing)
+    return not both and bool(np.isin(one.links, other.links).any())
 
 
 def _as_request(whole: Instance, job: Job, keep: KeepShape) -> Request:
@@ -198,7 +198,7 @@ def follow_plan(
         return None
     after, starts = found
     claims.add("exclusive", lambda: check_exclusive(after, starts))
-    claims.add("links", lambda: _no_links(after, starts))
+    claims.add("links", lambda: require_no_links(after, starts))
     claims.add("steps", lambda: _check_steps(repacking, starts, solution))
     moved = {placement.request for placement in solution.moves}
     names = (job.id for job in repacking.movers)
@@ -226,19 +226,9 @@ def _counts(found: tuple[Instance, list[Start]]) -> str:
     return f"moved or started: {number_of(len(found[1]), 'job')}"
 
 
-def _no_links(after: Instance, starts: list[Start]) -> str:
-    shared = count_shared_links(after, starts)
-    if shared:
-        raise RefusedError(f"{number_of(shared, 'link')} shared against the rule")
-    return "no link is shared against the rule"
-
-
 def _apart(one: Job, other: Job) -> bool:
     """Tell whether two jobs may stand at the same time."""
-    if set(one.routers.tolist()) & set(other.routers.tolist()):
-        return False
-    both = both_tolerant(one.sharing, other.sharing)
-    return both or not set(one.links.tolist()) & set(other.links.tolist())
+    return not _share_links(one, other) and not np.isin(one.routers, other.routers).any()
 
 
 def _check_steps(repacking: Repacking, starts: list[Start], solution: RepackSolution) -> str:
@@ -403,7 +393,7 @@ class RepackOracle:
         job = self.repacking.movers[q]
         start, step = self._num_routers + q, self._num_movers
         held = {*job.routers.tolist(), *range(start, self.coverable, step)}
-        if not covers.inside <= held or covers.outside & held:
+        if not covers.admit(held):
             return None
         paid = 0
         if "routers" in prices.rows:
@@ -433,7 +423,7 @@ class RepackOracle:
         least: int | None = None
         for some in places:
             kept = np.ones(len(some.origins), dtype=bool)
-            for row, inside in _told(covers):
+            for row, inside in covers.named:
                 taken = np.zeros_like(kept)
                 if row < self._num_routers:
                     taken = some.holding(row)
@@ -467,11 +457,6 @@ class RepackOracle:
     @cached_property
     def _known(self) -> dict[object, list[Places]]:
         return {}
-
-
-def _told(covers: Covers) -> Iterator[tuple[int, bool]]:
-    yield from ((row, True) for row in covers.inside)
-    yield from ((row, False) for row in covers.outside)
 
 
 @dataclass(frozen=True)

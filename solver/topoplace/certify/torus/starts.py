@@ -146,6 +146,13 @@ def check_exclusive(instance: Instance, starts: list[Start]) -> str:
     return "no node and no router of a prism has two jobs"
 
 
+def require_no_links(instance: Instance, starts: list[Start]) -> str:
+    """Raise if a started job shares a link against the rule."""
+    if shared := count_shared_links(instance, starts):
+        raise RefusedError(f"{number_of(shared, 'link')} shared against the rule")
+    return "no link is shared against the rule"
+
+
 def count_shared_links(instance: Instance, starts: list[Start]) -> int:
     """Count the links that a started job shares, against the rule, with any other job."""
     users = np.zeros(instance.torus.num_links, dtype=np.int64)
