@@ -9,11 +9,7 @@ from topoplace.formats.decisions import (
     Decided as Decided,
     Decision as Decision,
     decision_of as decision_of,
-    kueue_decision as kueue_decision,
-    kueue_snapshot as kueue_snapshot,
     read_decisions as read_decisions,
-    slurm_block_decision as slurm_block_decision,
-    slurm_block_snapshot as slurm_block_snapshot,
 )
 from topoplace.formats.kubernetes.snapshots import (
     read_kubernetes as read_kubernetes,

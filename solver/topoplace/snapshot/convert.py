@@ -9,7 +9,7 @@ from pathlib import Path
 
 from pydantic import BaseModel
 
-from topoplace.errors import InputError, number_of
+from topoplace.errors import InputError, blamed_on, number_of
 from topoplace.formats import read_cray_neighbours, read_swf, snapshot_of_swf
 from topoplace.formats.kubernetes.snapshots import read_kubernetes, read_kubernetes_machine
 from topoplace.formats.slices import read_rfold, read_slice_scenario
@@ -25,7 +25,7 @@ from topoplace.formats.slurm.topology import read_slurm_topology
 from topoplace.formats.slurm.topology_conf import topology_conf_of
 from topoplace.formats.slurm.topology_yaml import topology_yaml_of
 from topoplace.formats.slurm.torus import NamedTorus
-from topoplace.formats.text import blamed_on, name_of
+from topoplace.formats.text import name_of
 from topoplace.formats.topograph import read_topograph
 from topoplace.machine.hostlist import parse_node_set
 from topoplace.snapshot.files import text_of_document

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from topoplace.errors import Faults, InputError, number_of, unknown_name
+from topoplace.errors import Faults, InputError, blamed_on, number_of, unknown_name
 from topoplace.kinds import State
 from topoplace.machine.hierarchy import Hierarchy, build_hierarchy, hierarchy_of_switches
 from topoplace.machine.hostlist import NodeLists
@@ -175,10 +175,8 @@ def prepare_hierarchy(snapshot: Snapshot) -> HierarchyState:
     if not isinstance(model, HierarchyModel):
         found = model if isinstance(model, str) else model.kind
         raise InputError("a hierarchy", field="machine.kind", value=found)
-    try:
+    with blamed_on(inside="machine"):
         machine = hierarchy_of(model)
-    except InputError as error:
-        raise error.inside("machine") from None
     faults = Faults()
     if snapshot.regions:
         name = next(iter(snapshot.regions))
@@ -209,10 +207,8 @@ def prepare_hierarchy(snapshot: Snapshot) -> HierarchyState:
 def _prepare_switches(snapshot: Snapshot, model: TreeModel) -> HierarchyState:
     """Check a snapshot of a switch tree and return its arrays as those of a hierarchy."""
     state = prepare_tree(snapshot, rules=True)
-    try:
+    with blamed_on(inside="machine"):
         machine = hierarchy_of(model)
-    except InputError as error:
-        raise error.inside("machine") from None
     occupied = np.zeros(machine.num_hosts, dtype=bool)
     for job in state.running:
         occupied[job.nodes] = True

@@ -8,7 +8,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from topoplace import kinds
-from topoplace.errors import InputError
+from topoplace.errors import InputError, blamed_on
 from topoplace.formats.recognised import other_machine, other_snapshot
 from topoplace.snapshot.cubes_state import CubesState
 from topoplace.snapshot.faults import kind_of_document, require_suited
@@ -197,10 +197,8 @@ def load_any(
     snapshot = other_snapshot(path, text) or parse_document(
         text, Snapshot, SNAPSHOT_SCHEMA, str(path)
     )
-    try:
+    with blamed_on(path):
         return prepare_any(ignoring(resolve_machine(snapshot), ignore), objective)
-    except InputError as error:
-        raise error.located(str(path)) from None
 
 
 def load_snapshot(path: str | Path) -> SnapshotState:

@@ -9,7 +9,7 @@ from typing import ClassVar, TypeVar
 
 import numpy as np
 
-from topoplace.errors import Faults, InputError, number_of
+from topoplace.errors import Faults, InputError, blamed_on, number_of
 from topoplace.kinds import State
 from topoplace.machine import Prism, Torus, parse_node_set
 from topoplace.machine.hostlist import NodeLists
@@ -124,7 +124,7 @@ class SnapshotState(State):
 
 def torus_of(model: TorusModel) -> Torus:
     """Return the machine a model describes."""
-    try:
+    with blamed_on(inside="machine"):
         torus = Torus(
             tuple(model.shape),
             tuple(model.wrap or ()),
@@ -133,8 +133,6 @@ def torus_of(model: TorusModel) -> Torus:
         )
         anchored_shapes(model.anchored, torus)  # for its faults
         return torus
-    except InputError as error:
-        raise error.inside("machine") from None
 
 
 def prism_of(torus: Torus, model: PrismModel, field: str) -> Prism:

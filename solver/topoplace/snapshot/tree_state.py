@@ -8,7 +8,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from topoplace.errors import Faults, InputError
+from topoplace.errors import Faults, InputError, blamed_on
 from topoplace.kinds import State
 from topoplace.machine.hostlist import NodeLists
 from topoplace.machine.tree import SwitchTree, build_tree
@@ -124,10 +124,8 @@ def prepare_tree(snapshot: Snapshot, *, rules: bool = False) -> TreeState:
     if not isinstance(model, TreeModel):
         found = model if isinstance(model, str) else model.kind
         raise InputError("a tree machine", field="machine.kind", value=found)
-    try:
+    with blamed_on(inside="machine"):
         tree = tree_of(model)
-    except InputError as error:
-        raise error.inside("machine") from None
     faults = Faults()
     if snapshot.regions:
         name = next(iter(snapshot.regions))

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from topoplace.errors import InputError, unknown_name
+from topoplace.errors import InputError, blamed_on, unknown_name
 from topoplace.formats.declared import Table, left_out
 from topoplace.formats.kubernetes.fields import (
     CONTAINER,
@@ -53,7 +53,6 @@ from topoplace.formats.kubernetes.podsets import (
     annotated,
     asked_by_notes,
     asked_of,
-    inside,
     notes_of,
     notes_of_group,
     unknown_notes,
@@ -213,7 +212,7 @@ class _Reader:
     def _templated(
         self, one: KubeObject, owner: Meta, name: str, count: int, of: PodTemplate, where: str
     ) -> _Pods:
-        with inside(f"{where}.metadata.annotations"):
+        with blamed_on(inside=f"{where}.metadata.annotations"):
             asked = annotated(of.metadata, self._levels)
         return _Pods(one, owner, name, count, of.spec, where, asked, of.metadata)
 
@@ -314,7 +313,7 @@ class _Reader:
         waiting.hold(*_conditions(workload.status, one))
         for idx, own in enumerate(spec.pod_sets):
             where = f"spec.podSets[{idx}]"
-            with inside(f"{where}.topologyRequest"):
+            with blamed_on(inside=f"{where}.topologyRequest"):
                 asked = asked_of(own.request or TopologyRequest(), self._levels)
             spec_of_pod, own_meta = own.template.spec, own.template.metadata
             where = f"{where}.template"
@@ -456,7 +455,7 @@ class _Reader:
 
     def _waiting_pod(self, job: str, pod: Pod, one: KubeObject) -> None:
         meta = pod.metadata
-        with inside("metadata.annotations"):
+        with blamed_on(inside="metadata.annotations"):
             asked = annotated(meta, self._levels)
         priority = self._others.priority(pod.spec.priority, pod.spec.priority_class)
         waiting = self.jobs.waiting.setdefault(job, Waiting(priority, meta.created or ""))

@@ -13,7 +13,7 @@ from typing import Annotated, Any, TypeVar
 
 from pydantic import ConfigDict, Field
 
-from topoplace.errors import UNSEEN, InputError
+from topoplace.errors import UNSEEN, InputError, blamed_on
 from topoplace.formats.yaml_text import Parsed, read_parsed, value_at
 from topoplace.snapshot.faults import kind_of_text
 from topoplace.snapshot.schema import NAME_PATTERN, Model
@@ -142,12 +142,10 @@ def read_kube_objects(path: str | Path) -> list[KubeObject]:
         For what is no YAML or JSON, or no object of Kubernetes.
     """
     found: list[KubeObject] = []
-    try:
+    with blamed_on(path):
         for document in read_parsed(path):
             if document.value is not None:  # which an empty document is
                 found += _objects(document)
-    except InputError as error:
-        raise error.located(str(path)) from None
     return found
 
 

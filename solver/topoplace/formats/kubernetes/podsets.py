@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Any
 
@@ -84,15 +83,6 @@ class Asked:
     group: str | None = None
     scheme: str | None = None
     left_out: list[LeftOut] = field(default_factory=list)
-
-
-@contextlib.contextmanager
-def inside(where: str) -> Iterator[None]:
-    """Name what a field is inside of in an `InputError` that the block raises."""
-    try:
-        yield
-    except InputError as error:
-        raise error.inside(where) from None
 
 
 def annotated(meta: TemplateMeta, levels: Sequence[str]) -> Asked:
@@ -246,7 +236,7 @@ def asked_by_notes(
         is_known = level in levels and (own == topology or not key.startswith(f"{KAI}/"))
         if is_known and model(asked, level, size):
             modelled.add(key)
-    for key in _HOLDING & notes.keys() - modelled:
+    for key in [key for key in notes if key in _HOLDING and key not in modelled]:
         value, place = notes[key]
         asked.left_out += NOTES.left_out({key: value}, place)
 

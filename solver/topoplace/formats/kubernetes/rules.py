@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from topoplace.errors import InputError
+from topoplace.errors import blamed_on
 from topoplace.formats.declared import given_text, left_out
 from topoplace.formats.kubernetes.nodes import KubeNode, Labels, labels_match, untolerated
 from topoplace.formats.kubernetes.objects import KubeModel, Toleration
@@ -116,10 +116,8 @@ def required_terms(affinity: Mapping[str, Any] | None, where: str) -> str | None
 def checked_terms(terms: Any, field: str) -> str:
     """Return terms that select nodes as JSON, after checking them."""
     text = json.dumps(terms, separators=(",", ":"))
-    try:
+    with blamed_on(inside=field):
         _terms(text)
-    except InputError as error:
-        raise error.inside(field) from None
     return text
 
 
@@ -181,10 +179,8 @@ def repelling(
 ) -> list[Repelling]:
     """Return what the anti-affinity of a running pod keeps away."""
     raw = (affinity or {}).get("podAntiAffinity") or {}
-    try:
+    with blamed_on(inside=f"{where}.affinity.podAntiAffinity"):
         anti = Parsed(raw, {}).validated(_AntiAffinity)
-    except InputError as error:
-        raise error.inside(f"{where}.affinity.podAntiAffinity") from None
     return [Repelling(pod, namespace, term) for term in anti.terms or ()]
 
 

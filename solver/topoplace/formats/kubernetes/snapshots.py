@@ -9,7 +9,7 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from topoplace.errors import number_of
+from topoplace.errors import blamed_on, number_of
 from topoplace.formats.declared import left_out, of_request
 from topoplace.formats.kubernetes.holds import NodeAccess, left_out_of, left_out_of_all
 from topoplace.formats.kubernetes.jobs import KubeJobs, Waiting, jobs_of
@@ -23,7 +23,7 @@ from topoplace.formats.kubernetes.nodes import (
 )
 from topoplace.formats.kubernetes.objects import read_kube_objects
 from topoplace.formats.kubernetes.podsets import Podset
-from topoplace.formats.text import blamed_on, name_of
+from topoplace.formats.text import name_of
 from topoplace.machine.hostlist import expand_host_list, format_host_list
 from topoplace.snapshot.faults import faults_of
 from topoplace.snapshot.hierarchy_state import prepare_hierarchy

@@ -7,9 +7,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from topoplace.errors import UNSEEN, InputError
+from topoplace.errors import UNSEEN, InputError, blamed_on
 from topoplace.formats.slurm.topology_conf import ConfLine
-from topoplace.formats.text import blamed_on, integer, require_once
+from topoplace.formats.text import integer, require_once
 from topoplace.machine.hostlist import (
     NodeLists,
     count_hosts,

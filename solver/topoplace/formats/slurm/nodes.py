@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
 
-from topoplace.errors import InputError
+from topoplace.errors import InputError, blamed_on
 from topoplace.formats.declared import Table, given_text
 from topoplace.formats.slurm.fields import (
     SCONTROL_NODE,
@@ -17,7 +17,7 @@ from topoplace.formats.slurm.fields import (
     SCONTROL_RESERVATION,
 )
 from topoplace.formats.slurm.times import seconds_of
-from topoplace.formats.text import blamed_on, require_once, text_of
+from topoplace.formats.text import require_once, text_of
 from topoplace.machine.hostlist import NodeLists
 from topoplace.snapshot.faults import kind_of_json
 

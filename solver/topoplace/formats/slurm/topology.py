@@ -6,11 +6,11 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
-from topoplace.errors import InputError
+from topoplace.errors import InputError, blamed_on
 from topoplace.formats.slurm.blocks import machine_of_block_lines
 from topoplace.formats.slurm.topology_conf import conf_lines, tree_of_lines
 from topoplace.formats.slurm.topology_yaml import SlurmMachine, read_topology_yaml
-from topoplace.formats.text import blamed_on, first_said, name_of, text_of
+from topoplace.formats.text import first_said, name_of, text_of
 from topoplace.snapshot.schema import HierarchyModel, TreeModel
 
 _OF_BLOCKS = {"blockname", "blocksizes", "aggregatedblock"}

@@ -7,9 +7,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from topoplace.errors import InputError
+from topoplace.errors import InputError, blamed_on
 from topoplace.formats.text import (
-    blamed_on,
     name_of,
     require_once,
     text_of,

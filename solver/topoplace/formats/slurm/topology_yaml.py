@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import yaml
 from pydantic import BeforeValidator, ConfigDict, Field, RootModel
 
-from topoplace.errors import UNSEEN, InputError
+from topoplace.errors import UNSEEN, InputError, blamed_on
 from topoplace.formats.slurm.blocks import (
     NODE,
     Block,
@@ -27,7 +27,7 @@ from topoplace.formats.slurm.torus import (
     ring_of,
     torus_of_regions,
 )
-from topoplace.formats.yaml_text import YamlModel, read_parsed
+from topoplace.formats.yaml_text import YamlModel, only_document
 from topoplace.machine.hostlist import count_hosts, format_host_list
 from topoplace.snapshot.schema import (
     AnchoredModel,
@@ -190,18 +190,8 @@ def read_topology_yaml(
     InputError
         With the line and the field, or line and column for what is no YAML.
     """
-    documents = read_parsed(path)
-    try:
-        if len(documents) > 1:
-            raise InputError("one YAML document", found=str(len(documents)))
-        parsed = documents[0]
-        topologies = parsed.validated(_Document).root
-        try:
-            return _machine(_chosen(topologies, topology), nodes)
-        except InputError as error:
-            raise parsed.placed(error) from None
-    except InputError as error:
-        raise error.located(str(path)) from None
+    with only_document(path, _Document) as document:
+        return _machine(_chosen(document.root, topology), nodes)
 
 
 def _chosen(topologies: Sequence[_Topology], wanted: str | None) -> _Choice:
@@ -242,22 +232,14 @@ def _machine(choice: _Choice, nodes: Sequence[str] | None) -> SlurmMachine:
     if one.ring is not None:
         rings = one.ring.rings
         idx, name = _unit(choice, [ring.ring for ring in rings], f"{field}.ring.rings")
-        with _inside(f"{field}.ring.rings[{idx}]"):
+        with blamed_on(inside=f"{field}.ring.rings[{idx}]"):
             return ring_of(name, rings[idx].nodes)
     if one.torus3d is not None:
         toruses = one.torus3d.toruses
         idx, name = _unit(choice, [torus.name for torus in toruses], f"{field}.torus3d.toruses")
-        with _inside(f"{field}.torus3d.toruses[{idx}]"):
+        with blamed_on(inside=f"{field}.torus3d.toruses[{idx}]"):
             return _of_torus(toruses[idx], name)
     return flat_machine(nodes, one.topology, f"{field}.flat")
-
-
-@contextlib.contextmanager
-def _inside(field: str) -> Iterator[None]:
-    try:
-        yield
-    except InputError as error:
-        raise error.inside(field) from None
 
 
 def _unit(choice: _Choice, names: Sequence[str], field: str) -> tuple[int, str]:

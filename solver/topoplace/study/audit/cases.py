@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from topoplace.errors import InputError, number_of
+from topoplace.errors import InputError, blamed_on, number_of
 from topoplace.formats.decisions import (
     Decided,
     Decision,
@@ -295,23 +295,19 @@ def _pair(
     before: File | Snapshot, after: File | Snapshot, ignore: Sequence[str]
 ) -> tuple[list[Case], list[str]]:
     first, second = ignoring(_snapshot(before), ignore), _snapshot(after)
-    try:
+    with blamed_on(_called(after)):
         case, notes = case_of_pair(first, second)
-    except InputError as error:
-        raise error.located(_called(after)) from None
     return [case], notes
 
 
 def _snapshot(source: File | Snapshot) -> Snapshot:
     found = source if isinstance(source, Snapshot) else load_instance(source)
-    try:
+    with blamed_on(_called(source)):
         if not isinstance(found, Snapshot):
             raise InputError("a snapshot", found="a mapping instance")
         found = on_switches(resolve_machine(found))
         _require_hierarchy(found)
         prepare_hierarchy(found)
-    except InputError as error:
-        raise error.located(_called(source)) from None
     return found
 
 
@@ -359,10 +355,8 @@ def _of_file(file: File) -> Iterator[Case]:
         expected = "recorded decisions, a result or, with --after beside it, a snapshot"
         found = kind_of_document(raw)
         raise InputError(expected, file=str(file), field="schema", found=found)
-    try:
+    with blamed_on(str(file)):
         yield case_of_result(_on_hierarchy(parse_result(text, str(file))))
-    except InputError as error:
-        raise error.located(str(file)) from None
 
 
 def _is_lines(text: bytes) -> bool:

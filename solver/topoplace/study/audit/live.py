@@ -17,9 +17,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from topoplace.errors import ExitCode, InputError, TopoplaceError, number_of
+from topoplace.errors import ExitCode, InputError, TopoplaceError, blamed_on, number_of
 from topoplace.formats.decisions import Decided, decision_of
-from topoplace.formats.text import blamed_on, text_of
+from topoplace.formats.text import text_of
 from topoplace.machine import format_node_set
 from topoplace.machine.cubes import Cubes
 from topoplace.snapshot.files import parse_object
