@@ -20,14 +20,17 @@ from pydantic import ConfigDict, Field
 from topoplace.errors import InputError, blamed_on, number_of, unknown_name
 from topoplace.formats.declared import MAX_VALUE, Table, given_text, table, values_at
 from topoplace.formats.slurm.blocks import BLOCK, asked_of_blocks
-from topoplace.formats.slurm.topology import topology_of_text
-from topoplace.formats.slurm.trees import hierarchy_of_tree
+from topoplace.formats.slurm.topology_conf import topology_of_text
 from topoplace.formats.text import require_once, text_of
 from topoplace.formats.yaml_text import Parsed
 from topoplace.machine.hostlist import NodeLists, format_host_list, parse_node_set
 from topoplace.snapshot.cubes_state import prepare_cubes
 from topoplace.snapshot.files import parse_object
-from topoplace.snapshot.hierarchy_state import hierarchy_of, prepare_hierarchy
+from topoplace.snapshot.hierarchy_state import (
+    hierarchy_of,
+    hierarchy_of_tree,
+    prepare_hierarchy,
+)
 from topoplace.snapshot.schema import (
     SNAPSHOT_SCHEMA,
     CubesModel,

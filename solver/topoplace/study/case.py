@@ -11,7 +11,6 @@ from typing import Any
 
 from topoplace import kinds
 from topoplace.errors import InputError, blamed_on
-from topoplace.formats.recognised import other_snapshot
 from topoplace.kinds import kind_named, known
 from topoplace.mapping.objects.problem import ObjectsProblem
 from topoplace.mapping.problem import MappingProblem
@@ -29,7 +28,7 @@ from topoplace.result.reading import (
 from topoplace.result.several import Several
 from topoplace.snapshot.files import files_below, parse_object, read_bytes
 from topoplace.snapshot.held import ignoring
-from topoplace.snapshot.machines import AnyState, prepare_any, resolve_machine
+from topoplace.snapshot.machines import AnyState, other_snapshot, prepare_any, resolve_machine
 from topoplace.snapshot.normal import sha256_of
 from topoplace.snapshot.schema import SNAPSHOT_SCHEMA, Snapshot, TreeObjective
 from topoplace.solving import Options

@@ -19,7 +19,6 @@ from topoplace.formats.decisions import (
     decision_of,
     read_decisions,
 )
-from topoplace.formats.slurm.trees import on_switches
 from topoplace.machine.hostlist import expand_host_list
 from topoplace.result import RESULT_SCHEMA, Result
 from topoplace.result.hierarchy import HierarchyResult
@@ -27,7 +26,12 @@ from topoplace.result.reading import parse_result
 from topoplace.snapshot.faults import kind_of_document
 from topoplace.snapshot.files import files_below, parse_object, read_bytes
 from topoplace.snapshot.held import ORDER, holds_of, ignoring, options_ahead
-from topoplace.snapshot.hierarchy_state import HierarchyState, PartState, prepare_hierarchy
+from topoplace.snapshot.hierarchy_state import (
+    HierarchyState,
+    PartState,
+    on_switches,
+    prepare_hierarchy,
+)
 from topoplace.snapshot.machines import resolve_machine
 from topoplace.snapshot.schema import CubesModel, HierarchyModel, LeftOut, RunningJob, Snapshot
 from topoplace.study.case import load_instance, state_of
