@@ -592,6 +592,20 @@ FORMS = {
 """The forms, by the field that a line of each has."""
 
 
+def form_of(line: Mapping[str, Any]) -> Form:
+    """Return the form of a line.
+
+    Raises
+    ------
+    InputError
+        If it is of none.
+    """
+    form = next((own for key, own in FORMS.items() if key in line), None)
+    if form is None:
+        raise InputError("a decision, with the version of kueue, slurm or pod", found="none")
+    return form
+
+
 def decision_of(line: Mapping[str, Any]) -> Decision:
     """Return the decision that a line records, of any form.
 
@@ -600,9 +614,7 @@ def decision_of(line: Mapping[str, Any]) -> Decision:
     InputError
         With the field of the line at fault.
     """
-    form = next((own for key, own in FORMS.items() if key in line), None)
-    if form is None:
-        raise InputError("a decision, with the version of kueue, slurm or pod", found="none")
+    form = form_of(line)
     decision = form.read(Parsed(dict(line), {}).validated(form.model))
     left_out, unknown = _unread(line, form.table)
     return replace(decision, left_out=(*decision.left_out, *left_out), unknown=unknown)
@@ -627,19 +639,24 @@ def _unread(line: Mapping[str, Any], table: Table) -> tuple[tuple[str, ...], tup
     return tuple(said), tuple(name for name in names if not name.startswith(_MATTERS))
 
 
+def read_lines(path: str | Path) -> Iterator[tuple[int, dict[str, Any], Decision]]:
+    """Yield the lines of a file, one JSON object each, of any form: number, fields and decision."""
+    for number, text in enumerate(text_of(path, or_json=True).splitlines(), start=1):
+        if text.strip():
+            with blamed_on(path, f"line {number}"):
+                raw = parse_object(text.encode(), str(path))
+                decision = decision_of(raw)
+            yield number, raw, decision
+
+
 def read_decisions(path: str | Path) -> Iterator[Decision]:
-    """Yield the decisions of a file, one JSON object a line, of any form.
+    """Yield the decisions of a file.
 
     Those of Slurm, which have no names, are numbered by their lines: ``slurm-A-17``.
     """
-    for number, text in enumerate(text_of(path, or_json=True).splitlines(), start=1):
-        if not text.strip():
+    for number, raw, decision in read_lines(path):
+        if "slurm" not in raw:
+            yield decision
             continue
-        with blamed_on(path, f"line {number}"):
-            raw = parse_object(text.encode(), str(path))
-            decision = decision_of(raw)
-        if "slurm" in raw:
-            name = f"{decision.snapshot.name}-{number}"
-            snapshot = decision.snapshot.model_copy(update={"name": name})
-            decision = replace(decision, snapshot=snapshot)
-        yield decision
+        name = f"{decision.snapshot.name}-{number}"
+        yield replace(decision, snapshot=decision.snapshot.model_copy(update={"name": name}))

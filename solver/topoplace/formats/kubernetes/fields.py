@@ -1,7 +1,7 @@
 """What is read of objects of Kubernetes, Kueue, Volcano, KAI, JobSet and LeaderWorkerSet: tables.
 
 Fields that restrict by what else is in the file, such as a node selector by the labels of the
-nodes, are decided in `rules`, `jobs` and `holds`.
+nodes, are decided in `rules`, `jobs` and `snapshots`.
 """
 
 from __future__ import annotations

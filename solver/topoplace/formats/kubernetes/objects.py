@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, Generic, TypeVar
 
 from pydantic import ConfigDict, Field
 
@@ -69,6 +69,18 @@ class Meta(TemplateMeta):
     def id(self) -> str:
         """Namespace and name, as the id of a job."""
         return id_of(self.namespace or "default", self.name)
+
+
+Spec = TypeVar("Spec")
+Status = TypeVar("Status")
+
+
+class Kube(KubeModel, Generic[Spec, Status]):
+    """An object with its specification, and its status, which may be left out."""
+
+    metadata: Meta
+    spec: Spec
+    status: Status = Field(default_factory=dict, validate_default=True)
 
 
 class Condition(KubeModel):
