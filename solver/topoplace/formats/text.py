@@ -267,7 +267,7 @@ def read_cray_neighbours(path: str | Path, name: str | None = None) -> CrayTable
                 expected = f"{number_of(len(_COLUMNS), 'column')} ({' '.join(_COLUMNS)})"
                 raise InputError(expected, value=number_of(len(fields), "column"))
             pairs = zip(fields, _COLUMNS, strict=True)
-            rows.append((line, [integer(text, 0, field=column) for text, column in pairs]))
+            rows.append((line, [integer(own, 0, field=column) for own, column in pairs]))
     if not rows:
         raise InputError("a table with at least one node", file=str(path))
     with blamed_on(path):

@@ -158,7 +158,7 @@ def _snapshot_of_log(source: File, options: ConvertOptions) -> Made:
 def _snapshot_of_cluster(source: File, options: ConvertOptions) -> Made:
     nodes = None if options.nodes is None else read_slurm_nodes(options.nodes)
     names = None if nodes is None else [*nodes]
-    machine = read_slurm_topology(source, topology=options.topology_name, nodes=names)
+    machine = read_slurm_topology(source, options.topology_name, names)
     cluster = SlurmCluster(
         nodes,
         SlurmJobs() if options.jobs is None else read_slurm_jobs(options.jobs),
@@ -189,7 +189,7 @@ def _machine_of_cray_table(source: File, _: ConvertOptions) -> Made:
 
 def _machine_of_topology(source: File, options: ConvertOptions) -> MachineModel:
     names = None if options.nodes is None else [*read_slurm_nodes(options.nodes)]
-    machine = read_slurm_topology(source, topology=options.topology_name, nodes=names)
+    machine = read_slurm_topology(source, options.topology_name, names)
     return machine.machine if isinstance(machine, NamedTorus) else machine
 
 

@@ -173,7 +173,7 @@ def other_machine(path: str | Path, text: bytes, part: str | None = None) -> Mac
     if _TOPOGRAPH.match(first_said(beginning)):
         return read_topograph(path, part)
     if part is not None or is_topology_conf(beginning) or is_topology_yaml(beginning):
-        machine = read_slurm_topology(path, topology=part)
+        machine = read_slurm_topology(path, part)
         return machine.machine if isinstance(machine, NamedTorus) else machine
     return None
 

@@ -282,12 +282,3 @@ SCONTROL_RESERVATION = table(
         Users, Groups, Accounts, Licenses, BurstBuffer, MaxStartDelay, Watts, Comment
     """,
 )
-
-TABLES = (
-    SQUEUE_JSON,
-    SQUEUE_LISTING,
-    SCONTROL_JOB,
-    SCONTROL_NODE,
-    SCONTROL_PARTITION,
-    SCONTROL_RESERVATION,
-)

@@ -182,62 +182,36 @@ def is_topology_yaml(text: str) -> bool:
 
 
 def read_slurm_topology(
-    path: str | Path,
-    name: str | None = None,
-    *,
-    topology: str | None = None,
-    nodes: Sequence[str] | None = None,
+    path: str | Path, topology: str | None = None, nodes: Sequence[str] | None = None
 ) -> SlurmMachine:
     """Read a topology: of switches a tree, of blocks a hierarchy, or what a topology.yaml has.
+
+    The machine is named as the file, or as the topology in a topology.yaml.
 
     Parameters
     ----------
     path
         A topology.conf or topology.yaml, or what ``scontrol show topology`` printed.
-    name
-        Of the machine; by default the file's, or that of a topology in a topology.yaml.
     topology
-        Which one of a topology.yaml; see `read_topology_yaml`.
+        Which one of a topology.yaml; of one of several toruses or rings ``NAME/TORUS``. By default
+        the one with ``cluster_default``, else the only one.
     nodes
         Names of the cluster's nodes, where the topology is flat and does not tell them.
 
     Raises
     ------
     InputError
-        With the file, the line and the switch or block at fault.
+        With the file, the line and the switch, block or field at fault.
     """
     text = text_of(path, or_json=True)
     if is_topology_yaml(text):
-        return read_topology_yaml(path, topology, nodes)
+        with only_document(path, _Document) as document:
+            return _machine(_chosen(document.root, topology), nodes)
     with blamed_on(path):
         if topology is not None:
             expected = "a topology.yaml, if one of its topologies is named"
             raise InputError(expected, field="--topology", value=topology)
-        return topology_of_text(text_of(path), name or name_of(path))
-
-
-def read_topology_yaml(
-    path: str | Path, topology: str | None = None, nodes: Sequence[str] | None = None
-) -> SlurmMachine:
-    """Read one topology of a topology.yaml; the machine has its name.
-
-    Parameters
-    ----------
-    path
-        The file.
-    topology
-        The name of the topology; of one of several toruses or rings ``NAME/TORUS``. By default
-        the one with ``cluster_default``, else the only one.
-    nodes
-        Names of the cluster's nodes, which a flat topology does not tell.
-
-    Raises
-    ------
-    InputError
-        With the line and the field, or line and column for what is no YAML.
-    """
-    with only_document(path, _Document) as document:
-        return _machine(_chosen(document.root, topology), nodes)
+        return topology_of_text(text_of(path), name_of(path))
 
 
 def _chosen(topologies: Sequence[_Topology], wanted: str | None) -> _Choice:

@@ -29,7 +29,6 @@ from topoplace.result import Interference, Placement, PlacementResult, Solution
 from topoplace.result.hierarchy import HierarchyResult
 from topoplace.result.tree import AllocationResult
 from topoplace.snapshot.files import parse_document
-from topoplace.snapshot.hierarchy_state import HierarchyState
 from topoplace.snapshot.machines import AnyState
 from topoplace.snapshot.schema import (
     Communication,
@@ -323,33 +322,38 @@ def try_on(state: AnyState, allocator: Allocator, options: Options) -> Trial:
         If its program cannot be started, or the machine is none that allocators are asked about.
     """
     problem: Any = problem_of(state, options)
-    by_domains = isinstance(state, HierarchyState)
+    by_domains = state.kind == "hierarchy"
     if by_domains and isinstance(state.snapshot.machine, TreeModel):
         state = prepare_tree(state.snapshot, rules=True)
-    if not isinstance(state, SnapshotState | TreeState):
-        raise InputError("a torus, mesh or tree for an allocator", field="machine.kind")
-    document = tree_input(state) if isinstance(state, TreeState) else torus_input(problem)
-    run = _run(allocator, document, options, on_tree=isinstance(state, TreeState))
+    model: type[Placements | TreePlacements]
+    breaches: Any
+    solution: Any
+    match state:
+        case TreeState():
+            document, model = tree_input(state), TreePlacements
+            breaches, solution = partial(tree_breaches, state), partial(_tree_solution, state)
+        case SnapshotState():
+            document, model = torus_input(problem), Placements
+            breaches = partial(torus_breaches, state.snapshot, options.interference)
+            solution = partial(_torus_solution, problem)
+        case _:
+            raise InputError("a torus, mesh or tree for an allocator", field="machine.kind")
+    run = _run(allocator, document, options, on_tree=model is TreePlacements)
     refuse = partial(VerdictError, state.snapshot, allocator.name, run.stderr)
     started: Any = None
     answer: Any = None
     refusal: VerdictError | None = None
     try:
-        if isinstance(state, TreeState):
-            answer = _answer_of(run, TreePlacements, partial(tree_breaches, state), refuse)
-            started = _tree_solution(state, answer)
-            if by_domains:
-                started = {q: (dict.fromkeys(own.tolist(), 1),) for q, own in started.items()}
-        else:
-            judge = partial(torus_breaches, state.snapshot, options.interference)
-            answer = _answer_of(run, Placements, judge, refuse)
-            started = _torus_solution(problem, answer)
+        answer = _answer_of(run, model, breaches, refuse)
+        started = solution(answer)
+        if by_domains:
+            started = {q: (dict.fromkeys(own.tolist(), 1),) for q, own in started.items()}
     except VerdictError as error:
         refusal = error
     hit = run.end is End.TIME_OUT
     outcome = Outcome(started, time_limit_hit=hit, versions={"allocator": allocator.source})
     result = result_of(problem, outcome, allocator.name, options, run.seconds)
-    if isinstance(answer, Placements):
+    if answer is not None and model is Placements:
         result = _with_nodes(problem, result, answer)
     return Trial(state.snapshot.name, allocator.name, result, refusal, run.stderr)
 
