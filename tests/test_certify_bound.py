@@ -5,20 +5,15 @@ from __future__ import annotations
 import itertools
 import math
 import random
-from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
 import pytest
 from pydantic import TypeAdapter
 
-from brute_force import Tiny, brute_force
-from naive_bound import Naive, sum_of_parts
-from random_certificates import certificate_of, draw, random_certificate
 from random_instances import random_snapshot
 from small_snapshot import snapshot_of
-from tiny_packing import packing_of
-from topoplace.certify.packing import ANYWHERE, Covers, Prices, certified_bound
+from topoplace.certify.packing import ANYWHERE, Covers, Prices
 from topoplace.certify.torus import oracle as torus_oracle
 from topoplace.certify.torus.instance import Instance, read_instance
 from topoplace.certify.torus.oracle import TorusOracle
@@ -33,17 +28,11 @@ from topoplace.result import (
     StartBranch,
     Status,
 )
-from topoplace.result.certificate import DEEPEST, Certificate, CertificateNode
+from topoplace.result.certificate import DEEPEST, CertificateNode
 from topoplace.snapshot.geometry import Geometry
 from topoplace.snapshot.schema import SNAPSHOT_SCHEMA, Request, Snapshot, TorusModel
 
 MODES = list(Interference)
-NUM_MACHINES = 180
-
-
-def proven_by(instance: Instance, certificate: Certificate, earlier: Sequence[int]) -> int | None:
-    proven = certified_bound(TorusOracle(instance), certificate, earlier)
-    return None if proven is None else proven.value
 
 
 def random_prices(rng: random.Random, oracle: TorusOracle, level_idx: int) -> Prices:
@@ -62,45 +51,6 @@ def with_all_shapes(instance: Instance) -> Instance:
     every = tuple(Geometry(extents) for extents in itertools.product(*ranges))
     requests = [replace(r, geometries=r.geometries or every) for r in instance.requests]
     return replace(instance, requests=tuple(requests))
-
-
-@pytest.mark.parametrize("block", range(6))
-def test_bounds_are_those_of_the_naive_evaluation_and_hold(block: int) -> None:
-    num_bounds = 0
-    for seed in range(block, NUM_MACHINES, 6):
-        rng = random.Random(seed)
-        snapshot = random_snapshot(rng, max_routers=12)
-        mode = MODES[seed // 6 % 3]
-        instance = read_instance(snapshot, mode)
-        tiny = Tiny(snapshot, mode)
-        best = brute_force(snapshot, mode)
-        for level_idx in range(3):
-            earlier = best[:level_idx]
-            naive = Naive(tiny, level_idx, earlier)
-            tree = random_certificate(rng, packing_of(tiny, earlier))
-            expected = naive.bound(tree, naive.choices, {})
-            assert expected is not None
-            assert proven_by(instance, tree, earlier) == expected, seed
-            assert expected >= best[level_idx], seed
-            num_bounds += 1
-    assert num_bounds == NUM_MACHINES // 2
-
-
-@pytest.mark.parametrize("block", range(3))
-def test_parts_of_a_queue_bound_what_they_do_alone_and_together_hold(block: int) -> None:
-    several = 0
-    for seed in range(block, 120, 3):
-        rng = random.Random(f"parts-{seed}")
-        snapshot = random_snapshot(rng, max_routers=12)
-        mode = MODES[seed // 3 % 3]
-        instance, tiny = read_instance(snapshot, mode), Tiny(snapshot, mode)
-        parts = certificate_of(draw(rng, packing_of(tiny), "parts", odd=False))
-        expected = sum_of_parts(tiny, parts)
-        assert proven_by(instance, parts, []) == expected, seed
-        assert expected is not None
-        assert expected >= brute_force(snapshot, mode)[0], seed
-        several += sum(bool(part.requests) for part in parts.parts) > 1
-    assert several > 10
 
 
 def test_the_sweep_agrees_with_the_shapes_on_machines_too_large_for_naive_evaluation() -> None:

@@ -217,6 +217,37 @@ def test_documents_that_readers_disagree_on_are_no_documents(
     assert str(file) in str(raised.value)
 
 
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"{",
+        b"7",
+        b"[]",
+        b"[" * 100_000,
+        b"\xff\xfe",
+        b'{"schema": "topoplace.result/1"}',
+        b'{"schema": "topoplace.result/2"}',
+        b'{"schema": "topoplace.result/3"}',
+        b'{"schema": "topoplace.result/3", "x": 1e999}',
+    ],
+)
+def test_files_that_are_no_results(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "result.json"
+    path.write_bytes(content)
+    with pytest.raises(InputError) as caught:
+        check_file(path)
+    lines = str(caught.value).splitlines()
+    assert all(line.startswith(f"{path}: ") for line in lines)
+    assert len(lines) == len(caught.value.faults)  # a line each, and no line within a line
+
+
+def test_files_that_cannot_be_read(tmp_path: Path) -> None:
+    for path in (tmp_path, tmp_path / "missing.json"):
+        with pytest.raises(InputError, match="a file"):
+            check_file(path)
+
+
 def test_a_key_twice_among_many_is_told_at_once(tmp_path: Path) -> None:
     """It took hours where it was looked for key by key."""
     file = tmp_path / "result.json"

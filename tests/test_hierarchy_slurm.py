@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Mapping
+import json
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 import pytest
 
-from hierarchy_decisions import named, problem_of, recorded, slurm_problem
 from real_files import real_file
+from tiny_hierarchies import named, problem_of
 from topoplace.errors import InputError
+from topoplace.formats.decisions import slurm_block_decision
 from topoplace.placement.hierarchy.contract import (
     LevelLimits,
     Limits,
@@ -25,6 +26,7 @@ from topoplace.placement.hierarchy.heuristics.queue import serve
 from topoplace.placement.hierarchy.heuristics.slurm_block import reason, slurm_block
 from topoplace.placement.hierarchy.heuristics.slurm_tree import slurm_tree
 from topoplace.placement.hierarchy.problem import HierarchyProblem
+from topoplace.snapshot.machines import prepare_any
 
 OUTCOMES = {None: "running", "pending": "pending", "refused": "rejected"}
 
@@ -35,40 +37,26 @@ def chosen_by(problem: HierarchyProblem) -> list[str]:
     return sorted(named(problem, placed[0]))
 
 
-def decided(decision: Mapping[str, Any]) -> tuple[str, list[str]]:
-    """Return the outcome and the nodes; segments that do not divide the job are no valid input."""
-    wanted = decision["request"]
-    if wanted["segment"] and wanted["nodes"] % wanted["segment"]:
-        with pytest.raises(InputError, match="expected a divisor"):
-            slurm_problem(decision)
-        return "rejected", []
-    problem = slurm_problem(decision)
-    return OUTCOMES[reason(problem, problem.requests[0])], chosen_by(problem)
+def recorded(plugin: str) -> Iterator[tuple[HierarchyProblem, dict[str, Any]]]:
+    """Yield the problems of recorded decisions without options, and their lines."""
+    for text in real_file("slurm_block/decisions.jsonl").read_text().splitlines():
+        line = json.loads(text)
+        if line["plugin"] == f"topology/{plugin}" and not line["request"]["options"]:
+            yield HierarchyProblem(prepare_any(slurm_block_decision(line).snapshot)), line
 
 
 def test_chooses_the_nodes_that_the_recorded_controller_chose() -> None:
-    total: Counter[str] = Counter()
-    wrong = []
-    for idx, decision in enumerate(recorded(real_file("slurm_block/decisions.jsonl"))):
-        if decision["plugin"] == "topology/block" and not decision["request"]["options"]:
-            kind = f"{decision['config']} {decision['outcome']}"
-            total[kind] += 1
-            if decided(decision) != (decision["outcome"], sorted(decision["chosen"] or [])):
-                wrong.append(f"line {idx + 1} ({kind})")
-    assert not wrong, f"{len(wrong)} differ: {', '.join(wrong)}; of {dict(total)}"
-    assert total.total() == 126
-
-
-def test_what_the_controller_chose_keeps_the_contract() -> None:
-    seen = 0
-    for decision in recorded(real_file("slurm_block/decisions.jsonl")):
-        if decision["plugin"] == "topology/block" and decision["chosen"]:
-            problem = slurm_problem(decision)
+    total, wrong = 0, []
+    for problem, line in recorded("block"):
+        outcome, chosen = OUTCOMES[reason(problem, problem.requests[0])], chosen_by(problem)
+        total += 1
+        if (outcome, chosen) != (line["outcome"], sorted(line["chosen"] or [])):
+            wrong.append((outcome, chosen, line))
+        if line["chosen"]:
             numbers = {name: host for host, name in enumerate(problem.machine.host_names)}
-            placed = ({numbers[name]: 1 for name in decision["chosen"]},)
+            placed = ({numbers[name]: 1 for name in line["chosen"]},)
             assert keeps_contract(problem.machine, problem.requests[0], placed)
-            seen += 1
-    assert seen == 112
+    assert (wrong, total) == ([], 126)
 
 
 def blocks(sizes: list[int] | None, *free: int, nodes: int = 18) -> dict[str, Any]:
@@ -192,15 +180,12 @@ def test_what_slurm_does_not_know_waits(asked: dict[str, Any]) -> None:
 
 def test_chooses_the_leaves_that_the_recorded_controller_chose() -> None:
     total, wrong = 0, []
-    for idx, decision in enumerate(recorded(real_file("slurm_block/decisions.jsonl"))):
-        if decision["plugin"] == "topology/tree" and not decision["request"]["options"]:
-            problem = slurm_problem(decision)
-            placed = serve(slurm_tree, problem).get(0, ({},))
-            total += 1
-            if sorted(named(problem, placed[0])) != sorted(decision["chosen"] or []):
-                wrong.append(f"line {idx + 1}")
-    assert not wrong, f"{len(wrong)} of {total} differ: {', '.join(wrong)}"
-    assert total == 55
+    for problem, line in recorded("tree"):
+        placed = serve(slurm_tree, problem).get(0, ({},))
+        total += 1
+        if sorted(named(problem, placed[0])) != sorted(line["chosen"] or []):
+            wrong.append(line)
+    assert (wrong, total) == ([], 55)
 
 
 def tree(*free: int) -> dict[str, Any]:

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from baseline_instances import application_of, matrix_problem, optimum_of, problem_on, random_graph
-from baseline_instances import random_problem as drawn_problem
 from real_files import real_file
 from topoplace.certify import check_document
 from topoplace.certify.mapping.check import VALUES
@@ -21,7 +20,7 @@ from topoplace.mapping.bounds.splitting import Splitting
 from topoplace.mapping.exact.branch import proof_tree, small_problem
 from topoplace.mapping.graphfiles import read_qaplib
 from topoplace.mapping.problem import MappingProblem
-from topoplace.result import Fraction, Proof, Status
+from topoplace.result import Fraction
 from topoplace.result.mapping import PairsCertificate, TreeCertificate
 from topoplace.result.packed import Packed, packed, unpacked
 from topoplace.solving import solve
@@ -40,33 +39,6 @@ def qaplib(name: str) -> MappingProblem:
 def proven(problem: MappingProblem, certificate: PairsCertificate | TreeCertificate) -> int:
     """Return what the checker says that a certificate proves."""
     return VALUES[certificate.kind](read_instance(problem.instance), certificate)
-
-
-def require_tiny(problem: MappingProblem) -> tuple[int, int]:
-    """Check bound, tree and exact method against brute force; return the bound and the optimum."""
-    least = optimum_of(problem)
-    bound = pairs_bound(problem)
-    value = 0
-    if bound is not None:
-        value = int(bound.value)
-        assert proven(problem, bound.certificate) == value <= least
-    result = solve(problem, "exact")
-    assert (result.objective, result.bound, result.status) == (least, least, Status.OPTIMAL)
-    assert result.proof is Proof.CERTIFICATE
-    assert check_document(result).verified
-    return value, least
-
-
-@pytest.mark.parametrize(
-    "block", [0, 1, *(pytest.param(block, marks=pytest.mark.slow) for block in range(2, 15))]
-)
-def test_brute_force_agrees_on_tiny_problems(block: int) -> None:
-    """Meshes, tori and matrices, with holes, spare places and several tasks on a router."""
-    found = [
-        require_tiny(drawn_problem(7_000 + 20 * block + k, 6, 2, skewed=True)) for k in range(20)
-    ]
-    met = sum(value == least for value, least in found)
-    assert met >= len(found) // 2
 
 
 @pytest.mark.parametrize("name", ["nug12", "nug15", "scr12", "esc16a"])

@@ -118,6 +118,29 @@ def prepared(document: dict[str, Any]) -> HierarchyState:
     return prepare_hierarchy(Snapshot.model_validate(document))
 
 
+def problem_of(
+    machine: Mapping[str, Any], request: Mapping[str, Any], **state: Any
+) -> HierarchyProblem:
+    """Return the problem of one request on a machine."""
+    given = {"schema": SNAPSHOT_SCHEMA, "name": "small", "machine": machine, "queue": [request]}
+    return HierarchyProblem(prepared(given | state))
+
+
+def named(problem: HierarchyProblem, hosts: Mapping[int, int]) -> dict[str, int]:
+    """Return units by the name of the host."""
+    return {problem.machine.host_names[host]: units for host, units in hosts.items()}
+
+
+def random_single(rng: random.Random) -> HierarchyProblem:
+    """Return the problem of one request of one part, in any number of domains, on one fabric."""
+    document = {"queue": [{"parts": []}]}
+    while "parts" in document["queue"][0]:
+        document = random_hierarchy(rng)
+    document["machine"].pop("fabrics", None)
+    document["queue"][0].pop("at_most", None)
+    return HierarchyProblem(prepared(document | {"queue": document["queue"][:1]}))
+
+
 def lively_hierarchy(name: str, most: int) -> dict[str, Any]:
     """Return a snapshot on which something can start, in so many ways at most."""
     for k in itertools.count():
