@@ -37,7 +37,7 @@ from topoplace.certify.report import RefusedError
 from topoplace.errors import InputError
 from topoplace.machine import Torus, format_node_set
 from topoplace.mapping import symmetry
-from topoplace.mapping.bounds import distance_classes
+from topoplace.mapping.bounds import distance_classes, pairs
 from topoplace.mapping.bounds.bisection import triangles_bound
 from topoplace.mapping.bounds.blocks import blocks_bound
 from topoplace.mapping.bounds.cuts import cuts_bound
@@ -439,8 +439,9 @@ def targets(kind: str, seed: int) -> Iterator[Target]:
     """Yield problems for one kind of certificate without end, few of which cost nothing."""
     rng = Random(f"targets-{kind}-{seed}")
     with pytest.MonkeyPatch.context() as patch:
-        # what the semidefinite bound proves is valid at any step
+        # what semidefinite bounds prove is valid at any step
         patch.setattr(distance_classes, "MAX_STEPS", 50)
+        patch.setattr(pairs, "STEPS", 60)
         patch.setattr(distance_classes, "MAX_PLACES", 16)
         while True:
             target = KINDS[kind](kind, rng)
