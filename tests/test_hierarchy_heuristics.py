@@ -13,6 +13,7 @@ from tiny_hierarchies import (
     places_of,
     prepared,
     problem_of,
+    racks,
     random_hierarchy,
     random_single,
 )
@@ -31,17 +32,6 @@ def started_by(name: str, problem: HierarchyProblem, seed: int = 0) -> Started:
     assert not any(outcome.bounds)
     assert outcome.solution is not None
     return outcome.solution
-
-
-def racks(*rooms: list[int]) -> dict[str, Any]:
-    """Return a machine of racks in rows of two, by rack the units that its hosts have room for."""
-    hosts = [
-        {"hosts": f"r{r}h{h}", "domains": [f"row{r // 2}", f"r{r}"], "capacity": {"slots": units}}
-        for r, own in enumerate(rooms)
-        for h, units in enumerate(own)
-    ]
-    levels = ["row", "rack", "host"]
-    return {"kind": "hierarchy", "name": "racks", "levels": levels, "hosts": hosts}
 
 
 FOUR = racks([4, 2], [3, 3], [2, 2, 1], [4, 4])

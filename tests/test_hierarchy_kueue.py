@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from real_files import real_file
-from tiny_hierarchies import named, problem_of
+from tiny_hierarchies import named, problem_of, racks
 from topoplace.formats.decisions import kueue_decision
 from topoplace.placement.hierarchy.heuristics.kueue import kueue, kueue_least_free
 from topoplace.placement.hierarchy.heuristics.kueue_balanced import kueue_balanced
@@ -40,16 +40,6 @@ def test_decides_as_the_recorded_scheduler() -> None:
             if decided(problem, kueue_balanced if is_balanced else kueue) != decision.taken:
                 wrong.append(line["id"])
     assert (wrong, total) == ([], 134)
-
-
-def racks(*rooms: list[int]) -> dict[str, Any]:
-    """Return a machine of racks, by rack the units that its hosts have room for."""
-    hosts = [
-        {"hosts": f"r{r}h{h}", "domains": [f"r{r}"], "capacity": {"slots": units}}
-        for r, own in enumerate(rooms)
-        for h, units in enumerate(own)
-    ]
-    return {"kind": "hierarchy", "name": "racks", "levels": ["rack", "host"], "hosts": hosts}
 
 
 def hosts_of(rule: Rule, machine: Mapping[str, Any], **request: Any) -> dict[str, int] | None:

@@ -14,13 +14,9 @@ from tiny_hierarchies import named, problem_of
 from topoplace.errors import InputError
 from topoplace.formats.decisions import slurm_block_decision
 from topoplace.placement.hierarchy.contract import (
-    LevelLimits,
-    Limits,
     blocks_of,
     keeps_contract,
     level_limits,
-    level_of_groups,
-    limits_of,
 )
 from topoplace.placement.hierarchy.heuristics.queue import serve
 from topoplace.placement.hierarchy.heuristics.slurm_block import reason, slurm_block
@@ -111,37 +107,6 @@ def test_segments_go_into_the_scraps_of_many_blocks() -> None:
     assert per_block(given, 18, segment=9) == "refused"
 
 
-def test_limits_are_levels_of_the_machine() -> None:
-    given = blocks([18, 36, 72], *[18] * 6)
-    machine = problem_of(given["machine"], {"id": "job", "nodes": 1}).machine
-    found = blocks_of(machine)
-    assert [limits_of(found, n) for n in (18, 19, 40, 73)] == [
-        Limits(18),
-        Limits(36),
-        Limits(72),
-        Limits(None, 72, 2),
-    ]
-    assert [level_of_groups(machine, found, size) for size in (18, 36, 72, 144)] == [2, 1, 0, None]
-
-
-@pytest.mark.parametrize(
-    ("asked", "expected"),
-    [
-        ({"nodes": 18}, LevelLimits(2, None)),
-        ({"nodes": 19}, LevelLimits(1, None)),
-        ({"nodes": 40}, LevelLimits(0, None)),
-        ({"nodes": 73}, LevelLimits(None, (0, 2))),
-        ({"nodes": 40, "segments": [{"size": 10, "level": "block"}]}, LevelLimits(None, None)),
-        ({"nodes": 40, "segments": [{"size": 20, "level": "block"}]}, None),
-        ({"nodes": 40, "segments": [{"size": 10, "level": "two"}]}, None),
-    ],
-)
-def test_limits_of_parts(asked: dict[str, Any], expected: LevelLimits | None) -> None:
-    given = blocks([18, 36, 72], *[18] * 6)
-    problem = problem_of(given["machine"], {"id": "job", **asked})
-    assert level_limits(problem.machine, problem.requests[0].parts[0]) == expected
-
-
 def test_a_level_of_limited_groups_has_to_be_there() -> None:
     machine = blocks([18, 36, 72], *[18] * 6)["machine"]
     for own in machine["hosts"]:
@@ -150,11 +115,6 @@ def test_a_level_of_limited_groups_has_to_be_there() -> None:
     problem = problem_of(machine, {"id": "job", "nodes": 19})
     with pytest.raises(InputError, match="a level of aligned groups of 2 blocks"):
         level_limits(problem.machine, problem.requests[0].parts[0])
-
-
-def test_without_sizes_the_smallest_block_is_the_base() -> None:
-    machine = problem_of(blocks(None, 18, 18)["machine"], {"id": "job", "nodes": 1}).machine
-    assert blocks_of(machine).sizes == (18, 36, 72, 144, 288)
 
 
 def test_a_size_that_is_no_multiple_of_the_base_is_refused() -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 import pytest
 
@@ -14,9 +12,7 @@ from topoplace.certify.mapping.check import VALUES
 from topoplace.certify.mapping.instance import read_instance
 from topoplace.certify.report import RefusedError
 from topoplace.errors import InputError
-from topoplace.mapping.bounds.assignment import assignment_of, orbits_of
 from topoplace.mapping.bounds.pairs import pairs_bound
-from topoplace.mapping.bounds.splitting import Splitting
 from topoplace.mapping.exact.branch import proof_tree, small_problem
 from topoplace.mapping.graphfiles import read_qaplib
 from topoplace.mapping.problem import MappingProblem
@@ -83,48 +79,6 @@ def test_thirty_places_are_bounded_within_ten_percent() -> None:
     assert 0.9 * OPTIMA["tho30"] <= proven(problem, bound.certificate) == bound.value
     assert bound.value <= OPTIMA["tho30"]
     assert len(bound.certificate.model_dump_json()) < 1_000_000
-
-
-# ---- Mirrors ------------------------------------------------------------------------------------
-
-
-def values_of(problem: MappingProblem, steps: int) -> list[float]:
-    """Return what some steps prove, with mirrors and without."""
-    assignment = assignment_of(problem)
-    assert assignment is not None
-    num = assignment.num
-    found = orbits_of(assignment)
-    assert found.mirrors
-    alone = orbits_of(assignment, most=0)
-    assert len(alone.firsts) == num
-    values = []
-    for orbits in (found, alone):
-        splitting = Splitting(assignment, orbits)
-        for _ in range(steps):
-            splitting.step()
-        values.append(splitting.value())
-    return values
-
-
-@pytest.mark.parametrize(("shape", "wrap"), [([2, 3], False), ([3, 3], True), ([2, 2, 2], True)])
-def test_mirrors_change_nothing_but_the_work(shape: list[int], wrap: bool) -> None:
-    graph = random_graph(np.random.default_rng(3), 6, 20)
-    with_mirrors, without = values_of(problem_on(graph, shape, wrap=wrap), 40)
-    assert math.isclose(with_mirrors, without, rel_tol=1e-6)
-
-
-def test_spaces_keep_a_matrix_apart() -> None:
-    problem = problem_on(random_graph(np.random.default_rng(4), 8, 30), [2, 4], wrap=False)
-    assignment = assignment_of(problem)
-    assert assignment is not None
-    orbits = orbits_of(assignment)
-    splitting = Splitting(assignment, orbits)
-    for _ in range(3):
-        splitting.step()
-    blocks = splitting.to_blocks(splitting.multipliers)
-    again = splitting.to_blocks(splitting.from_blocks(blocks))
-    assert all(np.allclose(one, other) for one, other in zip(blocks, again, strict=True))
-    assert sum(map(len, blocks)) == (assignment.num - 1) ** 2 + 1
 
 
 # ---- By hand ------------------------------------------------------------------------------------

@@ -126,6 +126,17 @@ def problem_of(
     return HierarchyProblem(prepared(given | state))
 
 
+def racks(*rooms: list[int]) -> dict[str, Any]:
+    """Return a machine of racks in rows of two, by rack the units that its hosts have room for."""
+    hosts = [
+        {"hosts": f"r{r}h{h}", "domains": [f"row{r // 2}", f"r{r}"], "capacity": {"slots": units}}
+        for r, own in enumerate(rooms)
+        for h, units in enumerate(own)
+    ]
+    levels = ["row", "rack", "host"]
+    return {"kind": "hierarchy", "name": "racks", "levels": levels, "hosts": hosts}
+
+
 def named(problem: HierarchyProblem, hosts: Mapping[int, int]) -> dict[str, int]:
     """Return units by the name of the host."""
     return {problem.machine.host_names[host]: units for host, units in hosts.items()}
