@@ -1,4 +1,4 @@
-"""The claims of a placement on a torus or mesh, and what it is worth (docs/proofs/placement.md)."""
+"""The claims of a placement on a torus or mesh, and its value (docs/proofs/placement.md)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from topoplace.certify.packing import (
     Prices,
     certified_bound,
 )
-from topoplace.certify.report import Claims, RefusedError
+from topoplace.certify.report import Claims, Number, RefusedError
 from topoplace.certify.torus.anchored import Anchored, oracle_of
 from topoplace.certify.torus.instance import (
     Instance,
@@ -56,7 +56,7 @@ class TorusPlacement(Packings[PlacementResult]):
 
     @property
     def levels(self) -> tuple[tuple[str, str], ...]:
-        """Name and sense of every level: shapes are worth nothing where they are anchored."""
+        """Name and sense of every level: shapes have no value where they are anchored."""
         machine = self.result.instance.machine
         if isinstance(machine, TorusModel) and machine.anchored:  # and nothing is mapped
             return (("nodes", "max"), ("fragmentation", "min"))
@@ -124,7 +124,7 @@ class TorusPlacement(Packings[PlacementResult]):
             return Anchored(self._instance).total - value
         return super().turned(level_idx, value)
 
-    def bound(self, level_idx: int) -> tuple[int, str]:
+    def bound(self, level_idx: int) -> tuple[Number, str]:
         """Return what the certificate of a level proves, and where."""
         if self._scattered:
             raise RefusedError("a bound on prisms says nothing of scattered nodes")
@@ -169,7 +169,7 @@ def _oracle_of(instance: Instance) -> CheckingOracle:
 
 
 def worth(instance: Instance, starts: list[Start]) -> list[int | None]:
-    """Return what the solution is worth per level; None where scattered starts have no worth."""
+    """Return the value of the solution per level; None where scattered starts have none."""
     value = sum(start.request.value for start in starts)
     if instance.anchored:
         scattered = any(start.prism is None for start in starts)
@@ -189,7 +189,7 @@ def worth(instance: Instance, starts: list[Start]) -> list[int | None]:
 # ---- Whether the explanations of requests that did not start are true ----------------------------
 
 MOST_ROUTERS = 200
-"""Of machines on which explanations are held against all prisms."""
+"""Routers of machines on which explanations are compared with all prisms."""
 
 
 def check_explanations(
@@ -221,7 +221,7 @@ def check_explanations(
 
 
 class _Settings:
-    """What a request that waits may be compared with: the machine as it is, and idle."""
+    """The settings of a waiting request: the machine as it is, and idle."""
 
     def __init__(self, instance: Instance, starts: list[Start]) -> None:
         self.instance, self.starts = instance, starts
@@ -233,7 +233,7 @@ class _Settings:
         return read_instance(snapshot, self.instance.interference)
 
     def of(self, reason: str) -> tuple[Instance, Sequence[Job]]:
-        """Return the setting that a reason speaks of, and the jobs that stand in it."""
+        """Return the setting of a reason, and the jobs in it."""
         if reason == "outbid":
             return self.instance, self.starts
         return self.idle, self.instance.jobs

@@ -71,7 +71,7 @@ class Repacking:
         return self.after(job.id for job in self.movers)
 
     def after(self, moved: Iterable[str]) -> Instance:
-        """Return the snapshot without some movers, which are requests beside those that start."""
+        """Return the snapshot without some movers, which become requests like those that start."""
         names = set(moved)
         snapshot = self.whole.snapshot
         stay = [job for job in snapshot.running if job.id not in names]
@@ -329,7 +329,7 @@ class RepackOracle:
 
     @property
     def weight(self) -> int:
-        """What a mover is worth on the first level: more than all that have to start."""
+        """The value of a mover on the first level: more than all that have to start."""
         return 1 if self.makes_room else len(self.repacking.whole.requests) + 1
 
     @cached_property
@@ -370,7 +370,7 @@ class RepackOracle:
         return self.weight, max(self.repacking.costs, default=0), third
 
     def may_replace(self, one: int, other: int) -> bool:
-        """Nobody takes another's place."""
+        """No request takes another's place."""
         return one == other
 
     def among(self, chosen: Sequence[tuple[int, int]]) -> RepackOracle:
@@ -390,7 +390,7 @@ class RepackOracle:
         return found
 
     def _staying(self, q: int, prices: Prices, covers: Covers, to_value: int) -> int | None:
-        """Return what a mover gains where it stands, None if it may not stay there."""
+        """Return the gain of a mover at its place, None if it may not stay there."""
         job = self.repacking.movers[q]
         start, step = self._num_routers + q, self._num_movers
         held = {*job.routers.tolist(), *range(start, self.coverable, step)}
@@ -464,7 +464,7 @@ class RepackOracle:
 class Places:
     """The places of a request with the same extents.
 
-    `beside` tells beside which jobs each of them leaves room, shape ``(num_places, num_jobs)``.
+    `beside` says which jobs can stay if each of them is taken, shape ``(num_places, num_jobs)``.
     """
 
     box: Box
@@ -490,7 +490,7 @@ class Places:
 def _places(instance: Instance, request: Request, jobs: Sequence[Job]) -> Iterator[Places]:
     """Yield the prisms that a request may have and that contain no smaller one that it may have.
 
-    What a prism takes of is among what one around it takes of, so that the smaller ones suffice.
+    The rows of a prism are among those of a larger one around it, so the smaller ones are enough.
     """
     torus = instance.torus
     asked = {(*g.extents[:-1], depth) for g in request.geometries for depth in g.depths}

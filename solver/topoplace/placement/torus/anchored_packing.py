@@ -1,11 +1,11 @@
 """Anchored prisms as a plug-in of the engine: all of them listed, and what they block.
 
-Beside the requests there is one for every anchored prism that nothing blocks yet: it is worth
-nothing on the first level, and on the second what the prism counts if it stays free. It takes rows
-of its own, a unit of each, which jobs that meet the prism take, too (docs/proofs/placement.md,
-"Anchored prisms"). So the prisms that stay free are part of the packing, and never start. A
-candidate of a request in segments is several disjoint prisms, found by branch and bound from the
-cheapest on.
+In addition to the requests of the queue there is one for every anchored prism that is not blocked
+yet. Its value is 0 on the first level, and on the second the value of the prism if it stays free.
+It takes rows of its own, a unit of each, which jobs that meet the prism take, too
+(docs/proofs/placement.md, "Anchored prisms"). So the prisms that stay free are part of the packing,
+and never start. A candidate of a request in segments is several disjoint prisms, found by branch
+and bound from the cheapest on.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _FEW_ENTRIES = 1 << 20
 """Rows of all candidates together up to which linear programs bound the first level, too."""
 
 MAX_STEPS = 2000
-"""Of a search for disjoint prisms of a request in segments; few are needed if all are disjoint."""
+"""Steps of a search for disjoint prisms of a request in segments; few if all are disjoint."""
 
 _CALL_WORK, _ENTRY_WORK = 1e-3, 2e-9  # nominal seconds of an oracle call, and by row of candidates
 
@@ -187,7 +187,7 @@ class AnchoredPacking(SpotPacking):
 
     @property
     def start_prices(self) -> IntArray:
-        """Prices at which no request is worth more than it pays."""
+        """Prices at which no request has a value above what it pays."""
         prices = np.zeros(self.num_rows, dtype=np.int64)
         per_node = max((r.priority for r in self.placement.requests), default=1)
         prices[: self.num_covers] = per_node * self.placement.torus.nodes_per_router
@@ -262,14 +262,14 @@ def _rows_that_stay(
 
 
 class DisjointSearch:
-    """The cheapest so many candidates that meet each other nowhere, by branch and bound.
+    """The cheapest set of a given number of disjoint candidates, by branch and bound.
 
     Attributes
     ----------
     found
         Sets met, each cheaper than the one before, with their costs; the last is the best.
     steps
-        Taken; if they are more than `MAX_STEPS` the search was left off.
+        Steps taken; if they are more than `MAX_STEPS`, the search was abandoned.
     """
 
     def __init__(self, costs: Sequence[int], meeting: Sequence[int], count: int) -> None:
@@ -278,7 +278,7 @@ class DisjointSearch:
         self.found: list[tuple[int, list[int]]] = []
 
     def run(self, chosen: list[int], cost: int, left: list[int], must: Sequence[set[int]]) -> None:
-        """Add to those chosen from what is left, in order of costs, one of each set of `must`."""
+        """Add to the chosen ones from the rest, in order of costs, one of each set of `must`."""
         self.steps += 1
         need = self._count - len(chosen)
         if not need:
@@ -288,7 +288,7 @@ class DisjointSearch:
         first = [k for k in left if k in must[0]] if must else left
         for number, k in enumerate(first):
             rest = left[number:] if not must else left
-            # sets are told apart by the first of them; of `must`, one holds the row
+            # sets are distinguished by the first of them; of `must`, one holds the row
             least = sum(map(self._costs.__getitem__, rest[:need]))
             if must:
                 least = max(least, self._costs[k])

@@ -24,7 +24,7 @@ Extents = tuple[int, ...]
 
 @dataclass(frozen=True)
 class Standing:
-    """Jobs where they stand, and whether their links are closed to the one in question.
+    """Jobs at their present places, and whether their links are closed to the one in question.
 
     Attributes
     ----------
@@ -39,7 +39,7 @@ class Standing:
     closes: BoolArray
 
     def meeting(self, torus: Torus, extents: Extents, origins: IntArray) -> BoolArray:
-        """Tell which prisms of some extents cannot stand beside which jobs, ``(prisms, jobs)``.
+        """Return which prisms of some extents are in conflict with which jobs, ``(prisms, jobs)``.
 
         A prism meets a job in routers where their intervals meet in all dimensions. It shares links
         of a dimension with it where one of the two uses whole rings along it, and their intervals
@@ -89,8 +89,8 @@ class _Free:
 class Places:
     """The prisms that a request may have beside the jobs that run.
 
-    Of those that hold enough nodes only such are kept that contain no smaller one that does: what a
-    prism costs grows with it.
+    Of the prisms that hold enough nodes, only those are kept that contain no smaller one that does,
+    as the cost of a prism grows with its size.
 
     Attributes
     ----------
@@ -134,9 +134,9 @@ class Places:
         self._corners = [(box * steps) @ corners.T for box in boxes]
 
     def paid(self, routers: IntArray, links: IntArray | None, amounts: IntArray) -> IntArray:
-        """Return what every prism pays for routers and links, and an amount by job it clashes with.
+        """Return every prism's payment for routers and links, and an amount by job it clashes with.
 
-        Without jobs that stand there are no amounts.
+        Without such jobs there are no amounts.
         """
         grids = [routers]
         if links is not None:
