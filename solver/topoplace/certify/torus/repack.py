@@ -545,17 +545,25 @@ def _beside(
 
     Links of a dimension are a box like the routers, as long as a row of them in that dimension.
     """
-    shape, prisms = np.array(torus.shape), [job.prism for job in jobs if job.prism is not None]
-    first = np.array([prism.origin for prism in prisms], dtype=np.int64).reshape(-1, len(shape))
-    theirs = np.array([prism.extents for prism in prisms], dtype=np.int64).reshape(first.shape)
+    prisms = [job.prism for job in jobs if job.prism is not None]
+    first = np.array([p.origin for p in prisms], dtype=np.int64).reshape(-1, len(extents))
+    theirs = np.array([p.extents for p in prisms], dtype=np.int64).reshape(first.shape)
     pairs = [(request.sharing, job.sharing) for job in jobs]
     closes = [Communication.NONE not in pair and not both_tolerant(*pair) for pair in pairs]
-    ahead, behind = (first - origins[:, None]) % shape, (origins[:, None] - first) % shape
-    clash = ((ahead < extents) | (behind < theirs)).all(axis=2)
+    ahead = [(first[:, d] - np.arange(n)[:, None]) % n for d, n in enumerate(torus.shape)]
+    behind = [(n - part) % n for n, part in zip(torus.shape, ahead, strict=True)]
+
+    def meet(mine: IntArray, others: IntArray) -> BoolArray:
+        """Return which boxes have a place in common; one without length has none."""
+        sides = zip(ahead, behind, mine, others.T, strict=True)
+        along = [(m > 0) & (x > 0) & ((a < m) | (b < x)) for a, b, m, x in sides]
+        every = [own[origins[:, d]] for d, own in enumerate(along)]  # they are by origin
+        return np.asarray(np.logical_and.reduce(every))
+
+    clash = meet(np.array(extents), theirs)
     for d, e in enumerate(extents):
         mine, other = np.array(extents), theirs.copy()
         mine[d] = link_length(torus, d, e)
         other[:, d] = [link_length(torus, d, x) for x in theirs[:, d].tolist()]
-        used = np.array(closes, dtype=bool) & (mine[d] > 0) & (other[:, d] > 0)
-        clash |= used & ((ahead < mine) | (behind < other)).all(axis=2)
-    return np.asarray(~clash)
+        clash |= meet(mine, other) & np.array(closes, dtype=bool)
+    return ~clash
