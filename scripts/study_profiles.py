@@ -196,7 +196,7 @@ def write(study: Study, families: Sequence[Family], runs: Sequence[Run]) -> None
     if any(run.version == BEFORE for run in runs):
         both = [(family, *_common(*own)) for family, *own in pairs]
         besides = table([pair for pair in both if pair[1]], BESIDE)
-        parts += ["## Beside the version before", besides]
+        parts += ["## Compared with the version before", besides]
     study.page(*parts, title="Exact placement on snapshots nobody looked at")
     draw(study, there, longest)
 
