@@ -65,7 +65,7 @@ def main(given: Sequence[str] | None = None) -> None:
         for limit in options.seconds:
             print(compare(*instances, methods=METHODS, time_limit=limit))
         return
-    warm_up = problem_of(points(3, np.random.default_rng(0)), 3)
+    warm_up = problem_of("points", points(3, np.random.default_rng(0)), 3)
     method_of("mapping", "search").solver(warm_up, Options(time_limit=0.1))
     rows = []
     for name, problem in cases(options):
@@ -82,19 +82,20 @@ def cases(options: argparse.Namespace) -> Iterator[tuple[str, MappingProblem]]:
     for tasks in options.tasks:
         for kind in kinds if tasks <= 4096 or not options.bounds else ():
             messages = kind(SIDES[tasks], np.random.default_rng(options.seed))
-            yield kind.__name__, problem_of(messages, SIDES[tasks])
+            yield kind.__name__, problem_of(kind.__name__, messages, SIDES[tasks])
     if options.bounds and options.data is not None:
         for name, file in FILES.items():
             sizes = np.loadtxt(options.data / file, delimiter=",", dtype=np.int64)
             np.fill_diagonal(sizes, 0)
-            yield name, problem_of((*np.nonzero(sizes), sizes[np.nonzero(sizes)]), 4)
+            yield name, problem_of(name, (*np.nonzero(sizes), sizes[np.nonzero(sizes)]), 4)
 
 
-def problem_of(messages: Messages, side: int) -> MappingProblem:
+def problem_of(name: str, messages: Messages, side: int) -> MappingProblem:
     """Return the problem of a graph on the cubic torus of that side, a place per task."""
     sources, targets, sizes = (part.tolist() for part in messages)
     application = GraphApplication(num_tasks=side**3, sources=sources, targets=targets, bytes=sizes)
-    return problem_on(load_places(f"torus:{side}x{side}x{side}"), application)
+    places = load_places(f"torus:{side}x{side}x{side}")
+    return problem_on(places, application, name=f"{name}_{side**3}")
 
 
 def grid(side: int, rng: np.random.Generator) -> Messages:
