@@ -169,9 +169,6 @@ def _placements() -> Iterator[tuple[str, PlacementResult]]:
         yield reason, _result(min(at, key=_size).document)
     yield "geometry", _result(rare_cases()[4].document)
     yield "parts", _result(_in_parts(min((c for c in cases if len(c.chosen) > 1), key=_size)))
-    close = problem_on(random_graph(np.random.default_rng(5), 5, 40), [5], wrap=False)
-    crossed = replace(outcome_of(close.nodes), link_load=bisected(close))
-    yield "crossed", mapping_results.result_for(close, crossed)
     yield "no solution", _result(_unsolved(min(cases, key=_size).document))
     state = prepare(Snapshot.model_validate(small_document()))
     for method, rule in (("first-fit", Interference.TOLERANT), ("random-nodes", Interference.OFF)):
@@ -222,7 +219,8 @@ def _unsolved(document: Document) -> Document:
 
 
 def _mappings() -> Iterator[tuple[str, MappingResult]]:
-    for name in ("blocks", "rough", "pencils", "ring", "folded", "whole"):
+    names = ("blocks", "rough", "pencils", "ring", "folded", "whole", "star", "recognised")
+    for name in (*names, "levels", "spectral", "factors"):
         yield name, mapping_results.solved(name)
     graph = problem_on(random_graph(np.random.default_rng(5), 8, 20), [2, 4])
     alone = mapping_results.solved("alone")
@@ -230,11 +228,6 @@ def _mappings() -> Iterator[tuple[str, MappingResult]]:
     yield "classes", _mapped(graph, distance_classes_bound)
     yield "pairs", _mapped(graph, pairs_bound)
     yield "tree", solve(problem_on(random_graph(np.random.default_rng(6), 5, 12), [5]), "exact")
-    yield "star", mapping_results.solved("star")
-    yield "cuts", mapping_results.solved("factors")
-    yield "recognised", mapping_results.solved("recognised")
-    yield "levels", mapping_results.solved("levels")
-    yield "spectral", mapping_results.solved("spectral")
     close = problem_on(random_graph(np.random.default_rng(5), 5, 40), [5], wrap=False)
     crossed = replace(outcome_of(close.nodes), link_load=bisected(close))
     yield "crossed", mapping_results.result_for(close, crossed)
@@ -285,9 +278,6 @@ def _allocations() -> Iterator[tuple[str, AllocationResult]]:
     yield "domains", _exact(snapshot_on(apart([3, 3]), [], [(2, ring)] * 3))
     yield "heuristic", solve(prepare_tree(snapshot), "balanced")
     unsolved = _unsolved(_exact(snapshot).model_dump(mode="json"))
-    close = problem_on(random_graph(np.random.default_rng(5), 5, 40), [5], wrap=False)
-    crossed = replace(outcome_of(close.nodes), link_load=bisected(close))
-    yield "crossed", mapping_results.result_for(close, crossed)
     yield "no solution", AllocationResult.model_validate_json(json.dumps(unsolved))
     yield "shares", _exact(snapshot_on(model_of([3] * 6), [], [(8, uses(Pattern.BINOMIAL))]))
     for kind in KINDS:
