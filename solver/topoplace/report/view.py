@@ -261,6 +261,14 @@ class View:
         """Whether the cells are also shown in space."""
         return False
 
+    def most(self) -> int | None:
+        """Return up to which value of its first level a frontier goes on, if it does."""
+        return None
+
+    def curve(self) -> list[str] | None:
+        """Return a frontier as lines; None for the table of its points."""
+        return None
+
     def picture(self) -> Picture | None:
         """Return the essential picture; None for the tiles with a legend of jobs."""
         return None
