@@ -5,9 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import random
-import re
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -62,17 +60,6 @@ def equals_brute_force(seed: int) -> None:
 def test_equals_brute_force(first: int) -> None:
     for seed in range(first, first + 25):
         equals_brute_force(seed)
-
-
-def test_the_page_shows_what_its_program_prints(capsys: pytest.CaptureFixture[str]) -> None:
-    page = (
-        Path(__file__).resolve().parent.parent / "docs" / "guide" / "hierarchies.md"
-    ).read_text()
-    (program,), (shown,) = (
-        re.findall(rf"```{k}\n(.*?)```", page, re.S) for k in ("python", "text")
-    )
-    exec(program, {})
-    assert capsys.readouterr().out == shown
 
 
 @pytest.mark.slow

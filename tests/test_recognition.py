@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import json
 import math
-import re
 from pathlib import Path
 
 import numpy as np
@@ -437,13 +436,3 @@ def test_the_command_and_its_files(tmp_path: Path, capsys: pytest.CaptureFixture
     assert (document["shape"], document["links"]) == ([2, 3], ["line", "ring"])
     assert document["application"]["bytes"] == [[7, 7], [9, 9]]
     assert run(["recognise", str(tmp_path / "none.csv")]) == 2
-
-
-def test_the_page_shows_what_its_program_prints(capsys: pytest.CaptureFixture[str]) -> None:
-    page = (
-        Path(__file__).resolve().parent.parent / "docs" / "guide" / "recognition.md"
-    ).read_text()
-    blocks = (re.findall(rf"```{kind}\n(.*?)```", page, re.S) for kind in ("python", "text"))
-    (program,), (shown,) = blocks
-    exec(program, {})
-    assert capsys.readouterr().out == shown

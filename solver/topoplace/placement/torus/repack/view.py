@@ -12,8 +12,8 @@ from typing import Any, ClassVar
 from topoplace.errors import number_of
 from topoplace.machine import Prism, parse_node_set
 from topoplace.report.figure import picture_of, title
-from topoplace.report.text import plain_table
-from topoplace.report.view import AnyResult, Picture, Rows, View, view_of
+from topoplace.report.text import Table, count_text, plain_table
+from topoplace.report.view import AnyResult, Picture, View, view_of
 from topoplace.result import Placement, PlacementLimits, PlacementResult, Solution
 from topoplace.result.repack import Action, RepackResult, RepackSolution
 from topoplace.result.several import Frontier, Point
@@ -44,7 +44,7 @@ class RepackView(View):
         return self.after.starts
 
     @property
-    def rows(self) -> Rows:
+    def rows(self) -> Table:
         """The table of what moves or starts."""
         return self.after.rows
 
@@ -77,8 +77,7 @@ class RepackView(View):
             point, bound = best_for(frontier, cost)
             plan: Any = point and point.solution
             moves = [move.request for move in plan.moves] if plan else []
-            room = "-" if point is None else f"{point.values[-1]:,}"
-            proven = "-" if bound is None else f"{bound:,}"
+            room, proven = count_text(point and point.values[-1]), count_text(bound)
             last = f" to {following - 1:,}" if following > cost + 1 else ""
             rows.append([f"{cost:,}{last}", room, proven, " ".join(moves) or "-"])
         header = ["moves", "room (max)", "bound", "who moves"]
