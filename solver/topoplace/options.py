@@ -84,6 +84,12 @@ class Option:
     is_argument: bool = False
     is_required: bool = False
 
+    @property
+    def text(self) -> str:
+        """What Python's documentation says, where options have no dashes."""
+        told = f"{self.help.removeprefix('--all: ')} {self.in_python}".strip()
+        return re.sub(r"--([a-z-]+)", lambda found: found[1].replace("-", "_"), told)
+
 
 # Any: what a class of options has as the value of a field.
 
@@ -126,7 +132,7 @@ def declared(options: type) -> Iterator[tuple[Field[Any], Option]]:
 def takes(options: Callable[P, T]) -> Callable[[Callable[[T], R]], Callable[P, R]]:
     """Return a decorator: a function of a class of options takes its fields as keywords.
 
-    What the options say is the section Parameters of its docstring.
+    What the options say is the section Parameters of its docstring; all raise `InputError`.
     """
 
     def decorated(function: Callable[[T], R]) -> Callable[P, R]:
@@ -155,24 +161,26 @@ def takes_many(options: Callable[..., T]) -> Callable[[Callable[[T], R]], Callab
 
 
 def _describe(run: Any, options: Any, function: Callable[..., Any], first: Any = None) -> None:
-    """Give a function the signature and the docstring of the options that it takes.
+    """Give a function the signature of the options that it takes, and their text as docstring.
 
     Its own options come before those that others have too; `first` is the kind of its first one.
     """
     found = dict(inspect.signature(options).parameters)
-    told = {of.name: f"{one.help} {one.in_python}".strip() for of, one in declared(options)}
+    told = {of.name: one.text for of, one in declared(options)}
     plain = [name for name, one in found.items() if one.kind is not one.KEYWORD_ONLY]
     parameters = [found[name] for name in dict.fromkeys([*plain, *told])]
     if first is not None:
         parameters[0] = parameters[0].replace(kind=first, default=inspect.Parameter.empty)
     returned = inspect.signature(function).return_annotation
     run.__signature__ = inspect.Signature(parameters, return_annotation=returned)
-    doc = inspect.cleandoc(function.__doc__ or "")
-    head, *rest = re.split(r"\n\n(?=(?:Returns|Raises)\n---)", doc, maxsplit=1)
+    doc, _, faults = inspect.cleandoc(function.__doc__ or "").partition("\n\nRaises\n------\n")
+    head, *rest = doc.split("\n\nReturns\n", maxsplit=1)
     lines = [head, "", "Parameters", "----------"]
     for one in parameters:
         lines += [one.name, textwrap.indent(textwrap.fill(told[one.name], 92), " " * 4)]
-    run.__doc__ = "\n\n".join(["\n".join(lines), *rest])
+    lines += ["", *(f"Returns\n{text}\n" for text in rest), "Raises", "------", "InputError"]
+    lines += ["    If an option, or a field of what it names, cannot be used.", faults]
+    run.__doc__ = "\n".join(lines).rstrip()
 
 
 # ---- Texts of values -----------------------------------------------------------------------------

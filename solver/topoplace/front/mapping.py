@@ -98,13 +98,7 @@ Placed = HierarchyResult | CubesResult
 
 @takes(options.Map)
 def map(asked: options.Map) -> Mapped:
-    """Map the tasks or objects of an application to nodes; bound the hop-bytes of any mapping.
-
-    Raises
-    ------
-    InputError
-        If an argument or a field of the instance cannot be used.
-    """
+    """Map the tasks or objects of an application to nodes; bound the hop-bytes of any mapping."""
     options_of(asked)  # checks them
     return solved(problem_asked(asked), asked)
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import TypeVar
 
 from topoplace import options
 from topoplace.errors import InputError
@@ -32,6 +34,7 @@ from topoplace.solving.solve import maps_in, on_trees, required_in, tree_objecti
 from topoplace.study.external.allocator import chosen
 from topoplace.study.external.trial import try_on
 
+Found = TypeVar("Found")
 AnyPlacement = PlacementResult | AllocationResult | HierarchyResult | CubesResult
 
 
@@ -41,8 +44,6 @@ def place(asked: options.Place) -> AnyPlacement:
 
     Raises
     ------
-    InputError
-        If an argument or a field of the instance cannot be used.
     VerdictError
         If an allocator that is not ours breaks a rule, or gives no answer.
     """
@@ -78,17 +79,9 @@ def frontier(asked: options.Frontier) -> Frontier:
     -------
     Frontier
         Its `points`; printed, it is a table. It plots itself, and can be checked.
-
-    Raises
-    ------
-    InputError
-        If an argument or a field of the instance cannot be used.
     """
-    settings = options_of(asked)
-    state = prepared(asked, settings, tree_objective(asked.objective))
-    compile_for(state.kind, ["exact"])
-    with watched(settings, asked) as settings:
-        return traded_off(state, names_of(asked.levels), settings)
+    levels = names_of(asked.levels)
+    return _exactly(asked, lambda state, settings: traded_off(state, levels, settings))
 
 
 @takes(options.Optima)
@@ -102,17 +95,18 @@ def optima(asked: options.Optima) -> Optima:
     Optima
         Its `points`, and each as a result of its own by `result`; printed, it is a table. It plots
         itself, and can be checked.
-
-    Raises
-    ------
-    InputError
-        If an argument or a field of the instance cannot be used.
     """
+    own = asked.most, names_of(asked.levels), asked.distinct
+    return _exactly(asked, lambda state, settings: optima_of(state, *own, settings))
+
+
+def _exactly(asked: options.Placing, find: Callable[[AnyState, Options], Found]) -> Found:
+    """Return what is found of an instance with the method exact."""
     settings = options_of(asked)
     state = prepared(asked, settings, tree_objective(asked.objective))
     compile_for(state.kind, ["exact"])
     with watched(settings, asked) as settings:
-        return optima_of(state, asked.most, names_of(asked.levels), asked.distinct, settings)
+        return find(state, settings)
 
 
 @takes(options.Repack)
@@ -126,11 +120,6 @@ def repack(asked: options.Repack) -> RepackResult | Frontier:
     RepackResult, Frontier
         The plan; or, to defragment, a plan for every cost with more room, in `points`. Printed, it
         is the curve and the steps of the last plan; it plots itself, and can be checked.
-
-    Raises
-    ------
-    InputError
-        If an argument or a field of the instance cannot be used.
     """
     settings = options_of(asked)
     snapshot = prepared(asked, Options()).snapshot

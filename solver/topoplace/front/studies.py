@@ -42,11 +42,6 @@ def whatif(asked: options.WhatIf) -> WhatIf:
     WhatIf
         Its `scenarios`, the base first, each with its `result`; `worth` and `routers`. Printed, it
         is tables.
-
-    Raises
-    ------
-    InputError
-        If an argument, a change or a field of the instance cannot be used.
     """
     settings = options_of(asked)
     state = prepared(asked, settings, tree_objective(asked.objective))
@@ -74,8 +69,6 @@ def compare(asked: options.Compare) -> Comparison:
 
     Raises
     ------
-    InputError
-        If an argument or a field of an instance cannot be used, or there is nothing to compare.
     TopoplaceError
         If a conforming answer beats a proven bound: then one of the two is wrong.
     """
@@ -136,8 +129,6 @@ def audit(asked: options.Audit) -> Audit:
 
     Raises
     ------
-    InputError
-        If an argument or a field of a decision cannot be used, or there is nothing to audit.
     TopoplaceError
         If the checker does not confirm an optimum, or a decision beats it: one is wrong then.
     """
