@@ -84,6 +84,12 @@ class Option:
     is_argument: bool = False
     is_required: bool = False
 
+    def names_of(self, field: str) -> tuple[str, ...]:
+        """Return the names of the option of a field; of an argument what stands for it."""
+        if self.is_argument:
+            return ((self.metavar or "").rstrip("."),)
+        return self.flags or (f"--{field.replace('_', '-')}",)
+
     @property
     def text(self) -> str:
         """What Python's documentation says, where options have no dashes."""

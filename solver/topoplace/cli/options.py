@@ -48,8 +48,10 @@ def command(function: Callable[..., None]) -> Callable[..., None]:
         function(*asked)
 
     every = [pair for options in classes.values() for pair in declared(options)]
-    parameters = [_parameter(*pair) for pair in every if pair[1].metavar is not None]
+    own = [pair for pair in every if pair[1].metavar is not None]
+    parameters = [_parameter(*pair) for pair in own]
     run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    run.options = own  # type: ignore[attr-defined]
     run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
     return run
 
@@ -81,8 +83,7 @@ def in_typer(name: str, one: Option) -> Any:
     more |= {"min": one.least, "max": one.most, "autocompletion": _names_like(one.names)}
     if one.is_argument:
         return typer.Argument(**more)
-    own = () if one.metavar else (f"--{name.replace('_', '-')}",)  # a flag has no opposite
-    return typer.Option(*(one.flags or own), **more)
+    return typer.Option(*one.names_of(name), **more)
 
 
 def _names_like(which: str | None) -> Callable[[str], list[str]] | None:
