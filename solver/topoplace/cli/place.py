@@ -14,7 +14,7 @@ import typer
 from topoplace import front, options
 from topoplace.cli.options import command, require_folder, require_writable
 from topoplace.cli.output import end_with, print_json, say, say_files, shown, tell_trials
-from topoplace.errors import InputError, refuse
+from topoplace.errors import InputError, blamed_on, refuse
 from topoplace.options import again, flag, named_numbers, option
 
 if TYPE_CHECKING:
@@ -208,11 +208,6 @@ def whatif(changes: Changes, asked: options.WhatIf) -> None:
 
 def _request(text: str) -> Any:
     """Return the request of a JSON text, or of the file of one."""
-    field = "--with-request"
-    try:
-        if text.lstrip().startswith("{"):
-            return front.documents.request_of(text)
-        field = text
-        return front.documents.request_of(Path(text))
-    except InputError as error:
-        raise error.located(field) from None
+    is_text = text.lstrip().startswith("{")
+    with blamed_on("--with-request" if is_text else text):
+        return front.documents.request_of(text if is_text else Path(text))

@@ -15,11 +15,10 @@ from topoplace.kernels import compile_for
 from topoplace.kinds import kind_named
 from topoplace.options import names_of, takes
 from topoplace.placement.hierarchy.contract import prepared_under
-from topoplace.placement.optima import optima_of
+from topoplace.placement.several import optima_of, traded_off
 from topoplace.placement.torus.repack.asked import instance_of
 from topoplace.placement.torus.repack.defragment import defragmented
 from topoplace.placement.torus.repack.problem import repack_problem
-from topoplace.placement.trade_off import traded_off
 from topoplace.result import Interference, PlacementResult
 from topoplace.result.cubes import CubesResult
 from topoplace.result.hierarchy import HierarchyResult

@@ -1,4 +1,4 @@
-"""What a user asks of repacking, as an instance; `InputError` names what is wrong with it."""
+"""The instance of a repacking that a user asks for; `InputError` names what is wrong with it."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from topoplace.snapshot.schema import (
 
 
 def instance_of(snapshot: Snapshot, asked: Repack) -> RepackInstance | DefragmentInstance:
-    """Return an instance in which requests have to start, or moves of some cost make room.
+    """Return an instance in which requests have to start, or moves of some cost free space.
 
-    That is for the queue by default, if there is one.
+    The space is for the queue by default, if there is one.
     """
     start, defragment, room = names_of(asked.start), asked.defragment, asked.room
     shared = _shared(snapshot, asked)
