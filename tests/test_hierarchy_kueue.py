@@ -8,17 +8,9 @@ from typing import Any
 
 import pytest
 
-from hierarchy_decisions import (
-    Hosts,
-    is_balanced,
-    kueue_answer,
-    kueue_mode,
-    kueue_problem,
-    named,
-    problem_of,
-    recorded,
-)
+from hierarchy_decisions import Hosts, named, problem_of, problem_of_decision
 from real_files import real_file
+from topoplace.formats.decisions import read_lines
 from topoplace.placement.hierarchy.heuristics.kueue import kueue, kueue_least_free
 from topoplace.placement.hierarchy.heuristics.kueue_balanced import kueue_balanced
 from topoplace.placement.hierarchy.heuristics.queue import Rule, serve
@@ -38,13 +30,14 @@ def differing(single: bool) -> tuple[Counter[str], list[str]]:
     """Return how many recorded decisions there are by mode, and which ones differ."""
     total: Counter[str] = Counter()
     wrong = []
-    for decision in recorded(real_file("kueue_real/decisions.jsonl")):
-        if ("request" in decision) is single and decision["truth"]["class"] != "invalid":
-            mode = kueue_mode(decision)
+    for _, line, decision in read_lines(real_file("kueue_real/decisions.jsonl")):
+        if ("request" in line) is single and line["truth"]["class"] != "invalid":
+            problem = problem_of_decision(decision)
+            is_balanced = any(part.balance for part in problem.requests[0].parts)
+            mode = f"{decision.group}{', balanced' if is_balanced else ''}"
             total[mode] += 1
-            rule = kueue_balanced if is_balanced(decision) else kueue
-            if decided(kueue_problem(decision), rule) != kueue_answer(decision):
-                wrong.append(f"{decision['id']} ({mode})")
+            if decided(problem, kueue_balanced if is_balanced else kueue) != decision.taken:
+                wrong.append(f"{line['id']} ({mode})")
     return total, wrong
 
 

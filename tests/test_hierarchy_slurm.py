@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
 import pytest
 
-from hierarchy_decisions import named, problem_of, recorded, slurm_problem
+from hierarchy_decisions import named, problem_of, problem_of_decision
 from real_files import real_file
 from topoplace.errors import InputError
+from topoplace.formats.decisions import read_lines
 from topoplace.placement.hierarchy.contract import (
     LevelLimits,
     Limits,
@@ -35,37 +36,40 @@ def chosen_by(problem: HierarchyProblem) -> list[str]:
     return sorted(named(problem, placed[0]))
 
 
-def decided(decision: Mapping[str, Any]) -> tuple[str, list[str]]:
-    """Return the outcome and the nodes; segments that do not divide the job are no valid input."""
-    wanted = decision["request"]
+def recorded(plugin: str) -> Iterator[tuple[int, dict[str, Any], HierarchyProblem]]:
+    """Yield decisions without options on switches or blocks: number, line and problem."""
+    for number, line, decision in read_lines(real_file("slurm_block/decisions.jsonl")):
+        if line["plugin"] == plugin and not line["request"]["options"]:
+            yield number, line, problem_of_decision(decision)
+
+
+def decided(line: Mapping[str, Any], problem: HierarchyProblem) -> tuple[str, list[str]]:
+    """Return the outcome and the nodes; segments that do not divide the job are refused."""
+    wanted = line["request"]
     if wanted["segment"] and wanted["nodes"] % wanted["segment"]:
-        with pytest.raises(InputError, match="expected a divisor"):
-            slurm_problem(decision)
         return "rejected", []
-    problem = slurm_problem(decision)
     return OUTCOMES[reason(problem, problem.requests[0])], chosen_by(problem)
 
 
 def test_chooses_the_nodes_that_the_recorded_controller_chose() -> None:
     total: Counter[str] = Counter()
     wrong = []
-    for idx, decision in enumerate(recorded(real_file("slurm_block/decisions.jsonl"))):
-        if decision["plugin"] == "topology/block" and not decision["request"]["options"]:
-            kind = f"{decision['config']} {decision['outcome']}"
-            total[kind] += 1
-            if decided(decision) != (decision["outcome"], sorted(decision["chosen"] or [])):
-                wrong.append(f"line {idx + 1} ({kind})")
+    for number, line, problem in recorded("topology/block"):
+        kind = f"{line['config']} {line['outcome']}"
+        total[kind] += 1
+        if decided(line, problem) != (line["outcome"], sorted(line["chosen"] or [])):
+            wrong.append(f"line {number} ({kind})")
     assert not wrong, f"{len(wrong)} differ: {', '.join(wrong)}; of {dict(total)}"
     assert total.total() == 126
 
 
 def test_what_the_controller_chose_keeps_the_contract() -> None:
     seen = 0
-    for decision in recorded(real_file("slurm_block/decisions.jsonl")):
-        if decision["plugin"] == "topology/block" and decision["chosen"]:
-            problem = slurm_problem(decision)
+    for _, line, decision in read_lines(real_file("slurm_block/decisions.jsonl")):
+        if line["plugin"] == "topology/block" and line["chosen"]:
+            problem = problem_of_decision(decision)
             numbers = {name: host for host, name in enumerate(problem.machine.host_names)}
-            placed = ({numbers[name]: 1 for name in decision["chosen"]},)
+            placed = ({numbers[name]: 1 for name in line["chosen"]},)
             assert keeps_contract(problem.machine, problem.requests[0], placed)
             seen += 1
     assert seen == 112
@@ -192,13 +196,11 @@ def test_what_slurm_does_not_know_waits(asked: dict[str, Any]) -> None:
 
 def test_chooses_the_leaves_that_the_recorded_controller_chose() -> None:
     total, wrong = 0, []
-    for idx, decision in enumerate(recorded(real_file("slurm_block/decisions.jsonl"))):
-        if decision["plugin"] == "topology/tree" and not decision["request"]["options"]:
-            problem = slurm_problem(decision)
-            placed = serve(slurm_tree, problem).get(0, ({},))
-            total += 1
-            if sorted(named(problem, placed[0])) != sorted(decision["chosen"] or []):
-                wrong.append(f"line {idx + 1}")
+    for number, line, problem in recorded("topology/tree"):
+        placed = serve(slurm_tree, problem).get(0, ({},))
+        total += 1
+        if sorted(named(problem, placed[0])) != sorted(line["chosen"] or []):
+            wrong.append(f"line {number}")
     assert not wrong, f"{len(wrong)} of {total} differ: {', '.join(wrong)}"
     assert total == 55
 
