@@ -303,7 +303,7 @@ FIELDS: dict[Model, Covers] = {
         HOP_BOUND,
         mapping,
         "TotalCertificate BlocksCertificate BlockFamily StarCertificate "
-        "DistanceClassesCertificate CutsCertificate CutLine RecognisedCertificate "
+        "DistanceClassesCertificate CutsCertificate RecognisedCertificate "
         "PairsCertificate TreeCertificate LevelsCertificate InsideLevel DegreesLevel SpectralLevel "
         "MeanLoad TaskLoad CutLoad InsideCrossing SpectralCrossing Triangles "
         "Packed",

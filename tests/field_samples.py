@@ -232,7 +232,7 @@ def _mappings() -> Iterator[tuple[str, MappingResult]]:
     yield "pairs", _mapped(graph, pairs_bound)
     yield "tree", solve(problem_on(random_graph(np.random.default_rng(6), 5, 12), [5]), "exact")
     yield "star", mapping_results.solved("star")
-    yield "cuts", mapping_results.solved("factors")
+    yield "cuts", mapping_results.solved("cuts")
     yield "recognised", mapping_results.solved("recognised")
     yield "levels", mapping_results.solved("levels")
     yield "spectral", mapping_results.solved("spectral")

@@ -20,7 +20,6 @@ from topoplace.certify.mapping.pencils import check_layout, window_value
 from topoplace.machine import Torus, format_node_set
 from topoplace.mapping.bounds import distance_classes
 from topoplace.mapping.bounds.best import best_bound, total_bound
-from topoplace.mapping.bounds.bisection import triangles_bound
 from topoplace.mapping.bounds.blocks import blocks_bound
 from topoplace.mapping.bounds.cuts import cuts_bound
 from topoplace.mapping.bounds.losses import directions_of, inside_units
@@ -28,6 +27,7 @@ from topoplace.mapping.bounds.star import star_bound
 from topoplace.mapping.evaluate import hop_bytes
 from topoplace.mapping.problem import MappingProblem
 from topoplace.result.mapping import FlowCertificate, LayoutModel, MappingCertificate
+from topoplace.result.packed import packed
 from topoplace.snapshot.schema import GraphApplication, GridApplication
 from topoplace.solving import Bound, Options, method_of, solve
 
@@ -36,7 +36,6 @@ BOUNDS: dict[str, Callable[[MappingProblem], Bound | None]] = {
     "blocks": blocks_bound,
     "star": star_bound,
     "cuts": cuts_bound,
-    "triangles": triangles_bound,
     "distance-classes": distance_classes.distance_classes_bound,
 }
 
@@ -48,7 +47,7 @@ def drawn(kind: str, rng: np.random.Generator, most_tasks: int) -> MappingProble
         seed = int(rng.integers(1 << 32))
         problem = random_problem(seed, most_tasks, 3, skewed=True, application=application)
         on_torus = isinstance(problem.machine, Torus)
-        if kind not in {"cuts", "triangles"} or (on_torus and problem.graph.num_messages):
+        if kind != "cuts" or (on_torus and problem.graph.num_messages):
             return problem
 
 
@@ -214,8 +213,7 @@ EXAMPLES: dict[str, tuple[MappingProblem, dict[str, Any], int]] = {
     ),
     "cuts": (
         problem_on(ALL_TO_ALL[1], [4]),
-        {"wrap": [True], "scale": 1000, "lines": [{"prices": [-3900] * 4, "balance": 1000}]}
-        | {"factors": [], "gains": []},
+        {"scale": 1000, "balance": 1000, "prices": packed(np.full(4, -3900))},
         8,
     ),
 }
