@@ -27,16 +27,16 @@ from external_answers import (
 from small_snapshot import small_document
 from topoplace.certify import check_document
 from topoplace.certify.report import RefusedError
-from topoplace.certify.torus.check import check_exclusive, count_shared_links, read_starts
 from topoplace.certify.torus.instance import read_instance
+from topoplace.certify.torus.starts import check_exclusive, count_shared_links, read_starts
 from topoplace.cli import run
 from topoplace.errors import ExitCode, InputError
 from topoplace.machine import Prism, format_node_set
 from topoplace.result import Interference, Placement, PlacementResult, Solution
 from topoplace.snapshot.schema import Snapshot
 from topoplace.study.external.allocator import command_allocator, command_allocators
-from topoplace.study.external.answer import PlacedJob, Placements, torus_breaches
 from topoplace.study.external.program import MAX_STDERR_BYTES, run_program
+from topoplace.study.external.trial import PlacedJob, Placements, torus_breaches
 
 RING = [placed("wide", "3-11", [3], [9]), placed("narrow", "13-14", [13], [2])]
 

@@ -1,4 +1,4 @@
-"""What a study works on: an instance, and the results of it that came along."""
+"""The cases of a study: an instance, and existing results of it."""
 
 from __future__ import annotations
 
@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from topoplace import kinds
-from topoplace.errors import InputError
-from topoplace.formats.recognised import other_snapshot
+from topoplace.errors import InputError, blamed_on
 from topoplace.kinds import kind_named, known
 from topoplace.mapping.objects.problem import ObjectsProblem
 from topoplace.mapping.problem import MappingProblem
@@ -29,7 +28,7 @@ from topoplace.result.reading import (
 from topoplace.result.several import Several
 from topoplace.snapshot.files import files_below, parse_object, read_bytes
 from topoplace.snapshot.held import ignoring
-from topoplace.snapshot.machines import AnyState, prepare_any, resolve_machine
+from topoplace.snapshot.machines import AnyState, other_snapshot, prepare_any, resolve_machine
 from topoplace.snapshot.normal import sha256_of
 from topoplace.snapshot.schema import SNAPSHOT_SCHEMA, Snapshot, TreeObjective
 from topoplace.solving import Options
@@ -68,19 +67,19 @@ class Case:
 
     @cached_property
     def sha256(self) -> str:
-        """By what instances are told apart (see `sha256_of`)."""
+        """The sum that identifies instances (see `sha256_of`)."""
         return sha256_of(self.instance)
 
 
 def load_document(
     source: File | Document, objective: TreeObjective | None = None
 ) -> State | Checkable:
-    """Read a snapshot, an instance of tasks or objects, a result or the like, by its `schema`.
+    """Read a snapshot, an instance of tasks or objects, a result or similar, by its `schema`.
 
-    The source is a file (what kubectl prints as YAML or JSON, too), the name of a shipped snapshot,
-    ``-`` for standard input, or the document itself. Instances are checked and ready to solve; that
-    of a result is checked by `state_of`.
-    `objective` says what counts on switch trees; other machines do not have it.
+    The source is a file (also the output of kubectl as YAML or JSON), the name of a shipped
+    snapshot, ``-`` for standard input, or the document itself. Instances are checked and ready to
+    solve; that of a result is checked by `state_of`. `objective` is that on switch trees; other
+    machines do not have it.
 
     Raises
     ------
@@ -91,10 +90,8 @@ def load_document(
     other = other_snapshot(name, text) if isinstance(source, File) else None
     if other is None and parse_object(text, name).get("schema") in CHECKABLE:
         return parse_checkable(text, name)
-    try:
+    with blamed_on(name):
         return state_of(other or _instance(text, name), objective)
-    except InputError as error:
-        raise error.located(name) from None
 
 
 def load_result(source: File | Document) -> AnyResult:
@@ -115,7 +112,7 @@ def load_instance(source: File | Document) -> AnyInstance:
 def state_of(document: AnyInstance | AnyResult, objective: TreeObjective | None = None) -> State:
     """Check an instance, or that inside a result; `InputError` names the field at fault.
 
-    `objective` says what counts if it is a snapshot of a switch tree; a result says so itself.
+    `objective` is that of a snapshot of a switch tree; a result has its own.
     """
     if isinstance(document, Result):
         prepare = kind_named(document.problem).get("prepare")
@@ -149,14 +146,12 @@ def load_case(
     if isinstance(document, Several) or any(getattr(v, "required", None) for v in document.levels):
         expected = "an instance, or a result whose levels are solved one after the other"
         raise InputError(expected, file=str(source) if isinstance(source, File) else None)
-    try:
+    with blamed_on(str(source) if isinstance(source, File) else "document"):
         case = Case(state_of(document), (document,))
         names = [name for name, _ in frame_of(document.problem).levels(case.problem)]
         if [level.name for level in document.levels] != names:
             raise InputError(f"the levels {', '.join(names)}", field="levels", found="others")
         return case
-    except InputError as error:
-        raise error.located(str(source) if isinstance(source, File) else "document") from None
 
 
 def _ignoring(state: State, objective: TreeObjective | None, options: Sequence[str]) -> State:
@@ -171,7 +166,7 @@ def load_cases(
     objective: TreeObjective | None = None,
     ignore: Sequence[str] = (),
 ) -> tuple[list[Case], list[str]]:
-    """Read whatever `load_case` takes, and what is in and below folders, in the order of names.
+    """Read all that `load_case` takes, and the files in and below folders, in the order of names.
 
     A folder without any documents is an `InputError`; one with documents of other kinds, which are
     skipped, gets a line of notes.
@@ -214,7 +209,5 @@ def _schema(path: Path) -> object:
 
 def _instance(text: bytes, name: str) -> AnyInstance:
     instance = parse_instance(text, name)
-    try:
+    with blamed_on(name):
         return resolve_machine(instance) if isinstance(instance, Snapshot) else instance
-    except InputError as error:
-        raise error.located(name) from None

@@ -29,9 +29,9 @@ def best_bound(
     `distance_classes_bound` take its part. Grids go without cuts, to which blocks are superior, and
     have the others only within a time limit, as their blocks are rarely weaker.
 
-    What the quick bounds leave of the time limit, in seconds, goes to the semidefinite ones;
-    without it the work is bounded, and the answer the same each time. The value is in bytes x hops;
-    None if nothing is known.
+    The time that the quick bounds leave goes to the semidefinite ones; without a time limit the
+    work is limited, and the answer is the same each time. The value is in bytes x hops; None if
+    there is no bound.
     """
     stop = clock.deadline(time_limit)
     if problem.machine.levels is not None:

@@ -39,8 +39,8 @@ LOOK, LIST, GAIN, IDLE = 25, 10, 1e-3, 3
 the part by which a value has to rise from one look to the next, or so many looks are the last."""
 
 STEP, HALVED, MOMENTUM = 0.05, 60, 0.8
-"""The first step's length, in bytes of a task; after how many steps it is half as long; and how
-much of the gaps of the step before counts on."""
+"""The first step's length, in bytes of a task; after how many steps it is half as long; and the
+momentum of the gaps of the step before."""
 
 PART = 0.8
 """Part of the time that steps may take; the test has the rest."""
@@ -58,7 +58,7 @@ AMOUNTS_BITS = 58
 """Bits of the sum of all amounts."""
 
 AMOUNT_BITS = 16
-"""Significant bits of amounts: what more would add to bounds is not worth its room."""
+"""Significant bits of amounts: more would hardly raise bounds."""
 
 
 class _Weights(NamedTuple):
@@ -101,11 +101,11 @@ def bisection(
     loads
         Of every task, not all 0.
     most
-        The bound is best for cuts whose sides differ in load by so much.
+        The difference in load of the sides of cuts for which the bound is best.
     seed
         Of the vectors that the relaxation starts at.
     stop
-        The time of the clock when to have ended.
+        The time of the clock at which it has to end.
     """
     now, early = clock.now(), stop - test_seconds(len(loads))
     if now >= early:
@@ -176,14 +176,14 @@ class _Relaxation:
         return best
 
     def _turn(self, weights: _Weights, sweeps: int, pace: float) -> None:
-        """Turn the vectors to where they are best, then the balance towards even sides."""
+        """Turn the vectors to their best directions, then move the balance towards even sides."""
         loads, vectors = self._loads, self._vectors
         mix(*weights[:3], loads, self._balance, vectors, loads @ vectors, sweeps)
         length = float(np.linalg.norm(loads @ vectors))
         self._balance *= min(2.0, max(0.5, length / self._limit)) ** pace
 
     def _dual(self, weights: _Weights) -> _Dual:
-        """Return the multipliers that belong to the vectors, once these have come to rest."""
+        """Return the multipliers of the vectors, once these have converged."""
         loads, vectors = self._loads, self._vectors.copy()
         mix(*weights[:3], loads, self._balance, vectors, loads @ vectors, 4 * SWEEPS)
         pull = weights.degrees[:, None] * vectors - weights.matrix @ vectors
@@ -197,7 +197,7 @@ class _Relaxation:
         )
 
     def _value(self, weights: _Weights, dual: _Dual) -> float:
-        """Return about four times the bytes that multipliers prove over the cuts in question."""
+        """Return about four times the bytes over the cuts in question that multipliers prove."""
         unit, loads = self._unit, self._loads * self._mean
         diagonal = unit * weights.degrees + dual.prices
 
@@ -216,13 +216,13 @@ class _Relaxation:
         return _weights(self._plain.matrix + moved)
 
     def _step(self, length: float) -> None:
-        """Raise the amounts of triangles that are violated, lower those of others."""
+        """Raise the amounts of violated triangles, and lower those of others."""
         found = gaps(self._vectors, self._corners)
         self._gap = MOMENTUM * self._gap + (1 - MOMENTUM) * found
         self._amount = np.maximum(0.0, self._amount + length * self._gap)
 
     def _list(self) -> None:
-        """Forget triangles that do nothing, and add those that are violated most."""
+        """Drop triangles without effect, and add the most violated ones."""
         from scipy.sparse import csr_array  # noqa: PLC0415 - heavy
 
         num = self._num
@@ -260,7 +260,7 @@ def _keys(corners: IntArray, num: int) -> IntArray:
 
 
 def moved_weights(corners: IntArray, amount: FloatArray | IntArray, num: int) -> Any:
-    """Return what triangles change about weights: less at their middle, more between their ends."""
+    """Return the change of weights by triangles: less at their middle, more between their ends."""
     from scipy.sparse import csr_array  # noqa: PLC0415 - heavy
 
     middle, one, other = corners.T

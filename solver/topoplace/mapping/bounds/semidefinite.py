@@ -23,7 +23,7 @@ def margins(diagonal: IntArray) -> IntArray:
 
 
 def is_semidefinite(matrix: IntArray) -> bool:
-    """Tell whether the test of docs/proofs/graphs.md, "Semidefinite matrices", is passed."""
+    """Return whether the test of docs/proofs/graphs.md, "Semidefinite matrices", is passed."""
     diagonal = np.diag(matrix)
     if diagonal.min() <= 0 or diagonal.max() >= LARGEST:
         return False

@@ -1,9 +1,9 @@
-"""A live allocator: states are put to it, and what it answers is judged.
+"""A live allocator: it gets states, and its answers are judged.
 
 It gets lines of recorded decisions on stdin, without their answers, and prints as many with answers
-(docs/reference/formats.md). The states are those of files, or drawn: racks of eighteen hosts, as
-those of NVL72 have, with jobs of whole hosts and of single GPUs, and requests with and without
-slices; or pods of cubes with jobs of parts of a cube and of whole ones.
+(docs/reference/formats.md). The states come from files, or are drawn: racks of eighteen hosts, like
+those of NVL72, with jobs of whole hosts and of single GPUs, and requests with and without slices;
+or pods of cubes with jobs on parts of a cube and on whole cubes.
 """
 
 from __future__ import annotations
@@ -12,14 +12,13 @@ import itertools
 import json
 import math
 import random
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from topoplace.errors import ExitCode, InputError, TopoplaceError, number_of
-from topoplace.formats.decisions import Decided, decision_of
-from topoplace.formats.text import blamed_on, text_of
+from topoplace.formats.decisions import Decided, decision_of, form_of, read_lines
 from topoplace.machine import format_node_set
 from topoplace.machine.cubes import Cubes
 from topoplace.snapshot.files import parse_object
@@ -32,24 +31,15 @@ from topoplace.study.external.verdict import last_words
 
 Line = dict[str, Any]
 
-_ANSWERS = {
-    "kueue": ("assignment", "reason", "assignments", "reasons"),
-    "slurm": ("outcome", "chosen", "reason"),
-    "pod": ("outcome", "chosen", "reason"),
-}
-"""The fields of a line that the allocator fills in, by the field that tells its form."""
-
-_UNANSWERED = {"kueue": {}, "slurm": {"outcome": "pending"}, "pod": {"outcome": "pending"}}
-
 
 class NoAnswerError(TopoplaceError):
-    """A live allocator that answered nothing at all, or more than it was asked."""
+    """Raised if a live allocator answered nothing at all, or gave too many answers."""
 
     exit_code = ExitCode.CHECK_FAILED
 
 
 def answered(allocator: Allocator, lines: Sequence[Line]) -> list[Case]:
-    """Put states to an allocator and return what it decided, one case for each.
+    """Give states to an allocator and return its decisions, one case for each.
 
     An answer that cannot be read is a case with a fault. The allocator gets `DEFAULT_SECONDS` in
     all, or a second for each state if there are more of these.
@@ -59,7 +49,7 @@ def answered(allocator: Allocator, lines: Sequence[Line]) -> list[Case]:
     InputError
         If the program cannot be run.
     NoAnswerError
-        If it answers nothing, or more than it was asked.
+        If it answers nothing, or gives too many answers.
     """
     asked = [_asked(line) for line in lines]
     text = "".join(f"{json.dumps(line)}\n" for line in asked)
@@ -69,7 +59,7 @@ def answered(allocator: Allocator, lines: Sequence[Line]) -> list[Case]:
     why = _silence(run, seconds)
     if not said:
         raise NoAnswerError(f"{allocator.name}: {why}")
-    if len(said) > len(lines):  # whose are they?
+    if len(said) > len(lines):  # which lines do they answer?
         raise NoAnswerError(
             f"{allocator.name}: {number_of(len(said), 'answer')} to "
             f"{number_of(len(lines), 'state')}"
@@ -79,15 +69,12 @@ def answered(allocator: Allocator, lines: Sequence[Line]) -> list[Case]:
 
 
 def _asked(line: Mapping[str, Any]) -> Line:
-    return {name: value for name, value in line.items() if name not in _ANSWERS[_form(line)]}
-
-
-def _form(line: Mapping[str, Any]) -> str:
-    return next(form for form in _ANSWERS if form in line)
+    answers = form_of(line).answers
+    return {name: value for name, value in line.items() if name not in answers}
 
 
 def _silence(run: Run, seconds: float) -> str:
-    """Return why a program that answers no more does not, in words."""
+    """Return in words why a program gives no more answers."""
     if run.end is End.TIME_OUT:
         return f"no answer in {seconds:g} s"
     if run.end is End.TOO_MUCH:
@@ -99,17 +86,17 @@ def _silence(run: Run, seconds: float) -> str:
 
 def _case(asked: Line, text: str | None, silence: str) -> Case:
     """Return what an allocator decided; the state is the one it was asked about."""
-    form = _form(asked)
-    case = case_of_decision(decision_of(asked | _UNANSWERED[form]))
+    form = form_of(asked)
+    case = case_of_decision(decision_of({**asked, **form.unanswered}))
     if text is None:
         return replace(case, fault=silence)
     try:
         answer = parse_object(text.encode(), "answer")
         if "id" in answer and answer["id"] != asked.get("id"):
             raise InputError(f"the answer to {asked.get('id')}", field="id", value=answer["id"])
-        own = {name: answer[name] for name in _ANSWERS[form] if name in answer}
+        own = {name: answer[name] for name in form.answers if name in answer}
         if not own:
-            raise InputError(f"one of {', '.join(_ANSWERS[form])}", found="none")
+            raise InputError(f"one of {', '.join(form.answers)}", found="none")
         return case_of_decision(decision_of(asked | own))
     except InputError as error:
         return replace(case, outcome=Decided.STARTED, fault=f"answer: {error.brief}")
@@ -124,12 +111,13 @@ def cases_of(
     machine: str | None = None,
     ignore: Sequence[str] = (),
 ) -> tuple[list[Case], list[str]]:
-    """Return what is to be judged: what sources hold, or what a live allocator now decides.
+    """Return the cases to judge: those of sources, or the decisions of a live allocator.
 
     Parameters
     ----------
     sources, after
-        As of `load_cases`; for a command files of recorded decisions, of which it gets the states.
+        As in `load_cases`; for a command, files of recorded decisions, from which it gets the
+        states.
     command
         The allocator, as ``[NAME=]PROG ARGS``.
     states
@@ -137,7 +125,7 @@ def cases_of(
     seed
         Of the states drawn.
     machine
-        A pod of cubes, such as ``cubes:64``, that they are drawn on; without, racks of hosts.
+        A pod of cubes, such as ``cubes:64``, on which they are drawn; without it, racks of hosts.
     ignore
         Options that hold no request of the snapshot before.
 
@@ -159,7 +147,7 @@ def cases_of(
         raise InputError("recorded decisions or a number of states", field="states", found=found)
     files = [source for source in sources if isinstance(source, str | Path)]
     if states is None:
-        lines = lines_of(files)
+        lines = [line for file in files for _, line, _ in read_lines(file)]
     elif machine is None:
         lines = list(drawn_lines(states, seed))
     else:
@@ -176,25 +164,6 @@ def _pod(machine: str) -> CubesModel:
     return model
 
 
-def lines_of(files: Iterable[str | Path]) -> list[Line]:
-    """Return the lines of files of recorded decisions, checked, with their answers.
-
-    Raises
-    ------
-    InputError
-        Naming the file, the line and the field at fault.
-    """
-    found = []
-    for file in files:
-        for number, text in enumerate(text_of(file, or_json=True).splitlines(), start=1):
-            if text.strip():
-                with blamed_on(file, f"line {number}"):
-                    line = parse_object(text.encode(), str(file))
-                    decision_of(line)
-                found.append(line)
-    return found
-
-
 # ---- States drawn at random ----------------------------------------------------------------------
 
 BLOCK, RACK, HOST = "topology/block", "topology/rack", "kubernetes.io/hostname"
@@ -202,7 +171,7 @@ HOSTS_OF_RACK = 18
 
 
 def drawn_lines(number: int, seed: int) -> Iterator[Line]:
-    """Yield so many states, each with a request, in Kueue's form; a seed gives the same ones.
+    """Yield `number` states, each with a request, in Kueue's form; a seed gives the same ones.
 
     Of 36 to 144 hosts with 4 or 8 GPUs each, 50 to 90 % of the GPUs are in use.
     """
@@ -233,7 +202,7 @@ def _nodes(rng: random.Random) -> list[Line]:
 
 
 def _fill(rng: random.Random, nodes: Sequence[Line], load: float) -> None:
-    """Take a share of the GPUs: of most hosts all, and of some racks more than of others."""
+    """Take a share of the GPUs: on most hosts all, and on some racks more than on others."""
     weights = {node["path"][1]: rng.uniform(0.5, 2.0) for node in nodes}
     order = sorted(nodes, key=lambda node: rng.random() ** weights[node["path"][1]])
     left = round(load * sum(node["capacity"] for node in nodes))
@@ -245,7 +214,7 @@ def _fill(rng: random.Random, nodes: Sequence[Line], load: float) -> None:
 
 
 def _request(rng: random.Random, nodes: Sequence[Line]) -> Line:
-    """Return a request that hosts mostly have room for, whether or not it fits as it has to."""
+    """Return a request that hosts can mostly hold, whether or not its rules allow it."""
     units = rng.choice((nodes[0]["capacity"], nodes[0]["capacity"], 2, 1))
     pods = max(1, sum(node["free"] // units for node in nodes))
     size = rng.choice((1, 1, 2, 4, 8, 16))
@@ -261,11 +230,11 @@ def _request(rng: random.Random, nodes: Sequence[Line]) -> Line:
 
 
 def drawn_pods(machine: CubesModel, number: int, seed: int) -> Iterator[Line]:
-    """Yield so many states of a pod of cubes, each with a request; a seed gives the same ones.
+    """Yield `number` states of a pod of cubes, each with a request; a seed gives the same ones.
 
-    From 20 to 80 % of the chips are in use: of some cubes all, of the others parts in which jobs
-    came to stand. A chip in a hundred is down. Requests are for parts of a cube or for whole ones,
-    of which there mostly are enough free.
+    Between 20 and 80 % of the chips are in use: some cubes are full, and others have jobs on parts
+    of them. One chip in a hundred is down. Requests are for parts of a cube or for whole cubes;
+    mostly enough of these are free.
     """
     rng = random.Random(f"pods-{seed}")
     pod = Cubes(machine.cubes, tuple(machine.side))
@@ -297,7 +266,7 @@ def _part_shapes(pod: Cubes) -> list[tuple[int, ...]]:
 
 
 def _busy_chips(rng: random.Random, pod: Cubes, load: float) -> set[int]:
-    """Return chips of whole cubes, and of parts wherever they fit, up to a share of all."""
+    """Return chips of whole cubes, and of parts where they fit, up to a share of all chips."""
     shapes, busy = _part_shapes(pod), set[int]()
     for cube in rng.sample(range(pod.num_cubes), pod.num_cubes):
         if len(busy) >= load * pod.num_chips:
