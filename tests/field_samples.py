@@ -220,7 +220,7 @@ def _unsolved(document: Document) -> Document:
 
 def _mappings() -> Iterator[tuple[str, MappingResult]]:
     names = ("blocks", "rough", "pencils", "ring", "folded", "whole", "star", "recognised")
-    for name in (*names, "levels", "spectral", "factors"):
+    for name in (*names, "cuts", "levels", "spectral"):
         yield name, mapping_results.solved(name)
     graph = problem_on(random_graph(np.random.default_rng(5), 8, 20), [2, 4])
     alone = mapping_results.solved("alone")
