@@ -17,13 +17,11 @@ from topoplace.result import (
     cubes,
     hierarchy,
     mapping,
-    objects,
     placement,
     repack,
     several,
     tree,
 )
-from topoplace.snapshot import objects as questions
 from topoplace.snapshot import schema as snapshot
 from topoplace.snapshot.files import write_text
 
@@ -190,7 +188,7 @@ MAPPED: Covers = {
 FIGURES = same(
     claim("figures"),
     "hop_bytes hops off_router_messages off_router_bytes max_hops histogram max_link_load "
-    "level_bytes",
+    "level_bytes largest_load used_nodes",
 )
 
 FIELDS: dict[Model, Covers] = {
@@ -264,12 +262,15 @@ FIELDS: dict[Model, Covers] = {
     },
     mapping.MappingResult: {
         **MAPPED,
-        "solution": claim("solution", "figures", "hop-bytes"),
+        "solution": claim("solution", "figures", *OBJECTS[:2]),
     },
     schema.Limits: {"time_limit": TIME_LIMIT, "hit": HIT, "thorough": THOROUGH},
-    mapping.MappingLevel: level(
-        FIXED, claim("levels", "hop-bytes"), evidence("hop-bytes", "hop-bytes.bound")
-    ),
+    mapping.MappingLevel: {
+        "name": claim("levels"),
+        "sense": FIXED,
+        **same(claim("levels", *OBJECTS), "status objective bound gap proof"),
+        "certificate": evidence(*OBJECTS),
+    },
     mapping.MappingSolution: {
         "nodes": claim("solution", "figures", "layout", unless=ANOTHER_MAPPING),
         "figures": claim("figures"),
@@ -308,24 +309,9 @@ FIELDS: dict[Model, Covers] = {
         "MeanLoad TaskLoad CutLoad InsideCrossing SpectralCrossing Triangles "
         "Packed",
     ),
-    objects.ObjectsResult: {
-        **MAPPED,
-        "solution": claim("solution", "figures", "hop-bytes", "largest-load"),
-    },
-    objects.ObjectsLevel: {
-        "name": claim("levels"),
-        "sense": FIXED,
-        **same(claim("levels", *OBJECTS), "status objective bound gap proof"),
-        "certificate": evidence(*OBJECTS),
-    },
-    objects.ObjectsSolution: {
-        "nodes": claim("solution", "figures", unless=ANOTHER_MAPPING),
-        "figures": claim("figures"),
-    },
-    objects.ObjectsFigures: FIGURES | same(claim("figures"), "largest_load used_nodes"),
     **whole(
         evidence("hop-bytes.bound", "largest-load.bound"),
-        objects,
+        mapping,
         "SharesCertificate ObjectCutsCertificate EnumerationCertificate SpreadCertificate",
     ),
     tree.AllocationResult: {
@@ -436,7 +422,7 @@ FIELDS: dict[Model, Covers] = {
     ),
     **whole(QUESTION, snapshot, "RepackInstance DefragmentInstance TasksModel"),
     **whole(QUESTION, snapshot, "MappingInstance MatrixModel GridApplication GraphApplication"),
-    **whole(QUESTION, questions, "ObjectsInstance MessageTree FixedObject NamedArray"),
+    **whole(QUESTION, snapshot, "ObjectsGraph MessageTree FixedObject NamedArray"),
     **whole(QUESTION, snapshot, "ParallelismApplication AxisModel"),
     **whole(HOLDER, snapshot, "PrismModel"),
 }
@@ -453,8 +439,7 @@ for _models, _claims in ((_IN_WITNESSES, ("witness",)), (_IN_POINTS, ANSWERS)):
 
 DOCUMENTS: dict[str, Model] = {
     "A placement on a torus or mesh": schema.PlacementResult,
-    "A mapping of tasks": mapping.MappingResult,
-    "A mapping of objects": objects.ObjectsResult,
+    "A mapping": mapping.MappingResult,
     "An allocation on a tree": tree.AllocationResult,
     "A placement on a hierarchy": hierarchy.HierarchyResult,
     "A placement on a pod of cubes": cubes.CubesResult,
@@ -463,12 +448,10 @@ DOCUMENTS: dict[str, Model] = {
     "A plan of repacking": repack.RepackResult,
     "The instance of a placement or an allocation": snapshot.Snapshot,
     "The instance of a mapping": snapshot.MappingInstance,
-    "The instance of a mapping of objects": questions.ObjectsInstance,
 }
 RESULTS: tuple[Model, ...] = (
     schema.PlacementResult,
     mapping.MappingResult,
-    objects.ObjectsResult,
     tree.AllocationResult,
     hierarchy.HierarchyResult,
     cubes.CubesResult,

@@ -31,9 +31,9 @@ from topoplace.certify import check_document
 from topoplace.machine import Torus
 from topoplace.mapping.objects.applications import problem_of
 from topoplace.mapping.objects.builders import namd, openatom
-from topoplace.mapping.objects.problem import ObjectsProblem
 from topoplace.mapping.onto import load_places
-from topoplace.result.objects import ObjectsResult
+from topoplace.mapping.problem import MappingProblem
+from topoplace.result.mapping import MappingResult
 from topoplace.snapshot.objects import ObjectsApplication
 from topoplace.solving import Options, solve
 
@@ -77,7 +77,7 @@ def applications() -> list[ObjectsApplication]:
     ]
 
 
-def link_of(result: ObjectsResult) -> float:
+def link_of(result: MappingResult) -> float:
     """Return the largest bytes over a link."""
     assert result.solution is not None
     load = result.solution.figures.max_link_load
@@ -85,7 +85,7 @@ def link_of(result: ObjectsResult) -> float:
     return load.numerator / load.denominator
 
 
-def link_bound_of(result: ObjectsResult) -> float:
+def link_bound_of(result: MappingResult) -> float:
     """Return what no mapping's largest link load is below, 0 if nothing is known."""
     load = result.link_load
     return 0.0 if load is None else load.bound.numerator / load.bound.denominator
@@ -93,7 +93,7 @@ def link_bound_of(result: ObjectsResult) -> float:
 
 def case_of(
     which: int, machine: str, seed: int
-) -> tuple[Row, ObjectsProblem, dict[str, ObjectsResult]]:
+) -> tuple[Row, MappingProblem, dict[str, MappingResult]]:
     """Return the row of an application on a machine, and the results behind it."""
     application = applications()[which]
     places = load_places(machine)
@@ -115,7 +115,7 @@ def case_of(
     row = Row(
         application=application.name,
         machine=machine,
-        objects=problem.num_objects,
+        objects=problem.num_tasks,
         messages=problem.graph.num_messages,
         balance=float(balance),
         bytes=problem.graph.total_bytes,
@@ -184,7 +184,7 @@ def draw_hop_bytes(rows: list[Row], path: Path) -> None:
     figure.savefig(path)
 
 
-def plane_of(problem: ObjectsProblem, nodes: Sequence[int], name: str, dim: int) -> Any:
+def plane_of(problem: MappingProblem, nodes: Sequence[int], name: str, dim: int) -> Any:
     """Return the mean index in a dimension of the elements of an array on every node."""
     found = problem.array(name)
     assert found is not None
@@ -198,7 +198,7 @@ def plane_of(problem: ObjectsProblem, nodes: Sequence[int], name: str, dim: int)
 
 
 def draw_planes(
-    problem: ObjectsProblem, results: dict[str, ObjectsResult], array: str, path: Path
+    problem: MappingProblem, results: dict[str, MappingResult], array: str, path: Path
 ) -> None:
     """Draw the machine in slices, each node coloured by the mean indices of an array there."""
     from matplotlib.figure import Figure  # noqa: PLC0415 - heavy
@@ -229,7 +229,7 @@ def draw_planes(
     figure.savefig(path)
 
 
-def draw_patch(problem: ObjectsProblem, results: dict[str, ObjectsResult], path: Path) -> None:
+def draw_patch(problem: MappingProblem, results: dict[str, MappingResult], path: Path) -> None:
     """Draw where the computes of one patch are, how many on each node, and its neighbours."""
     from matplotlib.figure import Figure  # noqa: PLC0415 - heavy
 

@@ -14,8 +14,7 @@ ALLOWED_CIRCLES = (
     {
         *("mapping.bounds.bisection", "mapping.bounds.cuts", "mapping.bounds.levels"),
         *("mapping.bounds.star", "mapping.bounds.total", "mapping.evaluate", "mapping.link_bounds"),
-        *("mapping.objects.problem", "mapping.onto", "mapping.problem", "solving"),
-        "solving.solve",
+        *("mapping.onto", "mapping.problem", "solving", "solving.solve"),
     },
     # The plug-in of the checker asks for mapped applications, which are checked by its parts.
     {"certify.torus.check", "certify.torus.joint"},

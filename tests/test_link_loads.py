@@ -19,8 +19,7 @@ from tiny_instances import random_problem
 from tiny_objects import tiny_objects
 from topoplace.certify import check_document
 from topoplace.certify.mapping.instance import read_instance
-from topoplace.certify.mapping.links import Guests, guests_of, link_load
-from topoplace.certify.objects.instance import read_objects
+from topoplace.certify.mapping.links import link_load
 from topoplace.cli import run
 from topoplace.errors import InputError
 from topoplace.machine import Torus
@@ -35,28 +34,25 @@ from topoplace.mapping.link_bounds import (
     task_bound,
 )
 from topoplace.mapping.objects.bounds import shares_bound
-from topoplace.mapping.objects.problem import ObjectsProblem
 from topoplace.mapping.problem import MappingProblem
 from topoplace.result.mapping import MappingResult
-from topoplace.result.objects import ObjectsResult
 from topoplace.solving import Bound, Options, Outcome, solve
 
 
 def require_bounds(
-    problem: MappingProblem | ObjectsProblem,
-    guests: Guests,
+    problem: MappingProblem,
     hop_bytes: Bound | None,
     least: Fraction,
 ) -> Counter[str]:
     """Require of every kind of bound that it holds and that the checker finds the same."""
-    view, tight = loaded(problem), Counter[str]()
+    view, own, tight = loaded(problem), read_instance(problem.instance), Counter[str]()
     assert view is not None
     found = [mean_bound(view, hop_bytes), task_bound(view), inside_bound(view), bisected(problem)]
     for bound in found:
         if bound is None or bound.certificate is None:
             continue
         value = reachable(view, Fraction(bound.value))
-        proven = link_load(guests, bound.certificate, lambda: int(hop_bytes.value))  # type: ignore[union-attr]
+        proven = link_load(own, bound.certificate, lambda: int(hop_bytes.value))  # type: ignore[union-attr]
         assert max(Fraction(0), value) == max(Fraction(0), proven), (problem.instance, bound)
         assert value <= least, (problem.instance, bound, least)
         certificate = bound.certificate
@@ -76,8 +72,7 @@ def test_no_bound_of_tasks_is_above_the_least_of_all_mappings() -> None:
             continue
         least = least_load(problem.torus, problem.graph, ways)
         assert least is not None
-        guests = guests_of(read_instance(problem.instance))
-        seen += require_bounds(problem, guests, star_bound(problem), least)
+        seen += require_bounds(problem, star_bound(problem), least)
     for kind in ("mean", "task", "inside", "spectral"):
         assert seen[kind] > 15, seen
         assert seen[f"{kind} tight"] >= 5, seen
@@ -91,12 +86,10 @@ def test_no_bound_of_objects_is_above_the_least_of_all_mappings() -> None:
         except InputError:  # no room for what is fixed
             continue
         ways = ways_of_objects(problem)
-        least = least_load(problem.torus, problem.graph, ways, problem.instance.trees)
+        least = least_load(problem.torus, problem.graph, ways, problem.listed_trees)
         if least is None or loaded(problem) is None:
             continue
-        own = read_objects(problem.instance)
-        guests = Guests(own.plain, own.loads, own.room, own.total, own.unit)
-        seen += require_bounds(problem, guests, shares_bound(problem), least)
+        seen += require_bounds(problem, shares_bound(problem), least)
     for kind in ("mean", "task", "spectral"):
         assert seen[kind] > 50, seen
         assert seen[f"{kind} tight"], seen
@@ -126,12 +119,12 @@ def test_by_hand() -> None:
 # ---- Mutants -------------------------------------------------------------------------------------
 
 
-def results() -> list[MappingResult | ObjectsResult]:
+def results() -> list[MappingResult]:
     """Return results whose link loads rest on certificates of every kind."""
     halos = tp.objects({"A": (8,), "B": (2,)}, {"A(i) <-> A(i+1)": 4, "A(*) -> B(0)": 3})
     lonely = tp.map(halos, "torus:2x3", "bisection", balance=1.5)
     wide = problem_on(tp.grid(4, 4, periodic=True), [2, 8], wrap=[True, False])
-    found: list[MappingResult | ObjectsResult] = [lonely]  # type: ignore[list-item]
+    found: list[MappingResult] = [lonely]
     for problem in (problem_on(tp.grid(3, 3, periodic=True), [3, 3]), wide, all_to_all(8)):
         found.append(solve(problem, "default", Options(time_limit=0.5)))
     return found

@@ -17,7 +17,6 @@ from topoplace.kernels import compile_for
 from topoplace.machine.topology import Topology
 from topoplace.mapping.allocated import Allocated, Ranks, topology_of
 from topoplace.mapping.contention import phase_time as estimated_phase
-from topoplace.mapping.graph import grid_of
 from topoplace.mapping.graphfiles import graph_format, read_graph, read_qaplib
 from topoplace.mapping.objects.applications import (
     BALANCE,
@@ -26,11 +25,9 @@ from topoplace.mapping.objects.applications import (
     read_application,
     read_fixed,
 )
-from topoplace.mapping.objects.problem import ObjectsProblem, prepare_objects
 from topoplace.mapping.onto import Source, load_places, problem_on
 from topoplace.mapping.parallelism import parallelism as training_job
-from topoplace.mapping.parallelism import parallelism_graph
-from topoplace.mapping.problem import MappingProblem, graph_of, prepare_mapping
+from topoplace.mapping.problem import MappingProblem, messages_of, prepare_mapping
 from topoplace.mapping.rankfiles import node_list_beside, read_mapping, write_mapping
 from topoplace.mapping.recognition import Recognition
 from topoplace.mapping.recognition import recognise as recognise_graph
@@ -38,14 +35,9 @@ from topoplace.model import Model
 from topoplace.result.cubes import CubesResult
 from topoplace.result.hierarchy import HierarchyResult
 from topoplace.result.mapping import MappingResult
-from topoplace.result.objects import ObjectsResult
 from topoplace.result.tree import AllocationResult
 from topoplace.snapshot.files import csv_of, parse_object, read_bytes, write_text
-from topoplace.snapshot.objects import (
-    APPLICATION_SCHEMA,
-    ObjectsApplication,
-    ObjectsInstance,
-)
+from topoplace.snapshot.objects import APPLICATION_SCHEMA, ObjectsApplication
 from topoplace.snapshot.schema import (
     MAX_TASKS,
     AnyApplication,
@@ -53,7 +45,7 @@ from topoplace.snapshot.schema import (
     GridApplication,
     MappingInstance,
     MatrixModel,
-    ParallelismApplication,
+    ObjectsGraph,
 )
 from topoplace.solving import Options, solve
 from topoplace.solving.outcome import Watch
@@ -83,15 +75,14 @@ __all__ = [
 OF_GRAPH_FILE = "qaplib"
 """The machine that stands for the distances of the graph file."""
 
-Application = AnyApplication | MappingInstance | File
-Objects = ObjectsApplication | ObjectsInstance
+Application = AnyApplication | ObjectsApplication | MappingInstance | File
 
 Placed = AllocationResult | HierarchyResult | CubesResult
 """Results that no mapping goes on yet: they are told so in a line."""
 
 
 def map(
-    application: Application | Objects,
+    application: Application,
     on: Source | Model | MatrixModel | Placed | Path | None = None,
     method: str = "auto",
     *,
@@ -107,20 +98,20 @@ def map(
     seed: int = 0,
     display: bool = False,
     callback: Watch | None = None,
-) -> MappingResult | ObjectsResult:
+) -> MappingResult:
     """Map the tasks or objects of an application to nodes; bound the hop-bytes of any mapping.
 
     Parameters
     ----------
     application
         A `grid`, `graph` or `parallelism`, the file of a graph, or a mapping instance or its file;
-        or `objects`, their file, a shipped name such as ``namd_apoa1``, or an instance of objects.
+        or `objects`, their file, or a shipped name such as ``namd_apoa1``.
     on
         Where to: a machine (or its name, file or shorthand), a `Model` or snapshot file (its free
         nodes), or the result of a placement (the nodes of one of its jobs). Not with a mapping
         instance, which says so itself.
     method
-        A name of ``methods("mapping")``, for objects of ``methods("objects")``.
+        A name of ``methods("mapping")``.
     tasks_per_node
         Most tasks on a node.
     balance
@@ -167,7 +158,7 @@ def map(
 
 
 def asked(
-    application: Application | Objects,
+    application: Application,
     on: Source | Model | MatrixModel | Placed | Path | None,
     *,
     tasks_per_node: int = 1,
@@ -177,7 +168,7 @@ def asked(
     subset: str | None = None,
     named: Mapping[str, str] = MappingProxyType({}),
     **parts: Any,
-) -> MappingProblem | ObjectsProblem:
+) -> MappingProblem:
     """Return the problem that `map` solves, of the same arguments.
 
     Parameters
@@ -190,17 +181,13 @@ def asked(
         What `load_places` takes: `level_costs`, `job`, `node_class` and `within`.
     """
     application = _application(application)
-    if isinstance(application, ObjectsInstance):
-        if on is not None or balance is not None or pooled or fixed is not None:
-            raise InputError("nothing beside an instance, which says it", field="application")
-        return prepare_objects(application)
     loaded = balance is not None or isinstance(application, ObjectsApplication)
+    if isinstance(application, MappingInstance):
+        if on is not None or loaded or pooled or fixed is not None:
+            raise InputError("nothing beside an instance, which says it", field="application")
+        return prepare_mapping(application)
     if not loaded and (pooled or fixed is not None):
         raise InputError("objects, or balance beside it", field="pooled" if pooled else "fixed")
-    if isinstance(application, MappingInstance):
-        if on is not None:
-            raise InputError("no places beside those of the instance", field="on")
-        return prepare_mapping(application)
     if on is None:
         raise InputError("a machine, an instance or a result to map to", field="on", found="None")
     if isinstance(on, HierarchyResult | CubesResult):
@@ -219,24 +206,21 @@ def asked(
 
 
 def solved(
-    problem: MappingProblem | ObjectsProblem,
+    problem: MappingProblem,
     method: str,
     options: Options,
     display: bool = False,
     callback: Watch | None = None,
-) -> MappingResult | ObjectsResult:
-    """Map by a method, ``auto`` for the usual one."""
-    if isinstance(problem, ObjectsProblem) and method == "auto":
-        method = "search"
+) -> MappingResult:
+    """Map by a method."""
     compile_for(problem.kind, [method])
     with watched(options, display, callback) as shown:
-        found: MappingResult | ObjectsResult = solve(problem, method, shown)
-        return found
+        return solve(problem, method, shown)
 
 
 def write_nodes(
-    problem: MappingProblem | ObjectsProblem,
-    result: MappingResult | ObjectsResult,
+    problem: MappingProblem,
+    result: MappingResult,
     node_list: Path | None = None,
     **forms: Path | None,
 ) -> None:
@@ -251,7 +235,7 @@ def write_nodes(
         form = name.removesuffix("_map").replace("_", "-")
         if path is None:
             continue
-        if isinstance(problem, ObjectsProblem):
+        if problem.instance.cap is not None:
             write_text(path, csv_of(("object", "node"), enumerate(result.solution.nodes)))
         elif form == "rank-order":
             write_mapping(path, form, problem, nodes, node_list=node_list)
@@ -259,9 +243,7 @@ def write_nodes(
             write_mapping(path, form, problem, nodes)
 
 
-def figures_of(
-    problem: MappingProblem | ObjectsProblem, result: MappingResult | ObjectsResult
-) -> list[str]:
+def figures_of(problem: MappingProblem, result: MappingResult) -> list[str]:
     """Return how long all messages of a mapping take at once, in a line; none without links."""
     if result.solution is None or problem.machine.torus is None:
         return []
@@ -301,21 +283,16 @@ def recognise(application: Application | GraphApplication | MappingResult) -> Re
     """
     if isinstance(application, str | Path):
         found = _application_of(application, results=True)
-        if isinstance(found, ObjectsApplication | ObjectsInstance):
-            raise InputError("a graph or a grid", file=str(application), found="objects")
         application = found
     if isinstance(application, MappingResult):
         application = application.instance
-    if isinstance(application, MappingInstance):
-        application = application.application
-    if isinstance(application, GridApplication):
-        return recognise_graph(grid_of(application).graph())
-    if isinstance(application, ParallelismApplication):
-        return recognise_graph(parallelism_graph(application))
-    return recognise_graph(graph_of(application))
+    graph = application.application if isinstance(application, MappingInstance) else application
+    if isinstance(graph, ObjectsApplication | ObjectsGraph):
+        raise InputError("a graph or a grid", field="application", found="objects")
+    return recognise_graph(messages_of(graph)[0])
 
 
-def phase_time(result: MappingResult | ObjectsResult) -> float:
+def phase_time(result: MappingResult) -> float:
     """Return when all messages of a mapping are over that are sent at once: an estimate.
 
     In bytes per unit of bandwidth, as the largest link load, which it is never below. It is a model
@@ -329,8 +306,6 @@ def phase_time(result: MappingResult | ObjectsResult) -> float:
     if result.solution is None:
         raise InputError("a result with a mapping", field="solution", found="none")
     nodes = np.asarray(result.solution.nodes, dtype=np.int64)
-    if isinstance(result, ObjectsResult):
-        return estimated_phase(prepare_objects(result.instance), nodes)
     return estimated_phase(prepare_mapping(result.instance), nodes)
 
 
@@ -384,11 +359,11 @@ def topology(
     )
 
 
-def _application(given: Application | Objects) -> AnyApplication | MappingInstance | Objects:
+def _application(given: Application) -> AnyApplication | MappingInstance | ObjectsApplication:
     """Return an application that is given, or that a file or a name stands for."""
     if isinstance(given, str | Path):
         return _application_of(given)
-    if not isinstance(given, Application | Objects):
+    if not isinstance(given, Application):
         expected = "an application such as tp.grid(4, 4), its file or an instance"
         raise InputError(expected, field="application", found=type(given).__name__)
     return given
@@ -396,7 +371,7 @@ def _application(given: Application | Objects) -> AnyApplication | MappingInstan
 
 def _application_of(
     path: File, *, results: bool = False
-) -> GraphApplication | MappingInstance | ObjectsApplication | ObjectsInstance:
+) -> GraphApplication | MappingInstance | ObjectsApplication:
     """Return what a file says of an application; the instance of a result only if asked to."""
     if not results and (str(path) in application_names() or _is_application(path)):
         return read_application(path)
@@ -405,7 +380,7 @@ def _application_of(
     found = load(path)
     if results and isinstance(found, MappingResult):
         return found.instance
-    if not isinstance(found, MappingInstance if results else MappingInstance | ObjectsInstance):
+    if not isinstance(found, MappingInstance):
         found_kind = type(found).__name__
         raise InputError("a graph or a mapping instance", file=str(path), found=found_kind)
     return found

@@ -19,7 +19,6 @@ from topoplace.result import RESULT_SCHEMA, PlacementResult, Proof, Result, Stat
 from topoplace.result.cubes import CubesResult
 from topoplace.result.hierarchy import HierarchyResult
 from topoplace.result.mapping import MappingResult
-from topoplace.result.objects import ObjectsResult
 from topoplace.result.repack import RepackResult
 from topoplace.result.several import Optima
 from topoplace.result.tree import AllocationResult
@@ -29,7 +28,6 @@ from topoplace.solving.registry import Method, Options, method_of
 from topoplace.version import __version__
 
 if TYPE_CHECKING:
-    from topoplace.mapping.objects.problem import ObjectsProblem
     from topoplace.mapping.problem import MappingProblem
     from topoplace.placement.cubes.problem import CubesProblem
     from topoplace.placement.hierarchy.problem import HierarchyProblem
@@ -144,10 +142,6 @@ def solve(
 def solve(
     problem: MappingProblem, method: str = ..., options: Options | None = ...
 ) -> MappingResult: ...
-@overload
-def solve(
-    problem: ObjectsProblem, method: str = ..., options: Options | None = ...
-) -> ObjectsResult: ...
 @overload
 def solve(
     problem: AnyState, method: str = ..., options: Options | None = ...

@@ -13,7 +13,6 @@ from topoplace import kinds
 from topoplace.errors import InputError
 from topoplace.formats.recognised import other_snapshot
 from topoplace.kinds import kind_named, known
-from topoplace.mapping.objects.problem import ObjectsProblem
 from topoplace.mapping.problem import MappingProblem
 from topoplace.result import RESULT_SCHEMA, Result
 from topoplace.result.base import Kept
@@ -35,7 +34,7 @@ from topoplace.snapshot.schema import SNAPSHOT_SCHEMA, Snapshot, TreeObjective
 from topoplace.solving import Options
 from topoplace.solving.solve import Problem, frame_of, problem_of
 
-State = AnyState | MappingProblem | ObjectsProblem
+State = AnyState | MappingProblem
 File = str | Path
 Document = Mapping[str, Any]
 Source = File | Document | AnyInstance | AnyResult
