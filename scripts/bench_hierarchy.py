@@ -277,22 +277,23 @@ def _write(runs: list[Run]) -> None:
     today = datetime.date.today().isoformat()
     head = f"""# Queues on NVL72 clusters
 
-Written by `scripts/bench_hierarchy.py --write` on {today}, from the runs recorded beside it in
+Written by `scripts/bench_hierarchy.py --write` on {today}, from the runs recorded in
 `{RECORD.name}`.
 
 Clusters are drawn by `scripts/nvl72.py`: racks of 18 hosts, one host in a hundred down, 60 % of the
-hosts held by jobs that came and went, and a queue that asks for more than is free. A job has one to
-eight segments, of 1 to 18 hosts that stay in one rack. All jobs of the queue are decided together:
-first the most nodes start, then these jobs use the fewest racks, summed over the jobs.
+hosts held by jobs that came and went, and a queue that needs more than the free hosts. A job has
+one to eight segments, of 1 to 18 hosts that stay in one rack. All jobs of the queue are decided
+together: first the most nodes start, then these jobs use the fewest racks, summed over the jobs.
 
 `exact` is `topoplace place` with all levels and their certificates. The plain model has a number of
 segments for every job and rack, and a switch where it is not 0; CP-SAT solves it for nodes, and
-then for racks, with {WORKERS} workers. Of heuristics the tables have the rules of Slurm and Kueue,
-and the one that starts the most nodes. Where it says `verified`, `check` has accepted the result
-and proved all the bounds in it; those of the plain model are CP-SAT's word, and not in a result.
+then for racks, with {WORKERS} workers. The tables have these heuristics: the rules of Slurm
+and Kueue, and the one that starts the most nodes. `verified` means that `check` has accepted
+the result and proved all its bounds. The bounds of the plain model are those that CP-SAT reports,
+and are not checked.
 
-The machine had other work to do meanwhile. So all limits, and the column of seconds, count CPU
-seconds of the process, of all its threads together. Tuning used seeds from 900.
+The machine was busy with other work. So all limits, and the column of seconds, are CPU seconds
+of the process, summed over its threads. Tuning used seeds from 900.
 """
     lines = [*_table(SMALL, runs), *_table(LARGE, runs)]
     PAGE.write_text(head + "\n".join(lines).rstrip() + "\n")

@@ -205,7 +205,7 @@ FIELDS: dict[Model, Covers] = {
     schema.PlacementLimits: {
         "time_limit": TIME_LIMIT,
         "interference": Cover(
-            "question", (), "The rule stands beside the instance, and every claim is checked by it."
+            "question", (), "Stored next to the instance; every claim is checked under this rule."
         ),
         "hit": HIT,
         "thorough": THOROUGH,
@@ -504,9 +504,9 @@ last column says one of these:
   behind them says when another value may stand, because it is true as well.
 - **Evidence**: a certificate. Whatever it says, the claims named compute what it proves, and refuse
   a bound that it does not prove. So a change is refused, or the bound is true nevertheless.
-- **Question**: a part of what was asked. A change of it makes another question, of which all claims
-  are then checked. `check` prints the SHA-256 sum of the instance, and `check --instance FILE` says
-  whether it is the one in FILE.
+- **Question**: a part of what was asked. If it is changed, it is another question, and all claims
+  are checked for that one. `check` prints the SHA-256 sum of the instance, and
+  `check --instance FILE` says whether it is the one in FILE.
 - **No claim**: a note for people, with the reason why nothing needs to be checked.
 - **As the field that holds it**: numbers and prisms are part of fields of all the other sorts.
 - **Field by field**: what its own fields say is all it says.

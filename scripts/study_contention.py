@@ -110,7 +110,7 @@ TEXT = """# What hops cost, without and with contention
 {stamp}
 
 Bhatele 2009 (section 3.1) measured message latencies on Blue Gene/P and the Cray XT3 with two
-benchmarks. *WOCON*: one node sends to every other in turn, so that nothing is in the way.
+benchmarks. *WOCON*: one node sends to every other in turn, so that no other message is in the way.
 *WICON*: all ranks, one on every core, are grouped into pairs that send a message to and fro in a
 loop, all at once; in one mode partners are one hop apart, in the other they are random. This page
 has both by a model ([`topoplace.mapping.contention`](../reference/api/mapping.rst)): a message pays
@@ -128,11 +128,11 @@ Microseconds a message:
 
 {compared}
 
-**What that means for mappings.** Alone, a message of a megabyte hardly notices its way. Together,
-messages take bandwidth from each other on every link of their routes, so what counts is bytes
-times hops (hop-bytes), and at the worst place the largest link load. `topoplace map` minimises
-the first and reports the second. No exchange is over before the most loaded link has carried its
-bytes, whatever the rates are.
+**What that means for mappings.** Alone, a message of a megabyte takes nearly the same time
+over any distance. Together, messages take bandwidth from each other on every link of their
+routes, so the important figures are bytes times hops (hop-bytes) and the largest link load.
+`topoplace map` minimises the first and reports the second. No exchange ends before the most
+loaded link has carried its bytes, at any rates.
 
 **What the model leaves out.** Packets and buffers: with full buffers a blocked message holds
 links it does not use, and real machines do worse than max-min fair. Memory and the injection of a

@@ -136,10 +136,10 @@ three orders domain by domain, `bisection` recursive bisection of graph and mach
 knows regular trees only of its own kind (`tleaf`) and is asked for one task on a leaf (`-b0`).
 
 The 57 racks are NVL72-like: trays of 4 GPUs, 18 of them in a rack where everything is equally
-near, and 4,104 GPUs for 4,096 ranks; what leaves a rack costs ten times as much. With the
-tensor ranks last the order by rank is all but best; with them first it is not, and that is what
-[training jobs](../guide/training-jobs.md) are about. What certificates say and why is in
-[proofs](../proofs/levels.md).
+near, and 4,104 GPUs for 4,096 ranks; bytes between racks cost ten times as much. With the
+tensor ranks last, the order by rank is nearly optimal; with them first it is not, which is the
+topic of [training jobs](../guide/training-jobs.md). [Proofs](../proofs/levels.md) explains the
+certificates.
 
 {markdown(head, 3, cells)}
 """

@@ -205,7 +205,7 @@ def write_profile(folder: Path, families: Sequence[Family], runs: Sequence[Run])
         _needs(families, runs),
     ]
     if any(run.version == BEFORE for run in runs):
-        parts += ["", "## Beside the version before", "", _beside(families, runs)]
+        parts += ["", "## Compared with the version before", "", _beside(families, runs)]
     write_between_markers(folder / "profiles.md", BEGIN, END, TITLE, "\n".join(parts))
     draw(folder / "profiles.png", families, [run for run in runs if run.version == THIS])
 

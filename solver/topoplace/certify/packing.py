@@ -1,6 +1,6 @@
 """The bound that a certificate of a packing proves (docs/proofs/placement.md, "Packings").
 
-Requests want rows, of which there are so many; who wants what is up to the oracle of a topology.
+Requests use rows of limited capacity; the oracle of a topology says which candidates use which.
 """
 
 from __future__ import annotations
@@ -40,10 +40,10 @@ from topoplace.result.certificate import (
 from topoplace.types import IntArray
 
 LARGEST = 1 << 58
-"""Of what all prices add up to with what any candidate may be worth at a leaf's factors.
+"""Limit of the sum of all prices plus the largest value of a candidate at a leaf's factors.
 
-Whatever an oracle adds up are prices and values of rows, at most twice each (prefix sums go round
-a ring twice), so that its sums stay below 2^60.
+An oracle adds up only prices and values of rows, at most twice each (prefix sums go round a ring
+twice), so its sums stay below 2^60.
 """
 
 LARGEST_SUM = 1 << 24
@@ -83,7 +83,7 @@ class Prices:
 
 
 class PackedRequest(Protocol):
-    """A request: all its candidates are worth `value` on the first level."""
+    """A request: all its candidates have the value `value` on the first level."""
 
     @property
     def id(self) -> str:
@@ -91,11 +91,11 @@ class PackedRequest(Protocol):
 
     @property
     def value(self) -> int:
-        """What it is worth on the first level if it starts, at least 0."""
+        """Its value on the first level if it starts, at least 0."""
 
 
 class CheckingOracle(Protocol):
-    """What the checker has to know of a packing."""
+    """What the checker has to know about a packing."""
 
     @property
     def requests(self) -> Sequence[PackedRequest]:
@@ -111,25 +111,27 @@ class CheckingOracle(Protocol):
 
     @property
     def largest(self) -> Sequence[int]:
-        """By level what no candidate's absolute value exceeds; for 64 bits, not for the bound."""
+        """By level a limit of the absolute value of candidates; for 64 bits, not for the bound."""
 
     def may_replace(self, one: int, other: int) -> bool:
-        """Tell whether every candidate of another request is one of the one's; transitive.
+        """Return whether every candidate of `other` is also one of `one`; transitive.
 
-        What may replace each other and is worth the same on the first level is on every one.
+        Requests that may replace each other with the same value on the first level have it on all.
         """
 
     def among(self, chosen: Sequence[tuple[int, int]]) -> CheckingOracle:
-        """Return an oracle of some requests alone: one's value, rows and name, the other's places.
+        """Return an oracle of some requests, each in the places of one that may replace it.
 
-        For each request that is kept, `chosen` has it and one that may replace it.
+        For each request that is kept, `chosen` has a pair: the request, and one that may replace
+        it.
         """
 
     def best(self, prices: Prices, wanted: Mapping[int, Covers]) -> Mapping[int, int | None]:
-        """Return for some requests the most that a candidate gains, None where there is none.
+        """Return for some requests the most that a candidate gains, None if there is no candidate.
 
         That is the sum of `prices.factors` times its values (of the levels there are factors for)
-        less that of amounts times prices. Its request has a place in `wanted`, which it obeys.
+        less that of amounts times prices. The candidate obeys the covers in `wanted` of its
+        request.
         """
 
 
@@ -142,11 +144,11 @@ class Proven:
 
 
 Earlier = Sequence[int | None]
-"""What the levels before one reach, in maximising sense; None where nothing is required."""
+"""The values of the levels before one, in maximising sense; None where nothing is required."""
 
 
 class Packings(Problem[AnyResult]):
-    """Placements that are packings: what certificates prove of any of them."""
+    """Placements that are packings: what certificates prove about all of them."""
 
     searches: ClassVar[Searches] = "none"
 
@@ -156,30 +158,30 @@ class Packings(Problem[AnyResult]):
         """The oracle of the instance; known after `read`."""
 
     def places(self, solution: Any, distinct: str) -> Mapping[str, Hashable]:
-        """Return the places of what starts, as the oracle knows them; of tori alone."""
+        """Return the places of started requests, as the oracle knows them; on tori only."""
         raise RefusedError(f"{distinct} of a {self.result.problem}")
 
     def turned(self, level_idx: int, value: int) -> int:
-        """Return a value of a level as it is maximised, or of such a one what is reported."""
+        """Return a value of a level in maximising sense, or the reported form of such a value."""
         return value if self.levels[level_idx][1] == "max" else -value
 
     @property
     def least(self) -> Mapping[int, float]:
-        """By level what all placements reach that count, as it is maximised; known after `read`."""
+        """By level the least value of placements that count, maximised; known after `read`."""
         return {}
 
     @property
     def held(self) -> Sequence[Number | None]:
-        """By level what the user required of it, else what the solution or witness is worth."""
+        """By level what the user required, else the value of the solution or witness."""
         required = (getattr(level, "required", None) for level in self.result.levels)
         reached = self._witnessed or self.values
         return [v if r is None else r for r, v in zip(required, reached, strict=True)]
 
     _witnessed: Sequence[Number | None] | None = None
-    """What the witness is worth by the checker's own computation; None if there is none."""
+    """The value of the witness by the checker's own computation; None if there is none."""
 
     def follow_witness(self, claims: Claims) -> bool:
-        """Add the claim that the witness is a placement, and worth what it says."""
+        """Add the claim that the witness is a placement, and has the values it states."""
         witness = getattr(self.result, "witness", None)
         if witness is None:
             return True
@@ -222,10 +224,10 @@ class Packings(Problem[AnyResult]):
         oracle: CheckingOracle | None = None,
         claimed: int = 0,
     ) -> tuple[int, str]:
-        """Return what a certificate proves of a level of placements that are as good before it.
+        """Return what a certificate proves about placements that are as good on earlier levels.
 
-        Another oracle than that of the instance speaks of some of its placements only. `claimed` is
-        the bound that is said to be proven, for problems in which certificates are about one.
+        An oracle other than that of the instance is about some of its placements only. `claimed` is
+        the claimed bound, for problems in which certificates are about one.
         """
         earlier = [None if v is None else self.turned(k, int(v)) for k, v in enumerate(held)]
         proven = certified_bound(oracle or self.oracle, certificate, earlier)
@@ -246,7 +248,7 @@ def certified_bound(
     Parameters
     ----------
     earlier
-        V_1 .. V_{k-1}, what the levels before level k reach, in maximising sense.
+        V_1 .. V_{k-1}, the values of the levels before level k, in maximising sense.
 
     Raises
     ------
@@ -265,7 +267,7 @@ def certified_bound(
 
 
 def read_prices(oracle: CheckingOracle, leaf: Leaf, level_idx: int) -> Prices:
-    """Return a leaf's prices; refuse what is no price per row, or too large for 64 bits."""
+    """Return a leaf's prices; refuse lists that do not fit the rows or 64 bits."""
     if len(leaf.multipliers) != level_idx:
         raise RefusedError(
             f"{number_of(len(leaf.multipliers), 'multiplier')} for "
@@ -290,7 +292,7 @@ def read_prices(oracle: CheckingOracle, leaf: Leaf, level_idx: int) -> Prices:
         total += sum(p * c for p, c in zip(prices, held, strict=True))
         # a price is a number of its own even where rows hold nothing
         reach += sum(p * max(c, n) for p, c, n in zip(prices, held, counts, strict=True))
-    # a factor is a number of its own even where nothing is worth anything
+    # a factor is a number of its own even where all values are 0
     reach += sum(f * max(1, v) for f, v in zip(factors, oracle.largest, strict=False))
     require_room(reach, "the prices and multipliers of a leaf", LARGEST)
     rows = {
@@ -314,7 +316,7 @@ def _runs(text: str, family: str) -> tuple[list[int], list[int]]:
 def _parts_of(
     oracle: CheckingOracle, certificate: Parts
 ) -> Iterator[tuple[CheckingOracle, WholeTree]]:
-    """Yield for every part an oracle of its requests alone, and its certificate."""
+    """Yield for every part an oracle of its requests, and its certificate."""
     numbers = {request.id: q for q, request in enumerate(oracle.requests)}
     named = Counter(name for part in certificate.parts for name in part.requests)
     for name in named | numbers:
@@ -356,8 +358,8 @@ def _bound_of_tree(oracle: CheckingOracle, root: WholeTree, earlier: Earlier) ->
 class _Scope:
     """What the branches above a node fix.
 
-    These are who must start or must not, whom of these a branch names, where requests may go,
-    and the sides taken so far in words.
+    These are the requests that must start or must not, those of them that a branch names, where
+    requests may go, and the sides taken so far in words.
     """
 
     starts: dict[int, bool] = field(default_factory=dict)
@@ -441,12 +443,12 @@ class _Walk:
                 yield child, replace(scope, starts=within, named=named, path=path)
 
     def _followers(self, q: int, starts: bool) -> list[int]:
-        """Return who starts, too, if a request does, or who does not, either, if it does not."""
+        """Return the requests that also start if one does, or also do not start if it does not."""
         others = range(len(self._requests))
         return [o for o in others if (self._preferred(o, q) if starts else self._preferred(q, o))]
 
     def _preferred(self, one: int, other: int) -> bool:
-        """Tell whether a request can take any place of another, and comes before it."""
+        """Return whether a request can take any place of another, and comes before it."""
         gain = self._requests[one].value - self._requests[other].value
         if one == other or gain < 0 or not self._oracle.may_replace(one, other):
             return False

@@ -1,4 +1,4 @@
-"""What a mapping method hands back, and the best of what a search tries."""
+"""The outcome of a mapping method, and the best mapping of a search."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from topoplace.types import IntArray
 class Mapped:
     """The node of every task, shape ``(num_tasks,)``, and how the mapping came about.
 
-    It may be a layout, of whose kind an optimum may be known.
+    It may be a layout, and then an optimum among layouts of its kind may be known.
     """
 
     nodes: IntArray
@@ -38,7 +38,7 @@ def outcome_of(
 ) -> Outcome:
     """Return the outcome of a method: the node of every task, None if it found no mapping.
 
-    `hit` tells whether the time limit ended the method, `bound` what it proved itself.
+    `hit` says whether the time limit ended the method; `bound` is what it proved itself.
     """
     mapped = None if nodes is None else Mapped(nodes, layout, optimum)
     return Outcome(mapped, (bound,), time_limit_hit=hit)
@@ -52,7 +52,7 @@ def mapped_by(solver: Solver, problem: MappingProblem, options: Options) -> IntA
 
 
 def cheapest(problem: MappingProblem, options: Options, names: Iterable[str]) -> Outcome | None:
-    """Return the outcome of fewest hop-bytes of some methods, of equal ones the first.
+    """Return the outcome of fewest hop-bytes of some methods; of equal ones, the first.
 
     Methods that refuse the problem are left out; None if all do.
     """
@@ -64,7 +64,7 @@ def cheapest(problem: MappingProblem, options: Options, names: Iterable[str]) ->
         try:
             outcome = method.solver(problem, options)
         except InputError:
-            continue  # no such structure here: that is what it is asked for
+            continue  # it refuses problems without the structure it needs
         if outcome.solution is not None:
             found.append((hop_bytes(problem, outcome.solution.nodes), outcome))
     return min(found, key=lambda each: each[0])[1] if found else None
@@ -73,10 +73,10 @@ def cheapest(problem: MappingProblem, options: Options, names: Iterable[str]) ->
 # ---- The best mapping of a search that tries many, its clock, and its reports --------------------
 
 REPORT_SECONDS = 0.25
-"""Most time between two reports of a search that improves all the time."""
+"""Most time between two reports of a search that keeps improving."""
 
 REPORT_SHARE = 0.05
-"""Most of the time that reports may take where they could come more often."""
+"""Largest share of the time that frequent reports may take."""
 
 
 SLACK = 1e-6
@@ -124,22 +124,22 @@ class Keeper:
 
     @property
     def left(self) -> float:
-        """Seconds left; a great many without a time limit."""
+        """Seconds left; a very large number without a time limit."""
         return self.deadline - clock.now()
 
     @property
     def perfect(self) -> bool:
-        """Whether no mapping has fewer hop-bytes than the best one."""
+        """Whether the best mapping is proven optimal."""
         return self.worth is not None and self.worth[0] <= self.floor
 
     @property
     def done(self) -> bool:
-        """Whether the time is over, or nothing is left to gain."""
+        """Whether the time is over, or the mapping is proven optimal."""
         return self.left <= SLACK or self.perfect
 
     @property
     def outcome(self) -> Outcome:
-        """The best mapping, if there is one, as what a method hands back."""
+        """The best mapping, as the outcome of a method."""
         return outcome_of(self._nodes, hit=self.left <= SLACK and not self.perfect)
 
     def offer(self, routers: IntArray, source: str) -> None:

@@ -25,7 +25,7 @@ from topoplace.solving.solve import Frame
 
 STAGES = ((0.1, 0.4), (1.0, 1.0))
 """Shares of a time limit at which a method, and then the bound, end. A graph's mapping may be
-optimal long before its method would stop: then the bound of the first stage says so. Grids have
+optimal long before its method would stop: the bound of the first stage then shows this. Grids have
 their bound at once and need no first stage."""
 
 LOADED_SHARE, WHOLE_SHARE = 0.7, 0.97
@@ -41,11 +41,11 @@ FIGURES = 0.5
 """Estimate of the time of the figures of objects, in times of their first bound."""
 
 BEGIN_BY_DEFAULT = ("auto", "exact", "search")
-"""Methods that search: the default mapping is reported before any bound is looked for, so that
-there is an answer whenever they are ended, and loads are evened out behind them."""
+"""Methods that search: the default mapping is reported before any bound is computed, so that there
+is an answer at any time, and loads are evened out after them."""
 
 OVERTIME_SECONDS = 0.4
-"""Seconds beyond a time limit after which what is reported is the answer."""
+"""Seconds beyond a time limit after which the reported mapping is the answer."""
 
 
 def bounded(problem: MappingProblem, method: Method, options: Options) -> Outcome:
@@ -81,7 +81,7 @@ def bounded(problem: MappingProblem, method: Method, options: Options) -> Outcom
         if outcome.solution is None:
             continue
         value, hit = hop_bytes(problem, outcome.solution.nodes), outcome.time_limit_hit
-        _report(problem, options, outcome, [bound, load])  # lest an interrupt lose it
+        _report(problem, options, outcome, [bound, load])  # so that an interrupt does not lose it
         options.say("bound")
         if bound is None or bound.value < value:
             left = _until(options, bound_until if hit else 1.0, start).time_limit

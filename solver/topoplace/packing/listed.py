@@ -1,4 +1,4 @@
-"""Problems small enough that all their candidates are written down."""
+"""Problems small enough to list all their candidates."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class ListedOracle:
 
     @cached_property
     def _tables(self) -> tuple[list[Any], IntArray, IntArray, sp.csr_matrix]:
-        """All candidates, their values and requests, and what they take of every row."""
+        """All candidates, their values and requests, and the amounts that they use of every row."""
         problem, every = self._problem, self._listed()
         num = len(every)
         values, taken = [np.zeros((0, len(problem.senses)), dtype=np.int64)], []
@@ -75,7 +75,7 @@ class ListedOracle:
 
 @dataclass(frozen=True, order=True)
 class Listed:
-    """A candidate: the rows it takes of, each as often as it does, and its value on every level."""
+    """A candidate: the rows that it uses, each repeated by the amount, and its values by level."""
 
     request_idx: int
     rows: tuple[int, ...]
@@ -83,7 +83,7 @@ class Listed:
 
 
 class ListedPacking(PackingProblem):
-    """A problem that is no more than its rows and its candidates.
+    """A problem that consists only of its rows and its candidates.
 
     Parameters
     ----------
@@ -94,7 +94,7 @@ class ListedPacking(PackingProblem):
     candidates
         All of them.
     senses
-        By level 1, or -1 where less is better; there, values are negated.
+        By level: 1, or -1 where less is better; there, values are negated.
     """
 
     is_small = True
@@ -119,18 +119,18 @@ class ListedPacking(PackingProblem):
 
     @cached_property
     def kinds(self) -> list[frozenset[Listed]]:
-        """Requests are alike that have the same candidates."""
+        """Requests with the same candidates are of one kind."""
         own: list[set[Listed]] = [set() for _ in self.names]
         for candidate in self._candidates:
             own[candidate.request_idx].add(replace(candidate, request_idx=0))
         return [frozenset(some) for some in own]
 
     def rows_of(self, candidate: Listed) -> IntArray:
-        """Return the rows a candidate takes of, each as often as the amount it takes."""
+        """Return the rows that a candidate uses, each repeated by the amount."""
         return np.array(candidate.rows, dtype=np.int64)
 
     def values_of(self, candidates: Sequence[Listed]) -> IntArray:
-        """Return what candidates are worth, shape ``(num_candidates, num_levels)``."""
+        """Return the values of candidates, shape ``(num_candidates, num_levels)``."""
         values = np.array([c.values for c in candidates], dtype=np.int64)
         return values.reshape(-1, len(self.senses))
 

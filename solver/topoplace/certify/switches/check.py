@@ -24,7 +24,7 @@ from topoplace.result.tree import (
 
 @dataclass(frozen=True)
 class Starts:
-    """Requests that start: the node of every rank, by request, and what they are worth.
+    """Requests that start: the node of every rank, by request, and their value.
 
     `cost` is the total by eq. (6) in the state in which all of them run, `each` that of a request.
     """
@@ -138,8 +138,8 @@ def _counts(starts: Starts) -> str:
 def _alone(instance: Instance, certificate: ThresholdsCertificate, starts: Starts) -> Fraction:
     """Return the least sum of what requests cost alone, over all choices as good as the solution.
 
-    The others can only add to L_comm. Choices are worth as much and have no more nodes than are
-    free; a request without a proof costs nothing.
+    The others can only add to L_comm. Choices have the same value and no more nodes than are free;
+    a request without a proof costs nothing.
     """
     bounds: dict[str, Fraction] = {}
     for proof in certificate.proofs:

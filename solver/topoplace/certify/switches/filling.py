@@ -1,4 +1,4 @@
-"""What can start: how many priority-weighted nodes at most, and what costs least.
+"""What can start: the most priority-weighted nodes, and the least cost.
 
 See docs/proofs/tree.md, "Certificates".
 """
@@ -40,7 +40,7 @@ class Domain:
 
 
 def counted(instance: Instance) -> Fraction:
-    """Return what the most valuable requests are worth that the free nodes hold."""
+    """Return the value of the most valuable requests that the free nodes hold."""
     together = max((domain.together for domain in domains_of(instance)), default=0)
     wishes = [
         (wish.nodes, wish.value) for wish in instance.wishes.values() if wish.nodes <= together
@@ -95,7 +95,7 @@ def domains_of(instance: Instance) -> list[Domain]:
 
 
 def most_worth(room: int, items: Iterable[tuple[int, int]]) -> int:
-    """Return the most that items (size, worth) are worth together that fit in some room."""
+    """Return the largest total value of items (size, value) that fit into a capacity."""
     able = [(size, worth) for size, worth in items if worth > 0 and size <= room]
     total = sum(worth for _, worth in able)
     if sum(size for size, _ in able) <= room:
@@ -110,7 +110,7 @@ def most_worth(room: int, items: Iterable[tuple[int, int]]) -> int:
 
 
 def largest_sum(values: Sequence[int], most: int) -> int:
-    """Return the largest sum of some of the values up to some most, or no less than it.
+    """Return the largest sum of some of the values up to a limit, or a number no less than it.
 
     Where the values are too large together, it is the largest multiple of what divides them all.
     """
@@ -127,7 +127,7 @@ def largest_sum(values: Sequence[int], most: int) -> int:
 
 
 def least_of_choices(instance: Instance, bounds: Mapping[str, Fraction], worth: int) -> Fraction:
-    """Return the least sum of bounds over all choices of requests that are worth enough.
+    """Return the least sum of bounds over all choices of requests with enough value.
 
     Requests without a bound cost nothing; a choice has no more nodes than are free.
     """

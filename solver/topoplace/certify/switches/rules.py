@@ -90,14 +90,14 @@ class Plans(Rules):
         return boxes
 
     def _wanted(self, tree: BinomialShares) -> int:
-        """Return what all leaves together have to be worth."""
+        """Return the value that all leaves together need."""
         active: list[int] = self._active.tolist()
         idle: list[int] = self._idle.tolist()
         all_active = sum(s * a for s, a in zip(tree.shares, active, strict=True))
         return all_active - sum(u * idle[step] for step, _, u, _ in tree.cuts)
 
     def _worth(self, tree: BinomialShares, view: View) -> int:
-        """Return the most that all leaves together are worth.
+        """Return the largest value of all leaves together.
 
         New ranks of a bad leaf's partners take its senders, active ones its receivers; a bad leaf
         needs partners for all that does not stay inside.
@@ -127,7 +127,7 @@ class Plans(Rules):
 # ---- Boxes ---------------------------------------------------------------------------------------
 
 _NEVER = 1 << 61
-"""Stands for what is not possible: more than four times what is."""
+"""Marks impossible values: more than four times any possible one."""
 
 
 class BoxRules(Rules):
@@ -149,9 +149,10 @@ class BoxRules(Rules):
         return held
 
     def most_worth(self, view: View, worths: Sequence[int | None]) -> int | None:
-        """Return the most that leaves are worth which hold all ranks, None if none do.
+        """Return the largest value of leaves that hold all ranks, None if none do.
 
-        The worth of a leaf, per state left, is small enough for sums; None if it is impossible.
+        The value of a leaf, per remaining state, is small enough for sums; None if it is
+        impossible.
         """
         sure, left = 0, self.relaxed.ranks
         by_type: dict[int, list[tuple[int, int]]] = {}
@@ -213,7 +214,7 @@ class Lines(BoxRules):
             raise RefusedError("a segment's price is above 0")
 
     def refutes(self, leaf: LinePrices, view: View) -> bool:
-        """Tell whether all lines cost more than leaves that hold all ranks are worth."""
+        """Return whether the cost of all lines exceeds the value of leaves that hold all ranks."""
         ways = self._ways if leaf.wholes is None else self._ways_in_runs
         none = [[0] * len(own) for own in leaf.cells]
         cells, segments, wholes = (
@@ -260,9 +261,9 @@ class Lines(BoxRules):
         segments: IntArray,
         wholes: IntArray,
     ) -> list[int | None]:
-        """Return the most that the ranks of a leaf are worth, per state left, None if impossible.
+        """Return the largest value of the ranks of a leaf, per remaining state, None if impossible.
 
-        Segments cost, so the fewest that the ranks can be in are worth most.
+        Segments cost, so the fewest possible segments have the largest value.
         """
         found: list[int | None] = []
         extents = np.array(self.extents)[:, None]
@@ -320,8 +321,8 @@ def least_met(ranks: int, extents: Sequence[int]) -> IntArray:
 LARGEST_SUM = (1 << 34) + 1
 """Above the multipliers of a tree's leaf together.
 
-A rank needs or gives at most its distances, of which a cube of 2^20 ranks has 20, so that all
-ranks together do so below 2^60.
+A rank needs or gives at most its distances (20 in a cube of 2^20 ranks), so the sum over all ranks
+stays below 2^60.
 """
 
 
@@ -386,7 +387,7 @@ class Sides(BoxRules):
 def _pairs(corners: int, dims: int) -> IntArray:
     """Return the most pairs of some distances among x corners, x = 0 .. `corners`.
 
-    By the edge-isoperimetric inequality the first binary numbers have as many.
+    By the edge-isoperimetric inequality the first binary numbers have the most.
     """
     number = np.arange(corners)
     ones = sum((number >> bit & 1 for bit in range(dims)), np.zeros_like(number))

@@ -20,7 +20,7 @@ from topoplace.types import BoolArray, IntArray
 
 @dataclass(frozen=True)
 class Stay:
-    """A request of the packing that no job is behind: an anchored prism that stays free."""
+    """A request of the packing that is not a job: an anchored prism that stays free."""
 
     id: str
     prism: Prism
@@ -35,7 +35,7 @@ class Anchored:
 
     @property
     def worth(self) -> Mapping[Prism, int]:
-        """What each counts if it is blocked, in the order of their numbers."""
+        """The value of each, which is lost if it is blocked, in the order of their numbers."""
         return self.instance.anchored
 
     @cached_property
@@ -49,7 +49,7 @@ class Anchored:
         return [prism.routers(self.instance.torus) for prism in self.prisms]
 
     def touched(self, routers: BoolArray) -> list[bool]:
-        """Tell of every prism whether it holds some of these routers."""
+        """Return for every prism whether it holds some of these routers."""
         return [bool(routers[own].any()) for own in self.routers]
 
     @cached_property
@@ -235,10 +235,10 @@ MAX_STEPS = 20_000
 def cheapest_disjoint(
     places: Sequence[tuple[int, frozenset[int]]], count: int, wanted: frozenset[int]
 ) -> int | None:
-    """Return what so many disjoint places cost that have all wanted routers; None without any.
+    """Return the cost of `count` disjoint places with all wanted routers; None if impossible.
 
-    Of the sets begun the one that can end cheapest is carried on first: by one of the places that
-    hold a router still wanted, else by the cheapest place left, or without that. After `MAX_STEPS`
+    The partial set that can end cheapest is continued first: by one of the places that hold a
+    router still wanted, else by the cheapest remaining place, or without that. After `MAX_STEPS`
     the answer is a lower bound.
     """
     places = sorted(places, key=lambda place: place[0])
@@ -269,7 +269,7 @@ def cheapest_disjoint(
 
 
 def why_not(instance: Instance, request: Request, prism: Prism) -> str | None:
-    """Return why a prism is no candidate of a request."""
+    """Return why a prism is not a candidate of a request."""
     if prism not in instance.anchored:
         return "is not anchored"
     if prism.volume * instance.torus.nodes_per_router != request.per_prism:

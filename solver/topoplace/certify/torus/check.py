@@ -1,4 +1,4 @@
-"""The claims of a placement on a torus or mesh, and what it is worth (docs/proofs/placement.md)."""
+"""The claims of a placement on a torus or mesh, and its value (docs/proofs/placement.md)."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class TorusPlacement(Packings[PlacementResult]):
 
     @property
     def levels(self) -> tuple[tuple[str, str], ...]:
-        """Name and sense of every level: shapes are worth nothing where they are anchored."""
+        """Name and sense of every level: shapes have no value where they are anchored."""
         machine = self.result.instance.machine
         if isinstance(machine, TorusModel) and machine.anchored:  # and nothing is mapped
             return (("nodes", "max"), ("fragmentation", "min"))
@@ -158,7 +158,7 @@ def _links(instance: Instance, starts: list[Start], solution: Solution) -> str:
     return f"{number_of(shared, 'link')} shared against the rule"
 
 
-# ---- Whether a solution is a placement, and what it is worth -------------------------------------
+# ---- Whether a solution is a placement, and its value --------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -214,7 +214,7 @@ def _start(instance: Instance, placement: Placement, lists: NodeLists) -> Start:
 def _in_segments(
     instance: Instance, request: Request, nodes: IntArray, placement: Placement
 ) -> Start:
-    """Return a request that starts on several disjoint prisms, all of whose nodes it has."""
+    """Return a request that starts on several disjoint prisms, with all their nodes."""
     if placement.prism is None or placement.other_prisms is None:
         raise RefusedError(f"{request.id} has further prisms, but no first one")
     every = (placement.prism, *placement.other_prisms)
@@ -269,7 +269,7 @@ def fits(instance: Instance, request: Request, prism: Prism) -> bool:
 
 
 def _takes(instance: Instance, request: Request, job: Job) -> bool:
-    """Tell whether the nodes lie where the geometry, if there is one, wants them in the prism."""
+    """Return whether the nodes lie where the geometry, if there is one, has them in the prism."""
     assert job.prism is not None
     box, pencils = Box(instance, job.prism.extents), job.routers.reshape(-1, job.prism.extents[-1])
     whole = instance.whole(request.class_idx)[pencils]
@@ -306,7 +306,7 @@ def count_shared_links(instance: Instance, starts: list[Start]) -> int:
 
 
 def worth(instance: Instance, starts: list[Start]) -> list[int | None]:
-    """Return what the solution is worth per level; None where scattered starts have no worth."""
+    """Return the value of the solution per level; None where scattered starts have none."""
     value = sum(start.request.value for start in starts)
     if instance.anchored:
         scattered = any(start.prism is None for start in starts)
@@ -326,7 +326,7 @@ def worth(instance: Instance, starts: list[Start]) -> list[int | None]:
 # ---- Whether the explanations of requests that did not start are true ----------------------------
 
 MOST_ROUTERS = 200
-"""Of machines on which explanations are held against all prisms."""
+"""Routers of machines on which explanations are compared with all prisms."""
 
 
 def check_explanations(
@@ -358,7 +358,7 @@ def check_explanations(
 
 
 class _Settings:
-    """What a request that waits may be compared with: the machine as it is, and idle."""
+    """The settings of a waiting request: the machine as it is, and idle."""
 
     def __init__(self, instance: Instance, starts: list[Start]) -> None:
         self.instance, self.starts = instance, starts
@@ -370,7 +370,7 @@ class _Settings:
         return read_instance(snapshot, self.instance.interference)
 
     def of(self, reason: str) -> tuple[Instance, Sequence[Job]]:
-        """Return the setting that a reason speaks of, and the jobs that stand in it."""
+        """Return the setting of a reason, and the jobs in it."""
         if reason == "outbid":
             return self.instance, self.starts
         return self.idle, self.instance.jobs

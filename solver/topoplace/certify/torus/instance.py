@@ -85,7 +85,7 @@ class Request:
 
     @property
     def kind(self) -> tuple[int, str | None, Communication]:
-        """What requests without a geometry share that may stand in the same prisms."""
+        """What requests without a geometry share if they may be in the same prisms."""
         return self.class_idx, self.region, self.sharing
 
 
@@ -129,7 +129,7 @@ class Instance:
         return np.asarray(self.usable_counts.any(axis=0))
 
     def whole(self, class_idx: int) -> BoolArray:
-        """Routers all of whose nodes are usable by a class."""
+        """Routers whose nodes are all usable by a class."""
         return np.asarray(self.usable_counts[class_idx] == self.torus.nodes_per_router)
 
     def allowed(self, request: Request) -> BoolArray:
@@ -146,7 +146,7 @@ class Instance:
 
 
 def marked(size: int, parts: Iterable[IntArray]) -> BoolArray:
-    """Mark the places that some parts name, of so many."""
+    """Mark the places that some parts name, of `size` places."""
     mask = np.zeros(size, dtype=bool)
     for places in parts:
         mask[places] = True
@@ -243,10 +243,10 @@ def sharing_of(communication: Communication, interference: Interference) -> Comm
 
 
 def _anchored(model: TorusModel, torus: Torus) -> dict[Prism, int]:
-    """Return every anchored prism, by extents, then origin, and what it counts if it is blocked.
+    """Return every anchored prism, by extents, then origin, and its value.
 
-    An anchor is told by its coordinates: along every ring it is the seed, but for a multiple of the
-    greatest step that the spacing and the ring have in common.
+    An anchor is recognised by its coordinates: along every ring it is the seed plus a multiple of
+    the greatest common divisor of the spacing and the ring.
     """
     worth: dict[Prism, int] = {}
     room = MAX_MEETINGS
@@ -306,7 +306,7 @@ def _classes(model: TorusModel, torus: Torus) -> tuple[list[str], IntArray]:
 def job_on(
     torus: Torus, name: str, nodes: IntArray, model: PrismModel | None, sharing: Communication
 ) -> Job:
-    """Return the job that stands on some nodes, in a prism or without."""
+    """Return the job that holds some nodes, in a prism or without."""
     routers = np.unique(nodes // torus.nodes_per_router)
     if model is None:
         prism, links = None, scattered_links(torus, routers)

@@ -1,4 +1,4 @@
-"""Mappings of the applications of jobs, and what is proven of these by the extents of prisms."""
+"""Mappings of the applications of jobs, and bounds on these by the extents of prisms."""
 
 from __future__ import annotations
 
@@ -87,9 +87,9 @@ def total_hop_bytes(solution: Solution | None) -> int:
 def costs_of(instance: Instance, bounds: Sequence[MappingBound]) -> dict[str, IntArray]:
     """Return what requests cost at least by the extents of their prisms, entry 0 for extent 1.
 
-    A bound is of the mapping to all nodes of an idle prism. It holds of every prism inside which
-    fits, wherever it is: its nodes are some of as many nodes at the same distances. Requests with
-    one application share an array.
+    A bound is of the mapping to all nodes of an idle prism. It holds for every prism that fits
+    inside, at any place: its nodes are some of the same number of nodes at the same distances.
+    Requests with one application share an array.
     """
     if len(bounds) > _MOST_BOUNDS:
         raise RefusedError(f"more than {_MOST_BOUNDS} bounds of mappings")

@@ -1,13 +1,13 @@
 """A placement on a torus or mesh as a packing: its best priced candidates, by running sums.
 
-For every footprint (extents in all dimensions but the longest) the sums over the footprint are kept
-for all origins at once; then all depths along the longest are gone through. Requests that
-differ only in how many nodes they want, and for what, are one group: a candidate's gain is the same
-for all of them up to a constant, and what a request needs is the largest gain among candidates that
-hold enough.
+For every footprint (extents in all dimensions except the longest) the sums over the footprint are
+kept for all origins at once; then all depths along the longest are gone through. Requests that
+differ only in the number of nodes and their value are one group: a candidate's gain is the same for
+all of them up to a constant, and a request needs the largest gain among candidates that hold enough
+nodes.
 
 Links and faces of dimension d are products like the routers of a prism, with another factor in
-dimension d only, so they travel beside the routers and join them once d is done.
+dimension d only, so they are carried along with the routers and join them once d is done.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ NONE = -(1 << 62)
 """Stands for "no candidate": below every gain (see `packing.LARGEST`)."""
 
 _FEW = 2
-"""Blocked places are left out if all are more than so many times those that are not."""
+"""Blocked places are left out if all places are more than this multiple of the others."""
 
 _THREADS, _LARGE = 4, 10_000
 """Threads of a sweep at most, and routers from which on they save time."""
@@ -111,7 +111,7 @@ class TorusOracle:
         return a.kind == b.kind and a.nodes <= b.nodes
 
     def among(self, chosen: Sequence[tuple[int, int]]) -> TorusOracle:
-        """Return an oracle of some requests, each of which needs as few nodes as another."""
+        """Return an oracle of some requests, where each needs as few nodes as another."""
         queue = self.requests
         some = tuple(replace(queue[q], nodes=queue[other].nodes) for q, other in chosen)
         return TorusOracle(replace(self.instance, requests=some), self.costs)

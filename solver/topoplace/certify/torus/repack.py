@@ -57,7 +57,7 @@ class Repacking:
     emptied: Instance
 
     def after(self, moved: Iterable[str]) -> Instance:
-        """Return the snapshot without some movers, which are requests beside those that start."""
+        """Return the snapshot without some movers, which become requests like those that start."""
         names = set(moved)
         snapshot = self.whole.snapshot
         stay = [job for job in snapshot.running if job.id not in names]
@@ -328,7 +328,7 @@ class RepackOracle:
 
     @property
     def weight(self) -> int:
-        """What a mover is worth on the first level: more than all that have to start."""
+        """The value of a mover on the first level: more than all that have to start."""
         return 1 if self.makes_room else len(self.repacking.whole.requests) + 1
 
     @cached_property
@@ -369,7 +369,7 @@ class RepackOracle:
         return self.weight, max(self.repacking.costs, default=0), third
 
     def may_replace(self, one: int, other: int) -> bool:
-        """Nobody takes another's place."""
+        """No request takes another's place."""
         return one == other
 
     def among(self, chosen: Sequence[tuple[int, int]]) -> RepackOracle:
@@ -389,7 +389,7 @@ class RepackOracle:
         return found
 
     def _staying(self, q: int, prices: Prices, covers: Covers, to_value: int) -> int | None:
-        """Return what a mover gains where it stands, None if it may not stay there."""
+        """Return the gain of a mover at its place, None if it may not stay there."""
         job = self.repacking.movers[q]
         start, step = self._num_routers + q, self._num_movers
         held = {*job.routers.tolist(), *range(start, self.coverable, step)}
@@ -474,7 +474,7 @@ def _told(covers: Covers) -> Iterator[tuple[int, bool]]:
 class Places:
     """The places of a request with the same extents.
 
-    `beside` tells beside which jobs each of them leaves room, shape ``(num_places, num_jobs)``.
+    `beside` says which jobs can stay if each of them is taken, shape ``(num_places, num_jobs)``.
     """
 
     box: Box
@@ -500,7 +500,7 @@ class Places:
 def _places(instance: Instance, request: Request, jobs: Sequence[Job]) -> Iterator[Places]:
     """Yield the prisms that a request may have and that contain no smaller one that it may have.
 
-    What a prism takes of is among what one around it takes of, so that the smaller ones suffice.
+    The rows of a prism are among those of a larger one around it, so the smaller ones are enough.
     """
     torus = instance.torus
     asked = {(*g.extents[:-1], depth) for g in request.geometries for depth in g.depths}
@@ -551,7 +551,7 @@ def _holds(torus: Torus, dim: int, extent: int, smaller: BoolArray) -> BoolArray
 def _beside(
     torus: Torus, request: Request, extents: Extents, origins: IntArray, jobs: Sequence[Job]
 ) -> BoolArray:
-    """Tell which prisms leave room for which jobs, shape ``(num_prisms, num_jobs)``."""
+    """Return which prisms let which jobs stay, shape ``(num_prisms, num_jobs)``."""
     found = np.ones((len(origins), len(jobs)), dtype=bool)
     for k, job in enumerate(jobs):
         assert job.prism is not None
@@ -574,6 +574,6 @@ def _length(torus: Torus, dim: int, extent: int) -> int:
 
 @lru_cache(maxsize=1 << 16)
 def _meeting(n: int, mine: int, origin: int, theirs: int) -> BoolArray:
-    """Tell by origin whether so many places in a row have one in common with others in a row."""
+    """Return by origin whether a run of `mine` places meets one of `theirs` at `origin`."""
     held = {(origin + k) % n for k in range(theirs)}
     return np.array([any((o + k) % n in held for k in range(mine)) for o in range(n)])

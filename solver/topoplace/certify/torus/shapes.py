@@ -1,7 +1,7 @@
-"""Sums over the prisms of one shape, from all origins at once, and what a shape is worth.
+"""Sums over the prisms of one shape, from all origins at once, and the value of a shape.
 
-So solutions are judged, and the best candidates of requests with a geometry found, which have few
-shapes.
+They are used to judge solutions, and to find the best candidates of requests with a geometry, which
+have few shapes.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def windows(prefix: IntArray, axis: int, length: int, num: int) -> IntArray:
 
 
 def padded(values: IntArray, axis: int, wraps: bool) -> IntArray:
-    """Return an array with what lies before its first position and after its last."""
+    """Return an array extended before its first position and after its last."""
     n = values.shape[axis]
     if wraps:
         return np.concatenate([_cut(values, axis, n - 1, n), values, values], axis=axis)
@@ -175,7 +175,7 @@ class Box:
         return total
 
     def enough(self, request: Request) -> BoolArray:
-        """Tell where prisms of this shape hold what a request wants (rule 3)."""
+        """Return where prisms of this shape hold enough for a request (rule 3)."""
         if request.geometries:
             some = [self.fits(request, geometry) for geometry in request.geometries]
             return np.asarray(np.any(some, axis=0))
@@ -190,7 +190,7 @@ class Box:
         if geometry.max_depth is None:
             counts = self.sums(self.instance.usable_counts[request.class_idx])
             return np.asarray(counts >= request.nodes)
-        # every pencil holds so many whole routers
+        # every pencil holds this number of whole routers
         whole = self.instance.whole(request.class_idx).astype(np.int64)
         last = self._torus.num_dims - 1
         short = self._along(whole.reshape(self._torus.shape), last, depth) < geometry.extents[-1]

@@ -56,18 +56,19 @@ MOVES_PER_OBJECT, FEWEST_MOVES, MOST_MOVES = 1_000, 200_000, 40_000_000
 """Moves to try without a time limit."""
 
 COOLINGS = ((0.1, 0.3), (0.7, 1.0))
-"""Coolings one after the other: the part of `HOT` at which each begins, and the share of the work
-at which it ends. A mild one keeps what is good about a construction, a hot one leaves it. Set on
-other sizes and seeds than are reported (docs/studies/objects.md, "Temperature")."""
+"""Coolings one after the other: the fraction of `HOT` at which each begins, and the share of the
+work at which it ends. A mild one keeps the good parts of a construction, a hot one destroys them.
+They were set on other sizes and seeds than those reported (docs/studies/objects.md,
+"Temperature")."""
 
 FEW = 200
-"""With fewer moves per object there is the first cooling alone; set on the same cases."""
+"""With fewer moves per object there is only the first cooling; set on the same cases."""
 
 DOWNHILL_SHARE = 0.1
 """Share of the work that goes downhill first, from the construction."""
 
 CHUNK, CHUNK_SECONDS = 1 << 14, 0.1
-"""Most moves between two looks at the clock, and how long they may take: else half as many."""
+"""Most moves between two looks at the clock, and the most time for them: else half as many."""
 
 FIRST_CHUNK = 1 << 8
 """Moves before the first look where there is a time limit; twice as many after a quick look."""
@@ -122,7 +123,7 @@ def state_of(problem: MappingProblem, nodes: IntArray) -> tuple[IntArray, ...]:
 
 
 class Annealing:
-    """A mapping on its way: the arrays that kernels change, and how much work is done."""
+    """A changing mapping: the arrays that kernels change, and the share of the work done."""
 
     def __init__(self, keeper: Keeper) -> None:
         self.keeper, problem = keeper, keeper.problem

@@ -1,11 +1,11 @@
 """Anchored prisms as a plug-in of the engine: all of them listed, and what they block.
 
-Beside the requests there is one for every anchored prism that nothing blocks yet: it is worth
-nothing on the first level, and on the second what the prism counts if it stays free. It takes rows
-of its own, a unit of each, which jobs that meet the prism take, too (docs/proofs/placement.md,
-"Anchored prisms"). So the prisms that stay free are part of the packing, and never start. A
-candidate of a request in segments is several disjoint prisms, found by branch and bound from the
-cheapest on.
+In addition to the requests of the queue there is one for every anchored prism that is not blocked
+yet. Its value is 0 on the first level, and on the second the value of the prism if it stays free.
+It takes rows of its own, a unit of each, which jobs that meet the prism take, too
+(docs/proofs/placement.md, "Anchored prisms"). So the prisms that stay free are part of the packing,
+and never start. A candidate of a request in segments is several disjoint prisms, found by branch
+and bound from the cheapest on.
 """
 
 from __future__ import annotations
@@ -36,23 +36,24 @@ _FEW_ENTRIES = 1 << 20
 """Rows of all candidates together up to which linear programs bound the first level, too."""
 
 MAX_STEPS = 2000
-"""Of a search for disjoint prisms of a request in segments; few are needed if all are disjoint."""
+"""Steps of a search for disjoint prisms of a request in segments; few if all are disjoint."""
 
 _CALL_WORK, _ENTRY_WORK = 1e-3, 2e-9  # nominal seconds of an oracle call, and by row of candidates
 
 
 class _Tables:
-    """What packings of one problem share, whichever of its requests they have.
+    """What all packings of a problem share, no matter which of its requests they have.
 
     Attributes
     ----------
     free
-        The anchored prisms that nothing blocks yet, by number, in their order; each is a request,
+        The anchored prisms that are not blocked yet, by number, in their order; each is a request,
         after those of the queue.
     spans
         By request, where its candidates are among `which` and `amounts`.
     alike
-        By request what it has in common with those that have the same span, candidates or none.
+        By request, what it has in common with those that have the same span, with or without
+        candidates.
     which
         The prisms of candidates, by number; requests that differ in nothing share theirs.
     amounts
@@ -142,7 +143,7 @@ class _Tables:
 
 @dataclass(frozen=True)
 class _Kept:
-    """The requests that a packing has, by their numbers among all; beside which jobs, what is left.
+    """The requests of a packing, by their numbers among all; its fixed jobs, and what they leave.
 
     `fixed` are the jobs, numbered among all, and `capacities` what they leave of the rows.
     """
@@ -199,7 +200,7 @@ class AnchoredPacking(PackingProblem):
         return weights
 
     def is_job(self, candidate: Candidate) -> bool:
-        """Tell whether a candidate is a job in its place, not a prism that stays free."""
+        """Return whether a candidate is a job in its place, not a prism that stays free."""
         return int(self._own[candidate.request_idx]) < self._tables.num_jobs
 
     # candidates
@@ -213,7 +214,7 @@ class AnchoredPacking(PackingProblem):
         return np.sort(np.concatenate(every))
 
     def values_of(self, candidates: Sequence[Candidate]) -> IntArray:
-        """Return what candidates are worth: a job its value, a free prism what it counts."""
+        """Return the values of candidates: jobs, or prisms that stay free."""
         found = np.zeros((len(candidates), 2), dtype=np.int64)
         for k, candidate in enumerate(candidates):
             found[k, 0] = self.values[candidate.request_idx]
@@ -228,7 +229,7 @@ class AnchoredPacking(PackingProblem):
         return int((self._tables.prisms.worth if level else self.values).max(initial=0))
 
     def most(self, level: int) -> int:
-        """Return what all prisms that stay free are worth."""
+        """Return the value of all prisms that stay free."""
         return int(self._tables.prisms.worth[self._tables.free].sum())
 
     def reported(self, level: int, value: int) -> int:
@@ -236,7 +237,7 @@ class AnchoredPacking(PackingProblem):
         return int(self._tables.prisms.worth.sum()) - value if level else value
 
     def covers(self, candidate: Candidate, row: int) -> bool:
-        """Tell whether a job's prism has a router; one that stays free takes none."""
+        """Return whether a job's prism has a router; one that stays free takes none."""
         prisms = self._tables.prisms
         numbers = [prisms.numbers[prism] for prism in candidate.prisms]
         return self.is_job(candidate) and any(prisms.inside[number, row] for number in numbers)
@@ -332,9 +333,9 @@ class AnchoredPacking(PackingProblem):
     def _together(
         self, span: slice, paid: IntArray, count: int, covers: Sequence[Cover]
     ) -> tuple[int | None, list[tuple[int, list[int]]]]:
-        """Return what so many disjoint candidates of a span cost at least; and sets with costs.
+        """Return the least cost of `count` disjoint candidates of a span, and sets with costs.
 
-        The cheapest set is first. None if there is none. Of a search that was left off the bound is
+        The cheapest set is first. None if there is none. If the search was abandoned, the bound is
         the cost of the cheapest candidates, whether they meet or not.
         """
         there = self._there[span].copy()
@@ -357,7 +358,7 @@ class AnchoredPacking(PackingProblem):
     def _cheapest(
         self, span: slice, paid: IntArray, number: int, covers: Sequence[Cover]
     ) -> IntArray:
-        """Return the cheapest candidates of a span, so many, of equal ones the first."""
+        """Return the `number` cheapest candidates of a span, of equal ones the first."""
         there = self._there[span].copy()
         for cover in covers:
             there &= self._holding(span, cover.row) == cover.inside
@@ -366,7 +367,7 @@ class AnchoredPacking(PackingProblem):
 
     @property
     def start_prices(self) -> IntArray:
-        """Prices at which no request is worth more than it pays."""
+        """Prices at which no request has a value above what it pays."""
         prices = np.zeros(self.num_rows, dtype=np.int64)
         per_node = max((r.priority for r in self.placement.requests), default=1)
         prices[: self.num_covers] = per_node * self.placement.torus.nodes_per_router
@@ -376,11 +377,11 @@ class AnchoredPacking(PackingProblem):
 
     @cached_property
     def kinds(self) -> Sequence[Hashable]:
-        """Requests are of one kind if they differ in nothing; none has to have a candidate."""
+        """Equal requests are of one kind; none of them needs to have a candidate."""
         return list(zip(self._alike, self._counts, self.values.tolist(), strict=True))
 
     def dominating(self, startable: frozenset[int]) -> dict[int, frozenset[int]]:
-        """Return by request those like it that are worth more, or come before."""
+        """Return by request those like it that have a higher value, or come before."""
         alike: dict[Hashable, list[int]] = {}
         for q in sorted(startable):
             alike.setdefault((self._alike[q], self._counts[q]), []).append(q)
@@ -418,7 +419,7 @@ class AnchoredPacking(PackingProblem):
                 yield [replace(c, request_idx=self._position[c.request_idx]) for c in new]
 
     def left_by(self, fixed: Sequence[Candidate], kept: Sequence[int]) -> AnchoredPacking:
-        """Return the problem that jobs leave; prisms that stay free are decided anew."""
+        """Return the problem that jobs leave; which prisms stay free is decided again."""
         left, jobs = self.capacities.copy(), list(self._fixed)
         for candidate in fixed:
             if self.is_job(candidate):
@@ -434,14 +435,14 @@ class AnchoredPacking(PackingProblem):
 
 
 class DisjointSearch:
-    """The cheapest so many candidates that meet each other nowhere, by branch and bound.
+    """The cheapest set of a given number of disjoint candidates, by branch and bound.
 
     Attributes
     ----------
     found
         Sets met, each cheaper than the one before, with their costs; the last is the best.
     steps
-        Taken; if they are more than `MAX_STEPS` the search was left off.
+        Steps taken; if they are more than `MAX_STEPS`, the search was abandoned.
     """
 
     def __init__(self, costs: Sequence[int], meeting: Sequence[int], count: int) -> None:
@@ -450,7 +451,7 @@ class DisjointSearch:
         self.found: list[tuple[int, list[int]]] = []
 
     def run(self, chosen: list[int], cost: int, left: list[int], must: Sequence[set[int]]) -> None:
-        """Add to those chosen from what is left, in order of costs, one of each set of `must`."""
+        """Add to the chosen ones from the rest, in order of costs, one of each set of `must`."""
         self.steps += 1
         need = self._count - len(chosen)
         if not need:
@@ -460,7 +461,7 @@ class DisjointSearch:
         first = [k for k in left if k in must[0]] if must else left
         for number, k in enumerate(first):
             rest = left[number:] if not must else left
-            # sets are told apart by the first of them; of `must`, one holds the row
+            # sets are distinguished by the first of them; of `must`, one holds the row
             least = sum(map(self._costs.__getitem__, rest[:need]))
             if must:
                 least = max(least, self._costs[k])

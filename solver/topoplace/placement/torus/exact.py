@@ -48,7 +48,7 @@ def exact(problem: PlacementProblem, options: Options) -> Outcome:
     if problem.maps:
         return JointSearch(problem, options).run()
     budget = Budget(options.time_limit)
-    # the packing is let go: explanations have large tables, too
+    # the packing is freed first: explanations have large tables, too
     outcome = solved(problem, packed(problem), options, budget)
     if outcome.solution is None:
         return outcome

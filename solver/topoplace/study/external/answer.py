@@ -1,8 +1,8 @@
 """An external allocator's answer, and the rules it breaks (docs/guide/external-allocators.md).
 
 The documents are strict like all others. The rules are those of docs/proofs/placement.md, "The
-problem", and of docs/proofs/tree.md. They name what the checker (`certify`) would only refuse, let
-it judge the rest on a torus, and share no code with the placement methods.
+problem", and of docs/proofs/tree.md. This module names faults that the checker (`certify`) would
+only refuse, lets it judge the rest on a torus, and shares no code with the placement methods.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ SchemaField = Annotated[Literal["topoplace.placements/1"], Field(alias="schema")
 class PlacedJob(Model):
     """A request that starts on a torus: its nodes, and its prism unless nodes are scattered.
 
-    One in segments has `other_prisms`, too, in ascending order of origins.
+    A job in segments also has `other_prisms`, in ascending order of origins.
     """
 
     request: Name
@@ -42,7 +42,7 @@ class PlacedJob(Model):
 
 
 class Placements(Model):
-    """Who starts where on a torus or mesh; requests that are not listed do not start."""
+    """Which requests start where on a torus or mesh; those not listed do not start."""
 
     schema_version: SchemaField
     placements: list[PlacedJob]
@@ -56,7 +56,7 @@ class TreePlacedJob(Model):
 
 
 class TreePlacements(Model):
-    """Who starts where on a tree machine; requests that are not listed do not start."""
+    """Which requests start where on a tree machine; those not listed do not start."""
 
     schema_version: SchemaField
     placements: list[TreePlacedJob]
@@ -67,8 +67,8 @@ def torus_breaches(
 ) -> list[Breach]:
     """Return the rules an answer breaks, at most `MAX_BREACHES`; none if it is a solution.
 
-    Placements without a prism may share links: they are scored as not conforming, like the
-    node orders of our own. `snapshot` has its machine written out.
+    Placements without a prism may share links: they are scored as not conforming, like our own node
+    orders. `snapshot` has its machine written out.
     """
     return _TorusJudge(read_instance(snapshot, interference)).breaches_of(answer.placements)
 
@@ -100,7 +100,7 @@ class _Judge:
         return self._breaches[:MAX_BREACHES]
 
     def _judge(self, placement: Any) -> None:
-        """Judge a placement beside the running jobs and the placements before it."""
+        """Judge a placement together with the running jobs and the placements before it."""
         raise NotImplementedError
 
     def _breach(
@@ -110,7 +110,7 @@ class _Judge:
 
 
 class _TorusJudge(_Judge):
-    """Names wrong nodes, and who meets whom; has the checker judge the rest of each placement."""
+    """Names wrong nodes, and jobs in conflict; the checker judges the rest of each placement."""
 
     def __init__(self, instance: Instance) -> None:
         super().__init__(instance.by_id, {job.id for job in instance.jobs})
@@ -196,7 +196,7 @@ class _TorusJudge(_Judge):
             self._breach(job.id, f"shares {where} with {other}{_and_more(shared)}", link=link)
 
     def _use_links(self, job: Job) -> int:
-        """Note who uses links; return its position among the names."""
+        """Record the job that uses links; return its position among the names."""
         self._names.append(job.id)
         self._link_users[job.sharing][job.links] = len(self._names) - 1
         return len(self._names) - 1
@@ -221,7 +221,7 @@ class _TreeJudge(_Judge):
         super().__init__(self._requests, {job.id for job in state.running})
         self._tree, names = state.tree, state.tree.node_names
         self._numbers = {name: node for node, name in enumerate(names)}
-        # By node, why nobody else may have it.
+        # By node, why no other job may have it.
         self._taken = {names[node]: ", which is down" for node in np.flatnonzero(~state.free)}
         for job in state.running:
             for node in job.nodes:
@@ -247,7 +247,7 @@ class _TreeJudge(_Judge):
         self._judge_leaves(request.id, [name for name in nodes if name in self._numbers])
 
     def _judge_leaves(self, request: str, nodes: Sequence[str]) -> None:
-        """Report nodes of a request that no switch is above."""
+        """Report nodes of a request that have no common switch."""
         leaf_of = self._tree.leaf_of_node[[self._numbers[name] for name in nodes]]
         leaves, first = np.unique(leaf_of, return_index=True)
         if any(set(leaves.tolist()).issubset(root) for root in self._tree.roots):

@@ -1,4 +1,4 @@
-"""Compiled loops of grids: the cheapest lines, and what leaves are worth."""
+"""Compiled loops of grids: the cheapest lines, and the values of leaves."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def fitting(tables, view, dim, codes):
 
 @kernel()
 def offered(states, ranks, guess, worth):
-    """Return the most that leaves are worth which hold so many ranks, in whole numbers."""
+    """Return the largest value of leaves that hold `ranks` ranks, in whole numbers."""
     left = ranks
     free = states.multiplicity.copy()
     sure = 0

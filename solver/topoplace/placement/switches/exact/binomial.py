@@ -237,7 +237,7 @@ class _Part(ThresholdSearch):
             if len(self._possible):
                 self._improve()
             self.to_beat = self.best.cost
-            if self.to_beat == before:  # what comes of it pays for itself
+            if self.to_beat == before:  # better allocations pay for the time
                 self._spent += clock.now() - now
         return cost < self.to_beat
 
@@ -262,7 +262,7 @@ class _Part(ThresholdSearch):
             self._offer(at)
 
     def _raise(self, at: IntArray) -> None:
-        """Raise thresholds in place, any step by one, as long as they are worth it.
+        """Raise thresholds in place, any step by one, as long as their cost is low enough.
 
         The lowest that programs allow are rarely possible in whole numbers of leaves.
         """
@@ -293,7 +293,7 @@ class _Part(ThresholdSearch):
 def least_cost_of(
     job: Job, leaves: IntArray, deadline: float, seed: int = 0
 ) -> tuple[int, IntArray, list[Nogood]]:
-    """Return a bound of the cost of a binomial job, the best leaves known, and what proves it.
+    """Return a bound of the cost of a binomial job, the best known leaves, and the proof.
 
     Boxes of thresholds are dealt to parts by how many steps they have inside leaves altogether.
     """

@@ -144,6 +144,6 @@ class Boxes:
             new = np.zeros((room, *old.shape[1:]), dtype=np.int64)
             new[:num] = old[kept]
             setattr(self, name, new)
-        # a heap may be laid out anew in the order it has
+        # a heap may be copied in its order
         self._heap = np.concatenate([np.arange(num), np.zeros(room - num, dtype=np.int64)])
         self._size[1] = num

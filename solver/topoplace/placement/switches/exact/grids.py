@@ -132,7 +132,7 @@ def _under(one: tuple[int, ...], other: tuple[int, ...]) -> bool:
 
 @dataclass(frozen=True)
 class Prices(Leaf):
-    """Prices at which lines cost more than leaves are worth, shape ``(num_dims, num_states)``.
+    """Prices at which lines cost more than the value of leaves, ``(num_dims, num_states)``.
 
     Those of segments are nowhere above 0; those of segments with all ranks of a leaf come on top.
     """
@@ -166,9 +166,9 @@ def weigh(
 
 
 def _worths(tables: Tables, view: Standing, prices: Prices) -> IntArray:
-    """Return, per state, the most that a leaf's cells and segments are worth together.
+    """Return, per state, the largest value of a leaf's cells and segments together.
 
-    Segments are worth nothing or less, so the fewest are worth most; but one has all ranks.
+    Segments have values of 0 or less, so the fewest are best; but one has all ranks.
     """
     fits = _fitting_layouts(tables, view)
     state, layouts = tables.layout_state[fits], tables.layouts[:, fits]
@@ -247,7 +247,7 @@ class LineOracle(Oracle):
         return int(self._count[0])
 
     def variant(self, *, wholes: bool = False, stretch: float = 1.0) -> LineOracle:
-        """Return an oracle over the same lines that may tell segments with all of a leaf apart.
+        """Return an oracle over the same lines that may distinguish segments with all of a leaf.
 
         Or leaves shall have their segments `stretch` times, so that a mix has room to spare;
         refutations do not count then.
@@ -325,7 +325,7 @@ class LineOracle(Oracle):
         return added
 
     def _dearest(self, dim: int, lines: IntArray) -> int:
-        """Return the dearest hops between neighbours of some lines."""
+        """Return the largest hops between neighbours of some lines."""
         tables, codes = self.tables, self._lines[dim].codes[lines]
         state, several = codes // tables.extents[dim], codes % tables.extents[dim] > 0
         beside = codes[:, 1:] >= 0
@@ -394,7 +394,7 @@ class LineOracle(Oracle):
 
 
 def likely_counts(oracle: LineOracle, thresholds: IntArray, deadline: float) -> list[IntArray]:
-    """Return leaves per state that may fit at thresholds, those with most room to spare first."""
+    """Return leaves per state that may fit at thresholds, those with the most spare ranks first."""
     found: dict[bytes, IntArray] = {}
     for stretch in _STRETCHES:
         if clock.now() > deadline:

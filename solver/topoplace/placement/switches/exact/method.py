@@ -1,4 +1,4 @@
-"""The exact method: which requests start, where their ranks go, and what that proves."""
+"""The exact method: which requests start, where their ranks go, and the proofs."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ class _Exact:
         return Outcome(placing.nodes(leaves), (nodes, bound), hit, versions)
 
     def _nodes_bound(self, most: Choice) -> Bound:
-        """Return the bound of the nodes that start, with what proves it if that is found."""
+        """Return the bound of the nodes that start, with its proof if one is found."""
         requests, seconds = self.problem.requests, max(self._left(0.05), _LEAST_SECONDS)
         found = certificate_of(most.bound, requests, self.domains, self.room.free, seconds)
         return Bound(Fraction(most.bound), found)
@@ -157,7 +157,7 @@ class _Exact:
         return least_cost(jobs, leaves, end, self.options.seed)
 
     def _certified(self, value: Fraction, worth: int, answers: Sequence[Answer | None]) -> Bound:
-        """Return the least sum of bounds of a choice worth that much, with what proves it.
+        """Return the least sum of bounds of a choice of the value `worth`, with its proof.
 
         A bound without which the least sum is as large needs no proof.
         """

@@ -2,8 +2,8 @@
 
 The active ranks double: in every step each gets a child. A *plan* is a state of a leaf with its
 active ranks before every step and at the end. What is active on all leaves together doubles step
-by step; and what crosses from leaves that pair badly goes to others (docs/proofs/tree.md, "Binomial
-jobs"). Where programs take whole leaves, CP-SAT seeks whole plans, and flows pair the ranks.
+by step; and pairs that cross from leaves that pair badly go to others (docs/proofs/tree.md,
+"Binomial jobs"). If programs have whole leaves, CP-SAT seeks whole plans, and flows pair the ranks.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def plan_tables(job: Job) -> Tables:
 def tables_under(tables: Tables, guess: Guess) -> tuple[Tables, IntArray]:
     """Return the tables of what is assumed, and the states that theirs are.
 
-    Leaves assumed in a state are a type of their own, none of which is without ranks.
+    Leaves assumed in a state are a type of their own, without empty leaves.
     """
     if guess.is_empty:
         return tables, np.arange(len(tables.states.ranks))
@@ -100,7 +100,7 @@ def _pool(tables: Tables, room: int) -> Pool:
 
 @dataclass(frozen=True)
 class Shares(Leaf):
-    """Multipliers by which all leaves are worth too little."""
+    """Multipliers by which the value of all leaves is too low."""
 
     refutation: Refutation
 

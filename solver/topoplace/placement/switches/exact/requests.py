@@ -1,7 +1,7 @@
 """Requests alone at their least cost, and all that start together.
 
-Alone, a request gets a start, a bound, and better allocations where the bound leaves room.
-Together, they are placed one after the other, then each anew if that helps.
+Alone, a request gets a start, a bound, and better allocations where the bound leaves a gap.
+Together, they are placed one after the other, then each again if that helps.
 """
 
 from __future__ import annotations
@@ -156,7 +156,7 @@ def _settled(job: Job, leaves: IntArray, deadline: float, seed: int) -> Answer:
 
 
 class Placing:
-    """Places the requests of a problem in the room that the running jobs leave."""
+    """Places the requests of a problem on the nodes that the running jobs leave."""
 
     def __init__(self, problem: TreeProblem, seed: int) -> None:
         self._problem = problem
@@ -192,13 +192,13 @@ class Placing:
         return turned(jobs[0], min(found, key=jobs[0].cost)) if found else None
 
     def served(self) -> list[dict[int, IntArray]]:
-        """Return what the algorithms make of the queue."""
+        """Return the allocations of the algorithms for the queue."""
         every = [serve(allocator, self._problem, self._seed) for allocator in self._allocators]
         leaf_of_node = self._problem.state.tree.leaf_of_node
         return [{q: leaf_of_node[nodes] for q, nodes in one.items()} for one in every]
 
     def worth(self, started: Iterable[int]) -> int:
-        """Return what the nodes of some requests are worth."""
+        """Return the value of the nodes of some requests."""
         return sum(self._problem.requests[q].value for q in started)
 
     def place(self, choice: Choice, deadline: float) -> dict[int, IntArray]:
@@ -231,7 +231,7 @@ class Placing:
         return Room(self.room.model, comm, free)
 
     def improved(self, placed: dict[int, IntArray], deadline: float) -> dict[int, IntArray]:
-        """Place one request after the other anew as long as that lowers the total cost."""
+        """Place one request after the other again as long as that lowers the total cost."""
         best = self.cost(placed)
         movable = [q for q in placed if self._problem.requests[q].intensive]
         tried = 0

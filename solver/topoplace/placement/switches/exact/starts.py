@@ -1,6 +1,6 @@
 """Which requests start: the most priority-weighted nodes, then the least sum of bounds.
 
-And what proves how many nodes can start (docs/proofs/tree.md, "Certificates").
+And the proofs of how many nodes can start (docs/proofs/tree.md, "Certificates").
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _MOST_SUMS = 1 << 22
 
 @dataclass(frozen=True)
 class Choice:
-    """Requests that start, by number, what was optimised, and what no choice surpasses.
+    """Requests that start, by number, the optimised value, and a bound on it for any choice.
 
     `reserved` are nodes per leaf that are enough for all of them; empty where any free nodes do.
     """
@@ -100,7 +100,7 @@ class StartModel:
     def least_total(
         self, bounds: Sequence[Fraction], value: int, seconds: float
     ) -> tuple[Choice, Fraction]:
-        """Return a choice of that value with the least sum of bounds, and what no sum is below."""
+        """Return a choice of that value with the least sum of bounds, and a bound on the sum."""
         scale = math.lcm(*(bound.denominator for bound in bounds))
         total = math.ceil(sum(bounds))
         if scale * total >= _LARGEST:
@@ -135,7 +135,7 @@ class StartModel:
 def solved(
     model: cp_model.CpModel, seconds: float, *, presolve: bool = True
 ) -> tuple[cp_model.CpSolver, cp_model.CpSolverStatus]:
-    """Return the solver of a model after so many seconds at the most, and its status."""
+    """Return the solver of a model after at most a number of seconds, and its status."""
     solver = cp_model.CpSolver()
     solver.parameters.max_time_in_seconds = max(seconds, 0.01)
     solver.parameters.num_workers = 1
@@ -146,7 +146,7 @@ def solved(
     return solver, status
 
 
-# ---- What proves the nodes that start -----------------------------------------------------------
+# ---- Proofs of the nodes that start --------------------------------------------------------------
 
 
 def certificate_of(
@@ -156,7 +156,7 @@ def certificate_of(
     free: IntArray,
     seconds: float,
 ) -> TreeCertificate | None:
-    """Return what proves a bound of the nodes that start; None if nothing was found in time.
+    """Return the proof of a bound of the nodes that start; None if none was found in time.
 
     Domains are the leaves below every root.
     """
@@ -179,7 +179,7 @@ def certificate_of(
 def cheapest_choice(
     requests: Sequence[TreeRequest], costs: Sequence[Fraction], room: int, worth: int
 ) -> Fraction | None:
-    """Return the least cost of a choice of requests worth that much that fits.
+    """Return the least cost of a choice of requests of value `worth` that fits.
 
     It is None if the choices are too many to be followed.
     """
@@ -234,10 +234,10 @@ def _parts(domains: Sequence[IntArray], free: IntArray) -> list[_Part]:
 
 
 class _Prices:
-    """Seeks prices of starts and of free nodes at which the domains are worth no more than a bound.
+    """Seeks prices of starts and of free nodes at which the value of domains is within a bound.
 
-    A linear program has the prices, and as rows the sets of requests that some domain was worth
-    most with at earlier prices.
+    A linear program has the prices, and as rows the best sets of requests of domains at earlier
+    prices.
     """
 
     def __init__(
@@ -274,7 +274,7 @@ class _Prices:
         return None
 
     def _proven(self, prices: Sequence[int], each: int, scale: int) -> int:
-        """Return what prices prove, and keep what every domain is worth most with as a row."""
+        """Return the bound of prices, and keep the best set of every domain as a row."""
         left = scale * self._values - each * self._sizes
         total = sum(each * domain.free for domain in self._domains)
         starts = self._able
@@ -292,8 +292,8 @@ class _Prices:
     def _solved(self) -> tuple[list[float], float] | None:
         """Return the best prices against the rows so far.
 
-        The variables are the price of every start, the price of a node, and what every domain is
-        worth.
+        The variables are the price of every start, the price of a node, and the value of every
+        domain.
         """
         from scipy.optimize import linprog  # noqa: PLC0415 - heavy, and rare
 
@@ -316,7 +316,7 @@ class _Prices:
 
 
 def _packed(room: int, sizes: IntArray, worths: IntArray) -> tuple[int, list[int]]:
-    """Return the most that items are worth that fit in some room, and which these are."""
+    """Return the largest value of items that fit into a capacity, and these items."""
     able = [k for k in range(len(sizes)) if worths[k] > 0 and sizes[k] <= room]
     best = np.zeros(room + 1, dtype=np.int64)
     taken = np.zeros((len(able), room + 1), dtype=bool)

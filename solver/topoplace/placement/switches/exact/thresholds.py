@@ -1,11 +1,11 @@
 """The least cost of thresholds that are not impossible: one search for all patterns.
 
-The cost of eq. (6) is a sum over steps of prices times the dearest hops of each. A *threshold* per
-step bounds those from above. The search holds boxes of thresholds, takes the cheapest low corner,
+The cost of eq. (6) is a sum over steps of prices times the largest hops of each. A *threshold* per
+step bounds those from above. The search keeps boxes of thresholds, takes the cheapest low corner,
 and asks an *oracle*, the plug-in of a pattern, whether it is impossible. If so, the *nogood* is
-raised as far as it stays impossible, and all that lies under it is cut off the boxes. The oracle
-solves a linear program over leaves in states; where that takes parts of leaves, the search
-branches: no leaf more is in a state, or one more than assumed so far. Every refutation is a tree
+raised as long as it stays impossible, and everything under it is cut off the boxes. The oracle
+solves a linear program over leaves in states; if its solution has parts of leaves, the search
+branches: no further leaf is in a state, or one more than assumed so far. Every refutation is a tree
 of integers that `certify` follows without a program (docs/proofs/tree.md).
 """
 
@@ -31,14 +31,14 @@ _MOST_PARTS = 10_000
 
 _WHOLE = 1e-4
 _LIFT_SECONDS = 0.02
-"""What raising a tree may take beyond three times the time that it took to find."""
+"""The time for raising a tree in addition to three times the time to find it."""
 
 
 # ---- Assumptions, refutations, and what oracles answer ---------------------------------------
 
 
 class Guess(NamedTuple):
-    """What is assumed of the leaves: so many in a state, and in which there are no more."""
+    """The assumptions on leaves: the number in a state, and the states with no others."""
 
     forced: IntArray
     done: BoolArray
@@ -132,7 +132,7 @@ class Mix:
     def state_to_branch(self, ranks: IntArray) -> int:
         """Return a state with a part of a leaf.
 
-        Small counts first: they are what others stand between, and rarely many at once.
+        Small counts first: they separate others, and there are rarely many at once.
         """
         assert self.leaves is not None
         if self.state is not None:
@@ -142,7 +142,7 @@ class Mix:
 
 
 class Oracle(ABC):
-    """What a pattern knows of its thresholds.
+    """The interface of a pattern for its thresholds.
 
     Attributes
     ----------
@@ -186,7 +186,7 @@ class Decider:
     def decide(self, thresholds: IntArray, programs: int, deadline: float) -> Proof | Mix | None:
         """Return why thresholds are impossible, or a solution; None if neither is found.
 
-        After so many programs, leaves of a solution may be in parts.
+        After a number of programs, leaves of a solution may be in parts.
         """
         self._left, self._deadline = programs, deadline
         return self._decided(thresholds, no_guess(len(self.oracle.ranks)), 0)
@@ -254,7 +254,7 @@ class ThresholdSearch:
     oracles
         Asked in turn.
     to_beat
-        What an allocation costs, in units of 1 / (100 `job.scale`); it may be lowered.
+        The cost of an allocation, in units of 1 / (100 `job.scale`); it may be lowered.
 
     Attributes
     ----------
@@ -324,7 +324,7 @@ class ThresholdSearch:
         """Take notice of thresholds that programs have a solution at."""
 
     def rule_out(self, found: Open) -> None:
-        """Say that open thresholds are impossible after all, as CP-SAT has shown."""
+        """Record that open thresholds are impossible, as CP-SAT has shown."""
         self.num_proven = None
         self.nogoods.append(Nogood(found.at, None))
 
@@ -432,7 +432,7 @@ class ThresholdSearch:
         return Nogood(at, proof)
 
     def order(self) -> IntArray:
-        """Return the steps in any order, but those of a chain from the last to the first.
+        """Return the steps in any order, except those of a chain from the last to the first.
 
         Thresholds ascend along a chain, so that none counts beyond the one after it.
         """

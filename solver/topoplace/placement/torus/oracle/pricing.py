@@ -85,8 +85,8 @@ class Weights:
 
 
 _PriceSums = tuple[SliceSums, SliceSums, IntArray]
-"""Prefix sums of what a group pays for routers and for links, none if no link is priced; and the
-leading dimensions that these are of, of which some link is priced. The last dimension's follow."""
+"""Prefix sums of a group's prices of routers and of links, none if no link is priced; and the
+leading dimensions that have a priced link. The sums of the last dimension follow."""
 
 
 @cache
@@ -96,7 +96,7 @@ def _threads(number: int) -> ThreadPoolExecutor:
 
 
 def _by_payer(groups: Iterable[Group], prices: Prices) -> Iterator[tuple[Group, int | None]]:
-    """Yield groups, and who of them pays for links of its own: those who do are in one each."""
+    """Yield groups, each with its request if that pays for links of its own (one per group)."""
     for group in groups:
         own = [i for i in group.requests if group.tolerant and i in prices.links]
         if len(own) < len(group.requests):
@@ -196,9 +196,9 @@ class ScanPricer:
             At most this many columns per request, at most one per value of the first origin
             coordinate and group.
         exact_for
-            On the first level, leave out candidates that cost more than they are worth;
-            `best` is then exact only where it is positive, and for these requests, of which none
-            are left out. None: it is exact for all.
+            On the first level, leave out candidates whose cost exceeds their value; `best` is then
+            exact only where it is positive, and for these requests, none of whose candidates are
+            left out. None: it is exact for all.
 
         Raises
         ------
@@ -262,7 +262,7 @@ class ScanPricer:
             yield (group, *found)
 
     def _forget_listings(self) -> None:
-        """Free what the first level alone needs; make what it let go."""
+        """Free what only the first level needs; restore what it had freed."""
         if any(group.minimal.listed is not None for group in self.groups):
             self._narrowed.clear()
             for group in self.groups:
@@ -281,7 +281,7 @@ class ScanPricer:
     def beside(self, taken: Prices) -> ScanPricer:
         """Return a pricer of the prisms that pay none of some prices, for the first level.
 
-        Where prisms are too many to be listed it leaves none out.
+        If there are too many prisms to list, it leaves none out.
         """
         narrowed = copy(self)
         narrowed.groups = [self._beside(group, taken) for group in self.groups]
@@ -371,7 +371,7 @@ class ScanPricer:
         return narrowed
 
     def _made_anew(self, group: Group) -> Group:
-        """Return a group with the tables that it let go."""
+        """Return a group with the tables that it had freed."""
         number = next(k for k, own in enumerate(self.groups) if own.minimal is group.minimal)
         made = next(itertools.islice(groups_of(self.problem, self.deadline), number, None))
         self.problem.forget_reaches()
@@ -408,7 +408,7 @@ class ScanPricer:
             return self._pass(group, sums, weights, _NEVER)
         give_up = weights.nodes * max(self.problem.requests[i].value for i in group.requests)
         needed = [self._first_size(group, i) for i in group.requests if i in exact_for]
-        if needed:  # what they cost is often more than they are worth, but not by much
+        if needed:  # their cost is often above their value, but not by much
             give_up += give_up // 4
         values, codes = self._pass(group, sums, weights, give_up)
         if needed and (values[:, max(needed) :].max() < -give_up):
@@ -434,7 +434,7 @@ class ScanPricer:
         return values, codes
 
     def _each(self, work: Callable[[S], T], parts: Sequence[S]) -> list[T]:
-        """Return what comes of every part, each in a thread, a single one in the caller's."""
+        """Return the results of all parts, each in a thread, a single one in the caller's."""
         return [work(parts[0])] if len(parts) == 1 else list(self._pool.map(work, parts))
 
     def _nothing(self, group: Group) -> tuple[IntArray, IntArray]:

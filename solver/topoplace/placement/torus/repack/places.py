@@ -1,7 +1,8 @@
 """The prisms that a job may have, and the cheapest of them at prices of routers, links and jobs.
 
-They are found shape by shape, by sums over all origins at once, and listed. What a listed prism
-pays are differences of prefix sums at the corners of its box, and of one box of links by dimension.
+They are found shape by shape, by sums over all origins at once, and listed. The payments of a
+listed prism are differences of prefix sums at the corners of its box, and of one box of links by
+dimension.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ _BLOCK = 1 << 40  # above the nodes of any machine: one blocked router makes a c
 
 @dataclass(frozen=True)
 class Standing:
-    """Jobs where they stand, and whether their links are closed to the one in question.
+    """Jobs at their present places, and whether their links are closed to the one in question.
 
     Attributes
     ----------
@@ -41,7 +42,7 @@ class Standing:
     closes: BoolArray
 
     def meeting(self, torus: Torus, extents: Extents, origins: IntArray) -> BoolArray:
-        """Tell which prisms of some extents cannot stand beside which jobs, ``(prisms, jobs)``.
+        """Return which prisms of some extents are in conflict with which jobs, ``(prisms, jobs)``.
 
         A prism meets a job in routers where their intervals meet in all dimensions. It shares links
         of a dimension with it where one of the two uses whole rings along it, and their intervals
@@ -73,7 +74,7 @@ class _Boxes:
     def blocked_and_usable(self, problem: PlacementProblem, idx: int) -> tuple[IntArray, IntArray]:
         """Return numbers of routers and links that add up to the nodes that a request may take.
 
-        What it may not have among its own makes the sum of a prism negative.
+        Routers and links that it may not have make the sum of a prism negative.
         """
         r = problem.requests[idx]
         counts = problem.state.usable_per_router[r.class_idx]
@@ -81,7 +82,7 @@ class _Boxes:
         return counts, -_BLOCK * problem.closed_links(r.communication).astype(np.int64)
 
     def _along(self, grid: IntArray, dim: int, length: int) -> IntArray:
-        """Return the sums over so many positions along a dimension, from every origin."""
+        """Return the sums over `length` positions along a dimension, from every origin."""
         n, cut = self._torus.shape[dim], (slice(None),) * dim
         prefix = self._prefix(grid, dim)
         after = prefix[(*cut, slice(length, length + n))]
@@ -106,7 +107,7 @@ class _Boxes:
     def sums(
         self, every: Iterable[Extents], routers: IntArray, links: IntArray, done: dict[Extents, int]
     ) -> Iterator[tuple[Extents, IntArray]]:
-        """Yield extents, and what their prisms add up to of routers and links, by origin.
+        """Yield extents, and the sums of their prisms over routers and links, by origin.
 
         Extents ascend; those deeper than where their first ones are `done` by then are passed over.
         Links of a dimension join the routers after it: before, they have the same factors.
@@ -141,10 +142,10 @@ class _Boxes:
 
 
 class Places(_Boxes):
-    """The prisms that a request may have beside the jobs that run.
+    """The prisms that a request may have with the running jobs in place.
 
-    Of those that hold enough nodes only such are kept that contain no smaller one that does: what a
-    prism costs grows with it.
+    Of the prisms that hold enough nodes, only those are kept that contain no smaller one that does,
+    as the cost of a prism grows with its size.
 
     Attributes
     ----------
@@ -203,7 +204,7 @@ class Places(_Boxes):
             for gone in [k for k in enough if k[0] < e[0] - 1]:
                 del enough[gone]
             if not asked and ((sums < 0) | fits)[canonical].all():
-                done[e[:-1]] = e[-1]  # what is deeper, or wider, is blocked or holds a smaller one
+                done[e[:-1]] = e[-1]  # deeper or wider prisms are blocked or hold a smaller one
             if any(less[-1] > done.get(less[:-1], less[-1]) for less in smaller[:-1]):
                 done[e[:-1]] = e[-1]
             elif minimal.any():
@@ -212,7 +213,7 @@ class Places(_Boxes):
     def _pencils(
         self, extents: Extents, asked: Sequence[Geometry], plain: BoolArray, whole: BoolArray
     ) -> BoolArray:
-        """Tell where an alternative of the geometry fits (see `Geometry`)."""
+        """Mark where an alternative of the geometry fits (see `Geometry`)."""
         last = self._torus.num_dims - 1
         deep = self._along(whole.astype(np.int64).reshape(plain.shape), last, extents[last])
         found = np.zeros_like(plain)
@@ -241,9 +242,9 @@ class Places(_Boxes):
         self._corners = [(box * steps) @ corners.T for box in boxes]
 
     def paid(self, routers: IntArray, links: IntArray | None, amounts: IntArray) -> IntArray:
-        """Return what every prism pays for routers and links, and an amount by job it clashes with.
+        """Return every prism's payment for routers and links, and an amount by job it clashes with.
 
-        Without jobs that stand there are no amounts.
+        Without such jobs there are no amounts.
         """
         grids = [routers]
         if links is not None:
@@ -275,7 +276,7 @@ class Places(_Boxes):
 
 
 def largest_prism(problem: PlacementProblem, idx: int) -> tuple[int, Prism | None]:
-    """Return the most nodes that a request may take in a prism, and one with so many."""
+    """Return the most nodes that a request may take in a prism, and a prism with that number."""
     torus, boxes = problem.torus, _Boxes(problem.torus)
     counts, closed = boxes.blocked_and_usable(problem, idx)
     most, best = 0, None
@@ -289,7 +290,7 @@ def largest_prism(problem: PlacementProblem, idx: int) -> tuple[int, Prism | Non
             origin = np.unravel_index(at, torus.shape)
             most, best = int(found.flat[at]), Prism(tuple(int(o) for o in origin), extents)
         if found.max() < 0 or any(done.get(head, extents[-1]) < extents[-1] for head in smaller):
-            done[extents[:-1]] = extents[-1]  # what is deeper, or wider, is blocked as well
+            done[extents[:-1]] = extents[-1]  # deeper or wider prisms are blocked as well
     return most, best
 
 
