@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -35,6 +36,7 @@ from topoplace.snapshot.schema import (
     HierarchyModel,
     MappingInstance,
     MatrixModel,
+    ObjectsGraph,
     Snapshot,
     TorusModel,
     TreeModel,
@@ -184,7 +186,7 @@ def _document(spec: str, job: str | None) -> Document | MatrixModel:
     if schema == RESULT_SCHEMA:
         problem = parse_object(read_bytes(spec), spec).get("problem")
         expected = "the result of a placement"
-        if problem in ("mapping", "objects", "repack"):
+        if problem in ("mapping", "repack"):
             found = f"that of {problem}"
             raise InputError(expected, file=spec, field="problem", found=found)
         result = parse_result(read_bytes(spec), spec)
@@ -356,21 +358,23 @@ def _one_of(known: Iterable[str], what: str, field: str, value: str | None) -> I
 
 def problem_on(
     places: Places,
-    application: AnyApplication,
-    tasks_per_node: int = 1,
+    application: AnyApplication | ObjectsGraph,
+    tasks_per_node: int | None = 1,
     *,
     name: str | None = None,
     file: str | None = None,
+    **loaded: Any,
 ) -> MappingProblem:
     """Return the problem of mapping an application to places, with a limit of tasks on a node.
 
-    The instance has the name of the kind of the application by default; errors name the `file` that
-    it was read from.
+    For objects that is None, and `loaded` are the fields of the instance in its place. An instance
+    is named as the kind of the application if not told otherwise; errors name the `file` that it
+    was read from.
 
     Raises `InputError` if there are more tasks than places, or hop-bytes would not be exact in 64
     bits.
     """
-    if not 1 <= tasks_per_node <= MOST_PER_NODE:
+    if tasks_per_node is not None and not 1 <= tasks_per_node <= MOST_PER_NODE:
         raise InputError(
             f"from 1 to {MOST_PER_NODE}", field="--tasks-per-node", value=tasks_per_node
         )
@@ -383,6 +387,7 @@ def problem_on(
         tasks_per_node=tasks_per_node,
         application=application,
         source=places.source,
+        **loaded,
     )
     try:
         return prepare_mapping(instance)

@@ -28,7 +28,7 @@ SWF = "a job log (SWF), which topoplace replay and convert --from swf take"
 _SCHEMAS = {
     "topoplace.snapshot/1": ("a snapshot", "topoplace place, compare, batch and map --on"),
     "topoplace.mapping/1": ("a mapping instance", "topoplace compare and batch"),
-    "topoplace.objects/1": ("an instance of objects", "topoplace compare"),
+    "topoplace.objects/1": ("an instance of objects of an earlier version, to be mapped again", ""),
     "topoplace.application/1": ("an application of objects", "topoplace map --objects"),
     "topoplace.workload/1": ("a workload table", ""),
     "topoplace.result/3": ("a result", "topoplace check, show, compare and map --on"),
