@@ -31,7 +31,7 @@ their bound at once and need no first stage."""
 LOADED_SHARE, WHOLE_SHARE = 0.7, 0.97
 """Shares at which a method for objects ends: cuts have the rest, if there is time for these."""
 
-LAST_SHARE = 0.98
+LAST_SHARE = 0.96
 """Share of its time after which a method for objects leaves the rest to evening out loads."""
 
 FIRST_SHARE = 0.2
