@@ -637,7 +637,7 @@ _load = partial(option, panel=OBJECTS)
 class Map(Solve, Watched):
     """The options of `topoplace.front.mapping.map`."""
 
-    application: Application | Objects = python(
+    application: Application = python(
         "A `grid`, `graph` or `parallelism`, the file of a graph, or a mapping instance or its "
         "file; or `objects`, their file, a shipped name such as ``namd_apoa1``, or an instance "
         "of objects."

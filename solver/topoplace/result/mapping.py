@@ -1,4 +1,4 @@
-"""The result of a mapping (``topoplace.result/3`` with ``"problem": "mapping"``)."""
+"""The result of a mapping (``topoplace.result/4`` with ``"problem": "mapping"``)."""
 
 from __future__ import annotations
 
