@@ -17,13 +17,11 @@ from topoplace.result import (
     cubes,
     hierarchy,
     mapping,
-    objects,
     placement,
     repack,
     several,
     tree,
 )
-from topoplace.snapshot import objects as questions
 from topoplace.snapshot import schema as snapshot
 from topoplace.snapshot.files import write_text
 
@@ -210,7 +208,7 @@ MAPPED: Covers = {
 FIGURES = same(
     claim("figures"),
     "hop_bytes hops off_router_messages off_router_bytes max_hops histogram max_link_load "
-    "level_bytes",
+    "level_bytes largest_load used_nodes",
 )
 
 FIELDS: dict[Model, Covers] = {
@@ -282,12 +280,15 @@ FIELDS: dict[Model, Covers] = {
     },
     mapping.MappingResult: {
         **MAPPED,
-        "solution": claim("solution", "figures", "hop-bytes"),
+        "solution": claim("solution", "figures", *OBJECTS[:2]),
     },
     schema.Limits: {"time_limit": TIME_LIMIT, "hit": HIT, "thorough": THOROUGH},
-    mapping.MappingLevel: level(
-        FIXED, claim("levels", "hop-bytes"), evidence("hop-bytes", "hop-bytes.bound")
-    ),
+    mapping.MappingLevel: {
+        "name": claim("levels"),
+        "sense": FIXED,
+        **same(claim("levels", *OBJECTS), "status objective bound gap proof"),
+        "certificate": evidence(*OBJECTS),
+    },
     mapping.MappingSolution: {
         "nodes": claim("solution", "figures", "layout", unless=ANOTHER_MAPPING),
         "figures": claim("figures"),
@@ -316,21 +317,6 @@ FIELDS: dict[Model, Covers] = {
         ),
         "flow": evidence("optimum"),
     },
-    objects.ObjectsResult: {
-        **MAPPED,
-        "solution": claim("solution", "figures", "hop-bytes", "largest-load"),
-    },
-    objects.ObjectsLevel: {
-        "name": claim("levels"),
-        "sense": FIXED,
-        **same(claim("levels", *OBJECTS), "status objective bound gap proof"),
-        "certificate": evidence(*OBJECTS),
-    },
-    objects.ObjectsSolution: {
-        "nodes": claim("solution", "figures", unless=ANOTHER_MAPPING),
-        "figures": claim("figures"),
-    },
-    objects.ObjectsFigures: FIGURES | same(claim("figures"), "largest_load used_nodes"),
     tree.AllocationResult: {
         **RESULT,
         "solution": claim("allocations", "costs", "nodes", "cost"),
@@ -426,13 +412,19 @@ FIELDS: dict[Model, Covers] = {
 
 WHOLE: tuple[tuple[Cover, tuple[Model, ...]], ...] = (
     (HOLDER, (snapshot.PrismModel,)),
-    (QUESTION, (snapshot.Snapshot, snapshot.MappingInstance, questions.ObjectsInstance)),
+    (QUESTION, (snapshot.Snapshot, snapshot.MappingInstance)),
     (QUESTION, (snapshot.RepackInstance, snapshot.DefragmentInstance)),
     (evidence("optimum"), (mapping.FlowCertificate,)),
     (claim(*CUBES, unless=ANOTHER), (cubes.CubesPlacement,)),
     (claim(*PLANS, unless=ANOTHER_PLAN), (repack.RepackSolution,)),
+    (
+        evidence("hop-bytes.bound", "largest-load.bound"),
+        (
+            *(mapping.SharesCertificate, mapping.ObjectCutsCertificate),
+            *(mapping.EnumerationCertificate, mapping.SpreadCertificate),
+        ),
+    ),
     (HOP_BOUND, (mapping.MappingLevel, mapping.LinkLoad)),
-    (evidence("hop-bytes.bound", "largest-load.bound"), (objects.ObjectsLevel,)),
     (NODES_PROOF, (schema.LeafRef,)),
     (PROOF, (schema.Leaf, schema.StartBranch, schema.CoverBranch)),
     (NODES_PROOF, (schema.SharedLeaves, schema.Parts)),
@@ -456,8 +448,7 @@ for _models, _claims in ((_IN_WITNESSES, ("witness",)), (_IN_POINTS, ANSWERS)):
 
 RESULTS_BY_TITLE: dict[str, Model] = {
     "A placement on a torus or mesh": schema.PlacementResult,
-    "A mapping of tasks": mapping.MappingResult,
-    "A mapping of objects": objects.ObjectsResult,
+    "A mapping": mapping.MappingResult,
     "An allocation on a tree": tree.AllocationResult,
     "A placement on a hierarchy": hierarchy.HierarchyResult,
     "A placement on a pod of cubes": cubes.CubesResult,
@@ -469,7 +460,6 @@ RESULTS = tuple(RESULTS_BY_TITLE.values())
 DOCUMENTS: dict[str, Model] = RESULTS_BY_TITLE | {
     "The instance of a placement or an allocation": snapshot.Snapshot,
     "The instance of a mapping": snapshot.MappingInstance,
-    "The instance of a mapping of objects": questions.ObjectsInstance,
 }
 
 

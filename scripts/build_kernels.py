@@ -45,7 +45,7 @@ PACKAGES = {
     "mapping.halving": ("topoplace.mapping.halving",),
     "mapping.local_search": ("topoplace.mapping.local_search",),
     "mapping.tabu_search": ("topoplace.mapping.tabu_search",),
-    "mapping.objects": ("topoplace.mapping.objects", "topoplace.certify.objects"),
+    "mapping.objects": ("topoplace.mapping.objects",),
 }
 """The packages and modules of every group of kernels but that of wide tori (`compile_wide`)."""
 

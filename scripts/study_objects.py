@@ -21,9 +21,9 @@ from topoplace.certify import check_document
 from topoplace.machine import Torus
 from topoplace.mapping.objects.applications import problem_of
 from topoplace.mapping.objects.builders import namd, openatom
-from topoplace.mapping.objects.problem import ObjectsProblem
 from topoplace.mapping.onto import load_places
-from topoplace.result.objects import ObjectsResult
+from topoplace.mapping.problem import MappingProblem
+from topoplace.result.mapping import MappingResult
 from topoplace.snapshot.objects import ObjectsApplication
 from topoplace.solving import Options, solve
 
@@ -34,7 +34,7 @@ PAPER = {"openatom_water_32m": "prisms", "namd_apoa1": "bricks"}
 METHODS = ("oblivious", "in-order", "paper", "search")
 SHOWN = {"oblivious": "oblivious", "paper": "the paper's", "search": "ours"}
 
-Found = tuple[Record, ObjectsProblem, dict[str, ObjectsResult]]
+Found = tuple[Record, MappingProblem, dict[str, MappingResult]]
 """What is found of a case, the problem, and the results behind it by method."""
 
 
@@ -46,7 +46,7 @@ def applications() -> list[ObjectsApplication]:
     ]
 
 
-def link_of(result: ObjectsResult) -> float:
+def link_of(result: MappingResult) -> float:
     """Return the largest bytes over a link."""
     assert result.solution is not None
     load = result.solution.figures.max_link_load
@@ -54,7 +54,7 @@ def link_of(result: ObjectsResult) -> float:
     return load.numerator / load.denominator
 
 
-def link_bound_of(result: ObjectsResult) -> float:
+def link_bound_of(result: MappingResult) -> float:
     """Return what no mapping's largest link load is below, 0 if nothing is known."""
     load = result.link_load
     return 0.0 if load is None else load.bound.numerator / load.bound.denominator
@@ -80,7 +80,7 @@ def measure(case: tuple[str, int], seed: int) -> Found:
     row = Record(
         application=application.name,
         machine=machine,
-        objects=problem.num_objects,
+        objects=problem.num_tasks,
         messages=problem.graph.num_messages,
         balance=float(balance),
         bytes=problem.graph.total_bytes,
@@ -152,7 +152,7 @@ def draw_hop_bytes(study: Study, rows: Sequence[Record]) -> None:
         panels[0].legend(fontsize=7)
 
 
-def plane_of(problem: ObjectsProblem, nodes: Sequence[int], name: str, dim: int) -> Any:
+def plane_of(problem: MappingProblem, nodes: Sequence[int], name: str, dim: int) -> Any:
     """Return the mean index in a dimension of the elements of an array on every node."""
     found = problem.array(name)
     assert found is not None

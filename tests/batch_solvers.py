@@ -21,7 +21,7 @@ def quick(task: Task) -> str:
     head |= {"gap": None, "proof": "none"}
     return json.dumps(
         {
-            "schema": "topoplace.result/3",
+            "schema": "topoplace.result/4",
             "problem": "placement",
             "method": task.settings.method,
             **head,
@@ -99,5 +99,5 @@ POISONS: dict[str, Callable[[], object]] = {
     "hogs": lambda: bytearray(1 << 34),
     "hogs-natively": _hog_natively,
     "hangs": lambda: time.sleep(600),
-    "broken": lambda: '{"schema": "topoplace.result/3"}',
+    "broken": lambda: '{"schema": "topoplace.result/4"}',
 }

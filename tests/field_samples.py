@@ -41,7 +41,6 @@ from topoplace.result import Interference, PlacementResult
 from topoplace.result.cubes import CubesResult
 from topoplace.result.hierarchy import HierarchyResult
 from topoplace.result.mapping import MappingResult
-from topoplace.result.objects import ObjectsResult
 from topoplace.result.repack import RepackResult
 from topoplace.result.several import Frontier, OpenBox
 from topoplace.result.tree import AllocationResult
@@ -376,7 +375,7 @@ def _hierarchies() -> Iterator[tuple[str, HierarchyResult]]:
 # ---- Pods of cubes ------------------------------------------------------------------------------
 
 
-def _objects() -> Iterator[tuple[str, ObjectsResult]]:
+def _objects() -> Iterator[tuple[str, MappingResult]]:
     """Yield results of objects: all mappings gone through, stars, cuts; fixed and pooled ones."""
     application = ObjectsApplication.model_validate(
         {

@@ -13,9 +13,8 @@ from tiny_objects import links_of
 from topoplace.machine import Torus
 from topoplace.machine.links import route_links
 from topoplace.mapping.graph import TaskGraph
-from topoplace.mapping.objects.problem import ObjectsProblem
 from topoplace.mapping.problem import MappingProblem
-from topoplace.snapshot.objects import MessageTree
+from topoplace.snapshot.schema import MessageTree
 
 MOST = 1200
 """Mappings of an instance that are tried."""
@@ -63,13 +62,18 @@ def ways_of_tasks(problem: MappingProblem) -> list[tuple[int, ...]]:
     return [way for way in every if all(n <= room[r] for r, n in Counter(way).items())]
 
 
-def ways_of_objects(problem: ObjectsProblem) -> list[tuple[int, ...]]:
+def fits(problem: MappingProblem, nodes: np.ndarray) -> bool:  # type: ignore[type-arg]
+    """Return whether no cap has more load than it takes."""
+    return bool((problem.filled(problem.cells_of(nodes)) <= problem.cells.room).all())
+
+
+def ways_of_objects(problem: MappingProblem) -> list[tuple[int, ...]]:
     """Return all mappings of objects within the caps as routers; none if there are too many."""
-    if len(problem.nodes) ** problem.num_objects > MOST:
+    if len(problem.nodes) ** problem.num_tasks > MOST:
         return []
     found = []
-    for nodes in itertools.product(problem.nodes.tolist(), repeat=problem.num_objects):
+    for nodes in itertools.product(problem.nodes.tolist(), repeat=problem.num_tasks):
         at = np.array(nodes)
-        if (at == problem.home)[problem.fixed].all() and problem.fits(problem.cells_of(at)):
+        if (at == problem.home)[problem.fixed].all() and fits(problem, at):
             found.append(tuple((at // problem.machine.nodes_per_router).tolist()))
     return found

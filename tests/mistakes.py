@@ -26,7 +26,7 @@ NAMES = {
     "topograph to machine, slice-packer to snapshot, rfold to snapshot)",
     "A SNAPSHOT": 'a snapshot ("topoplace.snapshot/1"), which topoplace place, compare, batch and '
     "map --on take",
-    "A RESULT": 'a result ("topoplace.result/3"), which topoplace check, show, compare and map '
+    "A RESULT": 'a result ("topoplace.result/4"), which topoplace check, show, compare and map '
     "--on take",
     "AN INSTANCE": 'a mapping instance ("topoplace.mapping/1"), which topoplace compare and batch '
     "take",

@@ -24,7 +24,7 @@ from topoplace.errors import InputError
 from topoplace.machine import parse_node_set
 from topoplace.machine.hostlist import expand_host_list
 from topoplace.result import Fraction
-from topoplace.result.objects import ObjectsResult
+from topoplace.result.mapping import MappingResult
 from topoplace.result.several import Several
 
 PAGE = script("build_checked_fields")
@@ -207,7 +207,7 @@ def tally(changes: Iterable[tuple[str, Change, BaseModel]]) -> int:
 @pytest.mark.parametrize("document", PAGE.RESULTS)
 @pytest.mark.parametrize("least", few_of((100, 1_000), 1))
 def test_changes_of_every_kind_are_refused(document: type[BaseModel], least: int) -> None:
-    most = 48 if document is ObjectsResult else 24  # it has fewer fields
+    most = 48 if document is MappingResult else 24  # it has fewer fields
     assert tally(some_changes(document, seed=1, most=most * least // 1_000)) >= least
 
 

@@ -205,8 +205,8 @@ def test_documents_that_readers_disagree_on_are_no_documents(
         b"\xff\xfe",
         b'{"schema": "topoplace.result/1"}',
         b'{"schema": "topoplace.result/2"}',
-        b'{"schema": "topoplace.result/3"}',
-        b'{"schema": "topoplace.result/3", "x": 1e999}',
+        b'{"schema": "topoplace.result/4"}',
+        b'{"schema": "topoplace.result/4", "x": 1e999}',
     ],
 )
 def test_files_that_are_no_results(tmp_path: Path, content: bytes) -> None:
@@ -358,7 +358,7 @@ def on_hierarchy(**request: Any) -> Document:
     snapshot["queue"] = [{"id": "q", **request}]
     names = {"nodes": "max", "rack": "min", "host": "min", "stranded": "min"}
     document = {
-        **{"schema": "topoplace.result/3", "problem": "hierarchy", "method": "by-hand"},
+        **{"schema": "topoplace.result/4", "problem": "hierarchy", "method": "by-hand"},
         **{"seconds": 0.5, "limits": {}, "seed": None, "versions": {}, "instance": snapshot},
         **{"levels": [{"name": name, "sense": sense} for name, sense in names.items()]},
         "solution": {"placements": []},
@@ -449,6 +449,6 @@ def test_a_document_too_deep_for_one_reader_is_told(tmp_path: Path) -> None:
     file.write_text(json.dumps(document).replace('"notes": 0', f'"notes": {"[" * 300 + "]" * 300}'))
     with pytest.raises(InputError, match=r"a JSON document \(recursion limit"):
         check_file(file)
-    file.write_text('{"schema": ["topoplace.result/3"]}')
+    file.write_text('{"schema": ["topoplace.result/4"]}')
     with pytest.raises(InputError, match="schema: expected a result"):
         check_file(file)

@@ -37,7 +37,7 @@ def test_place_writes_a_result_and_says_what_it_found(
     assert run(["place", str(write_small(tmp_path)), *METHOD, "-o", str(result_file)]) == 0
     assert sorted(p.name for p in tmp_path.iterdir()) == ["r.json", "snapshot.json"]
     result = PlacementResult.model_validate_json(result_file.read_text())
-    assert (result.schema_version, result.method) == ("topoplace.result/3", "first-fit")
+    assert (result.schema_version, result.method) == ("topoplace.result/4", "first-fit")
     assert {p.request for p in result.solution.placements} == {"first", "second", "third"}
     said = capsys.readouterr().out
     assert f"{result.objective}" in said

@@ -13,8 +13,8 @@ from baseline_instances import problem_on
 from link_cases import least_load, ways_of_objects
 from tiny_objects import tiny_objects
 from topoplace.certify import check_document
-from topoplace.certify.mapping.links import Guests, link_load
-from topoplace.certify.objects.instance import read_objects
+from topoplace.certify.mapping.instance import read_instance
+from topoplace.certify.mapping.links import link_load
 from topoplace.cli import run
 from topoplace.errors import InputError
 from topoplace.mapping.bounds.star import star_bound
@@ -28,26 +28,24 @@ from topoplace.mapping.link_bounds import (
     task_bound,
 )
 from topoplace.mapping.objects.bounds import shares_bound
-from topoplace.mapping.objects.problem import ObjectsProblem
 from topoplace.mapping.problem import MappingProblem
 from topoplace.solving import Bound, Options, Outcome, solve
 
 
 def require_bounds(
-    problem: MappingProblem | ObjectsProblem,
-    guests: Guests,
+    problem: MappingProblem,
     hop_bytes: Bound | None,
     least: Fraction,
 ) -> Counter[str]:
     """Require of every kind of bound that it holds and that the checker finds the same."""
-    view, tight = loaded(problem), Counter[str]()
+    view, own, tight = loaded(problem), read_instance(problem.instance), Counter[str]()
     assert view is not None
     found = [mean_bound(view, hop_bytes), task_bound(view), inside_bound(view), bisected(problem)]
     for bound in found:
         if bound is None or bound.certificate is None:
             continue
         value = reachable(view, Fraction(bound.value))
-        proven = link_load(guests, bound.certificate, lambda: int(hop_bytes.value))  # type: ignore[union-attr]
+        proven = link_load(own, bound.certificate, lambda: int(hop_bytes.value))  # type: ignore[union-attr]
         assert max(Fraction(0), value) == max(Fraction(0), proven), (problem.instance, bound)
         assert value <= least, (problem.instance, bound, least)
         certificate = bound.certificate
@@ -65,12 +63,10 @@ def test_no_bound_of_objects_is_above_the_least_of_all_mappings() -> None:
         except InputError:  # no room for what is fixed
             continue
         ways = ways_of_objects(problem)
-        least = least_load(problem.torus, problem.graph, ways, problem.instance.trees)
+        least = least_load(problem.torus, problem.graph, ways, problem.listed_trees)
         if least is None or loaded(problem) is None:
             continue
-        own = read_objects(problem.instance)
-        guests = Guests(own.plain, own.loads, own.room, own.total, own.unit)
-        seen += require_bounds(problem, guests, shares_bound(problem), least)
+        seen += require_bounds(problem, shares_bound(problem), least)
     for kind in ("mean", "task", "spectral"):
         assert seen[kind] > 50, seen
         assert seen[f"{kind} tight"], seen

@@ -21,24 +21,29 @@ from field_samples import refigured
 from tiny_objects import brute_force, tiny_objects
 from topoplace import clock
 from topoplace.certify.check import check_document
-from topoplace.certify.objects.bounds import object_cuts_value, shares_value
-from topoplace.certify.objects.instance import read_objects
+from topoplace.certify.mapping.instance import read_instance
+from topoplace.certify.mapping.objects import object_cuts_value, shares_value
 from topoplace.certify.report import RefusedError
 from topoplace.cli import run
 from topoplace.errors import InputError
 from topoplace.mapping import halving
 from topoplace.mapping.bounds import bisection
+from topoplace.mapping.evaluate import worth_of
+from topoplace.mapping.mapped import Keeper
+from topoplace.mapping.methods.papers import parts_of
 from topoplace.mapping.objects import search, settled
 from topoplace.mapping.objects.applications import expanded, problem_of, read_application
 from topoplace.mapping.objects.bounds import load_bound, object_cuts_bound, shares_bound
 from topoplace.mapping.objects.builders import BUILDERS, mesh, milc, namd, openatom
-from topoplace.mapping.objects.papers import parts_of
-from topoplace.mapping.objects.problem import ObjectsProblem
 from topoplace.mapping.objects.search import Annealing, consecutive
-from topoplace.mapping.objects.settled import Keeper, worth_of
 from topoplace.mapping.onto import load_places
-from topoplace.result.mapping import RecognisedCertificate, Triangles
-from topoplace.result.objects import ObjectsResult, SharesCertificate
+from topoplace.mapping.problem import MappingProblem
+from topoplace.result.mapping import (
+    MappingResult,
+    RecognisedCertificate,
+    SharesCertificate,
+    Triangles,
+)
 from topoplace.result.packed import Packed, packed, unpacked
 from topoplace.snapshot.objects import ObjectsApplication
 from topoplace.snapshot.schema import MatrixModel
@@ -50,7 +55,7 @@ SMALL_NAMD = namd((3, 3, 3), name="small")
 SMALL_OPENATOM = openatom(16, 8, 6, 8, loads=(4, 3, 5), name="small")
 
 
-def problems(seeds: range, *, trees: bool = False) -> list[tuple[int, ObjectsProblem]]:
+def problems(seeds: range, *, trees: bool = False) -> list[tuple[int, MappingProblem]]:
     """Return tiny instances; a few draws fix objects where there is no room for them."""
     found = []
     for seed in seeds:
@@ -62,7 +67,7 @@ def problems(seeds: range, *, trees: bool = False) -> list[tuple[int, ObjectsPro
 # ---- What is proven, against all mappings --------------------------------------------------------
 
 
-def require_exact(seed: int, problem: ObjectsProblem) -> None:
+def require_exact(seed: int, problem: MappingProblem) -> None:
     best = brute_force(problem)
     result = solve(problem, "exact", Options(seed=seed))
     report = check_document(result)
@@ -74,8 +79,8 @@ def require_exact(seed: int, problem: ObjectsProblem) -> None:
     assert all(level.status == "optimal" for level in result.levels), (seed, result)
 
 
-def require_bounds(seed: int, problem: ObjectsProblem) -> None:
-    best, instance = brute_force(problem), read_objects(problem.instance)
+def require_bounds(seed: int, problem: MappingProblem) -> None:
+    best, instance = brute_force(problem), read_instance(problem.instance)
     if best is None:
         return
     first = shares_bound(problem)
@@ -104,7 +109,7 @@ def test_annealing_counts_the_links_of_trees() -> None:
     made = tp.objects({"A": (6, 4), "B": (5, 4)}, rules, costs=costs)
     problem = problem_of(made, load_places("torus:2x3x4"), "2")
     keeper = Keeper(problem, Options(seed=3))
-    keeper.offer(consecutive(problem), "in order")
+    keeper.offer_cells(consecutive(problem), "in order")
     annealing = Annealing(keeper)
     before = annealing.cost
     for temperature in (0.0, 40.0, 8.0):
@@ -171,7 +176,7 @@ def test_cuts_see_what_stars_do_not() -> None:
 def test_triangles_raise_a_bound_by_cuts(monkeypatch: pytest.MonkeyPatch) -> None:
     """A compute lies between two patches: without triangles little of their messages crosses."""
     problem = problem_of(namd((3, 3, 4)), load_places("torus:4x4x4"), "1.2")
-    instance = read_objects(problem.instance)
+    instance = read_instance(problem.instance)
     best = object_cuts_bound(problem)
     assert best is not None
     assert best.certificate.triangles is not None
@@ -199,9 +204,9 @@ def test_cuts_end_in_time_or_are_none() -> None:
 def test_objects_of_load_1_have_what_tasks_have() -> None:
     """A periodic grid has the bound of its grid, which the checker confirms of tasks alone."""
     problem = problem_of(milc((4, 4, 4, 4)), load_places("torus:4x4x4"), "1")
-    assert problem.tasks is not None
-    assert problem.tasks.tasks_per_node == 4
-    result = solve(problem, "search", Options(time_limit=5))
+    assert problem.of_tasks
+    assert problem.tasks_per_node == 4
+    result = solve(problem, "auto", Options(time_limit=5))
     level = result.levels[0]
     assert isinstance(level.certificate, RecognisedCertificate)
     star, bound, objective = shares_bound(problem), level.bound, level.objective
@@ -211,10 +216,10 @@ def test_objects_of_load_1_have_what_tasks_have() -> None:
     assert star.value < bound <= objective
     report = check_document(result)
     assert report.verified, report
-    instance = read_objects(problem.instance)
+    instance = read_instance(problem.instance)
     for more in ({"loads": instance.loads + 1}, {"fixed": {0: 0}}):
         with pytest.raises(RefusedError, match="more than tasks"):
-            _ = replace(instance, **more).tasks  # type: ignore[arg-type]
+            _ = replace(instance, **more).capacity  # type: ignore[arg-type]
 
 
 # ---- Mutants -------------------------------------------------------------------------------------
@@ -250,7 +255,10 @@ def mutants(document: Document, rng: random.Random) -> list[tuple[str, Document]
         changed("a node", lambda copy: copy["solution"]["nodes"].__setitem__(one, 1 << 20))
     )
     instance = document["instance"]
-    if sum(instance["loads"]) > instance["cap"] * (instance["machine"]["nodes_per_router"]):
+    if (
+        sum(instance["application"]["loads"])
+        > instance["cap"] * (instance["machine"]["nodes_per_router"])
+    ):
 
         def crowded(copy: Document) -> None:
             copy["solution"]["nodes"] = [nodes[one]] * len(nodes)
@@ -275,7 +283,7 @@ def require_rejected(seeds: range, *, trees: bool = False) -> int:
         if result.solution is None:
             continue
         for what, document in mutants(result.model_dump(mode="json"), rng):
-            bent = ObjectsResult.model_validate_json(json.dumps(document))
+            bent = MappingResult.model_validate_json(json.dumps(document))
             assert not check_document(bent).holds, (seed, what)
             count += 1
     return count
@@ -297,7 +305,7 @@ def test_certificates_that_prove_less_are_rejected() -> None:
     shares, cuts = shares_bound(problem), object_cuts_bound(problem)
     assert shares is not None
     assert cuts is not None
-    instance = read_objects(problem.instance)
+    instance = read_instance(problem.instance)
 
     def refuse_triangles(triangles: Triangles, change: dict[str, Packed], why: str) -> None:
         changed = triangles.model_copy(update=change)
@@ -319,7 +327,7 @@ def test_certificates_that_prove_less_are_rejected() -> None:
     refuse_triangles(triangles, {"amounts": packed(amounts << 12)}, "amounts of triangles")
     refuse_triangles(triangles, {"corners": packed(corners + 1)}, "corner of a triangle")
     refuse_triangles(triangles, {"corners": packed(corners[::-1])}, "matrix of the cuts")
-    prices = unpacked(cuts.certificate.prices, problem.num_objects, "prices")
+    prices = unpacked(cuts.certificate.prices, problem.num_tasks, "prices")
     lower = prices - abs(int(prices.min())) // 2
     text = cuts.certificate.model_copy(update={"prices": packed(lower)})
     with pytest.raises(Exception, match="matrix of the cuts"):
@@ -346,7 +354,7 @@ def pairs_of(rule: str, *, periodic: bool = False) -> set[tuple[int, int]]:
         {"name": "R", "shape": [4, 2]},
         {"name": "P", "shape": [2, 2, 3]},
     ]
-    graph = expanded(application(arrays, [{"rule": rule, "bytes": 1, "periodic": periodic}])).graph
+    graph = expanded(application(arrays, [{"rule": rule, "bytes": 1, "periodic": periodic}]))
     return set(zip(graph.sources, graph.targets, strict=True))
 
 
@@ -403,7 +411,7 @@ def test_rules_that_cannot_be_read(rule: str, told: str) -> None:
 def test_computes_have_the_two_patches_of_their_pair() -> None:
     found = expanded(SMALL_NAMD)
     partners: dict[int, set[int]] = {}
-    for a, b in zip(found.graph.sources, found.graph.targets, strict=True):
+    for a, b in zip(found.sources, found.targets, strict=True):
         if a < 27:
             partners.setdefault(b, set()).add(a)
     pairs = [frozenset(mine) for mine in partners.values()]
@@ -417,7 +425,7 @@ def test_shipped_applications_are_those_of_the_builders() -> None:
 
 
 def test_a_mesh_is_symmetric() -> None:
-    graph = expanded(mesh(60, seed=3)).graph
+    graph = expanded(mesh(60, seed=3))
     rows = list(zip(graph.sources, graph.targets, graph.bytes, strict=True))
     assert sorted(rows) == sorted((b, a, size) for a, b, size in rows)
 
@@ -442,7 +450,7 @@ def test_trees_of_rules() -> None:
         made = expanded(tp.objects(arrays, {rule: 4}, costs={rule: cost}))
         assert [(t.kind, t.root, t.members) for t in made.trees] == found, rule
         messages = [(6, 7), (7, 6)] if not found else []
-        ends = zip(made.graph.sources, made.graph.targets, strict=True)
+        ends = zip(made.sources, made.targets, strict=True)
         assert sorted(ends) == messages
     with pytest.raises(InputError, match="costs"):
         tp.objects(arrays, {"G(s,*) -> P(*)": 4}, costs={"G(s,*) -> P(s)": "multicast"})
@@ -468,7 +476,7 @@ def test_a_tree_by_hand() -> None:
     made = tp.objects({"A": (5,)}, {"A(0) -> A(*)": 7}, costs={"A(0) -> A(*)": "multicast"})
     fixed = dict(enumerate((0, 2, 6, 8, 5)))
     found = tp.map(made, "mesh:3x3", "in-order", balance=3, fixed=fixed)
-    assert isinstance(found, ObjectsResult)
+    assert isinstance(found, MappingResult)
     assert "multicasts and reductions: 1" in str(found)
     assert found.solution is not None
     assert found.solution.figures.hop_bytes == 7 * 8
@@ -493,7 +501,7 @@ def test_planes_of_gspace_have_prisms_of_their_own() -> None:
     result = solve(problem, "prisms")
     assert result.solution is not None
     assert check_document(result).holds
-    at = problem.plain.machine.coordinates[np.array(result.solution.nodes)][:, :]
+    at = problem.machine.coordinates[np.array(result.solution.nodes)][:, :]
     numbers, _ = problem.array("GSpace") or (np.zeros(0), ())
     # along one dimension all planes are spread alike; across it, no two planes meet
     assert any(
@@ -607,17 +615,17 @@ def test_faults_of_messages_are_those_of_their_form_alone(
 
 def test_the_front_door_takes_applications_and_graphs() -> None:
     found = tp.map("milc_8x8x8x16", "torus:8x8x8", "in-order", balance=1.2)
-    assert isinstance(found, ObjectsResult)
+    assert isinstance(found, MappingResult)
     assert found.check().holds
     made = tp.objects({"A": (4, 4)}, {"A(i,*) -> A(i,*)": 3}, loads={"A": 2}, name="rows")
-    assert expanded(made).loads.sum() == 32
-    assert sum(expanded(made).graph.bytes) == 3 * 48
+    assert sum(expanded(made).loads) == 32
+    assert sum(expanded(made).bytes) == 3 * 48
     with pytest.raises(InputError, match="did you mean 'A'"):
         tp.objects({"A": (4,)}, {}, loads={"a": 2})
     again = tp.map(found.instance, method="oblivious")
     assert again.levels[1].status == "optimal"
     light = tp.map(tp.grid(4, 4), "torus:2x2", balance=2, time_limit=0.3)
-    assert isinstance(light, ObjectsResult)
+    assert isinstance(light, MappingResult)
     assert light.instance.cap == 8
     pooled = tp.map(tp.grid(4, 4), "torus:2x2:2", "bisection", balance="1", pooled=True)
     assert pooled.check().holds
@@ -657,14 +665,14 @@ def test_bisection_and_settling_end_by_the_clock(
     regions = called(monkeypatch, halving, "descend")
     cells = search.halved(problem, 0, clock.deadline(50))
     assert cells is not None
-    assert problem.fits(cells)
+    assert (problem.filled(cells) <= problem.cells.room).all()
     assert regions[:4] == [False] * 4
     assert len(regions) > 20
     assert all(regions[4:])
     rounds = called(monkeypatch, settled, "settle")
     cells = consecutive(problem, clock.deadline(50))
     assert cells is not None
-    assert problem.fits(cells)
+    assert (problem.filled(cells) <= problem.cells.room).all()
     assert len(rounds) == 4
 
 
@@ -694,7 +702,7 @@ def test_there_is_a_mapping_before_any_bound_is_looked_for(
     def interrupted(*given: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("topoplace.mapping.objects.outcome.shares_bound", interrupted)
+    monkeypatch.setattr("topoplace.mapping.outcome.shares_bound", interrupted)
     incumbent = Incumbent((("hop-bytes", "min"), ("largest-load", "min")))
     with pytest.raises(KeyboardInterrupt):
         solve(problem, method, Options(incumbent=incumbent))

@@ -67,8 +67,8 @@ def write_files(folder: Path) -> None:
     texts = {
         "snapshot.json": json.dumps(small_document()),
         "tree.json": json.dumps(TREE),
-        "result.json": '{"schema": "topoplace.result/3", "problem": "placement"}',
-        "mapped.json": '{"schema": "topoplace.result/3", "problem": "mapping"}',
+        "result.json": '{"schema": "topoplace.result/4", "problem": "placement"}',
+        "mapped.json": '{"schema": "topoplace.result/4", "problem": "mapping"}',
         "mapping.json": json.dumps(instance),
         "machine.json": '{"kind": "torus", "name": "m", "shape": [4, 4]}',
         "misspelt.json": '{"kind": "torus", "name": "m", "shpae": [4, 4]}',

@@ -9,15 +9,14 @@ from collections.abc import Iterable
 import numpy as np
 
 from topoplace.machine import Torus
-from topoplace.mapping.objects.problem import ObjectsProblem, objects_on
-from topoplace.mapping.onto import load_places
-from topoplace.snapshot.objects import FixedObject, MessageTree, TreeKind
-from topoplace.snapshot.schema import GraphApplication
+from topoplace.mapping.onto import load_places, problem_on
+from topoplace.mapping.problem import MappingProblem
+from topoplace.snapshot.schema import FixedObject, MessageTree, ObjectsGraph, TreeKind
 
 MACHINES = ("torus:2x3", "mesh:2x2", "torus:4", "torus:2x2:2", "mesh:5", "torus:3x2:2")
 
 
-def tiny_objects(seed: int, *, trees: bool = False) -> ObjectsProblem:
+def tiny_objects(seed: int, *, trees: bool = False) -> MappingProblem:
     """Return an instance of at most 6 objects on at most 6 nodes; some are fixed, or pooled.
 
     With `trees` there are multicasts and reductions beside fewer messages.
@@ -32,27 +31,24 @@ def tiny_objects(seed: int, *, trees: bool = False) -> ObjectsProblem:
         places = places.only("0-5")
     ends = [(rng.randrange(num), rng.randrange(num)) for _ in range(rng.randint(0, 10))]
     unit = rng.choice((1, 1, 3))
-    graph = GraphApplication(
-        num_tasks=num,
-        sources=[a for a, _ in ends],
-        targets=[b for _, b in ends],
-        bytes=[unit * rng.randint(0, 6) for _ in ends],
-    )
-    loads = np.array([rng.choice((0, 1, 1, 2, 3, 5)) for _ in range(num)], dtype=np.int64)
+    sent: dict[str, list[int]] = {
+        "sources": [a for a, _ in ends],
+        "targets": [b for _, b in ends],
+        "bytes": [unit * rng.randint(0, 6) for _ in ends],
+    }
+    loads = [rng.choice((0, 1, 1, 2, 3, 5)) for _ in range(num)]
     pooled = rng.random() < 0.3
-    cap = max(int(loads.max()), -(-int(loads.sum()) // len(places.nodes))) + rng.choice(
-        (0, 0, 1, 4)
-    )
+    cap = max(*loads, -(-sum(loads) // len(places.nodes))) + rng.choice((0, 0, 1, 4))
     fixed = []
     if rng.random() < 0.3:
         fixed = [FixedObject(object=rng.randrange(num), node=int(rng.choice(places.nodes)))]
-    more: dict[str, object] = {}
+    joined: list[MessageTree] = []
     if trees:
         kept = rng.randint(0, 3)
-        ends = {"sources": graph.sources[:kept], "targets": graph.targets[:kept]}
-        graph = graph.model_copy(update=ends | {"bytes": graph.bytes[:kept]})
-        more["trees"] = [tiny_tree(rng, num, unit) for _ in range(rng.randint(1, 4))]
-    return objects_on(places, graph, loads, cap, pooled=pooled, fixed=fixed, **more)
+        sent = {name: values[:kept] for name, values in sent.items()}
+        joined = [tiny_tree(rng, num, unit) for _ in range(rng.randint(1, 4))]
+    graph = ObjectsGraph(loads=loads, trees=joined, **sent)
+    return problem_on(places, graph, None, cap=cap, pooled=pooled, fixed=fixed)
 
 
 def tiny_tree(rng: random.Random, num: int, unit: int) -> MessageTree:
@@ -81,7 +77,7 @@ def links_of(torus: Torus, root: int, members: Iterable[int]) -> set[Link]:
     return links
 
 
-def brute_force(problem: ObjectsProblem) -> tuple[int, int] | None:
+def brute_force(problem: MappingProblem) -> tuple[int, int] | None:
     """Return the least (hop-bytes, largest load) of all mappings within the caps; None without."""
     instance, graph = problem.instance, problem.graph
     per = problem.machine.nodes_per_router
@@ -97,17 +93,17 @@ def brute_force(problem: ObjectsProblem) -> tuple[int, int] | None:
     widths = {g: list(groups.values()).count(g) for g in groups.values()}
     known: dict[tuple[int, frozenset[int]], int] = {}
     best: tuple[int, int] | None = None
-    choices: list[list[int]] = [problem.nodes.tolist()] * problem.num_objects
+    choices: list[list[int]] = [problem.nodes.tolist()] * problem.num_tasks
     for one in instance.fixed:
         choices[one.object] = [one.node]
     for nodes in itertools.product(*choices):
         filled = dict.fromkeys(widths, 0)
-        for node, load in zip(nodes, instance.loads, strict=True):
+        for node, load in zip(nodes, problem.loads.tolist(), strict=True):
             filled[groups[node]] += load
         if any(filled[g] > instance.cap * widths[g] for g in widths):
             continue
         cost = sum(size * hops[nodes[a], nodes[b]] for a, b, size in messages)
-        for tree in instance.trees:
+        for tree in problem.listed_trees:
             key = nodes[tree.root] // per, frozenset(nodes[one] // per for one in tree.members)
             if key not in known:
                 known[key] = len(links_of(problem.torus, *key))

@@ -132,7 +132,6 @@ _SHIPPED = {
     "cubes": "topoplace.placement.cubes.kind:KIND",
     "repack": "topoplace.placement.torus.repack.kind:KIND",
     "mapping": "topoplace.mapping.kind:KIND",
-    "objects": "topoplace.mapping.objects.kind:KIND",
 }
 _registered: dict[str, Kind] = {}
 

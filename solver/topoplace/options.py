@@ -22,7 +22,7 @@ from topoplace.errors import InputError
 if TYPE_CHECKING:
     from topoplace.mapping.onto import Source as PlacesSource
     from topoplace.model import Model
-    from topoplace.snapshot.objects import ObjectsApplication, ObjectsInstance
+    from topoplace.snapshot.objects import ObjectsApplication
     from topoplace.snapshot.schema import AnyApplication, MappingInstance, MatrixModel, Snapshot
     from topoplace.solving.outcome import Watch
     from topoplace.study.audit.cases import Source as Audited
@@ -33,8 +33,7 @@ if TYPE_CHECKING:
     from topoplace.study.what_if import Changes, Placed, Scenario
 
     Instance: TypeAlias = Model | Snapshot | File | Document
-    Application: TypeAlias = AnyApplication | MappingInstance | File
-    Objects: TypeAlias = ObjectsApplication | ObjectsInstance
+    Application: TypeAlias = AnyApplication | ObjectsApplication | MappingInstance | File
     Where: TypeAlias = PlacesSource | Model | MatrixModel | Placed | Path | None
 
 P = ParamSpec("P")
@@ -638,7 +637,7 @@ _load = partial(option, panel=OBJECTS)
 class Map(Solve, Watched):
     """The options of `topoplace.front.mapping.map`."""
 
-    application: Application | Objects = python(
+    application: Application = python(
         "A `grid`, `graph` or `parallelism`, the file of a graph, or a mapping instance or its "
         "file; or `objects`, their file, a shipped name such as ``namd_apoa1``, or an instance "
         "of objects."

@@ -31,7 +31,7 @@ from soundness.attack import Json, Number, Target, faulty, number
 from tiny_instances import MOST_MAPPINGS, graph_of, random_grid, random_problem
 from topoplace.certify.mapping.check import VALUES
 from topoplace.certify.mapping.instance import read_instance
-from topoplace.certify.mapping.links import guests_of, link_load
+from topoplace.certify.mapping.links import link_load
 from topoplace.certify.mapping.pencils import check_layout, window_value
 from topoplace.certify.report import RefusedError
 from topoplace.errors import InputError
@@ -290,12 +290,12 @@ def link_target(_: str, rng: Random) -> Target | None:
     bound = rng.choice([one for one in bounds if one is not None])
     assert bound.certificate is not None
     certificate: Json = bound.certificate.model_dump(mode="json")
-    guests, least = guests_of(read_instance(problem.instance)), int(hops.value)
+    instance, least = read_instance(problem.instance), int(hops.value)
 
     def proven(document: Json) -> Number | None:
         def value() -> Fraction:
             read = LINKS.validate_json(json.dumps(closed(document)))
-            return link_load(guests, read, lambda: least)
+            return link_load(instance, read, lambda: least)
 
         return proven_by(value)
 

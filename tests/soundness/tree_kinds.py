@@ -108,7 +108,7 @@ class Problem:
             own = first[key]
             top[key] = None if own is None else int(_number(own))
         document = {
-            "schema": "topoplace.result/3",
+            "schema": "topoplace.result/4",
             "problem": "allocation",
             "method": "drawn",
             **top,

@@ -53,7 +53,7 @@ COMMANDS = {
     "whatif": (whatif, epilogue("placement", "allocation", "hierarchy", "cubes", snapshots=True)),
     "layouts": (layouts, epilogue(machines=True)),
     "recognise": (recognise, None),
-    "map": (map_command, epilogue("mapping", "objects", machines=True)),
+    "map": (map_command, epilogue("mapping", machines=True)),
     "check": (check, None),
     "compare": (compare, epilogue(*kinds.shipped(), snapshots=True)),
     "batch": (batch, epilogue(*kinds.shipped())),

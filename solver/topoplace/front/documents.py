@@ -20,7 +20,6 @@ from topoplace.snapshot.changes import request_of as request_of_fields
 from topoplace.snapshot.convert import converted
 from topoplace.snapshot.files import machine_names, read_bytes, snapshot_names
 from topoplace.snapshot.machines import is_machine, load_machine
-from topoplace.snapshot.objects import ObjectsInstance
 from topoplace.snapshot.schema import MappingInstance, Request, Snapshot, TreeObjective
 from topoplace.solving import methods as registered
 from topoplace.study.case import Document, File, State, load_checkable, load_document
@@ -38,7 +37,7 @@ __all__ = [
 ]
 
 Instance = Model | Snapshot | File | Document
-Loaded = Model | Machine | MappingInstance | ObjectsInstance | Result[Any, Any, Any] | Several
+Loaded = Model | Machine | MappingInstance | Result[Any, Any, Any] | Several
 
 
 def load(source: File | Document) -> Loaded:
@@ -52,8 +51,8 @@ def load(source: File | Document) -> Loaded:
 
     Returns
     -------
-    Model, a machine such as TorusModel, MappingInstance, ObjectsInstance, Result, Frontier, Optima
-        Of a snapshot, a machine, an instance of a mapping or of objects, a result, a frontier, or
+    Model, a machine such as TorusModel, MappingInstance, Result, Frontier, Optima
+        Of a snapshot, a machine, an instance of a mapping, a result, a frontier, or
         all optima.
 
     Raises
@@ -118,7 +117,7 @@ def methods(problem: str | None = None) -> dict[str, str]:
     ----------
     problem
         ``placement`` (on tori), ``allocation`` (on trees), ``hierarchy``, ``cubes``, ``repack``,
-        ``mapping`` or ``objects``; by default all, their names before those of the methods:
+        or ``mapping``; by default all, their names before those of the methods:
         ``placement exact``.
 
     Raises

@@ -16,7 +16,7 @@ from topoplace.formats.text import name_of
 from topoplace.front.arguments import options_of, watched
 from topoplace.front.documents import load
 from topoplace.kernels import compile_for
-from topoplace.kinds import kind_named, known
+from topoplace.kinds import kind_named
 from topoplace.mapping.contention import phase_time as estimated_phase
 from topoplace.mapping.graph import grid_of
 from topoplace.mapping.graphfiles import graph_format, read_graph, read_qaplib
@@ -34,11 +34,9 @@ from topoplace.mapping.objects.applications import (
     read_application,
     read_fixed,
 )
-from topoplace.mapping.objects.problem import ObjectsProblem
 from topoplace.mapping.onto import load_places, problem_on
 from topoplace.mapping.parallelism import parallelism as training_job
-from topoplace.mapping.parallelism import parallelism_graph
-from topoplace.mapping.problem import MappingProblem, graph_of
+from topoplace.mapping.problem import MappingProblem, messages_of, prepare_mapping
 from topoplace.mapping.rankfiles import node_list_beside, read_mapping, write_mapping
 from topoplace.mapping.recognition import Recognition
 from topoplace.mapping.recognition import recognise as recognise_graph
@@ -48,10 +46,9 @@ from topoplace.report.layouts import layout_document, layouts_table
 from topoplace.result.cubes import CubesResult
 from topoplace.result.hierarchy import HierarchyResult
 from topoplace.result.mapping import MappingResult
-from topoplace.result.objects import ObjectsResult
 from topoplace.snapshot.files import csv_of, parse_object, read_bytes, write_text
 from topoplace.snapshot.machines import load_torus
-from topoplace.snapshot.objects import APPLICATION_SCHEMA, ObjectsApplication, ObjectsInstance
+from topoplace.snapshot.objects import APPLICATION_SCHEMA, ObjectsApplication
 from topoplace.snapshot.schema import (
     MAX_TASKS,
     AnyApplication,
@@ -59,7 +56,7 @@ from topoplace.snapshot.schema import (
     GridApplication,
     MappingInstance,
     MatrixModel,
-    ParallelismApplication,
+    ObjectsGraph,
 )
 from topoplace.snapshot.state import torus_of
 from topoplace.solving import solve
@@ -87,23 +84,22 @@ __all__ = [
 OF_GRAPH_FILE = "qaplib"
 """The machine that stands for the distances of the graph file."""
 
-Application = AnyApplication | MappingInstance | File
-Objects = ObjectsApplication | ObjectsInstance
-Problem = MappingProblem | ObjectsProblem
-Mapped = MappingResult | ObjectsResult
+Application = AnyApplication | ObjectsApplication | MappingInstance | File
 
 Placed = HierarchyResult | CubesResult
 """Results that no mapping goes on yet: they are told so in a line."""
 
 
 @takes(options.Map)
-def map(asked: options.Map) -> Mapped:
+def map(asked: options.Map) -> MappingResult:
     """Map the tasks or objects of an application to nodes; bound the hop-bytes of any mapping."""
     options_of(asked)  # checks them
     return solved(problem_asked(asked), asked)
 
 
-def problem_asked(asked: options.Map, named: Mapping[str, str] = MappingProxyType({})) -> Problem:
+def problem_asked(
+    asked: options.Map, named: Mapping[str, str] = MappingProxyType({})
+) -> MappingProblem:
     """Return the problem that `map` solves.
 
     Parameters
@@ -112,7 +108,8 @@ def problem_asked(asked: options.Map, named: Mapping[str, str] = MappingProxyTyp
         Of a graph of a file, how the instance is called, and the file.
     """
     application, on = _application(asked.application), asked.on
-    of_objects = isinstance(application, Objects) or asked.balance is not None
+    of_objects = asked.balance is not None or isinstance(application, ObjectsApplication)
+    of_objects |= isinstance(application, MappingInstance) and application.cap is not None
     tasks, objects = _options_of_tasks(asked), {"pooled": asked.pooled, "fixed": asked.fixed}
     if of_objects:
         if asked.cell is not None:
@@ -120,12 +117,10 @@ def problem_asked(asked: options.Map, named: Mapping[str, str] = MappingProxyTyp
         refuse("no such option for objects", **tasks, tasks_per_node=asked.tasks_per_node > 1)
     else:
         refuse("--objects or --balance with this option", **objects)
-    if isinstance(application, MappingInstance | ObjectsInstance):
+    if isinstance(application, MappingInstance):
         refuse("no such option with an instance, which says it", on=on, balance=asked.balance)
         refuse("no such option with an instance, which says it", **objects)
-        kind = next(k for k in known().values() if k.schema == application.schema_version)
-        problem: Problem = kind.get("prepare")(application)
-        return problem
+        return prepare_mapping(application)
     if on is None:
         raise InputError("a machine, an instance or a result to map to", field="on", found="None")
     if isinstance(on, Placed):
@@ -153,24 +148,26 @@ def _options_of_tasks(asked: options.Map) -> dict[str, Any]:
     return {name: getattr(asked, name) for name in names}
 
 
-def solved(problem: Problem, asked: options.Map) -> Mapped:
+def solved(problem: MappingProblem, asked: options.Map) -> MappingResult:
     """Map by the method asked for, ``auto`` for the usual one."""
     more, method = _options_of_tasks(asked), asked.method
     path = more.pop("mapping")
     if path is not None:
-        assert isinstance(problem, MappingProblem), "no other takes one"
         more["start"] = read_mapping(path, asked.mapping_format, problem)
         method = "given" if method == "auto" else method
     if method == "auto":
         method = kind_named(problem.kind).usual
     compile_for(problem.kind, [method])
     with watched(replace(options_of(asked), **more), asked) as settings:
-        found: Mapped = solve(problem, method, settings)
+        found: MappingResult = solve(problem, method, settings)
         return found
 
 
 def write_nodes(
-    problem: Problem, result: Mapped, node_list: Path | None = None, **forms: Path | None
+    problem: MappingProblem,
+    result: MappingResult,
+    node_list: Path | None = None,
+    **forms: Path | None,
 ) -> None:
     """Write where tasks or objects are, by form: ``csv``, ``hostfile``, ``maplib`` and so on.
 
@@ -183,7 +180,7 @@ def write_nodes(
         form = name.removesuffix("_map").replace("_", "-")
         if path is None:
             continue
-        if isinstance(problem, ObjectsProblem):
+        if problem.instance.cap is not None:
             write_text(path, csv_of(("object", "node"), enumerate(result.solution.nodes)))
         elif form == "rank-order":
             write_mapping(path, form, problem, nodes, node_list=node_list)
@@ -191,7 +188,7 @@ def write_nodes(
             write_mapping(path, form, problem, nodes)
 
 
-def figures_of(problem: Problem, result: Mapped) -> list[str]:
+def figures_of(problem: MappingProblem, result: MappingResult) -> list[str]:
     """Return how long all messages of a mapping take at once, in a line; none without links."""
     if result.solution is None or problem.machine.torus is None:
         return []
@@ -230,22 +227,16 @@ def recognise(application: Application | GraphApplication | MappingResult) -> Re
         If the file or a field of it cannot be used.
     """
     if isinstance(application, str | Path):
-        found = _application_of(application, results=True)
-        if isinstance(found, ObjectsApplication | ObjectsInstance):
-            raise InputError("a graph or a grid", file=str(application), found="objects")
-        application = found
+        application = _application_of(application, results=True)
     if isinstance(application, MappingResult):
         application = application.instance
-    if isinstance(application, MappingInstance):
-        application = application.application
-    if isinstance(application, GridApplication):
-        return recognise_graph(grid_of(application).graph())
-    if isinstance(application, ParallelismApplication):
-        return recognise_graph(parallelism_graph(application))
-    return recognise_graph(graph_of(application))
+    graph = application.application if isinstance(application, MappingInstance) else application
+    if isinstance(graph, ObjectsApplication | ObjectsGraph):
+        raise InputError("a graph or a grid", field="application", found="objects")
+    return recognise_graph(messages_of(graph)[0])
 
 
-def phase_time(result: Mapped) -> float:
+def phase_time(result: MappingResult) -> float:
     """Return when all messages of a mapping are over that are sent at once: an estimate.
 
     In bytes per unit of bandwidth, as the largest link load, which it is never below. It is a model
@@ -258,15 +249,15 @@ def phase_time(result: Mapped) -> float:
     """
     if result.solution is None:
         raise InputError("a result with a mapping", field="solution", found="none")
-    problem = kind_named(result.problem).get("prepare")(result.instance)
-    return estimated_phase(problem, np.asarray(result.solution.nodes, dtype=np.int64))
+    nodes = np.asarray(result.solution.nodes, dtype=np.int64)
+    return estimated_phase(prepare_mapping(result.instance), nodes)
 
 
-def _application(given: Application | Objects) -> AnyApplication | MappingInstance | Objects:
+def _application(given: Application) -> AnyApplication | MappingInstance | ObjectsApplication:
     """Return an application that is given, or that a file or a name stands for."""
     if isinstance(given, str | Path):
         return _application_of(given)
-    if not isinstance(given, Application | Objects):
+    if not isinstance(given, Application):
         expected = "an application such as tp.grid(4, 4), its file or an instance"
         raise InputError(expected, field="application", found=type(given).__name__)
     return given
@@ -274,7 +265,7 @@ def _application(given: Application | Objects) -> AnyApplication | MappingInstan
 
 def _application_of(
     path: File, *, results: bool = False
-) -> GraphApplication | MappingInstance | ObjectsApplication | ObjectsInstance:
+) -> GraphApplication | MappingInstance | ObjectsApplication:
     """Return what a file says of an application; the instance of a result only if asked to."""
     if not results and (str(path) in application_names() or _is_application(path)):
         return read_application(path)
@@ -283,14 +274,14 @@ def _application_of(
     found = load(path)
     if results and isinstance(found, MappingResult):
         return found.instance
-    if not isinstance(found, MappingInstance if results else MappingInstance | ObjectsInstance):
+    if not isinstance(found, MappingInstance):
         found_kind = type(found).__name__
         raise InputError("a graph or a mapping instance", file=str(path), found=found_kind)
     return found
 
 
 def _is_application(path: File) -> bool:
-    """Tell whether a file is an application of objects."""
+    """Return whether a file is an application of objects."""
     if Path(path).suffix != ".json" or not Path(path).is_file():
         return False
     return parse_object(read_bytes(path), str(path)).get("schema") == APPLICATION_SCHEMA

@@ -134,7 +134,8 @@ def _of_mapping(result: MappingResult, job: str | None, ranks: Ranks | None) -> 
     named = off_torus(result.instance.machine, None)
     machine = named[1] if named else machine_of(result.instance.machine)
     assert not isinstance(machine, LevelMachine), "trees and hierarchies are named"
-    return Topology(machine, nodes, result.instance.tasks_per_node)
+    most = result.instance.tasks_per_node or int(np.bincount(nodes).max())
+    return Topology(machine, nodes, most)
 
 
 def _ranked(

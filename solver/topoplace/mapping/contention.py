@@ -21,7 +21,6 @@ from topoplace.kernels import kernel
 from topoplace.machine import Torus
 from topoplace.machine.links import route_links
 from topoplace.mapping.evaluate import link_loads
-from topoplace.mapping.objects.problem import ObjectsProblem
 from topoplace.mapping.problem import MappingProblem
 from topoplace.types import FloatArray, IntArray
 
@@ -118,7 +117,7 @@ def exchange_times(
     return np.asarray(_fair_times(sizes.astype(np.float64), after, delays, routes, together))
 
 
-def phase_time(problem: MappingProblem | ObjectsProblem, nodes: IntArray) -> float:
+def phase_time(problem: MappingProblem, nodes: IntArray) -> float:
     """Return the end time of all messages of a mapping if they are sent at once, in a model.
 
     In bytes per unit of bandwidth, as link loads. It is no less than the largest of these, and

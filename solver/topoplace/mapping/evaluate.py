@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from fractions import Fraction as Ratio
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -13,18 +12,27 @@ from topoplace.result import Fraction
 from topoplace.result.mapping import MappingFigures
 from topoplace.types import IntArray
 
-if TYPE_CHECKING:
-    from topoplace.mapping.objects.problem import ObjectsProblem
-
 
 def hop_bytes(problem: MappingProblem, nodes: IntArray) -> int:
     """Return the hop-bytes of a mapping, given the node of every task."""
-    sources, targets, sizes = problem.sent(nodes)
-    return int(problem.machine.hops(sources, targets) @ sizes)
+    routers, graph = problem.routers_of(nodes), problem.graph
+    total = int(problem.machine.hops(routers[graph.sources], routers[graph.targets]) @ graph.bytes)
+    if problem.listed_trees:
+        sizes = problem.trees.bytes
+        total += sum(int((up + down) @ sizes[tree]) for tree, _, up, down in problem.arms(nodes))
+    return total
 
 
-def evaluate(problem: MappingProblem | ObjectsProblem, nodes: IntArray) -> MappingFigures:
-    """Return all figures of a mapping, given the node of every task or object.
+def worth_of(problem: MappingProblem, nodes: IntArray) -> list[int]:
+    """Return what a mapping is worth on every level, given the node of every task."""
+    found = [hop_bytes(problem, nodes)]
+    if problem.instance.cap is not None:
+        found.append(problem.largest_load(problem.cells_of(nodes)))
+    return found
+
+
+def evaluate(problem: MappingProblem, nodes: IntArray) -> MappingFigures:
+    """Return all figures of a mapping, given the node of every task.
 
     The largest bytes over one link in one direction, divided by its bandwidth, are an estimate of
     the time of the exchange; a machine without links has None.
@@ -35,15 +43,18 @@ def evaluate(problem: MappingProblem | ObjectsProblem, nodes: IntArray) -> Mappi
     heaviest = None
     if isinstance(problem.machine, Torus):
         torus = problem.machine
-        loads = link_loads(torus, sources, targets, sizes)
+        over = link_loads(torus, sources, targets, sizes)
         most = max(
-            Ratio(int(loads[:, d].max(initial=0)), bandwidth)
+            Ratio(int(over[:, d].max(initial=0)), bandwidth)
             for d, bandwidth in enumerate(torus.bandwidth)
         )
         heaviest = Fraction.of(most)
-    levels = None
+    levels, loads = None, {}
     if isinstance(problem.machine, LevelMachine):
         levels = _level_bytes(problem.machine, sources, targets, sizes)
+    if problem.instance.cap is not None:
+        largest = problem.largest_load(problem.cells_of(nodes))
+        loads = {"largest_load": largest, "used_nodes": len(np.unique(nodes))}
     return MappingFigures(
         hop_bytes=int(hops @ sizes),
         hops=int(hops.sum()),
@@ -53,6 +64,7 @@ def evaluate(problem: MappingProblem | ObjectsProblem, nodes: IntArray) -> Mappi
         histogram=np.bincount(hops, minlength=1).tolist(),
         max_link_load=heaviest,
         level_bytes=levels,
+        **loads,
     )
 
 

@@ -7,10 +7,12 @@ _BUILT = "topoplace.mapping.methods.constructions"
 _ORDERS = "topoplace.mapping.methods.orders"
 _SEARCHES = "topoplace.mapping.methods.searches"
 _NESTED = "topoplace.mapping.methods.nested"
+_PAPERS = "topoplace.mapping.methods.papers"
 
 _BOUNDS, _BRANCH, _GROW = "mapping.bounds", "mapping.exact", "mapping.growing"
 _HALVE, _ANNEAL, _TABU = "mapping.halving", "mapping.local_search", "mapping.tabu_search"
-_SEARCH = (_BOUNDS, _GROW, _HALVE, _ANNEAL, _TABU)
+_OBJECTS = "mapping.objects"
+_SEARCH = (_BOUNDS, _GROW, _HALVE, _ANNEAL, _TABU, _OBJECTS)
 
 KIND = Kind(
     name="mapping",
@@ -26,6 +28,7 @@ KIND = Kind(
         "auto": (_BEST, "the best of the constructions; for graphs as exact, within a time"),
         "bisection": (_BUILT, "machine and graph halved together, again and again"),
         "blocks": (_BUILT, "equal boxes of the grid on a full prism of routers"),
+        "bricks": (_PAPERS, "patches by bisection, computes between theirs (Bhatele 2009, 3.3.2)"),
         "default": (_ORDERS, "consecutive tasks fill node after node (SMP order)"),
         "exact": (_BEST, "embedding with one hop per message, else branch and bound if small"),
         "fold-2d": (_BUILT, "a 2D grid folded over the layers of a full prism"),
@@ -33,9 +36,12 @@ KIND = Kind(
         "greedy": (_BUILT, "the most connected task next to its placed partners"),
         "grid-order": (_ORDERS, "cells of the grid, in grid order, fill node after node"),
         "hilbert": (_ORDERS, "tasks in the best of three orders along Hilbert's curve"),
+        "in-order": (_PAPERS, "consecutive objects, the average load on node after node"),
         "local-search": (_SEARCHES, "simulated annealing from a mapping or the best simple method"),
         "nested-boxes": (_NESTED, "trees and hierarchies: a grid cut into boxes within boxes"),
+        "oblivious": (_PAPERS, "the largest load first, on the emptiest node"),
         "pencils": (_BUILT, "best layout, window and routers of every pencil"),
+        "prisms": (_PAPERS, "GSpace, RealSpace, PairCalculators in prisms (Bhatele 2009, 3.3.1)"),
         "random-blocks": (_BUILT, "equal boxes of the grid on random nodes"),
         "round-robin": (_ORDERS, "tasks dealt out one by one to as many nodes as are needed"),
         "scotch": (_BEST, "the external program gmap of Scotch, where installed"),
@@ -53,9 +59,12 @@ KIND = Kind(
         "exact": (*_SEARCH, _BRANCH),
         "search": _SEARCH,
         "local-search": (_BOUNDS, _ANNEAL),
-        "bisection": (_BOUNDS, _HALVE),
+        "bisection": (_BOUNDS, _HALVE, _OBJECTS),
         "greedy": (_BOUNDS, _GROW),
         "tabu": (_BOUNDS, _GROW, _TABU),
+        "bricks": (_BOUNDS, _OBJECTS),
+        "in-order": (_BOUNDS, _OBJECTS),
+        "prisms": (_BOUNDS, _OBJECTS),
         None: (_BOUNDS,),
     },
 )

@@ -21,7 +21,6 @@ from topoplace.mapping.bounds.bisection import bisection, height
 from topoplace.mapping.bounds.levels import inside_of_product, lines_of, orders_of
 from topoplace.mapping.bounds.losses import directions_of, inside_units
 from topoplace.mapping.graph import Rows, rows_of
-from topoplace.mapping.objects.problem import ObjectsProblem
 from topoplace.mapping.problem import MappingProblem
 from topoplace.result import Fraction as FractionModel
 from topoplace.result.mapping import (
@@ -31,10 +30,10 @@ from topoplace.result.mapping import (
     InsideCrossing,
     LinkLoad,
     MeanLoad,
+    ObjectCutsCertificate,
     SpectralCrossing,
     TaskLoad,
 )
-from topoplace.result.objects import ObjectCutsCertificate
 from topoplace.solving import Bound, Outcome, stronger
 from topoplace.types import IntArray
 
@@ -72,28 +71,19 @@ class Loaded:
 
     Attributes
     ----------
-    loads
-        Of every task or object.
-    room
-        Load that every router can hold, shape ``(num_routers,)``, none above all loads.
+    plain
+        The problem.
     unit
         The number that the bytes over any link are a multiple of.
     """
 
     plain: MappingProblem
-    loads: IntArray
-    room: IntArray
     unit: int
 
     @property
     def torus(self) -> Torus:
         """The machine."""
         return self.plain.torus
-
-    @cached_property
-    def total(self) -> int:
-        """Load of all."""
-        return sum(self.loads.tolist())
 
     @cached_property
     def links(self) -> tuple[IntArray, IntArray, IntArray]:
@@ -114,7 +104,7 @@ class Loaded:
         for d, size in enumerate(torus.shape):
             of = dims == d
             along = np.bincount(torus.coordinates[lower[of], d], widths[of], size).astype(np.int64)
-            room = self.room.reshape(torus.shape)
+            room = self.plain.room.reshape(torus.shape)
             room = np.moveaxis(room, d, 0).reshape(size, -1).sum(axis=1)
             windows = [(0, layers) for layers in range(1, size)]
             if torus.wrap[d]:
@@ -123,7 +113,9 @@ class Loaded:
                 windows = [(first, layers) for first in range(size) for layers in lengths]
             for first, layers in windows:
                 inside = (np.arange(size) - first) % size < layers
-                near, far = (min(self.total, int(room[side].sum())) for side in (inside, ~inside))
+                near, far = (
+                    min(self.plain.total_load, int(room[side].sum())) for side in (inside, ~inside)
+                )
                 width = int(along[first - 1] + along[(first + layers - 1) % size])
                 if width:
                     yield Cut(d, first, layers, near, far, width)
@@ -141,7 +133,7 @@ class Loaded:
         return out
 
 
-def loaded(problem: MappingProblem | ObjectsProblem) -> Loaded | None:
+def loaded(problem: MappingProblem) -> Loaded | None:
     """Return a problem in the form of the bounds; None if there is nothing to bound.
 
     That is the case without links or messages, or with a dimension that is too large.
@@ -150,25 +142,20 @@ def loaded(problem: MappingProblem | ObjectsProblem) -> Loaded | None:
     if machine is None or max(machine.shape) > CUT_LAYERS:
         return None
     unit = int(np.gcd.reduce(problem.graph.bytes))
-    if isinstance(problem, ObjectsProblem):
-        unit = int(np.gcd.reduce(problem.trees.bytes, initial=unit))
-        found = Loaded(problem.plain, problem.loads, problem.router_room, unit)
-    else:
-        ones = np.ones(problem.num_tasks, dtype=np.int64)
-        found = Loaded(problem, ones, np.minimum(problem.capacity, problem.num_tasks), unit)
+    found = Loaded(problem, int(np.gcd.reduce(problem.trees.bytes, initial=unit)))
     return found if problem.graph.num_messages and len(found.links[0]) else None
 
 
 # ---- Quick bounds: the mean, single tasks, and cuts of grids -------------------------------------
 
 
-def quick_bound(problem: MappingProblem | ObjectsProblem) -> Bound | None:
+def quick_bound(problem: MappingProblem) -> Bound | None:
     """Return the best bound by single tasks, and by cuts of grids."""
     view = loaded(problem)
     return None if view is None else stronger(task_bound(view), inside_bound(view))
 
 
-def link_load_of(problem: MappingProblem | ObjectsProblem, outcome: Outcome) -> LinkLoad | None:
+def link_load_of(problem: MappingProblem, outcome: Outcome) -> LinkLoad | None:
     """Return the best known bound, or the mean, as results have it; None if there is none.
 
     If the method was ended early, the quick bound counts as well, if there was time for it.
@@ -204,15 +191,15 @@ def task_bound(view: Loaded) -> Bound | None:
     """Return the bytes that some task must send, or get, over the links of its router."""
     graph, num = view.plain.graph, view.plain.num_tasks
     usable = view.plain.capacity > 0
-    rooms, which = np.unique(view.room[usable], return_inverse=True)
+    rooms, which = np.unique(view.plain.room[usable], return_inverse=True)
     widths = np.zeros(len(rooms), dtype=np.int64)
     np.maximum.at(widths, which, view.out_of()[usable])
     best: Bound | None = None
     for ends in ((graph.sources, graph.targets), (graph.targets, graph.sources)):
         rows = rows_of(num, *ends, graph.bytes)
-        if int(rows.weight.max()) * max(1, int(view.loads.max())) >= LARGEST:
+        if int(rows.weight.max()) * max(1, int(view.plain.loads.max())) >= LARGEST:
             continue
-        left = [leaving(rows, view.loads, room) for room in rooms.tolist()]
+        left = [leaving(rows, view.plain.loads, room) for room in rooms.tolist()]
         least = np.min([x / width for x, width in zip(left, widths.tolist(), strict=True)], axis=0)
         task = int(least.argmax())
         value = min(
@@ -250,8 +237,8 @@ def inside_bound(view: Loaded) -> Bound | None:
     total = view.plain.graph.total_bytes
     for order, psi in _insides(view.plain, limit):
         for cut in cuts:
-            near = np.arange(view.total - cut.far, cut.near + 1)
-            crossing = total - int((psi[near] + psi[view.total - near]).max())
+            near = np.arange(view.plain.total_load - cut.far, cut.near + 1)
+            crossing = total - int((psi[near] + psi[view.plain.total_load - near]).max())
             if best is None or Fraction(crossing, cut.width) > best.value:
                 proof = InsideCrossing(order=list(order))
                 best = Bound(Fraction(crossing, cut.width), _document(cut, proof))
@@ -280,7 +267,7 @@ def _document(cut: Cut, crossing: InsideCrossing | SpectralCrossing) -> CutLoad:
 
 
 def bisected(
-    problem: MappingProblem | ObjectsProblem,
+    problem: MappingProblem,
     seed: int = 0,
     time_limit: float | None = None,
     cuts: Bound | None = None,
@@ -298,18 +285,18 @@ def bisected(
     known = None if cuts is None else cuts.certificate
     solved: Bisection | None = known if isinstance(known, ObjectCutsCertificate) else None
     if solved is None:
-        if view.plain.grid is not None or not found or not view.total:
+        if view.plain.grid is not None or not found or not view.plain.total_load:
             return None
-        if len(view.loads) > BISECTED:
+        if len(view.plain.loads) > BISECTED:
             return None
-        solved = bisection(rows, view.loads, most, seed=seed, stop=clock.deadline(time_limit))
+        solved = bisection(rows, view.plain.loads, most, seed=seed, stop=clock.deadline(time_limit))
     if solved is None:
         return None
     parts = {name: getattr(solved, name) for name in Bisection.model_fields}
     proof, best = SpectralCrossing(**parts), None
     whole = 4 * solved.scale * rows.unit
     for cut in found:
-        over = height(solved, len(view.loads), uneven(view, cut))
+        over = height(solved, len(view.plain.loads), uneven(view, cut))
         crossing = rows.unit * max(0, -(-over // whole))
         best = stronger(best, Bound(Fraction(crossing, cut.width), _document(cut, proof)))
     return best
@@ -317,4 +304,4 @@ def bisected(
 
 def uneven(view: Loaded, cut: Cut) -> int:
     """Return the most by which the loads on the sides of a cut can differ."""
-    return 2 * max(cut.near, cut.far) - view.total
+    return 2 * max(cut.near, cut.far) - view.plain.total_load

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 
 from topoplace import clock
 from topoplace.errors import InputError
-from topoplace.mapping.evaluate import hop_bytes
+from topoplace.mapping.evaluate import hop_bytes, worth_of
+from topoplace.mapping.objects.bounds import load_bound
 from topoplace.mapping.problem import MappingProblem, require_mapping, spread_over_nodes
 from topoplace.result.mapping import ClassOptimum, LayoutModel
 from topoplace.solving import Bound, Options, Outcome, Solver, method_of
@@ -58,7 +59,7 @@ def cheapest(problem: MappingProblem, options: Options, names: Iterable[str]) ->
     found: list[tuple[int, Outcome]] = []
     for name in names:
         method = method_of("mapping", name)
-        if method.needs_grid and problem.grid is None:
+        if not problem.takes(method):
             continue
         try:
             outcome = method.solver(problem, options)
@@ -85,9 +86,9 @@ SLACK = 1e-6
 class Keeper:
     """Keeps the best of the mappings offered to it, and reports it.
 
-    The options have the time limit and the listener; a start must be a mapping of the instance.
-    `least` are the hop-bytes of the best mapping, None before the first one, and no mapping goes
-    below `floor`.
+    The options have the time limit and who listens; a start must be a mapping of the instance.
+    `worth` is what the best mapping is worth level by level, None before the first one, `source`
+    where it comes from; no mapping has fewer hop-bytes than `floor`.
     """
 
     def __init__(
@@ -95,13 +96,20 @@ class Keeper:
     ) -> None:
         self.problem, self.options = problem, options
         self.deadline = clock.deadline(options.time_limit)
-        self.least: int | None = None
+        self.worth: list[int] | None = None
+        self.source = ""
         self.floor = problem.floor
+        self.bounds = () if problem.instance.cap is None else (None, load_bound(problem))
         self._nodes: IntArray | None = None
         self._next_report = 0.0
         if start is not None:
             require_mapping(problem, start)
             self.offer_nodes(start, "start")
+
+    @property
+    def least(self) -> int | None:
+        """Hop-bytes of the best mapping, None before the first one."""
+        return None if self.worth is None else self.worth[0]
 
     @property
     def nodes(self) -> IntArray:
@@ -122,21 +130,26 @@ class Keeper:
     @property
     def perfect(self) -> bool:
         """Whether the best mapping is proven optimal."""
-        return self.least is not None and self.least <= self.floor
+        return self.worth is not None and self.worth[0] <= self.floor
 
     @property
     def done(self) -> bool:
         """Whether the time is over, or the mapping is proven optimal."""
-        return self.left <= 0 or self.perfect
+        return self.left <= SLACK or self.perfect
 
     @property
     def outcome(self) -> Outcome:
         """The best mapping, as the outcome of a method."""
-        return outcome_of(self.nodes, hit=self.left <= SLACK and not self.perfect)
+        return outcome_of(self._nodes, hit=self.left <= SLACK and not self.perfect)
 
     def offer(self, routers: IntArray, source: str) -> None:
         """Take a mapping (router of every task) if it is better than all before."""
         self.offer_nodes(spread_over_nodes(self.problem, routers), source)
+
+    def offer_cells(self, cells: IntArray | None, source: str) -> None:
+        """Take a mapping (cell of every task) if there is one, and it is better than all before."""
+        if cells is not None:
+            self.offer_nodes(self.problem.nodes_of(cells), source)
 
     def offer_sometimes(self, routers: IntArray, source: str) -> None:
         """Do as `offer`, unless something was reported a moment ago."""
@@ -146,11 +159,11 @@ class Keeper:
     def offer_nodes(self, nodes: IntArray, source: str) -> None:
         """Take a mapping (node of every task) if it is better than all before."""
         began = time.perf_counter()
-        value = hop_bytes(self.problem, nodes)
-        if self.least is not None and value >= self.least:
+        worth = worth_of(self.problem, nodes)
+        if self.worth is not None and worth >= self.worth:
             return
-        self.least, self._nodes = value, nodes
-        self.options.report(Mapped(nodes), [value])
+        self.worth, self._nodes, self.source = worth, nodes, source
+        self.options.report(Mapped(nodes), worth, self.bounds)
         self.options.say(source)
         now = time.perf_counter()
         self._next_report = now + min(REPORT_SECONDS, (now - began) / REPORT_SHARE)

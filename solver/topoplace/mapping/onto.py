@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -18,7 +19,7 @@ from topoplace.machine.tree import SwitchTree
 from topoplace.mapping.graphfiles import read_matrix_machine
 from topoplace.mapping.problem import MachineToMap, MappingProblem, machine_of, prepare_mapping
 from topoplace.result import RESULT_SCHEMA, PlacementResult
-from topoplace.result.hierarchy import HierarchyPlacement, HierarchyResult
+from topoplace.result.hierarchy import HierarchyResult
 from topoplace.result.reading import parse_result
 from topoplace.result.tree import AllocationResult
 from topoplace.snapshot.files import file_meant, parse_object, read_bytes
@@ -35,6 +36,7 @@ from topoplace.snapshot.schema import (
     HierarchyModel,
     MappingInstance,
     MatrixModel,
+    ObjectsGraph,
     Snapshot,
     TorusModel,
     TreeModel,
@@ -166,7 +168,11 @@ def load_places(
         return Places(document, nodes, document.source or document.name)
     if isinstance(document, PlacementResult):
         label = on if isinstance(on, str) else document.instance.name
-        places = _of_result(label, document, job)
+        machine = resolve_machine(document.instance).machine
+        if not isinstance(machine, TorusModel):
+            raise InputError("a torus or mesh machine", file=label, field="machine.kind")
+        job, nodes = _started(document, job)
+        places = Places(machine, nodes, f"{Path(label).name}, job {job}")
     else:
         label = on if isinstance(on, str) else document.name
         if not isinstance(document, Snapshot):
@@ -184,7 +190,7 @@ def _document(spec: str, job: str | None) -> Document | MatrixModel:
     if schema == RESULT_SCHEMA:
         problem = parse_object(read_bytes(spec), spec).get("problem")
         expected = "the result of a placement"
-        if problem in ("mapping", "objects", "repack"):
+        if problem in ("mapping", "repack"):
             found = f"that of {problem}"
             raise InputError(expected, file=spec, field="problem", found=found)
         result = parse_result(read_bytes(spec), spec)
@@ -266,16 +272,14 @@ def off_torus(document: object, job: str | None) -> OffTorus | None:
     of a running job; for a result those of a job that it started, on a hierarchy each host once and
     in their order.
     """
-    if isinstance(document, AllocationResult):
-        started = document.solution.allocations if document.solution else []
-        return _of_job(document, {own.request: own.nodes for own in started}, job)
-    if isinstance(document, HierarchyResult):
-        placed = document.solution.placements if document.solution else []
-        return _of_job(document, {own.request: _hosts_of(own) for own in placed}, job)
+    if isinstance(document, AllocationResult | HierarchyResult):
+        model = resolve_machine(document.instance).machine
+        assert isinstance(model, TreeModel | HierarchyModel)
+        return model, _named(model), _started(document, job)[1]
     if isinstance(document, TreeModel | HierarchyModel):
         if job is not None:
             raise InputError("a snapshot or a result that has jobs", field="job", value=job)
-        machine = tree_of(document) if isinstance(document, TreeModel) else hierarchy_of(document)
+        machine = _named(document)
         return document, machine, np.arange(machine.num_nodes)
     if isinstance(document, Snapshot):
         resolved = resolve_machine(document)
@@ -286,22 +290,19 @@ def off_torus(document: object, job: str | None) -> OffTorus | None:
     return None
 
 
-def _hosts_of(own: HierarchyPlacement) -> list[str]:
-    every = [n for part in own.parts for s in part.shares for n in expand_host_list(s.hosts)]
-    return list(dict.fromkeys(every))
+def _named(model: TreeModel | HierarchyModel) -> SwitchTree | Hierarchy:
+    """Return the machine of a document whose nodes have names."""
+    return tree_of(model) if isinstance(model, TreeModel) else hierarchy_of(model)
 
 
-def _of_job(
-    result: AllocationResult | HierarchyResult, nodes_of: Mapping[str, list[str]], job: str | None
-) -> OffTorus:
-    model = resolve_machine(result.instance).machine
-    assert isinstance(model, TreeModel | HierarchyModel)
-    machine = tree_of(model) if isinstance(model, TreeModel) else hierarchy_of(model)
-    job = next(iter(nodes_of)) if job is None and len(nodes_of) == 1 else str(job)
-    if job not in nodes_of:
-        raise unknown_name(job, nodes_of, field="job")
-    nodes = numbers_of(machine, nodes_of[job])
-    return model, machine, np.sort(nodes) if isinstance(result, HierarchyResult) else nodes
+def _started(result: Placed, job: str | None) -> tuple[str, IntArray]:
+    """Return a job that a result starts, and its nodes, each once, in the order of its ranks."""
+    nodes_of = {start.request: start.nodes for start in result.placements}
+    if job is None and len(nodes_of) == 1:
+        (job,) = nodes_of
+    if job is None or job not in nodes_of:
+        raise _one_of(nodes_of, "started job", "--job", job)
+    return job, np.array(list(dict.fromkeys(nodes_of[job])), dtype=np.int64)
 
 
 def _of_named(state: TreeState | HierarchyState, job: str | None) -> OffTorus:
@@ -329,23 +330,6 @@ def numbers_of(machine: AnyMachine, names: Iterable[str]) -> IntArray:
     return np.array([numbers[name] for name in listed], dtype=np.int64)
 
 
-# ---- Jobs of tori and meshes ---------------------------------------------------------------------
-
-
-def _of_result(spec: str, result: PlacementResult, job: str | None) -> Places:
-    placements = result.solution.placements if result.solution else []
-    nodes_of = {placement.request: placement.nodes for placement in placements}
-    if job is None and len(nodes_of) == 1:
-        (job,) = nodes_of
-    if job is None or job not in nodes_of:
-        raise _one_of(nodes_of, "started job", "--job", job)
-    machine = resolve_machine(result.instance).machine
-    if not isinstance(machine, TorusModel):
-        raise InputError("a torus or mesh machine", file=spec, field="machine.kind")
-    nodes = parse_node_set(nodes_of[job], torus_of(machine).num_nodes, f"nodes of {job}")
-    return Places(machine, nodes, f"{Path(spec).name}, job {job}")
-
-
 def _one_of(known: Iterable[str], what: str, field: str, value: str | None) -> InputError:
     names = list(known)
     shown = ", ".join(names[:12]) + (", ..." if len(names) > 12 else "")
@@ -356,21 +340,23 @@ def _one_of(known: Iterable[str], what: str, field: str, value: str | None) -> I
 
 def problem_on(
     places: Places,
-    application: AnyApplication,
-    tasks_per_node: int = 1,
+    application: AnyApplication | ObjectsGraph,
+    tasks_per_node: int | None = 1,
     *,
     name: str | None = None,
     file: str | None = None,
+    **loaded: Any,
 ) -> MappingProblem:
     """Return the problem of mapping an application to places, with a limit of tasks on a node.
 
-    The instance has the name of the kind of the application by default; errors name the `file` that
-    it was read from.
+    For objects that is None, and `loaded` are the fields of the instance in its place. An instance
+    is named as the kind of the application if not told otherwise; errors name the `file` that it
+    was read from.
 
     Raises `InputError` if there are more tasks than places, or hop-bytes would not be exact in 64
     bits.
     """
-    if not 1 <= tasks_per_node <= MOST_PER_NODE:
+    if tasks_per_node is not None and not 1 <= tasks_per_node <= MOST_PER_NODE:
         raise InputError(
             f"from 1 to {MOST_PER_NODE}", field="--tasks-per-node", value=tasks_per_node
         )
@@ -383,6 +369,7 @@ def problem_on(
         tasks_per_node=tasks_per_node,
         application=application,
         source=places.source,
+        **loaded,
     )
     try:
         return prepare_mapping(instance)

@@ -8,12 +8,19 @@ from typing import Any
 from topoplace import clock
 from topoplace.errors import InputError
 from topoplace.mapping.bounds.best import best_bound
-from topoplace.mapping.evaluate import evaluate, hop_bytes
+from topoplace.mapping.evaluate import evaluate, hop_bytes, worth_of
 from topoplace.mapping.link_bounds import bisected, link_load_of
-from topoplace.mapping.mapped import Mapped, mapped_by
+from topoplace.mapping.mapped import Mapped
+from topoplace.mapping.objects.bounds import (
+    cut_seconds,
+    load_bound,
+    object_cuts_bound,
+    shares_bound,
+)
+from topoplace.mapping.objects.search import evened
 from topoplace.mapping.problem import MappingProblem
 from topoplace.result.mapping import MappingLevel, MappingResult, MappingSolution
-from topoplace.solving import Method, Options, Outcome, method_of, methods, stronger
+from topoplace.solving import Bound, Method, Options, Outcome, method_of, methods, stronger
 from topoplace.solving.solve import Frame
 
 STAGES = ((0.1, 0.4), (1.0, 1.0))
@@ -21,48 +28,113 @@ STAGES = ((0.1, 0.4), (1.0, 1.0))
 optimal long before its method would stop: the bound of the first stage then shows this. Grids have
 their bound at once and need no first stage."""
 
+LOADED_SHARE, WHOLE_SHARE = 0.7, 0.97
+"""Shares at which a method for objects ends: cuts have the rest, if there is time for these."""
+
+LAST_SHARE = 0.96
+"""Share of its time after which a method for objects leaves the rest to evening out loads."""
+
+FIRST_SHARE = 0.2
+"""Share of a time limit at which the first bound of objects ends."""
+
+FIGURES = 0.5
+"""Estimate of the time of the figures of objects, in times of their first bound."""
+
 BEGIN_BY_DEFAULT = ("auto", "exact", "search")
 """Methods that search: the default mapping is reported before any bound is computed, so that there
-is an answer at any time."""
+is an answer at any time, and loads are evened out after them."""
 
 OVERTIME_SECONDS = 0.4
 """Seconds beyond a time limit after which the reported mapping is the answer."""
 
 
 def bounded(problem: MappingProblem, method: Method, options: Options) -> Outcome:
-    """Map an application by a method, and bound the hop-bytes of any mapping.
+    """Map an application by a method, and bound the levels of any mapping.
 
-    Raises `InputError` if the method needs a grid and the application is not one.
+    Raises `InputError` if the method is for mappings of another form.
     """
-    if method.needs_grid and problem.grid is None:
-        names = [name for name, entry in methods("mapping").items() if not entry.needs_grid]
-        raise InputError(f"a grid, or one of {', '.join(names)}", field="method", value=method.name)
-    start = clock.now()
+    if not problem.takes(method):
+        names = [name for name, entry in methods("mapping").items() if problem.takes(entry)]
+        form = "a grid, or one" if method.needs_grid and problem.of_tasks else "one"
+        raise InputError(f"{form} of {', '.join(names)}", field="method", value=method.name)
+    start, capped = clock.now(), problem.instance.cap is not None
+    load = load_bound(problem) if capped else None
     if method.name in BEGIN_BY_DEFAULT:
-        nodes = mapped_by(method_of("mapping", "default").solver, problem, options)
-        options.report(Mapped(nodes), [hop_bytes(problem, nodes)])
-    bound = best_bound(problem, 0.0)
-    options.report(None, [], [bound])
+        first = "default" if problem.of_tasks else "in-order"
+        _report(
+            problem, options, method_of("mapping", first).solver(problem, options), [None, load]
+        )
+    bound = _quick(problem, options, start)
     quick = problem.link_floor
-    for method_until, bound_until in STAGES if problem.grid is None else STAGES[-1:]:
+    cuts, stages = None, _stages(problem, options, start)
+    for method_until, bound_until in stages:
         options.say(method.name)
-        outcome: Outcome = method.solver(problem, _until(options, method_until, start))
-        own = next(iter(outcome.bounds), None)
-        bound = stronger(bound, own)
+        share = LAST_SHARE * method_until if capped else method_until
+        outcome: Outcome = method.solver(problem, _until(options, share, start))
+        if method.name in BEGIN_BY_DEFAULT and capped and outcome.solution is not None:
+            until = _until(options, method_until, start).time_limit
+            nodes = evened(problem, outcome.solution.nodes, clock.deadline(until))
+            if (nodes != outcome.solution.nodes).any():  # it is no layout any longer
+                outcome = replace(outcome, solution=Mapped(nodes))
+        own = [*outcome.bounds, None, None]
+        bound, load = stronger(bound, own[0]), stronger(load, own[1])
         if outcome.solution is None:
             continue
         value, hit = hop_bytes(problem, outcome.solution.nodes), outcome.time_limit_hit
-        options.report(outcome.solution, [value], [own])  # so that an interrupt does not lose it
+        _report(problem, options, outcome, [bound, load])  # so that an interrupt does not lose it
         options.say("bound")
         if bound is None or bound.value < value:
             left = _until(options, bound_until if hit else 1.0, start).time_limit
-            bound = stronger(best_bound(problem, left, value), bound)
+            cuts = _slow(problem, options.seed, left, value)
+            bound = stronger(cuts, bound)
         options.report(None, [], [bound])  # the next stage may be cut short
         if not hit or (bound is not None and bound.value >= value):
             break
         options = replace(options, start=outcome.solution.nodes)
-    crossing = bisected(problem, options.seed, _until(options, 1.0, start).time_limit)
-    return replace(outcome, bounds=(bound,), link_load=stronger(quick, crossing))
+    left = _until(options, 1.0, start).time_limit
+    crossing = bisected(problem, options.seed, left, cuts)
+    bounds = (bound, load if outcome.solution is not None else None)[: len(problem.levels)]
+    return replace(outcome, bounds=bounds, link_load=stronger(quick, crossing))
+
+
+def _report(
+    problem: MappingProblem, options: Options, outcome: Outcome, bounds: list[Bound | None]
+) -> None:
+    """Report the mapping of an outcome if it has one."""
+    if outcome.solution is not None:
+        worth = worth_of(problem, outcome.solution.nodes)
+        options.report(outcome.solution, worth, bounds[: len(worth)])
+
+
+def _quick(problem: MappingProblem, options: Options, start: float) -> Bound | None:
+    """Return the bound of hop-bytes that takes a moment, and report it."""
+    found = best_bound(problem, 0.0) if problem.of_tasks else None
+    if problem.instance.cap is not None:
+        found = stronger(found, shares_bound(problem, 0.0))
+        options.report(None, [], [found])
+        left = _until(options, FIRST_SHARE, start).time_limit
+        found = stronger(shares_bound(problem, left), found)
+    options.report(None, [], [found])
+    return found
+
+
+def _slow(problem: MappingProblem, seed: int, time_limit: float | None, value: int) -> Bound | None:
+    """Return the best bound of hop-bytes in a time, a mapping being in hand."""
+    if problem.of_tasks:
+        return best_bound(problem, time_limit, value)
+    return None if clock.is_stopped() else object_cuts_bound(problem, seed, time_limit)
+
+
+def _stages(
+    problem: MappingProblem, options: Options, start: float
+) -> tuple[tuple[float, float], ...]:
+    """Return the shares of a time limit at which a method, and then the bound, end."""
+    if problem.of_tasks:
+        return STAGES if problem.grid is None else STAGES[-1:]
+    limit = options.time_limit
+    if limit is None or cut_seconds(problem) < (1 - LOADED_SHARE) * limit:
+        return ((LOADED_SHARE, 1.0),)
+    return ((WHOLE_SHARE - FIGURES * (clock.now() - start) / max(limit, 1e-9), 1.0),)
 
 
 def _until(options: Options, share: float, start: float) -> Options:
@@ -92,9 +164,9 @@ def _facts(result: MappingResult) -> dict[str, int | None]:
 
 
 FRAME = Frame(
-    lambda problem: (("hop-bytes", "min"),),
+    lambda problem: problem.levels,
     bounded,
-    lambda problem, mapped: [hop_bytes(problem, mapped.nodes)],
+    lambda problem, mapped: worth_of(problem, mapped.nodes),
     MappingResult,
     MappingLevel,
     _solution,

@@ -3,26 +3,31 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 import numpy as np
 
 from topoplace.errors import InputError, number_of
 from topoplace.machine import MatrixMachine, Network, Torus, parse_node_set
 from topoplace.machine.levels import levels_of_hierarchy, levels_of_tree
-from topoplace.mapping.graph import TaskGraph, VirtualGrid, grid_of
+from topoplace.machine.links import tree_arms
+from topoplace.mapping.graph import Rows, TaskGraph, VirtualGrid, grid_of
 from topoplace.mapping.parallelism import parallelism_graph
 from topoplace.snapshot.hierarchy_state import hierarchy_of
 from topoplace.snapshot.schema import (
     MAX_TASKS,
+    AnyApplication,
     GraphApplication,
     GridApplication,
     HierarchyModel,
     MappingInstance,
     MatrixModel,
+    MessageTree,
+    NamedArray,
+    ObjectsGraph,
     ParallelismApplication,
     TorusModel,
     TreeModel,
@@ -33,7 +38,7 @@ from topoplace.types import BoolArray, IntArray
 
 if TYPE_CHECKING:
     from topoplace.mapping.recognition import Recognition
-    from topoplace.solving import Bound
+    from topoplace.solving import Bound, Method
 
 MachineToMap = TorusModel | MatrixModel | TreeModel | HierarchyModel
 
@@ -42,6 +47,46 @@ MAX_MESSAGES = 1 << 26
 
 MAX_HOP_BYTES = 1 << 62
 """Objectives must stay exact in 64-bit integers."""
+
+MOST_LOAD = 1 << 60
+"""Loads of all objects together stay below it."""
+
+MOST_PER_NODE = 1 << 20
+
+
+class Cells(NamedTuple):
+    """What has room for loads, in the order of routers: nodes, or routers with pooled caps.
+
+    Router r has the cells from ``first[r]`` to ``first[r + 1]``; a cell has `width` usable nodes
+    and room for `room`.
+    """
+
+    first: IntArray
+    router: IntArray
+    width: IntArray
+    room: IntArray
+
+
+class Trees(NamedTuple):
+    """Multicasts and reductions: tree t has the members from ``first[t]`` to ``first[t + 1]``.
+
+    `reduces` tells whether they send to the root, rather than get what that sends. The trees of
+    object i are ``of[of_first[i]:of_first[i + 1]]``.
+    """
+
+    root: IntArray
+    first: IntArray
+    member: IntArray
+    bytes: IntArray
+    reduces: BoolArray
+    of_first: IntArray
+    of: IntArray
+
+    @property
+    def ends(self) -> tuple[IntArray, IntArray, IntArray]:
+        """For every member its tree, the root of that, and the member itself."""
+        tree = np.repeat(np.arange(len(self.root)), np.diff(self.first))
+        return tree, self.root[tree], self.member
 
 
 @dataclass(frozen=True)
@@ -55,11 +100,15 @@ class MappingProblem:
     nodes
         Nodes that tasks may go to, ascending.
     tasks_per_node
-        Most tasks on one node.
+        Most tasks on one node; any number where `of_tasks` is false, as loads decide.
     graph
-        The messages.
+        The messages that are no trees.
     grid
-        The virtual grid that they come from, if there is one.
+        The virtual grid they come from, if they do.
+    loads
+        Of every task, shape ``(num_tasks,)``: 1 unless they are objects with others.
+    home
+        The node of every fixed task, -1 of others.
     """
 
     instance: MappingInstance
@@ -68,7 +117,26 @@ class MappingProblem:
     tasks_per_node: int
     graph: TaskGraph
     grid: VirtualGrid | None
+    loads: IntArray
+    home: IntArray
     kind: ClassVar[str] = "mapping"
+
+    @property
+    def levels(self) -> tuple[tuple[str, str], ...]:
+        """Name and sense of what counts: hop-bytes and, under a cap, the largest load."""
+        every = (("hop-bytes", "min"), ("largest-load", "min"))
+        return every[: 1 if self.instance.cap is None else 2]
+
+    @cached_property
+    def of_tasks(self) -> bool:
+        """Whether all are tasks: objects of load 1, none of them fixed, without trees."""
+        return not (self.listed_trees or self.fixed.any() or (self.loads != 1).any())
+
+    def takes(self, method: Method) -> bool:
+        """Return whether a method is for a mapping of this form: of tasks, objects, or a grid."""
+        forms = {"tasks"} if self.of_tasks else set()
+        forms |= set() if self.instance.cap is None else {"objects"}
+        return bool(forms & set(method.takes)) and not (method.needs_grid and self.grid is None)
 
     @property
     def torus(self) -> Torus:
@@ -106,24 +174,175 @@ class MappingProblem:
         return quick_bound(self)
 
     @cached_property
+    def usable(self) -> IntArray:
+        """Usable nodes of every router, shape ``(num_routers,)``."""
+        routers = self.routers_of(self.nodes)
+        counts: IntArray = np.bincount(routers, minlength=self.machine.num_routers)
+        return counts
+
+    @cached_property
     def capacity(self) -> IntArray:
         """Most tasks on every router, shape ``(num_routers,)``."""
-        routers = self.nodes // self.machine.nodes_per_router
-        return self.tasks_per_node * np.bincount(routers, minlength=self.machine.num_routers)
+        return self.tasks_per_node * self.usable
 
     @cached_property
     def whole_routers(self) -> BoolArray:
         """Routers whose nodes may all be used, shape ``(num_routers,)``."""
-        return np.equal(self.capacity, self.tasks_per_node * self.machine.nodes_per_router)
+        return np.equal(self.usable, self.machine.nodes_per_router)
 
     def routers_of(self, nodes: IntArray) -> IntArray:
         """Return the router of every node of an array."""
         return nodes // self.machine.nodes_per_router
 
+    # ---- Messages, and trees of them
+
+    @property
+    def listed_trees(self) -> list[MessageTree]:
+        """The multicasts and reductions, as documents have them."""
+        found: list[MessageTree] = getattr(self.instance.application, "trees", [])
+        return found
+
+    @cached_property
+    def trees(self) -> Trees:
+        """The multicasts and reductions."""
+        listed = self.listed_trees
+        ends = np.cumsum([0, *(len(one.members) for one in listed)])
+        member = np.array([m for one in listed for m in one.members], dtype=np.int64)
+        root = np.array([one.root for one in listed], dtype=np.int64)
+        sizes = np.array([one.bytes for one in listed], dtype=np.int64)
+        reduces = np.array([one.kind == "reduction" for one in listed], dtype=np.bool_)
+        numbers = np.arange(len(root))
+        tree = np.concatenate([numbers, np.repeat(numbers, np.diff(ends))])
+        keys = np.sort(np.concatenate([root, member]) * max(1, len(root)) + tree)
+        keys = keys[np.diff(keys, prepend=-1) > 0]
+        owner, of = np.divmod(keys, max(1, len(root)))
+        first = np.searchsorted(owner, np.arange(self.num_tasks + 1))
+        return Trees(root, ends, member, sizes, reduces, first, of)
+
+    @cached_property
+    def guide(self) -> Rows:
+        """Bytes between tasks as searches follow them: of a tree, a message to every member."""
+        if not self.listed_trees:
+            return self.graph.exchanged
+        graph, (tree, root, member) = self.graph, self.trees.ends
+        sources, targets = np.append(graph.sources, root), np.append(graph.targets, member)
+        sizes = np.append(graph.bytes, self.trees.bytes[tree])
+        kept = (sources != targets) & (sizes > 0)
+        return TaskGraph(self.num_tasks, sources[kept], targets[kept], sizes[kept]).exchanged
+
     def sent(self, nodes: IntArray) -> tuple[IntArray, IntArray, IntArray]:
-        """Return the routers at both ends of every message, and its bytes, given all nodes."""
+        """Return the routers at both ends of every message, and its bytes, given all nodes.
+
+        Trees are messages of one hop, one over each of their links: away from the root in
+        multicasts, towards it in reductions.
+        """
         routers, graph = self.routers_of(nodes), self.graph
-        return routers[graph.sources], routers[graph.targets], graph.bytes
+        messages = routers[graph.sources], routers[graph.targets], graph.bytes
+        if not self.listed_trees:
+            return messages
+        parts = [messages]
+        ways = zip(self.torus.shape, self.torus.strides, self.arms(nodes), strict=True)
+        for n, stride, (tree, router, *lengths) in ways:
+            at = router // stride % n
+            for length, way in zip(lengths, (1, -1), strict=True):
+                arm = np.repeat(np.arange(len(length)), length)
+                step = np.arange(len(arm)) - np.repeat(np.cumsum(length) - length, length)
+                near = (at[arm] + way * step) % n
+                ends = [router[arm] + (k - at[arm]) * stride for k in (near, (near + way) % n)]
+                back = self.trees.reduces[tree[arm]]
+                source, target = np.where(back, ends[::-1], ends)
+                parts.append((source, target, self.trees.bytes[tree[arm]]))
+        sources, targets, sizes = (np.concatenate(part) for part in zip(*parts, strict=True))
+        return sources, targets, sizes
+
+    def arms(self, nodes: IntArray) -> Iterator[tuple[IntArray, IntArray, IntArray, IntArray]]:
+        """Return the arms of all trees (`tree_arms`), given all nodes."""
+        routers, (tree, _, member) = self.routers_of(nodes), self.trees.ends
+        return tree_arms(self.torus, routers[self.trees.root], tree, routers[member])
+
+    def array(self, name: str) -> tuple[IntArray, tuple[int, ...]] | None:
+        """Return the objects of an array in its shape, and that; None if there is no such array."""
+        begin = 0
+        for one in self.arrays:
+            shape = tuple(one.shape)
+            if one.name == name:
+                return np.arange(begin, begin + math.prod(shape)).reshape(shape), shape
+            begin += math.prod(shape)
+        return None
+
+    @property
+    def arrays(self) -> list[NamedArray]:
+        """The arrays of objects, as documents have them."""
+        found: list[NamedArray] = getattr(self.instance.application, "arrays", [])
+        return found
+
+    # ---- Room for loads
+
+    @cached_property
+    def fixed(self) -> BoolArray:
+        """Whether a task is fixed."""
+        return self.home >= 0
+
+    @cached_property
+    def total_load(self) -> int:
+        """Load of all tasks."""
+        return int(self.loads.sum())
+
+    @cached_property
+    def cap(self) -> int:
+        """Most load of a node, no more than that of all."""
+        cap = self.instance.cap
+        return min(self.tasks_per_node if cap is None else cap, self.total_load)
+
+    @cached_property
+    def cells(self) -> Cells:
+        """Where there is room."""
+        routers = self.routers_of(self.nodes)
+        width = np.ones(len(routers), dtype=np.int64)
+        if self.instance.pooled:
+            routers = np.flatnonzero(self.usable)
+            width = self.usable[routers]
+        first = np.searchsorted(routers, np.arange(self.machine.num_routers + 1))
+        return Cells(first, routers, width.astype(np.int64), self.cap * width)
+
+    @cached_property
+    def room(self) -> IntArray:
+        """Load that every router has room for, none above all loads, ``(num_routers,)``."""
+        nodes = np.minimum(self.usable, self.total_load // max(1, self.cap) + 1)
+        room: IntArray = np.minimum(nodes * self.cap, self.total_load)
+        return room
+
+    def cells_of(self, nodes: IntArray) -> IntArray:
+        """Return the cell of every node."""
+        if self.instance.pooled:
+            return self.cells.first[self.routers_of(nodes)]
+        return np.searchsorted(self.nodes, nodes)
+
+    def nodes_of(self, cells: IntArray) -> IntArray:
+        """Return a node for every task, given its cell: of a pooled one the emptiest in turn."""
+        if not self.instance.pooled:
+            return self.nodes[cells]
+        found = self.home.copy()
+        routers, filled = self.routers_of(self.nodes), dict.fromkeys(self.nodes.tolist(), 0)
+        below = {r: self.nodes[routers == r].tolist() for r in np.unique(routers).tolist()}
+        for one in np.flatnonzero(found >= 0).tolist():
+            filled[int(found[one])] += int(self.loads[one])
+        for one in np.argsort(-self.loads, kind="stable").tolist():
+            if found[one] < 0:
+                found[one] = min(below[int(self.cells.router[cells[one]])], key=filled.__getitem__)
+                filled[int(found[one])] += int(self.loads[one])
+        return found
+
+    def filled(self, cells: IntArray, which: BoolArray | None = None) -> IntArray:
+        """Return the load of every cell, perhaps by some tasks alone."""
+        filled = np.zeros(len(self.cells.router), dtype=np.int64)
+        which = np.ones(self.num_tasks, dtype=bool) if which is None else which
+        np.add.at(filled, cells[which], self.loads[which])
+        return filled
+
+    def largest_load(self, cells: IntArray) -> int:
+        """Return the largest load of a cell, for each of its nodes, rounded up."""
+        return int((-(-self.filled(cells) // self.cells.width)).max())
 
 
 def prepare_mapping(instance: MappingInstance) -> MappingProblem:
@@ -133,30 +352,107 @@ def prepare_mapping(instance: MappingInstance) -> MappingProblem:
     ------
     InputError
         With the field at fault: lists of different length, nodes outside the machine, more tasks
-        than places, or bytes so large that hop-bytes would not be exact in 64 bits.
+        than places, objects fixed elsewhere, loads beyond the caps, or bytes so large that
+        hop-bytes would not be exact in 64 bits.
     """
     machine = machine_of(instance.machine, instance.level_costs)
     nodes = np.asarray(parse_node_set(instance.nodes, machine.num_nodes, "nodes"), dtype=np.int64)
-    application = instance.application
-    grid = None
-    if isinstance(application, GridApplication):
-        grid = grid_of(application)
-        graph = grid.graph()
-    elif isinstance(application, ParallelismApplication):
-        graph = _ranks(application)
-    else:
-        graph = graph_of(application)
-    places = len(nodes) * instance.tasks_per_node
-    if graph.num_tasks > places:
+    application, cap = instance.application, instance.cap
+    graph, grid = messages_of(application)
+    loads: list[int] | None = getattr(application, "loads", None)
+    if (cap is None) is (instance.tasks_per_node is None):
+        raise InputError("this or a cap", field="tasks_per_node", value=instance.tasks_per_node)
+    if cap is None and (loads or instance.pooled or instance.fixed):
+        raise InputError("a cap, for objects with loads", field="cap", found="none")
+    num = graph.num_tasks
+    if sum(loads or ()) >= MOST_LOAD:
+        raise InputError(f"loads below {MOST_LOAD} together", field="loads")
+    sizes = np.ones(num, dtype=np.int64) if loads is None else np.asarray(loads, dtype=np.int64)
+    home = _homes(instance, num, nodes)
+    problem = MappingProblem(instance, machine, nodes, num, graph, grid, sizes, home)
+    most = min(num, MOST_PER_NODE)
+    if problem.of_tasks:
+        most = min(most, cap) if cap is not None else int(instance.tasks_per_node or 0)
+    problem = replace(problem, tasks_per_node=most)
+    if cap is not None:
+        _require_loads(problem)
+    places = len(nodes) * most
+    if num > places:
         expected = (
             f"at most {number_of(places, 'task')}, the places on "
             f"{number_of(len(nodes), 'usable node')}"
         )
-        raise InputError(expected, field="num_tasks", value=graph.num_tasks)
+        raise InputError(expected, field="num_tasks", value=num)
     if graph.total_bytes * max(1, machine.diameter) >= MAX_HOP_BYTES:
         expected = f"bytes x hops below {MAX_HOP_BYTES}, to be exact"
         raise InputError(expected, field="bytes", value=graph.total_bytes)
-    return MappingProblem(instance, machine, nodes, instance.tasks_per_node, graph, grid)
+    return problem
+
+
+def _homes(instance: MappingInstance, num: int, nodes: IntArray) -> IntArray:
+    home = np.full(num, -1, dtype=np.int64)
+    usable = set(nodes.tolist() if instance.fixed else ())
+    for k, one in enumerate(instance.fixed):
+        if one.object >= num or home[one.object] >= 0:
+            expected = f"objects below {num}, each once"
+            raise InputError(expected, field=f"fixed[{k}].object", value=one.object)
+        if one.node not in usable:
+            raise InputError("a usable node", field=f"fixed[{k}].node", value=one.node)
+        home[one.object] = one.node
+    return home
+
+
+def _require_loads(problem: MappingProblem) -> None:
+    """Raise unless distances, arrays and trees are such as objects have, and the caps have room."""
+    machine, num = problem.machine, problem.num_tasks
+    if machine.levels is not None:
+        raise InputError("a torus, mesh or matrix for objects", field="machine", value=machine.text)
+    if not machine.is_symmetric:
+        raise InputError("symmetric distances for objects", field="machine.distances")
+    sizes = [math.prod(one.shape) for one in problem.arrays]
+    if sizes and sum(sizes) != num:
+        expected = f"{number_of(num, 'element')}, one for each load"
+        raise InputError(expected, field="arrays", value=sum(sizes))
+    for k, one in enumerate(problem.listed_trees):
+        largest = max(one.root, *one.members)
+        if largest >= num:
+            raise InputError(f"objects below {num}", field=f"trees[{k}]", value=largest)
+    if problem.listed_trees:
+        torus = problem.torus
+        most = problem.graph.total_bytes * torus.diameter
+        most += sum(one.bytes for one in problem.listed_trees) * torus.num_routers
+        if most >= MAX_HOP_BYTES:
+            expected = f"bytes of trees x routers below {MAX_HOP_BYTES}, to be exact"
+            raise InputError(expected, field="trees", value=most)
+    _require_room(problem)
+
+
+def _require_room(problem: MappingProblem) -> None:
+    """Raise unless the caps have room for all loads, for each one, and for what is fixed."""
+    cells, loads, cap = problem.cells, problem.loads, problem.instance.cap
+    if problem.total_load > sum(cells.room.tolist()):
+        least = -(-problem.total_load // len(problem.nodes))
+        raise InputError(f"at least {least}, the average load of a node", field="cap", value=cap)
+    if int(loads.max()) > int(cells.room.max()):
+        expected = f"room for the largest load, {int(loads.max())}"
+        raise InputError(expected, field="cap", value=cap)
+    filled = problem.filled(problem.cells_of(problem.home), problem.fixed)
+    over = np.flatnonzero(filled > cells.room)
+    if len(over):
+        expected = f"room for the fixed objects of router {int(cells.router[over[0]])}"
+        raise InputError(expected, field="cap", value=cap)
+
+
+def messages_of(
+    application: AnyApplication | ObjectsGraph,
+) -> tuple[TaskGraph, VirtualGrid | None]:
+    """Return the messages of an application, and the grid that they come from if they do."""
+    if isinstance(application, GridApplication):
+        grid = grid_of(application)
+        return grid.graph(), grid
+    if isinstance(application, ParallelismApplication):
+        return _ranks(application), None
+    return graph_of(application), None
 
 
 def _ranks(application: ParallelismApplication) -> TaskGraph:
@@ -189,7 +485,7 @@ def machine_of(model: MachineToMap, level_costs: Sequence[int] | None = None) ->
     return MatrixMachine(np.array(model.distances, dtype=np.int64))
 
 
-def graph_of(application: GraphApplication) -> TaskGraph:
+def graph_of(application: GraphApplication | ObjectsGraph) -> TaskGraph:
     """Return the messages of a graph application, except those without bytes or to the sender."""
     lists = (application.sources, application.targets, application.bytes)
     sources, targets, sizes = (np.asarray(values, dtype=np.int64) for values in lists)
@@ -214,10 +510,9 @@ def spread_over_nodes(problem: MappingProblem, routers: IntArray) -> IntArray:
 
     No router may get more tasks than its capacity.
     """
-    num_routers = problem.machine.num_routers
-    count = np.bincount(routers, minlength=num_routers)
+    count = np.bincount(routers, minlength=problem.machine.num_routers)
     assert (count <= problem.capacity).all()
-    usable = np.bincount(problem.routers_of(problem.nodes), minlength=num_routers)
+    usable = problem.usable
     order = np.argsort(routers, kind="stable")
     at = routers[order]
     rank = np.arange(len(at)) - (np.cumsum(count) - count)[at]
@@ -247,6 +542,11 @@ def require_mapping(
         raise InputError(
             "a node that tasks may go to", file=file, field=where(task), value=int(nodes[task])
         )
+    elsewhere = np.flatnonzero(problem.fixed & (nodes != problem.home))
+    full = np.flatnonzero(problem.filled(problem.cells_of(nodes)) > problem.cells.room)
+    if problem.instance.cap is not None and (len(elsewhere) or len(full)):
+        expected = f"a load of at most {problem.cap} on a node, and fixed objects where they are"
+        raise InputError(expected, file=file, value=nodes.tolist()[: len(elsewhere) + 1])
     count = np.bincount(nodes)
     if count.max() > problem.tasks_per_node:
         node = int(count.argmax())

@@ -73,14 +73,18 @@ class MappingView(View):
 
     def names(self, num: int) -> dict[str, list[Any]]:
         """Return the columns of a data frame that identify its rows."""
-        return {"task": list(range(num))}
+        if self.result.instance.cap is None:
+            return {"task": list(range(num))}
+        return {"object": list(range(num)), "load": self.problem.loads[:num].tolist()}
 
     # ---- What the screen shows
 
     def about(self) -> list[str]:
         """Return a line on the application and the machine."""
         instance = self.result.instance
-        application = instance.application
+        application, machine = instance.application, instance.machine.name
+        if instance.cap is not None:
+            return [f"{self._objects()} on {machine}, {self._caps()}"]
         if isinstance(application, GridApplication):
             what = f"grid {'x'.join(map(str, application.shape))}"
         elif isinstance(application, ParallelismApplication):
@@ -88,10 +92,21 @@ class MappingView(View):
             what = f"training job {axes}"
         else:
             what = f"graph of {number_of(application.num_tasks, 'task')}"
-        return [
-            f"{what}, {number_of(instance.tasks_per_node, 'task')} per node "
-            f"on {instance.machine.name}"
-        ]
+        return [f"{what}, {number_of(instance.tasks_per_node, 'task')} per node on {machine}"]
+
+    def _objects(self) -> str:
+        """Return what objects there are."""
+        problem, fixed = self.problem, len(self.result.instance.fixed)
+        arrays = ", ".join(f"{a.name} {'x'.join(map(str, a.shape))}" for a in problem.arrays)
+        what = number_of(problem.num_tasks, "object") + (f", {fixed:,} fixed" if fixed else "")
+        return what + (f" ({arrays})" if arrays else "") + f" of load {problem.total_load:,}"
+
+    def _caps(self) -> str:
+        """Return under which cap they are, and how many messages go over trees."""
+        instance, trees = self.result.instance, len(self.problem.listed_trees)
+        shared = ", pooled by router" if instance.pooled else ""
+        joined = f"; multicasts and reductions: {trees:,}" if trees else ""
+        return f"at most {instance.cap:,} per node{shared}{joined}"
 
     def found(self) -> list[str]:
         """Return the figures of the mapping, and the bounds besides those of the levels."""
@@ -120,8 +135,10 @@ class MappingView(View):
         return [*lines, *self._further(), *result.notes]
 
     def _further(self) -> list[str]:
-        """Return the layout, and the optimum among pencil placements."""
+        """Return how many nodes have objects, the layout, and the optimum among pencils."""
         solution, lines = self.result.solution, []
+        if solution.figures.used_nodes is not None:
+            lines.append(f"objects on {number_of(solution.figures.used_nodes, 'node')}")
         if solution.layout is not None:
             lines.append(layout_text(solution.layout))
         optimum = solution.optimum

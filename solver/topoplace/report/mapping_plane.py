@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from topoplace.mapping.evaluate import link_loads
-from topoplace.mapping.objects.problem import ObjectsProblem
 from topoplace.mapping.problem import MappingProblem
 from topoplace.report.cells import FREE, UNUSABLE, colours_of, rgb
 from topoplace.report.tiles import RIM, dimension_name, size_of, spread_ticks
@@ -136,7 +135,7 @@ def draw_distribution(axes: Axes, loads: FloatArray) -> None:
         axes.legend()
 
 
-def heaviest_loads(problem: MappingProblem | ObjectsProblem, nodes: IntArray) -> FloatArray:
+def heaviest_loads(problem: MappingProblem, nodes: IntArray) -> FloatArray:
     """Return bytes over bandwidth on every link, the heavier direction, (dims, routers)."""
     loads = link_loads(problem.torus, *problem.sent(nodes)).max(axis=0)
     heaviest: FloatArray = loads / np.asarray(problem.torus.bandwidth)[:, None]

@@ -30,7 +30,7 @@ LevelType = TypeVar("LevelType")
 SolutionType = TypeVar("SolutionType")
 InstanceType = TypeVar("InstanceType")
 
-RESULT_SCHEMA: Literal["topoplace.result/3"] = "topoplace.result/3"
+RESULT_SCHEMA: Literal["topoplace.result/4"] = "topoplace.result/4"
 
 
 class Status(StrEnum):
@@ -117,7 +117,7 @@ class Result(Drawn, Tabled, Kept, Generic[LevelType, SolutionType, InstanceType]
     `objective`, `bound`, `gap`, `proof` and `status` are those of the first level.
     """
 
-    schema_version: Annotated[Literal["topoplace.result/3"], Field(alias="schema")]
+    schema_version: Annotated[Literal["topoplace.result/4"], Field(alias="schema")]
     problem: str
     method: Name
     status: Annotated[Status, Field(strict=False)]

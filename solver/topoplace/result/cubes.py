@@ -1,4 +1,4 @@
-"""The result of a placement on a pod of cubes (``topoplace.result/3``, ``"problem": "cubes"``)."""
+"""The result of a placement on a pod of cubes (``topoplace.result/4``, ``"problem": "cubes"``)."""
 
 from __future__ import annotations
 

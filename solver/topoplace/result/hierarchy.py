@@ -1,4 +1,4 @@
-"""The result of a placement on a hierarchy (``topoplace.result/3``, ``"problem": "hierarchy"``)."""
+"""The result of a placement on a hierarchy (``topoplace.result/4``, ``"problem": "hierarchy"``)."""
 
 from __future__ import annotations
 

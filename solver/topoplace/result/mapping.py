@@ -1,4 +1,4 @@
-"""The result of a mapping (``topoplace.result/3`` with ``"problem": "mapping"``)."""
+"""The result of a mapping (``topoplace.result/4`` with ``"problem": "mapping"``)."""
 
 from __future__ import annotations
 
@@ -236,6 +236,48 @@ class TreeCertificate(Model):
     )
 
 
+DENOMINATOR = 1 << 8
+"""A certificate of shares divides the bytes of every pair into so many parts."""
+
+ENUMERATION_WORK = 1 << 34
+"""Most steps of an enumeration, times the squares of the numbers of objects and of their places."""
+
+
+class SharesCertificate(Model):
+    """Every object by itself, its partners around it as close as the caps allow.
+
+    See docs/proofs/objects.md, "Shares". The bytes of a pair count at its two ends.
+    """
+
+    kind: Literal["shares"] = "shares"
+    shares: Packed = Field(
+        description="of every pair, ascending by its lower object, then its higher one: how many "
+        "256ths of its bytes count at the lower one"
+    )
+
+
+class ObjectCutsCertificate(Bisection):
+    """What any cut of the machine costs (docs/proofs/objects.md, "Cuts")."""
+
+    kind: Literal["object-cuts"] = "object-cuts"
+
+
+class EnumerationCertificate(Model):
+    """All ways to put the objects on nodes, one after the other, as far as they may be cheap.
+
+    See docs/proofs/objects.md, "Enumeration": the checker goes through them itself.
+    """
+
+    kind: Literal["enumeration"] = "enumeration"
+    order: list[Task] = Field(description="objects in the order in which they are placed")
+
+
+class SpreadCertificate(Model):
+    """Somebody has the average load, the largest object, or two of the largest ones."""
+
+    kind: Literal["spread"] = "spread"
+
+
 MappingCertificate = Annotated[
     BlocksCertificate
     | TotalCertificate
@@ -299,10 +341,22 @@ class LinkLoad(Model):
     certificate: Annotated[MeanLoad | TaskLoad | CutLoad, Field(discriminator="kind")]
 
 
-class MappingLevel(Level[int, MappingCertificate]):
-    """The one level of a mapping: hop-bytes, with a bound that holds for any mapping."""
+class MappingLevel(
+    Level[
+        int,
+        Annotated[
+            SharesCertificate
+            | ObjectCutsCertificate
+            | EnumerationCertificate
+            | SpreadCertificate
+            | MappingCertificate,
+            Field(discriminator="kind"),
+        ],
+    ]
+):
+    """A level: hop-bytes, and under a cap the largest load; its bound holds for any mapping."""
 
-    name: Literal["hop-bytes"] = "hop-bytes"
+    name: Literal["hop-bytes", "largest-load"]
     sense: Literal["min"] = "min"
 
 
@@ -383,6 +437,12 @@ class MappingFigures(Model):
         description="bytes by the level at which their ends meet, first those on one node; null "
         "but on trees and hierarchies",
     )
+    largest_load: int | None = Field(
+        default=None,
+        description="of a node; with pooled caps of a router for each of its usable nodes, rounded "
+        "up; null without a cap, as is the next one",
+    )
+    used_nodes: int | None = Field(default=None, description="nodes with objects")
 
 
 class MappingSolution(Model):

@@ -1,4 +1,4 @@
-"""The result of a placement on a torus (``topoplace.result/3``, ``"problem": "placement"``)."""
+"""The result of a placement on a torus (``topoplace.result/4``, ``"problem": "placement"``)."""
 
 from __future__ import annotations
 

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
+from topoplace.errors import InputError
 from topoplace.kinds import kind_named, known
 from topoplace.result.base import RESULT_SCHEMA, Result
 from topoplace.result.several import FRONTIER_SCHEMA, OPTIMA_SCHEMA, Frontier, Optima
 from topoplace.snapshot.files import parse_document, parse_object
-from topoplace.snapshot.objects import ObjectsInstance
 from topoplace.snapshot.schema import SNAPSHOT_SCHEMA, MappingInstance, Snapshot
 
 AnyResult = Result[Any, Any, Any]
-AnyInstance = Snapshot | MappingInstance | ObjectsInstance
+AnyInstance = Snapshot | MappingInstance
 
 
 Checkable = AnyResult | Frontier | Optima
@@ -34,12 +34,18 @@ def parse_checkable(text: bytes, file: str) -> Checkable:
 def parse_result(text: bytes, file: str) -> AnyResult:
     """Return the result that a text is, of the problem that its field `problem` names."""
     problem = parse_object(text, file).get("problem", "placement")
+    if problem == "objects":
+        expected, found = (
+            "a result of this version",
+            "objects of an earlier one, to be mapped again",
+        )
+        raise InputError(expected, file=file, field="problem", found=found)
     model: type[AnyResult] = kind_named(str(problem)).get("result")
     return parse_document(text, model, RESULT_SCHEMA, file)
 
 
 def parse_instance(text: bytes, file: str) -> AnyInstance:
-    """Return the snapshot, or the instance of a mapping or of objects, that a text is."""
+    """Return the snapshot, or the instance of a mapping, that a text is."""
     schema = parse_object(text, file).get("schema")
     for kind in known().values():
         if kind.schema is not None and kind.schema == schema:

@@ -1,4 +1,4 @@
-"""Which running jobs move so that others start (``topoplace.result/3``, problem ``repack``)."""
+"""Which running jobs move so that others start (``topoplace.result/4``, problem ``repack``)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The result of an allocation on a tree (``topoplace.result/3``, ``"problem": "allocation"``)."""
+"""The result of an allocation on a tree (``topoplace.result/4``, ``"problem": "allocation"``)."""
 
 from __future__ import annotations
 

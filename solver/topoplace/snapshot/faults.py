@@ -28,12 +28,13 @@ SWF = "a job log (SWF), which topoplace replay and convert --from swf take"
 _SCHEMAS = {
     "topoplace.snapshot/1": ("a snapshot", "topoplace place, compare, batch and map --on"),
     "topoplace.mapping/1": ("a mapping instance", "topoplace compare and batch"),
-    "topoplace.objects/1": ("an instance of objects", "topoplace compare"),
+    "topoplace.objects/1": ("an instance of objects of an earlier version, to be mapped again", ""),
     "topoplace.application/1": ("an application of objects", "topoplace map --objects"),
     "topoplace.workload/1": ("a workload table", ""),
-    "topoplace.result/3": ("a result", "topoplace check, show, compare and map --on"),
+    "topoplace.result/4": ("a result", "topoplace check, show, compare and map --on"),
     "topoplace.frontier/1": ("a frontier", "topoplace check and show"),
     "topoplace.optima/1": ("placements as good as each other", "topoplace check and show"),
+    "topoplace.result/3": ("a result of an earlier version, to be solved again", ""),
     "topoplace.result/2": ("a result of an earlier version, to be solved again", ""),
     "topoplace.result/1": ("a result of an earlier version, to be solved again", ""),
 }

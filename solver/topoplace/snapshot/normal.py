@@ -10,7 +10,6 @@ from typing import TypeVar
 from topoplace.errors import InputError
 from topoplace.machine import format_node_set, parse_node_set
 from topoplace.machine.hostlist import MAX_HOSTS, NodeLists, format_host_list
-from topoplace.snapshot.objects import ObjectsInstance
 from topoplace.snapshot.schema import (
     DefragmentInstance,
     MachineDocument,
@@ -40,10 +39,8 @@ def normal_snapshot(snapshot: Snapshot) -> Snapshot:
     return snapshot.model_copy(update=update)
 
 
-def normal_mapping(
-    instance: MappingInstance | ObjectsInstance,
-) -> MappingInstance | ObjectsInstance:
-    """Return an instance of a mapping or of objects with its node sets in their shortest form."""
+def normal_mapping(instance: MappingInstance) -> MappingInstance:
+    """Return an instance of a mapping with its node sets in their shortest form."""
     machine, _ = _normal_machine(instance.machine)
     numbers = parse_node_set(instance.nodes, machine.num_nodes or MAX_HOSTS)
     nodes = format_node_set(numbers.tolist())
@@ -51,7 +48,7 @@ def normal_mapping(
 
 
 def sha256_of(
-    instance: Snapshot | MappingInstance | ObjectsInstance | RepackInstance | DefragmentInstance,
+    instance: Snapshot | MappingInstance | RepackInstance | DefragmentInstance,
 ) -> str:
     """Return the SHA-256 sum of the normal form of an instance, in hexadecimal digits.
 
@@ -63,7 +60,7 @@ def sha256_of(
     InputError
         If the instance has no normal form.
     """
-    normal: Snapshot | MappingInstance | ObjectsInstance | RepackInstance | DefragmentInstance
+    normal: Snapshot | MappingInstance | RepackInstance | DefragmentInstance
     if isinstance(instance, Snapshot):
         normal = normal_snapshot(instance)
     elif isinstance(instance, RepackInstance | DefragmentInstance):

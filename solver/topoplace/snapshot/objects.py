@@ -1,4 +1,4 @@
-"""Documents of interacting objects: arrays with rules of messages, and what is to be mapped."""
+"""Documents of applications: arrays of objects, and rules of who sends to whom."""
 
 from __future__ import annotations
 
@@ -6,77 +6,9 @@ from typing import Annotated, Final, Literal
 
 from pydantic import Discriminator, Field, Tag
 
-from topoplace.snapshot.schema import MAX_TASKS, Bytes, Model, Name, NodeSet, RoutedMachine, Task
+from topoplace.snapshot.schema import Bytes, Load, Model, Name, NamedArray, Task
 
-OBJECTS_SCHEMA: Final = "topoplace.objects/1"
 APPLICATION_SCHEMA: Final = "topoplace.application/1"
-
-MAX_LOAD = 1 << 40
-"""Largest load of an object."""
-
-Load = Annotated[int, Field(ge=0, le=MAX_LOAD)]
-Extent = Annotated[int, Field(ge=1, le=MAX_TASKS)]
-Shape = Annotated[list[Extent], Field(min_length=1, max_length=8)]
-
-
-TreeKind = Literal["multicast", "reduction"]
-
-
-class FixedObject(Model):
-    """An object that stays on a node."""
-
-    object: Task
-    node: Annotated[int, Field(ge=0)]
-
-
-class NamedArray(Model):
-    """Some consecutive objects, which are the elements of an array in row-major order."""
-
-    name: Name
-    shape: Shape
-
-
-class MessageTree(Model):
-    """A message to many, or of many to one, over every link of a tree once (docs/guide/objects.md).
-
-    A multicast goes from the root to the members, a reduction the other way.
-    """
-
-    kind: TreeKind
-    root: Task
-    members: Annotated[list[Task], Field(min_length=1)]
-    bytes: Annotated[Bytes, Field(ge=1)]
-
-
-class ObjectsInstance(Model):
-    """Objects with loads, their messages, and the nodes that they may go to, any number on each.
-
-    Message i goes from `sources[i]` to `targets[i]`; beside these there are `trees`. The objects of
-    a node have a load of at most `cap` together. If routers pool theirs, it is the objects of a
-    router that have a load of at most `cap` for each of its usable nodes.
-    """
-
-    schema_version: Annotated[Literal["topoplace.objects/1"], Field(alias="schema")]
-    name: Name
-    machine: RoutedMachine
-    nodes: NodeSet = Field(description="nodes that objects may go to")
-    cap: Annotated[int, Field(ge=0, le=MAX_LOAD * MAX_TASKS)]
-    pooled: bool = Field(default=False, description="whether the nodes of a router share their cap")
-    loads: Annotated[list[Load], Field(min_length=1, max_length=MAX_TASKS)]
-    sources: list[Task]
-    targets: list[Task]
-    bytes: list[Bytes]
-    trees: list[MessageTree] = Field(
-        default_factory=list, description="multicasts and reductions, on tori and meshes alone"
-    )
-    fixed: list[FixedObject] = Field(default_factory=list)
-    arrays: list[NamedArray] = Field(
-        default_factory=list, description="of which the objects are, in their order; all or none"
-    )
-    source: str | None = Field(default=None, description="where the instance comes from")
-
-
-# ---- Applications: arrays of objects, and rules of who sends to whom (docs/guide/objects.md) ----
 
 
 class ObjectArray(NamedArray):

@@ -339,6 +339,11 @@ class GridApplication(Model):
     stencil: Literal["nearest", "full"] = "nearest"
     diagonal_bytes: Annotated[list[Bytes], Field(max_length=3)] = Field(default_factory=list)
 
+    @property
+    def num_tasks(self) -> int:
+        """Number of tasks."""
+        return math.prod(self.shape)
+
 
 class GraphApplication(Model):
     """Tasks with any communication graph: message i goes from `sources[i]` to `targets[i]`."""
@@ -372,8 +377,67 @@ class ParallelismApplication(Model):
     kind: Literal["parallelism"] = "parallelism"
     axes: Annotated[list[AxisModel], Field(min_length=1, max_length=6)]
 
+    @property
+    def num_tasks(self) -> int:
+        """Number of ranks."""
+        return math.prod(axis.size for axis in self.axes)
+
 
 AnyApplication = GridApplication | GraphApplication | ParallelismApplication
+
+MAX_LOAD = 1 << 40
+"""Largest load of an object."""
+
+Load = Annotated[int, Field(ge=0, le=MAX_LOAD)]
+Extent = Annotated[int, Field(ge=1, le=MAX_TASKS)]
+TreeKind = Literal["multicast", "reduction"]
+
+
+class FixedObject(Model):
+    """An object that stays on a node."""
+
+    object: Task
+    node: Annotated[int, Field(ge=0)]
+
+
+class NamedArray(Model):
+    """Some consecutive objects, which are the elements of an array in row-major order."""
+
+    name: Name
+    shape: Annotated[list[Extent], Field(min_length=1, max_length=8)]
+
+
+class MessageTree(Model):
+    """A message to many, or of many to one, over every link of a tree once (docs/guide/objects.md).
+
+    A multicast goes from the root to the members, a reduction the other way.
+    """
+
+    kind: TreeKind
+    root: Task
+    members: Annotated[list[Task], Field(min_length=1)]
+    bytes: Annotated[Bytes, Field(ge=1)]
+
+
+class ObjectsGraph(Model):
+    """Objects with loads: message i goes from `sources[i]` to `targets[i]`; `trees` join others."""
+
+    kind: Literal["objects"] = "objects"
+    loads: Annotated[list[Load], Field(min_length=1, max_length=MAX_TASKS)]
+    sources: list[Task]
+    targets: list[Task]
+    bytes: list[Bytes]
+    trees: list[MessageTree] = Field(
+        default_factory=list, description="multicasts and reductions, on tori and meshes alone"
+    )
+    arrays: list[NamedArray] = Field(
+        default_factory=list, description="of which the objects are, in their order; all or none"
+    )
+
+    @property
+    def num_tasks(self) -> int:
+        """Number of objects."""
+        return len(self.loads)
 
 
 class TasksModel(Model):
@@ -624,11 +688,6 @@ class MatrixModel(MachineDocument):
         return len(self.distances)
 
 
-RoutedMachine = Annotated[
-    Annotated[TorusModel, Tag("torus")] | Annotated[MatrixModel, Tag("matrix")],
-    Discriminator(_form("matrix", of_text="torus")),
-]
-"""A machine that has a distance between any two of its routers."""
 LevelCosts = Annotated[
     list[Annotated[int, Field(ge=0, le=1 << 20)]], Field(min_length=1, max_length=17)
 ]
@@ -636,9 +695,15 @@ LevelCosts = Annotated[
 
 
 class MappingInstance(_Sparse):
-    """An application and the nodes its tasks may go to, at most `tasks_per_node` on each."""
+    """An application and the nodes its tasks may go to, at most `tasks_per_node` on each.
 
-    sparse = {"level_costs": None}
+    With a `cap` in its place tasks are objects, of load 1 if the application says no other: those
+    of a node have at most that load together, and the largest load of a node counts second. If
+    routers pool theirs, it is the objects of a router that have a load of at most `cap` for each of
+    its usable nodes.
+    """
+
+    sparse = dict(level_costs=None, tasks_per_node=None, cap=None, pooled=False, fixed=[])  # noqa: C408
 
     schema_version: Annotated[Literal["topoplace.mapping/1"], Field(alias="schema")]
     name: Name
@@ -653,8 +718,11 @@ class MappingInstance(_Sparse):
         "of a byte by the level at which its ends meet, lowest first; by default two hops per level"
     )
     nodes: NodeSet = Field(description="numbers of nodes that tasks may go to")
-    tasks_per_node: Annotated[int, Field(ge=1, le=1 << 20)]
-    application: Annotated[AnyApplication, Field(discriminator="kind")]
+    tasks_per_node: Annotated[int, Field(ge=1, le=1 << 20)] | None = None
+    cap: Annotated[int, Field(ge=0, le=MAX_LOAD * MAX_TASKS)] | None = None
+    pooled: bool = Field(default=False, description="whether the nodes of a router share their cap")
+    fixed: list[FixedObject] = Field(default_factory=list, description="objects that stay")
+    application: Annotated[AnyApplication | ObjectsGraph, Field(discriminator="kind")]
     source: str | None = optional("where the instance comes from")
 
 

@@ -92,6 +92,8 @@ class Method:
         Of placements: whether every job gets a prism, so that the rule and its bounds hold.
     needs_grid
         Of mappings: whether the application has to be a grid.
+    takes
+        Of mappings: ``tasks``, ``objects`` under a cap, or both (`MappingProblem.takes`).
     """
 
     problem: str
@@ -100,6 +102,7 @@ class Method:
     solver: Solver
     uses_prisms: bool = True
     needs_grid: bool = False
+    takes: tuple[str, ...] = ("tasks",)
 
 
 _METHODS: dict[tuple[str, str], Method] = {}
@@ -112,6 +115,7 @@ def register(
     *,
     uses_prisms: bool = True,
     needs_grid: bool = False,
+    takes: tuple[str, ...] = ("tasks",),
 ) -> Callable[[Solver], Solver]:
     """Return a decorator that registers a method (docs/develop/adding-a-heuristic.md).
 
@@ -122,7 +126,8 @@ def register(
     def add(solver: Solver) -> Solver:
         if (problem, name) in _METHODS:
             raise ValueError(f"a method named {name} is registered already")
-        _METHODS[problem, name] = Method(problem, name, summary, solver, uses_prisms, needs_grid)
+        own = Method(problem, name, summary, solver, uses_prisms, needs_grid, takes)
+        _METHODS[problem, name] = own
         return solver
 
     return add

@@ -12,7 +12,6 @@ from typing import Any
 from topoplace import kinds
 from topoplace.errors import InputError, blamed_on
 from topoplace.kinds import kind_named, known
-from topoplace.mapping.objects.problem import ObjectsProblem
 from topoplace.mapping.problem import MappingProblem
 from topoplace.result import RESULT_SCHEMA, Result
 from topoplace.result.base import Kept
@@ -34,7 +33,7 @@ from topoplace.snapshot.schema import SNAPSHOT_SCHEMA, Snapshot, TreeObjective
 from topoplace.solving import Options
 from topoplace.solving.solve import Problem, frame_of, problem_of
 
-State = AnyState | MappingProblem | ObjectsProblem
+State = AnyState | MappingProblem
 File = str | Path
 Document = Mapping[str, Any]
 Source = File | Document | AnyInstance | AnyResult

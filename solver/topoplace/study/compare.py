@@ -211,12 +211,12 @@ def _solved(
 
 
 def _by_default(case: Case, known: Sequence[str]) -> list[str]:
-    gridless = getattr(case.state, "grid", True) is None
     left_out = set(ONLY_BY_NAME)
     if not getattr(case.state, "anchored", ()):
         left_out.add("slurm-torus3d")  # only for machines with anchored prisms
     names = [name for name in known if name not in left_out]
-    return [name for name in names if not (gridless and method_of(case.kind, name).needs_grid)]
+    takes = getattr(case.state, "takes", lambda method: True)
+    return [name for name in names if takes(method_of(case.kind, name))]
 
 
 def _rule_of(case: Case, options: Options) -> str | None:

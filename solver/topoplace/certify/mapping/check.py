@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from fractions import Fraction
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -14,16 +14,29 @@ from topoplace.certify.mapping.blocks import blocks_value, total_value
 from topoplace.certify.mapping.graphs import cuts_value, distance_classes_value, star_value
 from topoplace.certify.mapping.instance import Instance, read_instance
 from topoplace.certify.mapping.levels import levels_value
-from topoplace.certify.mapping.links import add_link_load, guests_of
+from topoplace.certify.mapping.links import add_link_load
+from topoplace.certify.mapping.objects import (
+    enumerated,
+    object_cuts_value,
+    shares_value,
+    spread_value,
+    tree_hops,
+)
 from topoplace.certify.mapping.pairs import pairs_value
 from topoplace.certify.mapping.pencils import Window, check_layout, check_optimum
 from topoplace.certify.mapping.recognised import recognised_value
 from topoplace.certify.mapping.tree import tree_value
-from topoplace.certify.report import Claims, Problem, RefusedError
+from topoplace.certify.report import Claims, Number, Problem, RefusedError
 from topoplace.errors import InputError, number_of
-from topoplace.machine import LevelMachine, Network, Torus
+from topoplace.machine import LevelMachine, Torus
 from topoplace.result import Fraction as FractionModel
-from topoplace.result.mapping import MappingFigures, MappingResult, MappingSolution
+from topoplace.result.mapping import (
+    EnumerationCertificate,
+    MappingFigures,
+    MappingResult,
+    MappingSolution,
+    SpreadCertificate,
+)
 from topoplace.types import IntArray
 
 VALUES: dict[str, Callable[[Instance, Any], int]] = {
@@ -37,20 +50,34 @@ VALUES: dict[str, Callable[[Instance, Any], int]] = {
     "tree": tree_value,
     "levels": levels_value,
 }
-"""What a certificate of every kind proves: hop-bytes that no mapping of the instance is below."""
+"""What a certificate of every kind proves of tasks: hop-bytes that no mapping is below."""
+
+LOADED: dict[str, Callable[[Instance, Any], int]] = {
+    "shares": shares_value,
+    "object-cuts": object_cuts_value,
+}
+"""The same of objects under a cap."""
+
+_HOP_BYTES = 0
 
 
 class Mapping(Problem[MappingResult]):
     """A mapping, as the frame asks for it."""
 
-    levels = (("hop-bytes", "min"),)
     searches = "beside"
     _instance: Instance
+
+    @property
+    def levels(self) -> Sequence[tuple[str, str]]:
+        """Name and sense of every level: the second one where there is a cap."""
+        every = (("hop-bytes", "min"), ("largest-load", "min"))
+        return every[: 1 if self.result.instance.cap is None else 2]
 
     def read(self) -> str:
         """Read the instance and return what it is."""
         self._instance = read_instance(self.result.instance)
-        return f"{self._instance.machine.text}, {number_of(self._instance.num_tasks, 'task')}"
+        what = "object" if self._instance.balanced else "task"
+        return f"{self._instance.machine.text}, {number_of(self._instance.num_tasks, what)}"
 
     def follow(self, claims: Claims) -> bool:
         """Add the claims about the solution."""
@@ -60,18 +87,21 @@ class Mapping(Problem[MappingResult]):
         nodes = claims.add(
             "solution",
             lambda: read_nodes(instance, solution),
-            lambda _: "every task has a node, none is too full",
+            lambda _: "every task has a node, none is too full, who is fixed stays",
         )
         if nodes is None:
             return False
-        value = claims.add(
+        values = claims.add(
             "figures",
             lambda: check_figures(instance, nodes, solution.figures),
-            lambda value: f"hop-bytes {value}, {number_of(solution.figures.hops, 'hop')}",
+            lambda found: ", ".join(
+                f"{name} {value}" for (name, _), value in zip(self.levels, found, strict=True)
+            ),
         )
-        if value is None:
+        if values is None:
             return False
-        self.values = [value]
+        self.values = values
+        value = values[_HOP_BYTES]
         window: Window | None = None
         confirmed = False
         layout, optimum = solution.layout, solution.optimum
@@ -97,21 +127,47 @@ class Mapping(Problem[MappingResult]):
             )
         return True
 
-    def bound(self, level_idx: int) -> tuple[int, str]:
-        """Return the hop-bytes that the certificate proves of any mapping."""
-        return self._proven, ""
+    def bound(self, level_idx: int) -> tuple[Number, str]:
+        """Return what the certificate of a level proves of any mapping."""
+        certificate = self.result.levels[level_idx].certificate
+        if isinstance(certificate, EnumerationCertificate):
+            return self._enumerated(level_idx, certificate)
+        if level_idx == _HOP_BYTES:
+            return self._proven, ""
+        if not isinstance(certificate, SpreadCertificate):
+            raise RefusedError("the certificate is none of this level")
+        return spread_value(self._instance), ""
 
     def beside(self, claims: Claims) -> None:
         """Add the claim about the largest link load."""
-        guests = partial(guests_of, self._instance)
-        add_link_load(claims, self.result, guests, lambda: self._proven)
+        add_link_load(claims, self.result, self._instance, lambda: self._proven)
 
     @cached_property
     def _proven(self) -> int:
-        certificates = [level.certificate for level in self.result.levels]
-        if len(certificates) != 1 or certificates[0] is None:
+        if len(self.result.levels) != len(self.levels):
+            raise RefusedError("there are other levels")
+        certificate = self.result.levels[_HOP_BYTES].certificate
+        if isinstance(certificate, EnumerationCertificate):
+            return self._enumerated(_HOP_BYTES, certificate)[0]
+        if certificate is None:
             raise RefusedError("there is no certificate")
-        return VALUES[certificates[0].kind](self._instance, certificates[0])
+        known = LOADED if self._instance.balanced else {}
+        known = known | (VALUES if self._instance.of_tasks else {})
+        if certificate.kind not in known:
+            raise RefusedError("the certificate is none of this level")
+        return known[certificate.kind](self._instance, certificate)
+
+    def _enumerated(self, level_idx: int, certificate: EnumerationCertificate) -> tuple[int, str]:
+        claimed = self.result.levels[level_idx].bound
+        if claimed is None or not self._instance.balanced:
+            raise RefusedError("a certificate without a bound, or without a cap")
+        hops, load = claimed, None
+        if level_idx != _HOP_BYTES:
+            reached = self.values[_HOP_BYTES]
+            if reached is None:
+                raise RefusedError("a bound of the largest load without a mapping")
+            hops, load = int(reached) + 1, claimed - 1
+        return claimed, f": {enumerated(self._instance, certificate, hops, load)}"
 
 
 def read_nodes(instance: Instance, solution: MappingSolution) -> IntArray:
@@ -128,46 +184,57 @@ def read_nodes(instance: Instance, solution: MappingSolution) -> IntArray:
     if len(outside):
         task = int(outside[0])
         raise RefusedError(f"task {task} is on node {nodes[task]}, which is not in the set")
-    taken = np.bincount(nodes)
-    fullest = int(taken.argmax())
-    if taken[fullest] > instance.tasks_per_node:
-        raise RefusedError(
-            f"node {fullest} has {number_of(taken[fullest], 'task')}, at most "
-            f"{instance.tasks_per_node} fit"
-        )
+    for one, node in instance.fixed.items():
+        if nodes[one] != node:
+            raise RefusedError(f"object {one} is on node {nodes[one]}, fixed to node {node}")
+    for group, (taken, width) in loads_of(instance, nodes).items():
+        if taken > instance.cap * width:
+            what = "router" if instance.pooled else "node"
+            of = "a load of " if instance.balanced else ""
+            has = f"{of}{taken if of else number_of(taken, 'task')}"
+            raise RefusedError(f"{what} {group} has {has}, at most {instance.cap * width} fit")
     return nodes
 
 
-def check_figures(instance: Instance, nodes: IntArray, claimed: MappingFigures) -> int:
-    """Check all figures of a mapping, and return its hop-bytes."""
+def loads_of(instance: Instance, nodes: IntArray) -> dict[int, tuple[int, int]]:
+    """Return the load of every node, or router with pooled caps, in use, and its nodes."""
+    groups, widths = instance.groups(nodes)
+    sums = np.zeros(len(widths), dtype=np.int64)
+    np.add.at(sums, groups, instance.loads)  # all loads together fit
+    used = np.unique(groups)
+    pairs = zip(sums[used].tolist(), widths[used].tolist(), strict=True)
+    return dict(zip(used.tolist(), pairs, strict=True))
+
+
+def check_figures(instance: Instance, nodes: IntArray, claimed: MappingFigures) -> list[int]:
+    """Check all figures of a mapping, and return what it is worth level by level."""
     found = figures_of(instance, nodes)
     for name, value in found:
         if getattr(claimed, name) != value:
             raise RefusedError(f"{name} is {getattr(claimed, name)}, the mapping has {value}")
-    return found.hop_bytes
+    every = found.hop_bytes, found.largest_load
+    return [value for value in every if value is not None]
 
 
 def figures_of(instance: Instance, nodes: IntArray) -> MappingFigures:
     """Return the figures of a mapping under dimension-ordered routing."""
-    routers = nodes // instance.machine.nodes_per_router
-    ends = routers[instance.sources], routers[instance.targets]
-    return figures_between(instance.machine, *ends, instance.sizes)
-
-
-def figures_between(
-    machine: Network, sources: IntArray, targets: IntArray, sizes: IntArray
-) -> MappingFigures:
-    """Return the figures of messages between routers."""
-    ends = sources, targets
+    machine, routers = instance.machine, nodes // instance.machine.nodes_per_router
+    sent = routers[instance.sources], routers[instance.targets], instance.sizes
+    parts = zip(sent, *([tree_hops(instance, routers)] if instance.trees else []), strict=True)
+    sources, targets, sizes = (np.concatenate(part) for part in parts)
+    fullest, used = None, None
+    if instance.balanced:
+        fullest = max(-(-taken // width) for taken, width in loads_of(instance, nodes).values())
+        used = len(np.unique(nodes))
     load: FractionModel | None = None
     levels: list[int] | None = None
     if machine.torus is not None:
-        hops, largest = _walk(machine.torus, *ends, sizes)
+        hops, largest = _walk(machine.torus, sources, targets, sizes)
         load = FractionModel(numerator=largest.numerator, denominator=largest.denominator)
     elif machine.levels is not None:
-        hops, levels = _climb(machine.levels, *ends, sizes)
+        hops, levels = _climb(machine.levels, sources, targets, sizes)
     else:
-        hops = machine.hops(*ends)
+        hops = machine.hops(sources, targets)
     leaving = hops > 0
     return MappingFigures(
         hop_bytes=sum((hops * sizes).tolist()),
@@ -178,6 +245,8 @@ def figures_between(
         histogram=np.bincount(hops, minlength=1).tolist(),
         max_link_load=load,
         level_bytes=levels,
+        largest_load=fullest,
+        used_nodes=used,
     )
 
 

@@ -7,6 +7,7 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,6 +29,8 @@ from topoplace.snapshot.schema import (
     HierarchyModel,
     MappingInstance,
     MatrixModel,
+    NamedArray,
+    ObjectsGraph,
     ParallelismApplication,
     TreeModel,
 )
@@ -37,6 +40,9 @@ Vector = tuple[int, ...]
 
 MOST_MESSAGES = 1 << 27
 """Between ranks on a parallelism grid."""
+
+MOST_LOAD = 1 << 60
+"""All loads together stay below, so that sums of some of them fit 64 bits."""
 
 
 @dataclass(frozen=True)
@@ -52,24 +58,48 @@ Axis = tuple[int, str, int]
 """Of a parallelism grid: ranks, who talks to whom, and the bytes of a pair, both ways together."""
 
 
+class Tree(NamedTuple):
+    """A multicast from a root to members, or a reduction of what they have, and its bytes."""
+
+    reduces: bool
+    root: int
+    members: IntArray
+    size: int
+
+
 @dataclass(frozen=True)
 class Instance:
     """An application and the places for its tasks (docs/proofs/mapping.md, "The problem").
 
     `usable` tells of every node whether tasks may go to it; `sources`, `targets` and `sizes` are
-    the ends of every message, and its bytes. Bytes of all messages times the longest distance fit
-    64 bits (`read_instance`), and so does what any messages cost on any routers.
+    the ends of every message that is in no tree, and its bytes. Bytes of all messages times the
+    longest distance fit 64 bits (`read_instance`), and so does what any messages cost on any
+    routers.
+
+    Tasks are objects of load 1 (docs/proofs/objects.md, "The problem"): `cap` is the most load of a
+    node, and `balanced` says whether the largest one counts. `fixed` has the node of every object
+    that has no choice.
     """
 
     machine: Network
     usable: NDArray[np.bool_]
-    tasks_per_node: int
     num_tasks: int
     sources: IntArray
     targets: IntArray
     sizes: IntArray
     grid: Grid | None
-    axes: tuple[Axis, ...] = ()
+    axes: tuple[Axis, ...]
+    loads: IntArray
+    cap: int
+    balanced: bool
+    pooled: bool
+    fixed: dict[int, int]
+    trees: tuple[Tree, ...]
+
+    @cached_property
+    def of_tasks(self) -> bool:
+        """Whether all have a load of 1, and nothing but their number matters."""
+        return not (self.fixed or self.trees or (self.loads != 1).any())
 
     @property
     def torus(self) -> Torus:
@@ -91,8 +121,37 @@ class Instance:
 
     @cached_property
     def capacity(self) -> IntArray:
-        """Most tasks on every router, shape ``(num_routers,)``."""
-        return self.usable_nodes * self.tasks_per_node
+        """Most tasks on every router, shape ``(num_routers,)``; refuse other loads than 1."""
+        if not self.of_tasks:
+            raise RefusedError("a certificate of tasks for objects that are more than tasks")
+        return self.usable_nodes * min(self.cap, 1 << 21)
+
+    @property
+    def unit(self) -> int:
+        """What the bytes over any link are a multiple of; 0 if nothing is sent."""
+        return math.gcd(*self.sizes.tolist(), *(tree.size for tree in self.trees))
+
+    @cached_property
+    def total_load(self) -> int:
+        """Load of all tasks."""
+        return sum(self.loads.tolist())
+
+    @cached_property
+    def room(self) -> IntArray:
+        """Most load on every router, shape ``(num_routers,)``; no more than all there is."""
+        nodes = self.usable_nodes.tolist()
+        return np.array([min(self.cap * n, self.total_load) for n in nodes], dtype=np.int64)
+
+    @cached_property
+    def volumes(self) -> Volumes:
+        """Bytes of every task with each partner, both ways together."""
+        return mutual_volumes(self)
+
+    def groups(self, nodes: IntArray) -> tuple[IntArray, IntArray]:
+        """Return the number of what shares a cap, per node, and how many nodes each group has."""
+        if not self.pooled:
+            return nodes, self.usable.astype(np.int64)
+        return nodes // self.machine.nodes_per_router, self.usable_nodes
 
 
 def read_instance(model: MappingInstance) -> Instance:
@@ -114,13 +173,66 @@ def read_instance(model: MappingInstance) -> Instance:
         ends = _listed_messages(application)
     if grid is not None:
         axes = axes_of(grid)
-    found = Instance(machine, usable, model.tasks_per_node, num_tasks, *ends, grid, axes)
-    places = int(usable.sum()) * model.tasks_per_node
-    if num_tasks > places:
+    loads = getattr(application, "loads", [1] * num_tasks)
+    if sum(loads) >= MOST_LOAD:
+        raise RefusedError("the loads together do not fit")
+    cap = model.tasks_per_node if model.cap is None else model.cap
+    if cap is None or None not in (model.cap, model.tasks_per_node):
+        raise RefusedError("either tasks_per_node or a cap says how much a node takes")
+    found = Instance(
+        *(machine, usable, num_tasks, *ends, grid, axes, np.asarray(loads, dtype=np.int64), cap),
+        balanced=model.cap is not None,
+        pooled=model.pooled,
+        fixed=_fixed(model, num_tasks, usable),
+        trees=_trees(application, num_tasks),
+    )
+    places = int(usable.sum()) * cap
+    if found.total_load > places or not usable.any():
         raise RefusedError(f"only {number_of(places, 'place')} for {number_of(num_tasks, 'task')}")
+    _require_objects(found, getattr(application, "arrays", []))
     longest = sum(machine.torus.shape) if machine.torus else machine.diameter
     require_room(found.total * max(1, longest), "all bytes times the longest distance")
     return found
+
+
+def _require_objects(found: Instance, arrays: list[NamedArray]) -> None:
+    """Refuse objects without a cap, on machines that they are not mapped to, or of other arrays."""
+    machine = found.machine
+    if not found.balanced and (found.pooled or not found.of_tasks):
+        raise RefusedError("objects that are more than tasks have a cap")
+    if found.balanced and machine.levels is not None:
+        raise RefusedError("objects are on a torus, a mesh or a matrix")
+    if found.balanced and not machine.is_symmetric:
+        raise RefusedError("distances differ by direction, those of objects may not")
+    if arrays and sum(math.prod(a.shape) for a in arrays) != found.num_tasks:
+        raise RefusedError("the arrays do not have as many elements as there are loads")
+    if found.trees:
+        sizes = sum(tree.size for tree in found.trees) * found.torus.num_routers
+        most = found.total * sum(found.torus.shape) + sizes
+        require_room(most, "the bytes of messages and trees times all links they may take")
+
+
+def _fixed(model: MappingInstance, num: int, usable: NDArray[np.bool_]) -> dict[int, int]:
+    """Return the node of every fixed object."""
+    fixed: dict[int, int] = {}
+    for one in model.fixed:
+        if one.object >= num or one.object in fixed:
+            raise RefusedError(f"object {one.object} is fixed twice, or is none")
+        if one.node >= len(usable) or not usable[one.node]:
+            raise RefusedError(f"object {one.object} is fixed to node {one.node}, not in the set")
+        fixed[one.object] = one.node
+    return fixed
+
+
+def _trees(application: Any, num: int) -> tuple[Tree, ...]:
+    """Return the trees of an application."""
+    found = []
+    for one in getattr(application, "trees", []):
+        if max(one.root, *one.members) >= num:
+            raise RefusedError(f"a tree has object {max(one.root, *one.members)}, there is none")
+        members = np.asarray(one.members, dtype=np.int64)
+        found.append(Tree(one.kind == "reduction", one.root, members, one.bytes))
+    return tuple(found)
 
 
 def _machine(instance: MappingInstance) -> Network:
@@ -224,7 +336,9 @@ def grid_messages(grid: Grid) -> tuple[IntArray, IntArray, IntArray]:
     return sources, targets, amounts
 
 
-def _listed_messages(application: GraphApplication) -> tuple[IntArray, IntArray, IntArray]:
+def _listed_messages(
+    application: GraphApplication | ObjectsGraph,
+) -> tuple[IntArray, IntArray, IntArray]:
     sources, targets, sizes = (
         np.asarray(values, dtype=np.int64)
         for values in (application.sources, application.targets, application.bytes)

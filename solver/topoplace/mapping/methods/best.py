@@ -30,6 +30,8 @@ from topoplace.mapping.graph import TaskGraph
 from topoplace.mapping.local_search import improve
 from topoplace.mapping.mapped import Keeper, Mapped, cheapest, mapped_by, outcome_of
 from topoplace.mapping.methods.orders import map_default
+from topoplace.mapping.objects.exact import enumerated, is_few
+from topoplace.mapping.objects.search import search_loaded
 from topoplace.mapping.positions import compact_routers, symmetric
 from topoplace.mapping.problem import MappingProblem, spread_over_nodes
 from topoplace.mapping.recognition import Recognition
@@ -205,12 +207,14 @@ FIRST_MOVES = 200_000
 """Moves of the local search before branch and bound: a tenth of a second or so."""
 
 
-@register("mapping", "exact")
+@register("mapping", "exact", takes=("tasks", "objects"))
 def map_exact(problem: MappingProblem, options: Options) -> Outcome:
     """Return an embedding, else the outcome of branch and bound, else that of a search.
 
-    Without a time limit, branch and bound runs until the optimum is proven.
+    Without a time limit, branch and bound runs until the optimum is proven. Objects are enumerated.
     """
+    if not problem.of_tasks or (problem.instance.cap is not None and is_few(problem)):
+        return enumerated(problem, options)
     return exact_or_search(problem, options, None)
 
 
@@ -320,13 +324,16 @@ STRUCTURED_SHARE = 0.3
 """Share of a time limit for the structured methods on a grid that was recognised in a graph."""
 
 
-@register("mapping", "auto")
+@register("mapping", "auto", takes=("tasks", "objects"))
 def auto(problem: MappingProblem, options: Options) -> Outcome:
     """Return the best mapping of the structured methods, or do as `exact`.
 
+    Objects that are more than tasks are annealed.
     Ties go to the earlier method, so that a pencil placement keeps its statement of optimality. A
     graph that is recognised as a grid is mapped as one, and then as in `exact` from there.
     """
+    if not problem.of_tasks:
+        return search_loaded(problem, options)
     if problem.grid is None:
         return _of_graph(problem, options)
     return cheapest(problem, options, STRUCTURED) or exact_or_search(

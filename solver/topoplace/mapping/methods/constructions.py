@@ -16,7 +16,8 @@ from topoplace.mapping.graph import VirtualGrid
 from topoplace.mapping.growing import grow_mapping
 from topoplace.mapping.halving import halve_mapping
 from topoplace.mapping.layouts import rank_layouts
-from topoplace.mapping.mapped import outcome_of
+from topoplace.mapping.mapped import Keeper, outcome_of
+from topoplace.mapping.objects.search import halved
 from topoplace.mapping.pencils.search import layout_model, nodes_of, search_pencils
 from topoplace.mapping.pencils.space import (
     WindowTables,
@@ -318,13 +319,17 @@ TRIALS = 4
 """Bisections tried, each with other random matchings."""
 
 
-@register("mapping", "bisection")
+@register("mapping", "bisection", takes=("tasks", "objects"))
 def map_bisection(problem: MappingProblem, options: Options) -> Outcome:
-    """Return the best of some recursive bisections (`halve_mapping`)."""
-    halved, stop = symmetric(problem), clock.deadline(options.time_limit)
+    """Return the best of some recursive bisections (`halve_mapping`), of objects one by loads."""
+    if not problem.of_tasks:
+        keeper = Keeper(problem, options)
+        keeper.offer_cells(halved(problem, options.seed, keeper.deadline), "bisection")
+        return keeper.outcome
+    proxy, stop = symmetric(problem), clock.deadline(options.time_limit)
     found: list[IntArray] = []
     for seed in range(options.seed * TRIALS, (options.seed + 1) * TRIALS):
         if not found or clock.now() < stop:
-            found.append(spread_over_nodes(problem, halve_mapping(halved, seed=seed, stop=stop)))
+            found.append(spread_over_nodes(problem, halve_mapping(proxy, seed=seed, stop=stop)))
     best = min(found, key=lambda nodes: hop_bytes(problem, nodes))
     return outcome_of(best, hit=clock.now() >= stop)

@@ -6,35 +6,30 @@ import math
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
+from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
 
 from topoplace.errors import InputError, number_of, unknown_name
-from topoplace.mapping.graph import grid_of
-from topoplace.mapping.objects.problem import ObjectsProblem, cap_of, objects_on
-from topoplace.mapping.onto import Places
-from topoplace.mapping.parallelism import parallelism_graph
-from topoplace.mapping.problem import machine_of
+from topoplace.mapping.onto import Places, problem_on
+from topoplace.mapping.problem import MappingProblem, machine_of
 from topoplace.snapshot.files import data_folder, read_bytes, read_document
 from topoplace.snapshot.objects import (
     APPLICATION_SCHEMA,
-    FixedObject,
     ListedMessages,
-    MessageTree,
-    NamedArray,
     ObjectArray,
     ObjectsApplication,
     RuleMessages,
-    TreeKind,
 )
 from topoplace.snapshot.schema import (
     MAX_TASKS,
     AnyApplication,
-    GraphApplication,
-    GridApplication,
-    MatrixModel,
-    TorusModel,
+    FixedObject,
+    MessageTree,
+    NamedArray,
+    ObjectsGraph,
+    TreeKind,
 )
 from topoplace.types import IntArray
 
@@ -66,16 +61,6 @@ class Side:
     indices: tuple[Index, ...]
 
 
-@dataclass(frozen=True)
-class Expanded:
-    """An application as a graph: its messages, its trees, and the load of every object."""
-
-    document: ObjectsApplication
-    graph: GraphApplication
-    loads: IntArray
-    trees: list[MessageTree]
-
-
 def read_application(path: str | Path) -> ObjectsApplication:
     """Read an application document, or a shipped one by its name.
 
@@ -91,7 +76,7 @@ def application_names() -> list[str]:
     return sorted(p.stem for p in (data_folder("instances") / "applications").glob("*.json"))
 
 
-def expanded(application: ObjectsApplication) -> Expanded:
+def expanded(application: ObjectsApplication) -> ObjectsGraph:
     """Return an application as a graph; objects are numbered array by array, row-major.
 
     Raises
@@ -120,15 +105,16 @@ def expanded(application: ObjectsApplication) -> Expanded:
     )
     kept = (sources != targets) & (sizes > 0)
     lists = (array[kept].tolist() for array in (sources, targets, sizes))
-    names = ("sources", "targets", "bytes")
-    graph = GraphApplication(num_tasks=len(loads), **dict(zip(names, lists, strict=True)))
-    return Expanded(application, graph, loads, trees)
+    sent = dict(zip(("sources", "targets", "bytes"), lists, strict=True))
+    arrays = [NamedArray(name=a.name, shape=a.shape) for a in application.arrays]
+    return ObjectsGraph(loads=loads, trees=trees, arrays=arrays, **sent)
 
 
-def _objects(arrays: list[ObjectArray]) -> tuple[dict[str, IntArray], IntArray]:
+def _objects(arrays: list[ObjectArray]) -> tuple[dict[str, IntArray], list[int]]:
     """Return the numbers of the elements of every array in its shape, and all loads."""
     numbers: dict[str, IntArray] = {}
-    loads, begin = [], 0
+    loads: list[int] = []
+    begin = 0
     for k, one in enumerate(arrays):
         size = math.prod(one.shape)
         if one.name in numbers:
@@ -139,9 +125,9 @@ def _objects(arrays: list[ObjectArray]) -> tuple[dict[str, IntArray], IntArray]:
             expected = f"{number_of(size, 'load')}, one for each element"
             raise InputError(expected, field=f"arrays[{k}].loads", value=len(one.loads))
         numbers[one.name] = np.arange(begin, begin + size).reshape(one.shape)
-        loads.append(np.array(one.loads or [one.load] * size, dtype=np.int64))
+        loads += one.loads or [one.load] * size
         begin += size
-    return numbers, np.concatenate(loads)
+    return numbers, loads
 
 
 def _by_rule(
@@ -294,7 +280,7 @@ def problem_of(
     pooled: bool = False,
     fixed: Iterable[tuple[int, int]] = (),
     name: str | None = None,
-) -> ObjectsProblem:
+) -> MappingProblem:
     """Return the problem of mapping an application; the tasks of a graph have a load of 1 each.
 
     Parameters
@@ -311,42 +297,42 @@ def problem_of(
     InputError
         If the application or an argument cannot be used.
     """
-    if not isinstance(places.machine, TorusModel | MatrixModel):
-        kind = f"a machine of kind {places.machine.kind}"
-        raise InputError("a torus, mesh or matrix for objects", field="--on", found=kind)
-    arrays: list[NamedArray] = []
-    trees: list[MessageTree] = []
+    room, largest = 1, 1
+    graph: AnyApplication | ObjectsGraph
     if isinstance(application, ObjectsApplication):
-        found = expanded(application)
-        graph, loads, trees, name = found.graph, found.loads, found.trees, application.name
-        arrays = [NamedArray(name=a.name, shape=a.shape) for a in application.arrays]
+        graph, name = expanded(application), name or application.name
+        total, largest = sum(graph.loads), max(graph.loads)
     else:
-        graph = _graph_of(application)
-        loads = np.ones(graph.num_tasks, dtype=np.int64)
-    stay = [FixedObject(object=one, node=node) for one, node in fixed]
-    nodes, room = len(places.nodes), 1
+        graph, total = application, application.num_tasks
     if pooled:
         counts = np.bincount(places.nodes // machine_of(places.machine).nodes_per_router)
         room = int(counts.max())
-    cap = cap_of(loads, nodes, balance, room)
-    more = {"trees": trees, "arrays": arrays, "fixed": stay}
-    named = {} if name is None else {"name": name}
-    return objects_on(places, graph, loads, cap, pooled=pooled, **more, **named)
+    cap = cap_of(total, largest, len(places.nodes), balance, room)
+    stay = [FixedObject(object=one, node=node) for one, node in fixed]
+    own = {"name": name or "objects"}
+    return problem_on(places, graph, None, **own, cap=cap, pooled=pooled, fixed=stay)
 
 
-def _graph_of(application: AnyApplication) -> GraphApplication:
-    if isinstance(application, GraphApplication):
-        return application
-    if isinstance(application, GridApplication):
-        graph = grid_of(application).graph()
-    else:
-        graph = parallelism_graph(application)
-    return GraphApplication(
-        num_tasks=graph.num_tasks,
-        sources=graph.sources.tolist(),
-        targets=graph.targets.tolist(),
-        bytes=graph.bytes.tolist(),
-    )
+def cap_of(total: int, largest: int, num_nodes: int, balance: str, pooled: int = 1) -> int:
+    """Return the most load of a node at `balance` times the average, rounded down.
+
+    All loads together are `total`, `largest` is the largest one, and at most `pooled` nodes share
+    their caps.
+
+    Raises `InputError` if that is no number of at least 1, or below the largest load.
+    """
+    try:
+        factor = Fraction(balance)
+    except (ValueError, ZeroDivisionError):
+        factor = Fraction(0)
+    if factor < 1:
+        raise InputError("a number from 1 on, such as 1.1", field="--balance", value=balance)
+    cap = max(math.floor(factor * total / num_nodes), -(-total // num_nodes))
+    if cap * pooled < largest:
+        least = math.ceil(Fraction(100 * largest * num_nodes, pooled * max(1, total))) / 100
+        expected = f"at least {least:g}: the largest object has a load of {largest}"
+        raise InputError(expected, field="--balance", value=balance)
+    return cap
 
 
 def read_fixed(path: str | Path) -> list[tuple[int, int]]:

@@ -13,9 +13,9 @@ import numpy as np
 from topoplace import clock
 from topoplace.mapping.bounds.bisection import bisection, height
 from topoplace.mapping.bounds.semidefinite import test_seconds
-from topoplace.mapping.objects.problem import ObjectsProblem
-from topoplace.result.mapping import CUT_TASKS
-from topoplace.result.objects import (
+from topoplace.mapping.problem import MappingProblem
+from topoplace.result.mapping import (
+    CUT_TASKS,
     DENOMINATOR,
     ObjectCutsCertificate,
     SharesCertificate,
@@ -55,20 +55,20 @@ class Stars:
         return part * self.weight[self.pair]
 
 
-def stars_of(problem: ObjectsProblem) -> Stars:
+def stars_of(problem: MappingProblem) -> Stars:
     """Return the stars of an instance."""
     rows = problem.graph.exchanged
     owner, other = rows.owner, rows.other.astype(np.int64)
     lower = owner < other
-    keys = np.minimum(owner, other) * problem.num_objects + np.maximum(owner, other)
+    keys = np.minimum(owner, other) * problem.num_tasks + np.maximum(owner, other)
     _, first, pair = np.unique(keys, return_index=True, return_inverse=True)
     loads = problem.loads
     return Stars(owner, loads[other], pair, lower, rows.weight[first], loads, rooms(problem))
 
 
-def rooms(problem: ObjectsProblem) -> IntArray:
+def rooms(problem: MappingProblem) -> IntArray:
     """Return the most load within 0, 1, 2, ... hops of any place, up to the first that has all."""
-    machine, room = problem.machine, problem.router_room
+    machine, room = problem.machine, problem.room
     centres = np.flatnonzero(np.diff(problem.cells.first))
     if machine.is_transitive and len(np.unique(room)) == 1:
         centres = centres[:1]
@@ -78,7 +78,7 @@ def rooms(problem: ObjectsProblem) -> IntArray:
         around = np.zeros(machine.diameter + 1, dtype=np.int64)
         np.add.at(around, away, room)
         np.maximum(best, np.cumsum(around), out=best)
-    return best[: int(np.searchsorted(best, int(problem.loads.sum()))) + 1]
+    return best[: int(np.searchsorted(best, problem.total_load)) + 1]
 
 
 def far_shares(stars: Stars, parts: FloatArray) -> FloatArray:
@@ -98,7 +98,7 @@ def far_shares(stars: Stars, parts: FloatArray) -> FloatArray:
     return found
 
 
-def shares_bound(problem: ObjectsProblem, time_limit: float | None = None) -> Bound | None:
+def shares_bound(problem: MappingProblem, time_limit: float | None = None) -> Bound | None:
     """Return the best bound by stars, with the bytes of every pair divided between its ends.
 
     The partners of every object are as near as the caps allow. If a partner is farther in one of
@@ -190,7 +190,7 @@ def _outside(
 # ---- Cuts: a semidefinite bound on the bytes over every cut of the machine -----------------------
 
 
-def cuts_of(problem: ObjectsProblem) -> Counter[tuple[int, int]]:
+def cuts_of(problem: MappingProblem) -> Counter[tuple[int, int]]:
     """Return the number of cuts of each kind: twice their weight, and the largest |s|.
 
     s is the load on one side less that on the other. Every distance is the sum of the weights of
@@ -198,7 +198,7 @@ def cuts_of(problem: ObjectsProblem) -> Counter[tuple[int, int]]:
     """
     torus = problem.machine.torus
     assert torus is not None
-    room, total = problem.router_room.reshape(torus.shape), int(problem.loads.sum())
+    room, total = problem.room.reshape(torus.shape), problem.total_load
     found = Counter[tuple[int, int]]()
     for d, (size, wraps) in enumerate(zip(torus.shape, torus.wrap, strict=True)):
         layers = np.moveaxis(room, d, 0).reshape(size, -1).sum(axis=1)
@@ -211,16 +211,16 @@ def cuts_of(problem: ObjectsProblem) -> Counter[tuple[int, int]]:
     return found
 
 
-def cut_seconds(problem: ObjectsProblem) -> float:
+def cut_seconds(problem: MappingProblem) -> float:
     """Return about the least time of the bound by cuts; infinite without one."""
-    is_small = 2 <= problem.num_objects <= CUT_TASKS
+    is_small = 2 <= problem.num_tasks <= CUT_TASKS
     if problem.machine.torus is None or not is_small:
         return math.inf
-    return test_seconds(problem.num_objects)
+    return test_seconds(problem.num_tasks)
 
 
 def object_cuts_bound(
-    problem: ObjectsProblem, seed: int = 0, time_limit: float | None = None
+    problem: MappingProblem, seed: int = 0, time_limit: float | None = None
 ) -> Bound | None:
     """Return the bound by all cuts of a torus or mesh; None for too many objects, or no torus."""
     if cut_seconds(problem) == math.inf:
@@ -234,7 +234,7 @@ def object_cuts_bound(
         return None
     value, whole = 0, 4 * found.scale * rows.unit
     for (weight, side), count in kinds.items():
-        cut = height(found, problem.num_objects, side)
+        cut = height(found, problem.num_tasks, side)
         value += count * weight * rows.unit * max(0, -(-cut // whole))
     least = rows.unit * -(-value // (2 * rows.unit)) + tree_floor(problem)
     return Bound(least, ObjectCutsCertificate(**dict(found)))
@@ -243,13 +243,13 @@ def object_cuts_bound(
 # ---- Trees ---------------------------------------------------------------------------------------
 
 
-def tree_floor(problem: ObjectsProblem) -> int:
+def tree_floor(problem: MappingProblem) -> int:
     """Return the least cost of the trees, by the number of routers that their objects need."""
     trees = problem.trees
     if not len(trees.root):
         return 0
-    rooms = list(accumulate(sorted(problem.router_room.tolist(), reverse=True)))
-    objects = np.repeat(np.arange(problem.num_objects), np.diff(trees.of_first))
+    rooms = list(accumulate(sorted(problem.room.tolist(), reverse=True)))
+    objects = np.repeat(np.arange(problem.num_tasks), np.diff(trees.of_first))
     load = np.zeros(len(trees.root), dtype=np.int64)
     np.add.at(load, trees.of, problem.loads[objects])
     links = [bisect_left(rooms, own) for own in load.tolist()]
@@ -259,7 +259,7 @@ def tree_floor(problem: ObjectsProblem) -> int:
 # ---- The largest load ----------------------------------------------------------------------------
 
 
-def load_bound(problem: ObjectsProblem) -> Bound:
+def load_bound(problem: MappingProblem) -> Bound:
     """Return the least largest load: the average, the largest object, or two large ones."""
     loads = np.sort(problem.loads)[::-1]
     nodes = len(problem.nodes)

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
 
+from topoplace.mapping.evaluate import hop_bytes, worth_of
+from topoplace.mapping.mapped import Mapped, outcome_of
 from topoplace.mapping.objects._kernels import enumerate_all
 from topoplace.mapping.objects.bounds import load_bound
-from topoplace.mapping.objects.problem import ObjectsProblem
-from topoplace.mapping.objects.settled import Branches, branches_of, homes_of, worth_of
-from topoplace.result.objects import ENUMERATION_WORK, EnumerationCertificate
-from topoplace.solving import Bound, Options, Outcome, method_of, register
+from topoplace.mapping.objects.search import search_loaded
+from topoplace.mapping.objects.settled import Branches, branches_of, homes_of
+from topoplace.mapping.problem import MappingProblem
+from topoplace.result.mapping import ENUMERATION_WORK, EnumerationCertificate
+from topoplace.solving import Bound, Options, Outcome
 from topoplace.types import BoolArray, IntArray
 
 MOST_OBJECTS, MOST_CELLS = 24, 256
@@ -29,49 +33,45 @@ class Few(NamedTuple):
     order: IntArray
 
 
-@register("objects", "exact")
-def exact(problem: ObjectsProblem, options: Options) -> Outcome:
+def enumerated(problem: MappingProblem, options: Options) -> Outcome:
     """Return the best mapping of a few objects, with proof; for more objects, that of `search`.
 
     First the fewest hop-bytes, then among those the least largest load. Each is proven by an
     enumeration that the checker repeats, if it takes no more than `ENUMERATION_WORK`.
     """
-    found = method_of("objects", "search").solver(problem, options)
-    if problem.num_objects > MOST_OBJECTS or len(problem.cells.room) > MOST_CELLS:
+    found = search_loaded(problem, options)
+    if not is_few(problem):
         return found
     few = few_of(problem)
     options.say("enumeration")
-    nodes, hops = (
-        found.solution,
-        None if found.solution is None else worth_of(problem, found.solution)[0],
-    )
+    nodes = None if found.solution is None else found.solution.nodes
+    hops = None if nodes is None else hop_bytes(problem, nodes)
     better, bound = fewest_hops(problem, few, hops)
     nodes = nodes if better is None else problem.nodes_of(better)
     if nodes is None or bound is None:
-        return Outcome(nodes, (bound,), time_limit_hit=found.time_limit_hit)
-    options.report(nodes, worth_of(problem, nodes), [bound, load_bound(problem)])
-    if bound.certificate is None:
-        return Outcome(nodes, (bound,))
+        return outcome_of(nodes, hit=found.time_limit_hit, bound=bound)
+    options.report(Mapped(nodes), worth_of(problem, nodes), [bound, load_bound(problem)])
     nodes, load = least_load(problem, few, nodes)
-    return Outcome(nodes, (bound, load))
+    return replace(outcome_of(nodes), bounds=(bound, load))
 
 
-def few_of(problem: ObjectsProblem) -> Few:
+def is_few(problem: MappingProblem) -> bool:
+    """Return whether all mappings may be gone through."""
+    return problem.num_tasks <= MOST_OBJECTS and len(problem.cells.room) <= MOST_CELLS
+
+
+def few_of(problem: MappingProblem) -> Few:
     """Return the tables of a small problem.
 
     On a torus of equal routers, the first object stays on the first router.
     """
-    routers, num = problem.cells.router, problem.num_objects
+    routers, num = problem.cells.router, problem.num_tasks
     bytes_ = problem.graph.exchanged.matrix(num)
     home = homes_of(problem)
     goals = (home[:, None] < 0) | (home[:, None] == np.arange(len(routers)))
     order = order_of(problem.guide.matrix(num), problem.loads, problem.fixed)
     machine = problem.machine
-    if (
-        machine.is_transitive
-        and not problem.fixed.any()
-        and len(np.unique(problem.router_room)) == 1
-    ):
+    if machine.is_transitive and not problem.fixed.any() and len(np.unique(problem.room)) == 1:
         goals[order[0]] &= routers == routers[0]
     hops = machine.hops(routers[:, None], routers[None, :])
     return Few(hops, bytes_, branches_of(problem), routers, goals, order)
@@ -88,10 +88,10 @@ def order_of(bytes_: IntArray, loads: IntArray, fixed: BoolArray) -> IntArray:
 
 
 def run(
-    problem: ObjectsProblem, few: Few, room: IntArray, limit: int, *, stop: bool
+    problem: MappingProblem, few: Few, room: IntArray, limit: int, *, stop: bool
 ) -> tuple[IntArray | None, int, int]:
     """Return the mapping of fewest hop-bytes below a limit, its value, and the steps taken."""
-    found = np.full(problem.num_objects, -1, dtype=np.int64)
+    found = np.full(problem.num_tasks, -1, dtype=np.int64)
     most = ENUMERATION_WORK // few.goals.size**2
     own = problem.loads, room, few.goals, few.order, limit, most, stop, found
     best, steps = enumerate_all(few.hops, few.bytes, few.trees, few.routers, *own)
@@ -99,7 +99,7 @@ def run(
 
 
 def fewest_hops(
-    problem: ObjectsProblem, few: Few, known: int | None
+    problem: MappingProblem, few: Few, known: int | None
 ) -> tuple[IntArray | None, Bound | None]:
     """Return a mapping better than a known one, and the bound if the enumeration is complete."""
     limit = 1 << 62 if known is None else known
@@ -110,7 +110,7 @@ def fewest_hops(
     return better, Bound(best, EnumerationCertificate(order=few.order.tolist()))
 
 
-def least_load(problem: ObjectsProblem, few: Few, nodes: IntArray) -> tuple[IntArray, Bound | None]:
+def least_load(problem: MappingProblem, few: Few, nodes: IntArray) -> tuple[IntArray, Bound | None]:
     """Return a mapping as short as a known one with the least largest load, and the bound."""
     while True:
         hops, load = worth_of(problem, nodes)

@@ -3,24 +3,20 @@
 from __future__ import annotations
 
 import math
-import time
 from bisect import bisect_left, insort
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from topoplace import clock
 from topoplace.machine import Torus
 from topoplace.mapping.local_search import Machine, machine_arrays
-from topoplace.mapping.mapped import REPORT_SECONDS, SLACK
 from topoplace.mapping.objects._kernels import settle
-from topoplace.mapping.objects.bounds import load_bound
-from topoplace.mapping.objects.problem import ObjectsProblem
-from topoplace.solving import Options, Outcome
+from topoplace.mapping.problem import MappingProblem
 from topoplace.types import BoolArray, IntArray
 
 
-def arrays_of(problem: ObjectsProblem) -> Machine:
+def arrays_of(problem: MappingProblem) -> Machine:
     """Return the machine in the form of kernels; `InputError` if distances are not symmetric."""
     return machine_arrays(problem.machine, np.diff(problem.cells.first))
 
@@ -44,7 +40,7 @@ class Branches(NamedTuple):
     seen: IntArray
 
 
-def branches_of(problem: ObjectsProblem) -> Branches:
+def branches_of(problem: MappingProblem) -> Branches:
     """Return the trees in the form of kernels; a machine without links has none."""
     trees, machine = problem.trees, problem.machine
     torus = machine.torus or Torus((1,))
@@ -58,9 +54,9 @@ def branches_of(problem: ObjectsProblem) -> Branches:
     )
 
 
-def homes_of(problem: ObjectsProblem) -> IntArray:
+def homes_of(problem: MappingProblem) -> IntArray:
     """Return the cell of every fixed object, -1 of others."""
-    home = np.full(problem.num_objects, -1, dtype=np.int64)
+    home = np.full(problem.num_tasks, -1, dtype=np.int64)
     home[problem.fixed] = problem.cells_of(problem.home[problem.fixed])
     return home
 
@@ -70,7 +66,7 @@ SETTLE_WORK = 1 << 22
 
 
 def settled(
-    problem: ObjectsProblem,
+    problem: MappingProblem,
     wanted: IntArray,
     order: IntArray | None = None,
     stop: float = math.inf,
@@ -85,7 +81,7 @@ def settled(
     step = max(1, SETTLE_WORK // len(cells.room))
     for way in ([] if order is None else [order]) + [largest]:
         found = homes_of(problem)
-        left = cells.room - problem.filled_by(problem.fixed, found)
+        left = cells.room - problem.filled(found, problem.fixed)
         for k in range(0, len(way), step):
             if clock.now() >= stop:
                 return emptiest_first(problem, found)
@@ -96,7 +92,7 @@ def settled(
     return emptiest_first(problem)
 
 
-def emptiest_first(problem: ObjectsProblem, known: IntArray | None = None) -> IntArray | None:
+def emptiest_first(problem: MappingProblem, known: IntArray | None = None) -> IntArray | None:
     """Return cells, the largest object first, each in the emptiest cell; None if one does not fit.
 
     This ignores messages (Graham 1969, "Bounds on multiprocessing timing anomalies"). If an object
@@ -108,10 +104,10 @@ def emptiest_first(problem: ObjectsProblem, known: IntArray | None = None) -> In
     return one_by_one(problem, known, fullest=True) if found is None else found
 
 
-def one_by_one(problem: ObjectsProblem, known: IntArray, *, fullest: bool) -> IntArray | None:
+def one_by_one(problem: MappingProblem, known: IntArray, *, fullest: bool) -> IntArray | None:
     """Return cells, the largest object first, each in the emptiest or the fullest that it fits."""
     found, loads, width = known.copy(), problem.loads.tolist(), problem.cells.width.tolist()
-    left = (problem.cells.room - problem.filled_by(known >= 0, known)).tolist()
+    left = (problem.cells.room - problem.filled(known, known >= 0)).tolist()
     sign = 1 if fullest else -1
     ranks = sorted(
         (sign * room / wide, k) for k, (room, wide) in enumerate(zip(left, width, strict=True))
@@ -129,55 +125,3 @@ def one_by_one(problem: ObjectsProblem, known: IntArray, *, fullest: bool) -> In
         left[cell] -= loads[one]
         insort(ranks, (sign * left[cell] / width[cell], cell))
     return found
-
-
-class Keeper:
-    """Keeps the best mapping offered, and reports it."""
-
-    def __init__(self, problem: ObjectsProblem, options: Options) -> None:
-        self.problem, self.options = problem, options
-        self.deadline = clock.deadline(options.time_limit)
-        self.floor = load_bound(problem)
-        self.worth: tuple[int, int] | None = None
-        self.cells: IntArray | None = None
-        self.source = ""
-        self._next_report = 0.0
-
-    @property
-    def left(self) -> float:
-        """Seconds left; a very large number without a time limit."""
-        return self.deadline - clock.now()
-
-    @property
-    def done(self) -> bool:
-        """Whether the time is over, or the mapping is proven optimal."""
-        return self.left <= SLACK or (self.worth is not None and self.worth[0] == 0)
-
-    def offer(self, cells: IntArray | None, source: str) -> bool:
-        """Take a mapping if it is better than all before; return whether it is."""
-        if cells is None:
-            return False
-        nodes = self.problem.nodes_of(cells)
-        worth = worth_of(self.problem, nodes)
-        if self.worth is not None and worth >= self.worth:
-            return False
-        self.worth, self.cells, self.source = worth, cells.copy(), source
-        self.options.report(nodes, worth, [None, self.floor])
-        self.options.say(source)
-        self._next_report = time.perf_counter() + REPORT_SECONDS
-        return True
-
-    def offer_sometimes(self, cells: IntArray, source: str) -> None:
-        """Do as `offer`, unless something was reported a moment ago."""
-        if time.perf_counter() >= self._next_report:
-            self.offer(cells, source)
-
-    def outcome(self, **more: Any) -> Outcome:
-        """Return the best mapping as the outcome of a method."""
-        nodes = None if self.cells is None else self.problem.nodes_of(self.cells)
-        return Outcome(nodes, time_limit_hit=self.left <= SLACK, **more)
-
-
-def worth_of(problem: ObjectsProblem, nodes: IntArray) -> tuple[int, int]:
-    """Return hop-bytes and largest load of a mapping, given the node of every object."""
-    return problem.hop_bytes(nodes), problem.largest_load(problem.cells_of(nodes))

@@ -21,7 +21,6 @@ from pydantic import TypeAdapter, ValidationError
 
 from topoplace.errors import InputError
 from topoplace.result.reading import AnyResult
-from topoplace.snapshot.faults import kind_named
 from topoplace.snapshot.files import (
     file_meant,
     files_below,
@@ -32,7 +31,6 @@ from topoplace.snapshot.files import (
 )
 from topoplace.snapshot.held import ignoring
 from topoplace.snapshot.machines import problem_named
-from topoplace.snapshot.objects import OBJECTS_SCHEMA, ObjectsInstance
 from topoplace.snapshot.schema import MappingInstance
 from topoplace.solving.solve import frame_of, tree_objective
 from topoplace.study.batch.task import Failure, Settings
@@ -60,9 +58,6 @@ def read_instance(
     Options to `ignore` hold no request of a snapshot.
     """
     found = load_instance(path)
-    if isinstance(found, ObjectsInstance):
-        expected = "a snapshot or a mapping instance"
-        raise InputError(expected, file=str(path), field="schema", found=kind_named(OBJECTS_SCHEMA))
     problem = "mapping"
     if not isinstance(found, MappingInstance):
         found = ignoring(found, ignore, strict=False)

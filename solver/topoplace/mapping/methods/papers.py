@@ -10,8 +10,10 @@ import numpy as np
 from topoplace import clock
 from topoplace.errors import InputError, number_of
 from topoplace.machine import Torus
-from topoplace.mapping.objects.problem import ObjectsProblem
-from topoplace.mapping.objects.settled import Keeper, emptiest_first, homes_of, settled
+from topoplace.mapping.mapped import Keeper
+from topoplace.mapping.objects.search import consecutive
+from topoplace.mapping.objects.settled import emptiest_first, homes_of, settled
+from topoplace.mapping.problem import MappingProblem
 from topoplace.solving import Options, Outcome, register
 from topoplace.types import IntArray
 
@@ -21,17 +23,11 @@ Box = tuple[tuple[int, int], ...]
 GSPACE, REALSPACE, PATCHES = "GSpace", "RealSpace", "Patches"
 
 
-def _torus(problem: ObjectsProblem) -> Torus:
-    if problem.machine.torus is None:
-        raise InputError("a torus or mesh", field="machine", value=problem.machine.text)
-    return problem.machine.torus
-
-
-def _array(problem: ObjectsProblem, name: str, dims: int) -> IntArray:
+def _array(problem: MappingProblem, name: str, dims: int) -> IntArray:
     found = problem.array(name)
     if found is None or len(found[1]) != dims:
         expected = f"an array {name} of {number_of(dims, 'dimension')}"
-        names = [one.name for one in problem.instance.arrays]
+        names = [one.name for one in problem.arrays]
         raise InputError(expected, field="arrays", found=", ".join(names) or "none")
     return found[0]
 
@@ -55,35 +51,54 @@ def parts_of(box: Box, count: int) -> list[Box]:
     return parts_of(first, near) + parts_of(second, count - near)
 
 
+# ---- What the papers compare with: loads alone, and the order of objects ------------------------
+
+
+@register("mapping", "in-order", takes=("objects",))
+def in_order(problem: MappingProblem, options: Options) -> Outcome:
+    """Fill node after node with consecutive objects, up to the average load."""
+    keeper = Keeper(problem, options)
+    keeper.offer_cells(consecutive(problem, keeper.deadline), "in order")
+    return keeper.outcome
+
+
+@register("mapping", "oblivious", takes=("objects",))
+def oblivious(problem: MappingProblem, options: Options) -> Outcome:
+    """Balance loads alone: the largest object first, each on the emptiest node."""
+    keeper = Keeper(problem, options)
+    keeper.offer_cells(emptiest_first(problem), "by load")
+    return keeper.outcome
+
+
 # ---- OpenAtom: prisms for planes, others across them for states, the rest at centroids (3.3.1) ---
 
 
-@register("objects", "prisms")
-def prisms(problem: ObjectsProblem, options: Options) -> Outcome:
+@register("mapping", "prisms", takes=("objects",))
+def prisms(problem: MappingProblem, options: Options) -> Outcome:
     """Map GSpace into prisms along a dimension, RealSpace across them, the rest at centroids.
 
     The best of all dimensions counts, by hop-bytes. Raises `InputError` unless the machine is a
     torus or mesh and there are arrays GSpace and RealSpace, states by planes.
     """
-    torus = _torus(problem)
+    torus = problem.torus
     gspace, realspace = (_array(problem, name, 2) for name in (GSPACE, REALSPACE))
     keeper = Keeper(problem, options)
     for axis in range(torus.num_dims):
-        if keeper.cells is not None and keeper.done:
+        if keeper.worth is not None and keeper.done:
             break
-        wanted = np.full(problem.num_objects, -1, dtype=np.int64)
+        wanted = np.full(problem.num_tasks, -1, dtype=np.int64)
         wanted[gspace] = gspace_routers(problem, torus, axis, gspace.shape)
         wanted[realspace] = across(wanted[gspace], realspace.shape[1])
         at_centroids(problem, torus, wanted, keeper.deadline)
         order = np.concatenate([gspace.ravel(), realspace.ravel()])
-        rest = np.setdiff1d(np.arange(problem.num_objects), order)
+        rest = np.setdiff1d(np.arange(problem.num_tasks), order)
         cells = settled(problem, wanted, np.concatenate([order, rest]), keeper.deadline)
-        keeper.offer(cells, f"axis {axis}")
-    return keeper.outcome()
+        keeper.offer_cells(cells, f"axis {axis}")
+    return keeper.outcome
 
 
 def gspace_routers(
-    problem: ObjectsProblem, torus: Torus, axis: int, shape: tuple[int, ...]
+    problem: MappingProblem, torus: Torus, axis: int, shape: tuple[int, ...]
 ) -> IntArray:
     """Return the router of every state and plane: a prism per plane, states along the axis.
 
@@ -91,7 +106,7 @@ def gspace_routers(
     """
     states, planes = shape
     whole: Box = tuple((0, 1 if d == axis else n) for d, n in enumerate(torus.shape))
-    usable = problem.router_room > 0
+    usable = problem.room > 0
     found = np.zeros(shape, dtype=np.int64)
     for plane, box in enumerate(parts_of(whole, planes)):
         sides = [range(torus.shape[d]) if d == axis else range(*box[d]) for d in range(len(box))]
@@ -110,7 +125,7 @@ def across(gspace: IntArray, planes: int) -> IntArray:
     return gspace[:, np.arange(planes) * num // planes]
 
 
-def at_centroids(problem: ObjectsProblem, torus: Torus, wanted: IntArray, stop: float) -> None:
+def at_centroids(problem: MappingProblem, torus: Torus, wanted: IntArray, stop: float) -> None:
     """Give every object without a router the one nearest to its partners that have one.
 
     When the clock shows `stop`, the others get the router of the partner with which they have the
@@ -138,25 +153,25 @@ def at_centroids(problem: ObjectsProblem, torus: Torus, wanted: IntArray, stop: 
 # ---- NAMD: patches by recursive bisection, computes in the brick of their two patches (3.3.2) ----
 
 
-@register("objects", "bricks")
-def bricks(problem: ObjectsProblem, options: Options) -> Outcome:
+@register("mapping", "bricks", takes=("objects",))
+def bricks(problem: MappingProblem, options: Options) -> Outcome:
     """Map patches by recursive bisection of the torus, computes into the brick of their patches.
 
     Raises `InputError` unless the machine is a torus or mesh of three dimensions, there is an array
     Patches of three, and all other objects talk to one or two patches.
     """
-    torus = _torus(problem)
+    torus = problem.torus
     patches = _array(problem, PATCHES, 3)
     if torus.num_dims != patches.ndim:
         raise InputError("a torus or mesh of 3 dimensions", field="machine", value=torus.text)
     keeper = Keeper(problem, options)
-    wanted = np.full(problem.num_objects, -1, dtype=np.int64)
+    wanted = np.full(problem.num_tasks, -1, dtype=np.int64)
     wanted[patches] = patch_routers(torus, patches.shape)
     start = settled_patches(problem, wanted, patches.ravel(), keeper.deadline)
     if start is not None:
         cells = place_computes(problem, start, patches.ravel(), keeper.deadline)
-        keeper.offer(cells, "bricks")
-    return keeper.outcome()
+        keeper.offer_cells(cells, "bricks")
+    return keeper.outcome
 
 
 def patch_routers(torus: Torus, shape: tuple[int, ...]) -> IntArray:
@@ -193,7 +208,7 @@ def patch_routers(torus: Torus, shape: tuple[int, ...]) -> IntArray:
 
 
 def settled_patches(
-    problem: ObjectsProblem, wanted: IntArray, patches: IntArray, stop: float = math.inf
+    problem: MappingProblem, wanted: IntArray, patches: IntArray, stop: float = math.inf
 ) -> IntArray | None:
     """Return the cells of patches, each in its router or near it; -1 of other objects.
 
@@ -215,7 +230,7 @@ def settled_patches(
 
 
 def place_computes(
-    problem: ObjectsProblem, cells: IntArray, patches: IntArray, stop: float = math.inf
+    problem: MappingProblem, cells: IntArray, patches: IntArray, stop: float = math.inf
 ) -> IntArray | None:
     """Place all objects except patches, the largest load first, by steps I to III of section 3.3.2.
 
@@ -226,12 +241,12 @@ def place_computes(
     cells.
     """
     rows, at = problem.guide, problem.cells.router
-    is_patch = np.zeros(problem.num_objects, dtype=bool)
+    is_patch = np.zeros(problem.num_tasks, dtype=bool)
     is_patch[patches] = True
     left = problem.cells.room.copy()
     done = cells >= 0
     np.subtract.at(left, cells[done], problem.loads[done])
-    has = np.zeros((problem.num_objects, len(at)), dtype=bool)
+    has = np.zeros((problem.num_tasks, len(at)), dtype=bool)
     has[patches, cells[patches]] = True
     for one in np.argsort(-problem.loads, kind="stable").tolist():
         if cells[one] >= 0:
@@ -257,7 +272,7 @@ def place_computes(
     return cells
 
 
-def shells(problem: ObjectsProblem, one: int, other: int) -> IntArray:
+def shells(problem: MappingProblem, one: int, other: int) -> IntArray:
     """Return the hops from every router to the brick between two: half of the detour."""
     machine = problem.machine
     way = machine.distances_from(one) + machine.distances_from(other)

@@ -9,15 +9,15 @@ from itertools import pairwise
 import numpy as np
 
 from topoplace.certify.integers import require_room
+from topoplace.certify.mapping._objects_kernels import branch, walk
 from topoplace.certify.mapping.graphs import cut_prices
+from topoplace.certify.mapping.instance import Instance
 from topoplace.certify.mapping.links import least_star
-from topoplace.certify.objects._kernels import branch, walk
-from topoplace.certify.objects.instance import Instance
 from topoplace.certify.report import RefusedError
 from topoplace.errors import number_of
 from topoplace.machine import Torus
-from topoplace.result.mapping import CUT_LAYERS
-from topoplace.result.objects import (
+from topoplace.result.mapping import (
+    CUT_LAYERS,
     DENOMINATOR,
     ENUMERATION_WORK,
     EnumerationCertificate,
@@ -50,7 +50,7 @@ def least_trees(instance: Instance) -> int:
 
 def listed_trees(instance: Instance) -> Trees:
     """Return the trees as kernels have them; a machine without links has none."""
-    torus = instance.plain.torus if instance.trees else Torus((1,))
+    torus = instance.torus if instance.trees else Torus((1,))
     geometry = np.array(torus.shape), np.array(torus.strides), np.array(torus.wrap)
     objects = [[tree.root, *tree.members.tolist()] for tree in instance.trees]
     begins = np.cumsum([0, *map(len, objects)])
@@ -85,7 +85,7 @@ def shares_value(instance: Instance, certificate: SharesCertificate) -> int:
     shares = unpacked(certificate.shares, int(lower.sum()), "shares")
     if len(shares) and not 0 <= int(shares.min()) <= int(shares.max()) <= DENOMINATOR:
         raise RefusedError(f"a share is not between 0 and {DENOMINATOR}")
-    require_room(DENOMINATOR * instance.plain.total, "shares of all bytes")
+    require_room(DENOMINATOR * instance.total, "shares of all bytes")
     # ascending by the lower object, then the higher one, as `volumes` lists the pairs
     given = dict(
         zip(
@@ -113,7 +113,7 @@ def shares_value(instance: Instance, certificate: SharesCertificate) -> int:
 def _stars(instance: Instance) -> Iterator[tuple[int, list[tuple[int, int]]]]:
     """Yield every object that has partners, with these and their bytes."""
     volumes = instance.volumes
-    begins = np.searchsorted(volumes.tasks, np.arange(instance.num_objects + 1)).tolist()
+    begins = np.searchsorted(volumes.tasks, np.arange(instance.num_tasks + 1)).tolist()
     partners, sizes = volumes.partners.tolist(), volumes.sizes.tolist()
     for task, (begin, end) in enumerate(pairwise(begins)):
         if end > begin:
@@ -122,8 +122,8 @@ def _stars(instance: Instance) -> Iterator[tuple[int, list[tuple[int, int]]]]:
 
 def _around(instance: Instance) -> list[int]:
     """Return the most load within 0, 1, 2, ... hops of a usable router, before all fits."""
-    machine, room = instance.plain.machine, instance.room
-    centres = np.flatnonzero(instance.plain.usable_nodes)
+    machine, room = instance.machine, instance.room
+    centres = np.flatnonzero(instance.usable_nodes)
     if machine.is_transitive and (room == room[0]).all():
         centres = centres[:1]
     most: dict[int, int] = {}
@@ -137,7 +137,7 @@ def _around(instance: Instance) -> list[int]:
             most[hops] = max(most.get(hops, 0), inside)
     found: list[int] = []
     for hops in range(len(most)):
-        if most[hops] >= instance.total:
+        if most[hops] >= instance.total_load:
             return found
         found.append(most[hops])
     return found
@@ -160,7 +160,7 @@ def object_cuts_value(instance: Instance, certificate: ObjectCutsCertificate) ->
 
 def _cuts(instance: Instance) -> Iterator[tuple[int, int]]:
     """Yield twice the weight of every cut, and how uneven the loads of its sides may be."""
-    torus = instance.plain.torus
+    torus = instance.torus
     if max(torus.shape) > CUT_LAYERS:
         raise RefusedError(f"a dimension of more than {CUT_LAYERS} layers")
     for d, size in enumerate(torus.shape):
@@ -169,7 +169,7 @@ def _cuts(instance: Instance) -> Iterator[tuple[int, int]]:
         for weight, side in _sides(size, torus.wrap[d]):
             near = sum(layers[k] for k in range(size) if side[k])
             far = sum(layers) - near
-            yield weight, 2 * min(instance.total, max(near, far)) - instance.total
+            yield weight, 2 * min(instance.total_load, max(near, far)) - instance.total_load
 
 
 def _sides(size: int, wraps: bool) -> Iterator[tuple[int, BoolArray]]:
@@ -194,10 +194,10 @@ def enumerated(
     The mappings are gone through here, by at most `ENUMERATION_WORK`; None stands for any load.
     """
     order = np.asarray(certificate.order, dtype=np.int64)
-    num = instance.num_objects
+    num = instance.num_tasks
     if sorted(certificate.order) != list(range(num)):
         raise RefusedError("the order is not one of all objects")
-    machine = instance.plain.machine
+    machine = instance.machine
     where, rooms = _cells(instance, load)
     if num * len(where) > 1 << 16:
         raise RefusedError(
@@ -205,7 +205,7 @@ def enumerated(
             f"{number_of(len(where), 'place')}"
         )
     between = machine.hops(where[:, None], where[None, :])
-    require_room(int(between.max()) * instance.plain.total, "bytes times distances")
+    require_room(int(between.max()) * instance.total, "bytes times distances")
     bytes_ = np.zeros((num, num), dtype=np.int64)
     volumes = instance.volumes
     bytes_[volumes.tasks, volumes.partners] = volumes.sizes
@@ -215,7 +215,7 @@ def enumerated(
     if (
         machine.is_transitive
         and not instance.fixed
-        and len(set(instance.plain.usable_nodes.tolist())) == 1
+        and len(set(instance.usable_nodes.tolist())) == 1
     ):
         allowed[order[0]] &= where == where[0]  # any mapping may be moved round the torus
     # no sum of loads leaves 64 bits, nor do rooms, which are cut down to all loads
@@ -232,7 +232,7 @@ def enumerated(
 
 def _cells(instance: Instance, load: int | None) -> tuple[IntArray, IntArray]:
     """Return the routers of all that has a cap, in the order of nodes, and the load it may have."""
-    nodes = instance.plain.usable_nodes
+    nodes = instance.usable_nodes
     cap = instance.cap if load is None else min(instance.cap, load)
     routers = np.flatnonzero(nodes)
     if instance.pooled:
@@ -240,16 +240,16 @@ def _cells(instance: Instance, load: int | None) -> tuple[IntArray, IntArray]:
     else:
         routers = np.repeat(routers, nodes[routers])
         widths = [1] * len(routers)
-    rooms = [min(cap * width, instance.total) for width in widths]
+    rooms = [min(cap * width, instance.total_load) for width in widths]
     return routers, np.array(rooms, dtype=np.int64)
 
 
 def _is_cell(instance: Instance, node: int) -> BoolArray:
     """Tell of all that has a cap whether it is that of a node."""
-    usable = np.flatnonzero(instance.plain.usable)
+    usable = np.flatnonzero(instance.usable)
     if not instance.pooled:
         return np.equal(usable, node)
-    per = instance.plain.machine.nodes_per_router
+    per = instance.machine.nodes_per_router
     return np.equal(np.unique(usable // per), node // per)
 
 
@@ -258,8 +258,8 @@ def _is_cell(instance: Instance, node: int) -> BoolArray:
 
 def spread_value(instance: Instance) -> int:
     """Return a load that some node has in any mapping."""
-    nodes = int(instance.plain.usable.sum())
-    average = -(-instance.total // nodes)
+    nodes = int(instance.usable.sum())
+    average = -(-instance.total_load // nodes)
     if instance.pooled:
         return average
     loads: list[int] = sorted(instance.loads.tolist(), reverse=True)
