@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from enum import EnumType
 from pathlib import Path
-from types import ModuleType, UnionType
+from types import UnionType
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from pydantic import BaseModel
@@ -99,15 +99,35 @@ def types_of(model: Model) -> dict[str, Any]:
     return {name: hints[name] for name in model.model_fields}
 
 
-def whole(cover: Cover, module: ModuleType, names: str) -> dict[Model, Covers]:
-    """Return one cover for all fields of some models, but for those that have one value only."""
+def models_in(annotation: Any) -> Iterator[Model]:
+    """Yield the models that a type names, in any list, mapping or union."""
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        yield annotation
+    for argument in () if get_origin(annotation) is Literal else get_args(annotation):
+        yield from models_in(argument)
+
+
+def reachable(root: Model, *, beyond: tuple[Model, ...] = ()) -> list[Model]:
+    """Return a model and all that its fields lead to, but not those `beyond` and what they do."""
+    found = [root]
+    for model in found:  # grows meanwhile
+        for annotation in types_of(model).values():
+            found += [m for m in _once(models_in(annotation)) if m not in (*found, *beyond)]
+    return found
+
+
+def _once(models: Iterator[Model]) -> list[Model]:
+    return list(dict.fromkeys(models))
+
+
+def whole(cover: Cover, model: Model) -> Covers:
+    """Return one cover for all fields of a model, except those that have one value only."""
 
     def of(annotation: Any) -> Cover:
         is_fixed = get_origin(annotation) is Literal and len(get_args(annotation)) == 1
         return FIXED if is_fixed else cover
 
-    models = [getattr(module, name) for name in names.split()]
-    return {model: {name: of(kind) for name, kind in types_of(model).items()} for model in models}
+    return {name: of(kind) for name, kind in types_of(model).items()}
 
 
 def same(cover: Cover, names: str) -> Covers:
@@ -256,8 +276,6 @@ FIELDS: dict[Model, Covers] = {
         "jobs": claim("explanations", unless="Their order says nothing."),
         "nodes_to_free": claim("explanations"),
     },
-    **whole(PROOF, schema, "Leaf StartBranch CoverBranch"),
-    **whole(NODES_PROOF, schema, "LeafRef SharedLeaves Parts Part"),
     schema.Fraction: {
         "numerator": HOLDER,
         "denominator": Cover("holder", (), "Zero over any number is zero."),
@@ -298,16 +316,6 @@ FIELDS: dict[Model, Covers] = {
         ),
         "flow": evidence("optimum"),
     },
-    **whole(evidence("optimum"), mapping, "FlowCertificate"),
-    **whole(
-        HOP_BOUND,
-        mapping,
-        "TotalCertificate BlocksCertificate BlockFamily StarCertificate "
-        "DistanceClassesCertificate CutsCertificate CutLine RecognisedCertificate "
-        "PairsCertificate TreeCertificate LevelsCertificate InsideLevel DegreesLevel SpectralLevel "
-        "MeanLoad TaskLoad CutLoad InsideCrossing SpectralCrossing Triangles "
-        "Packed",
-    ),
     objects.ObjectsResult: {
         **MAPPED,
         "solution": claim("solution", "figures", "hop-bytes", "largest-load"),
@@ -323,11 +331,6 @@ FIELDS: dict[Model, Covers] = {
         "figures": claim("figures"),
     },
     objects.ObjectsFigures: FIGURES | same(claim("figures"), "largest_load used_nodes"),
-    **whole(
-        evidence("hop-bytes.bound", "largest-load.bound"),
-        objects,
-        "SharesCertificate ObjectCutsCertificate EnumerationCertificate SpreadCertificate",
-    ),
     tree.AllocationResult: {
         **RESULT,
         "solution": claim("allocations", "costs", "nodes", "cost"),
@@ -342,12 +345,6 @@ FIELDS: dict[Model, Covers] = {
         "nodes": claim("allocations", "costs", unless=ANOTHER),
         "cost": claim("costs"),
     },
-    **whole(
-        COST_BOUND,
-        tree,
-        "ThresholdsCertificate ThresholdProof ThresholdNogood Empty Needs BinomialShares "
-        "LinePrices StateBranch",
-    ),
     hierarchy.HierarchyResult: {
         **RESULT,
         "solution": claim("placements", "hosts", "witness", *DOMAINS),
@@ -386,7 +383,6 @@ FIELDS: dict[Model, Covers] = {
         required=REQUIRED,
     ),
     cubes.CubesSolution: {"placements": claim(*CUBES, unless="Their order says nothing.")},
-    **whole(claim(*CUBES, unless=ANOTHER), cubes, "CubesPlacement"),
     several.Frontier: {
         **SEVERAL,
         "traded": claim("traded", *POINTS, unless="Less may be claimed of the same points."),
@@ -426,19 +422,28 @@ FIELDS: dict[Model, Covers] = {
     repack.RepackLevel: level(
         claim("levels"), claim("levels", *PLANS, *PLAN_BOUNDS), evidence(*PLANS, *PLAN_BOUNDS)
     ),
-    **whole(claim(*PLANS, unless=ANOTHER_PLAN), repack, "RepackSolution Step"),
-    **whole(
-        QUESTION,
-        snapshot,
-        "Snapshot LeftOut TorusModel AnchoredModel TreeModel SwitchModel RunningJob Request "
-        "PatternUse ShapeWeights HierarchyModel HostsModel Part Segment CubesModel",
-    ),
-    **whole(QUESTION, snapshot, "RepackInstance DefragmentInstance TasksModel"),
-    **whole(QUESTION, snapshot, "MappingInstance MatrixModel GridApplication GraphApplication"),
-    **whole(QUESTION, questions, "ObjectsInstance MessageTree FixedObject NamedArray"),
-    **whole(QUESTION, snapshot, "ParallelismApplication AxisModel"),
-    **whole(HOLDER, snapshot, "PrismModel"),
 }
+
+WHOLE: tuple[tuple[Cover, tuple[Model, ...]], ...] = (
+    (HOLDER, (snapshot.PrismModel,)),
+    (QUESTION, (snapshot.Snapshot, snapshot.MappingInstance, questions.ObjectsInstance)),
+    (QUESTION, (snapshot.RepackInstance, snapshot.DefragmentInstance)),
+    (evidence("optimum"), (mapping.FlowCertificate,)),
+    (claim(*CUBES, unless=ANOTHER), (cubes.CubesPlacement,)),
+    (claim(*PLANS, unless=ANOTHER_PLAN), (repack.RepackSolution,)),
+    (HOP_BOUND, (mapping.MappingLevel, mapping.LinkLoad)),
+    (evidence("hop-bytes.bound", "largest-load.bound"), (objects.ObjectsLevel,)),
+    (NODES_PROOF, (schema.LeafRef,)),
+    (PROOF, (schema.Leaf, schema.StartBranch, schema.CoverBranch)),
+    (NODES_PROOF, (schema.SharedLeaves, schema.Parts)),
+    (NODES_PROOF, (tree.AllStartCertificate, tree.CountingCertificate, tree.DomainsCertificate)),
+    (COST_BOUND, (tree.TreeLevel,)),
+)
+"""What covers these models, and those that they lead to, where nothing else does: the first."""
+
+for _cover, _roots in WHOLE:
+    for _model in (model for root in _roots for model in reachable(root)):
+        FIELDS.setdefault(_model, whole(_cover, _model))
 
 _IN_WITNESSES = (
     *(schema.Solution, schema.Placement, hierarchy.HierarchySolution, hierarchy.HierarchyPlacement),
@@ -450,7 +455,7 @@ for _models, _claims in ((_IN_WITNESSES, ("witness",)), (_IN_POINTS, ANSWERS)):
         for _name, _cover in FIELDS[_model].items():
             FIELDS[_model][_name] = replace(_cover, names=(*_cover.names, *_claims))
 
-DOCUMENTS: dict[str, Model] = {
+RESULTS_BY_TITLE: dict[str, Model] = {
     "A placement on a torus or mesh": schema.PlacementResult,
     "A mapping of tasks": mapping.MappingResult,
     "A mapping of objects": objects.ObjectsResult,
@@ -460,42 +465,13 @@ DOCUMENTS: dict[str, Model] = {
     "A frontier": several.Frontier,
     "All optima": several.Optima,
     "A plan of repacking": repack.RepackResult,
+}
+RESULTS = tuple(RESULTS_BY_TITLE.values())
+DOCUMENTS: dict[str, Model] = RESULTS_BY_TITLE | {
     "The instance of a placement or an allocation": snapshot.Snapshot,
     "The instance of a mapping": snapshot.MappingInstance,
     "The instance of a mapping of objects": questions.ObjectsInstance,
 }
-RESULTS: tuple[Model, ...] = (
-    schema.PlacementResult,
-    mapping.MappingResult,
-    objects.ObjectsResult,
-    tree.AllocationResult,
-    hierarchy.HierarchyResult,
-    cubes.CubesResult,
-    several.Frontier,
-    several.Optima,
-    repack.RepackResult,
-)
-
-
-def models_in(annotation: Any) -> Iterator[Model]:
-    """Yield the models that a type names, in any list, mapping or union."""
-    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
-        yield annotation
-    for argument in () if get_origin(annotation) is Literal else get_args(annotation):
-        yield from models_in(argument)
-
-
-def reachable(root: Model, *, beyond: tuple[Model, ...] = ()) -> list[Model]:
-    """Return a model and all that its fields lead to, but not those `beyond` and what they do."""
-    found = [root]
-    for model in found:  # grows meanwhile
-        for annotation in types_of(model).values():
-            found += [m for m in _once(models_in(annotation)) if m not in (*found, *beyond)]
-    return found
-
-
-def _once(models: Iterator[Model]) -> list[Model]:
-    return list(dict.fromkeys(models))
 
 
 def every_model() -> set[Model]:

@@ -30,7 +30,7 @@ from topoplace.snapshot.schema import Snapshot
 from topoplace.solving import solve
 
 Document = dict[str, Any]
-GENERATE = script("generate_cubes")
+FAMILIES = script("families")
 
 
 def pod(seed: int) -> Snapshot:
@@ -93,7 +93,7 @@ def test_a_chain_begins_at_any_shape_of_the_largest_size() -> None:
 
 @pytest.mark.parametrize("shapes", ["listed", "mixed"])
 def test_large_pods_are_proven(shapes: str) -> None:
-    snapshot = GENERATE.generate_cubes(907, 60, shapes)
+    snapshot = FAMILIES.pod(907, 60, shapes)
     result = solved(snapshot)
     assert [level.status for level in result.levels] == ["optimal", "optimal"]
     assert result.check().verified

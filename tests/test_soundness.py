@@ -14,7 +14,7 @@ from soundness import mapping_kinds, packing_kinds
 from soundness.attack import attack
 from soundness.naive import naive_bound
 from topoplace.certify.packing import Covers, Prices, certified_bound
-from topoplace.packing.problem import NO_VALUE, Cover
+from topoplace.packing.problem import NO_VALUE, Cover, Query
 
 SHARES = {
     **dict.fromkeys(packing_kinds.KINDS, (0.4, 0.12)),
@@ -109,7 +109,7 @@ def test_the_solver_finds_what_the_checker_finds(machine: str) -> None:
             wanted = {q: Covers() for q in every}
             for cover in covers:
                 wanted[cover.request_idx] = Covers().split(cover.row, inside=cover.inside)
-            found = packing.price(prices, weights, 3, covers)
+            found = packing.price(prices, Query(weights, 3, covers))
             own = packing.families
             paid = {name: prices[own[name]] for name in own if name in oracle.rows}
             total = sum(int((paid[name] * oracle.rows[name]).sum()) for name in paid)

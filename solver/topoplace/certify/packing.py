@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from abc import abstractmethod
 from collections import Counter
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence, Set
 from copy import copy
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Protocol
@@ -58,6 +58,15 @@ class Covers:
 
     inside: frozenset[int] = frozenset()
     outside: frozenset[int] = frozenset()
+
+    @property
+    def named(self) -> list[tuple[int, bool]]:
+        """The rows that branches name, each with whether a candidate must use it."""
+        return [(row, True) for row in self.inside] + [(row, False) for row in self.outside]
+
+    def admit(self, rows: Set[int]) -> bool:
+        """Return whether a candidate of some rows is allowed."""
+        return self.inside <= rows and not self.outside & rows
 
     def split(self, row: int, *, inside: bool) -> Covers:
         """Return one side of a branch on a row."""
@@ -192,14 +201,18 @@ class Packings(Problem[AnyResult]):
         if self.result.solution is not None:
             raise RefusedError("a solution is there, and needs no witness")
         own = {"solution": witness.solution, "witness": None, "explanations": []}
+        return self.worth_of(self.result.model_copy(update=own), witness.values)
+
+    def worth_of(self, result: AnyResult, stated: Sequence[int]) -> Sequence[Number | None]:
+        """Return what the solution of another result is worth; raise unless it is as stated."""
         other, claims = copy(self), Claims()
-        other.result = self.result.model_copy(update=own)
+        other.result, other.values = result, []
         other.follow(claims)
         for claim in claims:
             if not claim.holds:
                 raise RefusedError(f"{claim.name}: {claim.detail}")
-        if list(witness.values) != list(other.values):
-            raise RefusedError(f"values are {witness.values}, not {list(other.values)}")
+        if list(stated) != list(other.values):
+            raise RefusedError(f"values are {stated}, not {list(other.values)}")
         return other.values
 
     def _check_witness(self, level_idx: int) -> None:

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from topoplace.packing.listed import ListedOracle
-from topoplace.packing.problem import NO_VALUE, Cover, PackingProblem, Priced, Subproblem
+from topoplace.packing.problem import NO_VALUE, PackingProblem, Priced, Query, Subproblem
 from topoplace.types import BoolArray, FloatArray, IntArray
 
 FAMILY = "answers"
@@ -216,30 +216,20 @@ class Excluding(PackingProblem):
         """Return what a call of the oracle takes."""
         return self.inner.work(level)
 
-    def price(
-        self,
-        row_prices: IntArray,
-        weights: Sequence[int],
-        per_request: int,
-        covers: tuple[Cover, ...] = (),
-        *,
-        exact_for: frozenset[int] | None = None,
-    ) -> Priced:
-        """Return the best candidates, which also pay for rows that exclude answers."""
+    def price(self, row_prices: IntArray, query: Query) -> Priced:
+        """Return the best candidates of every request, what excludes answers charged as well."""
         if self._is_listed:
-            return self._oracle.price(row_prices, weights, per_request, covers)
+            return self._oracle.price(row_prices, query)
         own, charged = row_prices[: self._num], row_prices[self._num :]
-        priced = self.inner.price(own, weights, per_request, covers, exact_for=exact_for)
+        priced = self.inner.price(own, query)
         if self.rows.of_request is None:
             return priced
         charges = [int(charged[list(rows)].sum()) for rows in self.rows.of_request]
         found = zip(priced.best.tolist(), charges, strict=True)
         best = [gain if gain == NO_VALUE else gain - charge for gain, charge in found]
-        said: dict[int, set[Cover]] = {}
-        for cover in covers:
-            said.setdefault(cover.request_idx, set()).add(replace(cover, request_idx=-1))
+        said = {q: frozenset((c.row, c.inside) for c in own) for q, own in query.covers_of.items()}
         first = self.inner.first_of_kind
-        keys = [(first[q], frozenset(said.get(q, ()))) for q in range(len(best))]
+        keys = [(first[q], said.get(q)) for q in range(len(best))]
         shared = {key: some for key, some in zip(keys, priced.columns, strict=True) if some}
         columns = [
             [(gain - charges[q], replace(c, request_idx=q)) for gain, c in shared.get(key, ())]

@@ -117,6 +117,12 @@ class TradeOff:
         return tuple(limits.values())
 
 
+def steps_of(found: Found) -> list[Step]:
+    """Return what a search proves, level by level."""
+    every = enumerate(found.bounds)
+    return [Step(found.reached[:level], bound) for level, bound in every if bound is not None]
+
+
 def _implies(one: Step, other: Step) -> bool:
     """Return whether a step bounds the same level by no more, and requires no more."""
     pairs = [*zip(one.floors, other.floors, strict=False)]
@@ -219,9 +225,9 @@ def _extend(
     share = budget.within(shares * SHARE * (budget.end - budget.now()))
     found = search(budget=share, start=start, floors=floors, to_beat=to_beat).run()
     known.add(Point(tuple(found.values), found.placement))
-    for level, bound in enumerate(found.bounds):
-        if bound is not None and level in known.traded:
-            known.prove(Step(found.reached[:level], bound))
+    for step in steps_of(found):
+        if len(step.floors) in known.traded:
+            known.prove(step)
 
 
 def _best_within(known: TradeOff, floors: dict[int, int | None], last: int) -> list[Any] | None:

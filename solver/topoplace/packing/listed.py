@@ -12,7 +12,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from topoplace import clock
-from topoplace.packing.problem import NO_VALUE, Cover, PackingProblem, Priced, capacities_left
+from topoplace.packing.problem import NO_VALUE, PackingProblem, Priced, Query, capacities_left
 from topoplace.types import IntArray
 
 _PART = 1000  # candidates whose values are computed at once, for the memory it takes
@@ -48,26 +48,21 @@ class ListedOracle:
         amounts = sp.csr_matrix((ones, (of, flat)), shape=(num, problem.num_rows))
         return every, np.concatenate(values), owner, amounts
 
-    def price(
-        self,
-        row_prices: IntArray,
-        weights: Sequence[int],
-        per_request: int,
-        covers: tuple[Cover, ...] = (),
-    ) -> Priced:
+    def price(self, row_prices: IntArray, query: Query) -> Priced:
         """Return the best candidates of every request (see `PackingProblem.price`)."""
         every, values, owner, amounts = self._tables
         num_requests = len(self._problem.names)
         best = np.full(num_requests, NO_VALUE, dtype=np.int64)
         columns: list[list[tuple[int, Any]]] = [[] for _ in range(num_requests)]
-        gains = values[:, : len(weights)] @ np.array(weights) - amounts @ row_prices
+        weights = np.array(query.weights)
+        gains = values[:, : len(weights)] @ weights - amounts @ row_prices
         allowed = np.ones(len(gains), dtype=bool)
-        for cover in covers:
+        for cover in query.covers:
             inside = amounts[:, [cover.row]].toarray().ravel() > 0
             allowed &= (owner != cover.request_idx) | (inside == cover.inside)
         for k in np.argsort(-gains, kind="stable").tolist():
             q = int(owner[k])
-            if allowed[k] and len(columns[q]) < per_request:
+            if allowed[k] and len(columns[q]) < query.per_request:
                 columns[q].append((int(gains[k]), every[k]))
                 best[q] = max(best[q], gains[k])
         return Priced(best, columns)
@@ -142,17 +137,9 @@ class ListedPacking(PackingProblem):
         """Return what a call of the oracle takes, in nominal seconds."""
         return 1e-6 * (100 + len(self._candidates))
 
-    def price(
-        self,
-        row_prices: IntArray,
-        weights: Sequence[int],
-        per_request: int,
-        covers: tuple[Cover, ...] = (),
-        *,
-        exact_for: frozenset[int] | None = None,
-    ) -> Priced:
+    def price(self, row_prices: IntArray, query: Query) -> Priced:
         """Return the best candidates of every request."""
-        return self._oracle.price(row_prices, weights, per_request, covers)
+        return self._oracle.price(row_prices, query)
 
     @property
     def every_candidate(self) -> list[Any] | None:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 
 from topoplace.packing.budget import Budget
 from topoplace.packing.excluding import Excluding, PlaceOf, rows_against
-from topoplace.packing.frontier import SHARE, Point, Step
+from topoplace.packing.frontier import SHARE, Point, Step, steps_of
 from topoplace.packing.problem import PackingProblem
 from topoplace.packing.search import Found, Search
 from topoplace.packing.state import Say, silent
@@ -98,11 +98,7 @@ def all_optima(
         num_levels=num_levels, report=progress, say=say,
     ).run()  # fmt: skip
     found = Alternatives(num_levels, [Point(tuple(first.values), first.placement)])
-    found.steps = [
-        Step(first.reached[:level], bound)
-        for level, bound in enumerate(first.bounds)
-        if bound is not None
-    ]
+    found.steps = steps_of(first)
     while len(found.points) < most and not budget.is_over() and not found.are_all:
         report(found)
         rows = rows_against(packing, [point.placement for point in found.points], place_of)
@@ -128,7 +124,7 @@ def _takes(found: Alternatives, other: Found) -> bool:
         better = values[: found.num_levels] > best
         found.points = [point] if better else [*found.points, point]
         return True
-    for level, bound in enumerate(other.bounds):
-        if bound is not None and bound.value < best[level]:
-            found.rest = Step(other.reached[:level], bound)
+    for step in steps_of(other):
+        if step.bound.value < best[len(step.floors)]:
+            found.rest = step
     return False

@@ -50,6 +50,42 @@ class Cover:
     inside: bool
 
 
+def by_request(covers: Iterable[Cover]) -> dict[int, list[Cover]]:
+    """Return what branches say of the candidates of each request that they name."""
+    found: dict[int, list[Cover]] = {}
+    for cover in covers:
+        found.setdefault(cover.request_idx, []).append(cover)
+    return found
+
+
+@dataclass(frozen=True)
+class Query:
+    """What the oracle is asked for at some prices.
+
+    Attributes
+    ----------
+    weights
+        A non-negative integer per level up to the one that is solved, in the scale of the prices.
+    per_request
+        At most this many columns per request, the best ones or nearly so.
+    covers
+        What branches say of requests; the candidates of a request obey all that name it.
+    exact_for
+        Requests whose `best` has to be exact; of others it may be any value that is not positive
+        where it would not be. None: it is exact for all.
+    """
+
+    weights: tuple[int, ...]
+    per_request: int
+    covers: tuple[Cover, ...] = ()
+    exact_for: frozenset[int] | None = None
+
+    @cached_property
+    def covers_of(self) -> dict[int, list[Cover]]:
+        """What branches say of the candidates of each request that they name."""
+        return by_request(self.covers)
+
+
 @dataclass(frozen=True)
 class Priced:
     """The oracle's answer.
@@ -193,31 +229,15 @@ class PackingProblem(ABC):
         """Return the seconds that a call of the oracle takes, as measured once (see `Budget`)."""
 
     @abstractmethod
-    def price(
-        self,
-        row_prices: IntArray,
-        weights: Sequence[int],
-        per_request: int,
-        covers: tuple[Cover, ...] = (),
-        *,
-        exact_for: frozenset[int] | None = None,
-    ) -> Priced:
+    def price(self, row_prices: IntArray, query: Query) -> Priced:
         """Return the best candidates of every request at some prices.
+
+        A candidate gains the sum of weights times values less that of prices times amounts.
 
         Parameters
         ----------
         row_prices
             A non-negative integer per row, shape ``(num_rows,)``.
-        weights
-            A non-negative integer per level up to the one that is solved, in the same scale: a
-            candidate gains the sum of weights times values less that of prices times amounts.
-        per_request
-            The most columns per request, which are the best ones or nearly so.
-        covers
-            Branches on places; the candidates of a request obey all covers that name it.
-        exact_for
-            Requests whose `best` has to be exact; for others it may be any value, which is positive
-            only if the exact one is. None: it is exact for all.
 
         Raises
         ------
@@ -342,7 +362,7 @@ class PackingProblem(ABC):
             rest = Residual(self.left_by(placed, (q,)), tuple(placed), 0, (q,))
             capacities = rest.problem.capacities
             weight = 1 + int(capacities.sum())
-            [columns] = rest.problem.price(np.ones_like(capacities), (weight,), 1).columns
+            [columns] = rest.problem.price(np.ones_like(capacities), Query((weight,), 1)).columns
             placed = rest.together([candidate for _, candidate in columns])
         yield placed
 
@@ -420,11 +440,8 @@ class Subproblem:
 
     @cached_property
     def covers_of(self) -> dict[int, list[Cover]]:
-        """The covers of each request."""
-        found: dict[int, list[Cover]] = {}
-        for cover in self.covers:
-            found.setdefault(cover.request_idx, []).append(cover)
-        return found
+        """What is said of the candidates of each request."""
+        return by_request(self.covers)
 
     @cached_property
     def decided(self) -> frozenset[int]:

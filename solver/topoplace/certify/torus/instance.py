@@ -88,6 +88,11 @@ class Request:
         """What requests without a geometry share if they may be in the same prisms."""
         return self.class_idx, self.region, self.sharing
 
+    def pays(self, family: str) -> bool:
+        """Return whether it takes of a family of link rows: a strict one of all, else its own."""
+        is_strict = self.sharing is Communication.STRICT
+        return family == f"links of {self.id}" or (is_strict and family.startswith("links"))
+
 
 @dataclass(frozen=True)
 class Instance:
@@ -116,6 +121,17 @@ class Instance:
         return {request.id: request for request in self.requests}
 
     @cached_property
+    def rows(self) -> dict[str, IntArray]:
+        """One job per router, and per link by family of link rows."""
+        links = np.ones(self.torus.num_links, dtype=np.int64)
+        found = {"routers": np.ones(self.torus.num_routers, dtype=np.int64)}
+        if self.interference is not Interference.OFF:
+            found["links"] = links
+        # only under the tolerant rule does any request count as tolerant
+        tolerant = (r for r in self.requests if r.sharing is Communication.TOLERANT)
+        return found | {f"links of {request.id}": links for request in tolerant}
+
+    @cached_property
     def usable_counts(self) -> IntArray:
         """Usable nodes of every class on every router, shape ``(num_classes, num_routers)``."""
         counts = np.zeros((self.num_classes, self.torus.num_routers), dtype=np.int64)
@@ -140,9 +156,13 @@ class Instance:
         """Links that running jobs close to a request (rule 4 of "The problem")."""
         if sharing is Communication.NONE:
             return marked(self.torus.num_links, [])
-        tolerant = sharing is Communication.TOLERANT
-        others = (j for j in self.jobs if not tolerant or j.sharing is not sharing)
+        others = (j for j in self.jobs if not both_tolerant(j.sharing, sharing))
         return marked(self.torus.num_links, (job.links for job in others))
+
+
+def both_tolerant(one: Communication, other: Communication) -> bool:
+    """Return whether two jobs may share links."""
+    return one is other is Communication.TOLERANT
 
 
 def marked(size: int, parts: Iterable[IntArray]) -> BoolArray:

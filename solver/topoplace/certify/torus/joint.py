@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -12,15 +11,13 @@ from topoplace.certify.mapping.check import VALUES, figures_of
 from topoplace.certify.mapping.instance import read_instance
 from topoplace.certify.report import RefusedError
 from topoplace.certify.torus.instance import Instance
+from topoplace.certify.torus.starts import Start
 from topoplace.errors import number_of
 from topoplace.machine import Prism, format_node_set
 from topoplace.result import Solution
 from topoplace.result.placement import MappingBound
 from topoplace.snapshot.schema import MAPPING_SCHEMA, MappingInstance, TasksModel, TorusModel
 from topoplace.types import IntArray
-
-if TYPE_CHECKING:
-    from topoplace.certify.torus.check import Start
 
 HOP_BYTES = (("nodes", "max"), ("hop-bytes", "min"))
 """The levels where applications are mapped."""

@@ -29,14 +29,13 @@ from topoplace.certify.torus.shapes import (
     Box,
     ShapeTables,
     faces,
+    link_length,
     num_origins,
     padded,
     prefix_sums,
     windows,
 )
 from topoplace.machine import Prism
-from topoplace.result import Interference
-from topoplace.snapshot.schema import Communication
 from topoplace.types import BoolArray, IntArray
 
 NONE = -(1 << 62)
@@ -77,17 +76,10 @@ class TorusOracle:
         """Routers are covered."""
         return self.instance.torus.num_routers
 
-    @cached_property
+    @property
     def rows(self) -> dict[str, IntArray]:
         """One job per router, and per link by family of link rows."""
-        torus = self.instance.torus
-        links = np.ones(torus.num_links, dtype=np.int64)
-        found = {"routers": np.ones(torus.num_routers, dtype=np.int64)}
-        if self.instance.interference is not Interference.OFF:
-            found["links"] = links
-        # only under the tolerant rule does any request count as tolerant
-        tolerant = (r for r in self.requests if r.sharing is Communication.TOLERANT)
-        return found | {f"links of {request.id}": links for request in tolerant}
+        return self.instance.rows
 
     @cached_property
     def largest(self) -> tuple[int, int, int]:
@@ -177,12 +169,7 @@ class TorusOracle:
         first, nothing = self.requests[own[0]], np.zeros(self.instance.torus.num_links, np.int64)
         usable = self.instance.usable_counts[first.class_idx]
         per_node = prices.factors[1] * self._idle
-        is_strict = first.sharing is Communication.STRICT
-        paid = [
-            row
-            for family, row in prices.rows.items()
-            if (is_strict and family != "routers") or family == f"links of {first.id}"
-        ]
+        paid = [row for family, row in prices.rows.items() if first.pays(family)]
         blocked = ~self.instance.allowed(first)
         blocked[sorted(outside)] = True
         return Group(
@@ -380,7 +367,7 @@ class Sweep:
             origins = num_origins(n, wraps, extent)
             wider = windows(prefix[:rest], axis, extent, origins)
             if self._has_links[dim]:
-                length = self._tables.link_length(dim, extent)
+                length = link_length(self._torus, dim, extent)
                 wider[: 2 * num] += windows(prefix[rest:], axis, length, origins)
             if free is not None and extent < n:
                 wider[:num] += faces(free, axis, extent, origins)
@@ -457,7 +444,7 @@ class Sweep:
                 live = live[: np.searchsorted(live, num)]
                 if not len(live):
                     return
-            length = self._tables.link_length(last, depth)
+            length = link_length(self._torus, last, depth)
             counts = counts_of.windows(depth, length, num, live)
             if int(counts.max()) < 0:
                 return

@@ -12,7 +12,7 @@ from functools import cached_property
 import numpy as np
 
 from topoplace.certify.torus.instance import Instance, Request
-from topoplace.machine import uses_whole_ring
+from topoplace.machine import Torus, uses_whole_ring
 from topoplace.snapshot.geometry import Geometry
 from topoplace.types import BoolArray, IntArray
 
@@ -20,6 +20,11 @@ from topoplace.types import BoolArray, IntArray
 def num_origins(n: int, wraps: bool, extent: int) -> int:
     """Return the number of canonical origins of an extent along a dimension of size `n`."""
     return 1 if extent == n else n if wraps else n - extent + 1
+
+
+def link_length(torus: Torus, dim: int, extent: int) -> int:
+    """Return how many links of each of its rows a prism uses along a dimension."""
+    return torus.shape[dim] if uses_whole_ring(torus, dim, extent) else extent - 1
 
 
 def prefix_sums(values: IntArray, axis: int, wraps: bool) -> IntArray:
@@ -100,11 +105,6 @@ class ShapeTables:
             tables.append(weights.hops * hops + weights.wrap * np.array(leaves, dtype=np.int64))
         return tables
 
-    def link_length(self, dim: int, extent: int) -> int:
-        """Return how many links of each of its rows a prism uses along a dimension."""
-        n = self.instance.torus.shape[dim]
-        return n if uses_whole_ring(self.instance.torus, dim, extent) else extent - 1
-
     def scores(self, extents: IntArray) -> IntArray:
         """Return the shape scores, idle nodes left out, of rows of extents."""
         weights = self.instance.snapshot.weights
@@ -160,7 +160,7 @@ class Box:
         total = np.zeros(self._num_origins, dtype=np.int64)
         for d, e in enumerate(self.extents):
             if e > 1:
-                length = self.tables.link_length(d, e)
+                length = link_length(self._torus, d, e)
                 total += self._along(self._others(grids[d], d), d, length)
         return total
 

@@ -14,7 +14,14 @@ from topoplace.clock import OutOfTimeError
 from topoplace.packing.budget import Budget
 from topoplace.packing.dual.cut_pool import CutPool
 from topoplace.packing.dual.sparse import SparsePrices
-from topoplace.packing.problem import NO_VALUE, PackingProblem, Priced, Subproblem, capacities_left
+from topoplace.packing.problem import (
+    NO_VALUE,
+    PackingProblem,
+    Priced,
+    Query,
+    Subproblem,
+    capacities_left,
+)
 from topoplace.result.certificate import Leaf
 from topoplace.types import BoolArray, FloatArray, IntArray
 
@@ -211,13 +218,9 @@ class Relaxation:
         try:
             if self.budget.counts_work:
                 self.budget.spend(problem.work(sub.level))
-            priced = problem.price(
-                row_prices,
-                weights,
-                per_request,
-                sub.covers,
-                exact_for=None if sub.level else known,
-            )
+            exact_for = None if sub.level else known
+            query = Query(weights, per_request, sub.covers, exact_for)
+            priced = problem.price(row_prices, query)
         except OutOfTimeError:
             return self.without_pricing(sub, pool)
         own = SparsePrices.at(problem.num_rows, rows, prices)

@@ -17,6 +17,7 @@ from topoplace.packing.problem import (
     Cover,
     PackingProblem,
     Priced,
+    Query,
     Subproblem,
     capacities_left,
 )
@@ -241,26 +242,15 @@ class HierarchyPacking(PackingProblem):
         """Return what a call of the oracle takes, in nominal seconds."""
         return self._work
 
-    def price(
-        self,
-        row_prices: IntArray,
-        weights: Sequence[int],
-        per_request: int,
-        covers: tuple[Cover, ...] = (),
-        *,
-        exact_for: frozenset[int] | None = None,
-    ) -> Priced:
+    def price(self, row_prices: IntArray, query: Query) -> Priced:
         """Return the best candidate of every request."""
-        pricing = _Pricing(self, row_prices, weights)
-        of_request: dict[int, list[Cover]] = {}
-        for cover in covers:
-            of_request.setdefault(cover.request_idx, []).append(cover)
+        pricing = _Pricing(self, row_prices, query.weights)
         best = np.full(len(self.names), NO_VALUE, dtype=np.int64)
         columns: list[list[tuple[int, Candidate]]] = [[] for _ in self.names]
         known: dict[object, tuple[int, Uses] | None] = {}
         for q, kind in enumerate(self.kinds):
             clock.check(self.deadline)
-            own = of_request.get(q, [])
+            own = query.covers_of.get(q, [])
             key = kind, frozenset((c.row, c.inside) for c in own)
             if key not in known:
                 known[key] = pricing.best(q, own)
@@ -328,7 +318,7 @@ class HierarchyPacking(PackingProblem):
             prices = left.copy()
             prices[self.num_covers :] = 0
             try:
-                [columns] = self._of((q,), left).price(prices, (1,), 1).columns
+                [columns] = self._of((q,), left).price(prices, Query((1,), 1)).columns
             except clock.OutOfTimeError:
                 break
             for _, candidate in columns:

@@ -19,7 +19,7 @@ from topoplace import clock
 from topoplace.machine import Prism, Torus, uses_whole_ring
 from topoplace.packing.budget import Budget
 from topoplace.packing.listed import ListedOracle
-from topoplace.packing.problem import Cover, PackingProblem, Priced
+from topoplace.packing.problem import PackingProblem, Priced, Query
 from topoplace.placement.torus.annealing import Annealer
 from topoplace.placement.torus.heuristics.fits import best_fit, first_fit
 from topoplace.placement.torus.oracle._prism_rows import leaves_prism, prism_rows
@@ -29,7 +29,7 @@ from topoplace.placement.torus.oracle.listing import (
     are_few,
     num_prisms,
 )
-from topoplace.placement.torus.oracle.pricing import Prices, ScanPricer, Weights
+from topoplace.placement.torus.oracle.pricing import Prices, ScanPricer
 from topoplace.placement.torus.problem import (
     Candidate,
     PlacementProblem,
@@ -215,21 +215,11 @@ class TorusPacking(PackingProblem):
         """Return what a call of the oracle takes, in nominal seconds."""
         return _CALL_WORK + (0.0 if self.is_small else self._scan.work(level))
 
-    def price(
-        self,
-        row_prices: IntArray,
-        weights: Sequence[int],
-        per_request: int,
-        covers: tuple[Cover, ...] = (),
-        *,
-        exact_for: frozenset[int] | None = None,
-    ) -> Priced:
+    def price(self, row_prices: IntArray, query: Query) -> Priced:
         """Return the best prisms of every request."""
         if self.is_small:
-            return self._listed.price(row_prices, weights, per_request, covers)
-        return self._scan.price(
-            self.priced(row_prices), Weights(*weights), per_request, covers, exact_for=exact_for
-        )
+            return self._listed.price(row_prices, query)
+        return self._scan.price(self.priced(row_prices), query)
 
     def priced(self, row_prices: IntArray) -> Prices:
         """Return prices of rows as those of routers, and of links by family."""

@@ -14,8 +14,8 @@ import numpy as np
 from pydantic import Field
 
 from topoplace.certify.report import RefusedError
-from topoplace.certify.torus.check import read_starts
 from topoplace.certify.torus.instance import Instance, Job, prism_of, read_instance
+from topoplace.certify.torus.starts import read_starts
 from topoplace.errors import InputError, number_of
 from topoplace.machine import Torus, parse_node_set, prism_links
 from topoplace.result import Interference, Placement, Solution

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 from copy import copy
@@ -17,7 +17,7 @@ from typing import TypeVar
 import numpy as np
 
 from topoplace import clock
-from topoplace.packing.problem import NO_VALUE, Cover, Priced
+from topoplace.packing.problem import NO_VALUE, Cover, Priced, Query
 from topoplace.placement.torus.footprints import (
     Footprints,
     SliceSums,
@@ -82,6 +82,11 @@ class Weights:
     nodes: int = 0
     shape: int = 0
     fragmentation: int = 0
+
+    @property
+    def is_first(self) -> bool:
+        """Whether the first level alone counts."""
+        return self.shape == 0 and self.fragmentation == 0
 
 
 _PriceSums = tuple[SliceSums, SliceSums, IntArray]
@@ -177,43 +182,27 @@ class ScanPricer:
             total += sum(int(of_row[group.row[f]].sum()) for f in group.footprints.tolist())
         return total
 
-    def price(
-        self,
-        prices: Prices,
-        weights: Weights,
-        per_request: int = 24,
-        covers: tuple[Cover, ...] = (),
-        *,
-        exact_for: frozenset[int] | None = None,
-    ) -> Priced:
+    def price(self, prices: Prices, query: Query) -> Priced:
         """Return the best candidates of every request.
 
-        Parameters
-        ----------
-        prices, weights
-            In the same integer scale.
-        per_request
-            At most this many columns per request, at most one per value of the first origin
-            coordinate and group.
-        exact_for
-            On the first level, leave out candidates whose cost exceeds their value; `best` is then
-            exact only where it is positive, and for these requests, none of whose candidates are
-            left out. None: it is exact for all.
+        Of columns there is at most one per value of the first origin coordinate and group. On the
+        first level, candidates that cost more than they are worth are left out, except of requests
+        for which `best` has to be exact.
 
         Raises
         ------
         OutOfTimeError
             At the deadline.
         """
-        if weights.shape or weights.fragmentation:
-            exact_for = None
+        weights = Weights(*query.weights)
+        exact_for = query.exact_for if weights.is_first else None
         num = len(self.problem.requests)
         best = np.full(num, NO_VALUE, dtype=np.int64)
         columns: list[list[tuple[int, Candidate]]] = [[] for _ in range(num)]
         idle = weights.shape * self.problem.idle_weight
-        for group, values, codes in self._scans(prices, weights, covers, exact_for):
+        for group, values, codes in self._scans(prices, weights, query, exact_for):
             firsts = [self._first_size(group, idx) for idx in group.requests]
-            worths, at = _kernels.best_slots(values, codes, np.array(firsts), per_request)
+            worths, at = _kernels.best_slots(values, codes, np.array(firsts), query.per_request)
             seen: set[object] = set()
             for idx, row, found in zip(group.requests, worths.tolist(), at.tolist(), strict=True):
                 request = self.problem.requests[idx]
@@ -231,22 +220,22 @@ class ScanPricer:
                     columns[idx].append((worth + constant, Candidate(idx, group.view.prism(code))))
         for found in columns:
             found.sort(key=lambda item: -item[0])
-            del found[per_request:]
+            del found[query.per_request :]
         return Priced(best, columns)
 
     def _scans(
         self,
         prices: Prices,
         weights: Weights,
-        covers: tuple[Cover, ...],
+        query: Query,
         exact_for: frozenset[int] | None,
     ) -> Iterator[tuple[Group, IntArray, IntArray]]:
         """Yield the requests that pay the same, and their values and codes by slot and size."""
         shared: dict[object, _PriceSums] = {}
-        listed = weights.shape == 0 and weights.fragmentation == 0
+        listed = weights.is_first
         if not listed:
             self._forget_listings()
-        for group, payer in _by_payer(self._groups_under(covers, listed=listed), prices):
+        for group, payer in _by_payer(self._groups_under(query.covers_of, listed=listed), prices):
             assert listed or group.taken is None, "what is beside others is for the first level"
             with self._room if self.is_large else nullcontext():
                 key = (group.uses_links, payer, group.view.axes, group.taken is None)
@@ -315,7 +304,9 @@ class ScanPricer:
         """Return the position of the least size of a group that holds a request."""
         return int(np.searchsorted(group.sizes, self.problem.requests[idx].nodes))
 
-    def _groups_under(self, covers: tuple[Cover, ...], *, listed: bool) -> Iterator[Group]:
+    def _groups_under(
+        self, covers_of: Mapping[int, Sequence[Cover]], *, listed: bool
+    ) -> Iterator[Group]:
         """Yield the groups, requests under branches on covers with those under the same.
 
         Parameters
@@ -323,9 +314,6 @@ class ScanPricer:
         listed
             Whether only minimal prisms matter, so that groups need no tables once these are listed.
         """
-        covers_of: dict[int, list[Cover]] = {}
-        for cover in covers:
-            covers_of.setdefault(cover.request_idx, []).append(cover)
         for number, group in enumerate(self.groups):
             apart: dict[object, list[int]] = {}
             for i in group.requests:
@@ -400,7 +388,7 @@ class ScanPricer:
         self, group: Group, sums: _PriceSums, weights: Weights, exact_for: frozenset[int] | None
     ) -> tuple[IntArray, IntArray]:
         """Return the largest values by slot and size, the constants of requests left out."""
-        if weights.shape == 0 and weights.fragmentation == 0:
+        if weights.is_first:
             listings = self._listings(group, self.deadline)
             if listings is not None:
                 return self._among(group, listings, sums)

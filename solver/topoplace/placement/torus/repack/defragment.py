@@ -14,13 +14,13 @@ from topoplace.packing.budget import Budget
 from topoplace.packing.frontier import MOST_TRIES, SHARE, Corner, Point, Step, TradeOff, trade_off
 from topoplace.packing.search import Found, LevelBound, Search
 from topoplace.packing.state import Say, silent
+from topoplace.placement.several import frontier_of
 from topoplace.placement.torus.outcome import prism_model
 from topoplace.placement.torus.packing import TorusPacking
 from topoplace.placement.torus.problem import PlacementProblem
 from topoplace.placement.torus.repack.packing import RepackPacking
 from topoplace.placement.torus.repack.places import largest_prism
 from topoplace.placement.torus.repack.problem import RepackProblem, Seat, of_size
-from topoplace.placement.trade_off import frontier_of
 from topoplace.result.certificate import Leaf
 from topoplace.result.several import Frontier
 from topoplace.snapshot.schema import DefragmentInstance, Room

@@ -16,7 +16,7 @@ import numpy as np
 
 from topoplace import clock
 from topoplace.machine import Prism
-from topoplace.packing.problem import NO_VALUE, Cover, PackingProblem, Priced, Subproblem
+from topoplace.packing.problem import NO_VALUE, Cover, PackingProblem, Priced, Query, Subproblem
 from topoplace.placement.torus.packing import TorusPacking
 from topoplace.placement.torus.problem import Candidate
 from topoplace.placement.torus.repack.places import Places, Standing
@@ -203,35 +203,24 @@ class RepackPacking(PackingProblem):
             np.array(closes, dtype=bool),
         )
 
-    def price(
-        self,
-        row_prices: IntArray,
-        weights: Sequence[int],
-        per_request: int,
-        covers: tuple[Cover, ...] = (),
-        *,
-        exact_for: frozenset[int] | None = None,
-    ) -> Priced:
-        """Return the best seats; moves are considered only for jobs that may gain by one."""
+    def price(self, row_prices: IntArray, query: Query) -> Priced:
+        """Return the best seats; moves are looked at only for jobs that may gain by one."""
         num = len(self.names)
-        factors = np.array([*weights, 0, 0][:3], dtype=np.int64)
+        factors = np.array([*query.weights, 0, 0][:3], dtype=np.int64)
         best = np.full(num, NO_VALUE, dtype=np.int64)
         columns: list[list[tuple[int, Seat]]] = [[] for _ in range(num)]
-        covers_of: dict[int, list[Cover]] = {}
-        for cover in covers:
-            covers_of.setdefault(cover.request_idx, []).append(cover)
         known: dict[object, list[tuple[int, Prism]]] = {}
         for q in range(num):
-            own, value = covers_of.get(q, []), int(factors[0] * self.values[q])
+            own, value = query.covers_of.get(q, []), int(factors[0] * self.values[q])
             gain = value - int(factors[1:] @ self._costs[q])
             found = self._staying(q, row_prices, value, own)
             if not found or found[0][0] < gain:
                 alone = own or q >= self.problem.num_movable  # no pairs, no branches to share
                 key = q if alone else (id(self.places(q)), self._payer(q))
                 if key not in known:
-                    known[key] = self.cheapest(q, row_prices, per_request, own)
+                    known[key] = self.cheapest(q, row_prices, query.per_request, own)
                 found += [(gain - cost, Seat(q, prism)) for cost, prism in known[key]]
-                found = sorted(found, key=lambda one: -one[0])[:per_request]
+                found = sorted(found, key=lambda one: -one[0])[: query.per_request]
             if found:
                 best[q], columns[q] = found[0][0], found
         return Priced(best, columns)
