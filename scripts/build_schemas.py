@@ -13,7 +13,7 @@ from topoplace.result.several import Frontier, Optima
 from topoplace.snapshot.files import write_text
 from topoplace.snapshot.objects import ObjectsApplication
 from topoplace.snapshot.schema import HierarchyModel, Snapshot, TorusModel, TreeModel
-from topoplace.study.external.answer import Placements, TreePlacements
+from topoplace.study.external.trial import Placements, TreePlacements
 
 FOLDER = Path(__file__).resolve().parent.parent / "docs" / "schema"
 MODELS: dict[str, type[BaseModel]] = {

@@ -17,11 +17,7 @@ from topoplace.formats.decisions import (
     Decided,
     Decision,
     decision_of,
-    kueue_decision,
-    kueue_snapshot,
     read_decisions,
-    slurm_block_decision,
-    slurm_block_snapshot,
 )
 from topoplace.snapshot.hierarchy_state import HierarchyState
 from topoplace.snapshot.machines import prepare_any
@@ -155,17 +151,16 @@ def test_all_decisions_of_slurm():
 
 
 def test_a_decision_of_kueue():
-    decision = kueue_decision(kueue_line())
+    decision = decision_of(kueue_line())
     snapshot = decision.snapshot
     assert [(job.id, job.nodes, job.takes) for job in snapshot.running] == [
         ("used-2", "b,c", {"gpus": 2})
     ]
     assert decision.taken == {None: {"a": 3, "b": 1}}
     assert snapshot.queue[0].required == RACK
-    assert kueue_snapshot(kueue_line()) == snapshot
     waiting = kueue_line(reason="no room")
     del waiting["assignment"]
-    assert kueue_decision(waiting).outcome is Decided.WAITING
+    assert decision_of(waiting).outcome is Decided.WAITING
 
 
 def test_slices_groups_and_balance_of_kueue():
@@ -182,7 +177,7 @@ def test_slices_groups_and_balance_of_kueue():
     leader = {"name": "leader", "count": 1, "mode": "unconstrained", "pod_units": 1, "group": "g"}
     line = kueue_line(requests=[leader, workers], reasons={"workers": "no room"})
     del line["request"], line["assignment"]
-    decision = kueue_decision(line)
+    decision = decision_of(line)
     assert decision.taken is None
     request = decision.snapshot.queue[0]
     one, other = request.parts
@@ -208,19 +203,18 @@ def test_slices_groups_and_balance_of_kueue():
 )
 def test_requests_of_slurm(request_, fields, left_out):
     line = slurm_line(request=request_, outcome="pending", chosen=None)
-    decision = slurm_block_decision(line)
+    decision = decision_of(line)
     asked = decision.snapshot.queue[0]
     found = {name: getattr(asked, name) for name in fields}
     if "segments" in found:
         found["segments"] = [(segment.size, segment.level) for segment in found["segments"]]
     assert (found, decision.left_out) == (fields, left_out)
     assert (decision.outcome, decision.taken) == (Decided.WAITING, None)
-    assert slurm_block_snapshot(line) == decision.snapshot
 
 
 def test_a_segment_that_leaves_a_rest():
     line = slurm_line(request={"nodes": 3, "segment": 2}, outcome="rejected", chosen=None)
-    decision = slurm_block_decision(line)
+    decision = decision_of(line)
     assert decision.outcome is Decided.REFUSED
     parts = decision.snapshot.queue[0].parts
     assert [(part.nodes, part.segments[0].size) for part in parts] == [(2, 2), (1, 1)]
@@ -228,15 +222,15 @@ def test_a_segment_that_leaves_a_rest():
 
 def test_what_is_excluded_is_down_and_trees_have_levels():
     line = slurm_line(request={"nodes": 1, "options": "--exclude=n0"}, chosen=["n1"])
-    assert slurm_block_snapshot(line).down == "n[0,3]"
+    assert decision_of(line).snapshot.down == "n[0,3]"
     switches = "SwitchName=a Nodes=n[0-2]\nSwitchName=b Nodes=n[3-5]\nSwitchName=t Switches=a,b\n"
     tree = slurm_line(plugin="topology/tree", topology=switches)
     tree["request"] = {"nodes": 3, "options": "--switches=1"}
-    snapshot = slurm_block_snapshot(tree)
+    snapshot = decision_of(tree).snapshot
     assert snapshot.machine.levels == ["leaf", "node"]
     assert snapshot.queue[0].required == "leaf"
     tree["request"]["options"] = "--switches=1@00:00:03"
-    assert slurm_block_snapshot(tree).queue[0].preferred == "leaf"
+    assert decision_of(tree).snapshot.queue[0].preferred == "leaf"
 
 
 @pytest.mark.parametrize(

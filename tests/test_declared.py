@@ -7,26 +7,25 @@ import pytest
 from topoplace.formats.declared import (
     MAX_VALUE,
     UNKNOWN,
-    Table,
+    Use,
     given_text,
-    neutral,
-    read,
-    restricts,
+    table,
     unknown_fields,
     values_at,
 )
 
-TABLE = Table(
+TABLE = table(
     "a job",
-    (
-        *read("nodes", "parts[].size"),
-        *neutral("name", "owner.name"),
-        *restricts("pool", "always"),
-        *restricts("parts[].pool", "always"),
-        *restricts("owner.quota", "always", option="limit"),
-        *restricts("state", "it is not ready", given=lambda value: "" if value == "ready" else "x"),
-        *restricts("late", "the reader finds out", given=None),
-    ),
+    """
+    read nodes, parts[].size
+    neutral name, owner.name
+    restricts pool, parts[].pool: always
+    restricts owner.quota -> limit: always: it is counted
+    restricts state: it is not ready
+    depends late/soon: the reader \
+        finds out
+    """,
+    {"state": lambda value: "" if value == "ready" else "x"},
 )
 RAW = {
     "nodes": 3,
@@ -34,9 +33,20 @@ RAW = {
     "parts": [{"size": 1, "pool": "b"}, {"pool": ["c", "d"]}, {"pool": "b", "odd": 1}],
     "owner": {"quota": 5, "mail": "m"},
     "state": "ready",
-    "late": 1,
+    "late/soon": 1,
     "new": {"x": 1},
 }
+
+
+def test_a_line_says_what_is_done_with_its_fields() -> None:
+    uses = {field.name: (field.use, field.about) for field in TABLE.fields}
+    assert uses["nodes"] == uses["parts[].size"] == (Use.READ, "")
+    assert uses["owner.name"] == (Use.NEUTRAL, "")
+    assert uses["owner.quota"] == (Use.RESTRICTS, "always: it is counted")
+    assert uses["late/soon"] == (Use.RESTRICTS, "the reader finds out")
+    assert [field.held_by for field in TABLE.fields[4:]] == [
+        *("pool", "pool", "limit", "state", "soon")
+    ]
 
 
 def test_what_restricts_comes_with_value_option_and_place() -> None:

@@ -31,7 +31,6 @@ from topoplace.formats import (
     read_slurm_nodes,
     read_slurm_topology,
     read_topograph,
-    read_topology_yaml,
 )
 from topoplace.snapshot.machines import load_any, load_machine
 
@@ -116,7 +115,7 @@ def read_lines(path: Path) -> Any:
 
 
 YAML_CALLS: list[Call] = [
-    lambda path, topology=topology: read_topology_yaml(path, topology)
+    lambda path, topology=topology: read_slurm_topology(path, topology)
     for topology in ("switches", "blocks", "rings/r0", "pod")
 ]
 CALLS: dict[str, list[Call]] = {
@@ -124,7 +123,7 @@ CALLS: dict[str, list[Call]] = {
     "volcano": [read_kubernetes_machine],
     "kubernetes": [read_kubernetes],
     "slurm": YAML_CALLS,
-    "torus": [read_topology_yaml],
+    "torus": [read_slurm_topology],
     "topograph": [read_topograph],
     "scenario": [read_slice_scenario],
     "decision of kueue": [read_lines],

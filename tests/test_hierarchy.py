@@ -13,7 +13,7 @@ from few import few_of
 from real_files import real_file
 from tiny_hierarchies import lively_hierarchy, prepared
 from topoplace.errors import InputError
-from topoplace.formats.decisions import kueue_decision, slurm_block_decision
+from topoplace.formats.decisions import decision_of
 from topoplace.machine.hostlist import expand_host_list
 from topoplace.placement.hierarchy.contract import under_contract
 from topoplace.placement.hierarchy.packing import HierarchyPacking
@@ -53,7 +53,7 @@ def test_the_optima_of_all_decisions_of_kueue_are_proven(begin: int) -> None:
     """The truth beside every line: feasible or not, domains by level, room left over."""
     lines = list(recorded("kueue_real"))
     for line in lines[begin::6]:
-        result = solved(kueue_decision(line).snapshot.model_dump(mode="json"))
+        result = solved(decision_of(line).snapshot.model_dump(mode="json"))
         truth, levels = line["truth"], {level.name: level for level in result.levels}
         assert result.check().verified, line["id"]
         assert all(level.status == "optimal" for level in result.levels), line["id"]
@@ -76,7 +76,7 @@ def test_the_fewest_blocks_of_decisions_of_slurm_are_proven(
     for line in [*recorded("slurm_block")][::step]:
         if line["plugin"] != "topology/block" or line["request"]["options"]:
             continue
-        decision = slurm_block_decision(line)
+        decision = decision_of(line)
         free = solved(decision.snapshot.model_dump(mode="json"))
         assert free.check().verified
         assert all(level.status == "optimal" for level in free.levels)

@@ -21,7 +21,7 @@ from topoplace.formats.slurm.nodes import (
     read_slurm_partitions,
     read_slurm_reservations,
 )
-from topoplace.formats.slurm.topology_conf import read_topology_conf
+from topoplace.formats.slurm.topology import read_slurm_topology
 from topoplace.machine.hostlist import expand_host_list
 from topoplace.snapshot.convert import ConvertOptions, converted
 from topoplace.snapshot.machines import load_any, load_machine
@@ -63,7 +63,7 @@ SwitchName=s1 \
     Nodes="n[4-7]"
 SWITCHNAME = top  Switches=s[0-1]
 """
-    model = read_topology_conf(written(tmp_path, text, "my tree.conf"))
+    model = read_slurm_topology(written(tmp_path, text, "my tree.conf"))
     assert model.name == "my-tree"
     assert [switch.name for switch in model.switches] == ["s0", "s1", "top"]
     assert tree_of(model).node_names == tuple(f"n{k}" for k in range(8))
@@ -120,7 +120,7 @@ def said_of(read: Callable[[Path], object], path: Path) -> list[str]:
 @pytest.mark.parametrize(("text", "lines"), MISTAKES["Switches"])
 def test_bad_topologies(tmp_path, text, lines):
     path = written(tmp_path, text.replace("/", "\n"))
-    assert said_of(read_topology_conf, path) == lines
+    assert said_of(read_slurm_topology, path) == lines
 
 
 @pytest.mark.parametrize(("text", "lines"), MISTAKES["Nodes"])
@@ -142,8 +142,8 @@ def test_bad_job_entries(tmp_path, changes, lines):
 
 def test_names_too_long_and_empty_files(tmp_path):
     path = written(tmp_path, f"SwitchName={'s' * 129} Nodes=n1")
-    assert said_of(read_topology_conf, path)[0].startswith("line 1: expected SwitchName=")
-    for read in (read_topology_conf, read_slurm_nodes):
+    assert said_of(read_slurm_topology, path)[0].startswith("line 1: expected SwitchName=")
+    for read in (read_slurm_topology, read_slurm_nodes):
         assert said_of(read, written(tmp_path, "\n"))[0].startswith("expected at least one line")
 
 
@@ -190,7 +190,7 @@ def test_files_that_are_no_text(tmp_path):
     path = tmp_path / "file"
     path.write_bytes(b"\xff\xfe")
     readers = (
-        read_topology_conf,
+        read_slurm_topology,
         read_slurm_nodes,
         read_slurm_jobs,
         read_cray_neighbours,

@@ -12,10 +12,9 @@ from real_files import real_file
 from topoplace.cli import run
 from topoplace.errors import ExitCode, InputError
 from topoplace.formats import read_slurm_topology
-from topoplace.formats.slurm.blocks import block_conf_of
-from topoplace.formats.slurm.trees import hierarchy_of_tree
+from topoplace.formats.slurm.topology_conf import topology_conf_of
 from topoplace.snapshot.convert import converted
-from topoplace.snapshot.hierarchy_state import hierarchy_of
+from topoplace.snapshot.hierarchy_state import hierarchy_of, hierarchy_of_tree
 from topoplace.snapshot.machines import load_any, load_machine
 from topoplace.snapshot.schema import HierarchyModel, TreeModel
 
@@ -84,7 +83,7 @@ def test_the_real_topologies(name, levels, sizes):
     assert machine.levels == [*levels, "block", "node"]
     assert machine.block_sizes == sizes
     text = path.read_text()
-    assert block_conf_of(machine).startswith(text.partition("BlockSizes")[0])
+    assert topology_conf_of(machine).startswith(text.partition("BlockSizes")[0])
 
 
 def test_the_real_tree():
@@ -108,7 +107,7 @@ def test_blocks_without_nodes_count_in_their_group(tmp_path):
     machine = blocks_in(tmp_path, text)
     assert [group.domains for group in machine.hosts] == [["a..b", "a"], ["c", "c"]]
     with pytest.raises(InputError, match="aligned groups"):  # without b, c would be beside a
-        block_conf_of(machine)
+        topology_conf_of(machine)
 
 
 def test_what_scontrol_shows_is_read(tmp_path):
@@ -174,7 +173,7 @@ def test_bad_blocks(tmp_path, text, said, capsys):
 def test_a_tree_is_no_machine_of_blocks(tmp_path):
     machine = load_machine(str(written(tmp_path, CONF))).model_copy(update={"block_sizes": None})
     with pytest.raises(InputError, match="Slurm's block sizes"):
-        block_conf_of(machine)
+        topology_conf_of(machine)
     torus = written(tmp_path, '{"name": "t", "shape": [4, 4]}', "torus.json")
     with pytest.raises(InputError, match="a tree machine, or one of blocks"):
         converted(torus, "machine", "slurm-topology")

@@ -12,7 +12,6 @@ import pytest
 import topoplace as tp
 from real_files import real_file
 from topoplace.errors import InputError
-from topoplace.formats.slurm.fields import TABLES
 from topoplace.snapshot.convert import ConvertOptions, converted
 from topoplace.snapshot.held import holds_of
 from topoplace.snapshot.machines import load_any
@@ -418,9 +417,3 @@ def test_nothing_of_a_real_cluster_is_dropped_in_silence(scenario, tmp_path):
         own = {one.option for one in held.get(name, [])}
         for field, option in (("dependency", "dependency"), ("features", "features")):
             assert bool(job[field]) <= (option in own) or job["array_task_string"]
-
-
-def test_no_field_is_declared_twice():
-    for table in TABLES:
-        names = [field.name for field in table.fields]
-        assert sorted(names) == sorted(set(names)), table.title

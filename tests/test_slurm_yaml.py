@@ -11,7 +11,7 @@ import pytest
 from mistakes import MISTAKES, lines_said
 from topoplace.cli import run
 from topoplace.errors import ExitCode, InputError
-from topoplace.formats import NamedTorus, read_topology_yaml, topology_yaml_of
+from topoplace.formats import NamedTorus, read_slurm_topology, topology_yaml_of
 from topoplace.formats.yaml_text import parsed_text
 from topoplace.snapshot.convert import ConvertOptions, converted
 from topoplace.snapshot.machines import load_any, load_machine
@@ -65,24 +65,24 @@ def written(folder: Path, text: str, name: str = "topology.yaml") -> Path:
 
 def test_every_kind(tmp_path):
     path = written(tmp_path, SEVERAL)
-    tree = read_topology_yaml(path)
+    tree = read_slurm_topology(path)
     assert isinstance(tree, TreeModel)
     assert (tree.name, tree.switches[0].switches) == ("switches", "s[1-2]")
-    blocks = read_topology_yaml(path, "blocks")
+    blocks = read_slurm_topology(path, "blocks")
     assert isinstance(blocks, HierarchyModel)
     assert blocks.levels == ["block4", "block", "node"]
     assert blocks.hosts[2].domains == ["3", "3"]
-    ring = read_topology_yaml(path, "rings/r1")
+    ring = read_slurm_topology(path, "rings/r1")
     assert isinstance(ring, NamedTorus)
     assert ring.machine == TorusModel(name="rings-r1", shape=[4], source="a Slurm topology.yaml")
     assert ring.node_names == ("n9", "n05", "n06", "n07")
-    flat = read_topology_yaml(path, "flat", ["a1", "a2"])
+    flat = read_slurm_topology(path, "flat", ["a1", "a2"])
     assert isinstance(flat, HierarchyModel)
     assert (flat.levels, flat.hosts[0].hosts) == (["node"], "a[1-2]")
 
 
 def test_x_is_fastest_in_slurm_and_slowest_here(tmp_path):
-    pod = read_topology_yaml(written(tmp_path, SEVERAL), "pod")
+    pod = read_slurm_topology(written(tmp_path, SEVERAL), "pod")
     assert isinstance(pod, NamedTorus)
     torus = torus_of(pod.machine)
     order = itertools.product(range(4), range(3), range(2))
@@ -109,27 +109,27 @@ REGIONS = """\
 
 
 def test_regions_leave_service_nodes(tmp_path):
-    torus = read_topology_yaml(written(tmp_path, REGIONS))
+    torus = read_slurm_topology(written(tmp_path, REGIONS))
     assert torus.node_names == ("a1", None, None, None, "a2", "b1", None, "b2")
     assert torus.machine.service == "1-3,6"
 
 
 @pytest.mark.parametrize("name", ["switches", "blocks", "rings/r0", "pod"])
 def test_what_is_written_is_read_again(tmp_path, name):
-    machine = read_topology_yaml(written(tmp_path, SEVERAL), name)
-    assert read_topology_yaml(written(tmp_path, topology_yaml_of(machine))) == machine
+    machine = read_slurm_topology(written(tmp_path, SEVERAL), name)
+    assert read_slurm_topology(written(tmp_path, topology_yaml_of(machine))) == machine
 
 
 def test_regions_are_written_and_read_again(tmp_path):
-    torus = read_topology_yaml(written(tmp_path, REGIONS))
-    assert read_topology_yaml(written(tmp_path, topology_yaml_of(torus))) == torus
+    torus = read_slurm_topology(written(tmp_path, REGIONS))
+    assert read_slurm_topology(written(tmp_path, topology_yaml_of(torus))) == torus
 
 
 def test_a_torus_of_ours_keeps_its_numbers(tmp_path):
     ours = TorusModel(name="ours", shape=[2, 3, 4], service="5,7")
     source = written(tmp_path, ours.model_dump_json(), "machine.json")
     path = written(tmp_path, converted(source, "machine", "slurm-yaml").text)
-    named = read_topology_yaml(path)
+    named = read_slurm_topology(path)
     assert named.node_names == tuple(None if k in (5, 7) else f"n{k}" for k in range(24))
     assert (named.machine.shape, named.machine.service) == ([2, 3, 4], "5,7")
     assert load_machine(str(path)) == named.machine
@@ -218,7 +218,7 @@ def test_bad_files(tmp_path, change, lines):
     old, _, new = change.replace("¶", "\n").partition(" => ")
     text = changed(old, new) if " => " in change else old
     path = written(tmp_path, text)
-    assert lines_said(read_topology_yaml, path, name or None) == [f"{path}: {lines[0]}"]
+    assert lines_said(read_slurm_topology, path, name or None) == [f"{path}: {lines[0]}"]
 
 
 @pytest.mark.parametrize(
@@ -236,7 +236,7 @@ def test_bad_files(tmp_path, change, lines):
 )
 def test_bad_regions(tmp_path, change, said):
     path = written(tmp_path, REGIONS.replace(*change))
-    (line,) = lines_said(read_topology_yaml, path)
+    (line,) = lines_said(read_slurm_topology, path)
     assert f"[0].torus3d.toruses[0].{said}" in line
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from real_files import real_file
-from topoplace.formats.slurm.topology_conf import read_topology_conf
+from topoplace.formats.slurm.topology import read_slurm_topology
 from topoplace.machine.tree import SwitchTree, build_tree
 from topoplace.placement.switches.allocators import balanced_counts, registered_allocator
 from topoplace.placement.switches.cost import CostModel, communication_ratio
@@ -158,7 +158,7 @@ def test_adaptive_takes_the_better_of_the_two(intensive: bool) -> None:
 
 
 def test_the_60_decisions_of_a_real_slurm() -> None:
-    tree = tree_of(read_topology_conf(real_file("slurm_real/topology.conf")))
+    tree = tree_of(read_slurm_topology(real_file("slurm_real/topology.conf")))
     number = {name: node for node, name in enumerate(tree.node_names)}
     costs = CostModel(tree)
     decisions = json.loads(real_file("slurm_real/decisions.json").read_text())

@@ -151,6 +151,23 @@ class InputError(TopoplaceError):
         return "\n".join(self.lines)
 
 
+@contextlib.contextmanager
+def blamed_on(
+    file: object = None, place: str | None = None, *, inside: str | None = None
+) -> Iterator[None]:
+    """Name the file, a place in it, and what fields are inside of, in an `InputError` of the block.
+
+    Each fault keeps its own field.
+    """
+    try:
+        yield
+    except InputError as error:
+        for fault in error.faults:
+            field = ".".join(filter(None, (inside, fault.field)))
+            fault.field = ", ".join(filter(None, (place, field))) or None
+        raise (error if file is None else error.located(str(file))) from None
+
+
 class Faults:
     """Collects the faults of a document, so that all are told at once.
 

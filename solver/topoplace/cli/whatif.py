@@ -21,7 +21,7 @@ from topoplace.cli.options import (
 )
 from topoplace.cli.output import print_json, say, say_files, shown
 from topoplace.cli.shipped_names import methods_like, snapshots_like
-from topoplace.errors import InputError
+from topoplace.errors import InputError, blamed_on
 
 if TYPE_CHECKING:
     from topoplace.study.what_if import Scenario
@@ -129,10 +129,8 @@ def whatif(
 def _request(text: str) -> Any:
     """Return the request of a JSON text, or of the file of one."""
     field = "--with-request"
-    try:
+    with blamed_on(field):
         if text.lstrip().startswith("{"):
             return front.documents.request_of(text)
         field = text
         return front.documents.request_of(Path(text))
-    except InputError as error:
-        raise error.located(field) from None

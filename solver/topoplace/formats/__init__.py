@@ -2,18 +2,15 @@
 
 Read in this order: `declared` (how a reader declares what it does with each field; `sources` lists
 all tables), `text` and `yaml_text` (what all readers share), then one source each: `slurm`,
-`kubernetes`, `topograph`, `slices`, `decisions`. `recognised` finds out whose file it is.
+`kubernetes`, `topograph`, `slices`, `decisions`. `topoplace.snapshot.machines` finds out whose
+file it is.
 """
 
 from topoplace.formats.decisions import (
     Decided as Decided,
     Decision as Decision,
     decision_of as decision_of,
-    kueue_decision as kueue_decision,
-    kueue_snapshot as kueue_snapshot,
     read_decisions as read_decisions,
-    slurm_block_decision as slurm_block_decision,
-    slurm_block_snapshot as slurm_block_snapshot,
 )
 from topoplace.formats.kubernetes.snapshots import (
     read_kubernetes as read_kubernetes,
@@ -23,19 +20,15 @@ from topoplace.formats.slices import (
     read_rfold as read_rfold,
     read_slice_scenario as read_slice_scenario,
 )
-from topoplace.formats.slurm.topology_conf import read_topology_conf as read_topology_conf
 from topoplace.formats.slurm.cluster import (
     SlurmCluster as SlurmCluster,
     snapshot_of_slurm as snapshot_of_slurm,
 )
 from topoplace.formats.slurm.jobs import read_slurm_jobs as read_slurm_jobs
 from topoplace.formats.slurm.nodes import read_slurm_nodes as read_slurm_nodes
-from topoplace.formats.slurm.topology import read_slurm_topology as read_slurm_topology
-from topoplace.formats.slurm.torus import (
-    NamedTorus as NamedTorus,
-)
-from topoplace.formats.slurm.topology_yaml import (
-    read_topology_yaml as read_topology_yaml,
+from topoplace.formats.slurm.torus import NamedTorus as NamedTorus
+from topoplace.formats.slurm.topology import (
+    read_slurm_topology as read_slurm_topology,
     topology_yaml_of as topology_yaml_of,
 )
 from topoplace.formats.text import (

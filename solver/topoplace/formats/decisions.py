@@ -9,25 +9,28 @@ from __future__ import annotations
 import itertools
 import math
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, Literal
 
-from pydantic import ConfigDict, Field, ValidationError
+from pydantic import ConfigDict, Field
 
-from topoplace.errors import InputError, number_of, unknown_name
-from topoplace.formats.decision_fields import KUEUE, POD, SLURM, unread
+from topoplace.errors import InputError, blamed_on, number_of, unknown_name
+from topoplace.formats.declared import MAX_VALUE, Table, given_text, table, values_at
 from topoplace.formats.slurm.blocks import BLOCK, asked_of_blocks
-from topoplace.formats.slurm.topology import topology_of_text
-from topoplace.formats.slurm.trees import hierarchy_of_tree
-from topoplace.formats.text import blamed_on, require_once, text_of
+from topoplace.formats.slurm.topology_conf import topology_of_text
+from topoplace.formats.text import require_once, text_of
+from topoplace.formats.yaml_text import Parsed
 from topoplace.machine.hostlist import NodeLists, format_host_list, parse_node_set
 from topoplace.snapshot.cubes_state import prepare_cubes
-from topoplace.snapshot.faults import faults_of
 from topoplace.snapshot.files import parse_object
-from topoplace.snapshot.hierarchy_state import hierarchy_of, prepare_hierarchy
+from topoplace.snapshot.hierarchy_state import (
+    hierarchy_of,
+    hierarchy_of_tree,
+    prepare_hierarchy,
+)
 from topoplace.snapshot.schema import (
     SNAPSHOT_SCHEMA,
     CubesModel,
@@ -90,20 +93,10 @@ class Decision:
     unknown: tuple[str, ...] = ()
 
 
-Line = TypeVar("Line", bound="_Line")
-
-
 class _Line(Model):
     """A recorded line, which may say more than is read."""
 
     model_config = ConfigDict(extra="ignore", defer_build=True)
-
-
-def _read(line: Mapping[str, Any], model: type[Line]) -> Line:
-    try:
-        return model.model_validate(dict(line))
-    except ValidationError as error:
-        raise faults_of(error, model, dict(line)) from None
 
 
 # ---- Kueue ---------------------------------------------------------------------------------------
@@ -169,47 +162,70 @@ class KueueLine(_Line):
     reasons: dict[str, str] | None = None
 
 
-def kueue_snapshot(line: Mapping[str, Any]) -> Snapshot:
-    """Return what Kueue saw: levels are its node labels, and GPUs in use are running jobs.
-
-    A running job ``used-3`` holds three GPUs of each of its hosts. Podsets are the parts of one
-    request; a request of one podset has no parts.
-
-    Raises
-    ------
-    InputError
-        With the field of the line at fault.
+def _podset_lines(place: str) -> str:
+    return f"""
+    read {place}.name: of the part
+    read {place}.count: its units
+    read {place}.mode: `required`, `preferred`, or neither
+    read {place}.level: of the mode
+    read {place}.slice_size, {place}.slice_level: a segment
+    read {place}.slice_layers: segments
+    read {place}.pod_units: what a unit takes
+    read {place}.group: `group` of a part
+    read {place}.balanced: `balance`
     """
-    return kueue_decision(line).snapshot
 
 
-def kueue_decision(line: Mapping[str, Any]) -> Decision:
+KUEUE = table(
+    "Kueue",
+    """
+    read id, kueue, family: what it is called, and counted with
+    read levels: the levels of the machine
+    read nodes[].name, nodes[].path, nodes[].capacity, nodes[].free
+    """
+    + "".join(map(_podset_lines, ("request", "requests[]")))
+    + """
+    read assignment, assignments, reason, reasons: what was decided
+    neutral assumptions_violated, note, truth, usage_by: about the record
+    """,
+)
+
+
+def _of_kueue(line: KueueLine) -> Decision:
     """Return a decision of Kueue; one with a reason why not waits.
 
-    Raises
-    ------
-    InputError
-        With the field of the line at fault.
+    Levels are its node labels. GPUs in use are running jobs: ``used-3`` holds three GPUs of each of
+    its hosts. Podsets are the parts of one request; a request of one podset has no parts.
     """
-    read = _read(line, KueueLine)
-    if (read.request is None) == (read.requests is None):
-        found = "neither" if read.request is None else "both"
+    if (line.request is None) == (line.requests is None):
+        found = "neither" if line.request is None else "both"
         raise InputError("either request or requests", field="request", found=found)
-    machine, running = _kueue_machine(read)
-    snapshot = Snapshot(
-        schema_version=SNAPSHOT_SCHEMA,
-        name=read.id,
-        machine=machine,
-        running=running,
-        queue=[_kueue_request(read)],
-        source=f"a recorded decision of Kueue {read.kueue}",
-    )
+    machine, running = _kueue_machine(line)
+    request = _kueue_request(line)
+    snapshot = _snapshot(line.id, machine, running, request, f"of Kueue {line.kueue}")
     prepare_hierarchy(snapshot)
-    taken = _kueue_taken(read)
+    taken = _kueue_taken(line)
     outcome = Decided.WAITING if taken is None else Decided.STARTED
-    left_out, unknown = unread(line, KUEUE)
-    group = f"{read.family}, {_kueue_mode(read)}"
-    return Decision(snapshot, taken, outcome, left_out, group, unknown)
+    return Decision(snapshot, taken, outcome, group=f"{line.family}, {_kueue_mode(line)}")
+
+
+def _snapshot(
+    name: str,
+    machine: HierarchyModel | CubesModel,
+    running: list[RunningJob],
+    request: Request,
+    of: str,
+    down: str = "",
+) -> Snapshot:
+    return Snapshot(
+        schema_version=SNAPSHOT_SCHEMA,
+        name=name,
+        machine=machine,
+        down=down,
+        running=running,
+        queue=[request],
+        source=f"a recorded decision {of}",
+    )
 
 
 def _kueue_mode(line: KueueLine) -> str:
@@ -364,48 +380,45 @@ class SlurmLine(_Line):
     how: str = ""
 
 
-def slurm_block_snapshot(line: Mapping[str, Any]) -> Snapshot:
-    """Return what Slurm saw: busy nodes are held by one running job, down ones are down.
+SLURM = table(
+    "Slurm",
+    """
+    read config, slurm, plugin, how: what it is called, and counted with
+    read topology: the machine
+    read free, down, busy: the state of the nodes
+    read request.nodes: its units
+    read request.segment: `segments` on blocks; not said on trees
+    read request.options: `--exclude`, `--exclusive=topo` on blocks and `--switches=1` on trees; \
+        others are not said
+    read outcome, chosen: what was decided
+    neutral reason, note: about the record
+    """,
+)
+
+
+def _of_slurm(line: SlurmLine) -> Decision:
+    """Return a decision of Slurm: busy nodes are held by one running job, down ones are down.
 
     Of topology/tree levels of switches are levels of the machine, ``leaf`` the lowest.
-
-    Raises
-    ------
-    InputError
-        With the field of the line at fault.
     """
-    return slurm_block_decision(line).snapshot
-
-
-def slurm_block_decision(line: Mapping[str, Any]) -> Decision:
-    """Return a decision of Slurm.
-
-    Raises
-    ------
-    InputError
-        With the field of the line at fault.
-    """
-    read = _read(line, SlurmLine)
-    machine = _slurm_machine(read)
+    machine = _slurm_machine(line)
     names = hierarchy_of(machine).host_names
-    _require_states(read, names)
-    request, excluded, left_out = _slurm_request(read, machine)
-    down = {*read.down, *excluded}
-    busy = format_host_list(read.busy)
-    snapshot = Snapshot(
-        schema_version=SNAPSHOT_SCHEMA,
-        name=f"slurm-{read.config}",
-        machine=machine,
-        down=format_host_list(name for name in names if name in down),
-        running=[RunningJob(id="busy", nodes=busy)] if busy else [],
-        queue=[request],
-        source=f"a recorded decision of Slurm {read.slurm}, {read.plugin}",
+    _require_states(line, names)
+    request, excluded, left_out = _slurm_request(line, machine)
+    down = {*line.down, *excluded}
+    busy = format_host_list(line.busy)
+    snapshot = _snapshot(
+        f"slurm-{line.config}",
+        machine,
+        [RunningJob(id="busy", nodes=busy)] if busy else [],
+        request,
+        f"of Slurm {line.slurm}, {line.plugin}",
+        format_host_list(name for name in names if name in down),
     )
     prepare_hierarchy(snapshot)
-    outcome = _outcome_of(read, "nodes", f"{len(read.chosen or [])}")
-    taken = _slurm_taken(read, request, set(names)) if outcome is Decided.STARTED else None
-    more, unknown = unread(line, SLURM)
-    return Decision(snapshot, taken, outcome, (*left_out, *more), _slurm_group(read), unknown)
+    outcome = _outcome_of(line, "nodes", f"{len(line.chosen or [])}")
+    taken = _slurm_taken(line, request, set(names)) if outcome is Decided.STARTED else None
+    return Decision(snapshot, taken, outcome, left_out, _slurm_group(line))
 
 
 def _outcome_of(line: SlurmLine | PodLine, what: str, chosen: str) -> Decided:
@@ -520,55 +533,77 @@ class PodLine(_Line):
     chosen: NodeSet | None = None
 
 
-def pod_decision(line: Mapping[str, Any]) -> Decision:
-    """Return a decision on a pod of cubes.
+POD = table(
+    "Pods of cubes",
+    """
+    read id, pod, family: what it is called, and counted with
+    read cubes, side: the machine
+    read busy, down: the state of the chips
+    read request.nodes, request.shapes: the request
+    read outcome, chosen: what was decided
+    neutral reason, note: about the record
+    """,
+)
+
+
+def _of_pod(line: PodLine) -> Decision:
+    """Return a decision on a pod of cubes."""
+    request = Request(id="request", nodes=line.request.nodes, shapes=line.request.shapes)
+    machine = CubesModel(kind="cubes", name="pod", cubes=line.cubes, side=line.side)
+    running = [RunningJob(id="busy", nodes=line.busy)] if line.busy else []
+    of = f"on a pod of cubes, {line.pod}"
+    snapshot = _snapshot(line.id, machine, running, request, of, line.down)
+    num_chips = prepare_cubes(snapshot).machine.num_chips
+    outcome = _outcome_of(line, "chips", "those")
+    taken: Taken | None = None
+    if outcome is Decided.STARTED:
+        chosen = parse_node_set(line.chosen or "", num_chips, "chosen")
+        taken = {None: {str(chip): 1 for chip in chosen.tolist()}}
+    part = "whole cubes" if line.request.nodes >= math.prod(line.side) else "parts"
+    return Decision(snapshot, taken, outcome, group=f"{line.family}, {part}")
+
+
+# ---- Lines of any form ---------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Form:
+    """A form of lines: what is read of one, who reads it, and the fields that an answer gives.
+
+    `unanswered` are what a line says before there is an answer.
+    """
+
+    model: type[_Line]
+    table: Table
+    read: Callable[[Any], Decision]
+    answers: tuple[str, ...]
+    unanswered: Mapping[str, str]
+
+
+_OUTCOME = ("outcome", "chosen", "reason")
+_PENDING = {"outcome": "pending"}
+FORMS = {
+    "kueue": Form(
+        KueueLine, KUEUE, _of_kueue, ("assignment", "reason", "assignments", "reasons"), {}
+    ),
+    "slurm": Form(SlurmLine, SLURM, _of_slurm, _OUTCOME, _PENDING),
+    "pod": Form(PodLine, POD, _of_pod, _OUTCOME, _PENDING),
+}
+"""The forms, by the field that a line of each has."""
+
+
+def form_of(line: Mapping[str, Any]) -> Form:
+    """Return the form of a line.
 
     Raises
     ------
     InputError
-        With the field of the line at fault.
+        If it is of none.
     """
-    read = _read(line, PodLine)
-    request = Request(id="request", nodes=read.request.nodes, shapes=read.request.shapes)
-    snapshot = Snapshot(
-        schema_version=SNAPSHOT_SCHEMA,
-        name=read.id,
-        machine=CubesModel(kind="cubes", name="pod", cubes=read.cubes, side=read.side),
-        down=read.down,
-        running=[RunningJob(id="busy", nodes=read.busy)] if read.busy else [],
-        queue=[request],
-        source=f"a recorded decision on a pod of cubes, {read.pod}",
-    )
-    num_chips = prepare_cubes(snapshot).machine.num_chips
-    outcome = _outcome_of(read, "chips", "those")
-    taken: Taken | None = None
-    if outcome is Decided.STARTED:
-        chosen = parse_node_set(read.chosen or "", num_chips, "chosen")
-        taken = {None: {str(chip): 1 for chip in chosen.tolist()}}
-    part = "whole cubes" if read.request.nodes >= math.prod(read.side) else "parts"
-    left_out, unknown = unread(line, POD)
-    return Decision(snapshot, taken, outcome, left_out, f"{read.family}, {part}", unknown)
-
-
-# ---- Files of lines ------------------------------------------------------------------------------
-
-
-def read_decisions(path: str | Path) -> Iterator[Decision]:
-    """Yield the decisions of a file, one JSON object a line, of any form.
-
-    Those of Slurm, which have no names, are numbered by their lines: ``slurm-A-17``.
-    """
-    for number, text in enumerate(text_of(path, or_json=True).splitlines(), start=1):
-        if not text.strip():
-            continue
-        with blamed_on(path, f"line {number}"):
-            raw = parse_object(text.encode(), str(path))
-            decision = decision_of(raw)
-        if "slurm" in raw:
-            name = f"{decision.snapshot.name}-{number}"
-            snapshot = decision.snapshot.model_copy(update={"name": name})
-            decision = replace(decision, snapshot=snapshot)
-        yield decision
+    form = next((own for key, own in FORMS.items() if key in line), None)
+    if form is None:
+        raise InputError("a decision, with the version of kueue, slurm or pod", found="none")
+    return form
 
 
 def decision_of(line: Mapping[str, Any]) -> Decision:
@@ -579,10 +614,49 @@ def decision_of(line: Mapping[str, Any]) -> Decision:
     InputError
         With the field of the line at fault.
     """
-    if "kueue" in line:
-        return kueue_decision(line)
-    if "slurm" in line:
-        return slurm_block_decision(line)
-    if "pod" in line:
-        return pod_decision(line)
-    raise InputError("a decision, with the version of kueue, slurm or pod", found="none")
+    form = form_of(line)
+    decision = form.read(Parsed(dict(line), {}).validated(form.model))
+    left_out, unknown = _unread(line, form.table)
+    return replace(decision, left_out=(*decision.left_out, *left_out), unknown=unknown)
+
+
+_MATTERS = ("request.", "requests[].", "nodes[].")
+"""What a decision rests on: an unknown field in there may restrict it."""
+
+
+def _unread(line: Mapping[str, Any], table: Table) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return fields of a line that its table does not know.
+
+    The first are those of the request or of nodes that say anything, with what they say: the
+    optimum is not known then. The others are names of further fields.
+    """
+    names = table.unknown_in(line)
+    said = []
+    for name in names:
+        value = given_text([value for value in values_at(line, name) if value])
+        if name.startswith(_MATTERS) and value:
+            said.append(f"{name}={value}"[:MAX_VALUE])
+    return tuple(said), tuple(name for name in names if not name.startswith(_MATTERS))
+
+
+def read_lines(path: str | Path) -> Iterator[tuple[int, dict[str, Any], Decision]]:
+    """Yield the lines of a file, one JSON object each, of any form: number, fields and decision."""
+    for number, text in enumerate(text_of(path, or_json=True).splitlines(), start=1):
+        if text.strip():
+            with blamed_on(path, f"line {number}"):
+                raw = parse_object(text.encode(), str(path))
+                decision = decision_of(raw)
+            yield number, raw, decision
+
+
+def read_decisions(path: str | Path) -> Iterator[Decision]:
+    """Yield the decisions of a file.
+
+    Those of Slurm, which have no names, are numbered by their lines: ``slurm-A-17``.
+    """
+    for number, raw, decision in read_lines(path):
+        if "slurm" not in raw:
+            yield decision
+            continue
+        name = f"{decision.snapshot.name}-{number}"
+        yield replace(decision, snapshot=decision.snapshot.model_copy(update={"name": name}))

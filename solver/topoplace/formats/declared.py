@@ -8,6 +8,7 @@ pages "What is read of ..." of the documentation are made from these tables.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass
 from enum import StrEnum
@@ -26,6 +27,12 @@ class Use(StrEnum):
     READ = "read"
     NEUTRAL = "neutral"
     RESTRICTS = "restricts"
+
+
+Given = Callable[[Any], str]
+"""Returns a value that restricts a job as text, or nothing if it does not."""
+
+_DEPENDS = "depends"
 
 
 def given_text(value: Any) -> str:
@@ -60,12 +67,12 @@ class Field:
     use: Use
     about: str = ""
     option: str = ""
-    given: Callable[[Any], str] | None = given_text
+    given: Given | None = given_text
 
     @property
     def held_by(self) -> str:
         """The option that a job is held by."""
-        return self.option or self.name.removesuffix("[]").rpartition(".")[2]
+        return self.option or re.split(r"[./]", self.name.removesuffix("[]"))[-1]
 
 
 @dataclass(frozen=True)
@@ -180,21 +187,20 @@ def of_request(request: str, options: Iterable[LeftOut]) -> list[LeftOut]:
     return [one.model_copy(update={"request": request}) for one in options]
 
 
-def read(*names: str, about: str = "") -> tuple[Field, ...]:
-    """Return fields that are read."""
-    return tuple(Field(name, Use.READ, about) for name in names)
+def table(title: str, text: str, given: Mapping[str, Given] | None = None) -> Table:
+    """Return a table written as lines ``USE NAME, NAME -> OPTION: ABOUT``.
 
-
-def neutral(*names: str, about: str = "") -> tuple[Field, ...]:
-    """Return fields that say nothing on where or when a job may run."""
-    return tuple(Field(name, Use.NEUTRAL, about) for name in names)
-
-
-def restricts(
-    name: str,
-    about: str = "",
-    option: str = "",
-    given: Callable[[Any], str] | None = given_text,
-) -> tuple[Field, ...]:
-    """Return a field that can keep a job from nodes, or from starting now."""
-    return (Field(name, Use.RESTRICTS, about, option, given),)
+    Fields of a line are alike. The use `restricts` is that of a field whose value alone restricts
+    a job, `depends` that of one that restricts by more than its value, which the reader finds out.
+    `given` has what says the values of fields that do not restrict whenever they say something.
+    """
+    fields = []
+    for line in filter(None, (" ".join(own.split()) for own in text.splitlines())):
+        head, _, about = line.partition(": ")
+        use, _, names = head.partition(" ")
+        names, _, option = names.partition(" -> ")
+        for name in names.split(", "):
+            says = None if use == _DEPENDS else (given or {}).get(name, given_text)
+            own = Use.RESTRICTS if use == _DEPENDS else Use(use)
+            fields.append(Field(name, own, about, option, says))
+    return Table(title, tuple(fields))

@@ -10,16 +10,9 @@ from typing import Annotated, Any
 
 from pydantic import ConfigDict, Field
 
-from topoplace.errors import InputError, number_of
-from topoplace.formats.declared import (
-    Table,
-    left_out,
-    neutral,
-    read,
-    restricts,
-    unknown_fields,
-)
-from topoplace.formats.text import blamed_on, lines_of, name_of, require_once
+from topoplace.errors import InputError, blamed_on, number_of
+from topoplace.formats.declared import left_out, table, unknown_fields
+from topoplace.formats.text import lines_of, name_of, require_once
 from topoplace.formats.yaml_text import Parsed
 from topoplace.machine import format_node_set
 from topoplace.snapshot.files import parse_object, read_bytes
@@ -45,42 +38,33 @@ _MAX_SHAPES = 5000
 # ---- Scenarios of slice-packer-torus -------------------------------------------------------------
 
 
-SCENARIO = Table(
+SCENARIO = table(
     "Scenarios of slice-packer-torus",
-    (
-        *read("pod.k", "pod.n", "pod.extents", about="the machine"),
-        *restricts(
-            "pod.wrap",
-            "nobody, but is named where there are rings: no slice of slice-packer crosses the seam "
-            "of a ring, and prisms here do",
-            option="seam",
-            given=None,
-        ),
-        *read("unhealthy", about="nodes that are down"),
-        *read("allocations", about="running jobs with their prisms"),
-        *read("demand[].job_id", "demand[].chips", about="the request"),
-        *read("demand[].shape", "demand[].min_torus_dims", about="its shapes"),
-        *read("demand[].tenant", about="the application"),
-        *restricts("demand[].priority", "nobody, but is named: an order", option=ORDER, given=None),
-        *restricts(
-            "domains",
-            "nobody, but is named where there are several tenants: with isolation, which is an "
-            "option of slice-packer, each has domains of its own",
-            given=None,
-        ),
-        *neutral("_comment"),
-    ),
+    f"""
+    read pod.k, pod.n, pod.extents: the machine
+    depends pod.wrap -> seam: nobody, but is named where there are rings: no slice of \
+        slice-packer crosses the seam of a ring, and prisms here do
+    read unhealthy: nodes that are down
+    read allocations: running jobs with their prisms
+    read demand[].job_id, demand[].chips: the request
+    read demand[].shape, demand[].min_torus_dims: its shapes
+    read demand[].tenant: the application
+    depends demand[].priority -> {ORDER}: nobody, but is named: an order
+    depends domains: nobody, but is named where there are several tenants: with isolation, which \
+        is an option of slice-packer, each has domains of its own
+    neutral _comment
+    """,
 )
 
-TRACE = Table(
+TRACE = table(
     "Traces of RFold",
-    (
-        *read("job id", about="the request"),
-        *read("arrival time (sec)", about="`submitted`"),
-        *read("topology", "shape", about="its shapes, on as many dimensions"),
-        *read("size", about="its nodes"),
-        *read("duration (sec)", about="its walltime"),
-    ),
+    """
+    read job id: the request
+    read arrival time (sec): `submitted`
+    read topology, shape: its shapes, on as many dimensions
+    read size: its nodes
+    read duration (sec): its walltime
+    """,
 )
 
 

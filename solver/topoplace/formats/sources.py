@@ -66,7 +66,7 @@ SOURCES = (
         "A JSON object a line, which `audit` reads. A field of the request or of nodes that is not "
         "listed is said with the decision, which is unjudged then unless it is optimal or rightly "
         "waits; other fields that are not listed are named once.",
-        "decision_fields",
+        "decisions",
         ("KUEUE", "SLURM", "POD"),
     ),
     Source(

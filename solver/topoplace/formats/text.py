@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import math
 import re
 from collections.abc import Iterator
@@ -12,15 +11,8 @@ from typing import TypeVar
 
 import numpy as np
 
-from topoplace.errors import UNSEEN, InputError, number_of, unknown_name
-from topoplace.formats.declared import (
-    Table,
-    left_out,
-    neutral,
-    of_request,
-    read,
-    restricts,
-)
+from topoplace.errors import UNSEEN, InputError, blamed_on, number_of, unknown_name
+from topoplace.formats.declared import left_out, of_request, table
 from topoplace.snapshot.faults import kind_of_json
 from topoplace.snapshot.files import read_bytes
 from topoplace.snapshot.schema import SNAPSHOT_SCHEMA, LeftOut, Request, Snapshot, TorusModel
@@ -72,17 +64,6 @@ def field_lines(path: str | Path, comment: str) -> Iterator[tuple[str, list[str]
         yield place, line.split()
 
 
-@contextlib.contextmanager
-def blamed_on(path: str | Path | None, place: str | None = None) -> Iterator[None]:
-    """Name the file, and the place in it, in the `InputError` that the block raises."""
-    try:
-        yield
-    except InputError as error:
-        where = ", ".join(part for part in (place, error.field) if part)
-        named = error.at(where) if where else error
-        raise (named if path is None else named.located(str(path))) from None
-
-
 def require_once(
     place_of: dict[Key, str], key: Key, place: str, what: str, *, field: str | None = None
 ) -> None:
@@ -108,33 +89,27 @@ def integer(
 
 # ---- The Standard Workload Format: a job log of 18 numbers per line, read as a queue -------------
 
-SWF = Table(
+SWF = table(
     "The Standard Workload Format",
-    (
-        *read("1 job number", about="the request"),
-        *read("2 submit time", about="`submitted`"),
-        *neutral("3 wait time"),
-        *read("4 run time", about="the walltime, if field 9 does not say; replays"),
-        *read("5 allocated processors", about="the nodes, if field 8 does not say"),
-        *neutral("6 average CPU time", "7 used memory"),
-        *read("8 requested processors", about="the nodes"),
-        *read("9 requested time", about="the walltime"),
-        *neutral("10 requested memory", about="nodes of a class are alike"),
-        *read("11 status", about="lines for a part of a job are left out"),
-        *neutral("12 user", "13 group"),
-        *read("14 executable", about="the application"),
-        *neutral("15 queue", about="a class of jobs, not of nodes"),
-        *restricts(
-            "16 partition",
-            "the log has jobs of several partitions: which nodes are whose is not known",
-            option="partition",
-            given=None,
-        ),
-        *restricts(
-            "17 preceding job", "the job has one, which has to end first", "preceding-job", None
-        ),
-        *neutral("18 think time", about="counts from the end of the preceding job"),
-    ),
+    """
+    read 1 job number: the request
+    read 2 submit time: `submitted`
+    neutral 3 wait time
+    read 4 run time: the walltime, if field 9 does not say; replays
+    read 5 allocated processors: the nodes, if field 8 does not say
+    neutral 6 average CPU time, 7 used memory
+    read 8 requested processors: the nodes
+    read 9 requested time: the walltime
+    neutral 10 requested memory: nodes of a class are alike
+    read 11 status: lines for a part of a job are left out
+    neutral 12 user, 13 group
+    read 14 executable: the application
+    neutral 15 queue: a class of jobs, not of nodes
+    depends 16 partition -> partition: the log has jobs of several partitions: which nodes are \
+        whose is not known
+    depends 17 preceding job -> preceding-job: the job has one, which has to end first
+    neutral 18 think time: counts from the end of the preceding job
+    """,
 )
 
 _NUM_FIELDS = 18
@@ -292,7 +267,7 @@ def read_cray_neighbours(path: str | Path, name: str | None = None) -> CrayTable
                 expected = f"{number_of(len(_COLUMNS), 'column')} ({' '.join(_COLUMNS)})"
                 raise InputError(expected, value=number_of(len(fields), "column"))
             pairs = zip(fields, _COLUMNS, strict=True)
-            rows.append((line, [integer(text, 0, field=column) for text, column in pairs]))
+            rows.append((line, [integer(own, 0, field=column) for own, column in pairs]))
     if not rows:
         raise InputError("a table with at least one node", file=str(path))
     with blamed_on(path):

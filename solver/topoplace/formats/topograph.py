@@ -9,10 +9,10 @@ from typing import Annotated
 from pydantic import Field
 
 from topoplace.errors import InputError
-from topoplace.formats.declared import Table, neutral, read
+from topoplace.formats.declared import table
 from topoplace.formats.slurm.blocks import Block, machine_of_blocks
 from topoplace.formats.text import name_of
-from topoplace.formats.yaml_text import YamlModel, read_parsed
+from topoplace.formats.yaml_text import YamlModel, only_document
 from topoplace.machine.hostlist import NodeLists, format_host_list
 from topoplace.snapshot.schema import HierarchyModel, Name, SwitchModel, TreeModel
 from topoplace.snapshot.tree_state import tree_of
@@ -20,17 +20,19 @@ from topoplace.snapshot.tree_state import tree_of
 DOMAIN = "accelerator.topology.test/domain"
 """The annotation that names the accelerator domain of nodes."""
 
-MODEL = Table(
+MODEL = table(
     "Models of topograph",
-    (
-        *read("switches", about="by name, the switches of a tree"),
-        *read("switches.NAME.switches", about="those below it"),
-        *read(f"switches.NAME.annotations.{DOMAIN}", about="the domain of the nodes below it"),
-        *neutral("switches.NAME.name", "switches.NAME.labels"),
-        *read("blocks[].nodes", "blocks[].switch", about="nodes, and the switch they are on"),
-        *read(f"blocks[].annotations.{DOMAIN}", about="the accelerator domain of the nodes"),
-        *neutral("blocks[].labels"),
-    ),
+    f"""
+    read switches: by name, the switches of a tree
+    read switches.NAME.switches: those below it
+    read switches.NAME.annotations.{DOMAIN}: the domain of the nodes \
+        below it
+    neutral switches.NAME.name, switches.NAME.labels
+    read blocks[].nodes, blocks[].switch: nodes, and the switch they are on
+    read blocks[].annotations.{DOMAIN}: the accelerator domain of the \
+        nodes
+    neutral blocks[].labels
+    """,
 )
 
 _SOURCE = "a model of topograph"
@@ -74,22 +76,13 @@ def read_topograph(path: str | Path, form: str | None = None) -> TreeModel | Hie
     InputError
         With the line and the field at fault.
     """
-    documents = read_parsed(path)
-    try:
-        if len(documents) > 1:
-            raise InputError("one YAML document", found=str(len(documents)))
-        model = documents[0].validated(_Model)
+    with only_document(path, _Model) as model:
         if form not in (None, *_FORMS):
             expected = f"one of {', '.join(_FORMS)}"
             raise InputError(expected, field="--topology", value=form, known=_FORMS)
-        try:
-            nodes = _nodes_of(model)
-            by_switches = form == "tree" if form else bool(model.switches)
-            return (_tree if by_switches else _blocks)(model, nodes, name_of(path))
-        except InputError as error:
-            raise documents[0].placed(error) from None
-    except InputError as error:
-        raise error.located(str(path)) from None
+        nodes = _nodes_of(model)
+        by_switches = form == "tree" if form else bool(model.switches)
+        return (_tree if by_switches else _blocks)(model, nodes, name_of(path))
 
 
 def _nodes_of(model: _Model) -> list[list[str]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import math
 import re
@@ -13,7 +14,7 @@ from typing import Any, TypeVar
 import yaml
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from topoplace.errors import InputError
+from topoplace.errors import InputError, blamed_on
 from topoplace.formats.text import text_of
 from topoplace.snapshot.faults import faults_of
 from topoplace.snapshot.files import parse_object
@@ -63,6 +64,14 @@ class Parsed:
             return model.model_validate(self.value)
         except ValidationError as error:
             raise self.placed(faults_of(error, model, self.value)) from None
+
+    @contextlib.contextmanager
+    def blamed(self) -> Iterator[None]:
+        """Name the line of its field in an `InputError` that the block raises."""
+        try:
+            yield
+        except InputError as error:
+            raise self.placed(error) from None
 
     def placed(self, error: InputError) -> InputError:
         """Return an error with the line of its field before that."""
@@ -120,10 +129,20 @@ def read_parsed(path: str | Path) -> list[Parsed]:
         With line and column, for what is neither, names a key twice, or is too large or deep.
     """
     text = text_of(path, or_json=True)
-    try:
+    with blamed_on(path):
         return parsed_text(text)
-    except InputError as error:
-        raise error.located(str(path)) from None
+
+
+@contextlib.contextmanager
+def only_document(path: str | Path, model: type[Document]) -> Iterator[Document]:
+    """Yield the only document of a file, and name file and line of what the block raises."""
+    with blamed_on(path):
+        documents = read_parsed(path)
+        if len(documents) > 1:
+            raise InputError("one YAML document", found=str(len(documents)))
+        document = documents[0].validated(model)
+        with documents[0].blamed():
+            yield document
 
 
 def parsed_text(text: str) -> list[Parsed]:

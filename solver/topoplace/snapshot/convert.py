@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from pydantic import BaseModel
 
-from topoplace.errors import InputError, number_of
+from topoplace.errors import InputError, blamed_on, number_of
 from topoplace.formats import read_cray_neighbours, read_swf, snapshot_of_swf
 from topoplace.formats.kubernetes.snapshots import read_kubernetes, read_kubernetes_machine
 from topoplace.formats.slices import read_rfold, read_slice_scenario
-from topoplace.formats.slurm.blocks import block_conf_of
 from topoplace.formats.slurm.cluster import SlurmCluster, snapshot_of_slurm
 from topoplace.formats.slurm.jobs import SlurmJobs, read_slurm_jobs
 from topoplace.formats.slurm.nodes import (
@@ -21,11 +19,10 @@ from topoplace.formats.slurm.nodes import (
     read_slurm_partitions,
     read_slurm_reservations,
 )
-from topoplace.formats.slurm.topology import read_slurm_topology
+from topoplace.formats.slurm.topology import read_slurm_topology, topology_yaml_of
 from topoplace.formats.slurm.topology_conf import topology_conf_of
-from topoplace.formats.slurm.topology_yaml import topology_yaml_of
 from topoplace.formats.slurm.torus import NamedTorus
-from topoplace.formats.text import blamed_on, name_of
+from topoplace.formats.text import name_of
 from topoplace.formats.topograph import read_topograph
 from topoplace.machine.hostlist import parse_node_set
 from topoplace.snapshot.files import text_of_document
@@ -44,7 +41,8 @@ from topoplace.snapshot.schema import (
 from topoplace.snapshot.tree_state import tree_of
 
 File = str | Path
-Conversion = Callable[["File", "ConvertOptions"], "Converted"]
+Made = tuple[BaseModel | str, tuple[str, ...]]
+Conversion = Callable[["File", "ConvertOptions"], Made]
 
 
 @dataclass(frozen=True)
@@ -116,7 +114,7 @@ def converted(
     if len(given) != 1:
         found = "both" if given else "neither"
         raise InputError("one file to read, FILE or --topology", field="FILE", found=found)
-    made = conversion(given[0], options)
+    made = Converted(*conversion(given[0], options))
     if not isinstance(made.document, Snapshot):
         return made
     held = left_out_text(made.document, "place --ignore")
@@ -136,24 +134,13 @@ def _conversion(from_format: str, to_format: str | None) -> Conversion:
     )
 
 
-def _normalised_snapshot(source: File, _: ConvertOptions) -> Converted:
-    return Converted(normal_snapshot(load_any(source).snapshot))
-
-
-def _machine_of_cray_table(source: File, _: ConvertOptions) -> Converted:
-    table = read_cray_neighbours(source)
-    num = len(table.router_of_nid)
-    note = f"{number_of(num, 'node')}; all {6 * num} neighbours are those of the torus"
-    return Converted(table.machine, (note,))
-
-
 def _machine_for_jobs(options: ConvertOptions) -> str:
     if options.machine is None:
         raise InputError("the machine the jobs are for", field="--on", found="nothing")
     return options.machine
 
 
-def _snapshot_of_log(source: File, options: ConvertOptions) -> Converted:
+def _snapshot_of_log(source: File, options: ConvertOptions) -> Made:
     spec = _machine_for_jobs(options)
     log = read_swf(source, procs_per_node=options.procs_per_node, node_class=options.node_class)
     machine = load_torus(spec)
@@ -165,13 +152,13 @@ def _snapshot_of_log(source: File, options: ConvertOptions) -> Converted:
     }
     notes = [f"{number_of(len(snapshot.queue), 'job')} queued"]
     notes += [f"left out, {why}: {count}" for why, count in left_out.items() if count]
-    return Converted(snapshot, tuple(notes))
+    return snapshot, tuple(notes)
 
 
-def _snapshot_of_cluster(source: File, options: ConvertOptions) -> Converted:
+def _snapshot_of_cluster(source: File, options: ConvertOptions) -> Made:
     nodes = None if options.nodes is None else read_slurm_nodes(options.nodes)
     names = None if nodes is None else [*nodes]
-    machine = read_slurm_topology(source, topology=options.topology_name, nodes=names)
+    machine = read_slurm_topology(source, options.topology_name, names)
     cluster = SlurmCluster(
         nodes,
         SlurmJobs() if options.jobs is None else read_slurm_jobs(options.jobs),
@@ -190,94 +177,76 @@ def _snapshot_of_cluster(source: File, options: ConvertOptions) -> Converted:
     if snapshot.queue and unseen:
         given = ", ".join(f"--{name}" for name in unseen)
         notes = (*notes, f"not seen, without {given}: {', '.join(unseen.values())}")
-    return Converted(snapshot, notes)
+    return snapshot, notes
 
 
-def _machine_of_topology(source: File, options: ConvertOptions) -> Converted:
+def _machine_of_cray_table(source: File, _: ConvertOptions) -> Made:
+    table = read_cray_neighbours(source)
+    num = len(table.router_of_nid)
+    note = f"{number_of(num, 'node')}; all {6 * num} neighbours are those of the torus"
+    return table.machine, (note,)
+
+
+def _machine_of_topology(source: File, options: ConvertOptions) -> MachineModel:
     names = None if options.nodes is None else [*read_slurm_nodes(options.nodes)]
-    machine = read_slurm_topology(source, topology=options.topology_name, nodes=names)
-    if not isinstance(machine, NamedTorus):
-        return Converted(machine, (_told_of(machine),))
-    return Converted(machine.machine, (_told_of(machine.machine),))
+    machine = read_slurm_topology(source, options.topology_name, names)
+    return machine.machine if isinstance(machine, NamedTorus) else machine
 
 
-def _told_of(machine: MachineModel) -> str:
-    """Return in a line what a machine has."""
-    if isinstance(machine, TreeModel):
-        tree = tree_of(machine)
-        upper = len(tree.switches) - tree.num_leaves
-        return (
-            f"{number_of(tree.num_nodes, 'node')} on {number_of(tree.num_leaves, 'leaf')} "
-            f"below {number_of(upper, 'switch')}"
-        )
-    if isinstance(machine, TorusModel):
-        num_nodes = math.prod(machine.shape) * machine.nodes_per_router
-        num_service = len(parse_node_set(machine.service, num_nodes, "service"))
-        shape = "x".join(map(str, machine.shape))
-        return f"{number_of(num_nodes - num_service, 'node')} on {shape} routers"
-    if isinstance(machine, CubesModel):
-        return f"{number_of(machine.cubes, 'cube')} of {'x'.join(map(str, machine.side))} chips"
-    hierarchy = hierarchy_of(machine)
-    domains = [
-        f"{len(names)} {level}"
-        for level, names in zip(hierarchy.levels, hierarchy.domain_names, strict=True)
-    ]
-    return f"domains by level: {', '.join(domains)}"
+def _told(machine: MachineModel) -> Made:
+    """Return a machine, and in a line what it has."""
+    match machine:
+        case TreeModel():
+            tree = tree_of(machine)
+            upper = len(tree.switches) - tree.num_leaves
+            text = (
+                f"{number_of(tree.num_nodes, 'node')} on {number_of(tree.num_leaves, 'leaf')} "
+                f"below {number_of(upper, 'switch')}"
+            )
+        case TorusModel():
+            num_service = len(parse_node_set(machine.service, machine.num_nodes, "service"))
+            shape = "x".join(map(str, machine.shape))
+            text = f"{number_of(machine.num_nodes - num_service, 'node')} on {shape} routers"
+        case CubesModel():
+            side = "x".join(map(str, machine.side))
+            text = f"{number_of(machine.cubes, 'cube')} of {side} chips"
+        case HierarchyModel():
+            hierarchy = hierarchy_of(machine)
+            pairs = zip(hierarchy.domain_names, hierarchy.levels, strict=True)
+            domains = [f"{len(names)} {level}" for names, level in pairs]
+            text = f"domains by level: {', '.join(domains)}"
+    return machine, (text,)
 
 
-def _topology_of_machine(source: File, _: ConvertOptions) -> Converted:
+def _text_of_machine(source: File, text_of: Callable[[MachineModel], str]) -> Made:
     machine = load_machine(str(source))
-    if isinstance(machine, HierarchyModel):
-        with blamed_on(source):
-            return Converted(block_conf_of(machine))
-    if not isinstance(machine, TreeModel):
-        expected = "a tree machine, or one of blocks"
-        raise InputError(expected, file=str(source), field="kind", value=machine.kind)
-    return Converted(topology_conf_of(machine))
-
-
-def _yaml_of_machine(source: File, _: ConvertOptions) -> Converted:
     with blamed_on(source):
-        return Converted(topology_yaml_of(load_machine(str(source))))
+        return text_of(machine), ()
 
 
-def _snapshot_of_kubernetes(source: File, options: ConvertOptions) -> Converted:
-    return Converted(*read_kubernetes(source, options.topology_name))
-
-
-def _machine_of_kubernetes(source: File, options: ConvertOptions) -> Converted:
-    machine = read_kubernetes_machine(source, options.topology_name)
-    return Converted(machine, (_told_of(machine),))
-
-
-def _machine_of_topograph(source: File, options: ConvertOptions) -> Converted:
-    machine = read_topograph(source, options.topology_name)
-    return Converted(machine, (_told_of(machine),))
-
-
-def _snapshot_of_slices(source: File, _: ConvertOptions) -> Converted:
-    return Converted(*read_slice_scenario(source))
-
-
-def _snapshot_of_trace(source: File, options: ConvertOptions) -> Converted:
-    machine = load_torus(_machine_for_jobs(options))
-    return Converted(*read_rfold(source, machine, options.limit))
+def _yaml_of_machine(source: File, _: ConvertOptions) -> Made:
+    with blamed_on(source):
+        return _text_of_machine(source, topology_yaml_of)
 
 
 _WITH_TOPOLOGIES = ("slurm", "slurm-topology", "kubernetes", "topograph")
 
 CONVERSIONS: dict[tuple[str, str], Conversion] = {
-    ("snapshot", "snapshot"): _normalised_snapshot,
+    ("snapshot", "snapshot"): lambda file, _: (normal_snapshot(load_any(file).snapshot), ()),
     ("cray-neighbours", "machine"): _machine_of_cray_table,
     ("swf", "snapshot"): _snapshot_of_log,
     ("slurm", "snapshot"): _snapshot_of_cluster,
-    ("slurm-topology", "machine"): _machine_of_topology,
-    ("machine", "slurm-topology"): _topology_of_machine,
+    ("slurm-topology", "machine"): lambda file, own: _told(_machine_of_topology(file, own)),
+    ("machine", "slurm-topology"): lambda file, _: _text_of_machine(file, topology_conf_of),
     ("machine", "slurm-yaml"): _yaml_of_machine,
-    ("kubernetes", "snapshot"): _snapshot_of_kubernetes,
-    ("kubernetes", "machine"): _machine_of_kubernetes,
-    ("topograph", "machine"): _machine_of_topograph,
-    ("slice-packer", "snapshot"): _snapshot_of_slices,
-    ("rfold", "snapshot"): _snapshot_of_trace,
+    ("kubernetes", "snapshot"): lambda file, own: read_kubernetes(file, own.topology_name),
+    ("kubernetes", "machine"): lambda file, own: _told(
+        read_kubernetes_machine(file, own.topology_name)
+    ),
+    ("topograph", "machine"): lambda file, own: _told(read_topograph(file, own.topology_name)),
+    ("slice-packer", "snapshot"): lambda file, _: read_slice_scenario(file),
+    ("rfold", "snapshot"): lambda file, own: read_rfold(
+        file, load_torus(_machine_for_jobs(own)), own.limit
+    ),
 }
-"""What makes a document of a file, by the formats of both."""
+"""What makes a document, or a text, and notes of a file, by the formats of both."""

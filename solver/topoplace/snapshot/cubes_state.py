@@ -11,13 +11,19 @@ from typing import ClassVar
 
 import numpy as np
 
-from topoplace.errors import Faults, InputError, number_of
+from topoplace.errors import InputError, number_of
 from topoplace.kinds import State
 from topoplace.machine import parse_node_set
 from topoplace.machine.cubes import Cubes, Extents
 from topoplace.machine.hostlist import NodeLists
 from topoplace.snapshot.schema import CubesModel, Request, RunningJob, Snapshot
-from topoplace.snapshot.state import checked_jobs, checked_queue, require_free, require_none
+from topoplace.snapshot.state import (
+    Queued,
+    checked_snapshot,
+    machine_of,
+    require_free,
+    require_none,
+)
 from topoplace.types import BoolArray, IntArray
 
 MAX_CHIPS, MAX_VOLUME = 1 << 16, 512
@@ -32,7 +38,7 @@ _OWN = {
 
 
 @dataclass(frozen=True)
-class CubesRequest:
+class CubesRequest(Queued):
     """A queued request: whole cubes, any so many of them, or a part of one.
 
     Attributes
@@ -43,16 +49,8 @@ class CubesRequest:
         Extents of the parts it may take, in the order of its shapes; empty if it takes whole cubes.
     """
 
-    id: str
-    nodes: int
-    priority: int
     num_cubes: int
     parts: tuple[Extents, ...]
-
-    @property
-    def value(self) -> int:
-        """What starting the request adds to the first objective level."""
-        return self.priority * self.nodes
 
 
 @dataclass(frozen=True)
@@ -86,10 +84,7 @@ def prepare_cubes(snapshot: Snapshot) -> CubesState:
     InputError
         With the field at fault, for anything the schema alone could not see.
     """
-    model = snapshot.machine
-    if not isinstance(model, CubesModel):
-        found = model if isinstance(model, str) else model.kind
-        raise InputError("a machine of cubes", field="machine.kind", value=found)
+    model = machine_of(snapshot, CubesModel, "a machine of cubes")
     machine = Cubes(model.cubes, tuple(model.side))
     if machine.volume > MAX_VOLUME:
         expected = f"at most {MAX_VOLUME} chips in a cube"
@@ -97,13 +92,7 @@ def prepare_cubes(snapshot: Snapshot) -> CubesState:
     if machine.num_chips > MAX_CHIPS:
         expected = f"at most {MAX_CHIPS} chips in all cubes"
         raise InputError(expected, field="machine.cubes", value=model.cubes)
-    faults = Faults()
-    if snapshot.regions:
-        name = next(iter(snapshot.regions))
-        faults.found.append(InputError("no regions on cubes", field="regions", value=name))
-    ids: set[str] = set()
     holder = np.full(machine.num_chips, -1, dtype=np.int64)
-
     lists = NodeLists(machine.num_chips)
 
     def running_job(idx: int, job: RunningJob, field: str) -> IntArray:
@@ -112,16 +101,15 @@ def prepare_cubes(snapshot: Snapshot) -> CubesState:
         holder[chips] = idx
         return chips
 
-    held = checked_jobs(snapshot.running, "running", ids, faults, running_job)
+    held, down, requests = checked_snapshot(
+        snapshot,
+        "cubes",
+        running_job,
+        lambda text: parse_node_set(text, machine.num_chips, "down"),
+        lambda _, job, field: _request(job, machine, field),
+    )
     free = holder < 0
-    with faults.collected():
-        free[parse_node_set(snapshot.down, machine.num_chips, "down")] = False
-
-    def request(_: int, job: Request, field: str) -> CubesRequest:
-        return _request(job, machine, field)
-
-    requests = checked_queue(snapshot, ids, faults, request)
-    faults.require_none()
+    free[down] = False
     return CubesState(snapshot, machine, free.reshape(machine.num_cubes, -1), held, requests)
 
 
@@ -135,10 +123,8 @@ def _require_running(
 
 
 def _request(request: Request, machine: Cubes, field: str) -> CubesRequest:
-    for name, value in request:
-        if value is not None and name not in _OWN:
-            shown = "class" if name == "node_class" else name
-            raise InputError(f"no {shown} on cubes", field=f"{field}.{shown}", value=value)
+    others = [name for name, _ in request if name not in _OWN]
+    require_none(request, others, "cubes", field, shown=True)
     nodes, volume = request.nodes, machine.volume
     parts: list[Extents] = []
     if request.shapes is not None:

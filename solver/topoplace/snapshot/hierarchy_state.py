@@ -9,12 +9,13 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from topoplace.errors import Faults, InputError, number_of, unknown_name
+from topoplace.errors import Faults, InputError, blamed_on, number_of, unknown_name
 from topoplace.kinds import State
 from topoplace.machine.hierarchy import Hierarchy, build_hierarchy, hierarchy_of_switches
-from topoplace.machine.hostlist import NodeLists
+from topoplace.machine.hostlist import NodeLists, format_host_list
 from topoplace.snapshot.schema import (
     MAX_SIZE,
+    Communication,
     HierarchyModel,
     HostsModel,
     Part,
@@ -24,7 +25,14 @@ from topoplace.snapshot.schema import (
     Snapshot,
     TreeModel,
 )
-from topoplace.snapshot.state import checked_jobs, checked_queue, require_none
+from topoplace.snapshot.state import (
+    Queued,
+    checked_queue,
+    checked_snapshot,
+    machine_of,
+    numbers_of,
+    require_none,
+)
 from topoplace.snapshot.tree_state import prepare_tree, tree_of
 from topoplace.types import BoolArray, IntArray
 
@@ -75,23 +83,15 @@ class PartState:
 
 
 @dataclass(frozen=True)
-class HierarchyRequest:
+class HierarchyRequest(Queued):
     """A queued request."""
 
-    id: str
-    nodes: int
-    priority: int
     parts: tuple[PartState, ...]
 
     @property
     def exclusive(self) -> int | None:
         """Level whose domains it shares with nobody, or None."""
         return self.parts[0].exclusive
-
-    @property
-    def value(self) -> int:
-        """What starting the request adds to the first objective level."""
-        return self.priority * self.nodes
 
 
 @dataclass(frozen=True)
@@ -169,50 +169,39 @@ def prepare_hierarchy(snapshot: Snapshot) -> HierarchyState:
     InputError
         With the field at fault, for anything the schema alone could not see.
     """
-    model = snapshot.machine
-    if isinstance(model, TreeModel):
-        return _prepare_switches(snapshot, model)
-    if not isinstance(model, HierarchyModel):
-        found = model if isinstance(model, str) else model.kind
-        raise InputError("a hierarchy", field="machine.kind", value=found)
-    try:
+    if isinstance(snapshot.machine, TreeModel):
+        return _prepare_switches(snapshot, snapshot.machine)
+    model = machine_of(snapshot, HierarchyModel, "a hierarchy")
+    with blamed_on(inside="machine"):
         machine = hierarchy_of(model)
-    except InputError as error:
-        raise error.inside("machine") from None
-    faults = Faults()
-    if snapshot.regions:
-        name = next(iter(snapshot.regions))
-        faults.found.append(InputError("no regions on a hierarchy", field="regions", value=name))
     numbers = {name: idx for idx, name in enumerate(machine.host_names)}
-    ids: set[str] = set()
     lists = NodeLists()
     free, occupied = machine.capacity.copy(), np.zeros(machine.num_hosts, dtype=bool)
 
+    def hosts_of(text: str, field: str) -> IntArray:
+        return numbers_of(lists.hosts(text, field), numbers, "host", field)
+
     def running_job(_: int, job: RunningJob, field: str) -> None:
-        names = lists.hosts(job.nodes, f"{field}.nodes")
-        hosts = _numbers_of(names, numbers, f"{field}.nodes")
+        hosts = hosts_of(job.nodes, f"{field}.nodes")
         _take(job, machine, hosts, free, field)
         occupied[hosts] = True
 
-    checked_jobs(snapshot.running, "running", ids, faults, running_job)
-    with faults.collected():
-        free[_numbers_of(lists.hosts(snapshot.down, "down"), numbers, "down")] = 0
-
-    def request(_: int, job: Request, field: str) -> HierarchyRequest:
-        return _request(job, machine, field)
-
-    requests = checked_queue(snapshot, ids, faults, request)
-    faults.require_none()
+    _, down, requests = checked_snapshot(
+        snapshot,
+        "a hierarchy",
+        running_job,
+        lambda text: hosts_of(text, "down"),
+        lambda _, job, field: _request(job, machine, field),
+    )
+    free[down] = 0
     return HierarchyState(snapshot, machine, free, occupied, requests)
 
 
 def _prepare_switches(snapshot: Snapshot, model: TreeModel) -> HierarchyState:
     """Check a snapshot of a switch tree and return its arrays as those of a hierarchy."""
     state = prepare_tree(snapshot, rules=True)
-    try:
+    with blamed_on(inside="machine"):
         machine = hierarchy_of(model)
-    except InputError as error:
-        raise error.inside("machine") from None
     occupied = np.zeros(machine.num_hosts, dtype=bool)
     for job in state.running:
         occupied[job.nodes] = True
@@ -247,17 +236,6 @@ def _take(job: RunningJob, machine: Hierarchy, hosts: IntArray, free: IntArray, 
     free[hosts] -= takes
 
 
-def _numbers_of(names: list[str], numbers: Mapping[str, int], field: str) -> IntArray:
-    seen: set[str] = set()
-    for name in names:
-        if name not in numbers:
-            raise InputError("hosts of the machine", field=field, value=name, known=numbers)
-        if name in seen:
-            raise InputError("each host once", field=field, value=name)
-        seen.add(name)
-    return np.asarray([numbers[name] for name in names], dtype=np.int64)
-
-
 def _amounts(takes: Mapping[str, int], machine: Hierarchy, field: str) -> tuple[int, ...]:
     for name in takes:
         if name not in machine.resources:
@@ -266,11 +244,7 @@ def _amounts(takes: Mapping[str, int], machine: Hierarchy, field: str) -> tuple[
 
 
 def _request(request: Request, machine: Hierarchy, field: str) -> HierarchyRequest:
-    for name in _TORUS_OR_TREE:
-        value = getattr(request, name)
-        if value is not None:
-            shown = "class" if name == "node_class" else name
-            raise InputError(f"no {shown} on a hierarchy", field=f"{field}.{shown}", value=value)
+    require_none(request, _TORUS_OR_TREE, "a hierarchy", field, shown=True)
     if request.parts is None:
         if request.nodes > MAX_SIZE:
             expected = f"at most {MAX_SIZE} units"
@@ -361,3 +335,61 @@ def _segments(part: Part, level_of: _LevelOf, field: str) -> tuple[tuple[int, in
             raise InputError(expected, field=f"{own}.level", value=segment.level)
         found.append((level, segment.size))
     return tuple(found)
+
+
+# ---- Switch trees written out as hierarchies, whose documents audits work on ---------------------
+
+_MAX_LEVELS = 16  # of a document of a hierarchy
+
+
+def hierarchy_of_tree(model: TreeModel) -> HierarchyModel:
+    """Return the hierarchy that a switch tree is read as, written out.
+
+    Its levels are those of `topoplace.machine.hierarchy.hierarchy_of_switches`.
+
+    Raises
+    ------
+    InputError
+        If the switches have no levels, or too many.
+    """
+    machine = hierarchy_of(model)
+    if machine.num_levels > _MAX_LEVELS:
+        expected = f"at most {_MAX_LEVELS} levels of switches and nodes"
+        raise InputError(expected, field="switches", found=str(machine.num_levels))
+    names: dict[tuple[str, ...], list[str]] = {}
+    for name, *path in zip(machine.host_names, *machine.paths, strict=True):
+        names.setdefault(tuple(path), []).append(name)
+    return HierarchyModel(
+        kind="hierarchy",
+        name=model.name,
+        levels=list(machine.levels),
+        hosts=[
+            HostsModel(hosts=format_host_list(own), domains=list(path))
+            for path, own in names.items()
+        ],
+        fabrics=machine.fabrics,
+        source=model.source,
+    )
+
+
+def on_switches(snapshot: Snapshot) -> Snapshot:
+    """Return a snapshot of a switch tree as one of its hierarchy; others are returned as they are.
+
+    Its machine is resolved (`topoplace.snapshot.machines.resolve_machine`). How jobs communicate
+    has no form there, and is left out.
+
+    Raises
+    ------
+    InputError
+        As of `hierarchy_of_tree`.
+    """
+    if not isinstance(snapshot.machine, TreeModel):
+        return snapshot
+    plain = {"patterns": None, "communication": Communication.STRICT}
+    return snapshot.model_copy(
+        update={
+            "machine": hierarchy_of_tree(snapshot.machine),
+            "running": [job.model_copy(update=plain) for job in snapshot.running],
+            "queue": [request.model_copy(update=plain) for request in snapshot.queue],
+        }
+    )

@@ -8,8 +8,14 @@ from functools import lru_cache
 from pathlib import Path
 
 from topoplace import kinds
-from topoplace.errors import InputError
-from topoplace.formats.recognised import other_machine, other_snapshot
+from topoplace.errors import InputError, blamed_on
+from topoplace.formats.kubernetes.snapshots import read_kubernetes, read_kubernetes_machine
+from topoplace.formats.slices import is_slice_scenario, read_slice_scenario
+from topoplace.formats.slurm.topology import is_topology_yaml, read_slurm_topology
+from topoplace.formats.slurm.topology_conf import is_topology_conf
+from topoplace.formats.slurm.torus import NamedTorus
+from topoplace.formats.text import first_said
+from topoplace.formats.topograph import read_topograph
 from topoplace.snapshot.cubes_state import CubesState
 from topoplace.snapshot.faults import kind_of_document, require_suited
 from topoplace.snapshot.files import (
@@ -128,6 +134,68 @@ def _machine_of_file(path: str, part: str | None = None) -> MachineModel:
     return validated(text, raw, model, path)
 
 
+# ---- Other tools' files, recognised by their content ---------------------------------------------
+
+_BEGINNING = 1 << 16  # characters in which a file shows what it is
+
+
+_KUBERNETES = re.compile(r"(apiVersion|kind|items|metadata)\s*:")
+_KUBERNETES_JSON = re.compile(r'"apiVersion"\s*:')
+_POD = re.compile(rb'"pod"\s*:')
+_TOPOGRAPH = re.compile(r"(switches|blocks)\s*:")
+
+
+def _is_kubernetes(text: str) -> bool:
+    """Tell whether a text begins as an object or a list of Kubernetes, in JSON or YAML."""
+    if text.lstrip().startswith("{"):
+        return _KUBERNETES_JSON.search(text) is not None
+    return _KUBERNETES.match(first_said(text)) is not None
+
+
+def other_machine(path: str | Path, text: bytes, part: str | None = None) -> MachineModel | None:
+    """Return the machine of another tool's file; None if it is none that is known.
+
+    Parameters
+    ----------
+    path, text
+        The file, and its content.
+    part
+        Which topology of the file, if one was named.
+
+    Raises
+    ------
+    InputError
+        If it is one, and malformed.
+    """
+    beginning = text[:_BEGINNING].decode(errors="replace")
+    if _is_kubernetes(beginning):
+        return read_kubernetes_machine(path, part)
+    if _TOPOGRAPH.match(first_said(beginning)):
+        return read_topograph(path, part)
+    if part is not None or is_topology_conf(beginning) or is_topology_yaml(beginning):
+        machine = read_slurm_topology(path, part)
+        return machine.machine if isinstance(machine, NamedTorus) else machine
+    return None
+
+
+def other_snapshot(path: str | Path, text: bytes) -> Snapshot | None:
+    """Return the snapshot of another tool's file; None if it is none that is known.
+
+    Raises
+    ------
+    InputError
+        If it is one, and malformed.
+    """
+    if _is_kubernetes(text[:_BEGINNING].decode(errors="replace")):
+        return read_kubernetes(path)[0]
+    if _POD.search(text[:_BEGINNING]) and is_slice_scenario(parse_object(text, str(path))):
+        return read_slice_scenario(path)[0]
+    return None
+
+
+# ---- Snapshots, checked and ready to solve -------------------------------------------------------
+
+
 def resolve_machine(snapshot: Snapshot) -> Snapshot:
     """Return the snapshot with its machine written out, if all else in it may be about that."""
     if not isinstance(snapshot.machine, str):
@@ -136,8 +204,6 @@ def resolve_machine(snapshot: Snapshot) -> Snapshot:
     require_suited(snapshot, machine)
     return snapshot.model_copy(update={"machine": machine})
 
-
-# ---- Snapshots, checked and ready to solve -------------------------------------------------------
 
 AnyState = SnapshotState | TreeState | HierarchyState | CubesState
 
@@ -197,10 +263,8 @@ def load_any(
     snapshot = other_snapshot(path, text) or parse_document(
         text, Snapshot, SNAPSHOT_SCHEMA, str(path)
     )
-    try:
+    with blamed_on(path):
         return prepare_any(ignoring(resolve_machine(snapshot), ignore), objective)
-    except InputError as error:
-        raise error.located(str(path)) from None
 
 
 def load_snapshot(path: str | Path) -> SnapshotState:

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from enum import StrEnum
-from typing import Annotated, Any, Final, Literal, Self
+from typing import Annotated, Any, ClassVar, Final, Literal, Self
 
 from pydantic import (
     BaseModel,
@@ -44,6 +44,8 @@ NodeSet = Annotated[str, Field(max_length=4_000_000, pattern=r"^[A-Za-z0-9_.,\[\
 MAX_SIZE: Final = 1 << 21
 Size = Annotated[int, Field(ge=1, le=MAX_SIZE)]
 Coordinate = Annotated[int, Field(ge=0, le=1 << 21)]
+Extents = Annotated[list[Size], Field(min_length=1, max_length=8)]
+Origin = Annotated[list[Coordinate], Field(min_length=1, max_length=8)]
 
 
 class Model(BaseModel):
@@ -57,6 +59,23 @@ class Model(BaseModel):
         serialize_by_alias=True,
         allow_inf_nan=False,
     )
+
+
+def optional(about: str) -> Any:
+    """Return a field that may be null or left out, with what it says."""
+    return Field(default=None, description=about)
+
+
+class _Sparse(Model):
+    """A document in which some fields are not written where they have their defaults."""
+
+    sparse: ClassVar[Mapping[str, Any]] = {}
+    """The defaults of these fields."""
+
+    @model_serializer(mode="wrap")
+    def _written(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        every = write(self).items()
+        return {k: v for k, v in every if k not in self.sparse or v != self.sparse[k]}
 
 
 class Communication(StrEnum):
@@ -108,13 +127,9 @@ class AnchoredModel(Model):
     dimensions x, y, z, of which x varies fastest, so that its dimensions are ours reversed.
     """
 
-    dims: Annotated[list[Size], Field(min_length=1, max_length=8)]
-    seed: Annotated[list[Coordinate], Field(min_length=1, max_length=8)] | None = Field(
-        default=None, description="per dimension; default all 0"
-    )
-    spacing: Annotated[list[Size], Field(min_length=1, max_length=8)] | None = Field(
-        default=None, description="per dimension; default `dims`"
-    )
+    dims: Extents
+    seed: Origin | None = Field(default=None, description="per dimension; default all 0")
+    spacing: Extents | None = Field(default=None, description="per dimension; default `dims`")
 
     def normal(self) -> Self:
         """Return it with its defaults written out."""
@@ -122,7 +137,7 @@ class AnchoredModel(Model):
         return self.model_copy(update={"seed": seed, "spacing": spacing})
 
 
-class MachineDocument(Model):
+class MachineDocument(_Sparse):
     """Base of the documents of machines: what a snapshot's node sets mean on one."""
 
     @property
@@ -150,9 +165,9 @@ class TorusModel(MachineDocument):
 
     kind: Literal["torus"] = "torus"
     name: Name
-    shape: Annotated[list[Size], Field(min_length=1, max_length=8)]
-    wrap: list[bool] | None = Field(default=None, description="per dimension; default all true")
-    bandwidth: list[Size] | None = Field(default=None, description="per dimension; default all 1")
+    shape: Extents
+    wrap: list[bool] | None = optional("per dimension; default all true")
+    bandwidth: list[Size] | None = optional("per dimension; default all 1")
     nodes_per_router: Annotated[int, Field(ge=1, le=1024)] = 1
     default_class: Name = "compute"
     classes: dict[Name, NodeSet] = Field(
@@ -163,7 +178,7 @@ class TorusModel(MachineDocument):
         default=None,
         description="the only prisms that jobs may have (Slurm's topology/torus3d: `placements`)",
     )
-    source: str | None = Field(default=None, description="where the figures come from")
+    source: str | None = optional("where the figures come from")
 
     @property
     def num_nodes(self) -> int:
@@ -200,7 +215,7 @@ class TreeModel(MachineDocument):
     kind: Literal["tree"]
     name: Name
     switches: Annotated[list[SwitchModel], Field(min_length=1)]
-    source: str | None = Field(default=None, description="where the figures come from")
+    source: str | None = optional("where the figures come from")
 
     def normal(self, tidy: Tidy, ordered: Tidy) -> Self:
         """Return it with its host lists in their shortest form."""
@@ -247,6 +262,8 @@ class HierarchyModel(MachineDocument):
     is the order in which ties are broken.
     """
 
+    sparse = {"fabrics": False}
+
     kind: Literal["hierarchy"]
     name: Name
     levels: Annotated[list[Name], Field(min_length=1, max_length=16)]
@@ -260,14 +277,7 @@ class HierarchyModel(MachineDocument):
         description="whether nothing joins the domains of the top level: what is together lies in "
         "one of them",
     )
-    source: str | None = Field(default=None, description="where the figures come from")
-
-    @model_serializer(mode="wrap")
-    def _written(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        every: dict[str, Any] = write(self)
-        if not self.fabrics:  # most machines have none
-            del every["fabrics"]
-        return every
+    source: str | None = optional("where the figures come from")
 
 
 class CubesModel(MachineDocument):
@@ -282,7 +292,7 @@ class CubesModel(MachineDocument):
     side: Annotated[list[Size], Field(min_length=1, max_length=4)] = Field(
         default=[4, 4, 4], description="chips of a cube along each dimension"
     )
-    source: str | None = Field(default=None, description="where the figures come from")
+    source: str | None = optional("where the figures come from")
 
     @property
     def num_nodes(self) -> int:
@@ -294,13 +304,10 @@ MachineModel = TorusModel | TreeModel | HierarchyModel | CubesModel
 """A machine of any kind."""
 
 
-Extents = Annotated[list[Size], Field(min_length=1, max_length=8)]
-
-
 class PrismModel(Model):
     """A prism: origin and extents in routers."""
 
-    origin: Annotated[list[Coordinate], Field(min_length=1, max_length=8)]
+    origin: Origin
     extents: Extents
 
 
@@ -390,14 +397,10 @@ ON_TORI = frozenset(("tasks", "segment"))
 """Fields of jobs that only tori have; on other machines documents leave them out."""
 
 
-class _Job(Model):
+class _Job(_Sparse):
     """What running and waiting jobs share: how they are written."""
 
-    @model_serializer(mode="wrap")
-    def _written(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        every = write(self).items()
-        left_out = ON_HIERARCHIES | ON_TORI
-        return {name: value for name, value in every if value is not None or name not in left_out}
+    sparse = dict.fromkeys(ON_HIERARCHIES | ON_TORI)
 
 
 class RunningJob(_Job):
@@ -411,12 +414,8 @@ class RunningJob(_Job):
     nodes: NodeSet
     prism: PrismModel | None = None
     communication: CommunicationField = Communication.STRICT
-    patterns: list[PatternUse] | None = Field(
-        default=None, description="tree machines: how the job communicates"
-    )
-    takes: Amounts | None = Field(
-        default=None, description="hierarchies: of each of its hosts; default all they have"
-    )
+    patterns: list[PatternUse] | None = optional("tree machines: how the job communicates")
+    takes: Amounts | None = optional("hierarchies: of each of its hosts; default all they have")
     application: str | None = None
 
 
@@ -478,41 +477,27 @@ class Request(_Job):
     region: Name | None = None
     communication: CommunicationField = Communication.STRICT
     application: str | None = None
-    tasks: TasksModel | None = Field(
-        default=None, description="tori and meshes: what is mapped to its nodes (level `hop-bytes`)"
+    tasks: TasksModel | None = optional(
+        "tori and meshes: what is mapped to its nodes (level `hop-bytes`)"
     )
-    patterns: list[PatternUse] | None = Field(
-        default=None,
-        description="tree machines: what it minimises the cost of; shares add up to 100 at most",
+    patterns: list[PatternUse] | None = optional(
+        "tree machines: what it minimises the cost of; shares add up to 100 at most"
     )
-    segment: Size | None = Field(
-        default=None,
-        description="anchored prisms: nodes of every prism, of which the job has several",
+    segment: Size | None = optional(
+        "anchored prisms: nodes of every prism, of which the job has several"
     )
-    takes: Amounts | None = Field(
-        default=None, description="hierarchies: what a unit takes of its host; default one slot"
-    )
+    takes: Amounts | None = optional("hierarchies: what a unit takes of its host; default one slot")
     segments: Annotated[list[Segment], Field(max_length=15)] | None = Field(
         default=None, description="hierarchies: units that stay together, by level"
     )
-    required: Name | None = Field(
-        default=None, description="hierarchies: level of which one domain holds all units"
+    required: Name | None = optional("hierarchies: level of which one domain holds all units")
+    preferred: Name | None = optional(
+        "hierarchies: level of which one domain should hold all units"
     )
-    preferred: Name | None = Field(
-        default=None, description="hierarchies: level of which one domain should hold all units"
-    )
-    exclusive: Name | None = Field(
-        default=None, description="hierarchies: level whose domains it shares with nobody"
-    )
-    spread: Segment | None = Field(
-        default=None, description="hierarchies: units that a domain of a level gets at most"
-    )
-    balance: Name | None = Field(
-        default=None, description="hierarchies: level over whose domains to be even"
-    )
-    at_most: Segment | None = Field(
-        default=None, description="hierarchies: so many domains of a level, no more"
-    )
+    exclusive: Name | None = optional("hierarchies: level whose domains it shares with nobody")
+    spread: Segment | None = optional("hierarchies: units that a domain of a level gets at most")
+    balance: Name | None = optional("hierarchies: level over whose domains to be even")
+    at_most: Segment | None = optional("hierarchies: so many domains of a level, no more")
     parts: Annotated[list[Part], Field(min_length=1, max_length=4)] | None = Field(
         default=None, description="hierarchies: parts that start together, instead of the above"
     )
@@ -531,7 +516,7 @@ class LeftOut(Model):
     decisions in which it could matter are not judged.
     """
 
-    request: Name | None = Field(default=None, description="of the queue")
+    request: Name | None = optional("of the queue")
     option: Name = Field(description="what releases the request: `place --ignore OPTION`")
     value: Annotated[str, Field(max_length=1000)] = ""
     where: Annotated[str, Field(max_length=1000)] | None = Field(
@@ -584,8 +569,10 @@ def _of_any_kind(value: object, validate: ValidatorFunctionWrapHandler) -> Any:
 _MACHINES = (None, "torus", "tree", "hierarchy", "cubes", "matrix")
 
 
-class Snapshot(Model):
+class Snapshot(_Sparse):
     """A machine at one moment: node states, running jobs, the queue, and the site's weights."""
+
+    sparse = {"left_out": [], "ignored": []}
 
     schema_version: Annotated[Literal["topoplace.snapshot/1"], Field(alias="schema")]
     name: Name
@@ -612,13 +599,8 @@ class Snapshot(Model):
         default_factory=list, description="options of `left_out` that hold no request"
     )
     weights: ShapeWeights = Field(default_factory=ShapeWeights)
-    seed: int | None = Field(default=None, description="seed of the generator that wrote it")
-    source: str | None = Field(default=None, description="where the snapshot comes from")
-
-    @model_serializer(mode="wrap")
-    def _written(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        every: dict[str, Any] = write(self)
-        return {k: v for k, v in every.items() if v or k not in ("left_out", "ignored")}
+    seed: int | None = optional("seed of the generator that wrote it")
+    source: str | None = optional("where the snapshot comes from")
 
 
 # ---- The mapping instance (``topoplace.mapping/1``): an application, and where its tasks may go --
@@ -634,7 +616,7 @@ class MatrixModel(MachineDocument):
     distances: Annotated[
         list[list[Annotated[int, Field(ge=0, le=1 << 20)]]], Field(min_length=1, max_length=1 << 12)
     ]
-    source: str | None = Field(default=None, description="where the figures come from")
+    source: str | None = optional("where the figures come from")
 
     @property
     def num_nodes(self) -> int:
@@ -653,8 +635,10 @@ LevelCosts = Annotated[
 """What a byte costs by the level at which its ends meet on a tree or hierarchy, lowest first."""
 
 
-class MappingInstance(Model):
+class MappingInstance(_Sparse):
     """An application and the nodes its tasks may go to, at most `tasks_per_node` on each."""
+
+    sparse = {"level_costs": None}
 
     schema_version: Annotated[Literal["topoplace.mapping/1"], Field(alias="schema")]
     name: Name
@@ -665,22 +649,13 @@ class MappingInstance(Model):
         | Annotated[HierarchyModel, Tag("hierarchy")],
         Discriminator(_form("matrix", "tree", "hierarchy", of_text="torus")),
     ]
-    level_costs: LevelCosts | None = Field(
-        default=None,
-        description="of a byte by the level at which its ends meet, lowest first; by default two "
-        "hops per level",
+    level_costs: LevelCosts | None = optional(
+        "of a byte by the level at which its ends meet, lowest first; by default two hops per level"
     )
     nodes: NodeSet = Field(description="numbers of nodes that tasks may go to")
     tasks_per_node: Annotated[int, Field(ge=1, le=1 << 20)]
     application: Annotated[AnyApplication, Field(discriminator="kind")]
-    source: str | None = Field(default=None, description="where the instance comes from")
-
-    @model_serializer(mode="wrap")
-    def _written(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        every: dict[str, Any] = write(self)
-        if self.level_costs is None:  # other machines have none
-            del every["level_costs"]
-        return every
+    source: str | None = optional("where the instance comes from")
 
 
 # ---- Repacking -----------------------------------------------------------------------------------

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Mapping, Sequence
+from typing import Any, TypeVar
 
 from pydantic import ValidationError
 
@@ -22,6 +23,8 @@ from topoplace.snapshot.schema import (
 from topoplace.snapshot.tree_state import MAX_LEAVES
 
 _MAX_LEVELS = 16
+
+Made = TypeVar("Made", TorusModel, CubesModel)
 
 
 def regular_tree(sizes: Sequence[int], spec: str) -> TreeModel:
@@ -105,15 +108,8 @@ def torus_of(
     nodes, wraps = after or [1], prefix == "torus"
     if len(nodes) > 1:
         return None
-    name = spec.replace(":", "-")
-    try:
-        return TorusModel(
-            name=name, shape=[*shape], wrap=[wraps] * len(shape), nodes_per_router=nodes[0]
-        )
-    except ValidationError as error:
-        fault = faults_of(error, TorusModel, {"shape": [*shape], "nodes_per_router": nodes[0]})
-        expected = f"a shorthand such as torus:8x8x8, its {fault.field} {fault.expected}"
-        raise InputError(expected, field="machine", value=spec) from None
+    fields = {"shape": [*shape], "nodes_per_router": nodes[0]}
+    return _made(TorusModel, "torus:8x8x8", spec, fields, wrap=[wraps] * len(shape))
 
 
 def pod_of(
@@ -123,10 +119,17 @@ def pod_of(
     side = [*(after or (4, 4, 4))]
     if len(cubes) > 1:
         return None
-    name = spec.replace(":", "-")
+    fields = {"cubes": cubes[0], "side": side}
+    return _made(CubesModel, "cubes:64:4x4x4", spec, fields, kind="cubes")
+
+
+def _made(
+    model: type[Made], example: str, spec: str, fields: Mapping[str, Any], **more: Any
+) -> Made:
+    """Return a machine of fields that a shorthand has; what is wrong with one is said of that."""
     try:
-        return CubesModel(kind="cubes", name=name, cubes=cubes[0], side=side)
+        return model(name=spec.replace(":", "-"), **fields, **more)
     except ValidationError as error:
-        fault = faults_of(error, CubesModel, {"cubes": cubes[0], "side": side})
-        expected = f"a shorthand such as cubes:64:4x4x4, its {fault.field} {fault.expected}"
+        fault = faults_of(error, model, fields)
+        expected = f"a shorthand such as {example}, its {fault.field} {fault.expected}"
         raise InputError(expected, field="machine", value=spec) from None

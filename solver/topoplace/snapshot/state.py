@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import ClassVar, TypeVar
 
 import numpy as np
 
-from topoplace.errors import Faults, InputError, number_of
+from topoplace.errors import Faults, InputError, blamed_on, number_of
 from topoplace.kinds import State
 from topoplace.machine import Prism, Torus, parse_node_set
 from topoplace.machine.hostlist import NodeLists
@@ -20,6 +20,7 @@ from topoplace.snapshot.schema import (
     FREE_PREFIX,
     ON_HIERARCHIES,
     Communication,
+    MachineDocument,
     PrismModel,
     Request,
     RunningJob,
@@ -34,6 +35,8 @@ MAX_SEGMENTS = 256
 
 Job = TypeVar("Job", RunningJob, Request)
 Checked = TypeVar("Checked")
+Asked = TypeVar("Asked")
+Machine = TypeVar("Machine", bound=MachineDocument)
 
 
 @dataclass(frozen=True)
@@ -48,26 +51,32 @@ class RunningState:
 
 
 @dataclass(frozen=True)
-class QueuedState:
-    """A queued request with its defaults filled in; `tasks` numbers `SnapshotState.tasks`.
-
-    `segment` are the nodes of each of its prisms if it has several.
-    """
+class Queued:
+    """What queued requests have on machines of all kinds."""
 
     id: str
     nodes: int
-    class_idx: int
     priority: int
-    geometries: tuple[Geometry, ...]
-    region: str | None
-    communication: Communication
-    tasks: int | None = None
-    segment: int | None = None
 
     @property
     def value(self) -> int:
         """What starting the request adds to the first objective level."""
         return self.priority * self.nodes
+
+
+@dataclass(frozen=True)
+class QueuedState(Queued):
+    """A queued request with its defaults filled in; `tasks` numbers `SnapshotState.tasks`.
+
+    `segment` are the nodes of each of its prisms if it has several.
+    """
+
+    class_idx: int
+    geometries: tuple[Geometry, ...]
+    region: str | None
+    communication: Communication
+    tasks: int | None = None
+    segment: int | None = None
 
     @property
     def num_prisms(self) -> int:
@@ -124,7 +133,7 @@ class SnapshotState(State):
 
 def torus_of(model: TorusModel) -> Torus:
     """Return the machine a model describes."""
-    try:
+    with blamed_on(inside="machine"):
         torus = Torus(
             tuple(model.shape),
             tuple(model.wrap or ()),
@@ -133,8 +142,6 @@ def torus_of(model: TorusModel) -> Torus:
         )
         anchored_shapes(model.anchored, torus)  # for its faults
         return torus
-    except InputError as error:
-        raise error.inside("machine") from None
 
 
 def prism_of(torus: Torus, model: PrismModel, field: str) -> Prism:
@@ -152,10 +159,7 @@ def prepare(snapshot: Snapshot) -> SnapshotState:
     InputError
         With every field at fault, for anything the schema alone could not see.
     """
-    model = snapshot.machine
-    if not isinstance(model, TorusModel):
-        found = model if isinstance(model, str) else model.kind
-        raise InputError("a torus or mesh machine", field="machine.kind", value=found)
+    model = machine_of(snapshot, TorusModel, "a torus or mesh machine")
     torus = torus_of(model)
     classes, node_class = _node_classes(model, torus)
     faults = Faults()
@@ -195,6 +199,56 @@ def prepare(snapshot: Snapshot) -> SnapshotState:
     )  # fmt: skip
 
 
+def machine_of(snapshot: Snapshot, kind: type[Machine], expected: str) -> Machine:
+    """Return the machine of a snapshot, which has to be of a kind."""
+    model = snapshot.machine
+    if not isinstance(model, kind):
+        found = model if isinstance(model, str) else model.kind
+        raise InputError(expected, field="machine.kind", value=found)
+    return model
+
+
+def checked_snapshot(
+    snapshot: Snapshot,
+    where: str,
+    running: Callable[[int, RunningJob, str], Checked],
+    down: Callable[[str], IntArray],
+    request: Callable[[int, Request, str], Asked],
+) -> tuple[tuple[Checked, ...], IntArray, tuple[Asked, ...]]:
+    """Return what checks make of running jobs, of the nodes that are down, and of requests.
+
+    There are no regions: `where` says on what.
+
+    Raises
+    ------
+    InputError
+        With every field at fault.
+    """
+    faults, ids = Faults(), set[str]()
+    if snapshot.regions:
+        name = next(iter(snapshot.regions))
+        faults.found.append(InputError(f"no regions on {where}", field="regions", value=name))
+    jobs = checked_jobs(snapshot.running, "running", ids, faults, running)
+    out = np.empty(0, dtype=np.int64)
+    with faults.collected():
+        out = down(snapshot.down)
+    requests = checked_queue(snapshot, ids, faults, request)
+    faults.require_none()
+    return jobs, out, requests
+
+
+def numbers_of(names: list[str], numbers: Mapping[str, int], what: str, field: str) -> IntArray:
+    """Return the numbers of nodes or hosts, whatever they are called, each of which is there."""
+    seen: set[str] = set()
+    for name in names:
+        if name not in numbers:
+            raise InputError(f"{what}s of the machine", field=field, value=name, known=numbers)
+        if name in seen:
+            raise InputError(f"each {what} once", field=field, value=name)
+        seen.add(name)
+    return np.asarray([numbers[name] for name in names], dtype=np.int64)
+
+
 def checked_jobs(
     jobs: Sequence[Job],
     where: str,
@@ -225,11 +279,16 @@ def checked_queue(
     return tuple(request for name, request in found if name not in held)
 
 
-def require_none(job: RunningJob | Request, names: Iterable[str], where: str, field: str) -> None:
+def require_none(
+    job: RunningJob | Request, names: Iterable[str], where: str, field: str, *, shown: bool = False
+) -> None:
     """Raise `InputError` for the first field that jobs on another kind of machine have."""
-    for name in sorted(names):
-        if getattr(job, name, None) is not None:
-            raise InputError(f"no {name} on {where}", field=f"{field}.{name}")
+    for name in names if shown else sorted(names):
+        value = getattr(job, name, None)
+        if value is not None:
+            alias = "class" if name == "node_class" else name
+            found = value if shown else None
+            raise InputError(f"no {alias} on {where}", field=f"{field}.{alias}", value=found)
 
 
 def require_free(
@@ -357,8 +416,8 @@ def _request(
     return QueuedState(
         request.id,
         request.nodes,
-        list(num_of_class).index(wanted),
         request.priority,
+        list(num_of_class).index(wanted),
         geometries,
         request.region,
         request.communication,

@@ -8,7 +8,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from topoplace.errors import Faults, InputError
+from topoplace.errors import InputError, blamed_on
 from topoplace.kinds import State
 from topoplace.machine.hostlist import NodeLists
 from topoplace.machine.tree import SwitchTree, build_tree
@@ -22,7 +22,14 @@ from topoplace.snapshot.schema import (
     Snapshot,
     TreeModel,
 )
-from topoplace.snapshot.state import checked_jobs, checked_queue, require_free, require_none
+from topoplace.snapshot.state import (
+    Queued,
+    checked_snapshot,
+    machine_of,
+    numbers_of,
+    require_free,
+    require_none,
+)
 from topoplace.types import BoolArray, IntArray
 
 MAX_LEAVES = 4096
@@ -42,19 +49,11 @@ class TreeRunning:
 
 
 @dataclass(frozen=True)
-class TreeRequest:
+class TreeRequest(Queued):
     """A queued request; `patterns` is empty if it is compute-intensive (not `intensive`)."""
 
-    id: str
-    nodes: int
-    priority: int
     patterns: tuple[PatternUse, ...]
     intensive: bool
-
-    @property
-    def value(self) -> int:
-        """What starting the request adds to the first objective level."""
-        return self.priority * self.nodes
 
 
 @dataclass(frozen=True)
@@ -120,39 +119,31 @@ def prepare_tree(snapshot: Snapshot, *, rules: bool = False) -> TreeState:
     InputError
         With the field at fault, for anything the schema alone could not see.
     """
-    model = snapshot.machine
-    if not isinstance(model, TreeModel):
-        found = model if isinstance(model, str) else model.kind
-        raise InputError("a tree machine", field="machine.kind", value=found)
-    try:
+    model = machine_of(snapshot, TreeModel, "a tree machine")
+    with blamed_on(inside="machine"):
         tree = tree_of(model)
-    except InputError as error:
-        raise error.inside("machine") from None
-    faults = Faults()
-    if snapshot.regions:
-        name = next(iter(snapshot.regions))
-        faults.found.append(InputError("no regions on a tree", field="regions", value=name))
-    node_of_name = {name: node for node, name in enumerate(tree.node_names)}
-    ids: set[str] = set()
+    numbers = {name: node for node, name in enumerate(tree.node_names)}
     holder = np.full(tree.num_nodes, -1, dtype=np.int64)
     lists = NodeLists()
 
+    def nodes_of(text: str, field: str) -> IntArray:
+        return numbers_of(lists.hosts(text, field), numbers, "node", field)
+
     def running_job(idx: int, job: RunningJob, field: str) -> TreeRunning:
-        nodes = _nodes_of(lists.hosts(job.nodes, f"{field}.nodes"), node_of_name, f"{field}.nodes")
+        nodes = nodes_of(job.nodes, f"{field}.nodes")
         _require_running(job, nodes, snapshot.running, tree, holder, field)
         holder[nodes] = idx
         return TreeRunning(job.id, nodes, job.communication is not Communication.NONE)
 
-    running = checked_jobs(snapshot.running, "running", ids, faults, running_job)
+    running, down, requests = checked_snapshot(
+        snapshot,
+        "a tree",
+        running_job,
+        lambda text: nodes_of(text, "down"),
+        lambda _, job, field: _request(job, tree.num_nodes, field, rules=rules),
+    )
     free = holder < 0
-    with faults.collected():
-        free[_nodes_of(lists.hosts(snapshot.down, "down"), node_of_name, "down")] = False
-
-    def request(_: int, job: Request, field: str) -> TreeRequest:
-        return _request(job, tree.num_nodes, field, rules=rules)
-
-    requests = checked_queue(snapshot, ids, faults, request)
-    faults.require_none()
+    free[down] = False
     intensive = np.asarray([job.intensive for job in running] + [False])[holder]  # -1: nobody
     busy, comm = (
         np.bincount(tree.leaf_of_node[held], minlength=tree.num_leaves)
@@ -185,22 +176,8 @@ def _require_running(
     require_free(nodes, holder, jobs, field, tree.node_names.__getitem__)
 
 
-def _nodes_of(names: list[str], node_of_name: dict[str, int], field: str) -> IntArray:
-    seen: set[str] = set()
-    for name in names:
-        if name not in node_of_name:
-            raise InputError("nodes of the machine", field=field, value=name, known=node_of_name)
-        if name in seen:
-            raise InputError("each node once", field=field, value=name)
-        seen.add(name)
-    return np.asarray([node_of_name[name] for name in names], dtype=np.int64)
-
-
 def _request(request: Request, num_nodes: int, field: str, *, rules: bool) -> TreeRequest:
-    torus_only = {"class": request.node_class, "shapes": request.shapes, "region": request.region}
-    for name, value in torus_only.items():
-        if value is not None:
-            raise InputError(f"no {name} on a tree", field=f"{field}.{name}", value=value)
+    require_none(request, ("node_class", "shapes", "region"), "a tree", field, shown=True)
     require_none(request, ON_TORI, "a tree", field)
     if not rules:
         require_none(request, ON_HIERARCHIES, "a tree by objective contention", field)

@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from topoplace import kinds
-from topoplace.errors import InputError
-from topoplace.formats.recognised import other_snapshot
+from topoplace.errors import InputError, blamed_on
 from topoplace.kinds import kind_named, known
 from topoplace.mapping.objects.problem import ObjectsProblem
 from topoplace.mapping.problem import MappingProblem
@@ -29,7 +28,7 @@ from topoplace.result.reading import (
 from topoplace.result.several import Several
 from topoplace.snapshot.files import files_below, parse_object, read_bytes
 from topoplace.snapshot.held import ignoring
-from topoplace.snapshot.machines import AnyState, prepare_any, resolve_machine
+from topoplace.snapshot.machines import AnyState, other_snapshot, prepare_any, resolve_machine
 from topoplace.snapshot.normal import sha256_of
 from topoplace.snapshot.schema import SNAPSHOT_SCHEMA, Snapshot, TreeObjective
 from topoplace.solving import Options
@@ -91,10 +90,8 @@ def load_document(
     other = other_snapshot(name, text) if isinstance(source, File) else None
     if other is None and parse_object(text, name).get("schema") in CHECKABLE:
         return parse_checkable(text, name)
-    try:
+    with blamed_on(name):
         return state_of(other or _instance(text, name), objective)
-    except InputError as error:
-        raise error.located(name) from None
 
 
 def load_result(source: File | Document) -> AnyResult:
@@ -149,14 +146,12 @@ def load_case(
     if isinstance(document, Several) or any(getattr(v, "required", None) for v in document.levels):
         expected = "an instance, or a result whose levels are solved one after the other"
         raise InputError(expected, file=str(source) if isinstance(source, File) else None)
-    try:
+    with blamed_on(str(source) if isinstance(source, File) else "document"):
         case = Case(state_of(document), (document,))
         names = [name for name, _ in frame_of(document.problem).levels(case.problem)]
         if [level.name for level in document.levels] != names:
             raise InputError(f"the levels {', '.join(names)}", field="levels", found="others")
         return case
-    except InputError as error:
-        raise error.located(str(source) if isinstance(source, File) else "document") from None
 
 
 def _ignoring(state: State, objective: TreeObjective | None, options: Sequence[str]) -> State:
@@ -214,7 +209,5 @@ def _schema(path: Path) -> object:
 
 def _instance(text: bytes, name: str) -> AnyInstance:
     instance = parse_instance(text, name)
-    try:
+    with blamed_on(name):
         return resolve_machine(instance) if isinstance(instance, Snapshot) else instance
-    except InputError as error:
-        raise error.located(name) from None

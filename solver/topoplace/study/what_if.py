@@ -15,7 +15,7 @@ import numpy as np
 from pydantic import TypeAdapter
 
 from topoplace.certify.check import bound_on
-from topoplace.errors import InputError, TopoplaceError, unknown_name
+from topoplace.errors import InputError, TopoplaceError, blamed_on, unknown_name
 from topoplace.interrupts import Interrupted, heeded, is_asked
 from topoplace.machine import Prism, format_node_set, parse_node_set
 from topoplace.result import Interference, Proof
@@ -242,7 +242,7 @@ def _prepared(
         raise InputError("changes by their kinds", field="changes", value=scenario)
     changes = tuple(scenario.items() if isinstance(scenario, Mapping) else scenario)
     name = named(changes)
-    try:
+    with blamed_on(name):
         for _, rule in (change for change in changes if change[0] == "interference"):
             if not isinstance(state, SnapshotState):
                 raise InputError("no interference rule but on tori and meshes", value=rule)
@@ -251,8 +251,6 @@ def _prepared(
             options = replace(options, interference=Interference(rule))
         others = [change for change in changes if change[0] != "interference"]
         return name, prepare_again(changed(state.snapshot, others), state), options
-    except InputError as error:
-        raise error.located(name) from None
 
 
 def _labelled(options: Options, name: str) -> Options:

@@ -1,14 +1,14 @@
 """What is read of objects of Kubernetes, Kueue, Volcano, KAI, JobSet and LeaderWorkerSet: tables.
 
 Fields that restrict by what else is in the file, such as a node selector by the labels of the
-nodes, are decided in `rules`, `jobs` and `holds`.
+nodes, are decided in `rules`, `jobs` and `snapshots`.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-from topoplace.formats.declared import Table, given_text, neutral, read, restricts
+from topoplace.formats.declared import given_text, table
 
 KUEUE = "kueue.x-k8s.io"
 KAI = "kai.scheduler"
@@ -72,102 +72,61 @@ def _strict_numa(value: Any) -> str:
 
 # ---- Pods ----------------------------------------------------------------------------------------
 
-POD = Table(
+POD = table(
     "Pods and their templates: `spec`",
-    (
-        *read("nodeName", about="where the pod runs"),
-        *read("containers", "initContainers", "overhead", "resources", about="what a pod takes"),
-        *read("priority", "priorityClassName", about="the order of the queue"),
-        *restricts(
-            "nodeSelector",
-            "nodes that others may use, and that have room for a pod, lack a label",
-            given=None,
-        ),
-        *restricts(
-            "affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution",
-            "nodes that others may use, and that have room for a pod, do not match",
-            option="nodeAffinity",
-            given=None,
-        ),
-        *restricts(
-            "tolerations",
-            "nodes that others may use, and that have room for a pod, have a taint that it does "
-            "not tolerate",
-            option="taints",
-            given=None,
-        ),
-        *restricts(
-            "affinity.podAffinity.requiredDuringSchedulingIgnoredDuringExecution",
-            "always",
-            option="podAffinity",
-        ),
-        *restricts(
-            "affinity.podAntiAffinity.requiredDuringSchedulingIgnoredDuringExecution",
-            "always; that of a running pod holds the jobs that it may select",
-            option="podAntiAffinity",
-        ),
-        *(
-            field
-            for kind in ("nodeAffinity", "podAffinity", "podAntiAffinity")
-            for field in neutral(
-                f"affinity.{kind}.preferredDuringSchedulingIgnoredDuringExecution", about="a wish"
-            )
-        ),
-        *restricts("topologySpreadConstraints", "one is not `ScheduleAnyway`", given=_hard_spread),
-        *restricts(
-            "schedulingGates",
-            "one is not of Kueue's own",
-            given=_foreign_gates,
-        ),
-        *restricts(
-            "schedulerName",
-            "it is none of `default-scheduler`, `volcano`, `kai-scheduler`: its rules are unknown",
-            given=_other_scheduler,
-        ),
-        *restricts(
-            "runtimeClassName",
-            "in a template, if the RuntimeClass is not in the file; its node selector, "
-            "tolerations and overhead are read",
-            given=None,
-        ),
-        *restricts("resourceClaims", "always: devices are not modelled"),
-        *restricts(
-            "volumes[].persistentVolumeClaim",
-            "the claim or its volume is not in the file, or is `ReadWriteOncePod`; the node "
-            "affinity of a volume is read",
-            given=None,
-        ),
-        *restricts(
-            "volumes[].ephemeral", "always: where its volume can be is unknown", option="ephemeral"
-        ),
-        *neutral("volumes", about="other volumes"),
-        *neutral(
-            *("activeDeadlineSeconds", "automountServiceAccountToken", "dnsConfig", "dnsPolicy"),
-            *("enableServiceLinks", "ephemeralContainers", "hostAliases", "hostIPC", "hostNetwork"),
-            *("hostPID", "hostUsers", "hostname", "hostnameOverride", "imagePullSecrets", "os"),
-            *("preemptionPolicy", "readinessGates", "restartPolicy", "securityContext"),
-            *("serviceAccount", "serviceAccountName", "setHostnameAsFQDN", "shareProcessNamespace"),
-            *("subdomain", "terminationGracePeriodSeconds"),
-        ),
-        *neutral("workloadRef", about="a gang; a request starts as a whole anyway"),
-    ),
+    """
+    read nodeName: where the pod runs
+    read containers, initContainers, overhead, resources: what a pod takes
+    read priority, priorityClassName: the order of the queue
+    depends nodeSelector: nodes that others may use, and that have room for a pod, lack a label
+    depends affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution -> \
+        nodeAffinity: nodes that others may use, and that have room for a pod, do not match
+    depends tolerations -> taints: nodes that others may use, and that have room for a pod, have \
+        a taint that it does not tolerate
+    restricts affinity.podAffinity.requiredDuringSchedulingIgnoredDuringExecution -> \
+        podAffinity: always
+    restricts affinity.podAntiAffinity.requiredDuringSchedulingIgnoredDuringExecution -> \
+        podAntiAffinity: always; that of a running pod holds the jobs that it may select
+    neutral affinity.nodeAffinity.preferredDuringSchedulingIgnoredDuringExecution, \
+        affinity.podAffinity.preferredDuringSchedulingIgnoredDuringExecution, \
+        affinity.podAntiAffinity.preferredDuringSchedulingIgnoredDuringExecution: a wish
+    restricts topologySpreadConstraints: one is not `ScheduleAnyway`
+    restricts schedulingGates: one is not of Kueue's own
+    restricts schedulerName: it is none of `default-scheduler`, `volcano`, `kai-scheduler`: its \
+        rules are unknown
+    depends runtimeClassName: in a template, if the RuntimeClass is not in the file; its node \
+        selector, tolerations and overhead are read
+    restricts resourceClaims: always: devices are not modelled
+    depends volumes[].persistentVolumeClaim: the claim or its volume is not in the file, or is \
+        `ReadWriteOncePod`; the node affinity of a volume is read
+    restricts volumes[].ephemeral: always: where its volume can be is unknown
+    neutral volumes: other volumes
+    neutral activeDeadlineSeconds, automountServiceAccountToken, dnsConfig, dnsPolicy, \
+        enableServiceLinks, ephemeralContainers, hostAliases, hostIPC, hostNetwork, hostPID, \
+        hostUsers, hostname, hostnameOverride, imagePullSecrets, os, preemptionPolicy, \
+        readinessGates, restartPolicy, securityContext, serviceAccount, serviceAccountName, \
+        setHostnameAsFQDN, shareProcessNamespace, subdomain, terminationGracePeriodSeconds
+    neutral workloadRef: a gang; a request starts as a whole anyway
+    """,
+    {
+        "topologySpreadConstraints": _hard_spread,
+        "schedulingGates": _foreign_gates,
+        "schedulerName": _other_scheduler,
+    },
 )
 
-CONTAINER = Table(
+CONTAINER = table(
     "Containers",
-    (
-        *read("resources.requests", "resources.limits", about="what a pod takes"),
-        *read("restartPolicy", about="whether an initial container goes on"),
-        *restricts("resources.claims", "always: devices are not modelled", "resourceClaims"),
-        *restricts("ports[].hostPort", "always: pods with one port may not share a node"),
-        *neutral(
-            *("args", "command", "env", "envFrom", "image", "imagePullPolicy", "lifecycle"),
-            *("livenessProbe", "name", "ports", "readinessProbe", "resizePolicy"),
-            *("restartPolicyRules", "securityContext", "startupProbe", "stdin", "stdinOnce"),
-            *("terminationMessagePath", "terminationMessagePolicy", "tty", "volumeDevices"),
-            *("volumeMounts", "workingDir"),
-        ),
-    ),
+    """
+    read resources.requests, resources.limits: what a pod takes
+    read restartPolicy: whether an initial container goes on
+    restricts resources.claims -> resourceClaims: always: devices are not modelled
+    restricts ports[].hostPort: always: pods with one port may not share a node
+    neutral args, command, env, envFrom, image, imagePullPolicy, lifecycle, livenessProbe, name, \
+        ports, readinessProbe, resizePolicy, restartPolicyRules, securityContext, startupProbe, \
+        stdin, stdinOnce, terminationMessagePath, terminationMessagePolicy, tty, volumeDevices, \
+        volumeMounts, workingDir
+    """,
 )
 
 OWN_PREFIXES = (
@@ -176,251 +135,170 @@ OWN_PREFIXES = (
 )
 """How the annotations and labels begin of which each should be in the table."""
 
-NOTES = Table(
+NOTES = table(
     "Annotations and labels of pods, templates and their owners",
-    (
-        *read(f"{KUEUE}/podset-required-topology", about="`required`"),
-        *read(f"{KUEUE}/podset-preferred-topology", about="`preferred`"),
-        *neutral(f"{KUEUE}/podset-unconstrained-topology", about="any hosts will do"),
-        *read(
-            f"{KUEUE}/podset-slice-required-topology",
-            f"{KUEUE}/podset-slice-required-topology-constraints",
-            about="`segments`",
-        ),
-        *restricts(
-            f"{KUEUE}/podset-slice-size",
-            "it does not divide the pods; else `segments`",
-            option="podset-slice-size",
-            given=None,
-        ),
-        *read(f"{KUEUE}/podset-group-name", about="`group`"),
-        *read(f"{KUEUE}/pod-group-name", about="the job of a pod"),
-        *restricts(
-            f"{KUEUE}/pod-group-total-count",
-            "the file has fewer or more pods of the group",
-            option="pod-group-total-count",
-            given=None,
-        ),
-        *read(f"{KUEUE}/queue-name", about="a suspended job with it waits for Kueue"),
-        *restricts(
-            f"{KUEUE}/job-min-parallelism",
-            "always: the job may start with fewer pods",
-            option="job-min-parallelism",
-        ),
-        *neutral(
-            *(f"{KUEUE}/{key}" for key in ("managed", "podset", "workload", "priority-class")),
-            *(f"{KUEUE}/{key}" for key in ("role-hash", "pod-suspending-parent", "elastic-job")),
-            *(f"{KUEUE}/{key}" for key in ("pod-group-serving", "pod-group-fast-admission")),
-            *(f"{KUEUE}/{key}" for key in ("pod-group-pod-index", "pod-group-pod-index-label")),
-            *(f"{KUEUE}/{key}" for key in ("cluster-queue-name", "local-queue-name", "job-uid")),
-            *(f"{KUEUE}/{key}" for key in ("tas", "job-completions-equal-parallelism")),
-            *(f"{KUEUE}/{key}" for key in ("podset-index", "is-group-workload")),
-        ),
-        *restricts(
-            KAI_REQUIRED,
-            "the level or `kai.scheduler/topology` is not of the machine, or Kueue is asked for a "
-            "topology too; else `required` of all pods of the job together",
-            option="topology-required-placement",
-        ),
-        *read(KAI_PREFERRED, about="`preferred`, where nothing is required"),
-        *read(KAI_TOPOLOGY, about="of which topology the levels are"),
-        *neutral(f"{KAI}/queue", f"{KAI}/node-pool", "runai/queue"),
-        *restricts("gpu-fraction", "always: parts of GPUs are not modelled"),
-        *restricts("gpu-memory", "always: parts of GPUs are not modelled"),
-        *neutral("gpu-fraction-num-devices", about="says nothing without `gpu-fraction`"),
-        *restricts(
-            JOBSET_EXCLUSIVE,
-            "the level is not of the machine, the JobSet has several kinds of jobs, or anything "
-            "else runs or waits; else `exclusive`, with a segment and a spread of a job's pods",
-            option="exclusive-topology",
-        ),
-        *restricts(f"{JOBSET}/node-selector", "always", option="node-selector"),
-        *restricts(
-            LWS_EXCLUSIVE,
-            "the level is not of the machine, or anything but such groups runs or waits; else "
-            "`required` and `exclusive` of each group",
-            option="exclusive-topology",
-        ),
-        *restricts(
-            LWS_SIZE, "the file has fewer or more pods of the group", option="size", given=None
-        ),
-        *restricts(
-            f"{LWS}/subgroup-exclusive-topology", "always", option="subgroup-exclusive-topology"
-        ),
-        *read(f"{LWS}/name", f"{LWS}/group-index", about="the job of a pod, one for each group"),
-        *neutral(
-            *(f"{LWS}/{key}" for key in ("replicas", "worker-index", "group-key", "leader-name")),
-            *(f"{LWS}/{key}" for key in ("template-revision-hash", "subdomainPolicy")),
-            *(f"{LWS}/{key}" for key in ("subgroup-index", "subgroup-size", "subgroup-key")),
-            f"{LWS}/subgroup-policy-type",
-        ),
-        *read("volcano.sh/job-name", about="the job of a pod"),
-        *restricts(
-            "volcano.sh/numa-topology-policy",
-            "it is `restricted` or `single-numa-node`",
-            option="numa-topology-policy",
-            given=_strict_numa,
-        ),
-        *restricts("volcano.sh/revocable-zone", "always", option="revocable-zone"),
-        *neutral(
-            *(f"volcano.sh/{key}" for key in ("preemptable", "job-namespace", "queue-name")),
-            *(f"volcano.sh/{key}" for key in ("task-spec", "task-index", "job-version")),
-            *(f"volcano.sh/{key}" for key in ("job-retry-count", "template-uid", "job-type")),
-            *(f"volcano.sh/{key}" for key in ("createdByJobFlow", "cooldown-time")),
-            *(f"volcano.sh/task-topology-{key}" for key in ("affinity", "anti-affinity")),
-            *("volcano.sh/task-topology-task-order", "volcano.sh/partition-id"),
-            *("scheduling.volcano.sh/queue-name", "scheduling.volcano.sh/group-min-member"),
-            "scheduling.volcano.sh/group-min-resources",
-        ),
-        *(
-            field
-            for key in GROUP_NAMES
-            for field in restricts(
-                key, "the PodGroup is not in the file", option="pod-group", given=None
-            )
-        ),
-    ),
+    f"""
+    read {KUEUE}/podset-required-topology: `required`
+    read {KUEUE}/podset-preferred-topology: `preferred`
+    neutral {KUEUE}/podset-unconstrained-topology: any hosts will do
+    read {KUEUE}/podset-slice-required-topology, \
+        {KUEUE}/podset-slice-required-topology-constraints: `segments`
+    depends {KUEUE}/podset-slice-size: it does not divide the pods; else `segments`
+    read {KUEUE}/podset-group-name: `group`
+    read {KUEUE}/pod-group-name: the job of a pod
+    depends {KUEUE}/pod-group-total-count: the file has fewer or more pods of the group
+    read {KUEUE}/queue-name: a suspended job with it waits for Kueue
+    restricts {KUEUE}/job-min-parallelism: always: the job may start with fewer pods
+    neutral {KUEUE}/managed, {KUEUE}/podset, {KUEUE}/workload, {KUEUE}/priority-class, \
+        {KUEUE}/role-hash, {KUEUE}/pod-suspending-parent, {KUEUE}/elastic-job, \
+        {KUEUE}/pod-group-serving, {KUEUE}/pod-group-fast-admission, \
+        {KUEUE}/pod-group-pod-index, {KUEUE}/pod-group-pod-index-label, \
+        {KUEUE}/cluster-queue-name, {KUEUE}/local-queue-name, {KUEUE}/job-uid, {KUEUE}/tas, \
+        {KUEUE}/job-completions-equal-parallelism, {KUEUE}/podset-index, \
+        {KUEUE}/is-group-workload
+    restricts {KAI_REQUIRED}: the level or `{KAI_TOPOLOGY}` is not of the machine, or Kueue is \
+        asked for a topology too; else `required` of all pods of the job together
+    read {KAI_PREFERRED}: `preferred`, where nothing is required
+    read {KAI_TOPOLOGY}: of which topology the levels are
+    neutral {KAI}/queue, {KAI}/node-pool, runai/queue
+    restricts gpu-fraction, gpu-memory: always: parts of GPUs are not modelled
+    neutral gpu-fraction-num-devices: says nothing without `gpu-fraction`
+    restricts {JOBSET_EXCLUSIVE}: the level is not of the machine, the JobSet has several kinds \
+        of jobs, or anything else runs or waits; else `exclusive`, with a segment and a spread \
+        of a job's pods
+    restricts {JOBSET}/node-selector: always
+    restricts {LWS_EXCLUSIVE}: the level is not of the machine, or anything but such groups runs \
+        or waits; else `required` and `exclusive` of each group
+    depends {LWS_SIZE}: the file has fewer or more pods of the group
+    restricts {LWS}/subgroup-exclusive-topology: always
+    read {LWS}/name, {LWS}/group-index: the job of a pod, one for each group
+    neutral {LWS}/replicas, {LWS}/worker-index, {LWS}/group-key, {LWS}/leader-name, \
+        {LWS}/template-revision-hash, {LWS}/subdomainPolicy, {LWS}/subgroup-index, \
+        {LWS}/subgroup-size, {LWS}/subgroup-key, {LWS}/subgroup-policy-type
+    read volcano.sh/job-name: the job of a pod
+    restricts volcano.sh/numa-topology-policy: it is `restricted` or `single-numa-node`
+    restricts volcano.sh/revocable-zone: always
+    neutral volcano.sh/preemptable, volcano.sh/job-namespace, volcano.sh/queue-name, \
+        volcano.sh/task-spec, volcano.sh/task-index, volcano.sh/job-version, \
+        volcano.sh/job-retry-count, volcano.sh/template-uid, volcano.sh/job-type, \
+        volcano.sh/createdByJobFlow, volcano.sh/cooldown-time, \
+        volcano.sh/task-topology-affinity, volcano.sh/task-topology-anti-affinity, \
+        volcano.sh/task-topology-task-order, volcano.sh/partition-id, \
+        scheduling.volcano.sh/queue-name, scheduling.volcano.sh/group-min-member, \
+        scheduling.volcano.sh/group-min-resources
+    depends {", ".join(GROUP_NAMES)} -> pod-group: the PodGroup is not in the file
+    """,
+    {"volcano.sh/numa-topology-policy": _strict_numa},
 )
 
-POD_GROUP = Table(
+POD_GROUP = table(
     "PodGroups of Volcano, KAI and coscheduling: `spec`",
-    (
-        *restricts("minMember", "the file has fewer or more pods of the group", given=None),
-        *restricts("minTaskMember", "always"),
-        *restricts("networkTopology", "it is not soft", given=_hard_topology),
-        *restricts("subGroupPolicy", "always"),
-        *restricts("subGroups", "always"),
-        *restricts("minSubGroup", "always"),
-        *read("topologyConstraint", about="as the annotations of KAI"),
-        *neutral("minResources", "queue", "priority", "priorityClassName", "preemptibility"),
-        *neutral("scheduleTimeoutSeconds", "backoffLimit", "markUnschedulable"),
-        *neutral("schedulingBackoff"),
-    ),
+    """
+    depends minMember: the file has fewer or more pods of the group
+    restricts minTaskMember: always
+    restricts networkTopology: it is not soft
+    restricts subGroupPolicy, subGroups, minSubGroup: always
+    read topologyConstraint: as the annotations of KAI
+    neutral minResources, queue, priority, priorityClassName, preemptibility, \
+        scheduleTimeoutSeconds, backoffLimit, markUnschedulable, schedulingBackoff
+    """,
+    {"networkTopology": _hard_topology},
 )
 
 # ---- What makes pods -----------------------------------------------------------------------------
 
-JOB = Table(
+JOB = table(
     "Jobs (batch): `spec`",
-    (
-        *read("parallelism", "completions", "template", about="how many pods, and which"),
-        *restricts(
-            "suspend", "it has no queue name of Kueue and no Workload: nobody starts it", given=None
-        ),
-        *restricts("managedBy", "always: another controller starts it"),
-        *neutral(
-            *("activeDeadlineSeconds", "backoffLimit", "backoffLimitPerIndex", "completionMode"),
-            *("manualSelector", "maxFailedIndexes", "podFailurePolicy", "podReplacementPolicy"),
-            *("selector", "successPolicy", "ttlSecondsAfterFinished"),
-        ),
-    ),
+    """
+    read parallelism, completions, template: how many pods, and which
+    depends suspend: it has no queue name of Kueue and no Workload: nobody starts it
+    restricts managedBy: always: another controller starts it
+    neutral activeDeadlineSeconds, backoffLimit, backoffLimitPerIndex, completionMode, \
+        manualSelector, maxFailedIndexes, podFailurePolicy, podReplacementPolicy, selector, \
+        successPolicy, ttlSecondsAfterFinished
+    """,
 )
 
-JOB_SET = Table(
+JOB_SET = table(
     "JobSets: `spec`",
-    (
-        *read("replicatedJobs", about="the parts: `name`, `replicas` and `template` of each"),
-        *restricts(
-            "suspend", "it has no queue name of Kueue and no Workload: nobody starts it", given=None
-        ),
-        *restricts("managedBy", "always: another controller starts it"),
-        *neutral("startupPolicy", about="all its pods have room at once, as Kueue counts them"),
-        *neutral("coordinator", "failurePolicy", "network", "successPolicy"),
-        *neutral("ttlSecondsAfterFinished", "volumeClaimPolicies"),
-    ),
+    """
+    read replicatedJobs: the parts: `name`, `replicas` and `template` of each
+    depends suspend: it has no queue name of Kueue and no Workload: nobody starts it
+    restricts managedBy: always: another controller starts it
+    neutral startupPolicy: all its pods have room at once, as Kueue counts them
+    neutral coordinator, failurePolicy, network, successPolicy, ttlSecondsAfterFinished, \
+        volumeClaimPolicies
+    """,
 )
 
-WORKLOAD = Table(
+WORKLOAD = table(
     "Workloads of Kueue: `spec` and `status`",
-    (
-        *read(
-            *(f"spec.podSets[].{name}" for name in ("name", "count", "template")), about="the parts"
-        ),
-        *read("spec.podSets[].topologyRequest", about="as the annotations of Kueue"),
-        *restricts(
-            "spec.podSets[].minCount", "always: it may start with fewer pods", option="minCount"
-        ),
-        *restricts("spec.active", "it is false", given=_if_false),
-        *restricts("spec.preemptionGates", "always"),
-        *read("spec.priority", about="the order of the queue"),
-        *neutral("spec.queueName", "spec.priorityClassName", "spec.priorityClassSource"),
-        *neutral("spec.priorityClassRef", "spec.maximumExecutionTimeSeconds"),
-        *read("status.admission", about="an admitted one does not wait"),
-        *restricts(
-            "status.conditions",
-            "`QuotaReserved` is false and the message speaks of a quota (option `quota`), or the "
-            "reason is `Inadmissible` (`queue`); `Requeued` is false (`requeued`)",
-            option="quota",
-            given=None,
-        ),
-        *neutral("status"),
-    ),
+    """
+    read spec.podSets[].name, spec.podSets[].count, spec.podSets[].template: the parts
+    read spec.podSets[].topologyRequest: as the annotations of Kueue
+    restricts spec.podSets[].minCount: always: it may start with fewer pods
+    restricts spec.active: it is false
+    restricts spec.preemptionGates: always
+    read spec.priority: the order of the queue
+    neutral spec.queueName, spec.priorityClassName, spec.priorityClassSource, \
+        spec.priorityClassRef, spec.maximumExecutionTimeSeconds
+    read status.admission: an admitted one does not wait
+    depends status.conditions -> quota: `QuotaReserved` is false and the message speaks of a \
+        quota (option `quota`), or the reason is `Inadmissible` (`queue`); `Requeued` is false \
+        (`requeued`)
+    neutral status
+    """,
+    {"spec.active": _if_false},
 )
 
-VOLCANO_JOB = Table(
+VOLCANO_JOB = table(
     "Jobs of Volcano: `spec`",
-    (
-        *read("tasks[].name", "tasks[].replicas", "tasks[].template", about="the parts"),
-        *restricts("minAvailable", "it is less than all pods: fewer may start", given=None),
-        *restricts("tasks[].minAvailable", "it is less than the task's replicas", given=None),
-        *restricts(
-            "networkTopology",
-            "it is hard and the machine has no tiers, or it names a tier by name; else `required` "
-            "or `preferred`",
-            given=None,
-        ),
-        *restricts(
-            "tasks[].partitionPolicy",
-            "fewer partitions than all may start, they do not make up the task, or the machine "
-            "has no tiers; else `segments` of the tier",
-            given=None,
-        ),
-        *restricts("tasks[].subGroupPolicy", "always"),
-        *restricts("subGroupPolicy", "always"),
-        *restricts("tasks[].dependsOn", "always: it starts after others"),
-        *restricts(
-            "tasks[].topologyPolicy", "it is `restricted` or `single-numa-node`", given=_strict_numa
-        ),
-        *restricts("volumes[].volumeClaimName", "always", option="persistentVolumeClaim"),
-        *restricts("schedulerName", "it is none of those of pods", given=_other_scheduler),
-        *read("priorityClassName", about="the order of the queue"),
-        *neutral("tasks[].maxRetry", "tasks[].policies", "volumes", "maxRetry", "minSuccess"),
-        *neutral("plugins", "policies", "queue", "runningEstimate", "ttlSecondsAfterFinished"),
-    ),
+    """
+    read tasks[].name, tasks[].replicas, tasks[].template: the parts
+    depends minAvailable: it is less than all pods: fewer may start
+    depends tasks[].minAvailable: it is less than the task's replicas
+    depends networkTopology: it is hard and the machine has no tiers, or it names a tier by \
+        name; else `required` or `preferred`
+    depends tasks[].partitionPolicy: fewer partitions than all may start, they do not make up \
+        the task, or the machine has no tiers; else `segments` of the tier
+    restricts tasks[].subGroupPolicy, subGroupPolicy: always
+    restricts tasks[].dependsOn: always: it starts after others
+    restricts tasks[].topologyPolicy: it is `restricted` or `single-numa-node`
+    restricts volumes[].volumeClaimName -> persistentVolumeClaim: always
+    restricts schedulerName: it is none of those of pods
+    read priorityClassName: the order of the queue
+    neutral tasks[].maxRetry, tasks[].policies, volumes, maxRetry, minSuccess, plugins, \
+        policies, queue, runningEstimate, ttlSecondsAfterFinished
+    """,
+    {"tasks[].topologyPolicy": _strict_numa, "schedulerName": _other_scheduler},
 )
 
 # ---- The machine, and all else -------------------------------------------------------------------
 
-NODE = Table(
+NODE = table(
     "Nodes: `spec` and `status`",
-    (
-        *read("spec.taints", "spec.unschedulable", about="which pods may come"),
-        *read("status.allocatable", about="what there is"),
-        *read("status.conditions", about="whether it is ready"),
-        *neutral("spec.configSource", "spec.externalID", "spec.podCIDR", "spec.podCIDRs"),
-        *neutral("spec.providerID", "status"),
-    ),
+    """
+    read spec.taints, spec.unschedulable: which pods may come
+    read status.allocatable: what there is
+    read status.conditions: whether it is ready
+    neutral spec.configSource, spec.externalID, spec.podCIDR, spec.podCIDRs, spec.providerID, \
+        status
+    """,
 )
 
-KINDS = Table(
+KINDS = table(
     "Kinds of objects",
-    (
-        *read("Topology", "ResourceFlavor", "HyperNode", "Node", about="the machine"),
-        *read("Pod", "Workload", "Job", "JobSet", about="jobs"),
-        *read("PodGroup", "LeaderWorkerSet", about="what restricts jobs"),
-        *read("PriorityClass", about="the order of the queue"),
-        *read("RuntimeClass", "PersistentVolumeClaim", "PersistentVolume", about="what jobs need"),
-        *restricts("ClusterQueue", "nobody, but is named: quotas are not modelled", "quotas"),
-        *restricts("Cohort", "nobody, but is named: quotas are not modelled", "quotas"),
-        *restricts("LocalQueue", "nobody, but is named: quotas are not modelled", "quotas"),
-        *restricts("ResourceQuota", "nobody, but is named: quotas are not modelled", "quotas"),
-        *restricts("Queue", "nobody, but is named: quotas are not modelled", "quotas"),
-        *neutral(
-            *("ConfigMap", "CronJob", "DaemonSet", "Deployment", "Endpoints", "EndpointSlice"),
-            *("Event", "Lease", "LimitRange", "Namespace", "PodDisruptionBudget", "ReplicaSet"),
-            *("AdmissionCheck", "ControllerRevision", "CSINode", "Secret", "Service"),
-            *("ServiceAccount", "StatefulSet", "StorageClass", "WorkloadPriorityClass"),
-            *("CustomResourceDefinition", "Numatopology", "Reservation"),
-        ),
-    ),
+    """
+    read Topology, ResourceFlavor, HyperNode, Node: the machine
+    read Pod, Workload, Job, JobSet: jobs
+    read PodGroup, LeaderWorkerSet: what restricts jobs
+    read PriorityClass: the order of the queue
+    read RuntimeClass, PersistentVolumeClaim, PersistentVolume: what jobs need
+    restricts ClusterQueue, Cohort, LocalQueue, ResourceQuota, Queue -> quotas: nobody, but is \
+        named: quotas are not modelled
+    neutral ConfigMap, CronJob, DaemonSet, Deployment, Endpoints, EndpointSlice, Event, Lease, \
+        LimitRange, Namespace, PodDisruptionBudget, ReplicaSet, AdmissionCheck, \
+        ControllerRevision, CSINode, Secret, Service, ServiceAccount, StatefulSet, StorageClass, \
+        WorkloadPriorityClass, CustomResourceDefinition, Numatopology, Reservation
+    """,
 )

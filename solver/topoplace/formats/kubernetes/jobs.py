@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from topoplace.errors import InputError, unknown_name
+from topoplace.errors import InputError, blamed_on, unknown_name
 from topoplace.formats.declared import Table, left_out
 from topoplace.formats.kubernetes.fields import (
     CONTAINER,
@@ -53,7 +53,6 @@ from topoplace.formats.kubernetes.podsets import (
     annotated,
     asked_by_notes,
     asked_of,
-    inside,
     notes_of,
     notes_of_group,
     unknown_notes,
@@ -213,15 +212,16 @@ class _Reader:
     def _templated(
         self, one: KubeObject, owner: Meta, name: str, count: int, of: PodTemplate, where: str
     ) -> _Pods:
-        with inside(f"{where}.metadata.annotations"):
+        with blamed_on(inside=f"{where}.metadata.annotations"):
             asked = annotated(of.metadata, self._levels)
-        return _Pods(one, owner, name, count, of.spec, where, asked, of.metadata)
+        return _Pods(one, owner, name, count, of, where, asked)
 
     def _podset(self, waiting: Waiting, pods: _Pods, size: int = 0) -> Podset:
         """Return a podset, after adding what is not modelled of it to its job."""
         one, asked, where = pods.one, pods.asked, f"{pods.where}.spec".strip(".")
         meta = pods.owner
-        metas = [(f"{pods.where}.metadata".strip("."), pods.metadata), ("metadata", meta)]
+        own_meta, spec = pods.template.metadata, pods.template.spec
+        metas = [(f"{pods.where}.metadata".strip("."), own_meta), ("metadata", meta)]
         notes = notes_of(
             [
                 *((one.place_of(place), vars(own)) for place, own in metas),
@@ -248,9 +248,10 @@ class _Reader:
         if asked.scheme is not None:
             waiting.schemes.add(asked.scheme)
         namespace = meta.namespace or "default"
-        labels = tuple(sorted((pods.metadata.labels or {}).items()))
+        labels = tuple(sorted((own_meta.labels or {}).items()))
         waiting.labels[PodLabels(namespace, labels, pods.is_template)] = None
-        spec = self._of_class(waiting, pods.spec, place) if pods.is_template else pods.spec
+        if pods.is_template:
+            spec = self._of_class(waiting, spec, place)
         rules = self._rules(waiting, spec, namespace, where, place)
         takes = amounts_of(spec, where)
         return Podset(pods.name, pods.count, takes, asked.fields, asked.group, rules)
@@ -314,11 +315,10 @@ class _Reader:
         waiting.hold(*_conditions(workload.status, one))
         for idx, own in enumerate(spec.pod_sets):
             where = f"spec.podSets[{idx}]"
-            with inside(f"{where}.topologyRequest"):
+            with blamed_on(inside=f"{where}.topologyRequest"):
                 asked = asked_of(own.request or TopologyRequest(), self._levels)
-            spec_of_pod, own_meta = own.template.spec, own.template.metadata
             where = f"{where}.template"
-            pods = _Pods(one, meta, own.name, own.count, spec_of_pod, where, asked, own_meta)
+            pods = _Pods(one, meta, own.name, own.count, own.template, where, asked)
             waiting.podsets.append(self._podset(waiting, pods))
 
     def _job_set(self, one: KubeObject) -> None:
@@ -336,7 +336,8 @@ class _Reader:
             waiting.hold(*JOB.left_out(raw, one.place_of(f"{job}.spec")))
             count = own.replicas * spec.count
             pods = self._templated(one, meta, own.name, count, spec.template, where)
-            pods = replace(pods, metadata=_together(pods.metadata, own.template.metadata))
+            both = _together(spec.template.metadata, own.template.metadata)
+            pods = replace(pods, template=PodTemplate(metadata=both, spec=spec.template.spec))
             waiting.podsets.append(self._podset(waiting, pods, spec.count))
         if waiting.schemes and len(waiting.podsets) > 1:
             level = next(iter(waiting.schemes)).partition("=")[2]
@@ -375,11 +376,8 @@ class _Reader:
             self._least(waiting, one, task.least, task.replicas, f"{where}.minAvailable")
             own = fields | self._partitions(waiting, one, task, f"{where}.partitionPolicy")
             asked = Asked(own, "job" if fields else None)
-            template = task.template
-            pods = _Pods(
-                *(one, job.metadata, task.name, task.replicas, template.spec),
-                *(f"{where}.template", asked, template.metadata),
-            )
+            what = job.metadata, task.name, task.replicas, task.template
+            pods = _Pods(one, *what, f"{where}.template", asked)
             waiting.podsets.append(self._podset(waiting, pods))
 
     def _least(
@@ -456,12 +454,13 @@ class _Reader:
 
     def _waiting_pod(self, job: str, pod: Pod, one: KubeObject) -> None:
         meta = pod.metadata
-        with inside("metadata.annotations"):
+        with blamed_on(inside="metadata.annotations"):
             asked = annotated(meta, self._levels)
         priority = self._others.priority(pod.spec.priority, pod.spec.priority_class)
         waiting = self.jobs.waiting.setdefault(job, Waiting(priority, meta.created or ""))
         waiting.by_kueue |= meta.label(_QUEUE_NAME) is not None
-        new = self._podset(waiting, _Pods(one, meta, "pods", 1, pod.spec, "", asked, meta, False))
+        own = PodTemplate(metadata=meta, spec=pod.spec)
+        new = self._podset(waiting, _Pods(one, meta, "pods", 1, own, "", asked, False))
         self._of_owners(waiting, one, meta)
         for key, option in SIZES.items():
             text = meta.annotation(key)
@@ -499,10 +498,9 @@ class _Pods:
     owner: Meta
     name: str
     count: int
-    spec: PodSpec
+    template: PodTemplate
     where: str
     asked: Asked
-    metadata: TemplateMeta
     is_template: bool = True
 
 

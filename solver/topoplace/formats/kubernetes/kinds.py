@@ -14,6 +14,7 @@ from pydantic import Field
 from topoplace.formats.kubernetes.fields import GROUP_NAMES, KUEUE, LWS
 from topoplace.formats.kubernetes.objects import (
     Condition,
+    Kube,
     KubeModel,
     KubeObject,
     Meta,
@@ -41,17 +42,12 @@ Count = Annotated[int, Field(ge=0, le=MAX_COUNT)]
 
 
 class PodStatus(KubeModel):
-    """The phase of a pod."""
+    """The phase of a pod, or of a Job of Volcano."""
 
     phase: str | None = None
 
 
-class Pod(KubeModel):
-    """A pod."""
-
-    metadata: Meta
-    spec: PodSpec
-    status: PodStatus = Field(default_factory=PodStatus)
+Pod = Kube[PodSpec, PodStatus]
 
 
 class JobSpec(KubeModel):
@@ -89,12 +85,7 @@ class Conditions(KubeModel):
         return any(one.type in ends and one.status == "True" for one in self.conditions or ())
 
 
-class Job(KubeModel):
-    """A Job of Kubernetes (batch)."""
-
-    metadata: Meta
-    spec: JobSpec
-    status: Conditions = Field(default_factory=Conditions)
+Job = Kube[JobSpec, Conditions]
 
 
 class JobTemplate(KubeModel):
@@ -119,12 +110,7 @@ class JobSetSpec(KubeModel):
     jobs: Annotated[list[ReplicatedJob], Field(alias="replicatedJobs")]
 
 
-class JobSet(KubeModel):
-    """A JobSet."""
-
-    metadata: Meta
-    spec: JobSetSpec
-    status: Conditions = Field(default_factory=Conditions)
+JobSet = Kube[JobSetSpec, Conditions]
 
 
 class PodSet(KubeModel):
@@ -144,12 +130,7 @@ class WorkloadSpec(KubeModel):
     priority: int | None = None
 
 
-class Workload(KubeModel):
-    """A Workload of Kueue."""
-
-    metadata: Meta
-    spec: WorkloadSpec
-    status: Conditions = Field(default_factory=Conditions)
+Workload = Kube[WorkloadSpec, Conditions]
 
 
 class NetworkTopology(KubeModel):
@@ -188,24 +169,13 @@ class VolcanoSpec(KubeModel):
     priority_class: Annotated[str | None, Field(alias="priorityClassName")] = None
 
 
-class Phase(KubeModel):
-    """The phase of a Job of Volcano."""
-
-    phase: str | None = None
-
-
 class VolcanoStatus(KubeModel):
-    """The status of a Job of Volcano."""
+    """The status of a Job of Volcano: its phase."""
 
-    state: Phase = Field(default_factory=Phase)
+    state: PodStatus = Field(default_factory=PodStatus)
 
 
-class VolcanoJob(KubeModel):
-    """A Job of Volcano."""
-
-    metadata: Meta
-    spec: VolcanoSpec
-    status: VolcanoStatus = Field(default_factory=VolcanoStatus)
+VolcanoJob = Kube[VolcanoSpec, VolcanoStatus]
 
 
 class Scheduling(KubeModel):

@@ -13,6 +13,7 @@ from pydantic import Field
 from topoplace.errors import InputError
 from topoplace.formats.kubernetes.objects import (
     Condition,
+    Kube,
     KubeModel,
     KubeObject,
     Meta,
@@ -135,11 +136,6 @@ class _TopologySpec(KubeModel):
     levels: Annotated[list[_Level], Field(min_length=1, max_length=16)]
 
 
-class _Topology(KubeModel):
-    metadata: Meta
-    spec: _TopologySpec
-
-
 class _FlavorObject(KubeModel):
     metadata: Meta
     spec: Flavor = Field(default_factory=Flavor)
@@ -167,7 +163,7 @@ def domains_of(
     hypers = [one for one in objects if (one.group, one.kind) == (VOLCANO, "HyperNode")]
     if hypers and not topologies and wanted is None:
         return _of_hyper_nodes(hypers, nodes)
-    names = [one.checked_as(_Topology).metadata.name for one in topologies]
+    names = [one.checked_as(Kube[_TopologySpec, Any]).metadata.name for one in topologies]
     if not names:
         raise InputError("a Topology of Kueue, or HyperNodes of Volcano", found="neither")
     if wanted is None and len(names) > 1:
@@ -193,7 +189,7 @@ def _flavors(objects: Iterable[KubeObject], topology: str) -> tuple[Flavor, ...]
 def _of_labels(
     topology: KubeObject, flavors: tuple[Flavor, ...], nodes: Iterable[KubeNode]
 ) -> Domains:
-    model = topology.checked_as(_Topology)
+    model = topology.checked_as(Kube[_TopologySpec, Any])
     labels = [level.node_label for level in model.spec.levels]
     with topology.blamed():
         for idx, label in enumerate(labels):
@@ -224,17 +220,25 @@ class _Regex(KubeModel):
     pattern: str
 
 
-class _Expression(KubeModel):
+class Expression(KubeModel):
+    """What the value of a label has to be."""
+
     key: str
     operator: Literal["In", "NotIn", "Exists", "DoesNotExist"]
     values: list[str] | None = None
+
+    def holds(self, labels: Mapping[str, str]) -> bool:
+        """Whether it is so for these labels."""
+        there, among = self.key in labels, labels.get(self.key) in (self.values or ())
+        answers = {"In": among, "NotIn": not among, "Exists": there, "DoesNotExist": not there}
+        return answers[self.operator]
 
 
 class Labels(KubeModel):
     """A selector of labels."""
 
     match_labels: Annotated[dict[str, str] | None, Field(alias="matchLabels")] = None
-    expressions: Annotated[list[_Expression] | None, Field(alias="matchExpressions")] = None
+    expressions: Annotated[list[Expression] | None, Field(alias="matchExpressions")] = None
 
 
 class _Selector(KubeModel):
@@ -253,9 +257,7 @@ class _HyperSpec(KubeModel):
     members: list[_Member] = Field(default_factory=list)
 
 
-class _HyperNode(KubeModel):
-    metadata: Meta
-    spec: _HyperSpec
+_HyperNode = Kube[_HyperSpec, Any]
 
 
 def tier_level(tier: int) -> str:
@@ -368,15 +370,9 @@ def _selected(selector: _Selector, name: str, labels: Mapping[str, str], field: 
 
 def labels_match(wanted: Labels, labels: Mapping[str, str]) -> bool:
     """Tell whether labels are those that a selector wants."""
-    if not (wanted.match_labels or {}).items() <= labels.items():
-        return False
-    for one in wanted.expressions or ():
-        there, among = one.key in labels, labels.get(one.key) in (one.values or ())
-        if not {"In": among, "NotIn": not among, "Exists": there, "DoesNotExist": not there}[
-            one.operator
-        ]:
-            return False
-    return True
+    return (wanted.match_labels or {}).items() <= labels.items() and all(
+        one.holds(labels) for one in wanted.expressions or ()
+    )
 
 
 # ---- The machine ---------------------------------------------------------------------------------

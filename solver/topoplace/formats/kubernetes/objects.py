@@ -9,11 +9,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, Generic, TypeVar
 
 from pydantic import ConfigDict, Field
 
-from topoplace.errors import UNSEEN, InputError
+from topoplace.errors import UNSEEN, InputError, blamed_on
 from topoplace.formats.yaml_text import Parsed, read_parsed, value_at
 from topoplace.snapshot.faults import kind_of_text
 from topoplace.snapshot.schema import NAME_PATTERN, Model
@@ -69,6 +69,18 @@ class Meta(TemplateMeta):
     def id(self) -> str:
         """Namespace and name, as the id of a job."""
         return id_of(self.namespace or "default", self.name)
+
+
+Spec = TypeVar("Spec")
+Status = TypeVar("Status")
+
+
+class Kube(KubeModel, Generic[Spec, Status]):
+    """An object with its specification, and its status, which may be left out."""
+
+    metadata: Meta
+    spec: Spec
+    status: Status = Field(default_factory=dict, validate_default=True)
 
 
 class Condition(KubeModel):
@@ -142,12 +154,10 @@ def read_kube_objects(path: str | Path) -> list[KubeObject]:
         For what is no YAML or JSON, or no object of Kubernetes.
     """
     found: list[KubeObject] = []
-    try:
+    with blamed_on(path):
         for document in read_parsed(path):
             if document.value is not None:  # which an empty document is
                 found += _objects(document)
-    except InputError as error:
-        raise error.located(str(path)) from None
     return found
 
 

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Any
 
@@ -28,11 +27,16 @@ from topoplace.formats.kubernetes.rules import NodeRules
 from topoplace.formats.text import integer
 from topoplace.snapshot.schema import LeftOut, Segment
 
-_REQUIRED, _PREFERRED = f"{KUEUE}/podset-required-topology", f"{KUEUE}/podset-preferred-topology"
-_SLICE_LEVEL = f"{KUEUE}/podset-slice-required-topology"
 _SLICE_SIZE = f"{KUEUE}/podset-slice-size"
 _SLICE_LAYERS = f"{KUEUE}/podset-slice-required-topology-constraints"
-_GROUP = f"{KUEUE}/podset-group-name"
+_NAMES_OF_ANNOTATIONS = {
+    "required": f"{KUEUE}/podset-required-topology",
+    "preferred": f"{KUEUE}/podset-preferred-topology",
+    "slice_level": f"{KUEUE}/podset-slice-required-topology",
+    "slice_size": _SLICE_SIZE,
+    "layers": _SLICE_LAYERS,
+    "group": f"{KUEUE}/podset-group-name",
+}
 
 MAX_COUNT = 1 << 21
 """The most pods of a podset."""
@@ -86,27 +90,15 @@ class Asked:
     left_out: list[LeftOut] = field(default_factory=list)
 
 
-@contextlib.contextmanager
-def inside(where: str) -> Iterator[None]:
-    """Name what a field is inside of in an `InputError` that the block raises."""
-    try:
-        yield
-    except InputError as error:
-        raise error.inside(where) from None
-
-
 def annotated(meta: TemplateMeta, levels: Sequence[str]) -> Asked:
     """Return what Kueue's annotations ask for."""
-    level, size = meta.annotation(_SLICE_LEVEL), meta.annotation(_SLICE_SIZE)
-    request = TopologyRequest(
-        required=meta.annotation(_REQUIRED),
-        preferred=meta.annotation(_PREFERRED),
-        slice_level=level,
-        slice_size=None if size is None else integer(size, 1, MAX_COUNT, field=_SLICE_SIZE),
-        layers=_layers(meta.annotation(_SLICE_LAYERS)),
-        group=meta.annotation(_GROUP),
-    )
-    return asked_of(request, levels, _NAMES_OF_ANNOTATIONS)
+    said: dict[str, Any] = {
+        name: meta.annotation(key) for name, key in _NAMES_OF_ANNOTATIONS.items()
+    }
+    if said["slice_size"] is not None:
+        said["slice_size"] = integer(said["slice_size"], 1, MAX_COUNT, field=_SLICE_SIZE)
+    said["layers"] = _layers(said["layers"])
+    return asked_of(TopologyRequest(**said), levels, _NAMES_OF_ANNOTATIONS)
 
 
 def _layers(text: str | None) -> list[_Layer] | None:
@@ -139,14 +131,6 @@ class TopologyRequest(KubeModel):
 
 NAMES_OF_FIELDS = {
     name: str(info.alias or name) for name, info in TopologyRequest.model_fields.items()
-}
-_NAMES_OF_ANNOTATIONS = {
-    "required": _REQUIRED,
-    "preferred": _PREFERRED,
-    "slice_level": _SLICE_LEVEL,
-    "slice_size": _SLICE_SIZE,
-    "layers": _SLICE_LAYERS,
-    "group": _GROUP,
 }
 
 
@@ -246,7 +230,7 @@ def asked_by_notes(
         is_known = level in levels and (own == topology or not key.startswith(f"{KAI}/"))
         if is_known and model(asked, level, size):
             modelled.add(key)
-    for key in _HOLDING & notes.keys() - modelled:
+    for key in [key for key in notes if key in _HOLDING and key not in modelled]:
         value, place = notes[key]
         asked.left_out += NOTES.left_out({key: value}, place)
 

@@ -10,9 +10,15 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from topoplace.errors import InputError
+from topoplace.errors import blamed_on
 from topoplace.formats.declared import given_text, left_out
-from topoplace.formats.kubernetes.nodes import KubeNode, Labels, labels_match, untolerated
+from topoplace.formats.kubernetes.nodes import (
+    Expression,
+    KubeNode,
+    Labels,
+    labels_match,
+    untolerated,
+)
 from topoplace.formats.kubernetes.objects import KubeModel, Toleration
 from topoplace.formats.yaml_text import Parsed
 from topoplace.snapshot.schema import LeftOut
@@ -25,21 +31,16 @@ CLAIM = "persistentVolumeClaim"
 # ---- Nodes ---------------------------------------------------------------------------------------
 
 
-class _Expression(KubeModel):
-    key: str
-    operator: Literal["In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt"]
-    values: list[str] | None = None
+class _Expression(Expression):
+    operator: Literal["In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt"]  # type: ignore[assignment]
 
     def holds(self, labels: Mapping[str, str]) -> bool:
-        there, value = self.key in labels, labels.get(self.key, "")
-        if self.operator in ("Gt", "Lt"):
-            bound = (self.values or [""])[0]
-            if not (_is_integer(value) and _is_integer(bound)):
-                return False
-            return int(value) > int(bound) if self.operator == "Gt" else int(value) < int(bound)
-        among = there and value in (self.values or ())
-        answers = {"In": among, "NotIn": not among, "Exists": there, "DoesNotExist": not there}
-        return answers[self.operator]
+        if self.operator not in ("Gt", "Lt"):
+            return super().holds(labels)
+        value, bound = labels.get(self.key, ""), (self.values or [""])[0]
+        if not (_is_integer(value) and _is_integer(bound)):
+            return False
+        return int(value) > int(bound) if self.operator == "Gt" else int(value) < int(bound)
 
 
 def _is_integer(text: str) -> bool:
@@ -116,10 +117,8 @@ def required_terms(affinity: Mapping[str, Any] | None, where: str) -> str | None
 def checked_terms(terms: Any, field: str) -> str:
     """Return terms that select nodes as JSON, after checking them."""
     text = json.dumps(terms, separators=(",", ":"))
-    try:
+    with blamed_on(inside=field):
         _terms(text)
-    except InputError as error:
-        raise error.inside(field) from None
     return text
 
 
@@ -181,10 +180,8 @@ def repelling(
 ) -> list[Repelling]:
     """Return what the anti-affinity of a running pod keeps away."""
     raw = (affinity or {}).get("podAntiAffinity") or {}
-    try:
+    with blamed_on(inside=f"{where}.affinity.podAntiAffinity"):
         anti = Parsed(raw, {}).validated(_AntiAffinity)
-    except InputError as error:
-        raise error.inside(f"{where}.affinity.podAntiAffinity") from None
     return [Repelling(pod, namespace, term) for term in anti.terms or ()]
 
 

@@ -9,9 +9,9 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from topoplace.errors import number_of
-from topoplace.formats.declared import left_out, of_request
-from topoplace.formats.kubernetes.holds import NodeAccess, left_out_of, left_out_of_all
+from topoplace.errors import blamed_on, number_of
+from topoplace.formats.declared import Use, left_out, of_request, unknown_fields
+from topoplace.formats.kubernetes.fields import KINDS
 from topoplace.formats.kubernetes.jobs import KubeJobs, Waiting, jobs_of
 from topoplace.formats.kubernetes.nodes import (
     HOSTNAME,
@@ -21,11 +21,13 @@ from topoplace.formats.kubernetes.nodes import (
     machine_of_nodes,
     nodes_of,
 )
-from topoplace.formats.kubernetes.objects import read_kube_objects
+from topoplace.formats.kubernetes.objects import KubeObject, read_kube_objects
 from topoplace.formats.kubernetes.podsets import Podset
-from topoplace.formats.text import blamed_on, name_of
+from topoplace.formats.kubernetes.rules import TAINTS, NodeRules, repelled
+from topoplace.formats.text import name_of
 from topoplace.machine.hostlist import expand_host_list, format_host_list
 from topoplace.snapshot.faults import faults_of
+from topoplace.snapshot.held import ORDER
 from topoplace.snapshot.hierarchy_state import prepare_hierarchy
 from topoplace.snapshot.schema import (
     SNAPSHOT_SCHEMA,
@@ -83,7 +85,7 @@ def read_kubernetes(
         counts: Counter[str] = Counter()
         known = [node for node in nodes if node.name in domains.paths]
         counts["nodes left out, without the labels of all levels"] = len(nodes) - len(known)
-        access = NodeAccess((node for node in known if node.is_open), jobs)
+        access = _NodeAccess((node for node in known if node.is_open), jobs)
         closed = _closed(known, access, counts)
         running = _running(jobs, machine, counts)
         queue, held = _queue(jobs, access, domains.flavors, counts)
@@ -94,7 +96,7 @@ def read_kubernetes(
             down=format_host_list(closed),
             running=running,
             queue=queue,
-            left_out=[*held, *left_out_of_all(objects, jobs)],
+            left_out=[*held, *_left_out_of_all(objects, jobs)],
             source=f"{domains.source}, nodes and pods",
         )
         prepare_hierarchy(snapshot)
@@ -120,7 +122,7 @@ def _asked(jobs: KubeJobs) -> set[str]:
     }
 
 
-def _closed(nodes: Iterable[KubeNode], access: NodeAccess, counts: Counter[str]) -> list[str]:
+def _closed(nodes: Iterable[KubeNode], access: _NodeAccess, counts: Counter[str]) -> list[str]:
     """Return the nodes to which no pod that waits may come."""
     closed = []
     for node in nodes:
@@ -172,7 +174,7 @@ def _running(jobs: KubeJobs, machine: HierarchyModel, counts: Counter[str]) -> l
 
 
 def _queue(
-    jobs: KubeJobs, access: NodeAccess, flavors: Sequence[Flavor], counts: Counter[str]
+    jobs: KubeJobs, access: _NodeAccess, flavors: Sequence[Flavor], counts: Counter[str]
 ) -> tuple[list[Request], list[LeftOut]]:
     """Return what waits, by descending priority and then by age, and what holds it."""
     queue, held = [], []
@@ -183,7 +185,7 @@ def _queue(
         if not own.podsets:
             counts["jobs left out, without pods"] += 1
             continue
-        found = left_out_of(job, jobs, access, flavors)
+        found = _left_out_of(job, jobs, access, flavors)
         request = _request(name, _sayable(own, found))
         counts["jobs that run in part and wait in part"] += job in jobs.running
         queue.append(request)
@@ -229,3 +231,128 @@ def _request(job: str, podsets: Sequence[Podset]) -> Request:
         return Request(id=job, nodes=sum(part.nodes for part in parts), parts=parts)
     except ValidationError as error:
         raise faults_of(error, Request, {}).inside(f"job {job}") from None
+
+
+# ---- What holds a job by what else is in the file: nodes, other jobs, its own pods ---------------
+
+
+class _NodeAccess:
+    """Which of the open nodes the jobs that wait may use.
+
+    Attributes
+    ----------
+    closed
+        Open nodes that none of them may use, and whether their taints alone keep all away.
+    """
+
+    def __init__(self, nodes: Iterable[KubeNode], jobs: KubeJobs) -> None:
+        podsets = [podset for own in jobs.waiting.values() for podset in own.podsets]
+        every = {podset.rules: None for podset in podsets}
+        self.closed: dict[str, bool] = {}
+        self._nodes: dict[str, KubeNode] = {}
+        self._found: dict[tuple[NodeRules, tuple[tuple[str, int], ...]], list[LeftOut]] = {}
+        self._forbidding: dict[NodeRules, dict[str, list[LeftOut]]] = {rules: {} for rules in every}
+        for node in nodes:
+            found = {rules: rules.forbidding(node) for rules in every}
+            if found and all(found.values()):
+                by_taints = all(any(one.option == TAINTS for one in own) for own in found.values())
+                self.closed[node.name] = by_taints
+                continue
+            self._nodes[node.name] = node
+            for rules, own in found.items():
+                if own:
+                    self._forbidding[rules][node.name] = own
+
+    def left_out(self, podset: Podset) -> list[LeftOut]:
+        """Return what keeps a podset from a node that others may use, and that has room for it."""
+        key = podset.rules, tuple(sorted(podset.takes.items()))
+        if key not in self._found:
+            found: dict[str, LeftOut] = {}
+            for name, own in self._forbidding[podset.rules].items():
+                if _has_room(self._nodes[name], podset):
+                    found = {one.option: one for one in own} | found
+            self._found[key] = list(found.values())
+        where = podset.rules.where
+        return [
+            one.model_copy(update={"where": f"{where}.{one.where}"}) for one in self._found[key]
+        ]
+
+    def left_out_by_flavors(self, own: Waiting, flavors: Sequence[Flavor]) -> list[LeftOut]:
+        """Return if Kueue gives a podset the nodes of one flavor, and none has all that matter."""
+        for podset in own.podsets if len(flavors) > 1 else ():
+            nodes = [node for node in self._nodes.values() if _has_room(node, podset)]
+            if not any(all(map(flavor.has, nodes)) for flavor in flavors):
+                return [left_out("flavor", f"one of {len(flavors)}", podset.rules.where)]
+        return []
+
+
+def _has_room(node: KubeNode, podset: Podset) -> bool:
+    return all(node.amounts.get(name, 0) >= amount for name, amount in podset.takes.items())
+
+
+def _left_out_of(
+    job: str, jobs: KubeJobs, access: _NodeAccess, flavors: Sequence[Flavor]
+) -> list[LeftOut]:
+    """Return what restricts a job that waits and is not modelled, of no request yet."""
+    own = jobs.waiting[job]
+    found = [*own.left_out, *repelled([*own.labels], jobs.repelling)]
+    for podset in own.podsets:
+        found += access.left_out(podset)
+    if own.by_kueue:
+        found += access.left_out_by_flavors(own, flavors)
+    found += _sizes(job, jobs)
+    found += _exclusive(job, jobs)
+    runs = jobs.num_running.get(job, 0)
+    if runs and any(podset.asked or podset.group for podset in own.podsets):
+        found.append(left_out("running-pods", f"{runs}", own.podsets[0].rules.where))
+    return list({(one.option, one.value): one for one in reversed(found)}.values())[::-1]
+
+
+def _sizes(job: str, jobs: KubeJobs) -> list[LeftOut]:
+    """Return if the file has fewer or more pods of a group than there should be."""
+    own = jobs.waiting[job]
+    there = sum(podset.count for podset in own.podsets) + jobs.num_running.get(job, 0)
+    return [
+        left_out(option, f"{size}, not {there}", where)
+        for option, (size, where) in own.sizes.items()
+        if size != there
+    ]
+
+
+def _exclusive(job: str, jobs: KubeJobs) -> list[LeftOut]:
+    """Return if a job has domains for itself, but may share them with others in the file.
+
+    Pods of a LeaderWorkerSet or a JobSet keep others of their kind away, and nobody else.
+    """
+    own = jobs.waiting[job].schemes
+    if not own:
+        return []
+    others: set[str | None] = {*jobs.schemes.values()}
+    for one in jobs.waiting.values():
+        others |= one.schemes or {None}
+    podsets = jobs.waiting[job].podsets
+    if others == own and all("exclusive" in podset.asked for podset in podsets):
+        return []
+    level = min(own).partition("=")[2]
+    where = podsets[0].rules.where
+    return [left_out("exclusive-topology", f"{level}, beside others", where)]
+
+
+def _left_out_of_all(objects: Sequence[KubeObject], jobs: KubeJobs) -> list[LeftOut]:
+    """Return what is not modelled and is of no job alone: it holds nobody."""
+    found = []
+    if len(jobs.waiting) > 1:
+        found.append(left_out(ORDER, "by priority, then age", "pods and workloads"))
+    alone = [job for job in jobs.admitted if job not in jobs.running]
+    if alone:
+        names = ", ".join(alone)
+        found.append(left_out("admission", f"of {names}, of which no pod runs", "workloads"))
+    quotas: dict[str, list[str]] = {}
+    options = {field.name: field.held_by for field in KINDS.fields if field.use is Use.RESTRICTS}
+    for one in objects:
+        if one.kind in options:
+            name = one.section("metadata").get("name")
+            quotas.setdefault(options[one.kind], []).append(f"{one.kind} {name}")
+    found += [left_out(option, f"of {', '.join(of)}", "objects") for option, of in quotas.items()]
+    kinds = KINDS.unknown(one.kind for one in objects)
+    return [*found, *unknown_fields([*jobs.unknown, *(f"kind {kind}" for kind in kinds)])]

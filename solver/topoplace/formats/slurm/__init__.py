@@ -2,6 +2,6 @@
 
 Read in this order: `fields` (what is read of every field), `nodes`, `listings` (three commands that
 list jobs, as one form), `jobs` and `cluster` (a snapshot of all). The machine: `topology` finds out
-which of Slurm's two files it is, `topology_conf` and `topology_yaml` read them, into switches
-(`trees`), `blocks` or a `torus`.
+which of Slurm's two files it is and reads topology.yaml, `topology_conf` the other one, into
+switches, `blocks` or a `torus`.
 """

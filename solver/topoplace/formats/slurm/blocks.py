@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from topoplace.errors import UNSEEN, InputError
-from topoplace.formats.slurm.topology_conf import ConfLine
-from topoplace.formats.text import blamed_on, integer, require_once
 from topoplace.machine.hostlist import (
     NodeLists,
-    count_hosts,
     expand_host_list,
     format_host_list,
 )
@@ -25,9 +22,9 @@ BLOCK, NODE = "block", "node"
 NODES = {"slots": 1}
 """What a node has room for: one unit, as a job gets whole nodes."""
 
-_MAX_SIZE = 1 << 21
-_MAX_NAME = 128
-_NAME = re.compile(rf"[^\s,;/{UNSEEN}]{{1,{_MAX_NAME}}}")
+MAX_SIZE = 1 << 21
+MAX_NAME = 128
+_NAME = re.compile(rf"[^\s,;/{UNSEEN}]{{1,{MAX_NAME}}}")
 _MAX_DOUBLINGS = 15
 _UNTOLD = 5  # sizes that Slurm takes where the file has none: the base, and four doublings
 _MOST_LEVELS = 16  # of a hierarchy
@@ -107,7 +104,7 @@ def _counts_of(blocks: Sequence[Block]) -> list[int]:
     for block in blocks:
         field = f"block {block.name}"
         if _NAME.fullmatch(block.name) is None:
-            expected = f"a name of at most {_MAX_NAME} characters, none a blank or one of ,;/"
+            expected = f"a name of at most {MAX_NAME} characters, none a blank or one of ,;/"
             raise InputError(expected, field=field, value=block.name)
         if block.name in names:
             raise InputError("each block once", field=field, value=block.name)
@@ -127,7 +124,7 @@ def _counts_of(blocks: Sequence[Block]) -> list[int]:
 def _require_sizes(sizes: Sequence[int]) -> None:
     for idx, size in enumerate(sizes):
         times, rest = divmod(size, sizes[0])
-        if rest or times.bit_count() != 1 or times > 1 << _MAX_DOUBLINGS or size > _MAX_SIZE:
+        if rest or times.bit_count() != 1 or times > 1 << _MAX_DOUBLINGS or size > MAX_SIZE:
             expected = f"{sizes[0]} times a power of two of at most {1 << _MAX_DOUBLINGS}"
             raise InputError(expected, field="block sizes", value=size)
         if size in sizes[:idx]:
@@ -140,7 +137,7 @@ def _group(blocks: Sequence[Block], idx: int, length: int) -> str:
     last = min(first + length, len(blocks)) - 1
     both = f"{blocks[first].name}..{blocks[last].name}"
     name = both if last > first else blocks[first].name
-    return name if len(name) <= _MAX_NAME else f"{BLOCK}{first}..{last}"
+    return name if len(name) <= MAX_NAME else f"{BLOCK}{first}..{last}"
 
 
 def asked_of_blocks(
@@ -188,59 +185,3 @@ def blocks_of_machine(machine: HierarchyModel) -> list[Block]:
     if not alike or hierarchy.fabrics:
         raise InputError("aligned groups of consecutive blocks of Slurm", field="hosts")
     return blocks
-
-
-# ---- topology.conf with blocks, read and written -------------------------------------------------
-
-
-def machine_of_block_lines(lines: Iterable[ConfLine], name: str) -> HierarchyModel:
-    """Return the machine of lines; errors name line and field.
-
-    The lines are those of a topology.conf (``BlockName`` with ``Nodes``, and ``BlockSizes``), or
-    of ``scontrol show topology``, which tells the size of every block and group.
-    """
-    place_of: dict[str, str] = {}
-    blocks: list[Block] = []
-    sizes: list[int] = []
-    for line in lines:
-        settings = line.settings
-        with blamed_on(None, line.place):
-            if "blocksizes" in settings:
-                require_once(place_of, "block sizes", line.place, "setting", field="BlockSizes")
-                sizes = _sizes_in(settings["blocksizes"], "BlockSizes")
-            elif "blocksize" in settings:
-                sizes = sorted({*sizes, *_sizes_in(settings["blocksize"], "BlockSize")})
-            if not settings.keys() & {"blocksizes", "aggregatedblock"} or "blockname" in settings:
-                block = _block(line)
-                key = f"block {block.name}"
-                require_once(place_of, key, line.place, "block", field=key)
-                blocks.append(block)
-    try:
-        return machine_of_blocks(blocks, sizes or None, name, "a Slurm topology.conf")
-    except InputError as error:
-        with blamed_on(None, place_of.get(error.field or "")):
-            raise
-
-
-def _sizes_in(text: str, field: str) -> list[int]:
-    return [integer(part.strip(), 1, _MAX_SIZE, field=field) for part in text.split(",")]
-
-
-def _block(line: ConfLine) -> Block:
-    name = line.settings.get("blockname", "")
-    if (
-        count_hosts(name, "BlockName") != 1
-        or expand_host_list(name) != [name]
-        or len(name) > _MAX_NAME
-    ):
-        raise InputError("BlockName=, the name of one block", value=name or line.text)
-    nodes = "".join(line.settings.get("nodes", "").split())
-    count_hosts(nodes, f"block {name}")
-    return Block(name, nodes)
-
-
-def block_conf_of(machine: HierarchyModel) -> str:
-    """Return a machine of blocks as the text of a topology.conf."""
-    lines = [f"BlockName={block.name} Nodes={block.nodes}" for block in blocks_of_machine(machine)]
-    sizes = ",".join(map(str, machine.block_sizes or ()))
-    return "\n".join([*lines, f"BlockSizes={sizes}"]) + "\n"

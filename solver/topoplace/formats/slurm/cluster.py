@@ -17,7 +17,7 @@ from topoplace.formats.slurm.nodes import (
     SlurmPartition,
     SlurmReservation,
 )
-from topoplace.formats.slurm.topology_yaml import SlurmMachine
+from topoplace.formats.slurm.topology import SlurmMachine
 from topoplace.formats.slurm.torus import NamedTorus
 from topoplace.machine.hostlist import expand_host_list, format_host_list, format_node_set
 from topoplace.snapshot.held import ORDER

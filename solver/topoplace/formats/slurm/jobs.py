@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from topoplace.errors import UNSEEN, InputError, number_of
+from topoplace.errors import UNSEEN, InputError, blamed_on, number_of
 from topoplace.formats.declared import left_out, of_request
 from topoplace.formats.slurm.blocks import BLOCK
 from topoplace.formats.slurm.fields import (
@@ -16,7 +16,7 @@ from topoplace.formats.slurm.fields import (
     shared_text,
 )
 from topoplace.formats.slurm.listings import Entry, listing_of
-from topoplace.formats.text import blamed_on, integer, require_once, text_of
+from topoplace.formats.text import integer, require_once, text_of
 from topoplace.machine.hostlist import NodeLists, format_host_list
 from topoplace.snapshot.schema import (
     Communication,

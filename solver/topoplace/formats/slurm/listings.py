@@ -22,8 +22,7 @@ from topoplace.formats.slurm.fields import (
     SQUEUE_JSON,
     SQUEUE_LISTING,
 )
-from topoplace.formats.slurm.nodes import records_of, settings_of
-from topoplace.formats.slurm.times import moment_of, seconds_of
+from topoplace.formats.slurm.nodes import moment_of, records_of, seconds_of, settings_of
 from topoplace.formats.text import integer
 from topoplace.snapshot.files import json_fault
 

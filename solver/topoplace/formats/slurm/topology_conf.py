@@ -1,71 +1,102 @@
-"""Slurm's topology.conf: the switches of a tree or fat tree, read and written."""
+"""Slurm's topology.conf: the switches of a tree or fat tree, or blocks, read and written."""
 
 from __future__ import annotations
 
+import contextlib
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
-from topoplace.errors import InputError
-from topoplace.formats.text import (
-    blamed_on,
-    name_of,
-    require_once,
-    text_of,
+from topoplace.errors import InputError, blamed_on
+from topoplace.formats.slurm.blocks import (
+    MAX_NAME,
+    MAX_SIZE,
+    Block,
+    blocks_of_machine,
+    machine_of_blocks,
 )
+from topoplace.formats.text import first_said, integer, require_once
 from topoplace.machine.hostlist import count_hosts, expand_host_list
-from topoplace.snapshot.schema import SwitchModel, TreeModel
+from topoplace.snapshot.schema import HierarchyModel, MachineModel, SwitchModel, TreeModel
 from topoplace.snapshot.tree_state import tree_of
 
-_MAX_NAME = 128
 # A value ends at a blank; one left empty must not take the next key for its value.
 _SETTING = re.compile(r'\s*([A-Za-z]\w*)\s*=[ \t]*(?:"([^"]*)"|(?!\w+\s*=)(\S*))(?=\s|$)')
+_CONF = re.compile(r"(SwitchName|BlockName|BlockSizes|AggregatedBlock)\s*=", re.IGNORECASE)
+_OF_BLOCKS = {"blockname", "blocksizes", "aggregatedblock"}
+_SOURCE = "a Slurm topology.conf"
 
 
-def read_topology_conf(path: str | Path, name: str | None = None) -> TreeModel:
-    """Read a topology.conf and check that its switches make a tree or a fat tree.
+def is_topology_conf(text: str) -> bool:
+    """Tell whether a text begins as a topology.conf, or as what scontrol show topology prints."""
+    return _CONF.match(first_said(text)) is not None
 
-    Keys are read whatever their case: ``SwitchName`` with ``Nodes`` or ``Switches``; others,
-    such as ``LinkSpeed``, are ignored. ``#`` starts a comment, a backslash at the end of a line
-    joins the next one.
-    The machine is named as the file if not told otherwise.
+
+def topology_of_text(text: str, name: str) -> TreeModel | HierarchyModel:
+    """Return the machine of a topology.conf, or what scontrol prints; errors name line and field.
+
+    Keys are read whatever their case: ``SwitchName`` with ``Nodes`` or ``Switches``, ``BlockName``
+    with ``Nodes``, and ``BlockSizes``; others, such as ``LinkSpeed``, are ignored. ``#`` starts a
+    comment, a backslash at the end of a line joins the next one. ``scontrol show topology`` tells
+    the size of every block and group.
+
+    Raises
+    ------
+    InputError
+        If it has both switches and blocks, or either is malformed.
     """
-    with blamed_on(path):
-        return tree_of_lines(conf_lines(text_of(path)), name or name_of(path))
-
-
-def tree_of_lines(lines: Iterable[ConfLine], name: str) -> TreeModel:
-    """Return the tree of lines of a topology.conf; errors name line and field."""
-    place_of: dict[str, str] = {}
-    switches: list[SwitchModel] = []
+    lines = [*_lines(text)]
+    if not any(_OF_BLOCKS & line.settings.keys() for line in lines):
+        return _tree_of(lines, name)
     for line in lines:
-        with blamed_on(None, line.place):
-            switch = _switch(line)
-            field = f"switch {switch.name}"
-            require_once(place_of, switch.name, line.place, "switch", field=field)
-        switches.append(switch)
-    if not switches:
-        raise InputError("at least one line SwitchName=...")
-    source = "a Slurm topology.conf"
-    machine = TreeModel(kind="tree", name=name, switches=switches, source=source)
-    try:
+        if "switchname" in line.settings:
+            expected = "blocks alone or switches alone"
+            raise InputError(expected, field=line.place, value=line.text)
+    return _blocks_of(lines, name)
+
+
+def topology_conf_of(machine: MachineModel) -> str:
+    """Return a switch tree, or a machine of blocks, as the text of a topology.conf.
+
+    Raises
+    ------
+    InputError
+        If it is neither.
+    """
+    if isinstance(machine, HierarchyModel):
+        blocks = blocks_of_machine(machine)
+        lines = [f"BlockName={block.name} Nodes={block.nodes}" for block in blocks]
+        lines.append(f"BlockSizes={','.join(map(str, machine.block_sizes or ()))}")
+    elif isinstance(machine, TreeModel):
         tree_of(machine)
-    except InputError as error:
-        with blamed_on(None, place_of.get((error.field or "").removeprefix("switch "))):
-            raise
-    return machine
-
-
-def topology_conf_of(machine: TreeModel) -> str:
-    """Return a tree machine as the text of a topology.conf."""
-    tree_of(machine)
-    lines = [
-        f"SwitchName={switch.name} "
-        + (f"Switches={switch.switches}" if switch.nodes is None else f"Nodes={switch.nodes}")
-        for switch in machine.switches
-    ]
+        lines = [
+            f"SwitchName={switch.name} "
+            + (f"Switches={switch.switches}" if switch.nodes is None else f"Nodes={switch.nodes}")
+            for switch in machine.switches
+        ]
+    else:
+        expected = "a tree machine, or one of blocks"
+        raise InputError(expected, field="kind", value=machine.kind)
     return "\n".join(lines) + "\n"
+
+
+# ---- Lines of settings ---------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Line:
+    """A line of a file of settings: its place, its text, and its settings by lower-case key."""
+
+    place: str
+    text: str
+    settings: dict[str, str]
+
+    def name(self, key: str, what: str) -> str:
+        """Return the one name of a switch or block."""
+        name = self.settings.get(key.lower(), "")
+        if count_hosts(name, key) != 1 or expand_host_list(name) != [name] or len(name) > MAX_NAME:
+            raise InputError(f"{key}=, the name of one {what}", value=name or self.text)
+        return name
 
 
 def _joined_lines(text: str) -> Iterator[tuple[str, str]]:
@@ -81,21 +112,12 @@ def _joined_lines(text: str) -> Iterator[tuple[str, str]]:
             joined, first = "", 0
 
 
-@dataclass(frozen=True)
-class ConfLine:
-    """A line of a file of settings: its place, its text, and its settings by lower-case key."""
-
-    place: str
-    text: str
-    settings: dict[str, str]
-
-
-def conf_lines(text: str) -> Iterator[ConfLine]:
+def _lines(text: str) -> Iterator[_Line]:
     """Yield every line that says something, joined with those that go on with it."""
     for place, line in _joined_lines(text):
-        with blamed_on(None, place):
+        with blamed_on(place=place):
             settings = _settings(line)
-        yield ConfLine(place, line, settings)
+        yield _Line(place, line, settings)
 
 
 def _settings(text: str) -> dict[str, str]:
@@ -113,15 +135,29 @@ def _settings(text: str) -> dict[str, str]:
     return settings
 
 
-def _switch(line: ConfLine) -> SwitchModel:
+# ---- Switches, and blocks ------------------------------------------------------------------------
+
+
+def _tree_of(lines: Sequence[_Line], name: str) -> TreeModel:
+    place_of: dict[str, str] = {}
+    switches: list[SwitchModel] = []
+    for line in lines:
+        with blamed_on(place=line.place):
+            switch = _switch(line)
+            field = f"switch {switch.name}"
+            require_once(place_of, switch.name, line.place, "switch", field=field)
+        switches.append(switch)
+    if not switches:
+        raise InputError("at least one line SwitchName=...")
+    machine = TreeModel(kind="tree", name=name, switches=switches, source=_SOURCE)
+    with _placed(place_of, "switch "):
+        tree_of(machine)
+    return machine
+
+
+def _switch(line: _Line) -> SwitchModel:
     settings, text = line.settings, line.text
-    name = settings.get("switchname", "")
-    if (
-        count_hosts(name, "SwitchName") != 1
-        or expand_host_list(name) != [name]
-        or len(name) > _MAX_NAME
-    ):
-        raise InputError("SwitchName=, the name of one switch", value=name or text)
+    name = line.name("SwitchName", "switch")
     field = f"switch {name}"
     below = {key: settings[key] for key in ("nodes", "switches") if key in settings}
     if settings.get("level", "0") != "0" and "switches" in below:
@@ -131,3 +167,45 @@ def _switch(line: ConfLine) -> SwitchModel:
     for names in below.values():
         count_hosts(names, field)  # what it accepts fits the model, but for blanks
     return SwitchModel(name=name, **{key: "".join(text.split()) for key, text in below.items()})
+
+
+def _blocks_of(lines: Sequence[_Line], name: str) -> HierarchyModel:
+    place_of: dict[str, str] = {}
+    blocks: list[Block] = []
+    sizes: list[int] = []
+    for line in lines:
+        settings = line.settings
+        with blamed_on(place=line.place):
+            if "blocksizes" in settings:
+                require_once(place_of, "block sizes", line.place, "setting", field="BlockSizes")
+                sizes = _sizes_in(settings["blocksizes"], "BlockSizes")
+            elif "blocksize" in settings:
+                sizes = sorted({*sizes, *_sizes_in(settings["blocksize"], "BlockSize")})
+            if not settings.keys() & {"blocksizes", "aggregatedblock"} or "blockname" in settings:
+                block = _block(line)
+                key = f"block {block.name}"
+                require_once(place_of, key, line.place, "block", field=key)
+                blocks.append(block)
+    with _placed(place_of):
+        return machine_of_blocks(blocks, sizes or None, name, _SOURCE)
+
+
+def _sizes_in(text: str, field: str) -> list[int]:
+    return [integer(part.strip(), 1, MAX_SIZE, field=field) for part in text.split(",")]
+
+
+def _block(line: _Line) -> Block:
+    name = line.name("BlockName", "block")
+    nodes = "".join(line.settings.get("nodes", "").split())
+    count_hosts(nodes, f"block {name}")
+    return Block(name, nodes)
+
+
+@contextlib.contextmanager
+def _placed(place_of: Mapping[str, str], prefix: str = "") -> Iterator[None]:
+    """Name the place of the switch or block that an `InputError` of the block names."""
+    try:
+        yield
+    except InputError as error:
+        with blamed_on(place=place_of.get((error.field or "").removeprefix(prefix))):
+            raise

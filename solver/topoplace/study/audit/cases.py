@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from topoplace.errors import InputError, number_of
+from topoplace.errors import InputError, blamed_on, number_of
 from topoplace.formats.decisions import (
     Decided,
     Decision,
@@ -19,7 +19,6 @@ from topoplace.formats.decisions import (
     decision_of,
     read_decisions,
 )
-from topoplace.formats.slurm.trees import on_switches
 from topoplace.machine.hostlist import expand_host_list
 from topoplace.result import RESULT_SCHEMA, Result
 from topoplace.result.hierarchy import HierarchyResult
@@ -27,7 +26,12 @@ from topoplace.result.reading import parse_result
 from topoplace.snapshot.faults import kind_of_document
 from topoplace.snapshot.files import files_below, parse_object, read_bytes
 from topoplace.snapshot.held import ORDER, holds_of, ignoring, options_ahead
-from topoplace.snapshot.hierarchy_state import HierarchyState, PartState, prepare_hierarchy
+from topoplace.snapshot.hierarchy_state import (
+    HierarchyState,
+    PartState,
+    on_switches,
+    prepare_hierarchy,
+)
 from topoplace.snapshot.machines import resolve_machine
 from topoplace.snapshot.schema import CubesModel, HierarchyModel, LeftOut, RunningJob, Snapshot
 from topoplace.study.case import load_instance, state_of
@@ -295,23 +299,19 @@ def _pair(
     before: File | Snapshot, after: File | Snapshot, ignore: Sequence[str]
 ) -> tuple[list[Case], list[str]]:
     first, second = ignoring(_snapshot(before), ignore), _snapshot(after)
-    try:
+    with blamed_on(_called(after)):
         case, notes = case_of_pair(first, second)
-    except InputError as error:
-        raise error.located(_called(after)) from None
     return [case], notes
 
 
 def _snapshot(source: File | Snapshot) -> Snapshot:
     found = source if isinstance(source, Snapshot) else load_instance(source)
-    try:
+    with blamed_on(_called(source)):
         if not isinstance(found, Snapshot):
             raise InputError("a snapshot", found="a mapping instance")
         found = on_switches(resolve_machine(found))
         _require_hierarchy(found)
         prepare_hierarchy(found)
-    except InputError as error:
-        raise error.located(_called(source)) from None
     return found
 
 
@@ -359,10 +359,8 @@ def _of_file(file: File) -> Iterator[Case]:
         expected = "recorded decisions, a result or, with --after beside it, a snapshot"
         found = kind_of_document(raw)
         raise InputError(expected, file=str(file), field="schema", found=found)
-    try:
+    with blamed_on(str(file)):
         yield case_of_result(_on_hierarchy(parse_result(text, str(file))))
-    except InputError as error:
-        raise error.located(str(file)) from None
 
 
 def _is_lines(text: bytes) -> bool:

@@ -12,14 +12,13 @@ import itertools
 import json
 import math
 import random
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from topoplace.errors import ExitCode, InputError, TopoplaceError, number_of
-from topoplace.formats.decisions import Decided, decision_of
-from topoplace.formats.text import blamed_on, text_of
+from topoplace.formats.decisions import Decided, decision_of, form_of, read_lines
 from topoplace.machine import format_node_set
 from topoplace.machine.cubes import Cubes
 from topoplace.snapshot.files import parse_object
@@ -31,15 +30,6 @@ from topoplace.study.external.program import End, Run, run_program
 from topoplace.study.external.verdict import last_words
 
 Line = dict[str, Any]
-
-_ANSWERS = {
-    "kueue": ("assignment", "reason", "assignments", "reasons"),
-    "slurm": ("outcome", "chosen", "reason"),
-    "pod": ("outcome", "chosen", "reason"),
-}
-"""The fields of a line that the allocator fills in, by the field that identifies its form."""
-
-_UNANSWERED = {"kueue": {}, "slurm": {"outcome": "pending"}, "pod": {"outcome": "pending"}}
 
 
 class NoAnswerError(TopoplaceError):
@@ -79,11 +69,8 @@ def answered(allocator: Allocator, lines: Sequence[Line]) -> list[Case]:
 
 
 def _asked(line: Mapping[str, Any]) -> Line:
-    return {name: value for name, value in line.items() if name not in _ANSWERS[_form(line)]}
-
-
-def _form(line: Mapping[str, Any]) -> str:
-    return next(form for form in _ANSWERS if form in line)
+    answers = form_of(line).answers
+    return {name: value for name, value in line.items() if name not in answers}
 
 
 def _silence(run: Run, seconds: float) -> str:
@@ -98,18 +85,18 @@ def _silence(run: Run, seconds: float) -> str:
 
 
 def _case(asked: Line, text: str | None, silence: str) -> Case:
-    """Return the decision of an allocator on the state that it got."""
-    form = _form(asked)
-    case = case_of_decision(decision_of(asked | _UNANSWERED[form]))
+    """Return what an allocator decided; the state is the one it was asked about."""
+    form = form_of(asked)
+    case = case_of_decision(decision_of({**asked, **form.unanswered}))
     if text is None:
         return replace(case, fault=silence)
     try:
         answer = parse_object(text.encode(), "answer")
         if "id" in answer and answer["id"] != asked.get("id"):
             raise InputError(f"the answer to {asked.get('id')}", field="id", value=answer["id"])
-        own = {name: answer[name] for name in _ANSWERS[form] if name in answer}
+        own = {name: answer[name] for name in form.answers if name in answer}
         if not own:
-            raise InputError(f"one of {', '.join(_ANSWERS[form])}", found="none")
+            raise InputError(f"one of {', '.join(form.answers)}", found="none")
         return case_of_decision(decision_of(asked | own))
     except InputError as error:
         return replace(case, outcome=Decided.STARTED, fault=f"answer: {error.brief}")
@@ -160,7 +147,7 @@ def cases_of(
         raise InputError("recorded decisions or a number of states", field="states", found=found)
     files = [source for source in sources if isinstance(source, str | Path)]
     if states is None:
-        lines = lines_of(files)
+        lines = [line for file in files for _, line, _ in read_lines(file)]
     elif machine is None:
         lines = list(drawn_lines(states, seed))
     else:
@@ -175,25 +162,6 @@ def _pod(machine: str) -> CubesModel:
     if not isinstance(model, CubesModel):
         raise InputError("a pod of cubes, such as cubes:64", field="on", value=machine)
     return model
-
-
-def lines_of(files: Iterable[str | Path]) -> list[Line]:
-    """Return the lines of files of recorded decisions, checked, with their answers.
-
-    Raises
-    ------
-    InputError
-        Naming the file, the line and the field at fault.
-    """
-    found = []
-    for file in files:
-        for number, text in enumerate(text_of(file, or_json=True).splitlines(), start=1):
-            if text.strip():
-                with blamed_on(file, f"line {number}"):
-                    line = parse_object(text.encode(), str(file))
-                    decision_of(line)
-                found.append(line)
-    return found
 
 
 # ---- States drawn at random ----------------------------------------------------------------------

@@ -8,7 +8,7 @@ from functools import cached_property, partial
 import numpy as np
 
 from topoplace import clock
-from topoplace.errors import InputError, number_of
+from topoplace.errors import InputError, blamed_on, number_of
 from topoplace.machine import Prism, format_node_set
 from topoplace.mapping.coordinates import bisect_coordinates
 from topoplace.mapping.evaluate import hop_bytes
@@ -49,10 +49,8 @@ class Applications:
     def _require_room(self, idx: int, tasks: int) -> None:
         """Raise `InputError` unless the tasks of a request fit its nodes and are well-formed."""
         own, field_name = self.problem.state.tasks[tasks], f"queue[{idx}].tasks"
-        try:
+        with blamed_on(inside=field_name):
             whole = self.in_idle(tasks, self.problem.torus.shape)
-        except InputError as error:
-            raise error.inside(field_name) from None
         room = self.problem.requests[idx].nodes * own.per_node
         if whole.num_tasks > room:
             expected = (
