@@ -436,7 +436,6 @@ WHOLE: tuple[tuple[Cover, tuple[Model, ...]], ...] = (
     (NODES_PROOF, (schema.LeafRef,)),
     (PROOF, (schema.Leaf, schema.StartBranch, schema.CoverBranch)),
     (NODES_PROOF, (schema.SharedLeaves, schema.Parts)),
-    (NODES_PROOF, (tree.AllStartCertificate, tree.CountingCertificate, tree.DomainsCertificate)),
     (COST_BOUND, (tree.TreeLevel,)),
 )
 """What covers these models, and those that they lead to, where nothing else does: the first."""
