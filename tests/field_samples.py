@@ -32,6 +32,7 @@ from topoplace.mapping.mapped import outcome_of
 from topoplace.mapping.objects.applications import problem_of
 from topoplace.mapping.onto import load_places
 from topoplace.mapping.problem import MappingProblem, prepare_mapping
+from topoplace.options import Repack
 from topoplace.placement.several import optima_of, traded_off
 from topoplace.placement.torus.repack.asked import instance_of
 from topoplace.placement.torus.repack.defragment import defragmented
@@ -108,10 +109,9 @@ _ROOMY = (5, 7, 10)
 def _made_room(seed: int, room: Room) -> Frontier:
     """Return by which moves a tiny machine has room."""
     instance, rule = tiny_repack(seed)
-    asked = instance_of(
-        instance.snapshot, (), 3, room,
-        fixed=instance.fixed, costs=instance.costs, keep_shape=instance.keep_shape,
-    )  # fmt: skip
+    same = {"fixed": instance.fixed, "costs": instance.costs, "keep_shape": instance.keep_shape}
+    snapshot = instance.snapshot
+    asked = instance_of(snapshot, Repack(snapshot, defragment=3, room=room, **same))
     return defragmented(repack_problem(asked, rule), Options(20.0, rule))
 
 
@@ -220,7 +220,7 @@ def _unsolved(document: Document) -> Document:
 
 def _mappings() -> Iterator[tuple[str, MappingResult]]:
     names = ("blocks", "rough", "pencils", "ring", "folded", "whole", "star", "recognised")
-    for name in (*names, "levels", "spectral", "factors"):
+    for name in (*names, "cuts", "levels", "spectral"):
         yield name, mapping_results.solved(name)
     graph = problem_on(random_graph(np.random.default_rng(5), 8, 20), [2, 4])
     alone = mapping_results.solved("alone")

@@ -25,7 +25,7 @@ from tiny_hierarchies import places_of, prepared, random_hierarchy, random_singl
 from topoplace.certify import check_file
 from topoplace.cli import run
 from topoplace.errors import ExitCode
-from topoplace.formats.decisions import Decided, Decision, decision_of
+from topoplace.formats.decisions import Decided, Decision, decision_of, read_lines
 from topoplace.machine import parse_node_set
 from topoplace.machine.hierarchy import build_hierarchy
 from topoplace.placement.hierarchy.contract import held_to
@@ -453,8 +453,8 @@ KUEUE_CLASSES = {
 
 
 def recorded(name: str, keep: Callable[[dict[str, Any]], bool], step: int) -> list[dict[str, Any]]:
-    lines = real_file(f"{name}/decisions.jsonl").read_text().splitlines()
-    return [line for line in map(json.loads, lines) if keep(line)][::step]
+    lines = read_lines(real_file(f"{name}/decisions.jsonl"))
+    return [line for _, line, _ in lines if keep(line)][::step]
 
 
 STEPS = [pytest.param(19, id="some"), pytest.param(1, id="all", marks=pytest.mark.slow)]

@@ -47,7 +47,7 @@ def test_an_optimum_of_pencils_that_bounds_any_mapping_is_verified(
 
 
 def test_certificates_of_other_problems_are_rejected() -> None:
-    for mine, other in (("star", "classes"), ("lines", "factors")):
+    for mine, other in (("star", "classes"), ("cuts", "star")):
         document = document_of(solved(mine))
         document["levels"][0]["certificate"] = document_of(solved(other))["levels"][0][
             "certificate"
@@ -71,10 +71,8 @@ MERGED = (
         ("classes", "classes[10] = 0", "not that of no difference"),
         ("classes", MERGED, "the square of a filter is not constant on class 2"),
         ("classes", "del filters[-1]", "filters and factors differ in number"),
-        ("factors", "factors[0][0] += 1", "entries that add up to 0"),
-        ("factors", "wrap[1] = false", "the cuts are not those of the machine"),
-        ("factors", "gains = [0, 0]", "the gain of dimension 0"),
-        ("factors", "lines[0].balance = 0", "the matrix of line 0 is not positive semidefinite"),
+        ("cuts", "balance = 0", "the matrix of the cuts is not positive semidefinite"),
+        ("cuts", "triangles = null", "the matrix of the cuts is not positive semidefinite"),
         ("blocks", "families[0].multiplier.numerator = -1", "a multiplier is negative"),
         ("blocks", "families[0].multiplier.numerator = 99", "count the hops of a dimension"),
     ],
@@ -86,15 +84,6 @@ def test_conditions_of_the_proofs_are_held(case: str, changes: str, reason: str)
     certificate = TypeAdapter[Any](MappingCertificate).validate_python(document)
     with pytest.raises(RefusedError, match=reason):
         VALUES[certificate.kind](read_instance(result.instance), certificate)
-
-
-def test_the_cases_of_cuts_are_of_both_kinds() -> None:
-    found = {name: solved(name).levels[0].certificate for name in ("factors", "lines")}
-    assert found["factors"].factors  # type: ignore[union-attr]
-    assert found["factors"].gains  # type: ignore[union-attr]
-    assert not found["lines"].factors  # type: ignore[union-attr]
-    assert len(found["lines"].lines) > 1  # type: ignore[union-attr]
-    assert not any(found["lines"].wrap)  # type: ignore[union-attr]
 
 
 @pytest.mark.parametrize("seed", range(20))

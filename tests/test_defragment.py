@@ -18,10 +18,11 @@ from few import few_of
 from test_repack import ROW
 from tiny_repacks import TinyRepack, replayed, tiny_repack
 from topoplace.cli.app import app
+from topoplace.options import Repack
 from topoplace.placement.torus.repack.asked import instance_of
 from topoplace.placement.torus.repack.defragment import defragmented
 from topoplace.placement.torus.repack.problem import repack_problem
-from topoplace.report.frontier import best_for
+from topoplace.placement.torus.repack.view import best_for
 from topoplace.result import Interference
 from topoplace.result.several import Frontier
 from topoplace.snapshot.schema import DefragmentInstance, RepackInstance, Request, Room, Snapshot
@@ -38,10 +39,9 @@ def asked(seed: int, room: Room) -> tuple[DefragmentInstance, Interference]:
     instance, rule = tiny_repack(seed)
     snapshot = instance.snapshot
     queue = [r.model_copy(update={"priority": 1 + k % 2}) for k, r in enumerate(snapshot.queue)]
-    moving = instance_of(
-        snapshot.model_copy(update={"queue": queue}), (), MOST, room,
-        fixed=instance.fixed, costs=instance.costs, keep_shape=instance.keep_shape,
-    )  # fmt: skip
+    snapshot = snapshot.model_copy(update={"queue": queue})
+    same = {"fixed": instance.fixed, "costs": instance.costs, "keep_shape": instance.keep_shape}
+    moving = instance_of(snapshot, Repack(snapshot, defragment=MOST, room=room, **same))
     assert isinstance(moving, DefragmentInstance)
     return moving, rule
 
@@ -57,7 +57,7 @@ def best_rooms(instance: DefragmentInstance, rule: Interference) -> list[int]:
     snapshot = instance.snapshot
     start = [request.id for request in snapshot.queue]
     same = {"fixed": instance.fixed, "costs": instance.costs, "keep_shape": instance.keep_shape}
-    plain = instance_of(snapshot, start, **same)
+    plain = instance_of(snapshot, Repack(snapshot, start, **same))
     assert isinstance(plain, RepackInstance)
     case = TinyRepack(plain, rule)
     worth = {request.id: request.nodes * request.priority for request in snapshot.queue}
@@ -115,7 +115,7 @@ def plans_of(frontier: Frontier) -> Iterator[Document]:
         start = [request.id for request in snapshot.queue]
         if not start:
             continue
-        instance = instance_of(snapshot, start, **same)
+        instance = instance_of(snapshot, Repack(snapshot, start, **same))
         limits = {"interference": frontier.model_dump(mode="json")["limits"]["interference"]}
         yield {"instance": instance.model_dump(mode="json"), "limits": limits, **point}
 

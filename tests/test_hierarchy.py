@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import json
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -13,7 +11,7 @@ from few import few_of
 from real_files import real_file
 from tiny_hierarchies import lively_hierarchy, prepared
 from topoplace.errors import InputError
-from topoplace.formats.decisions import decision_of
+from topoplace.formats.decisions import read_lines
 from topoplace.machine.hostlist import expand_host_list
 from topoplace.placement.hierarchy.contract import under_contract
 from topoplace.placement.hierarchy.packing import HierarchyPacking
@@ -43,17 +41,12 @@ def in_maximising_sense(result: HierarchyResult) -> tuple[list[int | None], list
 # ---- Decisions of real schedulers, with what is known of them ------------------------------------
 
 
-def recorded(folder: str) -> Iterator[dict[str, Any]]:
-    for line in real_file(f"{folder}/decisions.jsonl").read_text().splitlines():
-        yield json.loads(line)
-
-
 @pytest.mark.parametrize("begin", few_of(range(6), 1))
 def test_the_optima_of_all_decisions_of_kueue_are_proven(begin: int) -> None:
     """The truth beside every line: feasible or not, domains by level, room left over."""
-    lines = list(recorded("kueue_real"))
-    for line in lines[begin::6]:
-        result = solved(decision_of(line).snapshot.model_dump(mode="json"))
+    lines = list(read_lines(real_file("kueue_real/decisions.jsonl")))
+    for _, line, decision in lines[begin::6]:
+        result = solved(decision.snapshot.model_dump(mode="json"))
         truth, levels = line["truth"], {level.name: level for level in result.levels}
         assert result.check().verified, line["id"]
         assert all(level.status == "optimal" for level in result.levels), line["id"]
@@ -73,10 +66,9 @@ def test_the_fewest_blocks_of_decisions_of_slurm_are_proven(
 ) -> None:
     """Free and under the contract, which every placement of Slurm keeps."""
     started = above = 0
-    for line in [*recorded("slurm_block")][::step]:
+    for _, line, decision in [*read_lines(real_file("slurm_block/decisions.jsonl"))][::step]:
         if line["plugin"] != "topology/block" or line["request"]["options"]:
             continue
-        decision = decision_of(line)
         free = solved(decision.snapshot.model_dump(mode="json"))
         assert free.check().verified
         assert all(level.status == "optimal" for level in free.levels)

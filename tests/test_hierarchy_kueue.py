@@ -10,7 +10,7 @@ import pytest
 
 from real_files import real_file
 from tiny_hierarchies import named, problem_of, racks
-from topoplace.formats.decisions import kueue_decision
+from topoplace.formats.decisions import decision_of
 from topoplace.placement.hierarchy.heuristics.kueue import kueue, kueue_least_free
 from topoplace.placement.hierarchy.heuristics.kueue_balanced import kueue_balanced
 from topoplace.placement.hierarchy.heuristics.queue import Rule, serve
@@ -35,7 +35,7 @@ def test_decides_as_the_recorded_scheduler() -> None:
             total += 1
             podsets = line.get("requests") or [line["request"]]
             is_balanced = any(podset.get("balanced") for podset in podsets)
-            decision = kueue_decision(line)
+            decision = decision_of(line)
             problem = HierarchyProblem(prepare_any(decision.snapshot))
             if decided(problem, kueue_balanced if is_balanced else kueue) != decision.taken:
                 wrong.append(line["id"])

@@ -12,7 +12,7 @@ import pytest
 from real_files import real_file
 from tiny_hierarchies import named, problem_of
 from topoplace.errors import InputError
-from topoplace.formats.decisions import slurm_block_decision
+from topoplace.formats.decisions import decision_of
 from topoplace.placement.hierarchy.contract import (
     blocks_of,
     keeps_contract,
@@ -38,7 +38,7 @@ def recorded(plugin: str) -> Iterator[tuple[HierarchyProblem, dict[str, Any]]]:
     for text in real_file("slurm_block/decisions.jsonl").read_text().splitlines():
         line = json.loads(text)
         if line["plugin"] == f"topology/{plugin}" and not line["request"]["options"]:
-            yield HierarchyProblem(prepare_any(slurm_block_decision(line).snapshot)), line
+            yield HierarchyProblem(prepare_any(decision_of(line).snapshot)), line
 
 
 def test_chooses_the_nodes_that_the_recorded_controller_chose() -> None:

@@ -17,8 +17,7 @@ ALLOWED_CIRCLES = (
     {
         *("mapping.bounds.bisection", "mapping.bounds.cuts", "mapping.bounds.levels"),
         *("mapping.bounds.star", "mapping.bounds.total", "mapping.evaluate", "mapping.link_bounds"),
-        *("mapping.objects.problem", "mapping.onto", "mapping.problem", "solving"),
-        "solving.solve",
+        *("mapping.objects.problem", "mapping.onto", "mapping.problem"),
     },
     # The annealing of a packing names the type of the packing that calls it.
     {"placement.hierarchy.packing", "placement.hierarchy.ruin_recreate"},

@@ -20,6 +20,7 @@ from topoplace.mapping.bounds.blocks import blocks_bound
 from topoplace.mapping.bounds.losses import directions_of, inside_units
 from topoplace.mapping.problem import MappingProblem
 from topoplace.result.mapping import FlowCertificate, LayoutModel, MappingCertificate
+from topoplace.result.packed import packed
 from topoplace.snapshot.schema import GraphApplication, GridApplication
 from topoplace.solving import solve
 
@@ -126,8 +127,7 @@ EXAMPLES: dict[str, tuple[MappingProblem, dict[str, Any], int]] = {
     ),
     "cuts": (
         problem_on(ALL_TO_ALL[1], [4]),
-        {"wrap": [True], "scale": 1000, "lines": [{"prices": [-3900] * 4, "balance": 1000}]}
-        | {"factors": [], "gains": []},
+        {"scale": 1000, "balance": 1000, "prices": packed(np.full(4, -3900))},
         8,
     ),
 }

@@ -23,7 +23,6 @@ SHARES = {
     "mapping star": (0.5, 0.1),
     "mapping distance-classes": (0.5, 0.15),
     "mapping cuts": (0.4, 0.1),
-    "mapping triangles": (0.4, 0.03),
     "mapping recognised": (0.3, 0.1),
     "mapping levels": (0.3, 0.1),
     "mapping links": (0.4, 0.07),

@@ -38,7 +38,6 @@ from topoplace.errors import InputError
 from topoplace.machine import Torus, format_node_set
 from topoplace.mapping import symmetry
 from topoplace.mapping.bounds import distance_classes, pairs
-from topoplace.mapping.bounds.bisection import triangles_bound
 from topoplace.mapping.bounds.blocks import blocks_bound
 from topoplace.mapping.bounds.cuts import cuts_bound
 from topoplace.mapping.bounds.levels import levels_bound
@@ -134,9 +133,18 @@ PACKED = ("costs", "nodes", "corners", "amounts")
 
 def opened(certificate: Json) -> Json:
     """Return a certificate with lists of numbers in the place of texts."""
-    lists = {key: unpacked(certificate[key]) for key in PACKED if key in certificate}
-    if certificate.get("triangles"):
-        lists["triangles"] = opened(certificate["triangles"])
+    return _changed(certificate, unpacked)
+
+
+def _changed(certificate: Json, change: Callable[[Any], Any]) -> Json:
+    """Return a certificate with a change to all parts that are packed, those of parts as well."""
+    prices = ("prices",) if certificate.get("kind") in ("cuts", "spectral") else ()
+    lists = {key: change(certificate[key]) for key in (*PACKED, *prices) if key in certificate}
+    for part in ("triangles", "crossing"):
+        if certificate.get(part):
+            lists[part] = _changed(certificate[part], change)
+    if "levels" in certificate:
+        lists["levels"] = [_changed(part, change) for part in certificate["levels"]]
     return certificate | lists
 
 
@@ -150,10 +158,7 @@ def unpacked(document: Json) -> list[int]:
 
 def closed(certificate: Json) -> Json:
     """Return a certificate with texts again; no number may have more than 64 bits."""
-    texts = {key: text_of(certificate[key]) for key in PACKED if key in certificate}
-    if certificate.get("triangles"):
-        texts["triangles"] = closed(certificate["triangles"])
-    return certificate | texts
+    return _changed(certificate, text_of)
 
 
 def text_of(numbers: list[int]) -> Json:
@@ -184,12 +189,11 @@ def target_of(
 
 def bounded_target(kind: str, rng: Random) -> Target | None:
     """Return a problem with the solver's certificate of a kind."""
-    problem = random_problem(rng, "cuts" if kind == "triangles" else kind)
+    problem = random_problem(rng, kind)
     bounds = {
         "star": star_bound,
         "blocks": blocks_bound,
         "cuts": cuts_bound,
-        "triangles": triangles_bound,
         "distance-classes": distance_classes.distance_classes_bound,
         "pairs": pairs_bound,
         "tree": partial(tree_bound, rng),
@@ -205,7 +209,7 @@ def bounded_target(kind: str, rng: Random) -> Target | None:
         # the same price on every place changes nothing where all are taken
         lift = rng.choice((0, abs(number(rng, 1, 1 << 59, (1 << 61) - 1 - max(prices)))))
         certificate["prices"] = [price + lift for price in prices]
-    return target_of(problem, certificate, value, 0.3 if kind in {"cuts", "triangles"} else 0.6)
+    return target_of(problem, certificate, value, 0.3 if kind == "cuts" else 0.6)
 
 
 def levels_target(_: str, rng: Random) -> Target | None:
@@ -286,18 +290,11 @@ def link_target(_: str, rng: Random) -> Target | None:
     bound = rng.choice([one for one in bounds if one is not None])
     assert bound.certificate is not None
     certificate: Json = bound.certificate.model_dump(mode="json")
-    if certificate.get("crossing", {}).get("kind") == "spectral":
-        certificate["crossing"]["prices"] = unpacked(certificate["crossing"]["prices"])
     guests, least = guests_of(read_instance(problem.instance)), int(hops.value)
 
     def proven(document: Json) -> Number | None:
         def value() -> Fraction:
-            nonlocal document
-            crossing = document.get("crossing", {})
-            if "prices" in crossing:
-                text = text_of(crossing["prices"])
-                document = document | {"crossing": crossing | {"prices": text}}
-            read = LINKS.validate_json(json.dumps(document))
+            read = LINKS.validate_json(json.dumps(closed(document)))
             return link_load(guests, read, lambda: least)
 
         return proven_by(value)
@@ -306,7 +303,7 @@ def link_target(_: str, rng: Random) -> Target | None:
     assert max(Fraction(0), value) == max(Fraction(0), proven(certificate) or Fraction(0))
     truth = least_load(problem.torus, problem.graph, ways)
     assert truth is not None
-    return Target(truth, False, drawn_from(certificate, 0.5), proven)
+    return Target(truth, False, drawn_from(opened(certificate), 0.5), proven)
 
 
 def total_target(kind: str, rng: Random) -> Target | None:
@@ -426,7 +423,7 @@ KINDS: dict[str, Callable[[str, Random], Target | None]] = {
     "total": total_target,
     "embedding": total_target,
     **dict.fromkeys(
-        ("blocks", "star", "distance-classes", "cuts", "triangles", "pairs", "tree"), bounded_target
+        ("blocks", "star", "distance-classes", "cuts", "pairs", "tree"), bounded_target
     ),
     "recognised": recognised_target,
     "levels": levels_target,
