@@ -185,13 +185,10 @@ FAULTS = {
         "levels[1].certificate.proofs[0].nogoods = []",
     ),
     "allocations: partial": (
-        'levels[0].certificate = {"kind": "all-start"}',
+        'levels[0].certificate = {"kind": "leaf", "scale": 1, "prices": {}}',
         'instance.queue[+] = {"id": "more", "nodes": 1}',
     ),
-    "allocations: domains": (
-        'levels[0].certificate = {"kind": "counting"}',
-        "levels[0].certificate.node_price = @levels[0].certificate.scale",
-    ),
+    "allocations: domains": ('levels[0].certificate = {"kind": "leaf", "scale": 1, "prices": {}}',),
 }
 """By sample: another value would be true, or be of another question, but these are not."""
 
