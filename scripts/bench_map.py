@@ -11,15 +11,15 @@ Tasks are numbered at random, there is one place per task; all kernels are compi
 from __future__ import annotations
 
 import argparse
-import csv
-import time
-from collections.abc import Iterable, Iterator
+import sys
+from collections.abc import Iterator, Sequence
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 from scipy.spatial import cKDTree
 
-from study_page import line, say, table_head
+from study import Column, Record, parsed, percent, table, timed, write_rows
 from topoplace.certify.mapping.graphs import cuts_value
 from topoplace.certify.mapping.instance import read_instance
 from topoplace.errors import InputError
@@ -27,10 +27,10 @@ from topoplace.mapping.bounds.cuts import cuts_bound
 from topoplace.mapping.bounds.distance_classes import distance_classes_bound
 from topoplace.mapping.bounds.star import star_bound
 from topoplace.mapping.evaluate import hop_bytes
-from topoplace.mapping.problem import MappingProblem, prepare_mapping
-from topoplace.result.mapping import CutsCertificate
-from topoplace.snapshot.schema import MAPPING_SCHEMA, GraphApplication, MappingInstance, TorusModel
-from topoplace.solving import Bound, Options, method_of
+from topoplace.mapping.onto import load_places, problem_on
+from topoplace.mapping.problem import MappingProblem
+from topoplace.snapshot.schema import GraphApplication
+from topoplace.solving import Options, method_of
 from topoplace.types import IntArray
 
 SIDES = {64: 4, 512: 8, 4096: 16, 32768: 32}
@@ -41,53 +41,45 @@ FILES = {
     "lulesh": "maplib/lulesh/bytes.csv",
     "minimd": "mpip/minimd.64.bytes.csv",
 }
-BOUNDS_HEAD = ("graph", "tasks", "star", "cuts", "seconds", "check", "distance_classes", "mapping")
-BOUNDS_HEAD += ("gap_star", "gap_best")
 Messages = tuple[IntArray, IntArray, IntArray]
 """Sources, targets and bytes."""
 
 
-def main() -> None:
-    """Measure and print, row by row."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--bounds", action="store_true")
-    parser.add_argument("--tasks", type=int, nargs="*", choices=SIDES, default=list(SIDES))
-    parser.add_argument("--seconds", type=float, nargs="*", default=[1, 10, 60])
-    parser.add_argument("--search", type=float, default=20, help="--bounds: s for the mapping")
-    parser.add_argument("--data", type=Path, help="--bounds: folder of measured applications")
-    parser.add_argument("--csv", type=Path, help="file for the figures")
-    parser.add_argument("--seed", type=int, default=1, help="of the graphs")
-    options = parser.parse_args()
+def main(given: Sequence[str] | None = None) -> None:
+    """Measure and print."""
+    options = parsed(
+        __doc__,
+        given,
+        bounds=False,
+        tasks=list(SIDES),
+        seconds=[1.0, 10.0, 60.0],
+        search=20.0,  # for the mapping beside bounds
+        data=Path,
+        csv=Path,
+        seed=1,
+    )
     warm_up = problem_of(points(3, np.random.default_rng(0)), 3)
     for name in ("search", "bisection"):
         method_of("mapping", name).solver(warm_up, Options(time_limit=0.1))
-    head: list[str] = list(BOUNDS_HEAD)
-    if not options.bounds:
-        head = ["graph", "tasks", "bisection (s)", *(f"search {s:g} s" for s in options.seconds)]
-        head.append("scotch (s)")
-    rows = [head]
-    say(table_head(head))
+    rows = []
     for name, problem in cases(options):
-        cells = [name, f"{problem.num_tasks:,}"]
+        row = Record(graph=name, tasks=problem.num_tasks)
         if options.bounds:
-            cells += bounds_of(problem, options.search)
+            bounds_of(row, problem, options.search)
         else:
-            cells.append(found(problem, "bisection"))
-            cells += [found(problem, "search", seconds) for seconds in options.seconds]
-            cells.append(found(problem, "scotch"))
-        rows.append(cells)
-        say([line(cells)])
+            mappings_of(row, problem, options.seconds)
+        rows.append(row)
+        print(row, file=sys.stderr, flush=True)
+    print(table(rows, BOUNDS if options.bounds else list(vars(rows[0])), 2))
     if options.csv is not None:
-        with options.csv.open("w", newline="") as stream:
-            csv.writer(stream, lineterminator="\n").writerows(rows)
+        write_rows(options.csv, rows)
 
 
 def cases(options: argparse.Namespace) -> Iterator[tuple[str, MappingProblem]]:
     """Yield the graphs asked for; bounds end at 4,096 tasks."""
     kinds = (regular, power) if options.bounds else (grid, points)
-    chosen: Iterable[int] = [n for n in options.tasks if n <= 4096 or not options.bounds]
-    for tasks in chosen:
-        for kind in kinds:
+    for tasks in options.tasks:
+        for kind in kinds if tasks <= 4096 or not options.bounds else ():
             messages = kind(SIDES[tasks], np.random.default_rng(options.seed))
             yield kind.__name__, problem_of(messages, SIDES[tasks])
     if options.bounds and options.data is not None:
@@ -100,19 +92,8 @@ def cases(options: argparse.Namespace) -> Iterator[tuple[str, MappingProblem]]:
 def problem_of(messages: Messages, side: int) -> MappingProblem:
     """Return the problem of a graph on the cubic torus of that side, a place per task."""
     sources, targets, sizes = (part.tolist() for part in messages)
-    num_tasks = side**3
-    return prepare_mapping(
-        MappingInstance(
-            schema_version=MAPPING_SCHEMA,
-            name="bench",
-            machine=TorusModel(name="torus", shape=[side] * 3),
-            nodes=f"0-{num_tasks - 1}",
-            tasks_per_node=1,
-            application=GraphApplication(
-                num_tasks=num_tasks, sources=sources, targets=targets, bytes=sizes
-            ),
-        )
-    )
+    application = GraphApplication(num_tasks=side**3, sources=sources, targets=targets, bytes=sizes)
+    return problem_on(load_places(f"torus:{side}x{side}x{side}"), application)
 
 
 def grid(side: int, rng: np.random.Generator) -> Messages:
@@ -147,48 +128,58 @@ def power(side: int, rng: np.random.Generator) -> Messages:
     return sources, targets, rng.integers(1, 100, size=MESSAGES * tasks)
 
 
-def found(problem: MappingProblem, method: str, limit: float | None = None) -> str:
-    """Return hops per byte, and the seconds it took if not the limit; a dash if it cannot run."""
-    begun = time.perf_counter()
-    try:
-        mapped = method_of("mapping", method).solver(problem, Options(time_limit=limit)).solution
-    except InputError:
-        return "-"
-    took = time.perf_counter() - begun
-    if mapped is None:
-        return "-"
-    early = limit is None or took < 0.95 * limit
-    quality = f"{hop_bytes(problem, mapped.nodes) / problem.graph.total_bytes:.3f}"
-    return f"{quality} ({took:.1f})" if early else quality
+def mappings_of(row: Record, problem: MappingProblem, limits: Sequence[float]) -> None:
+    """Add hops per byte by method, with the seconds if not the limit; None if one cannot run."""
+    runs = [("bisection", None), *(("search", limit) for limit in limits), ("scotch", None)]
+    for method, limit in runs:
+        run = partial(method_of("mapping", method).solver, problem, Options(time_limit=limit))
+        shown = None
+        try:
+            outcome, took = timed(run)
+            if outcome.solution is not None:
+                shown = f"{_hops(problem, hop_bytes(problem, outcome.solution.nodes)):.3f}"
+                shown += f" ({took:.1f})" if limit is None or took < 0.95 * limit else ""
+        except InputError:
+            pass
+        setattr(row, f"{method} (s)" if limit is None else f"{method} {limit:g} s", shown)
 
 
-def bounds_of(problem: MappingProblem, search: float) -> list[str]:
-    """Return the bounds of a problem and a mapping, in hops per byte, seconds and percent."""
-    total = problem.graph.total_bytes
+def _hops(problem: MappingProblem, value: float) -> float:
+    return value / problem.graph.total_bytes
+
+
+def bounds_of(row: Record, problem: MappingProblem, search: float) -> None:
+    """Add the bounds of a problem and a mapping, in hops per byte, and their seconds."""
     star = star_bound(problem)
-    begun = time.perf_counter()
-    cuts = cuts_bound(problem)
-    seconds = time.perf_counter() - begun
-    begun = time.perf_counter()
+    cuts, row.seconds = timed(partial(cuts_bound, problem))
     if cuts is not None:
-        assert isinstance(cuts.certificate, CutsCertificate)
-        assert cuts_value(read_instance(problem.instance), cuts.certificate) == cuts.value
-    check = time.perf_counter() - begun
-    classes = distance_classes_bound(problem)
+        instance = read_instance(problem.instance)
+        value, row.check = timed(partial(cuts_value, instance, cuts.certificate))
+        assert value == cuts.value
+    bounds = {"star": star, "cuts": cuts, "distance_classes": distance_classes_bound(problem)}
+    for name, bound in bounds.items():
+        setattr(row, name, None if bound is None else _hops(problem, bound.value))
     mapped = method_of("mapping", "search").solver(problem, Options(time_limit=search)).solution
     assert mapped is not None
-    value = hop_bytes(problem, mapped.nodes)
-    best = max(bound.value for bound in (star, cuts, classes) if bound is not None)
+    row.mapping = _hops(problem, hop_bytes(problem, mapped.nodes))
+    row.gap_star = None if star is None else 1 - row.star / row.mapping
+    row.gap_best = 1 - max(getattr(row, name) or 0 for name in bounds) / row.mapping
 
-    def hops(bound: Bound | None) -> str:
-        return "-" if bound is None else f"{bound.value / total:.4f}"
 
-    return [
-        *(hops(star), hops(cuts), f"{seconds:.1f}", f"{check:.1f}", hops(classes)),
-        f"{value / total:.4f}",
-        "-" if star is None else f"{100 * (value - star.value) / value:.1f} %",
-        f"{100 * (value - best) / value:.1f} %",
-    ]
+def _figure(name: str, digits: int) -> Column:
+    def shown(row: Record) -> str | None:
+        value = getattr(row, name, None)
+        return None if value is None else f"{value:.{digits}f}"
+
+    return name, shown
+
+
+BOUNDS: list[Column] = [
+    *("graph", "tasks", _figure("star", 4), _figure("cuts", 4), _figure("seconds", 1)),
+    *(_figure("check", 1), _figure("distance_classes", 4), _figure("mapping", 4)),
+    ("gap_star", lambda row: percent(row.gap_star)),
+    ("gap_best", lambda row: percent(row.gap_best)),
+]
 
 
 if __name__ == "__main__":

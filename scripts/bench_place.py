@@ -1,201 +1,255 @@
 """Measure `topoplace place` on the shipped snapshots beside the naive model; run by `make bench`.
 
-The first group (50 to 80 % busy) is timed as a user sees it, the whole command with its start-up;
-the naive model runs in the same session, in a process of its own. `--all` adds the snapshots that
-take minutes; `--write` puts the tables into docs/develop/benchmarks.md.
+The naive model gives the candidates of every request to CP-SAT at once, level 1 only. It is what a
+modeller would write first, so it is what the exact method is measured against: once with all
+candidates, and once with the minimal ones alone, those that contain no other candidate of their
+request. The others start the same nodes and take more routers and links, so no optimum of level 1
+needs them; to see that is the first thing a modeller would do against the size.
+
+The command is timed as a user sees it, with its start-up; the naive model runs in a process of its
+own: its memory goes back to the machine. Long runs are those of `topoplace batch --time-limit`.
+
+    python scripts/bench_place.py [--snapshots 80] [--runs N] [--naive-limit S]
 """
 
 from __future__ import annotations
 
-import argparse
-import datetime
 import json
-import multiprocessing
+import math
 import os
 import statistics
 import subprocess
 import sys
 import tempfile
-import time
-from dataclasses import asdict
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
-from typing import Any
 
-from study_page import line, number, say, table_head
+import numpy as np
+from numpy.typing import NDArray
+from ortools.sat.python import cp_model
 
-ROOT = Path(__file__).resolve().parent.parent
-SNAPSHOTS = ROOT / "instances" / "snapshots"
-BENCHMARKS = ROOT / "docs" / "develop" / "benchmarks.md"
-QUICK = ("50", "60", "70", "80")
-LONG = (("20", 120), ("30", 120), ("40", 120), ("empty", 300))
+from study import ROOT, SNAPSHOTS, Column, Record, groups, parsed, percent, spawned, table, timed
+from topoplace.machine import Prism, uses_whole_ring
+from topoplace.placement.torus.footprints import Footprints
+from topoplace.placement.torus.oracle import _minimal
+from topoplace.placement.torus.oracle.groups import Group, MinimalPrisms
+from topoplace.placement.torus.oracle.pricing import ScanPricer
+from topoplace.placement.torus.packing import TorusPacking
+from topoplace.placement.torus.problem import Candidate, PlacementProblem
+from topoplace.snapshot.machines import load_snapshot
+
 WORKERS = 2
-
-QUICK_HEAD = (
-    "snapshot",
-    "command, min (median) s",
-    "status",
-    "objective",
-    "bound",
-    "gap",
-    "naive model",
-    "candidates",
-    "s (in CP-SAT)",
-    "status",
-    "objective",
-    "bound",
-    "gap",
-    "ratio (CP-SAT)",
-)
-LONG_HEAD = ("snapshot", "limit s", "command s", "status", "objective", "bound", "gap", "checked")
+MAX_CANDIDATES = 1_000_000
+MAX_LITERALS = 60_000_000
+"""More than this would take many GB of memory in CP-SAT; such a model is not built."""
 
 
-def main() -> None:
-    """Measure, print, and write if asked to."""
-    options = _options()
-    # the first run of all compiles the kernels, so it is not timed
-    _, warm_up = _run("80", None)
-    lines = _quick_table(options.snapshots, options.runs, options.naive_limit)
-    if options.all:
-        print()
-        lines += ["", *_long_table()]
-    if options.write:
-        _write(lines, options.naive_limit, warm_up["versions"])
+# ---- The naive model -----------------------------------------------------------------------------
 
 
-def _options() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--all", action="store_true", help="also 20, 30, 40 %% busy and empty")
-    parser.add_argument("--write", action="store_true", help="write docs/develop/benchmarks.md")
-    parser.add_argument("--runs", type=int, default=3, help="runs of the command per snapshot")
-    parser.add_argument("--naive-limit", type=float, default=60, help="seconds for CP-SAT")
-    parser.add_argument(
-        "--snapshots", nargs="*", choices=QUICK, default=QUICK, help="those of the first group"
-    )
-    return parser.parse_args()
+def solve_naively(
+    problem: PlacementProblem, *, minimal: bool, time_limit: float, workers: int
+) -> Record:
+    """Maximise the nodes started by CP-SAT, over all candidates or over the minimal ones.
+
+    `solving` are the seconds of CP-SAT, the last part of all.
+    """
+    found = Record(status="too large", objective=None, bound=None, candidates=0, solving=0.0)
+    tables = list(_tables(problem, minimal=minimal))
+    found.candidates = sum(len(requests) * number for requests, number, _ in tables)
+    if found.candidates > MAX_CANDIDATES:
+        return found
+    candidates = [
+        Candidate(i, p) for requests, _, prisms in tables for p in prisms for i in requests
+    ]
+    covered = _covered(problem, candidates)
+    if sum(map(len, covered)) > MAX_LITERALS:
+        return found
+    model = cp_model.CpModel()
+    variables = [model.new_bool_var("") for _ in candidates]
+    for members in _groups(covered):
+        model.proto.constraints.add().at_most_one.literals.extend(members)
+    for own in groups(range(len(candidates)), lambda k: candidates[k].request_idx).values():
+        model.add_at_most_one(variables[k] for k in own)
+    values = [problem.requests[candidate.request_idx].value for candidate in candidates]
+    model.maximize(cp_model.LinearExpr.weighted_sum(variables, values))
+    solver = cp_model.CpSolver()
+    solver.parameters.max_time_in_seconds = time_limit
+    solver.parameters.num_workers = workers
+    status, found.solving = timed(partial(solver.solve, model))
+    found.status = solver.status_name(status).lower()
+    if status in (cp_model.OPTIMAL, cp_model.FEASIBLE):
+        found.objective = round(solver.objective_value)
+    # 0 is what CP-SAT says before it has a bound: with candidates no bound can be that low
+    bound = math.floor(solver.best_objective_bound + 1e-6)
+    found.bound = bound if bound or not candidates else None
+    return found
 
 
-def _quick_table(labels: tuple[str, ...], runs: int, naive_limit: float) -> list[str]:
-    lines = say(table_head(QUICK_HEAD))
-    for label in labels:
-        timed = [_run(label, None) for _ in range(runs)]
-        seconds = [took for took, _ in timed]
-        ours = timed[0][1]
-        for name, minimal in (("all", False), ("minimal", True)):
-            naive = _naive(label, minimal=minimal, time_limit=naive_limit)
-            lines += say([line(_quick_row(label, seconds, ours, name, naive))])
-    return lines
+def _covered(problem: PlacementProblem, candidates: list[Candidate]) -> list[NDArray[np.int32]]:
+    """Return the packing rows of every candidate that can decide anything.
+
+    A link with both ends in a prism is shared only by prisms that share its routers, so a link's
+    row is left out if no candidate uses the link from outside.
+    """
+    torus, rows = problem.torus, TorusPacking(problem)
+    from_outside = np.zeros(rows.num_rows, dtype=bool)
+    from_outside[: rows.num_covers] = True
+    for candidate in candidates:
+        sizes = zip(candidate.prism.extents, torus.shape, strict=True)
+        if any(e < n and uses_whole_ring(torus, d, e) for d, (e, n) in enumerate(sizes)):
+            from_outside[rows.rows_of(candidate)] = True
+    every = map(rows.rows_of, candidates)
+    return [own[from_outside[own]].astype(np.int32) for own in every]
 
 
-def _quick_row(
-    label: str, seconds: list[float], ours: dict[str, Any], name: str, naive: dict[str, Any]
-) -> list[str]:
-    best = min(seconds)
-    ratio = "" if naive["status"] == "OPTIMAL" else "> "
-    ratio += f"{naive['seconds'] / best:.1f} ({naive['solving'] / best:.1f})"
-    if naive["status"] == "TOO LARGE":
-        ratio = "-"
-    gap = None
-    if naive["objective"] is not None and naive["bound"] is not None:
-        gap = abs(naive["objective"] - naive["bound"]) / max(1, abs(naive["objective"]))
+def _groups(covered: list[NDArray[np.int32]]) -> Iterator[list[int]]:
+    """Yield the candidates that hold a row, for every set of at least two, once."""
+    if not covered:
+        return
+    flat = np.concatenate(covered)
+    owner = np.repeat(np.arange(len(covered), dtype=np.int32), [len(rows) for rows in covered])
+    order = np.argsort(flat, kind="stable")
+    ends = np.flatnonzero(np.diff(flat[order])) + 1
+    holders = {members.tobytes(): members for members in np.split(owner[order], ends)}
+    yield from (members.tolist() for members in holders.values() if len(members) > 1)
+
+
+def _tables(
+    problem: PlacementProblem, *, minimal: bool
+) -> Iterator[tuple[list[int], int, Iterator[Prism]]]:
+    """Yield requests of a size, how many prisms they may take, and the prisms.
+
+    Raises
+    ------
+    ValueError
+        If a request has a geometry: its candidates are few, and containment says nothing there.
+    """
+    if any(request.geometries for request in problem.requests):
+        raise ValueError("the naive model knows no geometries")
+    for group in ScanPricer(problem).groups:
+        for nodes in sorted({problem.requests[idx].nodes for idx in group.requests}):
+            alike = [idx for idx in group.requests if problem.requests[idx].nodes == nodes]
+            yield alike, *(_minimal_prisms if minimal else _all_prisms)(group, nodes)
+
+
+def _minimal_prisms(group: Group, nodes: int) -> tuple[int, Iterator[Prism]]:
+    """Return how many prisms there are that contain no smaller one, and yield them."""
+    view = group.view
+    alone = replace(group, sizes=np.array([nodes]), minimal=MinimalPrisms())
+    lines = [np.arange(len(view.bases))]
+    (found,) = alone.minimal.listings(alone, lines, lambda f, parts: [*map(f, parts)], math.inf)
+
+    def prisms() -> Iterator[Prism]:
+        for listing in found:
+            for i, (f, line) in enumerate(zip(listing.footprints, listing.at, strict=True)):
+                for entry in listing.entries[listing.starts[i] : listing.starts[i + 1]]:
+                    z, past = _minimal.extent_of(entry, view.depth)
+                    yield _prism(view, int(f), int(line), int(z), past + 1)
+
+    return sum(len(listing.entries) for listing in found), prisms()
+
+
+def _all_prisms(group: Group, nodes: int) -> tuple[int, Iterator[Prism]]:
+    """Return how many free prisms hold the nodes, and yield them."""
+    view, reach = group.view, group.depths[group.row]
+    low = np.full(reach.shape, np.iinfo(np.int16).max, dtype=np.int16)
+    ahead = np.arange(view.depth)[:, None] + np.arange(view.depth)  # slices from every first one
+    for f in range(len(reach)):
+        lines, first = np.nonzero(reach[f])
+        corners = view.bases[:, None] + view.box[f]
+        per_slice = np.einsum("lkz,k->lz", group.count_sat[corners], view.signs)
+        held = np.take(per_slice, ahead % view.depth, axis=1)[lines, first].cumsum(axis=1)
+        low[f, lines, first] = (held < nodes).sum(axis=1) + 1
+    numbers = np.maximum(reach.astype(np.int64) - low + 1, 0)
+
+    def prisms() -> Iterator[Prism]:
+        for f, line, z in np.argwhere(numbers).tolist():
+            for depth in range(low[f, line, z], reach[f, line, z] + 1):
+                yield _prism(view, f, line, z, depth)
+
+    return int(numbers.sum()), prisms()
+
+
+def _prism(view: Footprints, f: int, line: int, z: int, depth: int) -> Prism:
+    return view.prism(((f * view.depth + depth - 1) * len(view.bases) + line) * view.depth + z)
+
+
+# ---- Measuring -----------------------------------------------------------------------------------
+
+
+def naive(label: str, *, minimal: bool, time_limit: float) -> Record:
+    """Solve a shipped snapshot by the naive model."""
+    problem = PlacementProblem(load_snapshot(SNAPSHOTS / f"blue_waters_{label}.json"))
+    run = partial(solve_naively, problem, minimal=minimal, time_limit=time_limit, workers=WORKERS)
+    found, found_seconds = timed(run)
+    return Record(**vars(found), seconds=found_seconds)
+
+
+def command(label: str) -> tuple[Record, float]:
+    """Run the command; return the result document and its wall time."""
+    snapshot = str(SNAPSHOTS / f"blue_waters_{label}.json")
+    with tempfile.TemporaryDirectory() as folder:
+        result = Path(folder) / "result.json"
+        call = [sys.executable, "-m", "topoplace", "place", snapshot, "-o", str(result)]
+        # this checkout's package, whatever is installed
+        environment = {**os.environ, "PYTHONPATH": str(ROOT / "solver")}
+        run = partial(subprocess.run, check=True, stdout=subprocess.DEVNULL, env=environment)
+        _, seconds = timed(lambda: run(call))
+        return Record(**json.loads(result.read_text())), seconds
+
+
+def _gap(run: Record) -> str | None:
+    if run.objective is None or run.bound is None:
+        return None
+    return percent(abs(run.objective - run.bound) / max(1, abs(run.objective)), 2)
+
+
+def _ratio(row: Record) -> str:
+    run, best = row.naive, min(row.seconds)
+    if run.status == "too large":
+        return "-"
+    more = "" if run.status == "optimal" else "> "
+    return f"{more}{run.seconds / best:.1f} ({run.solving / best:.1f})"
+
+
+def _of(name: str) -> list[Column]:
+    """Return the columns of a run: of the command (`ours`), or of the naive model."""
     return [
-        label,
-        f"{best:.2f} ({statistics.median(seconds):.2f})",
-        *_figures(ours),
-        name,
-        f"{naive['num_candidates']:,}",
-        f"{naive['seconds']:.1f} ({naive['solving']:.1f})",
-        naive["status"].lower(),
-        number(naive["objective"]),
-        number(naive["bound"]),
-        _percent(gap),
-        ratio,
+        ("status", lambda row: getattr(row, name).status),
+        ("objective", lambda row: getattr(row, name).objective),
+        ("bound", lambda row: getattr(row, name).bound),
+        ("gap", lambda row: _gap(getattr(row, name))),
     ]
 
 
-def _long_table() -> list[str]:
-    lines = say(table_head(LONG_HEAD))
-    for label, limit in LONG:
-        seconds, document = _run(label, limit, check=True)
-        row = [label, str(limit), f"{seconds:.1f}", *_figures(document), document["checked"]]
-        lines += say([line(row)])
-    return lines
+COLUMNS: list[Column] = [
+    "snapshot",
+    ("command, min (median) s", lambda row: f"{min(row.seconds):.2f} ({row.median:.2f})"),
+    *(*_of("ours"), ("naive model", "model"), ("candidates", lambda row: row.naive.candidates)),
+    ("s (in CP-SAT)", lambda row: f"{row.naive.seconds:.1f} ({row.naive.solving:.1f})"),
+    *(*_of("naive"), ("ratio (CP-SAT)", _ratio)),
+]
 
 
-def _run(label: str, limit: float | None, *, check: bool = False) -> tuple[float, dict[str, Any]]:
-    """Run the command, and return its wall time and the result document."""
-    topoplace = [sys.executable, "-m", "topoplace"]
-    with tempfile.TemporaryDirectory() as folder:
-        written = Path(folder) / "result.json"
-        limited = [] if limit is None else ["--time-limit", str(limit)]
-        snapshot = str(SNAPSHOTS / f"blue_waters_{label}.json")
-        start = time.perf_counter()
-        subprocess.run(
-            [*topoplace, "place", snapshot, "-o", str(written), *limited],
-            check=True,
-            stdout=subprocess.DEVNULL,
-            env=_environment(),
-        )
-        seconds = time.perf_counter() - start
-        document = json.loads(written.read_text())
-        if check:
-            done = subprocess.run(
-                [*topoplace, "check", str(written)],
-                check=False,
-                stdout=subprocess.DEVNULL,
-                env=_environment(),
-            )
-            document["checked"] = "holds" if done.returncode == 0 else "FAILS"
-        return seconds, document
-
-
-def _environment() -> dict[str, str]:
-    """Run this checkout's package, whatever is installed."""
-    return {**os.environ, "PYTHONPATH": str(ROOT / "solver")}
-
-
-def _naive(label: str, *, minimal: bool, time_limit: float) -> dict[str, Any]:
-    """Run the naive model in a process of its own: its memory goes back to the machine."""
-    with multiprocessing.get_context("spawn").Pool(1) as pool:
-        return pool.apply(_naive_run, (label, minimal, time_limit))
-
-
-def _naive_run(label: str, minimal: bool, time_limit: float) -> dict[str, Any]:
-    from naive_cpsat import solve_naively  # noqa: PLC0415 - only this process needs it
-    from topoplace.placement.torus.problem import PlacementProblem  # noqa: PLC0415
-    from topoplace.snapshot.machines import load_snapshot  # noqa: PLC0415
-
-    problem = PlacementProblem(load_snapshot(SNAPSHOTS / f"blue_waters_{label}.json"))
-    run = solve_naively(problem, minimal=minimal, time_limit=time_limit, workers=WORKERS)
-    return asdict(run)
-
-
-def _figures(document: dict[str, Any]) -> list[str]:
-    numbers = [number(document[name]) for name in ("objective", "bound")]
-    return [document["status"], *numbers, _percent(document["gap"])]
-
-
-def _percent(gap: float | None) -> str:
-    return "-" if gap is None else f"{100 * gap:.2f} %"
-
-
-def _write(lines: list[str], naive_limit: float, versions: dict[str, str]) -> None:
-    """Write the tables with the date and what they were measured on; later sections stay."""
-    used = ", ".join(f"{name} {version}" for name, version in versions.items())
-    text = f"""# Benchmarks
-
-Written by `scripts/bench_place.py --write` on {datetime.date.today().isoformat()},
-{os.cpu_count()} cores; {used}.
-
-The command is `topoplace place FILE -o RESULT` as a whole, with its start-up; all three levels are
-solved. The naive model gives the candidates of level 1 to CP-SAT ({WORKERS} workers,
-{naive_limit:g} s): all of them, or only the minimal ones, which contain no other candidate of their
-request. Its seconds count the search for candidates and the building of the model, in brackets
-CP-SAT alone. `ratio` is that over the fastest run of the command, and a lower bound if the naive
-model did not finish. A model too large for a workstation's memory is not built.
-
-"""
-    _, later, kept = BENCHMARKS.read_text().partition("\n## Long runs\n")
-    BENCHMARKS.write_text(text + "\n".join(lines) + "\n" + later + kept)
+def main(given: Sequence[str] | None = None) -> None:
+    """Measure and print the table of docs/develop/benchmarks.md."""
+    labels = ["50", "60", "70", "80"]
+    options = parsed(__doc__, given, snapshots=labels, runs=3, naive_limit=60.0)
+    command("80")  # the first run of all compiles the kernels, so it is not timed
+    rows = []
+    for label in options.snapshots:
+        documents, seconds = zip(*(command(label) for _ in range(options.runs)), strict=True)
+        median = statistics.median(seconds)
+        ours = Record(snapshot=label, ours=documents[0], seconds=seconds, median=median)
+        for model, minimal in (("all", False), ("minimal", True)):
+            with spawned(1) as pool:
+                run = partial(naive, label, minimal=minimal, time_limit=options.naive_limit)
+                rows.append(Record(**vars(ours), model=model, naive=pool.submit(run).result()))
+            print(table(rows[-1:], COLUMNS, len(COLUMNS)).splitlines()[-1], file=sys.stderr)
+    print(table(rows, COLUMNS, len(COLUMNS)))
 
 
 if __name__ == "__main__":

@@ -3,26 +3,24 @@
 The machine is a Slurm topology file (`--topology`), or 4,392 nodes with so many per leaf
 (`--nodes-per-leaf`). It is filled with running jobs, nine in ten communication-intensive, up to
 an occupancy: `jobs`, as Slurm's default places them while others end, or `scattered`, on nodes
-drawn at random. One request of every pattern and size then waits alone.
+drawn at random (`--fill`). One request of every pattern and size then waits alone.
 """
 
 from __future__ import annotations
 
-import argparse
 import random
-import time
-from collections.abc import Iterator
+import sys
+from collections.abc import Iterator, Sequence
 from fractions import Fraction
-from numbers import Rational
 from pathlib import Path
 
 import numpy as np
 
-from study_page import line, say, table_head
+from study import Column, Record, groups, parsed, table, timed
+from study_mishra2020 import NUM_NODES, leaves_of
 from topoplace.placement.switches.allocators import registered_allocator
 from topoplace.placement.switches.occupancy import Occupancy
 from topoplace.placement.switches.problem import TreeProblem
-from topoplace.result.tree import AllocationResult
 from topoplace.snapshot.machines import load_machine
 from topoplace.snapshot.schema import (
     Communication,
@@ -31,69 +29,69 @@ from topoplace.snapshot.schema import (
     Request,
     RunningJob,
     Snapshot,
-    SwitchModel,
     TreeModel,
 )
 from topoplace.snapshot.tree_state import TreeRequest, prepare_tree
-from topoplace.solving import Options, methods, solve
+from topoplace.solving import Options, solve
 
-OCCUPANCIES = (50, 60, 70, 80, 90)
-SIZES = (16, 32, 64, 128, 256, 512)
 SECONDS = 10.0
 ALGORITHMS = ("default", "greedy", "balanced", "adaptive", "fewest-domains", "random")
-HEAD = ("busy %", "seed", "pattern", "nodes", *ALGORITHMS, "exact", "bound", "gap %", "s")
 
 
-def main() -> None:
+def _cost(name: str) -> Column:
+    return name, lambda row: f"{float(row.costs[name]):.3f}"
+
+
+def _gap(row: Record) -> str:
+    found, bound = row.costs["exact"], row.costs["bound"]
+    return f"{100 * float((found - bound) / found) if found else 0.0:.2f}"
+
+
+COLUMNS: list[Column] = [
+    *(("busy %", "busy"), "seed", "pattern", ("nodes", lambda row: f"{row.size}")),
+    *map(_cost, (*ALGORITHMS, "exact", "bound")),
+    *(("gap %", _gap), ("s", lambda row: f"{row.seconds:.1f}")),
+]
+
+
+def main(given: Sequence[str] | None = None) -> None:
     """Print the table, then the share that was proven in time."""
-    options = _options()
-    machine = (
-        load_machine(str(options.topology))
-        if options.topology
-        else synthetic(4392, options.nodes_per_leaf)
+    options = parsed(
+        __doc__,
+        given,
+        topology=Path,
+        nodes_per_leaf=16,
+        fill="jobs",
+        busy=[50, 60, 70, 80, 90],
+        seeds=1,
+        patterns=[pattern.value for pattern in Pattern],
+        sizes=[16, 32, 64, 128, 256, 512],
+        limit=0.95 * SECONDS,
     )
+    machine = leaves_of(NUM_NODES, options.nodes_per_leaf).snapshot.machine
+    if options.topology:
+        machine = load_machine(str(options.topology))
     assert isinstance(machine, TreeModel)
-    methods("allocation")
-    say(table_head(HEAD))
-    proven: dict[str, list[bool]] = {}
-    _warm_up(machine)
+    nearly_full = fill(machine, 90, 0, "jobs")
+    for pattern in Pattern:  # compile or load the kernels, so that no case is charged for it
+        state = prepare_tree(case(machine, nearly_full, pattern, 64))
+        solve(state, "exact", Options(time_limit=4))
+    rows = []
     for busy in options.busy:
         for seed in range(options.seeds):
             running = fill(machine, busy, seed, options.fill)
             for pattern in options.patterns:
                 for size in options.sizes:
                     snapshot = case(machine, running, Pattern(pattern), size)
-                    cells, done = _measure(snapshot, options.limit)
-                    if cells:
-                        proven.setdefault(pattern, []).append(done)
-                        say([line([busy, seed, pattern, size, *cells])])
-    print()
-    for pattern, done in proven.items():
-        print(f"{pattern}: {sum(done)} of {len(done)} proven optimal in {SECONDS:g} s")
-    total = [each for done in proven.values() for each in done]
-    print(f"all: {sum(total)} of {len(total)}, {100 * sum(total) / len(total):.1f} %")
-
-
-def _options() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--topology", type=Path, help="a topology.conf")
-    parser.add_argument("--nodes-per-leaf", type=int, default=16)
-    parser.add_argument("--fill", choices=("jobs", "scattered"), default="jobs")
-    parser.add_argument("--busy", type=int, nargs="*", default=OCCUPANCIES)
-    parser.add_argument("--seeds", type=int, default=1)
-    parser.add_argument("--patterns", nargs="*", default=[pattern.value for pattern in Pattern])
-    parser.add_argument("--sizes", type=int, nargs="*", default=SIZES)
-    parser.add_argument("--limit", type=float, default=0.95 * SECONDS)
-    return parser.parse_args()
-
-
-def synthetic(num_nodes: int, per_leaf: int) -> TreeModel:
-    """Return a machine of two levels; the last leaf has what is left."""
-    names = [f"n{node}" for node in range(num_nodes)]
-    leaves = [names[at : at + per_leaf] for at in range(0, num_nodes, per_leaf)]
-    switches = [SwitchModel(name=f"s{k}", nodes=",".join(nodes)) for k, nodes in enumerate(leaves)]
-    root = SwitchModel(name="root", switches=",".join(switch.name for switch in switches))
-    return TreeModel(kind="tree", name=f"tree{per_leaf}", switches=[*switches, root])
+                    row = Record(busy=busy, seed=seed, pattern=pattern, size=size)
+                    if measured(row, snapshot, options.limit):
+                        rows.append(row)
+                        print(row, file=sys.stderr)
+    print(table(rows, COLUMNS, len(COLUMNS)) + "\n")
+    for name, own in (groups(rows, "pattern") | {"all": rows}).items():
+        closed = sum(row.proven for row in own)
+        share = f"{closed} of {len(own)}, {100 * closed / len(own):.1f} %"
+        print(f"{name}: {share} proven optimal in {SECONDS:g} s")
 
 
 def case(machine: TreeModel, running: list[RunningJob], pattern: Pattern, size: int) -> Snapshot:
@@ -151,32 +149,23 @@ def _arrivals(
         yield nodes, intensive
 
 
-def _measure(snapshot: Snapshot, limit: float) -> tuple[list[str], bool]:
+def measured(row: Record, snapshot: Snapshot, limit: float) -> bool:
+    """Return whether the request fits; then the record gets costs, seconds and if it is proven."""
     state = prepare_tree(snapshot)
     if state.free.sum() < state.requests[0].nodes:
-        return [], False
-    costs = [_value(solve(state, name).levels[1].objective) for name in ALGORITHMS]
-    start = time.perf_counter()
-    result: AllocationResult = solve(state, "exact", Options(time_limit=limit))
-    seconds = time.perf_counter() - start
+        return False
+    costs = {name: _exactly(solve(state, name).levels[1].objective) for name in ALGORITHMS}
+    result, row.seconds = timed(lambda: solve(state, "exact", Options(time_limit=limit)))
     level = result.levels[1]
-    found, bound = _value(level.objective), _value(level.bound)
-    assert found <= min(costs)
-    cells = [f"{float(cost):.3f}" for cost in (*costs, found, bound)]
-    gap = 100 * float((found - bound) / found) if found else 0.0
-    return [*cells, f"{gap:.2f}", f"{seconds:.1f}"], found == bound and seconds < SECONDS
+    found, bound = _exactly(level.objective), _exactly(level.bound)
+    assert found <= min(costs.values())
+    row.costs = costs | {"exact": found, "bound": bound}
+    row.proven = found == bound and row.seconds < SECONDS
+    return True
 
 
-def _value(number: Rational) -> Fraction:
+def _exactly(number: object) -> Fraction:
     return Fraction(number.numerator, number.denominator)
-
-
-def _warm_up(machine: TreeModel) -> None:
-    """Compile or load the kernels, so that no case is charged for it."""
-    running = fill(machine, OCCUPANCIES[-1], 0, "jobs")
-    for pattern in Pattern:
-        state = prepare_tree(case(machine, running, pattern, 64))
-        solve(state, "exact", Options(time_limit=4))
 
 
 if __name__ == "__main__":

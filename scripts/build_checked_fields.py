@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from enum import EnumType
 from pathlib import Path
-from types import ModuleType, UnionType
+from types import UnionType
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from pydantic import BaseModel
@@ -99,15 +99,35 @@ def types_of(model: Model) -> dict[str, Any]:
     return {name: hints[name] for name in model.model_fields}
 
 
-def whole(cover: Cover, module: ModuleType, names: str) -> dict[Model, Covers]:
-    """Return one cover for all fields of some models, but for those that have one value only."""
+def models_in(annotation: Any) -> Iterator[Model]:
+    """Yield the models that a type names, in any list, mapping or union."""
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        yield annotation
+    for argument in () if get_origin(annotation) is Literal else get_args(annotation):
+        yield from models_in(argument)
+
+
+def reachable(root: Model, *, beyond: tuple[Model, ...] = ()) -> list[Model]:
+    """Return a model and all that its fields lead to, but not those `beyond` and what they do."""
+    found = [root]
+    for model in found:  # grows meanwhile
+        for annotation in types_of(model).values():
+            found += [m for m in _once(models_in(annotation)) if m not in (*found, *beyond)]
+    return found
+
+
+def _once(models: Iterator[Model]) -> list[Model]:
+    return list(dict.fromkeys(models))
+
+
+def whole(cover: Cover, model: Model) -> Covers:
+    """Return one cover for all fields of a model, except those that have one value only."""
 
     def of(annotation: Any) -> Cover:
         is_fixed = get_origin(annotation) is Literal and len(get_args(annotation)) == 1
         return FIXED if is_fixed else cover
 
-    models = [getattr(module, name) for name in names.split()]
-    return {model: {name: of(kind) for name, kind in types_of(model).items()} for model in models}
+    return {name: of(kind) for name, kind in types_of(model).items()}
 
 
 def same(cover: Cover, names: str) -> Covers:
@@ -207,7 +227,7 @@ FIELDS: dict[Model, Covers] = {
     schema.PlacementLimits: {
         "time_limit": TIME_LIMIT,
         "interference": Cover(
-            "question", (), "The rule stands beside the instance, and every claim is checked by it."
+            "question", (), "Stored next to the instance; every claim is checked under this rule."
         ),
         "hit": HIT,
         "thorough": THOROUGH,
@@ -256,8 +276,6 @@ FIELDS: dict[Model, Covers] = {
         "jobs": claim("explanations", unless="Their order says nothing."),
         "nodes_to_free": claim("explanations"),
     },
-    **whole(PROOF, schema, "Leaf StartBranch CoverBranch"),
-    **whole(NODES_PROOF, schema, "LeafRef SharedLeaves Parts Part"),
     schema.Fraction: {
         "numerator": HOLDER,
         "denominator": Cover("holder", (), "Zero over any number is zero."),
@@ -298,16 +316,6 @@ FIELDS: dict[Model, Covers] = {
         ),
         "flow": evidence("optimum"),
     },
-    **whole(evidence("optimum"), mapping, "FlowCertificate"),
-    **whole(
-        HOP_BOUND,
-        mapping,
-        "TotalCertificate BlocksCertificate BlockFamily StarCertificate "
-        "DistanceClassesCertificate CutsCertificate CutLine RecognisedCertificate "
-        "PairsCertificate TreeCertificate LevelsCertificate InsideLevel DegreesLevel SpectralLevel "
-        "MeanLoad TaskLoad CutLoad InsideCrossing SpectralCrossing Triangles "
-        "Packed",
-    ),
     objects.ObjectsResult: {
         **MAPPED,
         "solution": claim("solution", "figures", "hop-bytes", "largest-load"),
@@ -323,11 +331,6 @@ FIELDS: dict[Model, Covers] = {
         "figures": claim("figures"),
     },
     objects.ObjectsFigures: FIGURES | same(claim("figures"), "largest_load used_nodes"),
-    **whole(
-        evidence("hop-bytes.bound", "largest-load.bound"),
-        objects,
-        "SharesCertificate ObjectCutsCertificate EnumerationCertificate SpreadCertificate",
-    ),
     tree.AllocationResult: {
         **RESULT,
         "solution": claim("allocations", "costs", "nodes", "cost"),
@@ -342,13 +345,6 @@ FIELDS: dict[Model, Covers] = {
         "nodes": claim("allocations", "costs", unless=ANOTHER),
         "cost": claim("costs"),
     },
-    **whole(NODES_PROOF, tree, "AllStartCertificate CountingCertificate DomainsCertificate"),
-    **whole(
-        COST_BOUND,
-        tree,
-        "ThresholdsCertificate ThresholdProof ThresholdNogood Empty Needs BinomialShares "
-        "LinePrices StateBranch",
-    ),
     hierarchy.HierarchyResult: {
         **RESULT,
         "solution": claim("placements", "hosts", "witness", *DOMAINS),
@@ -387,7 +383,6 @@ FIELDS: dict[Model, Covers] = {
         required=REQUIRED,
     ),
     cubes.CubesSolution: {"placements": claim(*CUBES, unless="Their order says nothing.")},
-    **whole(claim(*CUBES, unless=ANOTHER), cubes, "CubesPlacement"),
     several.Frontier: {
         **SEVERAL,
         "traded": claim("traded", *POINTS, unless="Less may be claimed of the same points."),
@@ -427,19 +422,28 @@ FIELDS: dict[Model, Covers] = {
     repack.RepackLevel: level(
         claim("levels"), claim("levels", *PLANS, *PLAN_BOUNDS), evidence(*PLANS, *PLAN_BOUNDS)
     ),
-    **whole(claim(*PLANS, unless=ANOTHER_PLAN), repack, "RepackSolution Step"),
-    **whole(
-        QUESTION,
-        snapshot,
-        "Snapshot LeftOut TorusModel AnchoredModel TreeModel SwitchModel RunningJob Request "
-        "PatternUse ShapeWeights HierarchyModel HostsModel Part Segment CubesModel",
-    ),
-    **whole(QUESTION, snapshot, "RepackInstance DefragmentInstance TasksModel"),
-    **whole(QUESTION, snapshot, "MappingInstance MatrixModel GridApplication GraphApplication"),
-    **whole(QUESTION, questions, "ObjectsInstance MessageTree FixedObject NamedArray"),
-    **whole(QUESTION, snapshot, "ParallelismApplication AxisModel"),
-    **whole(HOLDER, snapshot, "PrismModel"),
 }
+
+WHOLE: tuple[tuple[Cover, tuple[Model, ...]], ...] = (
+    (HOLDER, (snapshot.PrismModel,)),
+    (QUESTION, (snapshot.Snapshot, snapshot.MappingInstance, questions.ObjectsInstance)),
+    (QUESTION, (snapshot.RepackInstance, snapshot.DefragmentInstance)),
+    (evidence("optimum"), (mapping.FlowCertificate,)),
+    (claim(*CUBES, unless=ANOTHER), (cubes.CubesPlacement,)),
+    (claim(*PLANS, unless=ANOTHER_PLAN), (repack.RepackSolution,)),
+    (HOP_BOUND, (mapping.MappingLevel, mapping.LinkLoad)),
+    (evidence("hop-bytes.bound", "largest-load.bound"), (objects.ObjectsLevel,)),
+    (NODES_PROOF, (schema.LeafRef,)),
+    (PROOF, (schema.Leaf, schema.StartBranch, schema.CoverBranch)),
+    (NODES_PROOF, (schema.SharedLeaves, schema.Parts)),
+    (NODES_PROOF, (tree.AllStartCertificate, tree.CountingCertificate, tree.DomainsCertificate)),
+    (COST_BOUND, (tree.TreeLevel,)),
+)
+"""What covers these models, and those that they lead to, where nothing else does: the first."""
+
+for _cover, _roots in WHOLE:
+    for _model in (model for root in _roots for model in reachable(root)):
+        FIELDS.setdefault(_model, whole(_cover, _model))
 
 _IN_WITNESSES = (
     *(schema.Solution, schema.Placement, hierarchy.HierarchySolution, hierarchy.HierarchyPlacement),
@@ -451,7 +455,7 @@ for _models, _claims in ((_IN_WITNESSES, ("witness",)), (_IN_POINTS, ANSWERS)):
         for _name, _cover in FIELDS[_model].items():
             FIELDS[_model][_name] = replace(_cover, names=(*_cover.names, *_claims))
 
-DOCUMENTS: dict[str, Model] = {
+RESULTS_BY_TITLE: dict[str, Model] = {
     "A placement on a torus or mesh": schema.PlacementResult,
     "A mapping of tasks": mapping.MappingResult,
     "A mapping of objects": objects.ObjectsResult,
@@ -461,42 +465,13 @@ DOCUMENTS: dict[str, Model] = {
     "A frontier": several.Frontier,
     "All optima": several.Optima,
     "A plan of repacking": repack.RepackResult,
+}
+RESULTS = tuple(RESULTS_BY_TITLE.values())
+DOCUMENTS: dict[str, Model] = RESULTS_BY_TITLE | {
     "The instance of a placement or an allocation": snapshot.Snapshot,
     "The instance of a mapping": snapshot.MappingInstance,
     "The instance of a mapping of objects": questions.ObjectsInstance,
 }
-RESULTS: tuple[Model, ...] = (
-    schema.PlacementResult,
-    mapping.MappingResult,
-    objects.ObjectsResult,
-    tree.AllocationResult,
-    hierarchy.HierarchyResult,
-    cubes.CubesResult,
-    several.Frontier,
-    several.Optima,
-    repack.RepackResult,
-)
-
-
-def models_in(annotation: Any) -> Iterator[Model]:
-    """Yield the models that a type names, in any list, mapping or union."""
-    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
-        yield annotation
-    for argument in () if get_origin(annotation) is Literal else get_args(annotation):
-        yield from models_in(argument)
-
-
-def reachable(root: Model, *, beyond: tuple[Model, ...] = ()) -> list[Model]:
-    """Return a model and all that its fields lead to, but not those `beyond` and what they do."""
-    found = [root]
-    for model in found:  # grows meanwhile
-        for annotation in types_of(model).values():
-            found += [m for m in _once(models_in(annotation)) if m not in (*found, *beyond)]
-    return found
-
-
-def _once(models: Iterator[Model]) -> list[Model]:
-    return list(dict.fromkeys(models))
 
 
 def every_model() -> set[Model]:
@@ -521,9 +496,9 @@ last column says one of these:
   behind them says when another value may stand, because it is true as well.
 - **Evidence**: a certificate. Whatever it says, the claims named compute what it proves, and refuse
   a bound that it does not prove. So a change is refused, or the bound is true nevertheless.
-- **Question**: a part of what was asked. A change of it makes another question, of which all claims
-  are then checked. `check` prints the SHA-256 sum of the instance, and `check --instance FILE` says
-  whether it is the one in FILE.
+- **Question**: a part of what was asked. If it is changed, it is another question, and all claims
+  are checked for that one. `check` prints the SHA-256 sum of the instance, and
+  `check --instance FILE` says whether it is the one in FILE.
 - **No claim**: a note for people, with the reason why nothing needs to be checked.
 - **As the field that holds it**: numbers and prisms are part of fields of all the other sorts.
 - **Field by field**: what its own fields say is all it says.

@@ -6,18 +6,16 @@
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import numpy as np
 
 from generate_snapshots import Workload, load_workload, workload_jobs
+from study import parsed
 from topoplace.errors import InputError
 from topoplace.snapshot.files import write_text
-from topoplace.snapshot.machines import load_torus
-from topoplace.snapshot.schema import Snapshot
-from topoplace.snapshot.state import prepare
+from topoplace.snapshot.machines import load_torus, prepare_empty
 from topoplace.study.replay import LogJob
 
 MAX_JOBS = 1_000_000
@@ -97,27 +95,19 @@ def swf_text(jobs: Iterable[LogJob], comment: str) -> str:
     return "\n".join(lines) + "\n"
 
 
-def main(arguments: Sequence[str] | None = None) -> None:
-    """Write a log."""
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--on", default="blue_waters", help="the machine; jobs of its main class")
-    parser.add_argument("--jobs", type=int, default=1000)
-    parser.add_argument("--load", type=float, default=70, help="percent of the machine wanted")
-    parser.add_argument("--seed", type=int, default=2014)
-    parser.add_argument("-o", "--output", type=Path, required=True)
-    options = parser.parse_args(arguments)
-    machine = load_torus(options.on)
-    empty = Snapshot(schema_version="topoplace.snapshot/1", name="empty", machine=machine)
-    num_nodes = int(np.count_nonzero(prepare(empty).node_class == 0))
+def main(given: Sequence[str] | None = None) -> None:
+    """Write a log for jobs of the main class of a machine."""
+    options = {"on": "blue_waters", "jobs": 1000, "load": 70.0, "seed": 2014}
+    own = parsed(__doc__, given, output=Path("log.swf"), **options)
+    machine = load_torus(own.on)
+    num_nodes = int(np.count_nonzero(prepare_empty(machine).node_class == 0))
     workload = load_workload()
-    jobs = draw_log(
-        workload, machine.default_class, options.jobs, num_nodes, options.load, options.seed
-    )
+    jobs = draw_log(workload, machine.default_class, own.jobs, num_nodes, own.load, own.seed)
     comment = (
-        f"{options.jobs} jobs drawn from {workload.name} for {options.on}, "
-        f"load {options.load:g} %, seed {options.seed}"
+        f"{own.jobs} jobs drawn from {workload.name} for {own.on}, "
+        f"load {own.load:g} %, seed {own.seed}"
     )
-    write_text(options.output, swf_text(jobs, comment))
+    write_text(own.output, swf_text(jobs, comment))
 
 
 if __name__ == "__main__":

@@ -7,7 +7,6 @@ import math
 import random
 from dataclasses import dataclass, field
 from functools import lru_cache
-from pathlib import Path
 from typing import Annotated, Literal
 
 import numpy as np
@@ -41,19 +40,14 @@ from topoplace.types import BoolArray, IntArray
 
 WORKLOAD_SCHEMA = "topoplace.workload/1"
 
-Minutes = Annotated[int, Field(ge=1, le=1 << 20)]
-JobSize = Annotated[int, Field(ge=1, le=1 << 31)]
-
 
 class WorkloadRow(Model):
-    """Job sizes of one application: every size for every class."""
+    """Job sizes of one application, each for every class; shortest and longest time limit."""
 
     application: Name
-    nodes: Annotated[list[JobSize], Field(min_length=1)]
-    classes: Annotated[list[Name], Field(min_length=1)]
-    minutes: Annotated[list[Minutes], Field(min_length=2, max_length=2)] = Field(
-        description="shortest and longest time limit"
-    )
+    nodes: list[int]
+    classes: list[Name]
+    minutes: list[int]
 
 
 class Workload(Model):
@@ -65,16 +59,10 @@ class Workload(Model):
     rows: list[WorkloadRow]
 
 
-def load_workload(path: str | Path | None = None) -> Workload:
-    """Read a workload table, by default Table II of Enos 2014.
-
-    Raises
-    ------
-    InputError
-        If the file cannot be used.
-    """
+def load_workload() -> Workload:
+    """Read Table II of Enos 2014."""
     shipped = data_folder("instances") / "workloads" / "enos2014_table2.json"
-    return read_document(path or shipped, Workload, WORKLOAD_SCHEMA)
+    return read_document(shipped, Workload, WORKLOAD_SCHEMA)
 
 
 def workload_for(machine: TorusModel) -> Workload:

@@ -9,30 +9,28 @@ through every method. Writes blue_waters.md (between its markers), two CSV files
 
 from __future__ import annotations
 
-import argparse
 import functools
 import itertools
 import sys
-import time
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
 from fractions import Fraction
-from pathlib import Path
 
 import numpy as np
 
 from draw_log import draw_log
 from generate_snapshots import load_workload
-from study_page import (
-    STUDIES,
-    markdown,
-    number,
+from study import (
+    FILLS,
+    SNAPSHOTS,
+    Column,
+    Record,
+    Study,
+    busy,
+    groups,
     percent,
-    picture,
-    spawned,
-    stamp,
-    write_between_markers,
-    write_rows,
+    table,
+    timed,
+    where,
 )
 from topoplace.certify import check_document
 from topoplace.errors import TopoplaceError
@@ -43,200 +41,122 @@ from topoplace.snapshot.machines import load_snapshot, load_torus
 from topoplace.snapshot.schema import Communication, Snapshot
 from topoplace.snapshot.state import SnapshotState, prepare
 from topoplace.solving import Options, solve
-from topoplace.study.replay import MIXES, MethodRun, Replay, Setup, run_method, with_intensive
+from topoplace.study.replay import MIXES, Replay, Setup, run_method, with_intensive
 from topoplace.study.replay.torus import ShapeModel, box_around
-
-BEGIN = "<!-- tables: written by scripts/study_blue_waters.py -->"
-END = "<!-- end of tables -->"
-TITLE = "Blue Waters: strict prisms against node orders"
 
 PRISM_METHODS = ("exact", "best-fit", "first-fit")
 METHODS = (*PRISM_METHODS, "alps-o2", "alps-2y", "alps-4y", "random-nodes")
 PLOTTED = ("exact", "best-fit", "alps-2y")
+MACHINE = "blue_waters"
 
 Trace = list[tuple[int, float, int]]
 """Per event: second, share of the nodes held, jobs waiting; valid until the next one."""
 
-
-@dataclass(frozen=True)
-class SnapshotRow:
-    """One method on one snapshot, `jobs` and `nodes` started of the `idle` usable ones.
-
-    `bound` and `gap`, ``(bound - nodes) / nodes``, are certified for conforming placements, None
-    for others. `bisection` is the bandwidth per node of the started jobs, averaged over their
-    nodes, in thousandths of an x link's.
-    """
-
-    snapshot: str
-    method: str
-    idle: int
-    jobs: int
-    nodes: int
-    bound: int | None
-    gap: float | None
-    shared_links: int
-    bisection: float
-    seconds: float
+_SAMPLE_EVERY = 10
+"""Events, at which somebody waits, from one count of shared links to the next."""
 
 
-@dataclass(frozen=True)
-class ReplayRow:
-    """One method on the log; the shares are those of docs/guide/replay.md, "Metrics".
+# ---- The page ------------------------------------------------------------------------------------
 
-    `bisection` is as in `SnapshotRow`, of the communicating jobs, averaged over their node-seconds;
-    `shared_links` and `disturbed` are means of samples: the links that two communicating jobs use,
-    and the share of these jobs that have such a link.
-    """
-
-    method: str
-    jobs: int
-    utilisation: float
-    scheduling: float
-    application: float
-    system: float
-    hours: float
-    mean_wait_hours: float
-    mean_waiting: float
-    bisection: float
-    shared_links: float
-    disturbed: float
-    decisions: int
-    proven: int
-    seconds: float
+REPLAY: list[Column] = [
+    *("method", ("utilisation", lambda row: percent(row.utilisation))),
+    ("scheduling efficiency", lambda row: percent(row.scheduling)),
+    ("E_AVE", lambda row: percent(row.application)),
+    ("system efficiency", lambda row: percent(row.system)),
+    ("mean wait, h", lambda row: f"{row.mean_wait_hours:.2f}"),
+    ("mean queue", lambda row: f"{row.mean_waiting:.1f}"),
+    ("bisection", lambda row: f"{row.bisection:.1f}"),
+    ("links shared", lambda row: f"{row.shared_links:,.0f}"),
+    ("jobs disturbed", lambda row: percent(row.disturbed)),
+    "decisions",
+    ("proven best", lambda row: percent(row.proven / row.decisions if row.proven else None)),
+    ("s", lambda row: f"{row.seconds:,.0f}"),
+]
 
 
-def write_study(
-    folder: Path,
-    snapshots: Sequence[SnapshotRow],
-    replays: Sequence[ReplayRow],
-    traces: Sequence[Trace],
-    head: str,
+def write(
+    study: Study, rows: Sequence[Record], replays: Sequence[Record], traces: Sequence[Trace]
 ) -> None:
-    """Write the tables of all rows, the plots, and the tables of the page between its markers.
-
-    Parameters
-    ----------
-    traces
-        One per replay.
-    head
-        How the rows were made.
-    """
-    folder.mkdir(parents=True, exist_ok=True)
-    write_rows(folder / "blue_waters_snapshots.csv", snapshots)
-    write_rows(folder / "blue_waters_replay.csv", replays)
-    by_method = dict(zip((row.method for row in replays), traces, strict=True))
-    draw_snapshots(folder / "blue_waters_snapshots.png", snapshots)
-    draw_replays(folder / "blue_waters_replay.png", by_method)
-    parts = [
-        head,
+    """Write the records, the tables and the plots; there is a trace per replay."""
+    study.write(rows, "_snapshots")
+    study.write(replays, "_replay")
+    draw_snapshots(study, rows)
+    draw_replays(study, dict(zip((row.method for row in replays), traces, strict=True)))
+    exact: list[Column] = [
+        ("idle nodes", lambda own: own["exact"].idle),
+        ("bound", lambda own: own["exact"].bound),
+        ("gap of exact", lambda own: percent(own["exact"].gap)),
+    ]
+    study.page(
         "### Snapshots: nodes started",
-        _started(snapshots),
+        by_method(rows, "nodes", exact),
         "![Nodes started, links shared and bisection](blue_waters_snapshots.png)",
         "### Snapshots: links shared",
-        _snapshots(snapshots, lambda row: number(row.shared_links)),
+        by_method(rows, "shared_links"),
         "### Snapshots: bisection bandwidth per node, thousandths of an x link",
-        _snapshots(snapshots, lambda row: f"{row.bisection:.1f}"),
+        by_method(rows, "bisection"),
         "### Replay",
-        _replays(replays),
+        table(replays, REPLAY),
         "![Utilisation and queue over time](blue_waters_replay.png)",
-    ]
-    page = folder / "blue_waters.md"
-    write_between_markers(page, BEGIN, END, TITLE, "\n\n".join(parts))
+        title="Blue Waters: strict prisms against node orders",
+    )
 
 
-def _started(rows: Sequence[SnapshotRow]) -> str:
-    """Return the table of nodes started, with what exact proves."""
-    head = ["busy", "idle nodes", "bound", "gap of exact", *METHODS]
-    lines = []
-    for busy, mine in _by_snapshot(rows):
-        exact = mine["exact"]
-        proven = number(exact.idle), number(exact.bound), percent(exact.gap)
-        lines.append([busy, *proven, *(number(mine[method].nodes) for method in METHODS)])
-    return markdown(head, 0, lines)
+def by_method(rows: Sequence[Record], field: str, more: Sequence[Column] = ()) -> str:
+    """Return a table with a line per snapshot and a column per method, behind `more`."""
+
+    def cell(method: str) -> Column:
+        def value(own: dict[str, Record]) -> object:
+            found = getattr(own[method], field)
+            return f"{found:.1f}" if isinstance(found, float) else found
+
+        return method, value
+
+    lines = [{row.method: row for row in own} for own in groups(rows, "snapshot").values()]
+    columns: list[Column] = [("busy", lambda own: f"{busy(own['exact'].snapshot)} %"), *more]
+    return table(lines, [*columns, *map(cell, METHODS)], 0)
 
 
-def _snapshots(rows: Sequence[SnapshotRow], cell: Callable[[SnapshotRow], str]) -> str:
-    """Return a table with a line per snapshot and a column per method."""
-    lines = [[busy, *(cell(mine[m]) for m in METHODS)] for busy, mine in _by_snapshot(rows)]
-    return markdown(["busy", *METHODS], 0, lines)
-
-
-def _by_snapshot(rows: Sequence[SnapshotRow]) -> Iterator[tuple[str, dict[str, SnapshotRow]]]:
-    """Yield how busy each snapshot is, and its rows by method."""
-    for name in dict.fromkeys(row.snapshot for row in rows):
-        busy = "0 %" if name == "empty" else f"{name} %"
-        yield busy, {row.method: row for row in rows if row.snapshot == name}
-
-
-def _replays(rows: Sequence[ReplayRow]) -> str:
-    head = ["method", "utilisation", "scheduling efficiency", "E_AVE", "system efficiency"]
-    head += ["mean wait, h", "mean queue", "bisection", "links shared", "jobs disturbed"]
-    head += ["decisions", "proven best", "s"]
-    lines = [
-        [
-            row.method,
-            *(percent(share) for share in (row.utilisation, row.scheduling)),
-            *(percent(share) for share in (row.application, row.system)),
-            f"{row.mean_wait_hours:.2f}",
-            f"{row.mean_waiting:.1f}",
-            f"{row.bisection:.1f}",
-            f"{row.shared_links:,.0f}",
-            percent(row.disturbed),
-            number(row.decisions),
-            percent(row.proven / row.decisions) if row.proven else "-",
-            f"{row.seconds:,.0f}",
-        ]
-        for row in rows
-    ]
-    return markdown(head, 1, lines)
-
-
-def draw_snapshots(path: Path, rows: Sequence[SnapshotRow]) -> None:
+def draw_snapshots(study: Study, rows: Sequence[Record]) -> None:
     """Draw nodes started, links shared and bisection against how busy the machine is."""
     kinds = {
         "nodes": "nodes started",
         "shared_links": "links shared",
         "bisection": "bisection per node, x link / 1000",
     }
-    with picture(path, 1, 3, figsize=(13, 4), layout="constrained") as (_, (panels,)):
+    with study.picture("_snapshots", 1, 3, figsize=(13, 4), layout="constrained") as (_, (panels,)):
         for k, method in enumerate(METHODS):
-            mine = [row for row in rows if row.method == method]
-            busy = [0 if row.snapshot == "empty" else int(row.snapshot) for row in mine]
+            mine = where(rows, method=method)
+            fills = [busy(row.snapshot) for row in mine]
             style = "o-" if method in PRISM_METHODS else "x--"
             for panel, name in zip(panels, kinds, strict=True):
                 values = [getattr(row, name) for row in mine]
-                panel.plot(busy, values, style, color=f"C{k}", ms=4, label=method)
+                panel.plot(fills, values, style, color=f"C{k}", ms=4, label=method)
             if method == "exact":
-                panels[0].plot(busy, [row.bound for row in mine], "k:", label="bound for prisms")
+                panels[0].plot(fills, [row.bound for row in mine], "k:", label="bound for prisms")
         for panel, label in zip(panels, kinds.values(), strict=True):
-            panel.set_ylabel(label)
-            panel.set_xlabel("busy nodes, %")
+            panel.set(ylabel=label, xlabel="busy nodes, %")
         panels[0].legend(fontsize=8)
 
 
-def draw_replays(path: Path, traces: dict[str, Trace]) -> None:
+def draw_replays(study: Study, traces: dict[str, Trace]) -> None:
     """Draw utilisation and the queue over time."""
-    with picture(path, 2, 1, figsize=(10, 6), sharex=True) as (_, ((held,), (queue,))):
+    size = {"figsize": (10, 6), "sharex": True}
+    with study.picture("_replay", 2, 1, **size) as (_, ((held,), (queue,))):
         for method in PLOTTED:
-            hours = [at / 3600 for at, _, _ in traces[method]]
-            shares = [100 * share for _, share, _ in traces[method]]
-            held.step(hours, shares, where="post", lw=1, label=method)
-            waiting = [jobs for _, _, jobs in traces[method]]
+            seconds, shares, waiting = zip(*traces[method], strict=True)
+            hours = [at / 3600 for at in seconds]
+            held.step(hours, [100 * s for s in shares], where="post", lw=1, label=method)
             queue.step(hours, waiting, where="post", lw=1, label=method)
         held.set_ylabel("nodes held, %")
-        queue.set_ylabel("jobs waiting")
-        queue.set_xlabel("hours")
+        queue.set(ylabel="jobs waiting", xlabel="hours")
         held.legend(fontsize=8, loc="lower center", ncols=len(PLOTTED))
 
 
-SNAPSHOTS = STUDIES.parent.parent / "instances" / "snapshots"
-NAMES = ("empty", "20", "30", "40", "50", "60", "70", "80")
-MACHINE = "blue_waters"
-_SAMPLE_EVERY = 10
-"""Events, at which somebody waits, from one count of shared links to the next."""
+# ---- Snapshots -----------------------------------------------------------------------------------
 
 
-def snapshot_rows(names: Sequence[str], time_limit: float, seed: int) -> Iterator[SnapshotRow]:
+def snapshot_rows(names: Sequence[str], time_limit: float, seed: int) -> Iterator[Record]:
     """Yield a row per snapshot and method, exact first, whose bound stands beside the others.
 
     Raises
@@ -262,9 +182,12 @@ def snapshot_rows(names: Sequence[str], time_limit: float, seed: int) -> Iterato
             print(f"{name} {method} {result.seconds} s", file=sys.stderr)
 
 
-def _snapshot_row(
-    name: str, state: SnapshotState, result: PlacementResult, bound: int
-) -> SnapshotRow:
+def _snapshot_row(name: str, state: SnapshotState, result: PlacementResult, bound: int) -> Record:
+    """Return the record of a result; a bound is certified for conforming placements only.
+
+    The bisection is the bandwidth per node of the started jobs, averaged over their nodes, in
+    thousandths of an x link's.
+    """
     assert result.solution is not None
     assert result.objective is not None
     torus, model = state.torus, ShapeModel(state.torus)
@@ -279,7 +202,7 @@ def _snapshot_row(
         started += len(nodes) / model.cost(extents)
         num_nodes += len(nodes)
     conforms = result.solution.conforming
-    return SnapshotRow(
+    return Record(
         snapshot=name,
         method=result.method,
         idle=int(state.usable.sum()),
@@ -322,20 +245,16 @@ class LinkCount:
         self.disturbed.append(sum(hit) / max(1, len(hit)))
 
 
-def replayed(method: str, setup: Setup) -> tuple[ReplayRow, Trace]:
-    """Replay the log through a method; return its row and what is plotted of it."""
-    began, count = time.perf_counter(), LinkCount()
-    run = run_method(setup, method, before_starts=count)
-    assert isinstance(setup.state, SnapshotState)
-    row = _replay_row(run, count, setup.state, time.perf_counter() - began)
-    print(f"replay, {method}: {row.seconds:.0f} s", file=sys.stderr)
-    trace = [(m.at, m.nodes_held / run.num_nodes, m.jobs_waiting) for m in run.timeline]
-    return row, trace
+def replayed(method: str, setup: Setup) -> tuple[Record, Trace]:
+    """Replay the log through a method; return its record and what is plotted of it.
 
-
-def _replay_row(
-    run: MethodRun, count: LinkCount, state: SnapshotState, seconds: float
-) -> ReplayRow:
+    Shares are those of docs/guide/replay.md, "Metrics". The bisection is that of communicating
+    jobs, averaged over their node-seconds; `shared_links` and `disturbed` are means of samples: the
+    links that two communicating jobs use, and the share of these jobs that have such a link.
+    """
+    count, state = LinkCount(), setup.state
+    assert isinstance(state, SnapshotState)
+    run, seconds = timed(lambda: run_method(setup, method, before_starts=count))
     found, decisions = run.efficiency, run.decisions
     assert decisions is not None
     talking = [record for record in run.records if record.cost]
@@ -343,7 +262,7 @@ def _replay_row(
     share = sum((r.job.nodes * r.execution / r.cost for r in talking), Fraction(0))
     span = run.timeline[-1].at - run.timeline[0].at
     waiting = sum(m.jobs_waiting * (n.at - m.at) for m, n in itertools.pairwise(run.timeline))
-    return ReplayRow(
+    row = Record(
         method=run.method,
         jobs=len(run.records),
         utilisation=float(found.utilisation or 0),
@@ -360,6 +279,7 @@ def _replay_row(
         proven=decisions.proven,
         seconds=seconds,
     )
+    return row, [(m.at, m.nodes_held / run.num_nodes, m.jobs_waiting) for m in run.timeline]
 
 
 def setup_of(num_jobs: int, load: float, decision_limit: float, seed: int) -> Setup:
@@ -372,26 +292,23 @@ def setup_of(num_jobs: int, load: float, decision_limit: float, seed: int) -> Se
     return Setup(state, jobs, options=Options(time_limit=decision_limit, seed=seed))
 
 
-def main(arguments: Sequence[str] | None = None) -> None:
+def main(given: Sequence[str] | None = None) -> None:
     """Run the study and write its page, its tables and its plots."""
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--snapshots", nargs="*", choices=NAMES, default=NAMES)
-    parser.add_argument("--time-limit", type=float, default=45, help="of exact on a snapshot, s")
-    parser.add_argument("--num-jobs", type=int, default=400, help="of the log")
-    parser.add_argument("--load", type=float, default=120, help="of the log, percent")
-    parser.add_argument("--decision-limit", type=float, default=1, help="of exact in the log, s")
-    parser.add_argument("--seed", type=int, default=2014)
-    parser.add_argument("--jobs", type=int, default=2, metavar="N", help="processes")
-    parser.add_argument("-o", "--output", type=Path, default=STUDIES)
-    options = parser.parse_args(arguments)
-    rows = list(snapshot_rows(options.snapshots, options.time_limit, options.seed))
-    setup = setup_of(options.num_jobs, options.load, options.decision_limit, options.seed)
-    with spawned(options.jobs) as pool:
-        found = list(pool.map(functools.partial(replayed, setup=setup), METHODS))
-    head = stamp("study_blue_waters.py", arguments)
-    write_study(
-        options.output, rows, [row for row, _ in found], [trace for _, trace in found], head
-    )
+    options = {
+        "snapshots": FILLS,
+        "time_limit": 45.0,  # of exact on a snapshot
+        "num_jobs": 400,  # of the log, as the next two
+        "load": 120.0,
+        "decision_limit": 1.0,
+        "seed": 2014,
+        "jobs": 2,
+    }
+    study = Study("blue_waters", __doc__, given, **options)
+    own = study.options
+    rows = list(snapshot_rows(own.snapshots, own.time_limit, own.seed))
+    setup = setup_of(own.num_jobs, own.load, own.decision_limit, own.seed)
+    found = study.measured(functools.partial(replayed, setup=setup), METHODS)
+    write(study, rows, [row for row, _ in found], [trace for _, trace in found])
 
 
 if __name__ == "__main__":

@@ -1,24 +1,20 @@
 """What hops cost without and with contention: WOCON and WICON of Bhatele 2009, section 3.1.
 
 The model is `topoplace.mapping.contention`, with the figures of Blue Gene/P as they are published.
-Writes docs/studies/contention.md, its picture and its figures as CSV.
+Writes the tables of docs/studies/contention.md, its picture and its figures as CSV.
 
     python scripts/study_contention.py [--draws N] [--seed N]
 """
 
 from __future__ import annotations
 
-import argparse
-from collections.abc import Sequence
-from dataclasses import dataclass
-from pathlib import Path
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from study_page import STUDIES, markdown, picture, stamp, write_rows
+from study import Column, Record, Study, curve, groups, table, where
 from topoplace.machine import Torus
 from topoplace.mapping.contention import Wormhole, exchange_times
-from topoplace.snapshot.files import write_text
 from topoplace.types import IntArray
 
 NETWORK = Wormhole(start=3.0, per_hop=0.1, per_byte=1 / 425)
@@ -29,32 +25,6 @@ CORES = 4
 SHAPES = ((8, 8, 8), (8, 8, 16))
 SIZES = (4, 64, 512, 2_048, 16_384, 131_072, 1_048_576)
 ROUNDS = 3
-
-
-@dataclass(frozen=True)
-class Row:
-    """Microseconds of a message of one size on one torus, and what hops add to them.
-
-    `nearest` and `farthest` are alone on the machine; `neighbours` and `random` the mean where
-    all ranks talk at once, in pairs of neighbours and in random pairs.
-    """
-
-    torus: str
-    bytes: int
-    nearest: float
-    farthest: float
-    neighbours: float
-    random: float
-
-    @property
-    def alone(self) -> float:
-        """How much longer a message takes to the farthest node, as a share."""
-        return self.farthest / self.nearest - 1
-
-    @property
-    def ratio(self) -> float:
-        """How many times as long a message of a random pair takes."""
-        return self.random / self.neighbours
 
 
 def in_pairs(torus: Torus, pairs: IntArray, size: int, rng: np.random.Generator) -> float:
@@ -77,160 +47,106 @@ def in_pairs(torus: Torus, pairs: IntArray, size: int, rng: np.random.Generator)
     return float((ends[-1] - ends[1]).mean() / (2 * ROUNDS - 2))
 
 
-def study(draws: int, seed: int) -> list[Row]:
-    """Return a row for every torus and size."""
-    rows = []
+def measure(draws: int, seed: int) -> Iterator[Record]:
+    """Yield a record for every torus and size: microseconds of a message.
+
+    `nearest` and `farthest` are alone on the machine; `neighbours` and `random` the mean where
+    all ranks talk at once, in pairs of neighbours and in random pairs.
+    """
     for shape in SHAPES:
         torus = Torus(shape)
         others = np.arange(1, torus.num_routers)
         # one rank a core, node after node and then the next core: ranks 2k and 2k + 1 are one hop
         # apart, along the dimension that counts fastest
         router_of = np.tile(np.arange(torus.num_routers), CORES)
-        pairs = router_of.reshape(-1, 2)
         rng = np.random.default_rng(seed)
         drawn = [rng.permutation(router_of).reshape(-1, 2) for _ in range(draws)]
         for size in SIZES:
             alone = NETWORK.alone(torus, np.zeros_like(others), others, size)
             apart = [in_pairs(torus, chosen, size, rng) for chosen in drawn]
-            rows.append(
-                Row(
-                    "x".join(map(str, shape)),
-                    size,
-                    float(alone.min()),
-                    float(alone.max()),
-                    in_pairs(torus, pairs, size, rng),
-                    float(np.mean(apart)),
-                )
+            yield Record(
+                torus="x".join(map(str, shape)),
+                bytes=size,
+                nearest=float(alone.min()),
+                farthest=float(alone.max()),
+                neighbours=in_pairs(torus, router_of.reshape(-1, 2), size, rng),
+                random=float(np.mean(apart)),
             )
-    return rows
 
 
-TEXT = """# What hops cost, without and with contention
-
-{stamp}
-
-Bhatele 2009 (section 3.1) measured message latencies on Blue Gene/P and the Cray XT3 with two
-benchmarks. *WOCON*: one node sends to every other in turn, so that nothing is in the way.
-*WICON*: all ranks, one on every core, are grouped into pairs that send a message to and fro in a
-loop, all at once; in one mode partners are one hop apart, in the other they are random. This page
-has both by a model ([`topoplace.mapping.contention`](../reference/api/mapping.rst)): a message pays
-for its start, for every hop and for its bytes, and messages over one link share its bandwidth
-max-min fairly. Its figures are those published of Blue Gene/P: a start of 3 microseconds, 0.1 for a
-hop, links of 425 MB/s in each direction, four cores a node. Nothing was fitted to the paper's
-curves. Pairs begin at random times, as the pairs of a loop do not keep step; the last {rounds} of
-{all_rounds} rounds count. Random pairs: mean of {draws} draw(s).
-
-![Latency by message size](contention.png)
-
-Microseconds a message:
-
-{table}
-
-{compared}
-
-**What that means for mappings.** Alone, a message of a megabyte hardly notices its way. Together,
-messages take bandwidth from each other on every link of their routes, so what counts is bytes
-times hops (hop-bytes), and at the worst place the largest link load. `topoplace map` minimises
-the first and reports the second. No exchange is over before the most loaded link has carried its
-bytes, whatever the rates are.
-
-**What the model leaves out.** Packets and buffers: with full buffers a blocked message holds
-links it does not use, and real machines do worse than max-min fair. Memory and the injection of a
-node, which bound the XT3.
-"""
-
-HEAD = ("torus", "bytes", "alone, next", "alone, farthest", "more", "neighbours", "random", "ratio")
+def more(row: Record) -> float:
+    """Return how much longer a message takes to the farthest node, as a share."""
+    return float(row.farthest / row.nearest - 1)
 
 
-def report(rows: Sequence[Row], draws: int, stamped: str) -> str:
-    """Return the page."""
-    table = markdown(
-        HEAD,
-        1,
-        [
-            [
-                row.torus,
-                f"{row.bytes:,}",
-                f"{row.nearest:,.1f}",
-                f"{row.farthest:,.1f}",
-                f"{100 * row.alone:.1f} %",
-                f"{row.neighbours:,.1f}",
-                f"{row.random:,.1f}",
-                f"{row.ratio:.2f}",
-            ]
-            for row in rows
-        ],
-    )
-    large = {row.bytes: row for row in rows if row.torus == "8x8x16"}
-    small = {row.bytes: row for row in rows if row.torus == "8x8x8"}
-    sizes, most = (4, 2_048, 16_384), SIZES[-1]
-    apart = [f"{100 * large[size].alone:.0f} % at {size:,} bytes" for size in sizes]
-    compared = [
-        [
+def ratio(row: Record) -> float:
+    """Return how many times as long a message of a random pair takes."""
+    return float(row.random / row.neighbours)
+
+
+COLUMNS: list[Column] = [
+    *("torus", "bytes", ("alone, next", lambda row: f"{row.nearest:,.1f}")),
+    ("alone, farthest", lambda row: f"{row.farthest:,.1f}"),
+    ("more", lambda row: f"{100 * more(row):.1f} %"),
+    ("neighbours", lambda row: f"{row.neighbours:,.1f}"),
+    ("random", lambda row: f"{row.random:,.1f}"),
+    ("ratio", lambda row: f"{ratio(row):.2f}"),
+]
+
+
+def compared(rows: Sequence[Record]) -> str:
+    """Return the table of what the paper says and what comes out here."""
+    small, large = ({row.bytes: row for row in where(rows, torus=t)} for t in ("8x8x8", "8x8x16"))
+    lines = [
+        (
             "alone, hops matter for small messages",
             "nearest to farthest of 1,024 nodes 30 % at 4 bytes, 10 % at 8 KB, 6 % at 16 KB",
-            ", ".join(apart),
-        ],
-        [
+            ", ".join(f"{100 * more(large[n]):.0f} % at {n:,} bytes" for n in (4, 2_048, 16_384)),
+        ),
+        (
             "and more on a larger machine",
             "the difference increases with the diameter",
-            f"at 4 bytes {100 * small[4].alone:.0f} % on 8x8x8, "
-            f"{100 * large[4].alone:.0f} % on 8x8x16",
-        ],
-        [
+            f"at 4 bytes {100 * more(small[4]):.0f} % on 8x8x8, "
+            f"{100 * more(large[4]):.0f} % on 8x8x16",
+        ),
+        (
             "together, random pairs take longer than neighbours",
             "more so for larger messages; at 16 KB on the XT3 nearly twice as long",
-            f"{large[4].ratio:.2f} times at 4 bytes, {large[16_384].ratio:.2f} at 16 KB, "
-            f"{large[most].ratio:.2f} at 1 MiB",
-        ],
-        [
+            f"{ratio(large[4]):.2f} times at 4 bytes, {ratio(large[16_384]):.2f} at 16 KB, "
+            f"{ratio(large[SIZES[-1]]):.2f} at 1 MiB",
+        ),
+        (
             "and more on a larger machine",
             "latencies of random pairs grow with the diameter",
-            f"at 1 MiB {small[most].ratio:.2f} times on 8x8x8, {large[most].ratio:.2f} on 8x8x16",
-        ],
+            f"at 1 MiB {ratio(small[SIZES[-1]]):.2f} times on 8x8x8, "
+            f"{ratio(large[SIZES[-1]]):.2f} on 8x8x16",
+        ),
     ]
-    return TEXT.format(
-        stamp=stamped,
-        draws=draws,
-        rounds=ROUNDS - 1,
-        all_rounds=ROUNDS,
-        table=table,
-        compared=markdown(("", "measured in the paper", "here"), 3, compared),
-    )
+    heads = ("", "measured in the paper", "here")
+    return table(lines, [(head, lambda line, k=k: line[k]) for k, head in enumerate(heads)], 3)
 
 
-def draw(path: Path, rows: Sequence[Row]) -> None:
-    """Draw latencies over message sizes: alone on the left, all at once on the right."""
-    with picture(path, 1, 2, figsize=(10, 3.8), layout="constrained") as (_, panels):
-        alone, together = panels[0]
-        for torus, style in zip(("8x8x8", "8x8x16"), ("--", "-"), strict=True):
-            mine = [row for row in rows if row.torus == torus]
-            sizes = [row.bytes for row in mine]
-            alone.plot(sizes, [100 * row.alone for row in mine], style, marker="o", label=torus)
-            together.plot(sizes, [row.ratio for row in mine], style, marker="o", label=torus)
-        alone.set_title("alone: farthest node over nearest")
-        alone.set_ylabel("more time, %")
-        together.set_title("all at once: random pairs over neighbours")
-        together.set_ylabel("times as long")
-        for panel in (alone, together):
+def write(study: Study, rows: Sequence[Record]) -> None:
+    """Write records, tables and the picture: alone on the left, all at once on the right."""
+    study.write(rows)
+    study.page("Microseconds a message:", table(rows, COLUMNS), compared(rows))
+    with study.picture("", 1, 2, figsize=(10, 3.8), layout="constrained") as (_, ((alone, both),)):
+        for (torus, own), style in zip(groups(rows, "torus").items(), ("o--", "o-"), strict=True):
+            look = {"label": torus, "ms": 6}
+            curve(alone, [(row.bytes, 100 * more(row)) for row in own], style, **look)
+            curve(both, [(row.bytes, ratio(row)) for row in own], style, **look)
+        alone.set(title="alone: farthest node over nearest", ylabel="more time, %")
+        both.set(title="all at once: random pairs over neighbours", ylabel="times as long")
+        for panel in (alone, both):
             panel.set_xscale("log", base=4)
             panel.set_xlabel("bytes of a message")
             panel.legend()
 
 
-def main(arguments: Sequence[str] | None = None) -> None:
+def main(given: Sequence[str] | None = None) -> None:
     """Run the study and write its page, its picture and its table."""
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--draws", type=int, default=1)
-    parser.add_argument("--seed", type=int, default=2009)
-    parser.add_argument("-o", "--output", type=Path, default=STUDIES)
-    options = parser.parse_args(arguments)
-    rows = study(options.draws, options.seed)
-    page = report(rows, options.draws, stamp("study_contention.py", arguments))
-    write_text(options.output / "contention.md", page)
-    write_rows(options.output / "contention.csv", rows)
-    draw(options.output / "contention.png", rows)
-    print(page)
+    study = Study("contention", __doc__, given, draws=1, seed=2009)
+    write(study, list(measure(study.options.draws, study.options.seed)))
 
 
 if __name__ == "__main__":

@@ -13,23 +13,14 @@ from __future__ import annotations
 import argparse
 import statistics
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from build_instances import SEED
 from generate_snapshots import Workload, generate_snapshot, workload_for
-from study_page import (
-    STUDIES,
-    markdown,
-    number,
-    picture,
-    spawned,
-    stamp,
-    write_between_markers,
-    write_rows,
-)
+from study import ROOT, Column, Record, Study, curve, groups, spawned, table, total
 from topoplace.certify import check_file
 from topoplace.errors import InputError, TopoplaceError
 from topoplace.result import Proof
@@ -43,6 +34,8 @@ from topoplace.study.batch.task import Limits, Settings
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+Group = dict[str, list[Record]]
+"""The records of one fill of a machine, by method."""
 
 PRISM_METHODS = ("first-fit", "best-fit")
 NODE_ORDERS = ("alps-o2", "alps-2y", "alps-4y")
@@ -50,186 +43,113 @@ NODE_ORDERS = ("alps-o2", "alps-2y", "alps-4y")
 
 EXACT = "exact"
 METHODS = (*PRISM_METHODS, *NODE_ORDERS, EXACT)
-
-
-@dataclass(frozen=True)
-class Row:
-    """One method on one snapshot.
-
-    `fill` is what was asked of the generator, `idle` the usable nodes that no job holds; between
-    `incumbent` and `bound` are the most nodes any conforming placement starts. `gap` is
-    ``(bound - started) / max(1, started)``, None if the method does not conform.
-    """
-
-    machine: str
-    fill: int
-    seed: int
-    method: str
-    status: str
-    idle: int
-    queued: int
-    jobs_started: int
-    started: int
-    incumbent: int
-    bound: int
-    gap: float | None
-    shared_links: int
-    seconds: float
-
-
-@dataclass(frozen=True)
-class Short:
-    """What a method starts less than the optimum, as a share of that: between two values."""
-
-    least: float
-    most: float
-
-
-def short_of(rows: Sequence[Row]) -> Short:
-    """Return how far the rows of one method fall short of the optimum; sums over the snapshots."""
-    started = sum(row.started for row in rows)
-    incumbent, bound = sum(row.incumbent for row in rows), sum(row.bound for row in rows)
-    return Short(_loss(started, incumbent), _loss(started, bound))
-
-
-def _loss(started: int, best: int) -> float:
-    return (best - started) / best if best else 0.0
-
-
-def per_fill(rows: Sequence[Row], machine: str, method: str) -> dict[int, list[Row]]:
-    """Return the rows of a method on a machine by fill, ascending."""
-    mine = [row for row in rows if (row.machine, row.method) == (machine, method)]
-    fills = sorted({row.fill for row in mine})
-    return {fill: [row for row in mine if row.fill == fill] for fill in fills}
-
-
-def machines_of(rows: Sequence[Row]) -> list[str]:
-    """Return the machines of rows in their order, each once."""
-    return list(dict.fromkeys(row.machine for row in rows))
-
-
-BEGIN, END = "<!-- tables: written by scripts/study_fill.py -->", "<!-- end of tables -->"
-TITLE = "First fit and best fit against the bound as the machine fills"
 SHOWN_ORDER = "alps-o2"  # all orders start about as many nodes
-COLOURS = {"first-fit": "C0", "best-fit": "C1", EXACT: "C2"}
+COLOURS = {"first-fit": "C0", "best-fit": "C1", EXACT: "C2", SHOWN_ORDER: "C3"}
+MACHINES = ["blue_waters", "bluegene_8x8x8"]
+_SEED_STEP = 1000  # of the draws of one fill; the first is that of the shipped snapshots
+_MAX_DRAWS = 10
 
 
-def write_study(folder: Path, rows: Sequence[Row], head: str) -> None:
-    """Write the table of all rows, the plots, and the tables of the page between its markers.
+# ---- The page ------------------------------------------------------------------------------------
 
-    `head` says how the rows were made.
+
+def short_of(rows: Sequence[Record]) -> tuple[float, float]:
+    """Return how far the rows of one method fall short of the optimum, as a share of that.
+
+    It is between two values, by the best placements known and by the bounds, each added up.
     """
-    folder.mkdir(parents=True, exist_ok=True)
-    write_rows(folder / "fill.csv", rows)
-    parts = [head, ""]
-    for machine in machines_of(rows):
-        parts += [f"## {machine}", "", _prisms(rows, machine), "", _orders(rows, machine), ""]
-        plot(folder / f"fill_{machine}.png", rows, machine)
-    text = "\n".join(parts).rstrip()
-    write_between_markers(folder / "fill.md", BEGIN, END, TITLE, text)
+    started, bests = total(rows, "started"), [total(rows, name) for name in ("incumbent", "bound")]
+    least, most = ((best - started) / best if best else 0.0 for best in bests)
+    return least, most
 
 
-def _prisms(rows: Sequence[Row], machine: str) -> str:
-    """Return the table of the methods that the bound holds for."""
-    found = {m: per_fill(rows, machine, m) for m in (*PRISM_METHODS, EXACT)}
-    head = ["busy", "idle nodes", "first-fit", "best-fit", "exact", "bound", "proven optimal"]
-    head += ["first-fit short by", "best-fit short by", "exact short by", "exact, s"]
-    lines = []
-    for fill, exact in found[EXACT].items():
-        proven = sum(row.started == row.bound for row in exact)
-        lines.append(
-            [
-                f"{fill} %",
-                _mean([row.idle for row in exact]),
-                *(_mean([row.started for row in by_fill[fill]]) for by_fill in found.values()),
-                _mean([row.bound for row in exact]),
-                f"{proven} of {len(exact)}",
-                *(_shown(short_of(by_fill[fill])) for by_fill in found.values()),
-                f"{statistics.median(row.seconds for row in exact):.1f}",
-            ]
-        )
-    return markdown(head, 0, lines)
+def _mean(method: str, field: str) -> Callable[[Group], int]:
+    return lambda own: round(statistics.fmean(getattr(row, field) for row in own[method]))
 
 
-def _orders(rows: Sequence[Row], machine: str) -> str:
-    """Return the table of the node orders: nodes started and links shared."""
-    found = {m: per_fill(rows, machine, m) for m in NODE_ORDERS}
-    head = ["busy", *(f"{m}, {what}" for m in NODE_ORDERS for what in ("nodes", "shared links"))]
-    lines = []
-    for fill in found[NODE_ORDERS[0]]:
-        cells = [
-            _mean([getattr(row, field) for row in by_fill[fill]])
-            for by_fill in found.values()
-            for field in ("started", "shared_links")
-        ]
-        lines.append([f"{fill} %", *cells])
-    return markdown(head, 0, lines)
+def _short(method: str) -> Callable[[Group], str]:
+    def shown(own: Group) -> str:
+        least, most = (f"{100 * share:.1f}" for share in short_of(own[method]))
+        return f"{least} %" if least == most else f"{least} to {most} %"
+
+    return shown
 
 
-def _mean(values: Sequence[int]) -> str:
-    return number(round(statistics.fmean(values)))
+def _proven(own: Group) -> str:
+    return f"{sum(row.started == row.bound for row in own[EXACT])} of {len(own[EXACT])}"
 
 
-def _shown(short: Short) -> str:
-    least, most = f"{100 * short.least:.1f}", f"{100 * short.most:.1f}"
-    return f"{least} %" if least == most else f"{least} to {most} %"
+BUSY: Column = ("busy", lambda own: f"{own[EXACT][0].fill} %")
+PRISMS: list[Column] = [
+    *(BUSY, ("idle nodes", _mean(EXACT, "idle"))),
+    *((method, _mean(method, "started")) for method in (*PRISM_METHODS, EXACT)),
+    *(("bound", _mean(EXACT, "bound")), ("proven optimal", _proven)),
+    *((f"{method} short by", _short(method)) for method in (*PRISM_METHODS, EXACT)),
+    ("exact, s", lambda own: f"{statistics.median(row.seconds for row in own[EXACT]):.1f}"),
+]
+"""Of the methods that the bound holds for."""
+
+ORDERS: list[Column] = [BUSY]
+for _method in NODE_ORDERS:
+    ORDERS.append((f"{_method}, nodes", _mean(_method, "started")))
+    ORDERS.append((f"{_method}, shared links", _mean(_method, "shared_links")))
 
 
-def plot(path: Path, rows: Sequence[Row], machine: str) -> None:
+def write(study: Study, rows: Sequence[Record], notes: str) -> None:
+    """Write the records, and tables and a plot for every machine."""
+    study.write(rows)
+    parts = [notes]
+    for machine, mine in groups(rows, "machine").items():
+        by_fill = {
+            fill: groups(own, "method") for fill, own in sorted(groups(mine, "fill").items())
+        }
+        parts += [f"## {machine}"]
+        parts += [table(by_fill.values(), columns, 0) for columns in (PRISMS, ORDERS)]
+        plot(study, machine, by_fill)
+    study.page(*parts, title="First fit and best fit against the bound as the machine fills")
+
+
+def plot(study: Study, machine: str, by_fill: dict[int, Group]) -> None:
     """Draw a machine: shares short of the optimum, nodes started, links shared, against fill."""
-    with picture(path, 1, 3, figsize=(13, 4)) as (figure, panels):
+
+    def percents(method: str, field: str) -> list[float]:
+        """Return nodes as a share of the idle ones, over all snapshots of a fill."""
+        mine = [own[method] for own in by_fill.values()]
+        return [100 * total(rows, field) / total(rows, "idle") for rows in mine]
+
+    def drawn(panel: Axes, values: Iterable[float], label: str, colour: str) -> None:
+        curve(panel, zip(by_fill, values, strict=True), color=colour, label=label)
+
+    fills = list(by_fill)
+    with study.picture(f"_{machine}", 1, 3, figsize=(13, 4)) as (figure, panels):
         short, started, links = panels[0]
         for method in (*PRISM_METHODS, EXACT):
-            by_fill = per_fill(rows, machine, method)
-            shares = [short_of(mine) for mine in by_fill.values()]
-            bounds = [100 * s.least for s in shares], [100 * s.most for s in shares]
-            short.fill_between(list(by_fill), *bounds, color=COLOURS[method], alpha=0.3)
-            short.plot(list(by_fill), bounds[1], "o-", color=COLOURS[method], ms=4, label=method)
-            _shares(started, by_fill, lambda row: row.started, method, COLOURS[method])
-        exact = per_fill(rows, machine, EXACT)
-        _shares(started, exact, lambda row: row.bound, "bound", "black")
-        between = (_percents(exact, lambda r: r.incumbent), _percents(exact, lambda r: r.bound))
-        started.fill_between(list(exact), *between, color=COLOURS[EXACT], alpha=0.3)
-        ordered = per_fill(rows, machine, SHOWN_ORDER)
-        _shares(started, ordered, lambda row: row.started, SHOWN_ORDER, "C3")
+            shares = [[100 * s for s in short_of(own[method])] for own in by_fill.values()]
+            least, most = zip(*shares, strict=True)
+            short.fill_between(fills, least, most, color=COLOURS[method], alpha=0.3)
+            drawn(short, most, method, COLOURS[method])
+            drawn(started, percents(method, "started"), method, COLOURS[method])
+        drawn(started, percents(EXACT, "bound"), "bound", "black")
+        between = percents(EXACT, "incumbent"), percents(EXACT, "bound")
+        started.fill_between(fills, *between, color=COLOURS[EXACT], alpha=0.3)
+        drawn(started, percents(SHOWN_ORDER, "started"), SHOWN_ORDER, COLOURS[SHOWN_ORDER])
         for k, method in enumerate(NODE_ORDERS):
-            mine = per_fill(rows, machine, method).items()
-            means = [statistics.fmean(row.shared_links for row in some) for _, some in mine]
-            fills = [fill for fill, _ in mine]
-            links.plot(fills, means, "o-", ms=4, color=f"C{3 + k}", label=method)
+            mine = [own[method] for own in by_fill.values()]
+            means = [statistics.fmean(row.shared_links for row in rows) for rows in mine]
+            drawn(links, means, method, f"C{3 + k}")
         for panel, title, what in (
             (short, "short of the bound (band: unproven)", "nodes not started, % of the optimum"),
             (started, "started", "nodes, % of the idle ones"),
             (links, "shared against the rule", "links"),
         ):
             panel.set_title(title, fontsize=10)
-            panel.set_ylabel(what)
-            panel.set_xlabel("busy nodes, %")
+            panel.set(ylabel=what, xlabel="busy nodes, %")
             panel.legend(fontsize=8)
         figure.suptitle(machine)
         figure.tight_layout()
 
 
-def _shares(
-    panel: Axes,
-    by_fill: dict[int, list[Row]],
-    nodes: Callable[[Row], int],
-    label: str,
-    colour: str,
-) -> None:
-    """Draw nodes as a share of the idle ones, over all snapshots of a fill."""
-    panel.plot(list(by_fill), _percents(by_fill, nodes), "o-", ms=4, label=label, color=colour)
-
-
-def _percents(by_fill: dict[int, list[Row]], nodes: Callable[[Row], int]) -> list[float]:
-    return [100 * sum(map(nodes, m)) / sum(row.idle for row in m) for m in by_fill.values()]
-
-
-FILLS = tuple(range(0, 100, 10))
-MACHINES = ("blue_waters", "bluegene_8x8x8")
-WORK = STUDIES.parent.parent / "out" / "study_fill"
-_SEED_STEP = 1000  # of the draws of one fill; the first is that of the shipped snapshots
-_MAX_DRAWS = 10
+# ---- Measuring -----------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -298,7 +218,7 @@ def solve(method: str, drawn: Sequence[Drawn], folder: Path, time_limit: float, 
 
 
 def verified(path: Path) -> bool:
-    """Tell whether the checker confirms every claim of a result file, none by search alone."""
+    """Return whether the checker confirms every claim of a result file, none by search alone."""
     return check_file(path).verified
 
 
@@ -310,42 +230,43 @@ def require_verified(paths: Sequence[Path], jobs: int) -> None:
                 raise TopoplaceError(f"{path}: the checker does not verify it")
 
 
-def rows_of(machine: str, drawn: Sequence[Drawn], batches: dict[str, Batch]) -> list[Row]:
-    """Return a row for every snapshot and method."""
+def rows_of(machine: str, drawn: Sequence[Drawn], batches: dict[str, Batch]) -> Iterator[Record]:
+    """Yield a record for every snapshot and method.
+
+    `fill` is what was asked of the generator, `idle` the usable nodes that no job holds; between
+    `incumbent` and `bound` are the most nodes any conforming placement starts. `gap` is
+    ``(bound - started) / max(1, started)``, None if the method does not conform.
+    """
     found = {(row.file, method): row for method, batch in batches.items() for row in batch.rows}
-    rows: list[Row] = []
     for entry in drawn:
         mine = {method: found[entry.path.as_posix(), method] for method in batches}
         if mine[EXACT].proof != Proof.CERTIFICATE:
             raise TopoplaceError(f"{entry.path}: exact has no certificate")
-        incumbent = max(int(row.objective) for m, row in mine.items() if m not in NODE_ORDERS)
         bound = int(mine[EXACT].bound)
-        idle = int(load_snapshot(entry.path).usable.sum())
         for method, row in mine.items():
             started = int(row.objective)
-            rows.append(
-                Row(
-                    machine=machine,
-                    fill=entry.fill,
-                    seed=entry.seed,
-                    method=method,
-                    status=row.status,
-                    idle=idle,
-                    queued=row.queued or 0,
-                    jobs_started=row.started or 0,
-                    started=started,
-                    incumbent=incumbent,
-                    bound=bound,
-                    gap=None if method in NODE_ORDERS else (bound - started) / max(1, started),
-                    shared_links=row.shared_links or 0,
-                    seconds=row.seconds or 0.0,
-                )
+            yield Record(
+                machine=machine,
+                fill=entry.fill,
+                seed=entry.seed,
+                method=method,
+                status=row.status,
+                idle=int(load_snapshot(entry.path).usable.sum()),
+                queued=row.queued or 0,
+                jobs_started=row.started or 0,
+                started=started,
+                incumbent=max(int(r.objective) for m, r in mine.items() if m not in NODE_ORDERS),
+                bound=bound,
+                gap=None if method in NODE_ORDERS else (bound - started) / max(1, started),
+                shared_links=row.shared_links or 0,
+                seconds=row.seconds or 0.0,
             )
-    return rows
 
 
-def study(name: str, options: argparse.Namespace, num_seeds: int, time_limit: float) -> list[Row]:
-    """Return the rows of one machine."""
+def measure(
+    name: str, options: argparse.Namespace, num_seeds: int, time_limit: float
+) -> Iterator[Record]:
+    """Yield the records of one machine."""
     work = options.work / name
     drawn = draw(load_torus(name), options.fills, num_seeds, work / "snapshots")
     batches = {m: solve(m, drawn, work / m, time_limit, options.jobs) for m in METHODS}
@@ -354,32 +275,26 @@ def study(name: str, options: argparse.Namespace, num_seeds: int, time_limit: fl
     return rows_of(name, drawn, batches)
 
 
-def main(arguments: Sequence[str] | None = None) -> None:
+def main(given: Sequence[str] | None = None) -> None:
     """Run the study and write its page, its table and its plots."""
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--machines", nargs="*", choices=MACHINES, default=MACHINES)
-    parser.add_argument("--fills", nargs="*", type=int, default=FILLS, metavar="P")
-    parser.add_argument(
-        "--seeds", nargs=2, type=int, default=(3, 6), metavar="N", help="per fill, by machine"
-    )
-    parser.add_argument(
-        "--time-limits", nargs=2, type=float, default=(60, 20), metavar="S", help="of exact"
-    )
-    parser.add_argument("--jobs", type=int, default=2, metavar="N", help="processes")
-    parser.add_argument("--work", type=Path, default=WORK, metavar="DIR", help="results are kept")
-    parser.add_argument("-o", "--output", type=Path, default=STUDIES, metavar="DIR")
-    options = parser.parse_args(arguments)
-    rows: list[Row] = []
+    options = {
+        "machines": MACHINES,
+        "fills": list(range(0, 100, 10)),
+        "seeds": [3, 6],  # per fill, by machine
+        "time_limits": [60.0, 20.0],  # of exact, likewise
+        "jobs": 2,
+        "work": ROOT / "out" / "study_fill",
+    }
+    study = Study("fill", __doc__, given, **options)
+    own = study.options
+    rows: list[Record] = []
     notes = []
-    for name, seeds, limit in zip(MACHINES, options.seeds, options.time_limits, strict=True):
-        if name in options.machines:
-            rows += study(name, options, seeds, limit)
-            notes.append(
-                f"{name}: at most {seeds} snapshots for every fill, {limit:g} s for exact;"
-            )
-    notes.append(f"{options.jobs} processes.")
-    head = stamp("study_fill.py", arguments) + "\n\n" + "\n".join(notes)
-    write_study(options.output, rows, head)
+    for name, seeds, limit in zip(MACHINES, own.seeds, own.time_limits, strict=True):
+        if name in own.machines:
+            rows += measure(name, own, seeds, limit)
+            note = f"{name}: at most {seeds} snapshots for every fill, {limit:g} s for exact;"
+            notes.append(note)
+    write(study, rows, "\n".join([*notes, f"{own.jobs} processes."]))
 
 
 if __name__ == "__main__":

@@ -10,20 +10,17 @@ import dataclasses
 import math
 import statistics
 import sys
-import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TypeVar
 
 import numpy as np
 
-from study_page import STUDIES, markdown, stamp, write_between_markers, write_rows
+from study import Column, Record, Study, groups, table, timed, where
 from topoplace.placement.switches.occupancy import Occupancy
 from topoplace.placement.switches.problem import TreeProblem
 from topoplace.snapshot.schema import Pattern, PatternUse, Snapshot, SwitchModel, TreeModel
 from topoplace.snapshot.tree_state import TreeState, prepare_tree
-from topoplace.solving import Options, method_of, methods
+from topoplace.solving import Options, method_of
 from topoplace.study.replay import MIXES, LogJob, MethodRun, Replay, Setup, read_log, with_intensive
 from topoplace.study.replay.figures import improvements, metrics_of, percent_below
 from topoplace.study.replay.trees import TreeSite, individual_runs, occupied
@@ -43,34 +40,31 @@ SECTION_6_2 = {"A": 5.89, "B": 8.92, "C": 12.49, "D": 7.94, "E": 11.11}
 SECTION_6_4 = {"RD": 15.88, "RHVD": 17.84, "binomial": 15.87}
 """Average reduction of the cost of communication, over the three algorithms."""
 PUBLISHED = ("greedy", "balanced", "adaptive")
+NUM_NODES = 4392
+NODES_PER_LEAF = (16, 366)
+INTENSIVE = 90
+NUM_INDIVIDUAL = 200
+OCCUPANCY = 50
+BASE = "default"  # what the others are held against: Slurm's own
+METHODS = (*PUBLISHED, "exact")
+SETS = {
+    "RHVD": (PatternUse(pattern=Pattern.VECTOR_DOUBLING),),
+    "RD": (PatternUse(pattern=Pattern.RECURSIVE_DOUBLING),),
+    "binomial": (PatternUse(pattern=Pattern.BINOMIAL),),
+    **MIXES,
+}
 
 
-@dataclass(frozen=True)
-class Row:
-    """One run; `saved` and `mean_job_gain` are percents against Slurm's default."""
-
-    nodes_per_leaf: int
-    protocol: str
-    patterns: str
-    seed: int
-    method: str
-    jobs: int
-    execution_hours: float
-    wait_hours: float
-    turnaround_hours: float
-    node_hours: float
-    cost: float
-    saved: dict[str, float | None]
-    mean_job_gain: float | None
+# ---- The page ------------------------------------------------------------------------------------
 
 
-Figure = Callable[[Row], float | None]
-T = TypeVar("T")
-
-
-def tables(rows: Sequence[Row]) -> str:
-    """Return the tables as Markdown; the CSV has the rest."""
-    table_3 = {
+def write(study: Study, rows: Sequence[Record], head: str) -> None:
+    """Write every run, and the tables."""
+    study.write([_rounded(row) for row in rows])
+    continuous = where(rows, protocol="continuous")
+    individual = [row for row in rows if row.protocol != "continuous"]
+    pure = [row for row in continuous if row.patterns in SECTION_6_4]
+    saved = {
         metric: {
             name: [100 * (1 - hours / DEFAULT_HOURS[metric]) for hours in TABLE_3[metric, name]]
             for name in ("RHVD", "RD")
@@ -79,57 +73,50 @@ def tables(rows: Sequence[Row]) -> str:
     }
     average = {name: [value] for name, value in SECTION_6_2.items()}
     cost = {name: [value] for name, value in SECTION_6_4.items()}
-    continuous = [row for row in rows if row.protocol == "continuous"]
-    pure = [row for row in continuous if row.patterns in SECTION_6_4]
-    individual = [row for row in rows if row.protocol != "continuous"]
-    return "\n\n".join(
-        [
-            "### Continuous runs: percent of the total execution time saved",
-            _table(continuous, lambda row: row.saved["execution"], table_3["execution"] | average),
-            "### Continuous runs: percent of the total wait time saved",
-            _table(pure, lambda row: row.saved["wait"], table_3["wait"]),
-            "### Continuous runs: percent of the turnaround time saved",
-            _table(pure, lambda row: row.saved["turnaround"], {}),
-            "### Continuous runs: percent of the node-hours saved",
-            _table(pure, lambda row: row.saved["node_seconds"], {}),
-            "### Continuous runs: percent of the cost of communication saved",
-            _table(pure, lambda row: row.saved["cost"], cost),
-            "### Individual runs: percent of a job's execution time saved, mean over jobs",
-            _table(individual, lambda row: row.mean_job_gain, TABLE_4 | average),
-        ]
+    of_jobs = "Individual runs: percent of a job's execution time saved, mean over jobs"
+    parts = [
+        ("the total execution time", continuous, "execution", saved["execution"] | average),
+        ("the total wait time", pure, "wait", saved["wait"]),
+        ("the turnaround time", pure, "turnaround", {}),
+        ("the node-hours", pure, "node_seconds", {}),
+        ("the cost of communication", pure, "cost", cost),
+    ]
+    texts = [
+        f"### Continuous runs: percent of {what} saved\n\n"
+        f"{saved_table(own, f'{field}_percent_saved', paper)}"
+        for what, own, field, paper in parts
+    ]
+    texts.append(f"### {of_jobs}\n\n{saved_table(individual, 'mean_job_gain', TABLE_4 | average)}")
+    study.page(head, *texts, title="Mishra 2020")
+
+
+def saved_table(rows: Sequence[Record], field: str, paper: Mapping[str, Sequence[float]]) -> str:
+    """Return a table of a field by machine, protocol and patterns, a column per method."""
+    names = [name for name in groups(rows, "method") if name != BASE]
+    average = [name for name in names if name in PUBLISHED]
+
+    def mean_of(own: Sequence[Record]) -> str:
+        return _percent(_mean([_mean(_values(own, name, field)) for name in average]))
+
+    def of_paper(own: Sequence[Record]) -> str:
+        return " / ".join(f"{value:.1f}" for value in paper.get(own[0].patterns, []))
+
+    columns: list[Column] = [
+        ("nodes per leaf", lambda own: own[0].nodes_per_leaf),
+        *(("runs", "protocol"), "patterns", ("paper", of_paper)),
+        *([("mean of " + ", ".join(average), mean_of)] if average else []),
+        *((name, lambda own, name=name: _spread(_values(own, name, field))) for name in names),
+    ]
+    orders = [list(groups(rows, name)) for name in ("nodes_per_leaf", "protocol", "patterns")]
+    cases = groups(rows, lambda row: (row.nodes_per_leaf, row.protocol, row.patterns))
+    ordered = sorted(
+        cases, key=lambda case: [o.index(c) for o, c in zip(orders, case, strict=True)]
     )
+    return table([cases[case] for case in ordered], columns, len(columns))
 
 
-def _table(rows: Sequence[Row], figure: Figure, paper: Mapping[str, Sequence[float]]) -> str:
-    methods = [name for name in _in_order(row.method for row in rows) if name != "default"]
-    average = [name for name in methods if name in PUBLISHED]
-    header = ["nodes per leaf", "runs", "patterns", "paper", *methods]
-    if average:
-        header.insert(4, "mean of " + ", ".join(average))
-    lines = []
-    for per_leaf in _in_order(row.nodes_per_leaf for row in rows):
-        for protocol in _in_order(row.protocol for row in rows):
-            for patterns in _in_order(row.patterns for row in rows):
-                of = {
-                    method: [
-                        figure(row)
-                        for row in rows
-                        if (row.nodes_per_leaf, row.protocol, row.patterns, row.method)
-                        == (per_leaf, protocol, patterns, method)
-                    ]
-                    for method in methods
-                }
-                means = [_mean(of[name]) for name in average]
-                cells = [str(per_leaf), protocol, patterns]
-                cells.append(" / ".join(f"{value:.1f}" for value in paper.get(patterns, [])))
-                if average:
-                    cells.append(_percent(_mean(means)))
-                lines.append(cells + [_spread(of[name]) for name in methods])
-    return markdown(header, len(header), lines)
-
-
-def _in_order(values: Iterable[T]) -> list[T]:
-    return list(dict.fromkeys(values))
+def _values(rows: Sequence[Record], method: str, field: str) -> list[float | None]:
+    return [getattr(row, field) for row in where(rows, method=method)]
 
 
 def _mean(values: Sequence[float | None]) -> float | None:
@@ -149,69 +136,27 @@ def _percent(value: float | None) -> str:
     return "-" if value is None else f"{value:.1f}"
 
 
-NUM_NODES = 4392
-NODES_PER_LEAF = (16, 366)
-INTENSIVE = 90
-NUM_INDIVIDUAL = 200
-OCCUPANCY = 50
-BASE = "default"  # what the others are held against: Slurm's own
-METHODS = (*PUBLISHED, "exact")
-SETS = {
-    "RHVD": (PatternUse(pattern=Pattern.VECTOR_DOUBLING),),
-    "RD": (PatternUse(pattern=Pattern.RECURSIVE_DOUBLING),),
-    "binomial": (PatternUse(pattern=Pattern.BINOMIAL),),
-    **MIXES,
-}
-BEGIN, END = "<!-- tables: written by scripts/study_mishra2020.py -->", "<!-- end of tables -->"
+def _rounded(row: Record) -> Record:
+    return Record(**{k: f"{v:.4f}" if isinstance(v, float) else v for k, v in vars(row).items()})
 
 
-def main() -> None:
-    """Run the study and write its table and document."""
-    options = _options()
-    wanted = options.methods or [name for name in METHODS if name in methods("allocation")]
-    methods = [BASE, *(method_of("allocation", name).name for name in wanted if name != BASE)]
-    start = time.perf_counter()
-    rows: list[Row] = []
-    for row in _all_rows(options, methods):
-        rows.append(row)
-        which = (row.nodes_per_leaf, row.protocol, row.patterns, row.seed, row.method)
-        print(f"{time.perf_counter() - start:7.1f} s ", *which, file=sys.stderr)
-    options.output.mkdir(parents=True, exist_ok=True)
-    write_rows(options.output / "mishra2020.csv", [_record(row) for row in rows])
-    seconds = time.perf_counter() - start
-    head = (
-        f"{stamp('study_mishra2020.py', None)}\n\n{seconds:.0f} s on one core. "
-        "Percents saved against Slurm's default, the mean over the seeds (least to largest)."
-    )
-    page = options.output / "mishra2020.md"
-    write_between_markers(page, BEGIN, END, "Mishra 2020", head + "\n\n" + tables(rows))
+# ---- The runs ------------------------------------------------------------------------------------
 
 
-def _options() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("log", type=Path, help="theta_1000.swf")
-    parser.add_argument("--methods", nargs="+", metavar="NAME", help="default: the paper's, exact")
-    parser.add_argument("--seeds", type=int, default=3, metavar="N", help="draws of 90 %% of jobs")
-    parser.add_argument("--exact-seeds", type=int, default=1, metavar="N", help="draws for exact")
-    parser.add_argument("--time-limit", type=float, metavar="S", help="per job, for exact")
-    parser.add_argument("--limit", type=int, metavar="N", help="take the first N jobs only")
-    parser.add_argument("-o", "--output", type=Path, default=STUDIES, metavar="DIR")
-    return parser.parse_args()
-
-
-def _all_rows(options: argparse.Namespace, methods: Sequence[str]) -> Iterator[Row]:
+def records(options: argparse.Namespace, names: Sequence[str]) -> Iterator[Record]:
+    """Yield a record for every run of a method; what is saved is against Slurm's default."""
     log = read_log(options.log).jobs[: options.limit]
     for per_leaf in NODES_PER_LEAF:
         state = leaves_of(NUM_NODES, per_leaf)
         for name, patterns in SETS.items():
             for seed in range(options.seeds):
                 jobs = with_intensive(log, INTENSIVE, patterns, seed)
-                few = [m for m in methods if m != "exact" or seed < options.exact_seeds]
+                few = [m for m in names if m != "exact" or seed < options.exact_seeds]
                 study = _Study(state, jobs, few, Options(options.time_limit, seed=seed))
                 for protocol, runs in study.runs():
-                    base = runs[0]
                     for run in runs:
-                        yield _row(per_leaf, protocol, name, seed, run, base)
+                        yield record(per_leaf, protocol, name, seed, run, runs[0])
+                        print(per_leaf, protocol, name, seed, run.method, file=sys.stderr)
 
 
 def leaves_of(num_nodes: int, per_leaf: int) -> TreeState:
@@ -271,18 +216,18 @@ class _Study:
             hour += 1
 
 
-def mean_gain(run: MethodRun, base: MethodRun) -> float | None:
-    """Return the mean percent of execution time saved, over the jobs that ran in both (table 4)."""
-    there = {record.job.id: record.execution for record in base.records}
-    both = [record for record in run.records if record.job.id in there]
-    return _mean([percent_below(record.execution, there[record.job.id]) for record in both])
-
-
-def _row(
+def record(
     per_leaf: int, protocol: str, patterns: str, seed: int, run: MethodRun, base: MethodRun
-) -> Row:
+) -> Record:
+    """Return a run as a record; the gain is the mean over the jobs that ran in both (table 4)."""
     metrics = metrics_of(run.records)
-    return Row(
+    there = {record.job.id: record.execution for record in base.records}
+    gains = [
+        percent_below(record.execution, there[record.job.id])
+        for record in run.records
+        if record.job.id in there
+    ]
+    return Record(
         nodes_per_leaf=per_leaf,
         protocol=protocol,
         patterns=patterns,
@@ -294,16 +239,29 @@ def _row(
         turnaround_hours=metrics.turnaround / 3600,
         node_hours=metrics.node_seconds / 3600,
         cost=float(metrics.cost),
-        saved=improvements(metrics, base.metrics),
-        mean_job_gain=mean_gain(run, base),
+        mean_job_gain=_mean(gains),
+        **{f"{k}_percent_saved": v for k, v in improvements(metrics, base.metrics).items()},
     )
 
 
-def _record(row: Row) -> dict[str, object]:
-    """Return a row as a line of the CSV file, with a column for every share saved."""
-    values = dataclasses.asdict(row)
-    values |= {f"{name}_percent_saved": value for name, value in values.pop("saved").items()}
-    return {k: f"{v:.4f}" if isinstance(v, float) else v for k, v in values.items()}
+def main(given: Sequence[str] | None = None) -> None:
+    """Run the study and write its table and document."""
+    options = {
+        "methods": [str],  # by default those of the paper, and exact
+        "seeds": 3,  # draws of 90 % of the jobs
+        "exact_seeds": 1,  # draws for exact
+        "time_limit": float,  # per job, for exact
+        "limit": int,  # take the first jobs only
+    }
+    study = Study("mishra2020", __doc__, given, {"log": Path}, **options)
+    names = [method_of("allocation", name).name for name in study.options.methods or METHODS]
+    names = [BASE, *(name for name in names if name != BASE)]
+    rows, seconds = timed(lambda: list(records(study.options, names)))
+    head = (
+        f"{seconds:.0f} s on one core. "
+        "Percents saved against Slurm's default, the mean over the seeds (least to largest)."
+    )
+    write(study, rows, head)
 
 
 if __name__ == "__main__":

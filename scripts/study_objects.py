@@ -3,30 +3,20 @@
 As section 3.3 of Bhatele 2009, on tori of 8x8x8 and 8x8x16 nodes and on the XT3. Writes the tables
 and pictures of docs/studies/objects.md.
 
-    python scripts/study_objects.py [--machines NAME,...] [--jobs N] [--seed N]
+    python scripts/study_objects.py [--machines NAME ..] [--jobs N] [--seed N]
 """
 
 from __future__ import annotations
 
-import argparse
+import contextlib
 import sys
-from collections.abc import Sequence
-from dataclasses import dataclass
-from pathlib import Path
+from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from study_page import (
-    STUDIES,
-    markdown,
-    number,
-    percent,
-    spawned,
-    stamp,
-    write_between_markers,
-    write_rows,
-)
+from study import Column, Record, Study, groups, percent, table
 from topoplace.certify import check_document
 from topoplace.machine import Torus
 from topoplace.mapping.objects.applications import problem_of
@@ -37,36 +27,15 @@ from topoplace.result.objects import ObjectsResult
 from topoplace.snapshot.objects import ObjectsApplication
 from topoplace.solving import Options, solve
 
-MACHINES = ("bluegene_8x8x8", "bluegene_8x8x16", "xt3")
+MACHINES = ["bluegene_8x8x8", "bluegene_8x8x16", "xt3"]
 BALANCE = {("openatom_water_32m", "xt3"): "1.3", ("namd_apoa1", "xt3"): "2.3"}
 """Where a node has room for few objects; 1.1 elsewhere."""
 PAPER = {"openatom_water_32m": "prisms", "namd_apoa1": "bricks"}
 METHODS = ("oblivious", "in-order", "paper", "search")
-BEGIN, END = "<!-- begin: written by scripts/study_objects.py -->", "<!-- end -->"
+SHOWN = {"oblivious": "oblivious", "paper": "the paper's", "search": "ours"}
 
-
-@dataclass(frozen=True)
-class Row:
-    """One application on one machine: hop-bytes and largest link load by method, and the bound."""
-
-    application: str
-    machine: str
-    objects: int
-    messages: int
-    balance: float
-    bytes: int
-    oblivious: int
-    in_order: int
-    paper: int
-    search: int
-    bound: int
-    certificate: str
-    paper_link: float
-    search_link: float
-    link_bound: float
-    paper_load: int
-    search_load: int
-    load_bound: int
+Found = tuple[Record, ObjectsProblem, dict[str, ObjectsResult]]
+"""What is found of a case, the problem, and the results behind it by method."""
 
 
 def applications() -> list[ObjectsApplication]:
@@ -91,14 +60,12 @@ def link_bound_of(result: ObjectsResult) -> float:
     return 0.0 if load is None else load.bound.numerator / load.bound.denominator
 
 
-def case_of(
-    which: int, machine: str, seed: int
-) -> tuple[Row, ObjectsProblem, dict[str, ObjectsResult]]:
-    """Return the row of an application on a machine, and the results behind it."""
+def measure(case: tuple[str, int], seed: int) -> Found:
+    """Map an application onto a machine by every method."""
+    machine, which = case
     application = applications()[which]
-    places = load_places(machine)
     balance = BALANCE.get((application.name, machine), "1.1")
-    problem = problem_of(application, places, balance)
+    problem = problem_of(application, load_places(machine), balance)
     results = {}
     for method in METHODS:
         name = PAPER[application.name] if method == "paper" else method
@@ -110,16 +77,14 @@ def case_of(
     certificate = best.levels[0].certificate
     ours, paper = results["search"], results["paper"]
     assert certificate is not None
-    assert best.bound is not None
-    values = {method.replace("-", "_"): result.objective or 0 for method, result in results.items()}
-    row = Row(
+    row = Record(
         application=application.name,
         machine=machine,
         objects=problem.num_objects,
         messages=problem.graph.num_messages,
         balance=float(balance),
         bytes=problem.graph.total_bytes,
-        **values,
+        **{method.replace("-", "_"): result.objective for method, result in results.items()},
         bound=best.bound,
         certificate=certificate.kind,
         paper_link=link_of(paper),
@@ -132,56 +97,59 @@ def case_of(
     return row, problem, results
 
 
-def table(rows: list[Row]) -> str:
-    """Return hop-bytes as a Markdown table."""
-    head = ["application", "machine", "balance", "oblivious", "in order", "paper's", "ours"]
-    head += ["ours / paper's", "bound", "gap"]
-    lines = []
-    for row in rows:
-        figures = (row.oblivious, row.in_order, row.paper, row.search)
-        gap = (row.search - row.bound) / row.search
-        share = f"{row.search / row.paper:.2f}"
-        lines.append([row.application, row.machine, f"{row.balance:g}"])
-        lines[-1] += [*map(number, figures), share, number(row.bound), percent(gap)]
-    return markdown(head, 3, lines)
+# ---- Tables and pictures -------------------------------------------------------------------------
+
+HOP_BYTES: list[Column] = [
+    *("application", "machine", ("balance", lambda row: f"{row.balance:g}")),
+    *("oblivious", ("in order", "in_order"), ("paper's", "paper"), ("ours", "search")),
+    *(("ours / paper's", lambda row: f"{row.search / row.paper:.2f}"), "bound"),
+    ("gap", lambda row: percent((row.search - row.bound) / row.search)),
+]
+LOADS: list[Column] = [
+    *("application", "machine", ("link, paper's", lambda row: f"{row.paper_link:,.0f}")),
+    ("link, ours", lambda row: f"{row.search_link:,.0f}"),
+    ("link, bound", lambda row: f"{row.link_bound:,.0f}"),
+    *(
+        ("node, paper's", "paper_load"),
+        ("node, ours", "search_load"),
+        ("node, bound", "load_bound"),
+    ),
+]
+"""The largest loads of links and nodes, and their bounds."""
 
 
-def loads_table(rows: list[Row]) -> str:
-    """Return the largest loads of links and nodes, and their bounds, as a Markdown table."""
-    head = ["application", "machine", "link, paper's", "link, ours", "link, bound"]
-    head += ["node, paper's", "node, ours", "node, bound"]
-    lines = [
-        [row.application, row.machine, f"{row.paper_link:,.0f}", f"{row.search_link:,.0f}"]
-        + [f"{row.link_bound:,.0f}"]
-        + [number(x) for x in (row.paper_load, row.search_load, row.load_bound)]
-        for row in rows
-    ]
-    return markdown(head, 2, lines)
-
-
-# ---- Pictures ------------------------------------------------------------------------------------
-
-
-def draw_hop_bytes(rows: list[Row], path: Path) -> None:
-    """Draw hops per byte of every scheme by machine: Figures 6 and 7 of the paper, redrawn."""
+@contextlib.contextmanager
+def grid(study: Study, suffix: str, rows: int, columns: int, **size: Any) -> Iterator[Any]:
+    """Yield the panels of a picture; those of more than one row show slices of a machine."""
     from matplotlib.figure import Figure  # noqa: PLC0415 - heavy
 
-    names = list(dict.fromkeys(row.application for row in rows))
-    figure = Figure(figsize=(9, 3.4), layout="constrained", dpi=110)
-    for axes, name in zip(np.atleast_1d(figure.subplots(1, len(names))), names, strict=True):
-        own = [row for row in rows if row.application == name]
-        kinds = ("oblivious", "in_order", "paper", "search", "bound")
-        labels = ("oblivious", "in order", "the paper's", "ours", "bound")
-        for k, (kind, label) in enumerate(zip(kinds, labels, strict=True)):
-            heights = [getattr(row, kind) / row.bytes for row in own]
-            at = np.arange(len(own)) + 0.16 * (k - 2)
-            colour = "#bbbbbb" if kind == "bound" else f"C{k}"
-            axes.bar(at, heights, 0.15, label=label, color=colour)
-        axes.set_xticks(np.arange(len(own)), [row.machine for row in own], fontsize=8)
-        axes.set_title(name, fontsize=9)
-        axes.set_ylabel("hops of a byte, mean", fontsize=8)
-    figure.axes[0].legend(fontsize=7)
-    figure.savefig(path)
+    figure = Figure(layout="constrained", dpi=110, **size)
+    panels = figure.subplots(rows, columns, squeeze=False)
+    yield panels
+    for panel in panels.flat if rows > 1 else ():
+        panel.set_xticks([])
+        panel.set_yticks([])
+    for z, panel in enumerate(panels[0]) if rows > 1 else ():
+        panel.set_title(f"z = {z}", fontsize=7)
+    figure.savefig(study.file(suffix))
+
+
+def draw_hop_bytes(study: Study, rows: Sequence[Record]) -> None:
+    """Draw hops per byte of every scheme by machine: Figures 6 and 7 of the paper, redrawn."""
+    kinds = ("oblivious", "in_order", "paper", "search", "bound")
+    labels = ("oblivious", "in order", "the paper's", "ours", "bound")
+    applications = groups(rows, "application")
+    with grid(study, "_hop_bytes.png", 1, len(applications), figsize=(9, 3.4)) as (panels,):
+        for panel, (name, own) in zip(panels, applications.items(), strict=True):
+            for k, (kind, label) in enumerate(zip(kinds, labels, strict=True)):
+                heights = [getattr(row, kind) / row.bytes for row in own]
+                at = np.arange(len(own)) + 0.16 * (k - 2)
+                colour = "#bbbbbb" if kind == "bound" else f"C{k}"
+                panel.bar(at, heights, 0.15, label=label, color=colour)
+            panel.set_xticks(np.arange(len(own)), [row.machine for row in own], fontsize=8)
+            panel.set_title(name, fontsize=9)
+            panel.set_ylabel("hops of a byte, mean", fontsize=8)
+        panels[0].legend(fontsize=7)
 
 
 def plane_of(problem: ObjectsProblem, nodes: Sequence[int], name: str, dim: int) -> Any:
@@ -197,89 +165,58 @@ def plane_of(problem: ObjectsProblem, nodes: Sequence[int], name: str, dim: int)
     return np.where(count > 0, total / np.maximum(count, 1), np.nan)
 
 
-def draw_planes(
-    problem: ObjectsProblem, results: dict[str, ObjectsResult], array: str, path: Path
-) -> None:
+def draw_planes(study: Study, found: Found, array: str) -> None:
     """Draw the machine in slices, each node coloured by the mean indices of an array there."""
-    from matplotlib.figure import Figure  # noqa: PLC0415 - heavy
-
+    _, problem, results = found
     torus = problem.machine
     assert isinstance(torus, Torus)
-    shown = ("oblivious", "paper", "search")
-    label = {"oblivious": "oblivious", "paper": "the paper's", "search": "ours"}
-    slices = torus.shape[2]
-    figure = Figure(figsize=(9, 5.6), layout="constrained", dpi=110)
-    grid = figure.subplots(2 * len(shown), slices)
-    for k, method in enumerate(shown):
-        solution = results[method].solution
-        assert solution is not None
-        for dim in (0, 1):
-            values = plane_of(problem, solution.nodes, array, dim).reshape(torus.shape)
-            top = np.nanmax(values)
-            for z in range(slices):
-                axes = grid[2 * k + dim, z]
-                axes.imshow(values[:, :, z], vmin=0, vmax=top, cmap="viridis")
-                axes.set_xticks([])
-                axes.set_yticks([])
-            grid[2 * k + dim, 0].set_ylabel(
-                f"{label[method]}\n{('states', 'planes')[dim]}", fontsize=8
-            )
-    for z in range(slices):
-        grid[0, z].set_title(f"z = {z}", fontsize=7)
-    figure.savefig(path)
+    with grid(study, "_openatom.png", 2 * len(SHOWN), torus.shape[2], figsize=(9, 5.6)) as panels:
+        for k, (method, label) in enumerate(SHOWN.items()):
+            solution = results[method].solution
+            assert solution is not None
+            for dim, what in enumerate(("states", "planes")):
+                values = plane_of(problem, solution.nodes, array, dim).reshape(torus.shape)
+                line = panels[2 * k + dim]
+                for z, panel in enumerate(line):
+                    panel.imshow(values[:, :, z], vmin=0, vmax=np.nanmax(values), cmap="viridis")
+                line[0].set_ylabel(f"{label}\n{what}", fontsize=8)
 
 
-def draw_patch(problem: ObjectsProblem, results: dict[str, ObjectsResult], path: Path) -> None:
+def draw_patch(study: Study, found: Found) -> None:
     """Draw where the computes of one patch are, how many on each node, and its neighbours."""
-    from matplotlib.figure import Figure  # noqa: PLC0415 - heavy
-
+    _, problem, results = found
     torus = problem.machine
     assert isinstance(torus, Torus)
-    found = problem.array("Patches")
-    assert found is not None
-    middle = int(found[0][tuple(n // 2 for n in found[1])])
+    patches = problem.array("Patches")
+    assert patches is not None
+    middle = int(patches[0][tuple(n // 2 for n in patches[1])])
     rows = problem.graph.exchanged
     computes = rows.other[rows.first[middle] : rows.first[middle + 1]]
-    shown = (("oblivious", "oblivious"), ("paper", "the paper's"), ("search", "ours"))
-    figure = Figure(figsize=(9, 3.9), layout="constrained", dpi=110)
-    grid = figure.subplots(len(shown), torus.shape[2])
-    for k, (method, label) in enumerate(shown):
-        solution = results[method].solution
-        assert solution is not None
-        nodes = np.asarray(solution.nodes)
-        counts = np.bincount(nodes[computes], minlength=torus.num_routers).reshape(torus.shape)
-        home = torus.coordinates[nodes[middle]]
-        for z in range(torus.shape[2]):
-            axes = grid[k, z]
-            axes.imshow(counts[:, :, z], vmin=0, vmax=5, cmap="Blues")
-            if z == home[2]:
-                axes.plot(home[1], home[0], "r+", markersize=9)
-            axes.set_xticks([])
-            axes.set_yticks([])
-            if not k:
-                axes.set_title(f"z = {z}", fontsize=7)
-        grid[k, 0].set_ylabel(label, fontsize=8)
-    figure.savefig(path)
+    with grid(study, "_namd.png", len(SHOWN), torus.shape[2], figsize=(9, 3.9)) as panels:
+        for line, (method, label) in zip(panels, SHOWN.items(), strict=True):
+            solution = results[method].solution
+            assert solution is not None
+            nodes = np.asarray(solution.nodes)
+            counts = np.bincount(nodes[computes], minlength=torus.num_routers).reshape(torus.shape)
+            home = torus.coordinates[nodes[middle]]
+            for z, panel in enumerate(line):
+                panel.imshow(counts[:, :, z], vmin=0, vmax=5, cmap="Blues")
+                if z == home[2]:
+                    panel.plot(home[1], home[0], "r+", markersize=9)
+            line[0].set_ylabel(label, fontsize=8)
 
 
-def main(arguments: Sequence[str] | None = None) -> None:
+def main(given: Sequence[str] | None = None) -> None:
     """Run the study and write its part of the page, its figures and pictures."""
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--machines", default=",".join(MACHINES))
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--jobs", type=int, default=1)
-    options = parser.parse_args(arguments)
-    cases = [(which, machine) for machine in options.machines.split(",") for which in (0, 1)]
-    with spawned(options.jobs) as pool:
-        futures = [pool.submit(case_of, *case, options.seed) for case in cases]
-        found = [future.result() for future in futures]
+    study = Study("objects", __doc__, given, machines=MACHINES, seed=0, jobs=1)
+    cases = [(machine, which) for machine in study.options.machines for which in (0, 1)]
+    found = study.measured(partial(measure, seed=study.options.seed), cases)
     rows = [row for row, _, _ in found]
-    write_rows(STUDIES / "objects.csv", rows)
-    draw_planes(*found[0][1:], "GSpace", STUDIES / "objects_openatom.png")
-    draw_patch(*found[1][1:], STUDIES / "objects_namd.png")
-    draw_hop_bytes(rows, STUDIES / "objects_hop_bytes.png")
-    text = f"{stamp('study_objects.py', arguments)}\n\n{table(rows)}\n\n{loads_table(rows)}\n"
-    write_between_markers(STUDIES / "objects.md", BEGIN, END, "Objects", text)
+    study.write(rows)
+    draw_planes(study, found[0], "GSpace")
+    draw_patch(study, found[1])
+    draw_hop_bytes(study, rows)
+    study.page(table(rows, HOP_BYTES, 3), table(rows, LOADS, 2))
 
 
 if __name__ == "__main__":

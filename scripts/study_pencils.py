@@ -13,28 +13,28 @@ from __future__ import annotations
 
 import argparse
 import statistics
-import sys
-import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from study_mapping_gaps import SNAPSHOTS, problem_of
-from study_page import (
-    STUDIES,
-    markdown,
-    number,
+from study import (
+    FILLS,
+    SNAPSHOTS,
+    Column,
+    Record,
+    Study,
+    busy,
+    curve,
+    groups,
     percent,
-    picture,
-    spawned,
-    stamp,
-    write_between_markers,
-    write_rows,
+    table,
+    timed,
+    where,
 )
+from study_mappings import problem_of
 from topoplace.certify import check_document
 from topoplace.errors import InputError, TopoplaceError
 from topoplace.machine import Prism, Torus
@@ -62,7 +62,6 @@ if TYPE_CHECKING:
 SCATTERED, PRISMS, SNAPSHOT = "scattered", "prisms", "snapshot"
 """What is unusable: single routers, prisms of them, what a snapshot says."""
 
-PERCENTS = (0, 1, 2, 3, 5, 8)
 HOLE_EXTENTS = (1, 3)  # of a prism of unusable routers, least and largest, in every dimension
 
 
@@ -151,7 +150,7 @@ def allocation_of(case: Case) -> Places:
 @cache
 def needed(grid: Grid, setting: str) -> int:
     """Return the least hop-bytes of any layout with nothing unusable."""
-    problem = problem_of(grid.shape, False, grid.tasks_per_node, everywhere(grid, setting))
+    problem = problem_of(grid.name, grid.tasks_per_node, everywhere(grid, setting))
     assert problem.grid is not None
     layouts = admissible_layouts(problem)
     return min(ideal_hop_bytes(layout, problem.grid, problem.torus) for layout in layouts)
@@ -177,48 +176,37 @@ METHODS = {
     "pencils": "optimal over all windows",
     "searched": "with local search",
 }
-"""Fields of a row that hold hop-bytes, in the order in which each starts from the one before."""
+"""Fields of a record that hold hop-bytes, in the order in which each starts from the one before."""
+
+STYLES = {"topaware": "o-", "window": "s-", "pencils": "^-", "searched": "x:"}
+UNKNOWN = (
+    *("layout_ideal", *METHODS, "bound", "window_proven", "pencils_complete"),
+    *("seconds_topaware", "seconds_window", "seconds_pencils"),
+)
+"""Fields of a record that are None where nothing has room, behind the least hop-bytes of any layout
+with nothing unusable (`needed`): those of Topaware's layout, what the methods reach and the bound,
+whether a flow proves the selection best in its window, and whether all windows were searched."""
 
 
-@dataclass(frozen=True)
-class Row:
-    """One grid, and one state of the routers, a `seed`'s draw of so many `percent` unusable.
-
-    Hop-bytes are None where nothing has room: of any layout with nothing unusable (`needed`) and
-    of Topaware's (`layout_ideal`), then by method (`METHODS`), then the certified `bound`. A flow
-    may prove the selection best in its window; all windows may have been searched or ruled out.
-    """
-
-    setting: str
-    snapshot: str
-    percent: int
-    seed: int
-    grid: str
-    needed: int
-    layout_ideal: int | None = None
-    topaware: int | None = None
-    window: int | None = None
-    pencils: int | None = None
-    searched: int | None = None
-    bound: int | None = None
-    window_proven: bool | None = None
-    pencils_complete: bool | None = None
-    seconds_topaware: float | None = None
-    seconds_window: float | None = None
-    seconds_pencils: float | None = None
+# ---- The page ------------------------------------------------------------------------------------
 
 
-def excess(rows: Sequence[Row], method: str) -> float | None:
+def complete(rows: Sequence[Record]) -> list[Record]:
+    """Return the records with figures of every method."""
+    return [row for row in rows if row.searched is not None]
+
+
+def excess(rows: Sequence[Record], method: str) -> float | None:
     """Return the mean excess of a method over what is needed, as a share of that."""
     return _mean([getattr(row, method) / row.needed - 1 for row in complete(rows)])
 
 
-def gap(rows: Sequence[Row], method: str) -> float | None:
+def gap(rows: Sequence[Record], method: str) -> float | None:
     """Return the mean gap of a method to the certified bound."""
     return _mean([1 - (row.bound or 0) / getattr(row, method) for row in complete(rows)])
 
 
-def removed(rows: Sequence[Row], method: str, base: str) -> float | None:
+def removed(rows: Sequence[Record], method: str, base: str) -> float | None:
     """Return the share of Topaware's excess over `base`, a field, that a method removes.
 
     Excesses are added up first, so that rows with hardly any do not count as much as others.
@@ -229,145 +217,92 @@ def removed(rows: Sequence[Row], method: str, base: str) -> float | None:
     return (before - after) / before if before > 0 else None
 
 
-def complete(rows: Sequence[Row]) -> list[Row]:
-    """Return the rows with figures of every method."""
-    return [row for row in rows if row.searched is not None]
-
-
-def grids_of(rows: Sequence[Row]) -> list[str]:
-    """Return the grids of rows in their order, each once."""
-    return list(dict.fromkeys(row.grid for row in rows))
-
-
 def _mean(values: Sequence[float]) -> float | None:
     return statistics.fmean(values) if values else None
 
 
-BEGIN, END = "<!-- tables: written by scripts/study_pencils.py -->", "<!-- end of tables -->"
-TITLE = "Pencils: the leftmost usable routers against the optimal selection"
+def _share(of: Callable[..., float | None], *fields: str) -> Callable[[list[Record]], str]:
+    return lambda rows: percent(of(rows, *fields))
 
 
-def write_study(folder: Path, rows: Sequence[Row], head: str) -> None:
-    """Write the table of all rows, the plots, and the tables of the page between its markers.
+def _seconds(method: str) -> Callable[[list[Record]], str | None]:
+    def median(rows: list[Record]) -> str | None:
+        values = [getattr(row, f"seconds_{method}") for row in complete(rows)]
+        return f"{statistics.median(values):.2f}" if values else None
 
-    `head` says how the rows were made.
-    """
-    folder.mkdir(parents=True, exist_ok=True)
-    write_rows(folder / "pencils.csv", rows)
-    drawn = [row for row in rows if row.setting != SNAPSHOT]
-    shipped = [row for row in rows if row.setting == SNAPSHOT]
-    parts = [head, ""]
-    if drawn:
-        parts += ["## By share of unusable routers", "", _by_percent(drawn), ""]
-        parts += ["## By grid", "", _by_grid(drawn), ""]
-    if shipped:
-        parts += ["## Snapshots of Blue Waters", "", _by_snapshot(shipped), ""]
-    text = "\n".join(parts).rstrip()
-    write_between_markers(folder / "pencils.md", BEGIN, END, TITLE, text)
-    if drawn:
-        draw_excess(folder / "pencils_excess.png", drawn)
-        draw_removed(folder / "pencils_removed.png", drawn)
-    if shipped:
-        draw_snapshots(folder / "pencils_snapshots.png", shipped)
+    return median
 
 
-HEAD = (
-    "have room",
-    "Topaware",
-    "same window",
-    "all windows",
-    "and search",
-    "removed in the window",
-    "removed by all windows",
-    "gap, Topaware",
-    "gap, all windows",
-)
-
-
-def _figures(rows: Sequence[Row]) -> list[str]:
-    """Return the cells below `HEAD`."""
-    return [
-        f"{sum(row.topaware is not None for row in rows)} of {len(rows)}",
-        *(percent(excess(rows, method)) for method in METHODS),
-        percent(removed(rows, "window", "layout_ideal")),
-        percent(removed(rows, "pencils", "needed")),
-        *(percent(gap(rows, method)) for method in ("topaware", "pencils")),
-    ]
-
-
-def _by_percent(rows: Sequence[Row]) -> str:
-    head = ["unusable", "share", *HEAD, "s, Topaware", "s, same window", "s, all windows"]
-    lines = []
-    for setting in (SCATTERED, PRISMS):
-        for share in sorted({row.percent for row in rows if row.setting == setting}):
-            mine = [row for row in rows if (row.setting, row.percent) == (setting, share)]
-            seconds = [
-                _median([getattr(row, f"seconds_{method}") for row in complete(mine)])
-                for method in list(METHODS)[:3]
-            ]
-            kind = setting if share else "none"
-            lines.append([kind, f"{share} %", *_figures(mine), *seconds])
-    return markdown(head, 1, lines)
-
-
-def _by_grid(rows: Sequence[Row]) -> str:
-    """Return a line for every grid and setting, over all shares of unusable routers but none."""
-    lines = []
-    for grid in grids_of(rows):
-        for setting in (SCATTERED, PRISMS):
-            mine = [
-                row for row in rows if (row.grid, row.setting) == (grid, setting) and row.percent
-            ]
-            lines.append([grid, setting, *_figures(mine)])
-    return markdown(["grid", "unusable", *HEAD], 2, lines)
-
-
-def _by_snapshot(rows: Sequence[Row]) -> str:
-    head = ["snapshot", "grid", *METHODS.values(), "needed", "bound", "removed", "all windows, s"]
-    lines = []
-    for row in rows:
-        lines.append(
-            [
-                row.snapshot,
-                row.grid,
-                *(number(getattr(row, method)) for method in METHODS),
-                number(row.needed),
-                number(row.bound),
-                percent(removed([row], "pencils", "needed")),
-                _search_seconds(row),
-            ]
-        )
-    return markdown(head, 2, lines)
-
-
-def _search_seconds(row: Row) -> str:
+def _search_seconds(row: Record) -> str | None:
     """Return what the search over all windows took, and whether the time limit ended it."""
     if row.topaware is None:
-        return "-"
+        return None
     if row.seconds_pencils is None:
         return "limit, no window"
     return f"{row.seconds_pencils:.1f}{'' if row.pencils_complete else ', limit'}"
 
 
-def _median(values: Sequence[float]) -> str:
-    return f"{statistics.median(values):.2f}" if values else "-"
+FIGURES: list[Column] = [
+    ("have room", lambda rows: f"{sum(r.topaware is not None for r in rows)} of {len(rows)}"),
+    ("Topaware", _share(excess, "topaware")),
+    ("same window", _share(excess, "window")),
+    ("all windows", _share(excess, "pencils")),
+    ("and search", _share(excess, "searched")),
+    ("removed in the window", _share(removed, "window", "layout_ideal")),
+    ("removed by all windows", _share(removed, "pencils", "needed")),
+    ("gap, Topaware", _share(gap, "topaware")),
+    ("gap, all windows", _share(gap, "pencils")),
+]
+BY_PERCENT: list[Column] = [
+    ("unusable", lambda rows: rows[0].setting if rows[0].percent else "none"),
+    ("share", lambda rows: f"{rows[0].percent} %"),
+    *FIGURES,
+    ("s, Topaware", _seconds("topaware")),
+    ("s, same window", _seconds("window")),
+    ("s, all windows", _seconds("pencils")),
+]
+BY_SNAPSHOT: list[Column] = [
+    *("snapshot", "grid", *((title, method) for method, title in METHODS.items())),
+    *("needed", "bound"),
+    ("removed", lambda row: percent(removed([row], "pencils", "needed"))),
+    ("all windows, s", _search_seconds),
+]
 
 
-# ---- Plots ---------------------------------------------------------------------------------------
+def write(study: Study, rows: Sequence[Record], notes: str) -> None:
+    """Write the records, the tables and the plots."""
+    study.write(rows)
+    drawn = [row for row in rows if row.setting != SNAPSHOT]
+    shipped = where(rows, setting=SNAPSHOT)
+    parts = [notes]
+    if drawn:
+        shares = sorted(drawn, key=lambda row: (row.setting == PRISMS, row.percent))
+        by_percent = groups(shares, lambda row: (row.setting, row.percent)).values()
+        parts += ["## By share of unusable routers", table(by_percent, BY_PERCENT)]
+        grids = [
+            where(some, setting=setting)
+            for some in groups([r for r in drawn if r.percent], "grid").values()
+            for setting in (SCATTERED, PRISMS)
+        ]
+        parts += ["## By grid", table(grids, ["grid", ("unusable", "setting"), *FIGURES], 2)]
+        draw_excess(study, drawn)
+        draw_removed(study, drawn)
+    if shipped:
+        parts += ["## Snapshots of Blue Waters", table(shipped, BY_SNAPSHOT, 2)]
+        draw_snapshots(study, shipped)
+    study.page(*parts, title="Pencils: the leftmost usable routers against the optimal selection")
 
-STYLES = {"topaware": "o-", "window": "s-", "pencils": "^-", "searched": "x:"}
 
-
-def draw_excess(path: Path, rows: Sequence[Row]) -> None:
+def draw_excess(study: Study, rows: Sequence[Record]) -> None:
     """Draw the excess against the share of unusable routers, a panel per setting and grid."""
-    grids = grids_of(rows)
+    grids = groups(rows, "grid")
     size = {"figsize": (1 + 2.1 * len(grids), 5), "sharex": True, "sharey": "col"}
-    with picture(path, 2, len(grids), **size) as (figure, panels):
+    with study.picture("_excess", 2, len(grids), **size) as (figure, panels):
         for line, setting in zip(panels, (SCATTERED, PRISMS), strict=True):
-            for panel, grid in zip(line, grids, strict=True):
+            for panel, (grid, own) in zip(line, grids.items(), strict=True):
                 # with nothing unusable there is no setting
-                mine = [row for row in rows if row.setting == setting or not row.percent]
-                _lines(panel, [row for row in mine if row.grid == grid], lambda row: row.percent)
+                mine = [row for row in own if row.setting == setting or not row.percent]
+                _curves(panel, mine, lambda row: row.percent)
                 panel.set_title(f"{grid}, {setting}", fontsize=9)
             line[0].set_ylabel("excess, %")
         for panel in panels[-1]:
@@ -375,23 +310,19 @@ def draw_excess(path: Path, rows: Sequence[Row]) -> None:
         _legend(figure, panels, 0.94)
 
 
-def draw_removed(path: Path, rows: Sequence[Row]) -> None:
+def draw_removed(study: Study, rows: Sequence[Record]) -> None:
     """Draw the share of Topaware's excess that the optimum removes, per grid."""
     kinds = (("window", "layout_ideal", "same window"), ("pencils", "needed", "all windows"))
+    styles = ((SCATTERED, "o-"), (PRISMS, "s--"))
     shares = sorted({row.percent for row in rows if row.percent})
-    with picture(path, 1, 2, figsize=(10, 4), sharey=True) as (figure, (panels,)):
-        for panel, (method, base, title) in zip(panels, kinds, strict=True):
-            for k, grid in enumerate(grids_of(rows)):
-                for setting, style in ((SCATTERED, "o-"), (PRISMS, "s--")):
-                    known = []
-                    for share in shares:
-                        case = (grid, setting, share)
-                        mine = [r for r in rows if (r.grid, r.setting, r.percent) == case]
-                        value = removed(mine, method, base)
-                        if value is not None:
-                            known.append((share, 100 * value))
-                    if known:
-                        panel.plot(*zip(*known, strict=True), style, color=f"C{k}", markersize=4)
+    with study.picture("_removed", 1, 2, figsize=(10, 4), sharey=True) as (figure, (panels,)):
+        for panel, (*fields, title) in zip(panels, kinds, strict=True):
+            for k, (grid, own) in enumerate(groups(rows, "grid").items()):
+                for setting, style in styles:
+                    mine = {x: where(own, setting=setting, percent=x) for x in shares}
+                    values = {x: removed(some, *fields) for x, some in mine.items()}
+                    points = [(x, 100 * y) for x, y in values.items() if y is not None]
+                    curve(panel, points, style, color=f"C{k}")
                 panel.plot([], [], "-", color=f"C{k}", label=grid)
             panel.set_title(f"{title} (dashed: prisms)", fontsize=10)
             panel.set_xlabel("unusable routers, %")
@@ -401,22 +332,17 @@ def draw_removed(path: Path, rows: Sequence[Row]) -> None:
         figure.tight_layout()
 
 
-def draw_snapshots(path: Path, rows: Sequence[Row]) -> None:
+def draw_snapshots(study: Study, rows: Sequence[Record]) -> None:
     """Draw the excess on every snapshot, a panel per grid."""
-    grids = grids_of(rows)
-    with picture(path, 1, len(grids), figsize=(1 + 2.4 * len(grids), 3.2)) as (figure, panels):
-        for panel, grid in zip(panels[0], grids, strict=True):
-            _lines(panel, [row for row in rows if row.grid == grid], busy)
+    grids = groups(rows, "grid")
+    size = (1 + 2.4 * len(grids), 3.2)
+    with study.picture("_snapshots", 1, len(grids), figsize=size) as (figure, panels):
+        for panel, (grid, own) in zip(panels[0], grids.items(), strict=True):
+            _curves(panel, own, lambda row: busy(row.snapshot))
             panel.set_title(grid, fontsize=9)
             panel.set_xlabel("busy nodes, %")
         panels[0][0].set_ylabel("excess, %")
         _legend(figure, panels, 0.9)
-
-
-def busy(row: Row) -> int:
-    """Return the share of busy nodes that the name of a shipped snapshot states, in percent."""
-    last = row.snapshot.rpartition("_")[2]
-    return 0 if last == "empty" else int(last)
 
 
 def _legend(figure: Figure, panels: Any, top: float) -> None:
@@ -425,16 +351,16 @@ def _legend(figure: Figure, panels: Any, top: float) -> None:
     figure.tight_layout(rect=(0, 0, 1, top))
 
 
-def _lines(panel: Axes, rows: Sequence[Row], at: Callable[[Row], int]) -> None:
+def _curves(panel: Axes, rows: Sequence[Record], at: Callable[[Record], int]) -> None:
     """Draw the mean excess of every method; no point where nothing has room."""
+    along = sorted(groups(rows, at).items())
     for method, label in METHODS.items():
-        known = []
-        for x in sorted({at(row) for row in rows}):
-            value = excess([row for row in rows if at(row) == x], method)
-            if value is not None:
-                known.append((x, 100 * value))
-        xs, ys = [x for x, _ in known], [y for _, y in known]
-        panel.plot(xs, ys, STYLES[method], label=label, markersize=4)
+        values = [(x, excess(some, method)) for x, some in along]
+        points = [(x, 100 * y) for x, y in values if y is not None]
+        curve(panel, points, STYLES[method], label=label)
+
+
+# ---- Measuring -----------------------------------------------------------------------------------
 
 
 def layout_of(problem: MappingProblem, outcome: Outcome) -> Layout:
@@ -477,100 +403,80 @@ def best_in_window(
     return outcome_of(nodes_of(problem, layout, pencil, window, cut.selection), shown, optimum)
 
 
-def measure(case: Case, time_limit: float, search: float) -> Row:
-    """Return the row of a case; without figures if its usable routers hold no layout.
+def measure(case: Case, time_limit: float, search: float) -> Record:
+    """Return the record of a case; without figures if its usable routers hold no layout.
 
     Raises
     ------
     TopoplaceError
         If the checker does not verify a mapping or its bound.
     """
-    allocation = allocation_of(case)
     grid = case.grid
-    row = Row(
+    row = Record(
         setting=case.setting,
         snapshot=case.snapshot,
         percent=case.percent,
         seed=case.seed,
         grid=grid.name,
         needed=needed(grid, case.setting),
+        **dict.fromkeys(UNKNOWN),
     )
     options = Options(time_limit=time_limit, seed=case.seed)
     try:
-        problem = problem_of(grid.shape, False, grid.tasks_per_node, allocation)
-        first, seconds = _timed(lambda: method_of("mapping", "topaware").solver(problem, options))
+        problem = problem_of(grid.name, grid.tasks_per_node, allocation_of(case))
+        first = timed(lambda: method_of("mapping", "topaware").solver(problem, options))
     except InputError:
         return row
     bound = best_bound(problem, 0.0)
     assert bound is not None and problem.grid is not None  # noqa: PT018 - not a test
 
-    def value(method: str, outcome: Outcome, seconds: float) -> int:
-        outcome = replace(outcome, bounds=(bound,))
-        result = result_of(problem, outcome, method, options, seconds)
+    def value(method: str, found: tuple[Outcome, float]) -> int:
+        outcome = replace(found[0], bounds=(bound,))
+        result = result_of(problem, outcome, method, options, found[1])
         report = check_document(result)
         if not report.holds or result.objective is None:
             raise TopoplaceError(f"{case}, {method}: the checker says {report.failures}")
         return result.objective
 
-    layout = layout_of(problem, first)
-    window, window_seconds = _timed(lambda: best_in_window(problem, first, layout, bound.value))
-    best, best_seconds = _timed(lambda: method_of("mapping", "pencils").solver(problem, options))
-    row = replace(
-        row,
-        bound=bound.value,
-        layout_ideal=ideal_hop_bytes(layout, problem.grid, problem.torus),
-        topaware=value("topaware", first, seconds),
-        window=value("window", window, window_seconds),
-        window_proven=window.solution.optimum.flow is not None,
-        seconds_topaware=round(seconds, 3),
-        seconds_window=round(window_seconds, 3),
-    )
-    if best.solution is None:
+    layout = layout_of(problem, first[0])
+    window = timed(lambda: best_in_window(problem, first[0], layout, bound.value))
+    best = timed(lambda: method_of("mapping", "pencils").solver(problem, options))
+    row.bound = bound.value
+    row.layout_ideal = ideal_hop_bytes(layout, problem.grid, problem.torus)
+    row.topaware, row.seconds_topaware = value("topaware", first), round(first[1], 3)
+    row.window, row.seconds_window = value("window", window), round(window[1], 3)
+    row.window_proven = window[0].solution.optimum.flow is not None
+    if best[0].solution is None:
         return row  # the time was over before the first window
-    row = replace(
-        row,
-        pencils=value("pencils", best, best_seconds),
-        seconds_pencils=round(best_seconds, 3),
-        pencils_complete=not best.time_limit_hit,
-    )
-    beyond = replace(options, time_limit=search, start=best.solution.nodes)
-    searched, seconds = _timed(lambda: method_of("mapping", "local-search").solver(problem, beyond))
-    return replace(row, searched=value("local-search", searched, seconds))
+    row.pencils, row.seconds_pencils = value("pencils", best), round(best[1], 3)
+    row.pencils_complete = not best[0].time_limit_hit
+    beyond = replace(options, time_limit=search, start=best[0].solution.nodes)
+    searched = timed(lambda: method_of("mapping", "local-search").solver(problem, beyond))
+    row.searched = value("local-search", searched)
+    return row
 
 
-def _timed(call: Callable[[], Outcome]) -> tuple[Outcome, float]:
-    start = time.perf_counter()
-    outcome = call()
-    return outcome, time.perf_counter() - start
-
-
-def main(arguments: Sequence[str] | None = None) -> None:
+def main(given: Sequence[str] | None = None) -> None:
     """Run the study and write its page, its table and its plots."""
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    names = [grid.name for grid in GRIDS]
-    shipped = ["empty", "20", "30", "40", "50", "60", "70", "80"]
-    parser.add_argument("--grids", nargs="*", choices=names, default=names, metavar="GRID")
-    parser.add_argument("--percents", nargs="*", type=int, default=list(PERCENTS), metavar="P")
-    parser.add_argument("--snapshots", nargs="*", choices=shipped, default=shipped, metavar="NAME")
-    parser.add_argument("--seeds", type=int, default=4, metavar="N", help="draws per share")
-    parser.add_argument("--seed", type=int, default=0, metavar="N", help="the first")
-    parser.add_argument("--time-limit", type=float, default=10, metavar="S", help="of pencils")
-    parser.add_argument("--search", type=float, default=2, metavar="S", help="of local search")
-    parser.add_argument("--jobs", type=int, default=2, metavar="N", help="processes")
-    parser.add_argument("-o", "--output", type=Path, default=STUDIES, metavar="DIR")
-    options = parser.parse_args(arguments)
-    run = partial(measure, time_limit=options.time_limit, search=options.search)
-    rows = []
-    with spawned(options.jobs) as pool:
-        for row in pool.map(run, cases(options)):
-            rows.append(row)
-            print(row, file=sys.stderr)
+    options: dict[str, Any] = {
+        "grids": [grid.name for grid in GRIDS],
+        "percents": [0, 1, 2, 3, 5, 8],  # of the routers are unusable
+        "snapshots": FILLS,
+        "seeds": 4,  # draws of each share
+        "seed": 0,  # the first
+        "time_limit": 10.0,
+        "search": 2.0,
+        "jobs": 2,
+    }
+    study = Study("pencils", __doc__, given, **options)
+    own = study.options
+    run = partial(measure, time_limit=own.time_limit, search=own.search)
     notes = (
-        f"{options.seeds} draws for every share, from seed {options.seed}; at most "
-        f"{options.time_limit:g} s for all windows,\n{options.search:g} s of local search; "
-        f"{options.jobs} processes."
+        f"{own.seeds} draws for every share, from seed {own.seed}; at most "
+        f"{own.time_limit:g} s for all windows,\n{own.search:g} s of local search; "
+        f"{own.jobs} processes."
     )
-    write_study(options.output, rows, stamp("study_pencils.py", arguments) + "\n\n" + notes)
+    write(study, study.measured(run, cases(own)), notes)
 
 
 if __name__ == "__main__":

@@ -10,25 +10,24 @@ profile that was stopped goes on.
 
 from __future__ import annotations
 
-import argparse
 import json
+import math
 import os
 import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 from families import FAMILIES, Family
-from study_page import STUDIES, markdown, picture, stamp, write_between_markers, write_rows
+from study import ROOT, Column, Record, Study, percent, table
 from topoplace.snapshot.files import write_document
 
-ROOT = Path(__file__).resolve().parent.parent
 THIS = "now"
 BEFORE = "before"
-WORK = ROOT / "out" / "profiles"
 LINES = "runs.jsonl"
 """The file of the work folder that has a line for every run."""
 
@@ -113,15 +112,14 @@ def run_all(
                     run = _run(family, seed, version, checkout, time_limit, work)
                     with lines.open("a") as stream:
                         stream.write(json.dumps(asdict(run)) + "\n")
-                    print(_told(run), file=sys.stderr, flush=True)
+                    print(record(run), file=sys.stderr, flush=True)
 
 
 def read_runs(path: Path) -> Iterator[Run]:
     """Yield the runs of a file of lines; none if there is no file."""
     if path.exists():
         for line in path.read_text().splitlines():
-            raw = json.loads(line)
-            yield Run(**raw | {"trace": [tuple(entry) for entry in raw["trace"]]})
+            yield Run(**json.loads(line))
 
 
 def _run(
@@ -156,7 +154,7 @@ def _run(
         result.stat().st_size,
         round(check_seconds, 2),
         code == 0,
-        [tuple(entry) for entry in raw["trace"]],
+        raw["trace"],
     )
 
 
@@ -170,185 +168,129 @@ def _process(command: list[str], checkout: Path) -> tuple[float, float, int]:
     return time.perf_counter() - start, round(usage.ru_maxrss / 1024, 1), process.returncode
 
 
-def _told(run: Run) -> str:
-    who = f"{run.family} {run.seed} {run.version}"
-    if run.objective is None or run.bound is None:
-        return f"{who}: failed"
-    gap = (run.bound - run.objective) / max(1, run.objective)
-    return (
-        f"{who}: {run.objective:,} of {run.bound:,}, gap {100 * gap:.2f} %, {run.seconds:.1f} s, "
-        f"{run.peak_mb:.0f} MB, {run.certificate_bytes / 1e6:.1f} MB, "
-        f"check {run.check_seconds:.1f} s, {'accepted' if run.checked else 'NOT ACCEPTED'}"
-    )
-
-
-BEGIN = "<!-- tables: written by scripts/study_profiles.py -->"
-END = "<!-- end of tables -->"
-TITLE = "Exact placement on snapshots nobody looked at"
 MOMENTS = (1, 10, 30, 60, 120)
 """Seconds of a solve at which a profile is taken, as far as the time limit reaches."""
 
+FIELDS = ("seconds", "command_seconds", "peak_mb", "certificate_bytes", "check_seconds", "checked")
 _FIRST_PANEL = "blue_waters"  # families whose names begin so share a panel
 
+Pair = tuple[Family, list[Run], list[Run]]
+"""A family with its runs of this version, and of the version before."""
 
-def write_profile(folder: Path, families: Sequence[Family], runs: Sequence[Run]) -> None:
-    """Write the tables of the page between its markers, the picture and all runs."""
+
+def write(study: Study, families: Sequence[Family], runs: Sequence[Run]) -> None:
+    """Write all runs, the tables and the picture."""
     ordered = sorted(runs, key=lambda run: (run.family, run.seed, run.version))
-    write_rows(folder / "profiles.csv", [_row(run) for run in ordered])
-    parts = [
-        _head(runs),
-        "",
-        "## This version",
-        "",
-        _profile(families, runs),
-        "",
-        _needs(families, runs),
-    ]
+    study.write([record(run) for run in ordered])
+    seeds = [run.seed for run in runs]
+    about = (
+        f"Seeds {min(seeds)} to {max(seeds)}, {os.cpu_count()} cores, one solve at a time, in a "
+        "process of its own."
+    )
+    pairs = [(one, *(_of(one, runs, version) for version in (THIS, BEFORE))) for one in families]
+    longest = max(run.time_limit for run in runs)
+    moments = [moment for moment in MOMENTS if moment <= longest]
+    profile = [*SNAPSHOTS, *map(_proven_in, moments), *map(_gap_at, moments)]
+    there = [pair for pair in pairs if pair[1]]
+    parts = [about, "## This version", table(there, profile), table(there, NEEDS)]
     if any(run.version == BEFORE for run in runs):
-        parts += ["", "## Beside the version before", "", _beside(families, runs)]
-    write_between_markers(folder / "profiles.md", BEGIN, END, TITLE, "\n".join(parts))
-    draw(folder / "profiles.png", families, [run for run in runs if run.version == THIS])
+        both = [(family, *_common(*own)) for family, *own in pairs]
+        besides = table([pair for pair in both if pair[1]], BESIDE)
+        parts += ["## Compared with the version before", besides]
+    study.page(*parts, title="Exact placement on snapshots nobody looked at")
+    draw(study, there, longest)
 
 
-def _head(runs: Sequence[Run]) -> str:
-    """Say of what the tables are; every row has its seeds in the CSV file."""
-    seeds = sorted({run.seed for run in runs})
-    return (
-        f"{stamp('study_profiles.py', None)}\n\nSeeds {seeds[0]} to {seeds[-1]}, {os.cpu_count()} "
-        "cores, one solve at a time, in a process of its own."
+def record(run: Run) -> Record:
+    """Return a run as a line of the CSV file: gaps at moments instead of the trace."""
+    return Record(
+        **{name: getattr(run, name) for name in ("family", "seed", "version", "time_limit")},
+        objective=run.objective,
+        bound=run.bound,
+        proven_after=run.proven,
+        **{f"gap_{moment}": run.gap(moment) for moment in MOMENTS},
+        **{name: getattr(run, name) for name in FIELDS},
     )
 
 
-def _row(run: Run) -> dict[str, object]:
-    """Return a run as a line of the CSV file: shares at moments instead of the trace."""
-    return {
-        "family": run.family,
-        "seed": run.seed,
-        "version": run.version,
-        "time_limit": run.time_limit,
-        "objective": run.objective,
-        "bound": run.bound,
-        "proven_after": run.proven,
-        **{f"gap_{moment}": run.gap(moment) for moment in MOMENTS},
-        "seconds": run.seconds,
-        "command_seconds": run.command_seconds,
-        "peak_mb": run.peak_mb,
-        "certificate_bytes": run.certificate_bytes,
-        "check_seconds": run.check_seconds,
-        "checked": run.checked,
-    }
-
-
-def _of(family: Family, runs: Sequence[Run], version: str = THIS) -> list[Run]:
+def _of(family: Family, runs: Sequence[Run], version: str) -> list[Run]:
     return [run for run in runs if (run.family, run.version) == (family.name, version)]
 
 
-def _moments(runs: Iterable[Run]) -> list[int]:
-    longest = max(run.time_limit for run in runs)
-    return [moment for moment in MOMENTS if moment <= longest]
+def _common(now: Sequence[Run], before: Sequence[Run]) -> list[list[Run]]:
+    """Return the runs of two versions on the snapshots that both ran on."""
+    seeds = {run.seed for run in now} & {run.seed for run in before}
+    return [[run for run in runs if run.seed in seeds] for runs in (now, before)]
 
 
-def share_proven(runs: Sequence[Run], seconds: float) -> float:
-    """Return the share of runs whose first level was proven optimal within so many seconds."""
-    return sum(run.proven is not None and run.proven <= seconds for run in runs) / len(runs)
-
-
-def _profile(families: Sequence[Family], runs: Sequence[Run]) -> str:
-    """Return the table of what is proven, and of the gaps there are, after some seconds."""
-    moments = _moments(runs)
-    head = ["snapshots", "number", *(f"proven in {moment} s" for moment in moments)]
-    head += [f"gap at {moment} s" for moment in moments]
-    lines = []
-    for family in families:
-        mine = _of(family, runs)
-        if mine:
-            shares = [f"{100 * share_proven(mine, moment):.0f} %" for moment in moments]
-            gaps = [_gaps(mine, moment) for moment in moments]
-            lines.append([family.title, str(len(mine)), *shares, *gaps])
-    return markdown(head, 1, lines)
+def num_proven(runs: Sequence[Run], seconds: float) -> int:
+    """Count the runs whose first level was proven optimal within so many seconds."""
+    return sum(run.proven is not None and run.proven <= seconds for run in runs)
 
 
 def _gaps(runs: Sequence[Run], seconds: float) -> str:
     """Return the median gap, and the largest; a dash where there is none yet."""
-    gaps = sorted(_or_infinite(run.gap(seconds)) for run in runs)
-    return f"{_percent(gaps[len(gaps) // 2])} ({_percent(gaps[-1])})"
+    known = [run.gap(seconds) for run in runs]
+    gaps = sorted(math.inf if gap is None else gap for gap in known)
+    median, most = (
+        "-" if gap == math.inf else percent(gap, 2) if gap else "0"
+        for gap in (gaps[len(gaps) // 2], gaps[-1])
+    )
+    return f"{median} ({most})"
 
 
-def _or_infinite(gap: float | None) -> float:
-    return float("inf") if gap is None else gap
+def _proven_in(at: float) -> Column:
+    return f"proven in {at} s", lambda pair: percent(num_proven(pair[1], at) / len(pair[1]), 0)
 
 
-def _percent(gap: float) -> str:
-    return "-" if gap == float("inf") else "0" if gap == 0 else f"{100 * gap:.2f} %"
+def _gap_at(at: float) -> Column:
+    return f"gap at {at} s", lambda pair: _gaps(pair[1], at)
 
 
-def _needs(families: Sequence[Family], runs: Sequence[Run]) -> str:
-    """Return the table of time, memory, certificates and their check."""
-    head = ["snapshots", "solve, median s", "longest s", "of a limit of", "peak memory, MB"]
-    head += ["largest result, MB", "longest check, s", "check / solve, most", "accepted"]
-    lines = []
-    for family in families:
-        mine = _of(family, runs)
-        if mine:
-            lines.append(
-                [
-                    family.title,
-                    f"{statistics.median(run.seconds for run in mine):.1f}",
-                    f"{max(run.seconds for run in mine):.1f}",
-                    f"{mine[0].time_limit:g}",
-                    f"{max(run.peak_mb for run in mine):.0f}",
-                    f"{max(run.certificate_bytes for run in mine) / 1e6:.1f}",
-                    f"{max(run.check_seconds for run in mine):.1f}",
-                    f"{max(run.check_seconds / run.command_seconds for run in mine):.2f}",
-                    f"{sum(run.checked for run in mine)} of {len(mine)}",
-                ]
-            )
-    return markdown(head, 1, lines)
+def _over(runs: Callable[[Sequence[float]], float], of: Callable[[Run], float], digits: int) -> Any:
+    """Return what has the median or the largest figure of this version's runs."""
+    return lambda pair: f"{runs([of(run) for run in pair[1]]):.{digits}f}"
 
 
-def _beside(families: Sequence[Family], runs: Sequence[Run]) -> str:
-    """Return the table of this version and the one before, where both have a run."""
-    head = ["snapshots", "number"]
-    for what in ("proven in 30 s", "proven in the limit", "gap at the limit", "solve, median s"):
-        head += [what, "before"]
-    lines = []
-    for family in families:
-        both = {version: _of(family, runs, version) for version in (THIS, BEFORE)}
-        common = {run.seed for run in both[THIS]} & {run.seed for run in both[BEFORE]}
-        pair = [[run for run in mine if run.seed in common] for mine in both.values()]
-        if common:
-            cells = [family.title, str(len(common))]
-            for mine in zip(*(_compared(mine) for mine in pair), strict=True):
-                cells += mine
-            lines.append(cells)
-    return markdown(head, 1, lines)
+SNAPSHOTS: list[Column] = [
+    ("snapshots", lambda pair: pair[0].title),
+    ("number", lambda pair: len(pair[1])),
+]
+NEEDS: list[Column] = [
+    SNAPSHOTS[0],
+    ("solve, median s", _over(statistics.median, lambda run: run.seconds, 1)),
+    ("longest s", _over(max, lambda run: run.seconds, 1)),
+    ("of a limit of", lambda pair: f"{pair[1][0].time_limit:g}"),
+    ("peak memory, MB", _over(max, lambda run: run.peak_mb, 0)),
+    ("largest result, MB", _over(max, lambda run: run.certificate_bytes / 1e6, 1)),
+    ("longest check, s", _over(max, lambda run: run.check_seconds, 1)),
+    ("check / solve, most", _over(max, lambda r: r.check_seconds / r.command_seconds, 2)),
+    ("accepted", lambda pair: f"{sum(run.checked for run in pair[1])} of {len(pair[1])}"),
+]
+COMPARED: dict[str, Callable[[list[Run]], str]] = {
+    "proven in 30 s": lambda runs: f"{num_proven(runs, 30)}",
+    "proven in the limit": lambda runs: f"{num_proven(runs, runs[0].time_limit + 1)}",
+    "gap at the limit": lambda runs: _gaps(runs, runs[0].time_limit + 1),
+    "solve, median s": lambda runs: f"{statistics.median(run.seconds for run in runs):.1f}",
+}
+BESIDE: list[Column] = [*SNAPSHOTS]
+for _what, _figure in COMPARED.items():
+    BESIDE.append((_what, lambda pair, figure=_figure: figure(pair[1])))
+    BESIDE.append(("before", lambda pair, figure=_figure: figure(pair[2])))
 
 
-def _compared(runs: Sequence[Run]) -> list[str]:
-    limit = runs[0].time_limit
-    return [
-        f"{round(len(runs) * share_proven(runs, 30))}",
-        f"{round(len(runs) * share_proven(runs, limit + 1))}",
-        _gaps(runs, limit + 1),
-        f"{statistics.median(run.seconds for run in runs):.1f}",
-    ]
-
-
-def draw(path: Path, families: Sequence[Family], runs: Sequence[Run]) -> None:
+def draw(study: Study, pairs: Sequence[Pair], longest: float) -> None:
     """Draw the share of snapshots that are proven over the seconds of the solve."""
-    longest = max(run.time_limit for run in runs)
-    there = [family for family in families if _of(family, runs)]
-    sides = {
-        "Blue Waters by fill": [f for f in there if f.name.startswith(_FIRST_PANEL)],
-        "other families": [f for f in there if not f.name.startswith(_FIRST_PANEL)],
-    }
+    sides: dict[str, list[Pair]] = {"Blue Waters by fill": [], "other families": []}
+    for pair in pairs:
+        of_first = pair[0].name.startswith(_FIRST_PANEL)
+        sides["Blue Waters by fill" if of_first else "other families"].append(pair)
     shown = {title: side for title, side in sides.items() if side}
     size = (5.5 * len(shown), 4.5)
-    with picture(path, 1, len(shown), figsize=size, sharey=True) as (_, panels):
+    with study.picture("", 1, len(shown), figsize=size, sharey=True) as (_, panels):
         panels[0, 0].set_ylabel("snapshots proven optimal, %")
         for panel, (title, side) in zip(panels[0], shown.items(), strict=True):
-            for family in side:
-                mine = _of(family, runs)
+            for family, mine, _ in side:
                 times = sorted(run.proven for run in mine if run.proven is not None)
                 shares = [100 * k / len(mine) for k in range(len(times) + 1)]
                 steps = [0.1, *times, longest], [*shares, shares[-1]]
@@ -357,22 +299,21 @@ def draw(path: Path, families: Sequence[Family], runs: Sequence[Run]) -> None:
             panel.legend(fontsize=7, loc="upper center", bbox_to_anchor=(0.5, -0.15), ncol=2)
 
 
-def main() -> None:
+def main(given: Sequence[str] | None = None) -> None:
     """Solve generated snapshots, and write the profile of all that the work folder holds."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    names = [family.name for family in FAMILIES]
-    parser.add_argument("number", type=int, metavar="N", help="snapshots per family")
-    parser.add_argument("--from-seed", type=int, default=500, metavar="S", help="their first seed")
-    parser.add_argument("--families", nargs="*", choices=names, default=names, metavar="NAME")
-    parser.add_argument("--time-limit", type=float, default=120, metavar="S", help="of a solve")
-    parser.add_argument("--before", type=Path, metavar="DIR", help="checkout to run by turns")
-    parser.add_argument("--work", type=Path, default=WORK, metavar="DIR", help="runs are kept")
-    parser.add_argument("-o", "--output", type=Path, default=STUDIES, metavar="DIR")
-    options = parser.parse_args()
-    families = [family for family in FAMILIES if family.name in options.families]
-    seeds = range(options.from_seed, options.from_seed + options.number)
-    run_all(families, seeds, options.time_limit, options.work, options.before)
-    write_profile(options.output, FAMILIES, list(read_runs(options.work / LINES)))
+    options = {
+        "from_seed": 500,
+        "families": [family.name for family in FAMILIES],
+        "time_limit": 120.0,  # of a solve
+        "before": Path,  # a checkout to run by turns
+        "work": ROOT / "out" / "profiles",  # runs are kept here
+    }
+    study = Study("profiles", __doc__, given, {"number": int}, **options)
+    own = study.options
+    families = [family for family in FAMILIES if family.name in own.families]
+    seeds = range(own.from_seed, own.from_seed + own.number)
+    run_all(families, seeds, own.time_limit, own.work, own.before)
+    write(study, FAMILIES, list(read_runs(own.work / LINES)))
 
 
 if __name__ == "__main__":

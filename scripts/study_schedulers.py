@@ -6,8 +6,8 @@ recorded
     Decisions that Slurm and Kueue took, audited. DATA has their files; the tables of a scheduler
     go into its page in docs/guide/schedulers/, too.
 alone
-    Jobs on clusters of NVL72 racks (`nvl72.py`), each alone, by the rules of the schedulers: racks
-    used, and the fewest.
+    Jobs on clusters of NVL72 racks (`families.py`), each alone, by the rules of the schedulers:
+    racks used, and the fewest.
 queue
     The queues of these clusters at once: hosts started, and the bound.
 torus
@@ -20,25 +20,14 @@ The checker verifies every optimum, or the study stops.
 
 from __future__ import annotations
 
-import argparse
+import itertools
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any
 
-from anchored_torus import busy_torus
-from nvl72 import HOSTS, cluster
-from study_page import (
-    STUDIES,
-    markdown,
-    number,
-    percent,
-    picture,
-    stamp,
-    write_between_markers,
-    write_rows,
-)
+from families import HOSTS, busy_torus, cluster
+from study import Column, Record, Study, curve, groups, percent, sums, table, total, where
 from topoplace.certify import check_document
 from topoplace.errors import TopoplaceError
 from topoplace.formats.decisions import decision_of
@@ -51,12 +40,7 @@ from topoplace.study.audit.cases import Case, case_of_decision, load_cases
 from topoplace.study.audit.judging import Verdict
 from topoplace.study.audit.run import Audit, Group, audit_cases
 
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
-
-TITLE = "Schedulers of hierarchies against the optimum"
-END = "<!-- end of tables -->"
+Solved = Result[Any, Any, Any]
 
 METHODS = (
     *("exact", "kueue", "kueue-balanced", "kueue-least-free", "slurm-block", "slurm-tree"),
@@ -65,292 +49,21 @@ METHODS = (
 QUEUE_METHODS = tuple(method for method in METHODS if method != "slurm-tree")
 TORUS_METHODS = ("exact", "slurm-torus3d", "best-fit", "first-fit")
 PLOTTED = ("kueue", "kueue-least-free", "slurm-block", "slurm-tree", "tree-best-fit", "first-fit")
-
-
-def begin(part: str) -> str:
-    """Return the marker before the tables of a part."""
-    return f"<!-- {part}: written by scripts/study_schedulers.py -->"
-
-
-@dataclass(frozen=True)
-class RecordedRow:
-    """A recorded decision: what is found, under a contract where it is held to one, and free.
-
-    `used` and `fewest` are domains of the level of its regret; None where nothing counts.
-    """
-
-    scheduler: str
-    decision: str
-    group: str
-    verdict: str
-    free_verdict: str
-    used: int | None
-    fewest: int | None
-
-
-@dataclass
-class Counted:
-    """Jobs placed one by one that could be, how a method does, added up.
-
-    Attributes
-    ----------
-    fit, placed, optimal
-        Jobs that fit; of these placed; of these with the least.
-    used, fewest
-        Over the jobs placed: what they use, racks or blocked nodes, and the least.
-    """
-
-    fit: int = 0
-    placed: int = 0
-    optimal: int = 0
-    used: int = 0
-    fewest: int = 0
-
-    def count(self, is_placed: bool, used: int, fewest: int) -> None:
-        """Add a job that fits."""
-        self.fit += 1
-        if is_placed:
-            self.placed += 1
-            self.optimal += used == fewest
-            self.used += used
-            self.fewest += fewest
-
-    def add(self, other: Counted) -> None:
-        """Add what others have counted."""
-        for name in Counted.__dataclass_fields__:
-            setattr(self, name, getattr(self, name) + getattr(other, name))
-
-    @property
-    def regret(self) -> float:
-        """What is used above the least, as a share of the least."""
-        return (self.used - self.fewest) / max(1, self.fewest)
-
-
-@dataclass
-class _Alone:
-    load: int
-    seed: int
-    segments: bool
-    method: str
-
-
-@dataclass
-class AloneRow(Counted, _Alone):
-    """A method on a cluster, each job of its queue alone."""
-
-
-@dataclass(frozen=True)
-class QueueRow:
-    """A method on the queue of a cluster; bounds of `exact` only."""
-
-    load: int
-    seed: int
-    method: str
-    jobs: int
-    hosts: int
-    bound: int | None
-    racks: int
-    racks_bound: int | None
-
-
-@dataclass
-class _Torus:
-    load: int
-    seed: int
-    method: str
-
-
-@dataclass
-class TorusRow(Counted, _Torus):
-    """A method on a torus: each job alone, and nodes started of the whole queue with the bound."""
-
-    started: int = 0
-    bound: int = 0
-
-
-# ---- Recorded decisions --------------------------------------------------------------------------
-
-
-def write_recorded(
-    folder: Path, run: str, audits: Mapping[str, Audit], rows: Sequence[RecordedRow]
-) -> None:
-    """Write the tables of all audits, each on the page of its scheduler too, and the CSV file."""
-    write_rows(folder / "schedulers_recorded.csv", rows)
-    tables = {name: recorded_table(audit) for name, audit in audits.items()}
-    joined = "\n\n".join(f"### {name}\n\n{table}" for name, table in tables.items())
-    _write(folder, "recorded", f"{run}\n\n{joined}")
-    pages = folder.parent / "guide" / "schedulers"
-    for name, table in tables.items():
-        path = pages / f"{name}.md"
-        if path.exists():
-            write_between_markers(path, begin("recorded"), END, name, table)
-
-
-def recorded_table(audit: Audit) -> str:
-    """Return a table with a row per group of decisions, and one for all."""
-    head = ["decisions", "", "started", "optimal", "used", "fewest", "regret"]
-    head += ["waiting", "fits, free", "invalid"]
-    if audit.contract is not None:
-        head[8:8] = ["fits the contract"]
-    return markdown(head, 1, [_recorded_cells(group) for group in (*audit.groups, audit.total)])
-
-
-def _recorded_cells(group: Group) -> list[str]:
-    free, started = group.free, group.free.started
-    cells = [group.name, number(group.decisions), number(started)]
-    cells += [percent((started - free.above) / started if started else None)]
-    cells += [number(free.used), number(free.fewest)]
-    cells += [f"{float(free.percent):.1f} %" if started else "-", number(group.waiting)]
-    cells += [] if group.fits_contract is None else [number(group.fits_contract)]
-    return [*cells, number(group.fits), number(group.verdicts[Verdict.INVALID])]
-
-
-# ---- Drawn states --------------------------------------------------------------------------------
-
-Row = TypeVar("Row", AloneRow, TorusRow)
-
-
-def summed(rows: Iterable[Counted]) -> Counted:
-    """Return what rows have counted, added up."""
-    total = Counted()
-    for row in rows:
-        total.add(row)
-    return total
-
-
-def write_alone(folder: Path, run: str, rows: Sequence[AloneRow]) -> None:
-    """Write the tables of jobs placed one by one, the CSV file and the plots."""
-    write_rows(folder / "schedulers_alone.csv", rows)
-    parts = [run]
-    for segments, title in ((True, "With segments"), (False, "Without segments")):
-        own = [row for row in rows if row.segments is segments]
-        parts.append(f"### {title}\n\n{alone_table(own, METHODS)}")
-    _write(folder, "alone", "\n\n".join(parts))
-    _draw_alone(folder / "schedulers_alone.png", rows)
-
-
-def alone_table(rows: Sequence[Row], methods: Sequence[str]) -> str:
-    """Return a table with a row per method: all loads added up, and the regret by load."""
-    loads = sorted({row.load for row in rows})
-    head = ["method", "jobs that fit", "placed", "with the least", "used", "least", "regret"]
-    head += [f"at {load} %" for load in loads]
-    return markdown(head, 1, [_alone_cells(rows, method, loads) for method in methods])
-
-
-def _alone_cells(rows: Sequence[Row], method: str, loads: Sequence[int]) -> list[str]:
-    own = [row for row in rows if row.method == method]
-    total = summed(own)
-    cells = [method, number(total.fit), number(total.placed)]
-    cells += [percent(total.optimal / total.placed if total.placed else None)]
-    cells += [number(total.used), number(total.fewest), _regret(total)]
-    return cells + [_regret(summed(row for row in own if row.load == load)) for load in loads]
-
-
-def _regret(counted: Counted) -> str:
-    return percent(counted.regret if counted.placed else None)
-
-
-def _draw_alone(path: Path, rows: Sequence[AloneRow]) -> None:
-    with picture(path, 1, 2, figsize=(10, 4)) as (figure, panels):
-        for panel, segments in zip(panels[0], (True, False), strict=True):
-            own = [row for row in rows if row.segments is segments]
-            _lines(panel, own, PLOTTED, lambda some: 100 * summed(some).regret)
-            panel.set_title(f"each job alone, with{'' if segments else 'out'} segments", size=10)
-            panel.set_ylabel("domains above the fewest, %")
-        figure.tight_layout()
-
-
-def _lines(
-    panel: Axes,
-    rows: Sequence[Row],
-    methods: Sequence[str],
-    figure_of: Callable[[list[Row]], float],
-) -> None:
-    """Draw a line per method over the loads, if it places half of the jobs at least."""
-    loads = sorted({row.load for row in rows})
-    for colour, method in enumerate(methods):
-        own = [[r for r in rows if r.method == method and r.load == load] for load in loads]
-        if all(2 * summed(some).placed >= summed(some).fit for some in own):
-            values = [figure_of(some) for some in own]
-            panel.plot(loads, values, "o-", ms=4, color=f"C{colour}", label=method)
-    panel.set_xlabel("hosts in use, %")
-    panel.legend(fontsize=8)
-
-
-def write_queue(folder: Path, run: str, rows: Sequence[QueueRow]) -> None:
-    """Write the table of whole queues, the CSV file and the plot."""
-    write_rows(folder / "schedulers_queue.csv", rows)
-    loads = sorted({row.load for row in rows})
-    head = ["load", *QUEUE_METHODS, "bound", "proven", "racks of exact", "bound"]
-    _write(
-        folder, "queue", f"{run}\n\n{markdown(head, 1, [_queue_cells(rows, ld) for ld in loads])}"
-    )
-    _draw_queue(folder / "schedulers_queue.png", rows, loads)
-
-
-def _queue_cells(rows: Sequence[QueueRow], load: int) -> list[str]:
-    by_method = {
-        m: [row for row in rows if row.load == load and row.method == m] for m in QUEUE_METHODS
-    }
-    exact = by_method["exact"]
-    proven = sum(row.hosts == row.bound for row in exact)
-    return [
-        f"{load} %",
-        *(number(sum(row.hosts for row in own)) for own in by_method.values()),
-        number(sum(row.bound or 0 for row in exact)),
-        f"{proven} of {len(exact)}",
-        number(sum(row.racks for row in exact)),
-        number(sum(row.racks_bound or 0 for row in exact)),
-    ]
-
-
-def _draw_queue(path: Path, rows: Sequence[QueueRow], loads: Sequence[int]) -> None:
-    def total(method: str, load: int, figure_of: Callable[[QueueRow], int]) -> int:
-        return sum(figure_of(r) for r in rows if r.method == method and r.load == load)
-
-    bounds = [total("exact", load, lambda row: row.bound or 0) for load in loads]
-    with picture(path, 1, 1, figsize=(6, 4)) as (figure, panels):
-        panel = panels[0, 0]
-        for colour, method in enumerate((*QUEUE_METHODS[1:], "exact")):
-            hosts = [total(method, load, lambda row: row.hosts) for load in loads]
-            short = [100 * (most - own) / most for own, most in zip(hosts, bounds, strict=True)]
-            panel.plot(loads, short, "o-", ms=4, color=f"C{colour}", label=method)
-        panel.set_title("whole queues, with segments", size=10)
-        panel.set_ylabel("hosts not started, % of the bound")
-        panel.set_xlabel("hosts in use, %")
-        panel.legend(fontsize=8, loc="center left", bbox_to_anchor=(1, 0.5))
-        figure.tight_layout()
-
-
-def write_torus(folder: Path, run: str, rows: Sequence[TorusRow]) -> None:
-    """Write the tables of tori with anchored prisms, on Slurm's page too, and the CSV file."""
-    write_rows(folder / "schedulers_torus.csv", rows)
-    table = f"{alone_table(rows, TORUS_METHODS)}\n\n{_started_table(rows)}"
-    _write(folder, "torus", f"{run}\n\n{table}")
-    path = folder.parent / "guide" / "schedulers" / "slurm-torus3d.md"
-    if path.exists():
-        write_between_markers(path, begin("torus"), END, "slurm-torus3d", table)
-
-
-def _started_table(rows: Sequence[TorusRow]) -> str:
-    loads = sorted({row.load for row in rows})
-    cells = []
-    for load in loads:
-        by_method = [[r for r in rows if r.load == load and r.method == m] for m in TORUS_METHODS]
-        started = [number(sum(row.started for row in own)) for own in by_method]
-        cells.append([f"{load} %", *started, number(sum(row.bound for row in by_method[0]))])
-    return markdown(["load", *TORUS_METHODS, "bound"], 1, cells)
-
-
-def _write(folder: Path, part: str, text: str) -> None:
-    write_between_markers(folder / "schedulers.md", begin(part), END, TITLE, text)
-
-
 LOADS = (50, 60, 70, 80, 90)
-SEEDS = (500, 501, 502)
-RACKS = 56
 RACKS_OF_UNIT = 8
-JOBS = {"alone": 12, "queue": 40, "torus": 12}
+
+
+def finish(
+    study: Study, part: str, rows: Sequence[Record], text: str, own: Mapping[str, str]
+) -> None:
+    """Write the records and the text of a part; pages of schedulers get tables of their `own`."""
+    study.write(rows, f"_{part}")
+    study.page(text, part=part, title="Schedulers of hierarchies against the optimum")
+    for name, tables in own.items():
+        page = study.folder.parent / "guide" / "schedulers" / f"{name}.md"
+        if page.exists():
+            study.page(tables, part=part, page=page)
+
 
 # ---- Recorded decisions --------------------------------------------------------------------------
 
@@ -388,30 +101,127 @@ def linear_cases(folder: Path) -> Iterator[Case]:
         yield Case(case.snapshot, case.started, case.outcome, case.levels, "tree, select/linear")
 
 
-def recorded(data: Path) -> dict[str, Audit]:
-    """Audit the recorded decisions, those on blocks under Slurm's contract too."""
-    contracts = {"slurm-block": "slurm-block"}
-    return {
-        name: audit_cases(cases, contract=contracts.get(name))
-        for name, cases in recorded_cases(data).items()
+def recorded(study: Study) -> None:
+    """Audit the recorded decisions, those on blocks under Slurm's contract too.
+
+    Records have what is found under the contract and free, and domains of the level of its regret.
+    """
+    audits = {
+        name: audit_cases(cases, contract=name if name == "slurm-block" else None)
+        for name, cases in recorded_cases(study.options.data).items()
     }
-
-
-def recorded_rows(audits: Mapping[str, Audit]) -> list[RecordedRow]:
-    """Return a row per decision."""
-    return [
-        RecordedRow(
-            name,
-            row.instance,
-            row.group,
-            row.verdict,
-            row.free.verdict,
-            row.free.used,
-            row.free.fewest,
+    rows = [
+        Record(
+            scheduler=name,
+            decision=row.instance,
+            group=row.group,
+            verdict=row.verdict,
+            free_verdict=row.free.verdict,
+            used=row.free.used,
+            fewest=row.free.fewest,
         )
         for name, audit in audits.items()
         for row in audit.rows
     ]
+    tables = {name: recorded_table(audit) for name, audit in audits.items()}
+    text = "\n\n".join(f"### {name}\n\n{table}" for name, table in tables.items())
+    finish(study, "recorded", rows, text, tables)
+
+
+def recorded_table(audit: Audit) -> str:
+    """Return a table with a row per group of decisions, and one for all."""
+
+    def optimal(group: Group) -> str:
+        started = group.free.started
+        return percent((started - group.free.above) / started if started else None)
+
+    columns: list[Column] = [
+        ("decisions", "name"),
+        ("", "decisions"),
+        ("started", lambda group: group.free.started),
+        ("optimal", optimal),
+        ("used", lambda group: group.free.used),
+        ("fewest", lambda group: group.free.fewest),
+        ("regret", lambda g: f"{float(g.free.percent):.1f} %" if g.free.started else "-"),
+        ("waiting", "waiting"),
+        *([] if audit.contract is None else [("fits the contract", "fits_contract")]),
+        ("fits, free", "fits"),
+        ("invalid", lambda group: group.verdicts[Verdict.INVALID]),
+    ]
+    return table([*audit.groups, audit.total], columns)
+
+
+# ---- Solving -------------------------------------------------------------------------------------
+
+
+def solved(snapshot: Snapshot, method: str, options: Options) -> Solved:
+    """Solve a snapshot, of an exact method with the checker's word on it."""
+    given = under_one_switch(snapshot) if method == "slurm-tree" else snapshot
+    is_torus = not isinstance(snapshot.machine, HierarchyModel)
+    result = solve(prepare(given) if is_torus else prepare_hierarchy(given), method, options)
+    if method == "exact" and not check_document(result).holds:
+        raise TopoplaceError(f"{snapshot.name}: a claim does not hold")
+    return result
+
+
+def value(result: Solved, level: str) -> int:
+    """Return what a result reaches on a level."""
+    return next(one.objective or 0 for one in result.levels if one.name == level)
+
+
+def bound(result: Solved, level: str) -> int | None:
+    """Return the bound of a result on a level."""
+    return next(one.bound for one in result.levels if one.name == level)
+
+
+def one_by_one(
+    snapshot: Snapshot, methods: Sequence[str], options: Options, *levels: str, before: int = 0
+) -> dict[str, dict[str, int]]:
+    """Return how every method places the jobs of a queue, each as if it were alone.
+
+    Of the jobs that `fit` some are `placed`; of these some are `optimal`: they use no more than the
+    least. What is `used`, and the `fewest`, are those of the first level that differs, else of the
+    last, above what is used `before` any job comes.
+    """
+    fields = ("fit", "placed", "optimal", "used", "fewest")
+    counted = {method: dict.fromkeys(fields, 0) for method in methods}
+    for request in snapshot.queue:
+        one = snapshot.model_copy(update={"queue": [request]})
+        best = solved(one, "exact", options)
+        for method, counts in counted.items() if value(best, "nodes") else ():
+            own = best if method == "exact" else solved(one, method, options)
+            pairs = [(value(own, level), bound(best, level) or 0) for level in levels]
+            used, fewest = next((pair for pair in pairs if pair[0] != pair[1]), pairs[-1])
+            counts["fit"] += 1
+            if value(own, "nodes"):
+                counts["placed"] += 1
+                counts["optimal"] += used == fewest
+                counts["used"] += used - before
+                counts["fewest"] += fewest - before
+    return counted
+
+
+def regret(rows: Sequence[Record]) -> float | None:
+    """Return what is used above the fewest, as a share of these."""
+    fewest = total(rows, "fewest")
+    return (total(rows, "used") - fewest) / max(1, fewest) if total(rows, "placed") else None
+
+
+def alone_table(rows: Sequence[Record]) -> str:
+    """Return a table with a row per method: all loads added up, and the regret by load."""
+
+    def optimal(own: Sequence[Record]) -> str:
+        placed = total(own, "placed")
+        return percent(total(own, "optimal") / placed if placed else None)
+
+    columns: list[Column] = [
+        *("method", ("jobs that fit", "fit"), "placed", ("with the least", optimal)),
+        *("used", ("least", "fewest")),
+        ("regret", lambda own: percent(regret(own))),
+    ]
+    for load in sorted({row.load for row in rows}):
+        columns.append((f"at {load} %", lambda own, at=load: percent(regret(where(own, load=at)))))
+    return table(groups(rows, "method").values(), columns)
 
 
 # ---- Clusters of racks ---------------------------------------------------------------------------
@@ -461,126 +271,131 @@ def _below(snapshot: Snapshot, level: str, domains: Sequence[str]) -> Snapshot:
     return _with_machine(snapshot, levels=[level, *model.levels], hosts=hosts)
 
 
-def solved(snapshot: Snapshot, method: str, options: Options) -> Result[Any, Any, Any]:
-    """Solve a snapshot, of an exact method with the checker's word on it."""
-    given = under_one_switch(snapshot) if method == "slurm-tree" else snapshot
-    is_torus = not isinstance(snapshot.machine, HierarchyModel)
-    result = solve(prepare(given) if is_torus else prepare_hierarchy(given), method, options)
-    if method == "exact" and not check_document(result).holds:
-        raise TopoplaceError(f"{snapshot.name}: a claim does not hold")
-    return result
+def drawn(study: Study, jobs: int) -> Iterator[tuple[int, int, Snapshot]]:
+    """Yield the clusters of a study: load, seed and snapshot."""
+    for load, seed in itertools.product(LOADS, study.options.seeds):
+        yield load, seed, cluster(seed, study.options.racks, load=load / 100, jobs=jobs)
 
 
-def value(result: Result[Any, Any, Any], level: str) -> int:
-    """Return what a result reaches on a level."""
-    return next(one.objective or 0 for one in result.levels if one.name == level)
+def alone(study: Study, jobs: int, options: Options) -> Iterator[Record]:
+    """Place the jobs of every cluster one by one, with segments and without."""
+    for load, seed, snapshot in drawn(study, jobs):
+        for segments in (True, False):
+            own = asked(in_units(snapshot), segments)
+            for method, counts in one_by_one(own, METHODS, options, "unit", "rack").items():
+                yield Record(load=load, seed=seed, segments=segments, method=method, **counts)
 
 
-def bound(result: Result[Any, Any, Any], level: str) -> int | None:
-    """Return the bound of a result on a level."""
-    return next(one.bound for one in result.levels if one.name == level)
+def write_alone(study: Study, rows: Sequence[Record]) -> None:
+    """Write the tables, and draw the regret of methods that place half of the jobs at least."""
+    kinds = {True: "With segments", False: "Without segments"}
+    parts = [f"### {title}\n\n{alone_table(where(rows, segments=k))}" for k, title in kinds.items()]
+    finish(study, "alone", rows, "\n\n".join(parts), {})
+    with study.picture("_alone", 1, 2, figsize=(10, 4)) as (figure, panels):
+        for panel, (segments, title) in zip(panels[0], kinds.items(), strict=True):
+            for colour, method in enumerate(PLOTTED):
+                own = groups(where(rows, segments=segments, method=method), "load")
+                if all(2 * total(some, "placed") >= total(some, "fit") for some in own.values()):
+                    points = [(load, 100 * (regret(some) or 0)) for load, some in own.items()]
+                    curve(panel, points, color=f"C{colour}", label=method)
+            panel.set_title(f"each job alone, {title.lower()}", size=10)
+            panel.set(xlabel="hosts in use, %", ylabel="domains above the fewest, %")
+            panel.legend(fontsize=8)
+        figure.tight_layout()
 
 
-def regret(
-    own: Result[Any, Any, Any], best: Result[Any, Any, Any], levels: Sequence[str]
-) -> tuple[int, int]:
-    """Return what is used and the least on the first level that differs, else on the last."""
-    used = least = 0
-    for level in levels:
-        used, least = value(own, level), bound(best, level) or 0
-        if used != least:
-            break
-    return used, least
-
-
-def alone(seeds: Sequence[int], racks: int, jobs: int, options: Options) -> Iterator[AloneRow]:
-    """Yield a row per cluster, kind of request and method, over all its jobs one by one."""
-    for load, seed, segments in ((ld, s, g) for ld in LOADS for s in seeds for g in (True, False)):
-        drawn = in_units(cluster(seed, racks, load=load / 100, jobs=jobs))
-        snapshot = asked(drawn, segments)
-        rows = {m: AloneRow(load, seed, segments, m) for m in METHODS}
-        for request in snapshot.queue:
-            one = snapshot.model_copy(update={"queue": [request]})
-            best = solved(one, "exact", options)
-            if value(best, "nodes") == 0:
-                continue
-            for method, row in rows.items():
-                own = best if method == "exact" else solved(one, method, options)
-                row.count(value(own, "nodes") > 0, *regret(own, best, ("unit", "rack")))
-        yield from rows.values()
-
-
-def queue(seeds: Sequence[int], racks: int, jobs: int, options: Options) -> Iterator[QueueRow]:
-    """Yield a row per cluster and method, its whole queue at once."""
-    for load, seed in ((ld, s) for ld in LOADS for s in seeds):
-        snapshot = asked(cluster(seed, racks, load=load / 100, jobs=jobs), segments=True)
+def queue(study: Study, jobs: int, options: Options) -> Iterator[Record]:
+    """Place the whole queue of every cluster at once; bounds are those of `exact`."""
+    for load, seed, snapshot in drawn(study, jobs):
         for method in QUEUE_METHODS:
-            result = solved(snapshot, method, options)
-            placements = result.solution.placements if result.solution is not None else ()
-            yield QueueRow(
-                load,
-                seed,
-                method,
-                len(placements),
-                value(result, "nodes"),
-                bound(result, "nodes"),
-                value(result, "rack"),
-                bound(result, "rack"),
+            result = solved(asked(snapshot, segments=True), method, options)
+            yield Record(
+                load=load,
+                seed=seed,
+                method=method,
+                jobs=len(result.solution.placements if result.solution is not None else ()),
+                hosts=value(result, "nodes"),
+                bound=bound(result, "nodes"),
+                racks=value(result, "rack"),
+                racks_bound=bound(result, "rack"),
             )
+
+
+def write_queue(study: Study, rows: Sequence[Record]) -> None:
+    """Write the table, and draw how many hosts each method starts less than the bound."""
+
+    def proven(own: Sequence[Record]) -> str:
+        best = where(own, method="exact")
+        return f"{sum(row.hosts == row.bound for row in best)} of {len(best)}"
+
+    columns: list[Column] = [
+        ("load", lambda own: f"{own[0].load} %"),
+        *((method, sums("hosts", method=method)) for method in QUEUE_METHODS),
+        *(("bound", sums("bound", method="exact")), ("proven", proven)),
+        *(("racks of exact", sums("racks", method="exact")), ("bound", "racks_bound")),
+    ]
+    by_load = groups(rows, "load")
+    finish(study, "queue", rows, table(by_load.values(), columns), {})
+    with study.picture("_queue", 1, 1, figsize=(6, 4)) as (figure, ((panel,),)):
+        for colour, method in enumerate((*QUEUE_METHODS[1:], "exact")):
+            points = []
+            for load, own in by_load.items():
+                most = total(where(own, method="exact"), "bound")
+                points.append((load, 100 * (most - sums("hosts", method=method)(own)) / most))
+            curve(panel, points, color=f"C{colour}", label=method)
+        panel.set_title("whole queues, with segments", size=10)
+        panel.set(xlabel="hosts in use, %", ylabel="hosts not started, % of the bound")
+        panel.legend(fontsize=8, loc="center left", bbox_to_anchor=(1, 0.5))
+        figure.tight_layout()
 
 
 # ---- A torus with anchored prisms ----------------------------------------------------------------
 
 
-def torus(seeds: Sequence[int], jobs: int, options: Options) -> Iterator[TorusRow]:
-    """Yield a row per torus and method: its jobs one by one, and all at once."""
-    for load, seed in ((ld, s) for ld in LOADS for s in seeds):
+def torus(study: Study, jobs: int, options: Options) -> Iterator[Record]:
+    """Place the jobs of every torus one by one, and all at once."""
+    for load, seed in itertools.product(LOADS, study.options.seeds):
         snapshot = busy_torus(seed, load / 100, jobs)
-        rows = {m: TorusRow(load, seed, m) for m in TORUS_METHODS}
-        results = {m: solved(snapshot, m, options) for m in rows}
-        for method, row in rows.items():
-            row.started = value(results[method], "nodes")
-            row.bound = bound(results["exact"], "nodes") or 0
+        results = {m: solved(snapshot, m, options) for m in TORUS_METHODS}
+        most = bound(results["exact"], "nodes") or 0
         idle = solved(snapshot.model_copy(update={"queue": []}), "first-fit", options)
         before = value(idle, "fragmentation")
-        for request in snapshot.queue:
-            one = snapshot.model_copy(update={"queue": [request]})
-            best = solved(one, "exact", options)
-            if value(best, "nodes") == 0:
-                continue
-            for method, row in rows.items():
-                own = best if method == "exact" else solved(one, method, options)
-                used, least = regret(own, best, ["fragmentation"])
-                row.count(value(own, "nodes") > 0, used - before, least - before)
-        yield from rows.values()
+        counted = one_by_one(snapshot, TORUS_METHODS, options, "fragmentation", before=before)
+        for method, counts in counted.items():
+            about = {"load": load, "seed": seed, "method": method} | counts
+            yield Record(**about, started=value(results[method], "nodes"), bound=most)
 
 
-# ---- The command ---------------------------------------------------------------------------------
+def write_torus(study: Study, rows: Sequence[Record]) -> None:
+    """Write the tables of jobs one by one, and of nodes started by load with the bound."""
+    columns: list[Column] = [
+        ("load", lambda own: f"{own[0].load} %"),
+        *((method, sums("started", method=method)) for method in TORUS_METHODS),
+        ("bound", sums("bound", method="exact")),
+    ]
+    text = f"{alone_table(rows)}\n\n{table(groups(rows, 'load').values(), columns)}"
+    finish(study, "torus", rows, text, {"slurm-torus3d": text})
 
 
-def main(arguments: Sequence[str] | None = None) -> None:
+PARTS = {
+    "alone": (alone, write_alone, 12),
+    "queue": (queue, write_queue, 40),
+    "torus": (torus, write_torus, 12),
+}
+"""What measures a part, what writes it, and how many jobs wait."""
+
+
+def main(given: Sequence[str] | None = None) -> None:
     """Measure one part and write it."""
-    parser = argparse.ArgumentParser(description=main.__doc__)
-    parser.add_argument("part", choices=("recorded", "alone", "queue", "torus"))
-    parser.add_argument("--data", type=Path, default=Path("../shared/data"))
-    parser.add_argument("--seeds", type=int, nargs="+", default=SEEDS)
-    parser.add_argument("--racks", type=int, default=RACKS)
-    parser.add_argument("--jobs", type=int)
-    parser.add_argument("--time-limit", type=float, default=10.0, help="of exact; default 10 s")
-    parser.add_argument("-o", "--output", type=Path, default=STUDIES)
-    given = parser.parse_args(arguments)
-    run = stamp("study_schedulers.py", arguments)
-    options = Options(time_limit=given.time_limit)
-    jobs = given.jobs or JOBS.get(given.part, 0)
-    if given.part == "recorded":
-        audits = recorded(given.data)
-        write_recorded(given.output, run, audits, recorded_rows(audits))
-    elif given.part == "alone":
-        write_alone(given.output, run, list(alone(given.seeds, given.racks, jobs, options)))
-    elif given.part == "queue":
-        write_queue(given.output, run, list(queue(given.seeds, given.racks, jobs, options)))
-    else:
-        write_torus(given.output, run, list(torus(given.seeds, jobs, options)))
+    parts, data = {"part": ("recorded", *PARTS)}, Path("../shared/data")
+    options = {"data": data, "seeds": [500, 501, 502], "racks": 56, "jobs": int}
+    study = Study("schedulers", __doc__, given, parts, **options, time_limit=10.0)
+    if study.options.part == "recorded":
+        recorded(study)
+        return
+    measure, write, jobs = PARTS[study.options.part]
+    limit = Options(time_limit=study.options.time_limit)
+    write(study, list(measure(study, study.options.jobs or jobs, limit)))
 
 
 if __name__ == "__main__":

@@ -32,11 +32,10 @@ from topoplace.mapping.mapped import outcome_of
 from topoplace.mapping.objects.applications import problem_of
 from topoplace.mapping.onto import load_places
 from topoplace.mapping.problem import MappingProblem, prepare_mapping
-from topoplace.placement.optima import optima_of
+from topoplace.placement.several import optima_of, traded_off
 from topoplace.placement.torus.repack.asked import instance_of
 from topoplace.placement.torus.repack.defragment import defragmented
 from topoplace.placement.torus.repack.problem import repack_problem
-from topoplace.placement.trade_off import traded_off
 from topoplace.result import Interference, PlacementResult
 from topoplace.result.cubes import CubesResult
 from topoplace.result.hierarchy import HierarchyResult

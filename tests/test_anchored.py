@@ -35,7 +35,7 @@ from topoplace.certify.torus.anchored import (
 from topoplace.certify.torus.instance import read_instance
 from topoplace.cli import run
 from topoplace.machine import Prism, Torus
-from topoplace.packing.problem import NO_VALUE, Cover
+from topoplace.packing.problem import NO_VALUE, Cover, Query
 from topoplace.placement.torus.anchored import prisms_of
 from topoplace.placement.torus.anchored_packing import AnchoredPacking, DisjointSearch
 from topoplace.placement.torus.problem import PlacementProblem
@@ -410,7 +410,7 @@ def test_the_oracles_of_solver_and_checker_agree_and_are_the_best_of_all() -> No
                 for q in range(len(packing.names))
                 if drawn.random() < 0.3
             )
-            found = packing.price(prices, weights, 3, covers)
+            found = packing.price(prices, Query(weights, 3, covers))
             paid = {n: prices[rows] for n, rows in packing.families.items() if n in oracle.rows}
             total = sum(int((paid[n] * oracle.rows[n]).sum()) for n in paid)
             wanted = {q: Covers() for q in range(len(packing.names))}

@@ -112,10 +112,12 @@ def test_random_pairs_take_longer_and_more_so_far_apart(monkeypatch: pytest.Monk
     study = script("study_contention")
     monkeypatch.setattr(study, "SHAPES", ((16,), (32,)))
     monkeypatch.setattr(study, "SIZES", (4, 65_536))
-    rows = {(row.torus, row.bytes): row for row in study.study(1, 5)}
+    rows = {(row.torus, row.bytes): row for row in study.measure(1, 5)}
     assert all(row.neighbours < row.random for row in rows.values())
+    more = {case: study.more(row) for case, row in rows.items()}
+    ratio = {case: study.ratio(row) for case, row in rows.items()}
     for shape in ("16", "32"):
-        assert rows[shape, 4].ratio < rows[shape, 65_536].ratio
-        assert rows[shape, 4].alone > rows[shape, 65_536].alone
-    assert rows["16", 65_536].ratio < rows["32", 65_536].ratio
-    assert rows["16", 4].alone < rows["32", 4].alone
+        assert ratio[shape, 4] < ratio[shape, 65_536]
+        assert more[shape, 4] > more[shape, 65_536]
+    assert ratio["16", 65_536] < ratio["32", 65_536]
+    assert more["16", 4] < more["32", 4]

@@ -28,7 +28,7 @@ from topoplace.certify.packing import Covers, Prices, certified_bound
 from topoplace.certify.report import RefusedError
 from topoplace.cli import run
 from topoplace.errors import InputError
-from topoplace.packing.problem import NO_VALUE, Cover
+from topoplace.packing.problem import NO_VALUE, Cover, Query
 from topoplace.placement.cubes.packing import CubesPacking
 from topoplace.placement.cubes.pool import Pool
 from topoplace.placement.cubes.problem import CubesProblem
@@ -40,7 +40,7 @@ from topoplace.snapshot.schema import Snapshot
 from topoplace.solving import solve
 
 Document = dict[str, Any]
-GENERATE = script("generate_cubes")
+FAMILIES = script("families")
 
 
 def pod(seed: int) -> Snapshot:
@@ -139,7 +139,7 @@ def test_the_oracles_agree_at_any_prices() -> None:
                 if rows
             )
             weights = rng.choice(((3,), (100,), (2, 7), (40, 90)))
-            priced = packing.price(prices, weights, 3, covers)
+            priced = packing.price(prices, Query(weights, 3, covers))
             of: dict[int, Covers] = {q: Covers() for q in range(len(packing.names))}
             for cover in covers:
                 of[cover.request_idx] = of[cover.request_idx].split(cover.row, inside=cover.inside)
@@ -188,7 +188,7 @@ def test_a_chain_begins_at_any_shape_of_the_largest_size() -> None:
 
 @pytest.mark.parametrize("shapes", ["listed", "mixed"])
 def test_large_pods_are_proven(shapes: str) -> None:
-    snapshot = GENERATE.generate_cubes(907, 60, shapes)
+    snapshot = FAMILIES.pod(907, 60, shapes)
     result = solved(snapshot)
     assert [level.status for level in result.levels] == ["optimal", "optimal"]
     assert result.check().verified

@@ -8,7 +8,8 @@ import numpy as np
 
 from topoplace.certify import check_document
 from topoplace.machine import format_node_set
-from topoplace.placement.torus.oracle.pricing import Prices, ScanPricer, Weights
+from topoplace.packing.problem import Query
+from topoplace.placement.torus.oracle.pricing import Prices, ScanPricer
 from topoplace.placement.torus.problem import PlacementProblem
 from topoplace.result import Interference
 from topoplace.snapshot.schema import SNAPSHOT_SCHEMA, Request, Snapshot, TorusModel
@@ -62,5 +63,5 @@ def test_tolerant_requests_are_priced_together_unless_they_pay_for_links_of_thei
     assert len(pricer.groups) == 1
     torus = problem.torus
     nothing, prices = np.zeros(torus.num_routers, np.int64), np.full(torus.num_links, 10, np.int64)
-    best = pricer.price(Prices(nothing, {3: prices}), Weights(1)).best
+    best = pricer.price(Prices(nothing, {3: prices}), Query((1,), 24)).best
     assert best[3] < best[2] == best[4]

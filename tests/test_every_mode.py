@@ -28,9 +28,8 @@ from topoplace import clock, interrupts
 from topoplace.certify import check_document
 from topoplace.certify.report import exact
 from topoplace.errors import InputError
-from topoplace.placement.optima import optima_of
+from topoplace.placement.several import optima_of, traded_off
 from topoplace.placement.torus.repack.defragment import defragmented
-from topoplace.placement.trade_off import traded_off
 from topoplace.result import Proof, Result, Status
 from topoplace.result.base import Kept
 from topoplace.result.reading import parse_checkable

@@ -27,8 +27,8 @@ from external_answers import (
 from small_snapshot import small_document
 from topoplace.certify import check_document
 from topoplace.certify.report import RefusedError
-from topoplace.certify.torus.check import check_exclusive, count_shared_links, read_starts
 from topoplace.certify.torus.instance import read_instance
+from topoplace.certify.torus.starts import check_exclusive, count_shared_links, read_starts
 from topoplace.cli import run
 from topoplace.errors import ExitCode, InputError
 from topoplace.machine import Prism, format_node_set

@@ -23,8 +23,8 @@ from topoplace.certify import check_document
 from topoplace.cli.app import app
 from topoplace.machine import Prism
 from topoplace.packing.frontier import TradeOff
+from topoplace.placement.several import traded_off
 from topoplace.placement.torus.problem import Candidate
-from topoplace.placement.trade_off import traded_off
 from topoplace.report.frontier import write_plot
 from topoplace.result import Interference, PlacementResult, Status
 from topoplace.result.cubes import CubesResult

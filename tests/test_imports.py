@@ -17,8 +17,6 @@ ALLOWED_CIRCLES = (
         *("mapping.objects.problem", "mapping.onto", "mapping.problem", "solving"),
         "solving.solve",
     },
-    # The plug-in of the checker asks for mapped applications, which are checked by its parts.
-    {"certify.torus.check", "certify.torus.joint"},
     # The annealing of a packing names the type of the packing that calls it.
     {"placement.hierarchy.packing", "placement.hierarchy.ruin_recreate"},
 )

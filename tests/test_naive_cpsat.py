@@ -27,8 +27,8 @@ def tiny(seed: int) -> tuple[Snapshot, PlacementProblem]:
 @pytest.mark.parametrize("minimal", [True, False])
 @pytest.mark.parametrize("seed", range(12))
 def test_optimum_is_the_first_level_s(seed: int, minimal: bool) -> None:
-    naive = script("naive_cpsat")
+    naive = script("bench_place")
     snapshot, problem = tiny(seed)
     run = naive.solve_naively(problem, minimal=minimal, time_limit=60, workers=1)
-    assert run.finished
+    assert run.status == "optimal"
     assert run.objective == run.bound == brute_force(snapshot, problem.interference)[0]

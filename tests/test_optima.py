@@ -21,7 +21,7 @@ from exact_cases import MODES, mid_size_snapshot
 from random_instances import random_snapshot
 from topoplace.certify import check_document
 from topoplace.cli.app import app
-from topoplace.placement.optima import optima_of
+from topoplace.placement.several import optima_of
 from topoplace.result import Interference
 from topoplace.result.several import Optima
 from topoplace.snapshot.cubes_state import prepare_cubes

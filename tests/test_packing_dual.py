@@ -22,7 +22,7 @@ from topoplace.packing.dual.generation import Bounded
 from topoplace.packing.dual.master import Master
 from topoplace.packing.dual.relaxation import DualPoint, Relaxation
 from topoplace.packing.dual.sparse import SparsePrices
-from topoplace.packing.problem import Subproblem
+from topoplace.packing.problem import Query, Subproblem
 from topoplace.result.certificate import CertificateNode, LeafRef, StartBranch
 from toy_ring import ring_packing
 
@@ -46,7 +46,7 @@ def test_columns_keep_their_rows(seed: int) -> None:
     problem = ring_packing(*random_ring(random.Random(f"rows-{seed}")))
     columns, rng = Columns(problem), np.random.default_rng(seed)
     free = np.zeros(problem.num_rows, dtype=np.int64)
-    listed = [c for found in problem.price(free, (1,), 9).columns for _, c in found]
+    listed = [c for found in problem.price(free, Query((1,), 9)).columns for _, c in found]
     columns.add(listed)
     kept = rng.random(len(columns)) < 0.6
     left = [c.candidate for c, k in zip(columns.all, kept, strict=True) if k]

@@ -11,7 +11,7 @@ import pytest
 from exact_cases import MODES
 from random_instances import random_snapshot
 from topoplace.packing.listed import ListedOracle
-from topoplace.packing.problem import NO_VALUE, Cover, Kinds, Subproblem
+from topoplace.packing.problem import NO_VALUE, Cover, Kinds, Query, Subproblem
 from topoplace.placement.torus import packing as plug_in
 from topoplace.placement.torus.oracle import groups, pricing
 from topoplace.placement.torus.oracle.listing import all_candidates
@@ -85,10 +85,8 @@ def test_the_oracle_is_the_best_of_all_candidates(chunk: int) -> None:
                 best[candidate.request_idx] = max(best[candidate.request_idx], gain)
             case = (seed, packing.placement.interference, weights, covers)
             first = Kinds(packing, Subproblem(covers=covers)).first
-            for priced in (
-                packing.price(prices, weights, 24, covers),
-                listed.price(prices, weights, 24, covers),
-            ):
+            query = Query(weights, 24, covers)
+            for priced in (packing.price(prices, query), listed.price(prices, query)):
                 assert priced.best.tolist() == best, case
                 for q, columns in enumerate(priced.columns):
                     assert bool(columns) == (best[q] != NO_VALUE) or first[q] != q, case
@@ -103,10 +101,10 @@ def test_asking_for_gains_only_keeps_positive_and_wanted_best_values(chunk: int)
     for seed in range(chunk * PER_CHUNK, (chunk + 1) * PER_CHUNK):
         packing, rng = tiny(seed), np.random.default_rng(seed)
         prices = random_prices(packing, rng, 6)
-        every = packing.price(prices, (3,), 24).best
+        every = packing.price(prices, Query((3,), 24)).best
         for some in (0, 1, 3):
             exact_for = frozenset(rng.permutation(len(every))[:some].tolist())
-            best = packing.price(prices, (3,), 24, exact_for=exact_for).best
+            best = packing.price(prices, Query((3,), 24, exact_for=exact_for)).best
             assert np.maximum(best, 0).tolist() == np.maximum(every, 0).tolist(), seed
             assert [best[i] for i in exact_for] == [every[i] for i in exact_for], seed
 
@@ -122,9 +120,10 @@ def test_what_branches_left_of_groups_is_kept_within_a_limit(
     for seed in range(30):
         covers = random_covers(roomy, random.Random(seed))
         monkeypatch.setattr(pricing, "MOST_NARROWED", 1 << 26)
-        expected = roomy.price(prices, weights, 24, covers)
+        query = Query(weights, 24, covers)
+        expected = roomy.price(prices, query)
         monkeypatch.setattr(pricing, "MOST_NARROWED", 5000)
-        assert tight.price(prices, weights, 24, covers).best.tolist() == expected.best.tolist()
+        assert tight.price(prices, query).best.tolist() == expected.best.tolist()
         kept = [group.own_bytes for group in tight._pricer._narrowed.values()]
         assert sum(kept) <= 5000 or len(kept) == 1
         most = max(most, len(kept))
@@ -153,7 +152,7 @@ def test_large_machines_let_tables_go_and_answer_the_same(
             ((), (10, 1)),
             (random_covers(usual, own), (10, 1)),
         ]:
-            answers = [p.price(prices, weights, 4, covers) for p in (usual, large)]
+            answers = [p.price(prices, Query(weights, 4, covers)) for p in (usual, large)]
             assert (answers[0].best == answers[1].best).all(), seed
             assert answers[0].columns == answers[1].columns, seed
             let_go += not all(group.has_tables for group in large._scan.groups)

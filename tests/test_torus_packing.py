@@ -20,7 +20,7 @@ from topoplace.certify.torus.oracle import TorusOracle
 from topoplace.machine import Prism, Torus
 from topoplace.packing.budget import Budget
 from topoplace.packing.primal.lns import NeighbourhoodSearch
-from topoplace.packing.problem import Subproblem, fits
+from topoplace.packing.problem import Query, Subproblem, fits
 from topoplace.packing.search import Search
 from topoplace.packing.tree.branching import Dominance, split_start
 from topoplace.placement.torus import footprints
@@ -81,15 +81,15 @@ def test_what_fits_beside_fixed_jobs_is_what_is_left(chunk: int) -> None:
 def test_an_oracle_beside_jobs_leaves_out_what_meets_them(seed: int) -> None:
     problem, rng = mid_size(seed), np.random.default_rng(seed)
     prices = np.zeros(problem.num_rows, dtype=np.int64)
-    free = problem.price(prices, (1,), 4)
+    free = problem.price(prices, Query((1,), 4))
     fixed = next(columns[0][1] for columns in free.columns if columns)
     prices = rng.integers(0, 9, problem.num_rows) * (rng.random(problem.num_rows) < 0.2)
     held = problem.rows_of(fixed)
     prices[held] = 10**6
-    usual = problem.price(prices, (1000,), 4)
+    usual = problem.price(prices, Query((1000,), 4))
     narrowed = problem.beside([fixed])
     assert narrowed.work(0) < problem.work(0), "what is left out takes no work"
-    beside = narrowed.price(prices, (1000,), 4)
+    beside = narrowed.price(prices, Query((1000,), 4))
     for q in range(len(problem.names)):
         assert max(0, usual.best[q]) == max(0, beside.best[q])
         for _, candidate in beside.columns[q]:

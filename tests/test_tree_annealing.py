@@ -1,4 +1,4 @@
-"""Allocations at thresholds: labels, exchanges, chains, rings, and likely counts."""
+"""Allocations at thresholds: labels, exchanges, chains and rings."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from topoplace.placement.switches.exact.annealing import best_start, realised
-from topoplace.placement.switches.exact.grids import LineOracle, is_grid, likely_counts
+from topoplace.placement.switches.exact.grids import is_grid
 from topoplace.placement.switches.exact.job import Job
 from topoplace.placement.switches.exact.settling import CountedSearch, around, chained, labels_of
 from topoplace.snapshot.schema import Pattern
@@ -59,13 +59,11 @@ def test_islands_between_emptier_leaves_are_found() -> None:
     assert labels is not None
     # leaves that may be neighbours of each other share a label
     assert sorted(len(own) for own in labels.leaves) == [8] * 22 + [80]
-    found = likely_counts(LineOracle(job), thresholds, time.perf_counter() + 60)
-    assert any((own == counts).all() for own in found)
     cost = int(job.prices @ thresholds)
     search = CountedSearch(job, in_order(job), 0)
-    for own in (counts, counts, *found):
-        search.add(thresholds, cost, own)
-    assert len(search.trials) == len({own.tobytes() for own in (counts, *found)})
+    for _ in range(2):
+        search.add(thresholds, cost, counts)
+    assert len(search.trials) == 1
     search.run_on(cost, time.perf_counter() + 60)
     assert job.units(search.best) <= cost
     assert (worst_hops(job, search.best) <= thresholds).all()

@@ -122,7 +122,6 @@ CHANGES: dict[str, Callable[[Document], object]] = {
     "too few states": _of("prices", lambda part: part["cells"][0].pop()),
     "too many dimensions": _of("prices", lambda part: part["cells"].append(part["cells"][0])),
     "a huge price": _of("prices", lambda part: part["cells"][0].__setitem__(0, 1 << 62)),
-    "no prices of wholes": _of("prices", lambda part: part.update(wholes=[])),
     "a cut below 0": _of("shares", lambda part: part["cuts"].append([0, 0, 0, -1])),
     "an unknown step": _of("shares", lambda part: part["cuts"].append([99, 0, 0, 0])),
     "an unknown key": _of("shares", lambda part: part["cuts"].append([0, 10**6, 0, 0])),

@@ -95,7 +95,7 @@ STRICT = Communication.STRICT
 
 def bound_alone(job: Job) -> Fraction:
     """Return what the states of leaves alone prove."""
-    search = ThresholdSearch(job, [StateOracle(job)], 1 << 60, FOREVER)
+    search = ThresholdSearch(job, StateOracle(job), 1 << 60, FOREVER)
     bound = next(search.open_thresholds()).cost
     return Fraction(bound * job.price_unit, 100 * job.scale)
 

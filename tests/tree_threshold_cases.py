@@ -65,14 +65,13 @@ def single_job(snapshot: Snapshot) -> Job:
     return job
 
 
-def oracles_of(job: Job) -> list[Oracle]:
-    """Return the oracles of a job's pattern."""
+def oracle_of(job: Job) -> Oracle:
+    """Return the oracle of a job's pattern."""
     if doubles(job):
-        return [PlanOracle(job)]
+        return PlanOracle(job)
     if has_lines(job):
-        lines = LineOracle(job)
-        return [lines, lines.variant(wholes=True)]
-    return [SideOracle(job) if has_sides(job) else StateOracle(job)]
+        return LineOracle(job)
+    return SideOracle(job) if has_sides(job) else StateOracle(job)
 
 
 def in_order(job: Job) -> IntArray:
@@ -90,7 +89,7 @@ def some_leaves(rng: random.Random, job: Job) -> IntArray:
 def proven(job: Job, seconds: float = 20.0) -> tuple[Fraction, list[ThresholdNogood]]:
     """Return the bound that the search finds, and what proves it."""
     deadline = time.perf_counter() + seconds
-    search = ThresholdSearch(job, oracles_of(job), job.units(in_order(job)), deadline)
+    search = ThresholdSearch(job, oracle_of(job), job.units(in_order(job)), deadline)
     left = next(search.open_thresholds(), None)
     units = search.to_beat if left is None else left.cost
     nogoods = certificate_of(job, search.nogoods, search.num_proven)

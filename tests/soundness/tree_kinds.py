@@ -31,8 +31,7 @@ from topoplace.placement.switches.exact.grids import LineOracle
 from topoplace.placement.switches.exact.job import Job, States, states_of
 from topoplace.placement.switches.exact.leaf_states import Standing
 from topoplace.placement.switches.exact.plans import PlanOracle
-from topoplace.placement.switches.exact.requests import domains as domains_of
-from topoplace.placement.switches.exact.starts import certificate_of
+from topoplace.placement.switches.exact.starts import chosen, parts_of
 from topoplace.placement.switches.exact.thresholds import (
     Branch,
     Decider,
@@ -40,11 +39,11 @@ from topoplace.placement.switches.exact.thresholds import (
     Oracle,
     document_of,
 )
-from topoplace.result.tree import AllocationResult, DomainsCertificate
+from topoplace.result.tree import AllocationResult
 from topoplace.snapshot.schema import Pattern, Snapshot
 from tree_brute_force import Truth, cost_of, state_of
 from tree_exact_cases import jobs_of
-from tree_threshold_cases import oracles_of, proven
+from tree_threshold_cases import oracle_of, proven
 
 IntArray = NDArray[np.int64]
 At = tuple[int, ...]
@@ -53,6 +52,7 @@ CUBES = (Pattern.RECURSIVE_DOUBLING, Pattern.VECTOR_DOUBLING)
 GRIDS = (Pattern.STENCIL_2D, Pattern.STENCIL_3D)
 FOREVER = 1e18
 ANY = (2, 3, 4, 4, 5, 6, 7, 8, 8)
+ALL_START: Json = {"kind": "leaf", "scale": 1, "prices": {}, "multipliers": []}
 AGAIN = 4
 """How often a problem is attacked before the next one is drawn."""
 
@@ -203,7 +203,7 @@ def _above(job: Job, hops: IntArray) -> IntArray:
 
 def deceived(rng: random.Random, job: Job) -> Oracle:
     """Return an oracle that is wrong about how leaves, lines or active ranks add up."""
-    oracle = rng.choice(oracles_of(job))
+    oracle = oracle_of(job)
     if isinstance(oracle, SideOracle):
         right, crowd = oracle.row_of, oracle._crowd
         wrong: Callable[[IntArray], IntArray] = rng.choice(
@@ -327,7 +327,7 @@ class Alone:
         job = planted(rng, self.job) if rng.random() < 0.3 else self.job
         found = None
         if job.states.multiplicity.any():
-            oracle = deceived(rng, job) if rng.random() < 0.5 else rng.choice(oracles_of(job))
+            oracle = deceived(rng, job) if rng.random() < 0.5 else oracle_of(job)
             found = Decider(oracle).decide(job.values[at], 20, FOREVER)
         if isinstance(found, Leaf | Branch):
             numbers = {value: n for n, value in enumerate(job.values.tolist())}
@@ -392,7 +392,7 @@ class _Certified:
         total = sum((_number(one["bound"]) for one in certificate["proofs"]), Fraction(0))
         bound = min(total, self._cost)
         levels = [
-            level_document("nodes", self._worth, self._all, {"kind": "all-start"}),
+            level_document("nodes", self._worth, self._all, ALL_START),
             level_document("cost", self._cost, bound, certificate),
         ]
         claims = {"levels": levels, "solution": self._solution}
@@ -496,35 +496,40 @@ def of_nodes(kind: str, apart: float | None, seed: int) -> Iterator[Target]:
             problem = Problem(random_tree(rng, patterns, (1, 2, 3, 4), others=0.9))
         else:
             problem = Problem(full_tree(rng, apart=apart))
-        certificate: Callable[[random.Random], Json] = lambda rng: {"kind": kind}  # noqa: E731
-        target = _nodes_target(
-            problem, _domain_prices(problem) if kind == "domains" else certificate
-        )
+        target = _nodes_target(problem, _start_certificates(problem))
         yield from itertools.repeat(target, AGAIN)
 
 
-def _domain_prices(problem: Problem) -> Callable[[random.Random], Json]:
-    """Return what draws prices: the solver's, or round ones that pay for some requests."""
+def _start_certificates(problem: Problem) -> Callable[[random.Random], Json]:
+    """Return what draws trees of prices: the solver's, or round ones that pay for some requests."""
     requests, truth = problem.truth.requests, problem.truth
-    known = certificate_of(
-        truth.most, requests, domains_of(truth.tree), np.array(truth.free, dtype=np.int64), 1.0
-    )
-    right = known.model_dump(mode="json") if isinstance(known, DomainsCertificate) else None
+    free = np.array(truth.free, dtype=np.int64)
+    parts = parts_of(truth.tree, free)
+    known = chosen(requests, parts, 1.0).certificate
+    right = None if known is None else known.model_dump(mode="json")
 
-    def draw(rng: random.Random) -> Json:
-        if right is not None and rng.random() < 0.4:
-            return copy.deepcopy(right)
+    def leaf(rng: random.Random) -> Json:
         scale = rng.choice((1, 1, 2, 6))
-        prices = [
-            rng.choice((0, 0, scale * one.value, scale * one.value // 2, scale * one.priority))
-            for one in requests
-        ]
-        if rng.random() < 0.1:
-            prices[rng.randrange(len(prices))] = number(rng, 0, extremes=1.0)
-        if rng.random() < 0.03:
-            prices.pop()
-        each = rng.choice((0, 0, scale, scale * min(one.priority for one in requests)))
-        return {"kind": "domains", "scale": scale, "prices": prices, "node_price": each}
+        number_of = len(parts) + (rng.random() < 0.03)
+        each = [rng.choice((0, 1, scale, scale * rng.randint(1, 9))) for _ in range(number_of)]
+        if rng.random() < 0.5:
+            each = [each[0]] * number_of if each else []
+        prices = {} if rng.random() < 0.2 else {"parts": " ".join(map(str, each))}
+        if rng.random() < 0.05:
+            prices = {"routers": "1"}
+        return {**ALL_START, "scale": scale, "prices": prices}
+
+    def draw(rng: random.Random, depth: int = 0) -> Json:
+        if right is not None and not depth and rng.random() < 0.4:
+            return copy.deepcopy(right)
+        if depth > 2 or rng.random() < 0.6:
+            return leaf(rng)
+        name = rng.choice(requests).id
+        if rng.random() < 0.7:
+            arms = {"out": draw(rng, depth + 1), "into": draw(rng, depth + 1)}
+            return {"kind": "start", "request": name, **arms}
+        arms = {"inside": draw(rng, depth + 1), "outside": draw(rng, depth + 1)}
+        return {"kind": "cover", "request": name, "row": rng.randint(0, len(parts)), **arms}
 
     return draw
 
@@ -580,8 +585,7 @@ class _Claims:
         truth = self._problem.truth
         total = sum(request.value for request in truth.requests)
         bound = rng.choice((None, total, total, total, truth.most, worth, total + 1, worth + 1))
-        usual = ({"kind": "all-start"},) * 4 + ({"kind": "counting"},) * 2
-        certificate = rng.choice((*usual, None, self._certificate(rng)))
+        certificate = rng.choice((*(ALL_START,) * 6, None, self._certificate(rng)))
         return self._level(rng, "nodes", worth, bound, certificate)
 
     def _cost(self, rng: random.Random, worth: int, cost: Fraction) -> Json:
@@ -592,7 +596,7 @@ class _Claims:
         bound = rng.choice(bounds)
         if bound is not None and rng.random() < 0.1:
             bound = drawn_bound(rng, bound, least)
-        other = rng.choice((None, {"kind": "all-start"}))
+        other = rng.choice((None, ALL_START))
         used = certificate if rng.random() < 0.9 else other
         return self._level(rng, "cost", cost, bound, used)
 
@@ -659,8 +663,8 @@ def claims(seed: int) -> Iterator[Target]:
 
 KINDS: dict[str, Callable[[int], Iterator[Target]]] = {
     "all-start": partial(of_nodes, "all-start", None),
-    "counting": partial(of_nodes, "counting", 0.3),
-    "domains": partial(of_nodes, "domains", 0.8),
+    "starts": partial(of_nodes, "starts", 0.3),
+    "starts apart": partial(of_nodes, "starts apart", 0.8),
     **{name: partial(certificates, name) for name in FAMILIES},
     "claims": claims,
 }

@@ -1,6 +1,6 @@
 """The bound that a certificate of a packing proves (docs/proofs/placement.md, "Packings").
 
-Requests want rows, of which there are so many; who wants what is up to the oracle of a topology.
+Requests use rows of limited capacity; the oracle of a topology says which candidates use which.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from abc import abstractmethod
 from collections import Counter
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence, Set
 from copy import copy
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Protocol
@@ -40,10 +40,10 @@ from topoplace.result.certificate import (
 from topoplace.types import IntArray
 
 LARGEST = 1 << 58
-"""Of what all prices add up to with what any candidate may be worth at a leaf's factors.
+"""Limit of the sum of all prices plus the largest value of a candidate at a leaf's factors.
 
-Whatever an oracle adds up are prices and values of rows, at most twice each (prefix sums go round
-a ring twice), so that its sums stay below 2^60.
+An oracle adds up only prices and values of rows, at most twice each (prefix sums go round a ring
+twice), so its sums stay below 2^60.
 """
 
 LARGEST_SUM = 1 << 24
@@ -58,6 +58,15 @@ class Covers:
 
     inside: frozenset[int] = frozenset()
     outside: frozenset[int] = frozenset()
+
+    @property
+    def named(self) -> list[tuple[int, bool]]:
+        """The rows that branches name, each with whether a candidate must use it."""
+        return [(row, True) for row in self.inside] + [(row, False) for row in self.outside]
+
+    def admit(self, rows: Set[int]) -> bool:
+        """Return whether a candidate of some rows is allowed."""
+        return self.inside <= rows and not self.outside & rows
 
     def split(self, row: int, *, inside: bool) -> Covers:
         """Return one side of a branch on a row."""
@@ -83,7 +92,7 @@ class Prices:
 
 
 class PackedRequest(Protocol):
-    """A request: all its candidates are worth `value` on the first level."""
+    """A request: all its candidates have the value `value` on the first level."""
 
     @property
     def id(self) -> str:
@@ -91,11 +100,11 @@ class PackedRequest(Protocol):
 
     @property
     def value(self) -> int:
-        """What it is worth on the first level if it starts, at least 0."""
+        """Its value on the first level if it starts, at least 0."""
 
 
 class CheckingOracle(Protocol):
-    """What the checker has to know of a packing."""
+    """What the checker has to know about a packing."""
 
     @property
     def requests(self) -> Sequence[PackedRequest]:
@@ -111,25 +120,27 @@ class CheckingOracle(Protocol):
 
     @property
     def largest(self) -> Sequence[int]:
-        """By level what no candidate's absolute value exceeds; for 64 bits, not for the bound."""
+        """By level a limit of the absolute value of candidates; for 64 bits, not for the bound."""
 
     def may_replace(self, one: int, other: int) -> bool:
-        """Tell whether every candidate of another request is one of the one's; transitive.
+        """Return whether every candidate of `other` is also one of `one`; transitive.
 
-        What may replace each other and is worth the same on the first level is on every one.
+        Requests that may replace each other with the same value on the first level have it on all.
         """
 
     def among(self, chosen: Sequence[tuple[int, int]]) -> CheckingOracle:
-        """Return an oracle of some requests alone: one's value, rows and name, the other's places.
+        """Return an oracle of some requests, each in the places of one that may replace it.
 
-        For each request that is kept, `chosen` has it and one that may replace it.
+        For each request that is kept, `chosen` has a pair: the request, and one that may replace
+        it.
         """
 
     def best(self, prices: Prices, wanted: Mapping[int, Covers]) -> Mapping[int, int | None]:
-        """Return for some requests the most that a candidate gains, None where there is none.
+        """Return for some requests the most that a candidate gains, None if there is no candidate.
 
         That is the sum of `prices.factors` times its values (of the levels there are factors for)
-        less that of amounts times prices. Its request has a place in `wanted`, which it obeys.
+        less that of amounts times prices. The candidate obeys the covers in `wanted` of its
+        request.
         """
 
 
@@ -142,11 +153,11 @@ class Proven:
 
 
 Earlier = Sequence[int | None]
-"""What the levels before one reach, in maximising sense; None where nothing is required."""
+"""The values of the levels before one, in maximising sense; None where nothing is required."""
 
 
 class Packings(Problem[AnyResult]):
-    """Placements that are packings: what certificates prove of any of them."""
+    """Placements that are packings: what certificates prove about all of them."""
 
     searches: ClassVar[Searches] = "none"
 
@@ -156,30 +167,30 @@ class Packings(Problem[AnyResult]):
         """The oracle of the instance; known after `read`."""
 
     def places(self, solution: Any, distinct: str) -> Mapping[str, Hashable]:
-        """Return the places of what starts, as the oracle knows them; of tori alone."""
+        """Return the places of started requests, as the oracle knows them; on tori only."""
         raise RefusedError(f"{distinct} of a {self.result.problem}")
 
     def turned(self, level_idx: int, value: int) -> int:
-        """Return a value of a level as it is maximised, or of such a one what is reported."""
+        """Return a value of a level in maximising sense, or the reported form of such a value."""
         return value if self.levels[level_idx][1] == "max" else -value
 
     @property
     def least(self) -> Mapping[int, float]:
-        """By level what all placements reach that count, as it is maximised; known after `read`."""
+        """By level the least value of placements that count, maximised; known after `read`."""
         return {}
 
     @property
     def held(self) -> Sequence[Number | None]:
-        """By level what the user required of it, else what the solution or witness is worth."""
+        """By level what the user required, else the value of the solution or witness."""
         required = (getattr(level, "required", None) for level in self.result.levels)
         reached = self._witnessed or self.values
         return [v if r is None else r for r, v in zip(required, reached, strict=True)]
 
     _witnessed: Sequence[Number | None] | None = None
-    """What the witness is worth by the checker's own computation; None if there is none."""
+    """The value of the witness by the checker's own computation; None if there is none."""
 
     def follow_witness(self, claims: Claims) -> bool:
-        """Add the claim that the witness is a placement, and worth what it says."""
+        """Add the claim that the witness is a placement, and has the values it states."""
         witness = getattr(self.result, "witness", None)
         if witness is None:
             return True
@@ -190,14 +201,18 @@ class Packings(Problem[AnyResult]):
         if self.result.solution is not None:
             raise RefusedError("a solution is there, and needs no witness")
         own = {"solution": witness.solution, "witness": None, "explanations": []}
+        return self.worth_of(self.result.model_copy(update=own), witness.values)
+
+    def worth_of(self, result: AnyResult, stated: Sequence[int]) -> Sequence[Number | None]:
+        """Return what the solution of another result is worth; raise unless it is as stated."""
         other, claims = copy(self), Claims()
-        other.result = self.result.model_copy(update=own)
+        other.result, other.values = result, []
         other.follow(claims)
         for claim in claims:
             if not claim.holds:
                 raise RefusedError(f"{claim.name}: {claim.detail}")
-        if list(witness.values) != list(other.values):
-            raise RefusedError(f"values are {witness.values}, not {list(other.values)}")
+        if list(stated) != list(other.values):
+            raise RefusedError(f"values are {stated}, not {list(other.values)}")
         return other.values
 
     def _check_witness(self, level_idx: int) -> None:
@@ -208,7 +223,7 @@ class Packings(Problem[AnyResult]):
             if required is not None and value is not None and is_beyond(level, value, required):
                 raise RefusedError(f"the witness has {level.name} {value}, required is {required}")
 
-    def bound(self, level_idx: int) -> tuple[int, str]:
+    def bound(self, level_idx: int) -> tuple[Number, str]:
         """Return what the certificate of a level proves, and where."""
         self._check_witness(level_idx)
         certificate = self.result.levels[level_idx].certificate
@@ -222,10 +237,10 @@ class Packings(Problem[AnyResult]):
         oracle: CheckingOracle | None = None,
         claimed: int = 0,
     ) -> tuple[int, str]:
-        """Return what a certificate proves of a level of placements that are as good before it.
+        """Return what a certificate proves about placements that are as good on earlier levels.
 
-        Another oracle than that of the instance speaks of some of its placements only. `claimed` is
-        the bound that is said to be proven, for problems in which certificates are about one.
+        An oracle other than that of the instance is about some of its placements only. `claimed` is
+        the claimed bound, for problems in which certificates are about one.
         """
         earlier = [None if v is None else self.turned(k, int(v)) for k, v in enumerate(held)]
         proven = certified_bound(oracle or self.oracle, certificate, earlier)
@@ -246,7 +261,7 @@ def certified_bound(
     Parameters
     ----------
     earlier
-        V_1 .. V_{k-1}, what the levels before level k reach, in maximising sense.
+        V_1 .. V_{k-1}, the values of the levels before level k, in maximising sense.
 
     Raises
     ------
@@ -265,7 +280,7 @@ def certified_bound(
 
 
 def read_prices(oracle: CheckingOracle, leaf: Leaf, level_idx: int) -> Prices:
-    """Return a leaf's prices; refuse what is no price per row, or too large for 64 bits."""
+    """Return a leaf's prices; refuse lists that do not fit the rows or 64 bits."""
     if len(leaf.multipliers) != level_idx:
         raise RefusedError(
             f"{number_of(len(leaf.multipliers), 'multiplier')} for "
@@ -290,7 +305,7 @@ def read_prices(oracle: CheckingOracle, leaf: Leaf, level_idx: int) -> Prices:
         total += sum(p * c for p, c in zip(prices, held, strict=True))
         # a price is a number of its own even where rows hold nothing
         reach += sum(p * max(c, n) for p, c, n in zip(prices, held, counts, strict=True))
-    # a factor is a number of its own even where nothing is worth anything
+    # a factor is a number of its own even where all values are 0
     reach += sum(f * max(1, v) for f, v in zip(factors, oracle.largest, strict=False))
     require_room(reach, "the prices and multipliers of a leaf", LARGEST)
     rows = {
@@ -314,7 +329,7 @@ def _runs(text: str, family: str) -> tuple[list[int], list[int]]:
 def _parts_of(
     oracle: CheckingOracle, certificate: Parts
 ) -> Iterator[tuple[CheckingOracle, WholeTree]]:
-    """Yield for every part an oracle of its requests alone, and its certificate."""
+    """Yield for every part an oracle of its requests, and its certificate."""
     numbers = {request.id: q for q, request in enumerate(oracle.requests)}
     named = Counter(name for part in certificate.parts for name in part.requests)
     for name in named | numbers:
@@ -356,8 +371,8 @@ def _bound_of_tree(oracle: CheckingOracle, root: WholeTree, earlier: Earlier) ->
 class _Scope:
     """What the branches above a node fix.
 
-    These are who must start or must not, whom of these a branch names, where requests may go,
-    and the sides taken so far in words.
+    These are the requests that must start or must not, those of them that a branch names, where
+    requests may go, and the sides taken so far in words.
     """
 
     starts: dict[int, bool] = field(default_factory=dict)
@@ -441,12 +456,12 @@ class _Walk:
                 yield child, replace(scope, starts=within, named=named, path=path)
 
     def _followers(self, q: int, starts: bool) -> list[int]:
-        """Return who starts, too, if a request does, or who does not, either, if it does not."""
+        """Return the requests that also start if one does, or also do not start if it does not."""
         others = range(len(self._requests))
         return [o for o in others if (self._preferred(o, q) if starts else self._preferred(q, o))]
 
     def _preferred(self, one: int, other: int) -> bool:
-        """Tell whether a request can take any place of another, and comes before it."""
+        """Return whether a request can take any place of another, and comes before it."""
         gain = self._requests[one].value - self._requests[other].value
         if one == other or gain < 0 or not self._oracle.may_replace(one, other):
             return False

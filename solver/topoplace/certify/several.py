@@ -91,17 +91,7 @@ class Placements:
     def _check_point(self, point: Point) -> None:
         if not isinstance(point.solution, self._kind):
             raise RefusedError("a solution of another problem")
-        self.problem.result = self._with(point.solution)
-        own = Claims()
-        self.problem.values = []
-        self.problem.follow(own)
-        for claim in own:
-            if not claim.holds:
-                raise RefusedError(f"{claim.name}: {claim.detail}")
-        if list(point.values) != list(self.problem.values):
-            raise RefusedError(
-                f"values are {point.values}, the placement's are {self.problem.values}"
-            )
+        self.problem.worth_of(self._with(point.solution), point.values)
 
     def check_steps(self) -> str:
         """Check that certificates of steps prove their bounds, which no point contradicts."""

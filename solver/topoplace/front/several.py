@@ -8,11 +8,10 @@ from topoplace.front.arguments import names_of, options_of, watched
 from topoplace.front.documents import Instance
 from topoplace.front.placing import prepared
 from topoplace.kernels import compile_for
-from topoplace.placement.optima import optima_of
+from topoplace.placement.several import optima_of, traded_off
 from topoplace.placement.torus.repack import asked
 from topoplace.placement.torus.repack.defragment import defragmented
 from topoplace.placement.torus.repack.problem import repack_problem
-from topoplace.placement.trade_off import traded_off
 from topoplace.result.repack import RepackResult
 from topoplace.result.several import Frontier, Optima
 from topoplace.solving import Options, solve

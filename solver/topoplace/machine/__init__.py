@@ -1,4 +1,4 @@
-"""What is there: routers, links and prisms. Knows nothing of jobs.
+"""The machine: routers, links and prisms. This subpackage contains nothing about jobs.
 
 Routes are dimension-ordered ("X, then Y, then Z", Fiedler 2014), the shortest way round a ring; a
 tie at half a ring goes the positive way, and counts as both where jobs must not share links.

@@ -1,4 +1,4 @@
-"""Pods of cubes that optical switches join: any cubes make a torus, a part of one stays inside."""
+"""Pods of cubes that optical switches connect: any cubes form a torus, a part stays inside one."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Cubes:
         return f"{number_of(self.num_cubes, 'cube')} of {'x'.join(map(str, self.side))}"
 
     def origins(self, extents: Extents) -> list[Extents]:
-        """Return where in a cube a part of some extents may begin, at multiples of these."""
+        """Return where in a cube a part of some extents may begin, at multiples of them."""
         pairs = zip(self.side, extents, strict=True)
         return list(itertools.product(*(range(0, n - e + 1, e) for n, e in pairs)))
 

@@ -1,4 +1,4 @@
-"""Hierarchies: domains within domains, and hosts with room for several units."""
+"""Hierarchies: domains within domains, and hosts that can hold several units."""
 
 from __future__ import annotations
 
@@ -30,15 +30,15 @@ class Hierarchy:
     resources
         Names of the resources.
     capacity
-        What hosts have of every resource, shape ``(num_hosts, num_resources)``.
+        The amount of every resource on hosts, shape ``(num_hosts, num_resources)``.
     domain_names
-        By level the names of its domains, each with those it lies in, as ``b1/r2``.
+        By level the names of its domains, each after those that contain it, as ``b1/r2``.
     domain_of
         By level the domain of every host, shape ``(num_levels, num_hosts)``.
     block_sizes
         Slurm's, ascending; empty on other machines.
     fabrics
-        Whether nothing joins the domains of the top level: what is together lies in one of them.
+        Whether the domains of the top level are unconnected: a request lies in one of them.
     """
 
     levels: tuple[str, ...]
@@ -68,7 +68,7 @@ class Hierarchy:
 
     @property
     def counted(self) -> tuple[str, ...]:
-        """Names of the levels whose domains are counted: not fabrics, as nobody has two."""
+        """Names of the levels whose domains are counted: not fabrics, as no request has two."""
         return self.levels[1:] if self.fabrics else self.levels
 
     @property
@@ -172,14 +172,14 @@ def hierarchy_of_switches(tree: SwitchTree) -> Hierarchy:
     """Return a switch tree as a hierarchy: its nodes are hosts of one slot, its switches domains.
 
     Switches that hold the same nodes are one domain. A switch is one level above the highest that
-    it holds, leaves are the lowest; where a node has none of a level, the highest switch above it
-    that is below that level stands for it. The top level is left out if it has one domain; several
-    are fabrics.
+    it holds, leaves are the lowest; if a node has no switch on a level, the highest switch above
+    the node and below that level stands in for it. The top level is left out if it has one domain;
+    several are fabrics.
 
     Raises
     ------
     InputError
-        If two switches have some of their nodes in common, and neither has all of the other's.
+        If two switches share some of their nodes, and neither has all nodes of the other.
     """
     domains, chains = _domains_of(tree)
     depth = max(height for height, _ in domains)

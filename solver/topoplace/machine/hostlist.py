@@ -29,11 +29,11 @@ _Spans = list[tuple[int, int, int]]
 
 
 def expand_host_list(text: str, field: str = "nodes") -> list[str]:
-    """Return the names a host list stands for, in its order; what it repeats is repeated.
+    """Return the names of a host list, in its order, with its repetitions.
 
     An item may have several bracket groups and text between and after them; the last group
     varies fastest. Numbers have at least the digits of their range's first: ``n[08-10]`` is
-    n08, n09, n10. Of several lists of a document, see `NodeLists`.
+    n08, n09, n10. For several lists of a document, see `NodeLists`.
 
     Raises
     ------
@@ -44,7 +44,7 @@ def expand_host_list(text: str, field: str = "nodes") -> list[str]:
 
 
 def count_hosts(text: str, field: str = "nodes") -> int:
-    """Return how many names a host list stands for, without expanding it.
+    """Return the number of names of a host list, without expanding it.
 
     Raises
     ------
@@ -59,15 +59,16 @@ def count_hosts(text: str, field: str = "nodes") -> int:
 class NodeLists:
     """Expands host lists and node sets of a document, which name at most `MAX_HOSTS` in all.
 
-    What names more is refused before it is expanded: a file of some kilobytes can name millions
-    of nodes in each of its lines. On larger machines, `num_nodes` may be named in all.
+    Lists with more names are refused before they are expanded: a file of some kilobytes can name
+    millions of nodes in each of its lines. On larger machines, `num_nodes` names are allowed in
+    all.
     """
 
     def __init__(self, num_nodes: int = 0) -> None:
         self._most = self._left = max(MAX_HOSTS, num_nodes)
 
     def hosts(self, text: str, field: str = "nodes", times: int = 1) -> list[str]:
-        """Return the names of a host list as `expand_host_list` does, the list so many times."""
+        """Return the names of a host list as `expand_host_list` does, the list `times` times."""
         items = _items(text, field, self._left // times, self._most)
         names: list[str] = []
         for pieces, groups in items:
@@ -147,7 +148,7 @@ def format_host_list(names: Iterable[str]) -> str:
     Raises
     ------
     InputError
-        For a name that cannot stand in a host list.
+        For a name that cannot be in a host list.
     """
     pieces = [_NUMBER.split(_checked(name)) for name in names]
     items: list[str] = []
@@ -174,7 +175,7 @@ def _checked(name: str) -> str:
 
 
 def _difference(a: Sequence[str], b: Sequence[str]) -> int | None:
-    """Return the place of the one number in which two split names differ, if it is just one."""
+    """Return the place of the one number in which two split names differ, if there is only one."""
     if len(a) != len(b):
         return None
     places = [k for k, (x, y) in enumerate(zip(a, b, strict=True)) if x != y]

@@ -1,4 +1,4 @@
-"""Trees and hierarchies as machines to map to: a byte costs what the level costs where it turns."""
+"""Trees and hierarchies as machines to map to: the cost of a byte is that of its highest level."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ class LevelMachine(base.Network):
         By level, lowest first and the leaves themselves before it, the domain of every leaf; in the
         last row there is one domain. Shape ``(num_levels + 1, num_leaves)``.
     costs
-        What a byte costs by the level at which its ends meet, lowest first and never falling; shape
-        ``(num_levels,)``.
+        The cost of a byte by the level at which its ends meet, lowest first and never falling;
+        shape ``(num_levels,)``.
     """
 
     node_names: tuple[str, ...]
@@ -75,7 +75,7 @@ class LevelMachine(base.Network):
 
     @cached_property
     def steps(self) -> IntArray:
-        """By level what a byte costs more that leaves its domains; shape ``(num_levels,)``.
+        """By level the additional cost of a byte that leaves its domains; shape ``(num_levels,)``.
 
         Entry k is that of ``domain_of[k]``: the first one for leaving a leaf.
         """
@@ -90,7 +90,8 @@ class LevelMachine(base.Network):
     def text(self) -> str:
         """Short form such as ``192 leaves in 6 > 48 domains``, the domains top first."""
         counts = [len(np.unique(row)) for row in self.domain_of[-2:0:-1]]
-        inside = f" in {' > '.join(map(str, counts))} domains" if counts else ""
+        domains = "domain" if counts[-1:] == [1] else "domains"
+        inside = f" in {' > '.join(map(str, counts))} {domains}" if counts else ""
         return f"{number_of(self.num_nodes, 'leaf')}{inside}"
 
     def places_of(self, nodes: IntArray) -> IntArray:
@@ -145,7 +146,7 @@ def levels_of_tree(tree: SwitchTree, costs: Sequence[int] | None = None) -> Leve
 def levels_of_hierarchy(machine: Hierarchy, costs: Sequence[int] | None = None) -> LevelMachine:
     """Return a hierarchy as levels: those of its domains, and one above all of them.
 
-    Raises `InputError` for fabrics, which nothing joins.
+    Raises `InputError` for fabrics, which are unconnected.
     """
     if machine.fabrics and len(machine.domain_names[0]) > 1:
         expected = "a hierarchy with a network above its top level"

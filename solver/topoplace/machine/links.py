@@ -34,7 +34,7 @@ def prism_links(torus: Torus, prism: Prism) -> IntArray:
 
 @lru_cache(maxsize=1 << 14)
 def _places(start: int, length: int, ring: int, stride: int) -> IntArray:
-    """Return what so many steps from a coordinate add to a router's number, ascending.
+    """Return what `length` steps from a coordinate add to a router's number, ascending.
 
     Sums of ascending places, dimension by dimension, are ascending: no links need sorting.
     """
@@ -155,9 +155,9 @@ def tree_arms(
 ) -> Iterator[tuple[IntArray, IntArray, IntArray, IntArray]]:
     """Yield the arms of trees, dimension by dimension.
 
-    A tree is all links on the dimension-ordered routes from its root to its members. Those that
-    have come to one router take the same links of a dimension, up to where each leaves it: an arm
-    each way.
+    A tree is all links on the dimension-ordered routes from its root to its members. Routes that
+    have reached the same router take the same links of a dimension, up to where each leaves it: an
+    arm each way.
 
     Parameters
     ----------

@@ -60,7 +60,7 @@ class MatrixMachine(Network):
 
     @property
     def is_symmetric(self) -> bool:
-        """Whether the matrix is."""
+        """Whether the matrix is symmetric."""
         return bool((self.distances == self.distances.T).all())
 
     @property

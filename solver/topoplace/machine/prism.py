@@ -18,8 +18,8 @@ from topoplace.types import IntArray
 class Prism:
     """A box of routers: `extents` routers from `origin` in the positive directions.
 
-    On a ring the box may run past the last coordinate and go on at 0. A box that spans a ring
-    has origin 0 there, so that every set of routers has one description.
+    On a ring the box may cross the last coordinate and go on at 0. A box that spans a ring has
+    origin 0 there, so that every set of routers has one description.
     """
 
     origin: tuple[int, ...]
@@ -85,7 +85,7 @@ class Prism:
 
 
 def uses_whole_ring(torus: Torus, dim: int, extent: int) -> bool:
-    """Tell whether an extent makes a job use its whole ring rather than its own interval.
+    """Return whether an extent makes a job use its whole ring rather than its own interval.
 
     Shortest routes stay within an interval of ``n`` routers on a ring of ``N`` if
     ``2 (n - 1) < N``; at equality the two ways round tie, and both count as used. A mesh
@@ -117,7 +117,7 @@ def bisection_bandwidth(torus: Torus, extents: tuple[int, ...]) -> Fraction:
 
 
 def bisection_per_node(torus: Torus, extents: tuple[int, ...]) -> Fraction:
-    """Return `bisection_bandwidth` divided by the nodes of the prism, all of them counted."""
+    """Return `bisection_bandwidth` divided by the number of all nodes of the prism."""
     return bisection_bandwidth(torus, extents) / (math.prod(extents) * torus.nodes_per_router)
 
 

@@ -22,11 +22,11 @@ from topoplace.types import IntArray
 AnyMachine = Torus | MatrixMachine | SwitchTree | Hierarchy
 
 NOT_THERE = -1
-"""The rank of coordinates that no rank has."""
+"""The rank of coordinates without a rank."""
 
 
 class Route(NamedTuple):
-    """The way of a message: its routers from end to end, and the links between them.
+    """The route of a message: its routers from end to end, and the links between them.
 
     Link ``d * num_routers + router`` leads from that router to the next one up dimension d; a
     message takes it up (way 1) or, from the far end, down (way -1).
@@ -39,7 +39,7 @@ class Route(NamedTuple):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Topology:
-    """Where the ranks of a job are, and how far from each other.
+    """Where the ranks of a job are, and their distances.
 
     Methods take a rank or an array of ranks where the argument is named `ranks`, and broadcast as
     numpy does. They raise `InputError` for ranks that the job does not have.
@@ -92,7 +92,7 @@ class Topology:
 
     @cached_property
     def _box(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        """Origin and extents of the least box around all ranks; elsewhere than on tori, of all."""
+        """Origin and extents of the least box around all ranks; of all places except on tori."""
         machine = self.torus
         if machine is None:
             shape = self.machine.place_shape
@@ -106,16 +106,16 @@ class Topology:
 
     @property
     def origin(self) -> tuple[int, ...]:
-        """Machine coordinates of what has coordinates 0, 0, ... here."""
+        """Machine coordinates of the place with coordinates 0, 0, ... here."""
         return self._box[0]
 
     @property
     def shape(self) -> tuple[int, ...]:
         """Sizes of the job's partition (``getDimNX``, ``getDimNY``, ``getDimNZ``).
 
-        On a torus or mesh the extents of the least box of routers around all ranks, which may pass
-        over the edge of a ring. On a tree the number of leaves and the most nodes of one, on a
-        hierarchy the most domains in a domain, level by level, on a matrix its size.
+        On a torus or mesh the extents of the least box of routers around all ranks, which may cross
+        the edge of a ring. On a tree the number of leaves and the most nodes of one, on a hierarchy
+        the most domains in a domain, level by level, on a matrix its size.
         """
         return self._box[1]
 
@@ -212,7 +212,7 @@ class Topology:
         return self.machine.node_hops(self.nodes[ranks], self.nodes[others])
 
     def closest(self, rank: int, of: ArrayLike) -> int:
-        """Return the rank of some that is nearest to one, of equal ones the first.
+        """Return the one of some ranks that is nearest to a rank; of equal ones, the first.
 
         This is ``pickClosestRank``. `InputError` if there are none.
         """
@@ -230,7 +230,7 @@ class Topology:
         return ranks[np.argsort(self._hops(self._known(rank), ranks), kind="stable")]
 
     def neighbours(self, rank: int, within: int | None = None) -> IntArray:
-        """Return the ranks on other nodes at most so many hops away, ascending.
+        """Return the ranks on other nodes within a number of hops, ascending.
 
         By default one hop on a torus or mesh (the routers it is linked to, and its own), elsewhere
         as far as the nearest.
@@ -247,8 +247,8 @@ class Topology:
     def route(self, rank: int, other: int) -> Route:
         """Return the dimension-ordered route of a message from a rank to another.
 
-        Each dimension the shorter way round, and a tie the positive way. `InputError` on machines
-        that are no torus or mesh.
+        It takes the shorter way round in each dimension, and the positive way in a tie.
+        `InputError` on machines other than tori and meshes.
         """
         torus = self._routed()
         ends = self.nodes[self._known([rank, other])] // torus.nodes_per_router
@@ -302,7 +302,7 @@ class Topology:
 def _span(used: Sequence[int] | IntArray, size: int, *, wraps: bool) -> tuple[int, int]:
     """Return first place and extent of the least interval around ascending places.
 
-    On a ring that is what the widest gap leaves, of equal ones the interval that starts first.
+    On a ring it is the complement of the widest gap; of equal ones, the interval that starts first.
     """
     places = np.asarray(used)
     if not wraps:

@@ -18,11 +18,11 @@ MAX_ROUTERS = 1 << 21
 
 
 class Network:
-    """What algorithms ask of any network: the answers of one that has nothing but distances."""
+    """The interface of any network, with the answers of one that has only distances."""
 
     @property
     def torus(self) -> Torus | None:
-        """Itself as a torus or mesh, with links, routes and coordinates; None if it is none."""
+        """Itself as a torus or mesh, with links, routes and coordinates; None for others."""
         return None
 
     @property
@@ -37,7 +37,7 @@ class Network:
 
     @property
     def is_transitive(self) -> bool:
-        """Whether all routers are alike: some symmetry takes any of them to any other."""
+        """Whether all routers are equivalent: some symmetry takes any of them to any other."""
         return False
 
 
@@ -193,7 +193,7 @@ class Torus(Network):
 
     @property
     def place_shape(self) -> tuple[int, ...]:
-        """How many places there are along every coordinate of a node's place."""
+        """The number of places along every coordinate of a node's place."""
         return self.shape
 
     def places_of(self, nodes: IntArray) -> IntArray:

@@ -15,7 +15,7 @@ from topoplace.errors import InputError, number_of
 from topoplace.types import IntArray
 
 APART = 1 << 40
-"""Stands for the distance of nodes below no common switch."""
+"""The distance of nodes without a common switch."""
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,7 @@ class SwitchTree:
 
     @cached_property
     def roots(self) -> tuple[tuple[int, ...], ...]:
-        """The leaves of every switch that holds some which no other holds together with the rest.
+        """The leaves of every switch whose leaves are not all below another, larger one.
 
         A job lies below one of them.
         """
@@ -101,7 +101,7 @@ class SwitchTree:
         return np.stack([leaf, nodes - first[leaf]], axis=-1)
 
     def node_hops(self, nodes: IntArray, others: IntArray) -> IntArray:
-        """Return the hops between nodes (eq. 4), elementwise; `APART` below no common switch."""
+        """Return the hops between nodes (eq. 4), elementwise; `APART` without a common switch."""
         level = self.common_level[self.leaf_of_node[nodes], self.leaf_of_node[others]]
         hops = np.where(level > 0, 2 * level, APART)
         return np.where(np.equal(nodes, others), 0, hops)

@@ -1,4 +1,4 @@
-"""What a job got, as its ranks see it: from machines, snapshots and results to a `Topology`."""
+"""The nodes of a job as its ranks see them: a `Topology` from machines, snapshots or results."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ from topoplace.types import IntArray
 AnyResult = Result[Any, Any, Any]
 Allocated = Source | MatrixModel | HierarchyModel | AnyResult
 Ranks = str | Path | Sequence[int] | Sequence[str] | IntArray
-"""The node of every rank: numbers or names, or a file of theirs."""
+"""The node of every rank: numbers or names, or a file of them."""
 
 
 def topology_of(
@@ -77,7 +77,7 @@ def topology_of(
 
 
 def _document(spec: str) -> Allocated:
-    """Return what a text stands for, or the text where `load_places` reads it itself."""
+    """Return the document of a text, or the text if `load_places` reads it itself."""
     if spec.startswith(MATRIX):
         return spec
     schema = None

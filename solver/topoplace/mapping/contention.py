@@ -1,10 +1,10 @@
-"""What messages cost each other: wormhole routing with links shared max-min fairly.
+"""Contention of messages: wormhole routing with links shared max-min fairly.
 
-Bhatele 2009, section 3.1. Alone, a message pays for its start, for every hop and for its bytes; of
-messages under way at the same time, those over one link share its bandwidth. Rates are max-min
-fair: none can grow but at the expense of one that is no larger. This is a model of machines, in
-floating point; what holds of every exchange whatever the rates is the largest link load
-(`topoplace.mapping.evaluate`), which no exchange on these routes can beat.
+Bhatele 2009, section 3.1. Alone, a message pays for its start, for every hop and for its bytes;
+messages under way at the same time over the same link share its bandwidth. Rates are max-min fair:
+none can grow except at the expense of one that is no larger. This is a model of machines, in
+floating point; the largest link load (`topoplace.mapping.evaluate`) is a bound for every exchange
+on these routes, at any rates.
 """
 
 # mypy: allow-untyped-defs, allow-untyped-calls
@@ -26,13 +26,13 @@ from topoplace.mapping.problem import MappingProblem
 from topoplace.types import FloatArray, IntArray
 
 TOGETHER, ROUGHLY = 1e-9, 1e-2
-"""Shares of its bytes at which a message that is as near its end as another one ends with it: as
-good as none, and of an estimate."""
+"""Shares of its bytes below which a message ends together with another one that ends: practically
+none, and for an estimate."""
 
 
 @dataclass(frozen=True)
 class Wormhole:
-    """What a message takes where nothing is in its way.
+    """The time of a message with nothing in its way.
 
     Attributes
     ----------
@@ -49,7 +49,7 @@ class Wormhole:
     per_byte: float = 1.0
 
     def alone(self, torus: Torus, sources: IntArray, targets: IntArray, size: int) -> FloatArray:
-        """Return how long messages between routers take, each with the machine to itself."""
+        """Return the times of messages between routers, each with the machine to itself."""
         apart = torus.hops(sources, targets)
         slowest = np.ones(len(apart)) / max(torus.bandwidth)
         message, link, _ = route_links(torus, sources, targets)
@@ -66,7 +66,7 @@ class Wormhole:
         sizes: IntArray,
         after: IntArray | None = None,
     ) -> FloatArray:
-        """Return when messages between routers are over that are sent at once, or one by one.
+        """Return the end times of messages between routers that are sent at once, or one by one.
 
         `after` has by message the one that has to be over first, or -1.
         """
@@ -86,7 +86,7 @@ def exchange_times(
     width: float = 1.0,
     together: float = TOGETHER,
 ) -> FloatArray:
-    """Return when each of some messages is over that share links fairly.
+    """Return the end times of messages that share links fairly.
 
     Parameters
     ----------
@@ -119,10 +119,10 @@ def exchange_times(
 
 
 def phase_time(problem: MappingProblem | ObjectsProblem, nodes: IntArray) -> float:
-    """Return when all messages of a mapping are over that are sent at once, in a model.
+    """Return the end time of all messages of a mapping if they are sent at once, in a model.
 
     In bytes per unit of bandwidth, as link loads. It is no less than the largest of these, and
-    elsewhere right to about `ROUGHLY`. Raises `InputError` on a machine without links.
+    otherwise right to about `ROUGHLY`. Raises `InputError` on a machine without links.
     """
     torus, sent = problem.torus, problem.sent(nodes)
     if not len(sent[0]):
@@ -139,7 +139,7 @@ def _bandwidth_of(torus: Torus) -> FloatArray:
 
 @kernel()
 def _fair_times(sizes, after, delays, routes, together):
-    """Return when every message is over, at max-min fair rates from event to event.
+    """Return the end time of every message, at max-min fair rates from event to event.
 
     `routes` are `starts`, `links`, `of_link`, `messages`, `bandwidth`: message m takes
     ``links[starts[m] : starts[m + 1]]``, link l has ``messages[of_link[l] : of_link[l + 1]]``.
@@ -172,7 +172,7 @@ def _fair_times(sizes, after, delays, routes, together):
                 begins[m] = np.inf
                 left[m] = sizes[m] if routes[0][m] < routes[0][m + 1] else 0.0
                 ends[m] = np.inf if left[m] > 0 else now
-        for m in range(number):  # who waited for a message that is over
+        for m in range(number):  # messages that waited for one that is over
             if after[m] >= 0 and ends[after[m]] == now and not begun[m]:
                 begins[m], begun[m] = now + delays[m], True
 
@@ -181,8 +181,8 @@ def _fair_times(sizes, after, delays, routes, together):
 def _fair_rates(left, routes, rates):
     """Set the max-min fair rates of messages with bytes left, by progressive filling.
 
-    The link with the least share is full first, and gives it to all its messages; the shares of
-    other links only grow by that, so a heap of shares as they were is right when looked at anew.
+    The link with the least share is full first, and gives it to all its messages; this can only
+    raise the shares of other links, so a heap of old shares is right if entries are checked again.
     """
     starts, links, of_link, messages, bandwidth = routes
     num_links = bandwidth.shape[0]
@@ -195,7 +195,7 @@ def _fair_rates(left, routes, rates):
                 waiting[links[k]] += 1
     shares = [(free[at] / waiting[at], at) for at in range(num_links) if waiting[at] > 0]
     heapify(shares)
-    full = 0.0  # the last share given: no later one is less, whatever rounding says
+    full = 0.0  # the last share given: no later one is less, in spite of rounding
     while len(shares) > 0:
         share, at = heappop(shares)
         if waiting[at] == 0:

@@ -1,8 +1,9 @@
 """Recursive coordinate bisection of tasks and routers together (after Deveci 2019).
 
 Routers are halved by a plane across the longest side of the box they fill, tasks by one across
-theirs, in proportion to the room on both sides, again and again. It takes tenths of a second for
-tens of thousands of tasks, works around holes, and cuts a grid into boxes where these fit.
+theirs, in proportion to the capacity on both sides, again and again. It takes tenths of a second
+for tens of thousands of tasks, works around unusable routers, and cuts a grid into boxes where
+these fit.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from topoplace.types import IntArray
 def bisect_coordinates(problem: MappingProblem, origin: tuple[int, ...]) -> IntArray:
     """Return a router for every task; coordinates of routers count from an origin on round rings.
 
-    Tasks of a graph that is no grid have their numbers as coordinates.
+    Tasks of a graph that is not a grid have their numbers as coordinates.
     """
     torus, grid = problem.torus, problem.grid
     tasks = np.arange(problem.num_tasks)[:, None] if grid is None else grid.coordinates()

@@ -1,4 +1,4 @@
-"""What a mapping costs: hops, hop-bytes and link loads (Bhatele 2009, section 1)."""
+"""The costs of a mapping: hops, hop-bytes and link loads (Bhatele 2009, section 1)."""
 
 from __future__ import annotations
 

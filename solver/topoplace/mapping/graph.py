@@ -116,8 +116,8 @@ class VirtualGrid:
     offsets
         Per kind of message the vector from sender to receiver (entries -1, 0, 1), with its
         bytes: ``((1, 0), 8)``. Kinds without bytes are left out. In a periodic dimension of two
-        tasks both neighbours are the same task, which gets both messages; a message that would
-        end at its own sender is none.
+        tasks both neighbours are the same task, which gets both messages; a message that would end
+        at its own sender is left out.
     """
 
     shape: tuple[int, ...]

@@ -24,7 +24,7 @@ def grow(machine, guest, seeds, outward, room, everywhere):  # noqa: PLR0912 - o
     """Return the router of every task.
 
     `seeds` are all tasks, `outward` all usable routers, each in order of preference; `everywhere`
-    tells whether to look at all free routers.
+    says whether to look at all free routers.
     """
     num_tasks = seeds.shape[0]
     router = np.full(num_tasks, -1, dtype=np.int64)

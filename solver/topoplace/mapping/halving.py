@@ -91,7 +91,7 @@ def refine(graph, side, low, high):
 
 @kernel()
 def sorted_gains(graph, side, gain):
-    """Fill in what moving each vertex saves; return the heaps of both sides, most saved first."""
+    """Fill in the gain of moving each vertex; return the heaps of both sides, most gain first."""
     first, other, weight, bias, _ = graph
     heaps = ([(np.int64(0), np.int64(0))], [(np.int64(0), np.int64(0))])
     heaps[0].pop()
@@ -110,7 +110,7 @@ def next_vertex(heaps, size, filled, low, high):
     from_first = len(heaps[0]) > 0 and filled > low
     from_second = len(heaps[1]) > 0 and filled < high
     if not from_first and not from_second and low == high == filled:
-        # in balance: a move away from it, which the next one makes good
+        # in balance: a move away from it, which the next one corrects
         from_first, from_second = len(heaps[0]) > 0, len(heaps[1]) > 0
     if from_first and from_second:
         return heaps[0][0][1] if heaps[0][0] <= heaps[1][0] else heaps[1][0][1]
@@ -126,14 +126,14 @@ def next_vertex(heaps, size, filled, low, high):
 
 @kernel()
 def descend(machine, guest, size, coordinates, rings, room, routers, random, state, work, plain):
-    """Halve regions, level by level, until so many tasks and messages were looked at.
+    """Halve regions, level by level, until a number of tasks and messages were handled.
 
-    The `state` is where it goes on: the tasks in the order of regions, the place of each (until its
+    It continues from `state`: the tasks in the order of regions, the place of each (until its
     region is a single router, the middle of the region; at first 0), marks of tasks, all -1, the
     regions, and the first one to halve and the end of their list. `routers` are reordered.
 
-    Tasks take as much of the room of routers as their `size`. If `plain`, they are halved in their
-    order, whatever they exchange.
+    Tasks take their `size` of the capacity of routers. If `plain`, they are halved in their order,
+    no matter what they exchange.
     """
     tasks, place, local, regions, ends = state
     if ends[0] == 0:
@@ -239,7 +239,7 @@ def split(coordinates, rings, room, routers):
         filled += room[routers[k - 1]]
         off = abs(filled / total - 0.5)
         if along[k] == along[k - 1]:
-            off += 0.17  # a ragged cut only where planes would leave less than a third
+            off += 0.17  # an uneven cut only where planes would leave less than a third
         if off < best:
             best, cut = off, k
     return cut
@@ -331,7 +331,7 @@ def initial(graph, low, high, random):
 def matching(graph, heaviest, random):
     """Match vertices with heavy partners; return the coarse vertex of each and their number.
 
-    Vertices left over that have no partner to match are matched with one another.
+    Remaining vertices without a partner to match are matched with one another.
     """
     first, other, weight, _, size = graph
     num_vertices = size.shape[0]
@@ -420,18 +420,19 @@ def halve(
     seed: int,
     stop: float,
 ) -> IntArray:
-    """Return the router of every task, of a size each, by recursive bisection.
+    """Return the router of every task, with its size, by recursive bisection.
 
     Parameters
     ----------
     guest
         The bytes between tasks.
     size, room
-        Of every task what it takes of the room of its router, and of every router its room.
+        The size of every task, which it takes of its router's capacity, and the capacity of every
+        router.
     routers
         Those to use.
     stop
-        When the clock shows it, what is left is halved in the order of tasks.
+        The time of the clock from which on the rest is halved in the order of tasks.
     """
     coordinates, rings = positions(network)
     machine = machine_arrays(network, room)
@@ -452,12 +453,12 @@ def halve(
 def halve_mapping(problem: MappingProblem, *, seed: int = 0, stop: float = math.inf) -> IntArray:
     """Return the router of every task by recursive bisection of machine and graph.
 
-    The routers (of more than are needed, a compact set) are cut across their longest side, and
-    the tasks by multilevel Fiduccia-Mattheyses refinement, such that the bytes cut times the
-    distance of the halves, and the bytes to tasks elsewhere times the distances to them, are
-    least. The scheme is Pellegrini 1994, "Static mapping by dual recursive bipartitioning".
+    The routers (a compact set, if there are more than needed) are cut across their longest side,
+    and the tasks by multilevel Fiduccia-Mattheyses refinement, such that the bytes cut times the
+    distance of the halves, and the bytes to tasks elsewhere times the distances to them, are least.
+    The scheme is Pellegrini 1994, "Static mapping by dual recursive bipartitioning".
 
-    Distances must be symmetric. When the clock shows `stop`, what is left is halved in the order of
+    Distances must be symmetric. When the clock shows `stop`, the rest is halved in the order of
     tasks.
     """
     size = np.ones(problem.num_tasks, dtype=np.int64)

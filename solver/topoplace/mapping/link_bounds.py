@@ -1,7 +1,7 @@
 """Lower bounds on the largest link load of any mapping (docs/proofs/mapping.md, "Link loads").
 
-A load is the bytes over a link in one direction, divided by its bandwidth. Of tasks and of objects:
-tasks have loads of 1, and routers have room for as many as there are places.
+A load is the bytes over a link in one direction, divided by its bandwidth. The bounds are for tasks
+and objects: tasks have loads of 1, and routers hold as many as they have places.
 """
 
 from __future__ import annotations
@@ -39,23 +39,23 @@ from topoplace.solving import Bound, Outcome, stronger
 from topoplace.types import IntArray
 
 BISECTED = 1 << 10
-"""Most tasks of a graph for which a bound on what crosses any cut is looked for."""
+"""Most tasks of a graph for which a bound on the bytes over any cut is sought."""
 
 MOST_INSIDE = 1 << 14
 """Most tasks on one side of a cut for which the bytes inside them are bounded."""
 
 SMALL_RING = 32
-"""Of rings up to this size any consecutive layers are a cut, of larger ones half the ring alone."""
+"""In rings up to this size any consecutive layers are a cut, in larger ones only half the ring."""
 
 LARGEST = 1 << 50
-"""Bytes times loads stay below it, so that floats tell apart what partners have per load."""
+"""Bytes times loads stay below it, so that floats distinguish the bytes per load of partners."""
 
 
 class Cut(NamedTuple):
     """Some consecutive layers of a dimension, from `first` on, and all the others.
 
-    `near` and `far` are the most load on either side, `width` the bandwidth of the links between,
-    both ways together.
+    `near` and `far` are the largest loads of the two sides, `width` the bandwidth of the links
+    between, both ways together.
     """
 
     dimension: int
@@ -68,16 +68,16 @@ class Cut(NamedTuple):
 
 @dataclass(frozen=True)
 class Loaded:
-    """What sends messages on a torus or mesh, and the room there is for it.
+    """Tasks or objects that send messages on a torus or mesh, and the capacities of routers.
 
     Attributes
     ----------
     loads
         Of every task or object.
     room
-        Load that every router has room for, shape ``(num_routers,)``, none above all loads.
+        Load that every router can hold, shape ``(num_routers,)``, none above all loads.
     unit
-        What the bytes over any link are a multiple of.
+        The number that the bytes over any link are a multiple of.
     """
 
     plain: MappingProblem
@@ -99,7 +99,7 @@ class Loaded:
     def links(self) -> tuple[IntArray, IntArray, IntArray]:
         """Dimension, lower end and bandwidth, both ways, of the links that messages may take.
 
-        In a ring of two no message goes the negative way.
+        In a ring of two, no message goes the negative way.
         """
         torus = self.torus
         used = scattered_links(torus, np.flatnonzero(self.plain.capacity).tolist())
@@ -109,7 +109,7 @@ class Loaded:
         return dims, lower, widths[dims]
 
     def cuts(self) -> Iterator[Cut]:
-        """Yield what is before each plane of a line, and some layers of every ring."""
+        """Yield the layers before each plane of a line, and some layers of every ring."""
         torus, (dims, lower, widths) = self.torus, self.links
         for d, size in enumerate(torus.shape):
             of = dims == d
@@ -142,9 +142,9 @@ class Loaded:
 
 
 def loaded(problem: MappingProblem | ObjectsProblem) -> Loaded | None:
-    """Return a problem as the bounds see it; None where there is nothing to bound.
+    """Return a problem in the form of the bounds; None if there is nothing to bound.
 
-    That is without links or messages, or with a dimension too large to be looked at.
+    That is the case without links or messages, or with a dimension that is too large.
     """
     machine = problem.machine.torus
     if machine is None or max(machine.shape) > CUT_LAYERS:
@@ -159,7 +159,7 @@ def loaded(problem: MappingProblem | ObjectsProblem) -> Loaded | None:
     return found if problem.graph.num_messages and len(found.links[0]) else None
 
 
-# ---- What takes a moment: the mean, single tasks, and cuts of grids ------------------------------
+# ---- Quick bounds: the mean, single tasks, and cuts of grids -------------------------------------
 
 
 def quick_bound(problem: MappingProblem | ObjectsProblem) -> Bound | None:
@@ -169,9 +169,9 @@ def quick_bound(problem: MappingProblem | ObjectsProblem) -> Bound | None:
 
 
 def link_load_of(problem: MappingProblem | ObjectsProblem, outcome: Outcome) -> LinkLoad | None:
-    """Return the best bound known, or the mean, as results have it; None without.
+    """Return the best known bound, or the mean, as results have it; None if there is none.
 
-    Of a method that was ended the one of a moment counts as well if there was time for it.
+    If the method was ended early, the quick bound counts as well, if there was time for it.
     """
     view = loaded(problem)
     if view is None:
@@ -187,7 +187,7 @@ def link_load_of(problem: MappingProblem | ObjectsProblem, outcome: Outcome) -> 
 
 
 def reachable(view: Loaded, value: Fraction) -> Fraction:
-    """Return the least load of a link that is no less: bytes come in multiples of a unit."""
+    """Return the least possible link load that is no less: bytes come in multiples of a unit."""
     unit = view.unit
     used = {view.torus.bandwidth[d] for d in np.unique(view.links[0]).tolist()}
     return min(Fraction(unit * -(-value * width // unit), width) for width in used)
@@ -201,7 +201,7 @@ def mean_bound(view: Loaded, hop_bytes: Bound | None) -> Bound | None:
 
 
 def task_bound(view: Loaded) -> Bound | None:
-    """Return what some task must send, or get, over the links of its router."""
+    """Return the bytes that some task must send, or get, over the links of its router."""
     graph, num = view.plain.graph, view.plain.num_tasks
     usable = view.plain.capacity > 0
     rooms, which = np.unique(view.room[usable], return_inverse=True)
@@ -223,9 +223,9 @@ def task_bound(view: Loaded) -> Bound | None:
 
 
 def leaving(rows: Rows, loads: IntArray, room: int) -> IntArray:
-    """Return the bytes of every task with partners that find no room beside it on its router.
+    """Return the bytes of every task with partners that do not fit on its router with it.
 
-    Those of most bytes per load stay, a fraction of the last one that fits among them.
+    Those with the most bytes per load stay, including a fraction of the last one that fits.
     """
     weight, load = rows.weight, loads[rows.other]
     density = np.where(load > 0, weight / np.maximum(load, 1), np.inf)
@@ -241,7 +241,7 @@ def leaving(rows: Rows, loads: IntArray, room: int) -> IntArray:
 
 
 def inside_bound(view: Loaded) -> Bound | None:
-    """Return what crosses a cut at least, by the bytes inside the sets of tasks on its sides."""
+    """Return the least bytes over a cut, by the bytes inside the sets of tasks on its sides."""
     best: Bound | None = None
     cuts = [cut for cut in view.cuts() if max(cut.near, cut.far) <= MOST_INSIDE]
     if not cuts:
@@ -285,10 +285,10 @@ def bisected(
     time_limit: float | None = None,
     cuts: Bound | None = None,
 ) -> Bound | None:
-    """Return what crosses some cut at least, per bandwidth; None if too large, or without cuts.
+    """Return the least bytes over some cut, per bandwidth; None if too large, or without cuts.
 
-    With `cuts`, a bound of the hop-bytes of objects, by its multipliers. Grids go without, as
-    what is inside sets of their tasks says more.
+    With `cuts`, a bound of the hop-bytes of objects, by its multipliers. Grids do not use it, as
+    the bound by sets of their tasks is stronger.
     """
     view, rows = loaded(problem), problem.graph.exchanged
     if view is None:

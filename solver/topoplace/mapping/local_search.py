@@ -25,7 +25,7 @@ NUM_CLOSEST = 6
 """Routers that count as next to one another on a machine without links."""
 
 MAX_PLACES = 1 << 25
-"""About how many places are kept; only routers with room far beyond need lose some."""
+"""About how many places are kept; only routers with far more places than needed lose some."""
 
 
 class Machine(NamedTuple):
@@ -47,10 +47,10 @@ class Machine(NamedTuple):
 
 
 class State(NamedTuple):
-    """A mapping as the kernels change it.
+    """A mapping in the form that the kernels change.
 
     Router r has `room[r]` places from `base[r]` on, the first `load[r]` of them taken by the
-    tasks in `occupant`; `router` and `place` are the way back from the tasks.
+    tasks in `occupant`; `router` and `place` are the inverse, by task.
     """
 
     router: Index
@@ -136,7 +136,7 @@ def _matrix_distances(machine: MatrixMachine) -> tuple[IntArray, IntArray, IntAr
 
 
 def _level_distances(machine: LevelMachine) -> tuple[IntArray, IntArray, IntArray]:
-    """Return left, right and one table per level that costs anything: 0 in one domain alone."""
+    """Return left, right and one table per level with a cost, which is 0 within a domain."""
     rows, tables, left, offset = machine.domain_of[:-1], [], [], 0
     paid = np.flatnonzero(machine.steps) if machine.steps.any() else np.zeros(1, dtype=np.int64)
     for level in paid.tolist():
@@ -154,7 +154,7 @@ NUM_BESIDE = 12
 
 
 def _beside(machine: LevelMachine, capacity: IntArray) -> tuple[IntArray, IntArray]:
-    """Return for every leaf the next usable ones of its lowest domain that has others."""
+    """Return for every leaf the next usable ones in its lowest domain that has others."""
     usable = capacity > 0
     near = np.repeat(np.arange(machine.num_routers)[:, None], NUM_BESIDE, axis=1)
     num_near = np.zeros(machine.num_routers, dtype=np.int64)
@@ -180,7 +180,7 @@ def _closest(machine: MatrixMachine) -> tuple[IntArray, IntArray]:
     return near, np.full(n, near.shape[1])
 
 
-# ---- Compiled moves of tasks between routers, with the change of hop-bytes kept as they go -------
+# ---- Compiled moves of tasks between routers, with the change of hop-bytes kept up to date -------
 # All kernels work on the arrays of `state`: any machine whose distance is a sum over tables, any
 # symmetric graph.
 
@@ -241,7 +241,7 @@ def total_cost(machine, guest, router):
 
 @kernel(inline="always")
 def change(machine, guest, router, task, goal, without):
-    """Return what moving a task to a router adds, its messages with task `without` left out."""
+    """Return the change by moving a task to a router, without its messages with task `without`."""
     here = router[task]
     total = 0
     for e in range(guest.first[task], guest.first[task + 1]):
@@ -301,10 +301,10 @@ def near_partner(machine, guest, state, task, random, wander):
 
 @kernel()
 def anneal(machine, guest, state, random, temperature, num_moves, wander):
-    """Try random moves and swaps, accepted as Metropolis has it; return the total change.
+    """Try random moves and swaps, accepted by Metropolis's rule; return the total change.
 
-    Temperature 0 accepts no worsening. A share `wander` of the moves goes to any router. Every
-    accepted move is made in `state`.
+    Temperature 0 accepts no worsening. A share `wander` of the moves goes to any router. Accepted
+    moves are made in `state`.
     """
     num_tasks = state.router.shape[0]
     total = 0
@@ -343,10 +343,10 @@ HOT, COLD = 2.5, 0.3
 """Temperatures of an annealing, in units of `Annealing.typical_change`."""
 
 WANDER = 0.02
-"""Share of moves to any router at all."""
+"""Share of moves to any router."""
 
 POLISH_SHARE = 0.3
-"""Share of the work that keeps close to the start."""
+"""Share of the work that stays close to the start."""
 
 COOLING_SHARE = 0.97
 """Share of an annealing before it goes downhill only."""
@@ -355,7 +355,7 @@ MOVES_PER_TASK, FEWEST_MOVES, MOST_MOVES = 10_000, 2_000_000, 60_000_000
 """Moves to try without a time limit."""
 
 ROUND_PER_TASK, MOST_ROUNDS = 8_000, 20
-"""Moves per task of one annealing: what is left beyond goes into more annealings."""
+"""Moves per task of one annealing: more moves go into further annealings."""
 
 CHUNK = 1 << 13
 """Most moves between two looks at the clock."""
@@ -365,9 +365,9 @@ def improve(keeper: Keeper, num_moves: int | None = None) -> None:
     """Search for a mapping of fewer hop-bytes than the one that is kept.
 
     The first part of the work starts at the highest temperature that does not undo the start, so
-    that a good start is polished; the rest anneals from hot to cold, whatever the start, more
-    than once if there is time. All of a time limit is used unless nothing is left to gain; without
-    one, the moves to try grow with the tasks by default.
+    that a good start is improved; the rest anneals from hot to cold, for any start, more than once
+    if there is time. All of a time limit is used unless the mapping is proven optimal; without one,
+    the moves to try grow with the tasks by default.
 
     Raises `InputError` if the distances of the machine are not symmetric.
     """
@@ -390,15 +390,15 @@ def improve(keeper: Keeper, num_moves: int | None = None) -> None:
 
 
 class Annealing:
-    """A mapping on its way, the best one seen, and how much of the work is done.
+    """A changing mapping, the best one seen, and the share of the work that is done.
 
     The keeper has the start, the seed and the time limit, and is offered improvements; without a
-    time limit so many moves are tried. `problem` is the keeper's, or one that stands for it.
+    time limit a number of moves is tried. `problem` is the keeper's, or one in place of it.
     """
 
     def __init__(self, keeper: Keeper, problem: MappingProblem, num_moves: int) -> None:
         self.keeper, self.num_moves, self.tried = keeper, num_moves, 0
-        # a mean of distances is no floor of the distances themselves
+        # a mean of distances is not a lower bound on the distances themselves
         self.floor = keeper.floor if problem is keeper.problem else 0
         self.began = clock.now()
         self.time_limit = None if keeper.options.time_limit is None else keeper.left
@@ -422,7 +422,7 @@ class Annealing:
         if not rows.any():
             return 0.0
         at = self.machine.left[:, None, :] + self.machine.right[self.machine.near]
-        # where the routers next to a router are all at distance 0, a step is any distance
+        # if the routers next to a router are all at distance 0, a step is any distance
         step = self.machine.table[at].sum(axis=2).max(axis=1).mean() or self.machine.table.mean()
         return float(np.sqrt(rows[rows > 0]).mean() * step)
 
@@ -435,7 +435,7 @@ class Annealing:
         """Return the highest temperature at which some moves leave the mapping no worse."""
         start, cost = self.state, self.cost
         temperature, begun = hot, self.spent()
-        # each temperature gets its part of the work
+        # each temperature gets its share of the work
         part = (until - begun) / (1 + np.log(hot / cold) / np.log(1.5))
         while temperature > cold and self.least > self.floor and self.spent() < until:
             self.resume(start)

@@ -1,4 +1,4 @@
-"""What a mapping method hands back, and the best of what a search tries."""
+"""The outcome of a mapping method, and the best mapping of a search."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from topoplace.types import IntArray
 class Mapped:
     """The node of every task, shape ``(num_tasks,)``, and how the mapping came about.
 
-    It may be a layout, of whose kind an optimum may be known.
+    It may be a layout, and then an optimum among layouts of its kind may be known.
     """
 
     nodes: IntArray
@@ -37,7 +37,7 @@ def outcome_of(
 ) -> Outcome:
     """Return the outcome of a method: the node of every task, None if it found no mapping.
 
-    `hit` tells whether the time limit ended the method, `bound` what it proved itself.
+    `hit` says whether the time limit ended the method; `bound` is what it proved itself.
     """
     mapped = None if nodes is None else Mapped(nodes, layout, optimum)
     return Outcome(mapped, (bound,), time_limit_hit=hit)
@@ -51,7 +51,7 @@ def mapped_by(solver: Solver, problem: MappingProblem, options: Options) -> IntA
 
 
 def cheapest(problem: MappingProblem, options: Options, names: Iterable[str]) -> Outcome | None:
-    """Return the outcome of fewest hop-bytes of some methods, of equal ones the first.
+    """Return the outcome of fewest hop-bytes of some methods; of equal ones, the first.
 
     Methods that refuse the problem are left out; None if all do.
     """
@@ -63,7 +63,7 @@ def cheapest(problem: MappingProblem, options: Options, names: Iterable[str]) ->
         try:
             outcome = method.solver(problem, options)
         except InputError:
-            continue  # no such structure here: that is what it is asked for
+            continue  # it refuses problems without the structure it needs
         if outcome.solution is not None:
             found.append((hop_bytes(problem, outcome.solution.nodes), outcome))
     return min(found, key=lambda each: each[0])[1] if found else None
@@ -72,10 +72,10 @@ def cheapest(problem: MappingProblem, options: Options, names: Iterable[str]) ->
 # ---- The best mapping of a search that tries many, its clock, and its reports --------------------
 
 REPORT_SECONDS = 0.25
-"""Most time between two reports of a search that improves all the time."""
+"""Most time between two reports of a search that keeps improving."""
 
 REPORT_SHARE = 0.05
-"""Most of the time that reports may take where they could come more often."""
+"""Largest share of the time that frequent reports may take."""
 
 
 SLACK = 1e-6
@@ -85,7 +85,7 @@ SLACK = 1e-6
 class Keeper:
     """Keeps the best of the mappings offered to it, and reports it.
 
-    The options have the time limit and who listens; a start must be a mapping of the instance.
+    The options have the time limit and the listener; a start must be a mapping of the instance.
     `least` are the hop-bytes of the best mapping, None before the first one, and no mapping goes
     below `floor`.
     """
@@ -116,22 +116,22 @@ class Keeper:
 
     @property
     def left(self) -> float:
-        """Seconds left; a great many without a time limit."""
+        """Seconds left; a very large number without a time limit."""
         return self.deadline - clock.now()
 
     @property
     def perfect(self) -> bool:
-        """Whether the best mapping is the best there can be."""
+        """Whether the best mapping is proven optimal."""
         return self.least is not None and self.least <= self.floor
 
     @property
     def done(self) -> bool:
-        """Whether the time is over, or nothing is left to gain."""
+        """Whether the time is over, or the mapping is proven optimal."""
         return self.left <= 0 or self.perfect
 
     @property
     def outcome(self) -> Outcome:
-        """The best mapping, as what a method hands back."""
+        """The best mapping, as the outcome of a method."""
         return outcome_of(self.nodes, hit=self.left <= SLACK and not self.perfect)
 
     def offer(self, routers: IntArray, source: str) -> None:

@@ -45,9 +45,9 @@ from topoplace.snapshot.tree_state import TreeState, prepare_tree, tree_of
 from topoplace.types import IntArray
 
 MATRIX = "matrix:"
-"""What comes before the file of a matrix of distances that stands for a machine."""
+"""The prefix of the file of a matrix of distances that is a machine."""
 SHAREDMAP = "sharedmap:"
-"""What comes before a hierarchy and distances as SharedMap writes them: ``4:8:6/1:10:100``."""
+"""The prefix of a hierarchy and distances in the form of SharedMap: ``4:8:6/1:10:100``."""
 MOST_PER_NODE = 1 << 20
 
 Placed = PlacementResult | AllocationResult | HierarchyResult
@@ -58,7 +58,7 @@ Source = str | Document
 
 @dataclass(frozen=True)
 class Places:
-    """A machine, the nodes of it that tasks may go to (ascending), and where both come from."""
+    """A machine, its nodes that tasks may go to (ascending), and where both come from."""
 
     machine: MachineToMap
     nodes: IntArray
@@ -73,7 +73,7 @@ class Places:
     def only(self, subset: str, field: str = "--subset") -> Places:
         """Return the part of the places on the nodes of a set such as ``0-47,60``.
 
-        Raises `InputError` if the set is malformed, or names a node that is none of these.
+        Raises `InputError` if the set is malformed, or names a node that is not one of these.
         """
         num_nodes = machine_of(self.machine).num_nodes
         wanted = parse_node_set(subset, num_nodes, field)
@@ -228,7 +228,7 @@ SHAREDMAP_LEVELS = (*(f"level{k}" for k in range(15, 0, -1)), "element")
 
 
 def _schema_of(spec: str) -> str | None:
-    """Return the schema a file says it has; None for what is no such file."""
+    """Return the schema that a file names; None for other files."""
     if not file_meant(spec).is_file():
         return None
     try:
@@ -260,11 +260,11 @@ OffTorus = tuple[TreeModel | HierarchyModel, SwitchTree | Hierarchy, IntArray]
 
 
 def off_torus(document: object, job: str | None) -> OffTorus | None:
-    """Return a tree or hierarchy and the nodes meant, in rank order; None of a torus or matrix.
+    """Return a tree or hierarchy and the nodes meant, in rank order; None for a torus or matrix.
 
-    Of a snapshot they are the free nodes, on a hierarchy hosts where anything is free, or those of
-    a running job; of a result those of a job that it started, on a hierarchy each host once and in
-    their order.
+    For a snapshot they are the free nodes, on a hierarchy the hosts that are not full, or the nodes
+    of a running job; for a result those of a job that it started, on a hierarchy each host once and
+    in their order.
     """
     if isinstance(document, AllocationResult):
         started = document.solution.allocations if document.solution else []
@@ -362,10 +362,10 @@ def problem_on(
     name: str | None = None,
     file: str | None = None,
 ) -> MappingProblem:
-    """Return the problem of mapping an application to places, at most so many tasks on a node.
+    """Return the problem of mapping an application to places, with a limit of tasks on a node.
 
-    The instance is named as the kind of the application if not told otherwise; errors name the
-    `file` that it was read from.
+    The instance has the name of the kind of the application by default; errors name the `file` that
+    it was read from.
 
     Raises `InputError` if there are more tasks than places, or hop-bytes would not be exact in 64
     bits.

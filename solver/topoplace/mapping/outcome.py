@@ -18,21 +18,21 @@ from topoplace.solving.solve import Frame
 
 STAGES = ((0.1, 0.4), (1.0, 1.0))
 """Shares of a time limit at which a method, and then the bound, end. A graph's mapping may be
-optimal long before its method would stop: then the bound of the first stage says so. Grids have
+optimal long before its method would stop: the bound of the first stage then shows this. Grids have
 their bound at once and need no first stage."""
 
 BEGIN_BY_DEFAULT = ("auto", "exact", "search")
-"""Methods that search: the default mapping is reported before any bound is looked for, so that
-there is an answer whenever they are ended."""
+"""Methods that search: the default mapping is reported before any bound is computed, so that there
+is an answer at any time."""
 
 OVERTIME_SECONDS = 0.4
-"""Seconds beyond a time limit after which what is reported is the answer."""
+"""Seconds beyond a time limit after which the reported mapping is the answer."""
 
 
 def bounded(problem: MappingProblem, method: Method, options: Options) -> Outcome:
     """Map an application by a method, and bound the hop-bytes of any mapping.
 
-    Raises `InputError` if the method needs a grid and the application is none.
+    Raises `InputError` if the method needs a grid and the application is not one.
     """
     if method.needs_grid and problem.grid is None:
         names = [name for name, entry in methods("mapping").items() if not entry.needs_grid]
@@ -52,7 +52,7 @@ def bounded(problem: MappingProblem, method: Method, options: Options) -> Outcom
         if outcome.solution is None:
             continue
         value, hit = hop_bytes(problem, outcome.solution.nodes), outcome.time_limit_hit
-        options.report(outcome.solution, [value], [own])  # lest an interrupt lose it
+        options.report(outcome.solution, [value], [own])  # so that an interrupt does not lose it
         options.say("bound")
         if bound is None or bound.value < value:
             left = _until(options, bound_until if hit else 1.0, start).time_limit

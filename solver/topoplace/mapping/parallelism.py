@@ -1,4 +1,4 @@
-"""Training jobs as applications: grids of parallelism axes, and what ranks send along them."""
+"""Training jobs as applications: grids of parallelism axes, and the messages along them."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def _steps(axis: AxisModel) -> Sequence[int]:
     return (1,) if axis.pattern == "ring" else (1, -1)
 
 
-# ---- What a transformer sends: traffic per axis, of a training step ------------------------------
+# ---- The traffic of a transformer: bytes per axis, in a training step ----------------------------
 
 
 @dataclass(frozen=True)
@@ -77,14 +77,14 @@ PATTERNS = {
     "expert": "all",
     "context": "ring",
 }
-"""How ranks talk along the axes whose traffic is known."""
+"""The patterns of the axes whose traffic is known."""
 
 
 def traffic(sizes: dict[str, int], model: Transformer) -> dict[str, int]:
     """Return the bytes that a rank sends to each partner along every axis of `PATTERNS`.
 
     All-reduces of n ranks move 2 (n - 1) / n of their values from every rank, whether round a ring
-    or between all pairs; everything is rounded down, to 1 byte at the least.
+    or between all pairs; everything is rounded down, to at least 1 byte.
     """
     tensor, pipeline = sizes.get("tensor", 1), sizes.get("pipeline", 1)
     context = sizes.get("context", 1)
@@ -141,12 +141,12 @@ def parallelism(
     return ParallelismApplication(axes=found)
 
 
-# ---- What lies inside a set of ranks: grids as products of lines ---------------------------------
+# ---- Bytes inside a set of ranks: grids as products of lines -------------------------------------
 
 
 @dataclass(frozen=True)
 class Line:
-    """A factor of a product of graphs: how many tasks are on a line, and who talks to whom.
+    """A factor of a product of graphs: the tasks on a line, and which of them are partners.
 
     `weight` are the bytes of two partners, both ways together.
     """
@@ -157,7 +157,7 @@ class Line:
 
     @property
     def shares(self) -> IntArray:
-        """By rank of size, largest layer first, how often layers count (`inside_of_product`)."""
+        """By rank of size, largest layer first, the weight of layers (`inside_of_product`)."""
         if self.pattern == "all":
             return np.arange(self.size)
         shares = np.ones(self.size, dtype=np.int64)
@@ -167,7 +167,7 @@ class Line:
         return shares
 
     def crossing(self, extent: int) -> int:
-        """Return the bytes between the parts of a line that is cut into such of so many tasks."""
+        """Return the bytes between the parts of a line that is cut every `extent` tasks."""
         parts = self.size // extent
         if self.pattern == "all":
             return self.weight * (self.size * (self.size - extent) // 2)
@@ -176,7 +176,7 @@ class Line:
 
 
 def lines_of_grid(grid: VirtualGrid) -> tuple[Line, ...]:
-    """Return the lines of a grid, a dimension each; what goes diagonally is left out."""
+    """Return the lines of a grid, a dimension each; diagonal messages are left out."""
     weights = [0] * grid.num_dims
     for offset, size in grid.offsets:
         moved = [d for d, step in enumerate(offset) if step]

@@ -26,8 +26,8 @@ def positions(machine: Network) -> tuple[IntArray, IntArray]:
 
     Coordinates, not negative, have a row per router; a dimension is the length of its ring, 0 for
     a line. A machine given by its distances gets the coordinates of classical scaling (Torgerson
-    1952), rounded: near routers get near points. A tree or hierarchy has a dimension per level, so
-    wide that what lies above is always longer.
+    1952), rounded: near routers get near points. A tree or hierarchy has a dimension per level, and
+    steps on a higher level are always longer.
     """
     if isinstance(machine, LevelMachine):
         return _level_positions(machine), np.zeros(machine.num_levels, dtype=np.int64)
@@ -92,7 +92,7 @@ MOST_CENTRES = 16
 
 
 def fill(problem: MappingProblem, tasks: IntArray, routers: IntArray) -> IntArray:
-    """Return the router of every task when all, in order, fill routers to the last place."""
+    """Return the router of every task if all, in order, fill routers completely."""
     room = np.minimum(problem.capacity[routers], problem.num_tasks)
     needed = int(np.searchsorted(np.cumsum(room), problem.num_tasks)) + 1
     found = np.empty(problem.num_tasks, dtype=np.int64)
@@ -101,10 +101,10 @@ def fill(problem: MappingProblem, tasks: IntArray, routers: IntArray) -> IntArra
 
 
 def compact_routers(problem: MappingProblem) -> tuple[IntArray, int]:
-    """Return the routers to use if only as many are used as are needed, and their middle.
+    """Return a minimal set of routers to use, and their middle.
 
-    They are the routers nearest to the middle, nearest first; of some middles, that with the
-    nearest routers is taken.
+    They are the routers nearest to the middle, nearest first; several middles are tried, and the
+    one with the nearest routers is taken.
     """
     usable = np.flatnonzero(problem.capacity)
     step = max(1, len(usable) // MOST_CENTRES)

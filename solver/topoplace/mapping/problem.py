@@ -1,4 +1,4 @@
-"""The mapping problem as solvers see it: a graph, and routers with room for tasks."""
+"""The mapping problem as solvers see it: a graph, and routers with places for tasks."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class MappingProblem:
     graph
         The messages.
     grid
-        The virtual grid they come from, if they do.
+        The virtual grid that they come from, if there is one.
     """
 
     instance: MappingInstance
@@ -72,7 +72,7 @@ class MappingProblem:
 
     @property
     def torus(self) -> Torus:
-        """The torus or mesh; `InputError` if the machine is none."""
+        """The torus or mesh; `InputError` for other machines."""
         if self.machine.torus is None:
             raise InputError("a torus or mesh machine", field="machine", value=self.machine.text)
         return self.machine.torus
@@ -84,14 +84,14 @@ class MappingProblem:
 
     @cached_property
     def recognised(self) -> Recognition | None:
-        """What the graph was found to be; None where the application is a grid by itself."""
+        """The pattern recognised in the graph; None if the application is given as a grid."""
         from topoplace.mapping.recognition import recognise  # noqa: PLC0415 - heavy
 
         return recognise(self.graph) if self.grid is None else None
 
     @cached_property
     def floor(self) -> int:
-        """Hop-bytes that no mapping is below, by what takes a moment to see."""
+        """A quick lower bound on the hop-bytes of any mapping."""
         from topoplace.mapping.bounds.levels import levels_bound  # noqa: PLC0415 - a circle
         from topoplace.mapping.bounds.total import total_bound  # noqa: PLC0415 - a circle
 
@@ -100,7 +100,7 @@ class MappingProblem:
 
     @cached_property
     def link_floor(self) -> Bound | None:
-        """What no mapping's largest link load is below, by what takes a moment to see."""
+        """A quick lower bound on the largest link load of any mapping."""
         from topoplace.mapping.link_bounds import quick_bound  # noqa: PLC0415 - a circle
 
         return quick_bound(self)
@@ -113,7 +113,7 @@ class MappingProblem:
 
     @cached_property
     def whole_routers(self) -> BoolArray:
-        """Routers all of whose nodes may be used, shape ``(num_routers,)``."""
+        """Routers whose nodes may all be used, shape ``(num_routers,)``."""
         return np.equal(self.capacity, self.tasks_per_node * self.machine.nodes_per_router)
 
     def routers_of(self, nodes: IntArray) -> IntArray:
@@ -171,7 +171,7 @@ def _ranks(application: ParallelismApplication) -> TaskGraph:
 
 
 def machine_of(model: MachineToMap, level_costs: Sequence[int] | None = None) -> Network:
-    """Return the machine a model describes, with costs of levels where it has any."""
+    """Return the machine of a model, with costs of levels if it has any."""
     if isinstance(model, TreeModel):
         return levels_of_tree(tree_of(model), level_costs)
     if isinstance(model, HierarchyModel):
@@ -190,7 +190,7 @@ def machine_of(model: MachineToMap, level_costs: Sequence[int] | None = None) ->
 
 
 def graph_of(application: GraphApplication) -> TaskGraph:
-    """Return the messages of a graph application, those without bytes or to oneself left out."""
+    """Return the messages of a graph application, except those without bytes or to the sender."""
     lists = (application.sources, application.targets, application.bytes)
     sources, targets, sizes = (np.asarray(values, dtype=np.int64) for values in lists)
     if not len(sources) == len(targets) == len(sizes):
@@ -206,7 +206,7 @@ def graph_of(application: GraphApplication) -> TaskGraph:
     return TaskGraph(application.num_tasks, sources[kept], targets[kept], sizes[kept])
 
 
-# ---- Which nodes tasks may have: a node for every router, and what makes a mapping ---------------
+# ---- The nodes of tasks: a node for every router, and the conditions of a mapping ----------------
 
 
 def spread_over_nodes(problem: MappingProblem, routers: IntArray) -> IntArray:

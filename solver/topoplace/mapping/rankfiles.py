@@ -16,7 +16,7 @@ from topoplace.types import IntArray
 
 __all__ = ["FORMATS", "node_list_beside", "read_mapping", "write_mapping"]
 
-# ---- What all formats share: a site's node ids, and lines that put tasks somewhere ---------------
+# ---- The common parts of all formats: a site's node ids, and lines that give tasks a place -------
 
 _HOST = re.compile(r"nid(\d{1,18})")
 
@@ -48,7 +48,7 @@ class _Nids:
 def _placed(
     num_tasks: int, lines: Iterable[tuple[str, int, int]], file: str
 ) -> tuple[IntArray, Callable[[int], str]]:
-    """Return where lines (their name, task, place) put every task, and the line of a task."""
+    """Return the place of every task by lines (their name, task, place), and the line of a task."""
     found = np.full(num_tasks, -1, dtype=np.int64)
     line_of = [""] * num_tasks
     for line, task, place in lines:
@@ -78,11 +78,11 @@ def _mapping(problem: MappingProblem, lines: Iterable[tuple[str, int, int]], fil
 # last on their node (Enos 2014 IV.F).
 
 MAX_NUMBERS = 1 << 24
-"""Most numbers read from one file: no line can ask for more by a range."""
+"""Most numbers read from one file, including those of ranges."""
 
 
 def node_list_beside(path: str | Path) -> Path:
-    """Return where the node list of a rank order lies if not said otherwise."""
+    """Return the default file of the node list of a rank order."""
     path = Path(path)
     return path.with_name(path.name + ".nodes")
 
@@ -101,7 +101,7 @@ def _rank_order_text(problem: MappingProblem, nodes: IntArray, nids: _Nids) -> s
 
 
 def _read_rank_order(problem: MappingProblem, file: str, nids: _Nids) -> IntArray:
-    """Read a rank order and the node list beside it: numbers and ranges such as ``4-7``."""
+    """Read a rank order and its node list: numbers and ranges such as ``4-7``."""
     list_path = str(node_list_beside(file))
     listed: dict[int, None] = {}
     for line, nid in _numbers(list_path):
@@ -125,7 +125,7 @@ def _read_rank_order(problem: MappingProblem, file: str, nids: _Nids) -> IntArra
 
 
 def _numbers(path: str) -> list[tuple[str, int]]:
-    """Return all numbers of a file with the line each stands in, ranges written out."""
+    """Return all numbers of a file with their lines, ranges written out."""
     found: list[tuple[str, int]] = []
     for line, fields in field_lines(path, "#"):
         for text in filter(None, ",".join(fields).split(",")):
@@ -360,7 +360,7 @@ def read_mapping(
     Parameters
     ----------
     path
-        The file; the node list of a rank order is expected beside it (`node_list_beside`). Both
+        The file; the node list of a rank order is expected next to it (`node_list_beside`). Both
         hold numbers and ranges such as ``4-7``, separated by commas, spaces or line ends; ranks
         from the number of tasks on are idle.
     format
@@ -375,7 +375,7 @@ def read_mapping(
     Raises
     ------
     InputError
-        If the format is unknown, or the file is no mapping of the instance; it names file, line
+        If the format is unknown, or the file is not a mapping of the instance; it names file, line
         and value.
     """
     reader, _ = _form(format)

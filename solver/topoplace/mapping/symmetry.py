@@ -1,4 +1,4 @@
-"""Symmetries of a small matrix: the permutations of its rows and columns that leave it as it is."""
+"""Symmetries of a small matrix: permutations of its rows and columns that do not change it."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ MAX_COMPARISONS = 1 << 28
 def symmetries(matrix: IntArray, colour: IntArray) -> NDArray[np.int16]:
     """List permutations p with ``matrix[p[i], p[j]] == matrix[i, j]`` that keep colours, in rows.
 
-    The colours are refined first by what rows and columns hold in each colour. Exchanges of two
-    equal rows come first; large groups are not listed whole, but with about as many
-    permutations for every image of row 0.
+    The colours are first refined by the contents of rows and columns in each colour. Exchanges of
+    two equal rows come first; large groups are not listed completely, but with about the same
+    number of permutations for every image of row 0.
     """
     n = len(matrix)
     _, flat = np.unique(matrix, return_inverse=True)
@@ -61,7 +61,7 @@ def _exchanges(cells: IntArray, colour: IntArray, most: int) -> NDArray[np.int16
 
 @kernel()
 def _fits(cells: IntArray, image: IntArray, i: int, goal: int) -> bool:
-    """Tell whether row i may become row `goal`, given the images of the rows before it."""
+    """Return whether row i may become row `goal`, given the images of the rows before it."""
     for j in range(i):
         at = image[j]
         if cells[at, goal] != cells[j, i] or cells[goal, at] != cells[i, j]:

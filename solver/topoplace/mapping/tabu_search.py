@@ -12,7 +12,7 @@ from topoplace.mapping.mapped import Keeper
 from topoplace.mapping.problem import MappingProblem
 from topoplace.types import IntArray
 
-# ---- The compiled moves of robust tabu search, with the change of every swap kept as they go -----
+# ---- The compiled moves of robust tabu search, with the change of every swap kept up to date -----
 
 # mypy: allow-untyped-defs, allow-untyped-calls
 # Compiled for the array types it is called with; annotations would be noise.
@@ -41,7 +41,7 @@ def all_changes(flow, dist, place, num_tasks, delta):
 
 @kernel()
 def update_changes(flow, dist, place, num_tasks, delta, u, v):
-    """Bring `delta` up to date after tasks u and v have exchanged their places (Taillard 1991)."""
+    """Update `delta` after tasks u and v have exchanged their places (Taillard 1991)."""
     size = place.shape[0]
     p, q = place[u], place[v]
     out = np.empty(size, dtype=np.int64)
@@ -116,20 +116,20 @@ def tabu_moves(problem, state, cost, least, num_moves, random):
 # ---- Robust tabu search (Taillard 1991, "Robust taboo search for the quadratic assignment") ------
 
 MAX_PLACES = 512
-"""Places up to which the tables of all swaps are small and quick to go through."""
+"""Places up to which the tables of all swaps are small and quick to scan."""
 
 
 def num_places(problem: MappingProblem) -> int:
-    """Return the places that can be told apart: a router has no more than there are tasks."""
+    """Return the number of places: a router has no more than there are tasks."""
     return int(np.minimum(problem.capacity, problem.num_tasks).sum())
 
 
 CHUNK_WORK = 4_000_000
-"""Swaps looked at between two looks at the clock."""
+"""Swaps tried between two looks at the clock."""
 
 
 def tabu(keeper: Keeper, routers: IntArray, seed: int, num_moves: int) -> None:
-    """Offer what tabu search makes of a mapping by so many moves, if there is time for them.
+    """Offer the result of tabu search from a mapping by a number of moves, if there is time.
 
     Any distances will do. Places without a task hold padding, so that a move to a free place is a
     swap too. Raises `InputError` if there are more than `MAX_PLACES` places.
@@ -165,7 +165,7 @@ def tabu_arrays(
     place = np.concatenate([taken, np.setdiff1d(np.arange(size), taken)])
     delta = np.zeros((size, size), dtype=np.int64)
     all_changes(flow, dist, place, num_tasks, delta)
-    # barred in the past, each at its own time: what was never done becomes due one by one
+    # barred in the past, each at its own time: moves never made become due one by one
     barred = -np.arange(size * size, dtype=np.int64).reshape(size, size)
     made = np.zeros(1, dtype=np.int64)
     return (flow, dist, router, num_tasks), (place, place.copy(), delta, barred, made)

@@ -47,13 +47,13 @@ class MappingView(View):
 
     @property
     def problem(self) -> MappingProblem:
-        """Where tasks may be, and what they send."""
+        """The places of tasks, and their messages."""
         problem: MappingProblem = self.state
         return problem
 
     @property
     def started(self) -> set[str]:
-        """Nothing: there is no queue."""
+        """Empty, as there is no queue."""
         return set()
 
     def _starts(self) -> list[Start]:
@@ -72,13 +72,13 @@ class MappingView(View):
         return columns
 
     def names(self, num: int) -> dict[str, list[Any]]:
-        """Return the columns of a data frame that say which row is what."""
+        """Return the columns of a data frame that identify its rows."""
         return {"task": list(range(num))}
 
     # ---- What the screen shows
 
     def about(self) -> list[str]:
-        """Return what was mapped to what."""
+        """Return a line on the application and the machine."""
         instance = self.result.instance
         application = instance.application
         if isinstance(application, GridApplication):
@@ -94,7 +94,7 @@ class MappingView(View):
         ]
 
     def found(self) -> list[str]:
-        """Return the figures of the mapping, and what is proven besides the levels."""
+        """Return the figures of the mapping, and the bounds besides those of the levels."""
         solution, result = self.result.solution, self.result
         if solution is None:
             return ["no mapping found", *result.notes]
@@ -115,7 +115,8 @@ class MappingView(View):
         if figures.max_link_load is not None:
             heaviest = float(exact(figures.max_link_load))
             least = "" if result.link_load is None else f", {_least(result.link_load)}"
-            lines.append(f"largest link load {heaviest:,.6g} bytes per unit of bandwidth{least}")
+            unit = "byte" if heaviest == 1 else "bytes"
+            lines.append(f"largest link load {heaviest:,.6g} {unit} per unit of bandwidth{least}")
         return [*lines, *self._further(), *result.notes]
 
     def _further(self) -> list[str]:
@@ -223,7 +224,7 @@ def layout_text(layout: LayoutModel) -> str:
 
 
 def _least(load: LinkLoad) -> str:
-    """Return what no mapping's largest link load is below, and why."""
+    """Return the lower bound on the largest link load of any mapping, and why it holds."""
     proof = load.certificate
     why = "hop-bytes over all links"
     if isinstance(proof, TaskLoad):
@@ -237,7 +238,7 @@ def _least(load: LinkLoad) -> str:
 
 
 def _hops(cells: Cells, problem: MappingProblem) -> list[Artist]:
-    """Return what the colours of a mapping's routers mean."""
+    """Return the meaning of the colours of a mapping's routers."""
     diameter = max(1, problem.machine.diameter)
     entries = []
     for code in np.unique(cells.codes[cells.codes >= 0]).tolist():

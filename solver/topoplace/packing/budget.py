@@ -1,9 +1,9 @@
-"""What a search may spend: seconds if there is a time limit, else work.
+"""The budget of a search: seconds if there is a time limit, else work.
 
 Searches share their time between bounds and placements. With a time limit they look at the clock
 for that, without one at the *work* done so far, so that the same input and seed give the same
-answer on any machine, however busy it is. Work is counted in nominal seconds: what the parts of a
-search took on the machine they were measured on, estimated from sizes.
+answer on any machine, no matter how busy it is. Work is counted in nominal seconds, which are
+estimated from sizes: the times of the parts of a search on the machine where they were measured.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class Budget:
     start, end
         When the search began and has to end, in the budget's own time (see `now`).
     deadline
-        When it has to end by `topoplace.clock`: what looks at the clock alone ends there.
+        When it has to end by `topoplace.clock`: code that looks only at the clock ends there.
     """
 
     def __init__(self, time_limit: float | None) -> None:
@@ -67,11 +67,11 @@ class Budget:
         self.deadline = self.end
 
     def within(self, seconds: float) -> Budget:
-        """Return the budget of a search within this one, which gets so much of it."""
+        """Return the budget of a search within this one, with a given share of it."""
         inner = Budget.__new__(Budget)
         inner.counts_work, inner._lane = self.counts_work, self._lane
         inner._shared = self._shared
-        if threading.get_ident() != self._shared.thread:  # what is aside of it waits for this one
+        if threading.get_ident() != self._shared.thread:  # work in other threads waits for this one
             inner._shared = _Shared(threading.get_ident(), self.now())
         inner.start = self.now()
         inner.end = min(self.end, inner.start + seconds)
@@ -80,11 +80,11 @@ class Budget:
 
     @property
     def length(self) -> float:
-        """All there is to spend."""
+        """The whole budget."""
         return self.end - self.start
 
     def now(self) -> float:
-        """Return how late it is: by the clock, or the work done; past any end once stopped."""
+        """Return the present time, by the clock or the work done; past any end once stopped."""
         if self.counts_work and not clock.is_stopped():
             spent: float = getattr(self._lane, "spent", 0.0)
             return spent
@@ -106,11 +106,11 @@ class Budget:
         return math.inf if clock.is_stopped() else self._shared.spent
 
     def is_over(self) -> bool:
-        """Tell whether all is spent."""
+        """Return whether the budget is spent."""
         return self.now() >= self.end
 
     def seconds(self, most: float, until: float) -> float:
-        """Return for how long to look at the clock alone: until some time, at most so long.
+        """Return how many seconds of the clock are left until some time, up to a limit.
 
         Where work counts, there is no end.
         """
@@ -129,8 +129,8 @@ class Budget:
     def at_once(self, work: Callable[[T], R], items: Iterable[T]) -> list[R]:
         """Do some work on every item, the first in this thread and others in threads of their own.
 
-        All begin now, and it is as late as when the last one is done. Of an exception, all others
-        are awaited.
+        All begin now, and afterwards the time is that at which the last one is done. After an
+        exception, all others are awaited.
         """
         first, *rest = items
         others = [self.aside(partial(work, item)) for item in rest]

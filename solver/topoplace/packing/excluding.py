@@ -1,9 +1,9 @@
-"""A problem without some of its placements: rows that these overfill, and no other one does.
+"""A problem without some of its placements: rows that only these overfill.
 
-An answer starts requests, some of one kind, in places. What tells answers apart is who starts, or
-who starts where; whether requests of a kind exchange their places never does. With the answers come
-*rows*, each with a capacity one less than an answer takes of it (docs/proofs/placement.md, "All
-optima").
+An answer starts requests, some of one kind, in places. Answers are distinguished by the requests
+that start, or also by their places; an exchange of places between requests of a kind makes no
+difference. Answers are excluded by *rows*, each with a capacity one less than an answer takes of it
+(docs/proofs/placement.md, "All optima").
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from topoplace.packing.listed import ListedOracle
-from topoplace.packing.problem import NO_VALUE, Cover, PackingProblem, Priced, Subproblem
+from topoplace.packing.problem import NO_VALUE, PackingProblem, Priced, Query, Subproblem
 from topoplace.types import BoolArray, FloatArray, IntArray
 
 FAMILY = "answers"
@@ -30,7 +30,7 @@ MOST_ROWS = 4096
 """Beyond it answers are not excluded: one that starts some of each of many kinds has many rows."""
 
 PlaceOf = Callable[[Any], Hashable]
-"""Returns what counts as the place of a candidate."""
+"""Returns the place of a candidate, as far as it counts."""
 
 
 @dataclass(frozen=True)
@@ -40,11 +40,11 @@ class Rows:
     Attributes
     ----------
     capacities
-        What each holds, shape ``(num_rows,)``.
+        The capacity of each, shape ``(num_rows,)``.
     taken
-        Returns the rows that a candidate takes of, a unit of each.
+        Returns the rows that a candidate uses, a unit of each.
     of_request
-        By request the rows that it takes of wherever it starts; None if that depends on the place.
+        By request the rows that it uses in any place; None if they depend on the place.
     """
 
     capacities: IntArray
@@ -52,7 +52,7 @@ class Rows:
     of_request: Sequence[tuple[int, ...]] | None = None
 
     def left_by(self, fixed: Iterable[Any], kept: Sequence[int]) -> Rows:
-        """Return what fixed jobs leave of them to some requests, numbered anew in this order."""
+        """Return what fixed jobs leave of them to some requests, renumbered in this order."""
         capacities = self.capacities.copy()
         for candidate in fixed:
             capacities[list(self.taken(candidate))] -= 1
@@ -72,7 +72,7 @@ def rows_against(
     Parameters
     ----------
     place_of
-        None if answers are told apart by who starts alone.
+        None if answers are distinguished only by the requests that start.
     """
     first = packing.first_of_kind
     started = [[c for c in own if c.request_idx not in packing.worthless] for own in answers]
@@ -88,10 +88,10 @@ def rows_against(
 
 
 def _rows_of_starts(packing: PackingProblem, counts: Sequence[Mapping[int, int]]) -> Rows | None:
-    """Return rows against starting so many of each kind.
+    """Return rows that exclude starting a given number of each kind.
 
-    If that many of a kind start, one of them is the last of so many, or comes after it. There is a
-    row for each way to name one such request of every kind.
+    If that many of a kind start, one of them has at least this position in the kind. There is a row
+    for each way to name one such request of every kind.
     """
     members: dict[int, list[int]] = {}
     for q, kind in enumerate(packing.first_of_kind):
@@ -110,13 +110,13 @@ def _rows_of_starts(packing: PackingProblem, counts: Sequence[Mapping[int, int]]
 
 
 class Excluding(PackingProblem):
-    """A problem with rows that exclude answers behind its own.
+    """A problem with additional rows that exclude answers.
 
-    Where the rows depend on places, an oracle that has not listed all candidates leaves their
-    prices out: placements are found, but that there are no others is not proven.
+    If the rows depend on places, an oracle that has not listed all candidates ignores their prices:
+    placements are found, but it is not proven that there are no others.
     """
 
-    is_unit = False  # the only candidate of an answer takes of a row that holds nothing
+    is_unit = False  # the only candidate of an answer uses a row that holds nothing
 
     def __init__(self, inner: PackingProblem, rows: Rows) -> None:
         self.inner, self.rows = inner, rows
@@ -143,7 +143,7 @@ class Excluding(PackingProblem):
 
     @cached_property
     def takable(self) -> BoolArray:
-        """Rows that some candidate may take of, as far as the oracle knows."""
+        """Rows that some candidate may use, as far as the oracle knows."""
         priced = self._is_listed or self.rows.of_request is not None
         marked: BoolArray = self._padded(self.inner.takable, priced)
         return marked
@@ -177,7 +177,7 @@ class Excluding(PackingProblem):
     # candidates
 
     def rows_of(self, candidate: Any) -> IntArray:
-        """Return the rows a candidate takes of, those that exclude answers last."""
+        """Return the rows that a candidate uses, those that exclude answers last."""
         rows = self._num + np.array(self.rows.taken(candidate), dtype=np.int64)
         return np.concatenate([self.inner.rows_of(candidate), rows])
 
@@ -195,11 +195,11 @@ class Excluding(PackingProblem):
         return self.inner.largest(level)
 
     def most(self, level: int) -> int:
-        """Return an upper bound on what all that starts is worth on a level after the first."""
+        """Return an upper bound on the value of a placement on a level after the first."""
         return self.inner.most(level)
 
     def covers(self, candidate: Any, row: int) -> bool:
-        """Tell whether a candidate takes some of a row."""
+        """Return whether a candidate takes some of a row."""
         return self.inner.covers(candidate, row)
 
     def near(self, candidates: Sequence[Any], first: Any) -> list[float]:
@@ -216,30 +216,20 @@ class Excluding(PackingProblem):
         """Return what a call of the oracle takes."""
         return self.inner.work(level)
 
-    def price(
-        self,
-        row_prices: IntArray,
-        weights: Sequence[int],
-        per_request: int,
-        covers: tuple[Cover, ...] = (),
-        *,
-        exact_for: frozenset[int] | None = None,
-    ) -> Priced:
+    def price(self, row_prices: IntArray, query: Query) -> Priced:
         """Return the best candidates of every request, what excludes answers charged as well."""
         if self._is_listed:
-            return self._oracle.price(row_prices, weights, per_request, covers)
+            return self._oracle.price(row_prices, query)
         own, charged = row_prices[: self._num], row_prices[self._num :]
-        priced = self.inner.price(own, weights, per_request, covers, exact_for=exact_for)
+        priced = self.inner.price(own, query)
         if self.rows.of_request is None:
             return priced
         charges = [int(charged[list(rows)].sum()) for rows in self.rows.of_request]
         found = zip(priced.best.tolist(), charges, strict=True)
         best = [gain if gain == NO_VALUE else gain - charge for gain, charge in found]
-        said: dict[int, set[Cover]] = {}
-        for cover in covers:
-            said.setdefault(cover.request_idx, set()).add(replace(cover, request_idx=-1))
+        said = {q: frozenset((c.row, c.inside) for c in own) for q, own in query.covers_of.items()}
         first = self.inner.first_of_kind
-        keys = [(first[q], frozenset(said.get(q, ()))) for q in range(len(best))]
+        keys = [(first[q], said.get(q)) for q in range(len(best))]
         shared = {key: some for key, some in zip(keys, priced.columns, strict=True) if some}
         columns = [
             [(gain - charges[q], replace(c, request_idx=q)) for gain, c in shared.get(key, ())]
@@ -248,7 +238,7 @@ class Excluding(PackingProblem):
         return Priced(np.array(best, dtype=np.int64), columns)
 
     def beside(self, fixed: Sequence[Any]) -> PackingProblem:
-        """Return this problem, whose oracle may leave out what does not fit beside fixed jobs."""
+        """Return this problem, whose oracle may leave out what fixed jobs exclude."""
         if self._is_listed:
             return self
         narrowed = copy(self)
@@ -259,7 +249,7 @@ class Excluding(PackingProblem):
 
     @cached_property
     def kinds(self) -> Sequence[Hashable]:
-        """Requests of a kind that take of the same rows."""
+        """Requests of a kind that use the same rows."""
         first, own = self.inner.first_of_kind, self.rows.of_request
         return first if own is None else list(zip(first, own, strict=True))
 
@@ -274,7 +264,7 @@ class Excluding(PackingProblem):
         return Excluding(self.inner.left_by(fixed, kept), self.rows.left_by(fixed, kept))
 
     def completed(self, placement: Iterable[Any]) -> list[Any]:
-        """Return a placement with what may be added, and without a job of every answer in it."""
+        """Return a placement with possible additions, and without a job of every answer in it."""
         started = self.inner.completed(placement)
         left = self.rows.capacities.copy()
         for candidate in started:

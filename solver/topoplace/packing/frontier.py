@@ -1,10 +1,10 @@
-"""What levels cost each other: all best placements of several, by what is required of the earlier.
+"""The trade-off between levels: all placements that are best on several of them.
 
-A *point* is a placement that no other one surpasses on some levels. What no point covers are
-*corners*: every placement that is worth more than all points on some level reaches all numbers of a
-corner. A search that has to reach those of the earlier levels finds another point, or proves that
-none is there (the epsilon-constraint method of Haimes, Lasdon and Wismer 1971, for three levels as
-Kirlik and Sayin 2014).
+A *point* is a placement that no other one surpasses on some levels. *Corners* bound the region that
+no point covers: for every point, a placement in it is better on some level, so it reaches all
+numbers of a corner. A search that has to reach those of the earlier levels finds another point, or
+proves that there is none (the epsilon-constraint method of Haimes, Lasdon and Wismer 1971, for
+three levels as Kirlik and Sayin 2014).
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ from topoplace.packing.search import Found, LevelBound, Search
 from topoplace.packing.state import Say, silent
 
 Corner = tuple[float, ...]
-"""A number per level that is traded; minus infinity where any will do."""
+"""A number per traded level; minus infinity where any value will do."""
 
 SHARE = 0.25
-"""Of the time that is left, for one search; twice and three times as much for what it left open."""
+"""Share of the remaining time for one search; two and three times as much for what it left open."""
 
 MOST_TRIES = 3
 """Searches at one corner."""
@@ -42,7 +42,7 @@ class Point:
 
 @dataclass(frozen=True)
 class Step:
-    """No placement that reaches `floors` on the levels before is worth more than the bound."""
+    """No placement that reaches `floors` on the levels before has a value above the bound."""
 
     floors: tuple[int | None, ...]
     bound: LevelBound
@@ -50,18 +50,19 @@ class Step:
 
 @dataclass
 class TradeOff:
-    """What is known of the trade-off between some levels, in maximising sense.
+    """The known part of the trade-off between some levels, in maximising sense.
 
     Attributes
     ----------
     traded
         Numbers of the levels, ascending.
     least
-        By level what is looked at reaches at least; a number or more, of levels before the last.
+        By level the least value that is considered; a number, or more of them, for levels before
+        the last.
     points
         The best placements known: none is as good as another on all these levels.
     steps
-        What is proven.
+        The proven bounds.
     """
 
     traded: tuple[int, ...]
@@ -70,7 +71,7 @@ class TradeOff:
     steps: list[Step] = field(default_factory=list)
 
     def copy(self) -> TradeOff:
-        """Return what is known now."""
+        """Return a copy of the present state."""
         return replace(self, points=[*self.points], steps=[*self.steps])
 
     def add(self, found: Point) -> None:
@@ -81,7 +82,7 @@ class TradeOff:
         self.points = sorted([*kept, found], key=self._of, reverse=True)
 
     def prove(self, step: Step) -> None:
-        """Take in what is proven, unless another step says as much."""
+        """Take in a proven step, unless another one implies it."""
         if not any(_implies(known, step) for known in self.steps):
             self.steps = [*(known for known in self.steps if not _implies(step, known)), step]
 
@@ -104,7 +105,7 @@ class TradeOff:
         return tuple(point.values[level] for level in self.traded)
 
     def _limits(self, step: Step, corner: Corner) -> Corner | None:
-        """Return how far levels may go from a corner by a step; None if it rules the corner out."""
+        """Return how far a step lets levels go from a corner; None if it rules the corner out."""
         least = [-math.inf if f is None else f for f in (*step.floors, step.bound.value + 1)]
         at = {**self.least, **dict(zip(self.traded, corner, strict=True))}
         lacks = [k for k, v in enumerate(least) if at.get(k, -math.inf) < v]
@@ -116,15 +117,21 @@ class TradeOff:
         return tuple(limits.values())
 
 
+def steps_of(found: Found) -> list[Step]:
+    """Return what a search proves, level by level."""
+    every = enumerate(found.bounds)
+    return [Step(found.reached[:level], bound) for level, bound in every if bound is not None]
+
+
 def _implies(one: Step, other: Step) -> bool:
-    """Tell whether a step bounds the same level by no more, and where no more is required."""
+    """Return whether a step bounds the same level by no more, and requires no more."""
     pairs = [*zip(one.floors, other.floors, strict=False)]
     same = len(one.floors) == len(other.floors) and one.bound.value <= other.bound.value
     return same and all(f is None or (g is not None and f <= g) for f, g in pairs)
 
 
 def _covers(values: Sequence[float], others: Sequence[float]) -> bool:
-    """Tell whether values are as good as others everywhere."""
+    """Return whether values are at least as good as others on all levels."""
     return all(v >= o for v, o in zip(values, others, strict=True))
 
 
@@ -149,19 +156,19 @@ def trade_off(
     """Return the frontier of some levels, as far as the budget allows.
 
     The first search solves the levels one after the other, which gives one end. On large machines
-    every other one begins in the middle of what is open, lest much is when time is up. What the
-    first searches leave open, longer ones try again.
+    every second search begins in the middle of the open region, so that not much stays open when
+    the time is over. Longer searches try again what the first ones leave open.
 
     Parameters
     ----------
     least
-        See `TradeOff`; the first levels of a placement that is known reach it.
+        See `TradeOff`; a known placement reaches it on the first levels.
     start
-        A placement that is known.
+        A known placement.
     report
-        Takes what there is before every search but the first.
+        Takes the present state before every search except the first.
     progress, say
-        Of every search (see `Search`).
+        As in every search (see `Search`).
     """
     found = TradeOff(tuple(traded), least)
     search = partial(
@@ -202,7 +209,7 @@ def _extend(
     budget: Budget,
     shares: int = 1,
 ) -> None:
-    """Look for the best placement at a corner, without one for the best level by level."""
+    """Look for the best placement at a corner; without a corner, level by level."""
     last = known.traded[-1]
     floors: dict[int, int | None] = {
         k: known.least.get(k) for k in range(last) if k not in known.traded
@@ -218,9 +225,9 @@ def _extend(
     share = budget.within(shares * SHARE * (budget.end - budget.now()))
     found = search(budget=share, start=start, floors=floors, to_beat=to_beat).run()
     known.add(Point(tuple(found.values), found.placement))
-    for level, bound in enumerate(found.bounds):
-        if bound is not None and level in known.traded:
-            known.prove(Step(found.reached[:level], bound))
+    for step in steps_of(found):
+        if len(step.floors) in known.traded:
+            known.prove(step)
 
 
 def _best_within(known: TradeOff, floors: dict[int, int | None], last: int) -> list[Any] | None:

@@ -1,4 +1,4 @@
-"""Problems small enough that all their candidates are written down."""
+"""Problems small enough to list all their candidates."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from topoplace import clock
-from topoplace.packing.problem import NO_VALUE, Cover, PackingProblem, Priced, capacities_left
+from topoplace.packing.problem import NO_VALUE, PackingProblem, Priced, Query, capacities_left
 from topoplace.types import IntArray
 
 _PART = 1000  # candidates whose values are computed at once, for the memory it takes
@@ -32,7 +32,7 @@ class ListedOracle:
 
     @cached_property
     def _tables(self) -> tuple[list[Any], IntArray, IntArray, sp.csr_matrix]:
-        """All candidates, their values and requests, and what they take of every row."""
+        """All candidates, their values and requests, and the amounts that they use of every row."""
         problem, every = self._problem, self._listed()
         num = len(every)
         values, taken = [np.zeros((0, len(problem.senses)), dtype=np.int64)], []
@@ -48,26 +48,21 @@ class ListedOracle:
         amounts = sp.csr_matrix((ones, (of, flat)), shape=(num, problem.num_rows))
         return every, np.concatenate(values), owner, amounts
 
-    def price(
-        self,
-        row_prices: IntArray,
-        weights: Sequence[int],
-        per_request: int,
-        covers: tuple[Cover, ...] = (),
-    ) -> Priced:
+    def price(self, row_prices: IntArray, query: Query) -> Priced:
         """Return the best candidates of every request (see `PackingProblem.price`)."""
         every, values, owner, amounts = self._tables
         num_requests = len(self._problem.names)
         best = np.full(num_requests, NO_VALUE, dtype=np.int64)
         columns: list[list[tuple[int, Any]]] = [[] for _ in range(num_requests)]
-        gains = values[:, : len(weights)] @ np.array(weights) - amounts @ row_prices
+        weights = np.array(query.weights)
+        gains = values[:, : len(weights)] @ weights - amounts @ row_prices
         allowed = np.ones(len(gains), dtype=bool)
-        for cover in covers:
+        for cover in query.covers:
             inside = amounts[:, [cover.row]].toarray().ravel() > 0
             allowed &= (owner != cover.request_idx) | (inside == cover.inside)
         for k in np.argsort(-gains, kind="stable").tolist():
             q = int(owner[k])
-            if allowed[k] and len(columns[q]) < per_request:
+            if allowed[k] and len(columns[q]) < query.per_request:
                 columns[q].append((int(gains[k]), every[k]))
                 best[q] = max(best[q], gains[k])
         return Priced(best, columns)
@@ -75,7 +70,7 @@ class ListedOracle:
 
 @dataclass(frozen=True, order=True)
 class Listed:
-    """A candidate: the rows it takes of, each as often as it does, and its value on every level."""
+    """A candidate: the rows that it uses, each repeated by the amount, and its values by level."""
 
     request_idx: int
     rows: tuple[int, ...]
@@ -83,7 +78,7 @@ class Listed:
 
 
 class ListedPacking(PackingProblem):
-    """A problem that is no more than its rows and its candidates.
+    """A problem that consists only of its rows and its candidates.
 
     Parameters
     ----------
@@ -94,7 +89,7 @@ class ListedPacking(PackingProblem):
     candidates
         All of them.
     senses
-        By level 1, or -1 where less is better; there, values are negated.
+        By level: 1, or -1 where less is better; there, values are negated.
     """
 
     is_small = True
@@ -119,18 +114,18 @@ class ListedPacking(PackingProblem):
 
     @cached_property
     def kinds(self) -> list[frozenset[Listed]]:
-        """Requests are alike that have the same candidates."""
+        """Requests with the same candidates are of one kind."""
         own: list[set[Listed]] = [set() for _ in self.names]
         for candidate in self._candidates:
             own[candidate.request_idx].add(replace(candidate, request_idx=0))
         return [frozenset(some) for some in own]
 
     def rows_of(self, candidate: Listed) -> IntArray:
-        """Return the rows a candidate takes of, each as often as the amount it takes."""
+        """Return the rows that a candidate uses, each repeated by the amount."""
         return np.array(candidate.rows, dtype=np.int64)
 
     def values_of(self, candidates: Sequence[Listed]) -> IntArray:
-        """Return what candidates are worth, shape ``(num_candidates, num_levels)``."""
+        """Return the values of candidates, shape ``(num_candidates, num_levels)``."""
         values = np.array([c.values for c in candidates], dtype=np.int64)
         return values.reshape(-1, len(self.senses))
 
@@ -142,17 +137,9 @@ class ListedPacking(PackingProblem):
         """Return what a call of the oracle takes, in nominal seconds."""
         return 1e-6 * (100 + len(self._candidates))
 
-    def price(
-        self,
-        row_prices: IntArray,
-        weights: Sequence[int],
-        per_request: int,
-        covers: tuple[Cover, ...] = (),
-        *,
-        exact_for: frozenset[int] | None = None,
-    ) -> Priced:
+    def price(self, row_prices: IntArray, query: Query) -> Priced:
         """Return the best candidates of every request."""
-        return self._oracle.price(row_prices, weights, per_request, covers)
+        return self._oracle.price(row_prices, query)
 
     @property
     def every_candidate(self) -> list[Any] | None:

@@ -1,7 +1,7 @@
-"""All placements at the optimum of the first levels, one after the other, and that these are all.
+"""All placements at the optimum of the first levels, one by one, with a proof that these are all.
 
 The first search finds the optimum. Every other one looks for a placement as good in a problem that
-excludes those found so far (`excluding`), and finds another one or proves that none is there.
+excludes those found so far (`excluding`), and finds another one or proves that there is none.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 
 from topoplace.packing.budget import Budget
 from topoplace.packing.excluding import Excluding, PlaceOf, rows_against
-from topoplace.packing.frontier import SHARE, Point, Step
+from topoplace.packing.frontier import SHARE, Point, Step, steps_of
 from topoplace.packing.problem import PackingProblem
 from topoplace.packing.search import Found, Search
 from topoplace.packing.state import Say, silent
@@ -22,7 +22,7 @@ _FIRST_SHARE = 0.5
 
 @dataclass
 class Alternatives:
-    """What is known of the placements at the optimum of the first levels, in maximising sense.
+    """The known placements at the optimum of the first levels, in maximising sense.
 
     Attributes
     ----------
@@ -31,9 +31,9 @@ class Alternatives:
     points
         Placements that are as good as each other on these levels.
     steps
-        What is proven of all placements.
+        The proven bounds on all placements.
     rest
-        What is proven of the others: a step that no point contradicts, as it is not about them.
+        The proven bound on the others: a step that is not about the points, so they may exceed it.
     """
 
     num_levels: int
@@ -42,12 +42,12 @@ class Alternatives:
     rest: Step | None = None
 
     def copy(self) -> Alternatives:
-        """Return what is known now."""
+        """Return a copy of the present state."""
         return replace(self, points=[*self.points], steps=[*self.steps])
 
     @property
     def values(self) -> tuple[int, ...]:
-        """What the points are worth on the levels that count."""
+        """The values of the points on the levels that count."""
         return self.points[0].values[: self.num_levels]
 
     @property
@@ -79,29 +79,26 @@ def all_optima(
     progress: Callable[[Found], None] = lambda found: None,
     say: Say = silent,
 ) -> Alternatives:
-    """Return placements at the optimum, until they are so many or all, as the budget allows.
+    """Return up to a number of placements at the optimum, or all, as the budget allows.
 
     Parameters
     ----------
     num_levels
-        The first so many levels count; of the later ones anything will do.
+        How many of the first levels count; on later ones any value will do.
     place_of
-        What counts as a place; None if placements are told apart by who starts alone.
+        What counts as a place; None if placements are distinguished only by the requests that
+        start.
     report
-        Takes what there is before every search but the first.
+        Takes the present state before every search except the first.
     progress, say
-        Of every search (see `Search`).
+        As in every search (see `Search`).
     """
     first = Search(
         packing, budget.within(_FIRST_SHARE * budget.length), seed=seed, thorough=True,
         num_levels=num_levels, report=progress, say=say,
     ).run()  # fmt: skip
     found = Alternatives(num_levels, [Point(tuple(first.values), first.placement)])
-    found.steps = [
-        Step(first.reached[:level], bound)
-        for level, bound in enumerate(first.bounds)
-        if bound is not None
-    ]
+    found.steps = steps_of(first)
     while len(found.points) < most and not budget.is_over() and not found.are_all:
         report(found)
         rows = rows_against(packing, [point.placement for point in found.points], place_of)
@@ -120,14 +117,14 @@ def all_optima(
 
 
 def _takes(found: Alternatives, other: Found) -> bool:
-    """Take in what a search has found beside the points known; tell whether it is another point."""
+    """Take in the result of a search that excludes the points; return whether it is a point."""
     best, values = found.values, tuple(other.values)
     if other.is_answer and values[: found.num_levels] >= best:
         point = Point(values, other.placement)
         better = values[: found.num_levels] > best
         found.points = [point] if better else [*found.points, point]
         return True
-    for level, bound in enumerate(other.bounds):
-        if bound is not None and bound.value < best[level]:
-            found.rest = Step(other.reached[:level], bound)
+    for step in steps_of(other):
+        if step.bound.value < best[len(step.floors)]:
+            found.rest = step
     return False

@@ -24,7 +24,7 @@ _LOOK = 0.001  # seconds, of a thread that waits for another to do as much work
 _HEAT = 0.002  # of the incumbent's objective
 
 Around = Callable[[Residual, float, Sequence[Any] | None], list[Any]]
-"""Searches what is left around some jobs, for so many seconds, perhaps from a placement on.
+"""Searches the problem around some jobs, for a number of seconds, perhaps from a placement on.
 
 Returns the whole placement.
 """
@@ -113,13 +113,13 @@ def _gap(state: State, root: Root) -> float:
 
 @dataclass
 class _Pace:
-    """How many turns branches get.
+    """The number of turns of branches.
 
     Attributes
     ----------
     helps, closes
-        Whether they still lowered bounds when they were run last, and the root's so fast that they
-        may close the gap.
+        Whether they still lowered bounds in their last run, and that of the root fast enough to
+        close the gap.
     """
 
     helps: bool = True
@@ -135,7 +135,7 @@ class _Pace:
 
 
 class _Chains:
-    """A heuristic in a thread of its own, one run after the other; a run ends with the block."""
+    """A heuristic in a thread of its own, run after run; a run ends with the block."""
 
     def __init__(self, state: State) -> None:
         self._state = state
@@ -158,7 +158,7 @@ class _Chains:
         """Whether a run is under way."""
         if self._running is None:
             return False
-        if self._state.budget.counts_work:  # its end is when it is planned, whoever is faster
+        if self._state.budget.counts_work:  # it ends when planned, no matter which thread is faster
             return self._state.budget.now() < self._until
         return not self._running.done()
 
@@ -177,16 +177,16 @@ class _Chains:
         )
 
     def _is_over(self) -> bool:
-        """Tell whether to end the run; where work counts, that is when both have done as much."""
+        """Return whether to end the run; if work counts, when both threads have done the same."""
         budget = self._state.budget
         while budget.counts_work and budget.now() >= budget.front:
-            # who waits does not see at once how far the other has come
+            # a waiting thread does not see at once how far the other has come
             if self._stop.wait(_LOOK) and budget.now() >= budget.front:
                 return True
         return self._stop.is_set() and not budget.counts_work
 
     def end(self) -> None:
-        """End the run that is under way, and take what it has."""
+        """End the run that is under way, and take its result."""
         self._stop.set()
         self._take()
         self._stop.clear()

@@ -1,10 +1,10 @@
-"""What the engine knows of a problem: rows, requests, candidates, and an oracle that prices them.
+"""A problem as the engine sees it: rows, requests, candidates, and an oracle that prices them.
 
 A *row* has an integer capacity (a router or a link: 1; a host with c slots: c). A *request* may
 start once, as one of its *candidates*, which takes amounts of some rows and has a value on every
 level of the objective. Levels are maximised one after the other. A machine is a plug-in of the
-engine once it states this (`PackingProblem`); it may also state what makes searches faster:
-dominance and symmetry between requests, heuristics, what is left around fixed jobs.
+engine if it defines these (`PackingProblem`). It may also define what makes searches faster:
+dominance and symmetry between requests, heuristics, and the problem around fixed jobs.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from topoplace.packing.budget import Budget
 from topoplace.types import BoolArray, FloatArray, IntArray
 
 NO_VALUE = -(1 << 62)
-"""Value of a request that has no candidate."""
+"""Value of a request without candidates."""
 
 
 class Candidate(Protocol):
     """A request in a place: a frozen, ordered dataclass with a field `request_idx`.
 
-    What else it has is up to the plug-in.
+    The plug-in decides what else it has.
     """
 
     @property
@@ -43,11 +43,47 @@ class Candidate(Protocol):
 
 @dataclass(frozen=True)
 class Cover:
-    """A branch's word on a request: its candidate takes some of a row (`inside`), or none."""
+    """A branch on a request: its candidate uses a row (`inside`) or not."""
 
     request_idx: int
     row: int
     inside: bool
+
+
+def by_request(covers: Iterable[Cover]) -> dict[int, list[Cover]]:
+    """Return what branches say of the candidates of each request that they name."""
+    found: dict[int, list[Cover]] = {}
+    for cover in covers:
+        found.setdefault(cover.request_idx, []).append(cover)
+    return found
+
+
+@dataclass(frozen=True)
+class Query:
+    """What the oracle is asked for at some prices.
+
+    Attributes
+    ----------
+    weights
+        A non-negative integer per level up to the one that is solved, in the scale of the prices.
+    per_request
+        At most this many columns per request, the best ones or nearly so.
+    covers
+        What branches say of requests; the candidates of a request obey all that name it.
+    exact_for
+        Requests whose `best` has to be exact; of others it may be any value that is not positive
+        where it would not be. None: it is exact for all.
+    """
+
+    weights: tuple[int, ...]
+    per_request: int
+    covers: tuple[Cover, ...] = ()
+    exact_for: frozenset[int] | None = None
+
+    @cached_property
+    def covers_of(self) -> dict[int, list[Cover]]:
+        """What branches say of the candidates of each request that they name."""
+        return by_request(self.covers)
 
 
 @dataclass(frozen=True)
@@ -69,7 +105,7 @@ class Priced:
 
 
 class PrimalHeuristic(Protocol):
-    """A search for better placements that a thread can run beside the bounds."""
+    """A search for better placements that a thread can run along with the bounds."""
 
     def run(
         self,
@@ -85,9 +121,9 @@ class PrimalHeuristic(Protocol):
         Parameters
         ----------
         until
-            When to end, by ``budget.now()``; work done is told to ``budget.spend``.
+            When to end, by ``budget.now()``; work done is reported to ``budget.spend``.
         temperature
-            How much worse a placement may be taken at the beginning, in units of the objective.
+            How much worse a placement may become at the beginning, in units of the objective.
         is_over
             Whether to end at once.
         """
@@ -97,24 +133,24 @@ class PackingProblem(ABC):
     """Rows, requests and an oracle (docs/proofs/placement.md, "Packings").
 
     All figures are integers, and every level is maximised: where less is better, values are
-    negated. Prices are such that sums of prices times amounts fit into 64 bits.
+    negated. Sums of prices times amounts fit into 64 bits.
 
     Attributes
     ----------
     names, values
-        Of the requests: their ids, and what starting one adds to the first level, whichever
+        Of the requests: their ids, and what starting one adds to the first level with any
         candidate, at least 0; shape ``(num_requests,)``.
     capacities
         Of the rows, at least 0; shape ``(num_rows,)``.
     num_covers
-        The first so many rows bind from the beginning, and branches may ask whether a candidate
-        takes some of them. The others take part once a solution violates them.
+        This number of first rows binds from the beginning, and branches may ask whether a candidate
+        uses one of them. The others are added once a solution violates them.
     families
         The rows by name, as certificates call them, in the order of their numbers.
     senses
-        By level, what turns its values into those that are reported: 1, or -1 if less is better.
+        By level, the factor that turns its values into reported ones: 1, or -1 if less is better.
     most_at_once
-        Searches that may run at the same time: one where tables of the oracle take much memory.
+        Searches that may run at the same time: one if the tables of the oracle take much memory.
     deadline
         When calls of the oracle end, by `topoplace.clock`; searches set it.
     """
@@ -135,17 +171,17 @@ class PackingProblem(ABC):
 
     @cached_property
     def takable(self) -> BoolArray:
-        """Rows that some candidate may take of, shape ``(num_rows,)``; others cost nothing."""
+        """Rows that some candidate may use, shape ``(num_rows,)``; others cost nothing."""
         return self.capacities > 0
 
     @cached_property
     def is_unit(self) -> bool:
-        """Whether no capacity exceeds 1, so that a candidate takes 0 or 1 of every row."""
+        """Whether no capacity exceeds 1, so a candidate takes 0 or 1 of every row."""
         return bool(self.capacities.max(initial=0) <= 1)
 
     @cached_property
     def worthless(self) -> frozenset[int]:
-        """Requests that are worth nothing on the first level, and take no part in it."""
+        """Requests of value 0 on the first level, which take no part in it."""
         return frozenset(np.flatnonzero(np.asarray(self.values) == 0).tolist())
 
     def reported(self, level: int, value: int) -> int:
@@ -154,14 +190,14 @@ class PackingProblem(ABC):
 
     @cached_property
     def row_weights(self) -> FloatArray:
-        """How the price of rows that no column tells apart is spread over them, all positive."""
+        """How the price of rows that no column distinguishes is spread over them, all positive."""
         return np.ones(self.num_rows)
 
     # candidates
 
     @abstractmethod
     def rows_of(self, candidate: Any) -> IntArray:
-        """Return the rows a candidate takes of, each as often as the amount it takes."""
+        """Return the rows that a candidate uses, each repeated by the amount."""
 
     @abstractmethod
     def values_of(self, candidates: Sequence[Any]) -> IntArray:
@@ -172,17 +208,17 @@ class PackingProblem(ABC):
         """Return an upper bound on the absolute value of a candidate on a level."""
 
     def most(self, level: int) -> int:
-        """Return an upper bound on what all that starts is worth on a level after the first."""
+        """Return an upper bound on the value of a placement on a level after the first."""
         return len(self.names) * self.largest(level)
 
     def covers(self, candidate: Any, row: int) -> bool:
-        """Tell whether a candidate takes some of a row."""
+        """Return whether a candidate uses a row."""
         return bool((self.rows_of(candidate) == row).any())
 
     def breakable(self, candidate: Any, rows: IntArray) -> IntArray:
         """Return those of a candidate's rows beyond the first `num_covers` that others may need.
 
-        Rows that bind only where earlier rows bind as well may be left out.
+        Rows that bind only if earlier rows also bind may be left out.
         """
         return rows[rows >= self.num_covers]
 
@@ -190,34 +226,18 @@ class PackingProblem(ABC):
 
     @abstractmethod
     def work(self, level: int) -> float:
-        """Return what a call of the oracle takes: seconds, as measured once (see `Budget`)."""
+        """Return the seconds that a call of the oracle takes, as measured once (see `Budget`)."""
 
     @abstractmethod
-    def price(
-        self,
-        row_prices: IntArray,
-        weights: Sequence[int],
-        per_request: int,
-        covers: tuple[Cover, ...] = (),
-        *,
-        exact_for: frozenset[int] | None = None,
-    ) -> Priced:
+    def price(self, row_prices: IntArray, query: Query) -> Priced:
         """Return the best candidates of every request at some prices.
+
+        A candidate gains the sum of weights times values less that of prices times amounts.
 
         Parameters
         ----------
         row_prices
             A non-negative integer per row, shape ``(num_rows,)``.
-        weights
-            A non-negative integer per level up to the one that is solved, in the same scale: a
-            candidate gains the sum of weights times values less that of prices times amounts.
-        per_request
-            At most this many columns per request, the best ones or nearly so.
-        covers
-            What branches say of requests; the candidates of a request obey all that name it.
-        exact_for
-            Requests whose `best` has to be exact; of others it may be any value that is not
-            positive where it would not be. None: it is exact for all.
 
         Raises
         ------
@@ -227,11 +247,11 @@ class PackingProblem(ABC):
 
     @property
     def every_candidate(self) -> list[Any] | None:
-        """All candidates, if they are few enough to be written down; made once."""
+        """All candidates, if they are few enough to be listed; made once."""
         return None
 
     def beside(self, fixed: Sequence[Any]) -> PackingProblem:
-        """Return this problem, whose oracle may leave out what does not fit beside fixed jobs."""
+        """Return this problem, whose oracle may leave out what fixed jobs exclude."""
         return self
 
     @property
@@ -241,11 +261,11 @@ class PackingProblem(ABC):
 
     @property
     def start_prices(self) -> IntArray:
-        """Prices at which no request is worth more than it pays, shape ``(num_rows,)``.
+        """Prices at which no request has a value above what it pays, shape ``(num_rows,)``.
 
-        The search begins there, and bounds by them what it has no time to price. The default is
-        for candidates that take one unit of one of the first `num_covers` rows; where they take
-        many, lower prices spare the first steps.
+        The search begins with them, and uses them for bounds if there is no time for pricing. The
+        default is for candidates that take one unit of one of the first `num_covers` rows; where
+        they take many units, lower prices save the first steps.
         """
         prices = np.zeros(self.num_rows, dtype=np.int64)
         prices[: self.num_covers] = self.values.max(initial=0)
@@ -254,8 +274,8 @@ class PackingProblem(ABC):
     def first_prices(self, sub: Subproblem) -> tuple[FloatArray, tuple[float, ...]] | None:
         """Return prices of rows at which a subproblem begins, and factors of earlier levels.
 
-        By default `start_prices` on the first level, and on later ones None: those begin at what
-        was best on the level before, and branches at what was best above them.
+        By default `start_prices` on the first level, and None on later ones: these begin with the
+        best prices of the level before, and branches with the best ones above them.
         """
         return None if sub.level else (self.start_prices.astype(float), ())
 
@@ -265,8 +285,8 @@ class PackingProblem(ABC):
     def kinds(self) -> Sequence[Hashable]:
         """The kind of every request.
 
-        Requests of one kind have the same candidates but for `request_idx`, which take the same of
-        the same rows and are worth the same on every level.
+        Requests of one kind have the same candidates except for `request_idx`, which use the same
+        rows by the same amounts and have the same value on every level.
         """
         return range(len(self.names))
 
@@ -284,7 +304,7 @@ class PackingProblem(ABC):
         return list(dict.fromkeys(own))
 
     def equal_groups(self, among: Iterable[int]) -> list[tuple[int, ...]]:
-        """Return the kinds that several of some requests are of, as groups."""
+        """Return the kinds that have several of some requests, as groups."""
         groups: dict[int, list[int]] = {}
         for q in sorted(among):
             groups.setdefault(self.first_of_kind[q], []).append(q)
@@ -293,13 +313,13 @@ class PackingProblem(ABC):
     def dominating(self, startable: frozenset[int]) -> dict[int, frozenset[int]]:
         """Return by request those that can take its place for at least its value.
 
-        On the first level, some best placement never starts a request without those. They are
-        transitive, and no two name each other; of one kind, the earlier are among them.
+        On the first level, some optimal placement starts no request without these. The relation is
+        transitive and antisymmetric, and includes the earlier requests of the same kind.
         """
         return self.earlier_of_kind(startable)
 
     def earlier_of_kind(self, among: Iterable[int]) -> dict[int, frozenset[int]]:
-        """Return by request those of its kind that come before it."""
+        """Return by request those of its kind that come earlier."""
         return {
             q: frozenset(group[:k])
             for group in self.equal_groups(among)
@@ -324,7 +344,7 @@ class PackingProblem(ABC):
         raise NotImplementedError
 
     def families_of(self, requests: frozenset[int]) -> BoolArray:
-        """Mark the rows that the candidates of some requests may take of."""
+        """Mark the rows that the candidates of some requests may use."""
         return np.ones(self.num_rows, dtype=bool)
 
     # primal side
@@ -332,8 +352,8 @@ class PackingProblem(ABC):
     def starts(self, deadline: float) -> Iterable[list[Any]]:
         """Yield placements of heuristics, at least one (it may be empty), the quickest first.
 
-        None is begun after the deadline, a time of `topoplace.clock`. The default is first fit:
-        the most valuable request first, each where it takes the fewest units.
+        No heuristic begins after the deadline, a time of `topoplace.clock`. The default is first
+        fit: the most valuable request first, each where it takes the fewest units.
         """
         placed: list[Any] = []
         for q in sorted(range(len(self.names)), key=lambda q: -self.values[q]):
@@ -342,30 +362,30 @@ class PackingProblem(ABC):
             rest = Residual(self.left_by(placed, (q,)), tuple(placed), 0, (q,))
             capacities = rest.problem.capacities
             weight = 1 + int(capacities.sum())
-            [columns] = rest.problem.price(np.ones_like(capacities), (weight,), 1).columns
+            [columns] = rest.problem.price(np.ones_like(capacities), Query((weight,), 1)).columns
             placed = rest.together([candidate for _, candidate in columns])
         yield placed
 
     @abstractmethod
     def left_by(self, fixed: Sequence[Any], kept: Sequence[int]) -> PackingProblem:
-        """Return the problem of some requests, numbered anew in this order, around fixed jobs.
+        """Return the problem of some requests, renumbered in this order, around fixed jobs.
 
-        What fixed jobs leave of the rows are the `capacities_left`. Rows may have other numbers.
+        The capacities that fixed jobs leave are `capacities_left`. Rows may have other numbers.
         """
 
     def completed(self, placement: Iterable[Any]) -> list[Any]:
-        """Return a placement, sorted, with what may be added to it at no loss on any level."""
+        """Return a placement, sorted, with additions that lose nothing on any level."""
         return sorted(placement)
 
     def around(self, fixed: Sequence[Any], excluded: frozenset[int]) -> Residual:
-        """Return what is left around fixed jobs, without the requests excluded."""
+        """Return the problem around fixed jobs, without the excluded requests."""
         gone = excluded | {c.request_idx for c in fixed}
         kept = tuple(q for q in range(len(self.names)) if q not in gone)
         worth = sum(int(self.values[c.request_idx]) for c in fixed)
         return Residual(self.left_by(fixed, kept), tuple(fixed), worth, kept)
 
     def near(self, candidates: Sequence[Any], first: Any) -> list[float]:
-        """Return how far candidates are from one, in any unit; up to 1 they stand beside it."""
+        """Return how far candidates are from one, in any unit; up to 1 they are next to it."""
         return [0.0] * len(candidates)
 
     def heuristic(self, budget: Budget) -> PrimalHeuristic | None:
@@ -375,14 +395,14 @@ class PackingProblem(ABC):
 
 @dataclass(frozen=True)
 class Residual:
-    """What is left around fixed jobs, as a problem of its own.
+    """The problem around fixed jobs, as one of its own.
 
     Attributes
     ----------
     problem
         The smaller problem.
     fixed, worth
-        The jobs, candidates of the whole problem, and what they are worth on the first level.
+        The jobs, candidates of the whole problem, and their value on the first level.
     kept
         Positions in the whole queue of the requests that the smaller problem has.
     """
@@ -405,9 +425,9 @@ class Residual:
 
 @dataclass(frozen=True)
 class Subproblem:
-    """A level of the objective, with what earlier levels must reach and what branching fixed.
+    """A level of the objective, with thresholds of earlier levels, and the branches.
 
-    Of an earlier level that `reached` has None for, nothing is required. `fixed` are jobs in their
+    An earlier level for which `reached` has None has no threshold. `fixed` are jobs in their
     places, whose requests are among the excluded; a subproblem with fixed jobs has no certificate.
     """
 
@@ -421,31 +441,28 @@ class Subproblem:
     @cached_property
     def covers_of(self) -> dict[int, list[Cover]]:
         """What is said of the candidates of each request."""
-        found: dict[int, list[Cover]] = {}
-        for cover in self.covers:
-            found.setdefault(cover.request_idx, []).append(cover)
-        return found
+        return by_request(self.covers)
 
     @cached_property
     def decided(self) -> frozenset[int]:
-        """Requests of which it is known whether they start."""
+        """Requests for which it is decided whether they start."""
         return self.forced | self.excluded
 
 
 class Kinds:
-    """Requests that a subproblem does not tell apart: of one kind, with the same covers.
+    """Requests that a subproblem does not distinguish: of one kind, with the same covers.
 
-    The first of them has all of their columns, whether or not it may start itself: the amounts of
-    these say how many start where, not who.
+    The first of them has all of their columns, even if it may not start itself: the amounts of
+    these say how many start where, not which.
 
     Attributes
     ----------
     first
-        By request, the first of those that it is not told apart from.
+        By request, the first of those that are not distinguished from it.
     members
-        By such a first, those of them that may start, the ones that must before the others.
+        By such a first request, those that may start, with those that must start before the others.
     least, most
-        How many of them start, by the first (0 elsewhere), shape ``(num_requests,)``.
+        How many of them start, by the first request (0 elsewhere), shape ``(num_requests,)``.
     """
 
     def __init__(self, problem: PackingProblem, sub: Subproblem) -> None:
@@ -470,7 +487,7 @@ class Kinds:
             members.sort(key=lambda q: q not in sub.forced)
 
     def admits(self, candidate: Candidate) -> bool:
-        """Tell whether a candidate is one of a first request, and may be part of a solution."""
+        """Return whether a candidate is one of a first request, and may be part of a solution."""
         q = candidate.request_idx
         return bool(self.most[q] > 0) and all(
             self._problem.covers(candidate, cover.row) is cover.inside
@@ -478,22 +495,22 @@ class Kinds:
         )
 
     def others(self, q: int) -> list[int]:
-        """Return the first requests of the kind of a request, but for itself."""
+        """Return the first requests of the kind of a request, except for itself."""
         return [f for f in self._of_kind[self._problem.first_of_kind[q]] if f != q]
 
     def one_of(self, first: int) -> int:
-        """Return the one to be told apart from the others: the last that must start, or may."""
+        """Return the one to be distinguished from the others: the last that must start, or may."""
         one: int = self.members[first][int(self.least[first]) - 1]
         return one
 
     def placed(self, chosen: Iterable[Any]) -> list[Any]:
-        """Return the columns of a solution, each as often as it is taken, as those of members."""
+        """Return the columns of a solution as those of members, each as often as it is taken."""
         left = {first: iter(members) for first, members in self.members.items()}
         return [replace(c, request_idx=next(left[c.request_idx])) for c in chosen]
 
 
 def capacities_left(problem: PackingProblem, started: Iterable[Candidate]) -> IntArray:
-    """Return what some candidates leave of every row."""
+    """Return the amounts of every row that some candidates leave."""
     left = problem.capacities
     for number, candidate in enumerate(started):
         if not number:
@@ -503,7 +520,7 @@ def capacities_left(problem: PackingProblem, started: Iterable[Candidate]) -> In
 
 
 def fits(problem: PackingProblem, started: Sequence[Candidate]) -> bool:
-    """Tell whether no request starts twice and no row is overfull."""
+    """Return whether no request starts twice and no row is overfull."""
     once = Counter(c.request_idx for c in started)
     return max(once.values(), default=0) <= 1 and bool(
         (capacities_left(problem, started) >= 0).all()

@@ -48,7 +48,7 @@ _NO_LIMIT = 1 << 62
 
 @dataclass(frozen=True)
 class LevelBound:
-    """What is proven of a level, in maximising sense."""
+    """The proven bound of a level, in maximising sense."""
 
     value: int
     certificate: Certificate
@@ -56,16 +56,16 @@ class LevelBound:
 
 @dataclass(frozen=True)
 class Found:
-    """What a search has: the best placement, its values, and what is proven of the levels so far.
+    """The result of a search: the best placement, its values, and the bounds of the levels so far.
 
     Values and bounds are in maximising sense; a bound is None where nothing is proven.
 
     Attributes
     ----------
     is_answer
-        Whether the placement reaches what it has to.
+        Whether the placement reaches the thresholds.
     reached
-        What the levels solved so far have to reach, or do: later bounds hold under that.
+        What the levels solved so far have to reach, or do reach: later bounds hold under that.
     """
 
     placement: list[Any]
@@ -76,7 +76,7 @@ class Found:
 
 
 class Search:
-    """One run of the exact method, from a placement or else from the heuristics'.
+    """One run of the exact method, from a placement, or from those of the heuristics.
 
     Parameters
     ----------
@@ -85,15 +85,15 @@ class Search:
     start
         A placement to begin with; None for that of the heuristics.
     floors
-        What levels have to reach instead of their optimum, in maximising sense; None for anything.
+        Thresholds of levels in place of their optimum, in maximising sense; None for none.
     to_beat
-        By level an objective that is known: the search looks for nothing that does not exceed it.
+        By level a known objective: the search looks only for placements that exceed it.
     num_levels
         How many levels to solve; by default all.
     report
-        Takes what there is whenever it changes.
+        Takes the state whenever it changes.
     say
-        Is told what the search is doing.
+        Takes messages on what the search is doing.
     """
 
     def __init__(
@@ -138,7 +138,7 @@ class Search:
         self._nonzeros = -1  # of the first level's program; not known yet
 
     def run(self) -> Found:
-        """Solve the levels one after the other, as far as they reach what they have to."""
+        """Solve the levels one after the other, as long as they reach their thresholds."""
         reached: list[int | None] = []
         for level in range(self._num_levels):
             # as far as it is proven, and no further
@@ -154,7 +154,7 @@ class Search:
         return _found(self.incumbent, self._bounds, reached)
 
     def _proven(self, sub: Subproblem) -> LevelBound | None:
-        """Solve a level, and return what is proven of it."""
+        """Solve a level, and return its proven bound."""
         root = self.solve_level(sub)
         if root.bound is None:
             return None
@@ -167,7 +167,7 @@ class Search:
     def around(
         self, rest: Residual, seconds: float, start: Sequence[Any] | None = None
     ) -> list[Any]:
-        """Search what is left around fixed jobs as a problem of its own; return the whole.
+        """Search the problem around fixed jobs as one of its own; return a whole placement.
 
         Nothing that is shared changes: two such searches may run at once.
         """
@@ -206,9 +206,9 @@ class Search:
     def _by_linear_programs(self, root: Root, end: float) -> None:
         """Close a level by column generation, an integer program, and branches.
 
-        Linear programs bound later levels and small machines best. On the first level of others
-        their prices sit on few routers, and the trees of the primal-dual loop close in a second
-        what a tree of linear programs leaves open after a minute.
+        Linear programs bound later levels and small machines best. On the first level of other
+        problems their prices are concentrated on few routers, and the trees of the primal-dual loop
+        close in a second a gap that a tree of linear programs leaves open after a minute.
         """
         state, sub, level = self.state, root.sub, root.sub.level
         state.say("columns", level, root.bound)
@@ -237,7 +237,7 @@ class Search:
             tree.run(end)
 
     def _is_heavy(self) -> bool:
-        """Tell whether linear programs are too slow to lean on."""
+        """Return whether linear programs are too slow to rely on."""
         return self._num_nonzeros() > _HEAVY_NONZEROS
 
     def _num_nonzeros(self) -> int:
@@ -247,7 +247,7 @@ class Search:
         return self._nonzeros
 
     def _first_bound(self, sub: Subproblem, bundle: Bundle) -> Bounded:
-        """Return a first dual point, as good as the oracle alone makes it."""
+        """Return a first dual point, the best that the oracle alone gives."""
         start = self._start_of_later(sub) if sub.level else self._start_of_first(sub)
         lower = self.incumbent.objective(sub.level)
         steps = self._later_steps() if sub.level and not self._thorough else _NO_LIMIT
@@ -259,7 +259,7 @@ class Search:
         return bundle.run(bounded, lower, until=until, max_steps=steps - first)
 
     def _later_steps(self) -> int:
-        """Return how many steps of the bundle a later level gets, by what the oracle takes."""
+        """Return how many steps of the bundle a later level gets, by the cost of the oracle."""
         if self.budget.is_over():
             return 1
         return 1 + int(_LATER_WORK / self.problem.work(1))
@@ -298,7 +298,7 @@ class Search:
         self.state.columns.add(self.problem.merged(worth_it))
 
     def _among_columns(self, root: Root, end: float) -> None:
-        """Look for a better placement among the columns known."""
+        """Look for a better placement among the known columns."""
         state, sub, bounded = self.state, root.sub, root.bounded
         level, columns = sub.level, state.columns
         if self.incumbent.closes(root) or self.budget.is_over():
@@ -316,7 +316,7 @@ class Search:
             kept[columns.positions(c.candidate for c, amount in of_lp if amount > 1e-6)] = True
         tried = [(sub, kept)]
         if level:  # first with the same requests started: that takes out the knapsack
-            # who is worth nothing there is no part of it
+            # requests of value 0 there are not part of it
             every = frozenset(range(len(self.problem.names))) - self.problem.worthless
             started = every.intersection(c.request_idx for c in self.incumbent.best)
             narrow = replace(sub, forced=started, excluded=every - started)
@@ -350,12 +350,12 @@ class Search:
         return now + share * max(0.0, budget.end - now)
 
     def _share(self, level: int) -> float:
-        """Return the share of a level that begins in what those before leave: half, or the rest."""
+        """Return the share of a beginning level in the remaining budget: half, or the rest."""
         is_last = level == self._num_levels - 1
         return steering.FIRST_LEVEL if not level else 1.0 if is_last else 0.5
 
     def _half(self, end: float) -> float:
-        """Return when half of the time is over that is left until an end."""
+        """Return when half of the time until an end is over."""
         now = self.budget.now()
         return now + 0.5 * max(0.0, end - now)
 
@@ -370,7 +370,7 @@ def _found(
     bounds: Sequence[LevelBound | None],
     reached: Sequence[int | None] = (),
 ) -> Found:
-    """Return what there is of a search."""
+    """Return the present result of the search."""
     best = incumbent.best
     is_answer, reached = incumbent.is_answer, tuple(reached)
     return Found(best, incumbent.totals(best), tuple(bounds), is_answer, reached)

@@ -16,7 +16,7 @@ from topoplace.packing.tree.nodes import Root
 _NOTHING = -(1 << 62)
 
 Say = Callable[[str, int, int | None], None]
-"""Takes what a search is doing: the phase, the level, and that level's bound if it is known."""
+"""Takes the progress of a search: the phase, the level, and that level's bound if known."""
 
 
 def silent(phase: str, level: int, bound: int | None) -> None:
@@ -29,11 +29,11 @@ class Incumbent:
     Parameters
     ----------
     floors
-        By level what a placement has to reach there, where that is enough; None for anything.
+        By level the threshold of a placement, where that is enough; None without a threshold.
     to_beat
-        By level an objective that is known: the search looks for nothing that does not exceed it.
+        By level a known objective: the search looks only for placements that exceed it.
     report
-        Is told when there is a better placement.
+        Called when there is a better placement.
 
     Attributes
     ----------
@@ -60,12 +60,12 @@ class Incumbent:
         return max(self.totals(self.best)[level], self._to_beat.get(level, _NOTHING))
 
     def meets(self, level: int) -> bool:
-        """Tell whether the incumbent reaches what it has to on a level; not if none is told."""
+        """Return whether the incumbent reaches the threshold of a level; not if there is none."""
         return level in self._floors and self._short(self.totals(self.best))[level] == 0
 
     @property
     def is_answer(self) -> bool:
-        """Whether the incumbent reaches what it has to on all levels."""
+        """Whether the incumbent reaches the thresholds of all levels."""
         return all(self.meets(level) for level in self._floors)
 
     def _short(self, totals: Sequence[int]) -> list[int]:
@@ -79,7 +79,7 @@ class Incumbent:
         return short, [0 if level in self._floors else v for level, v in enumerate(totals)]
 
     def totals(self, started: Sequence[Any]) -> list[int]:
-        """Return what some candidates are worth on every level."""
+        """Return the value of some candidates on every level."""
         new = [c for c in started if c not in self._known_values]
         values = self._problem.values_of(new).tolist()
         self._known_values.update(zip(new, values, strict=True))
@@ -105,7 +105,7 @@ class Incumbent:
             self._report(self)
 
     def closes(self, root: Root) -> bool:
-        """Tell whether the placement meets a bound, or is good enough."""
+        """Return whether the placement meets a bound, or is good enough."""
         level = root.sub.level
         return root.bound is None or self.meets(level) or root.bound <= self.objective(level)
 
@@ -117,9 +117,9 @@ class State:
     Attributes
     ----------
     columns
-        What is known of the whole problem, the root's amounts among it.
+        The known columns of the whole problem, with the root's amounts.
     say
-        Is told what the search is doing.
+        Takes messages on what the search is doing.
     """
 
     problem: PackingProblem

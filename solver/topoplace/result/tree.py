@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from topoplace.result.base import Fraction, Level, Result
+from topoplace.result.certificate import Certificate
 from topoplace.snapshot.schema import Model, Name, Snapshot
 
 
@@ -52,14 +53,11 @@ class LinePrices(Model):
     ----------
     cells, segments
         Per dimension, of every state.
-    wholes
-        What a segment with all ranks of its leaf costs on top; none if absent.
     """
 
     kind: Literal["prices"] = "prices"
     cells: list[list[int]]
     segments: list[list[int]]
-    wholes: list[list[int]] | None = None
 
 
 class StateBranch(Model):
@@ -101,41 +99,7 @@ class ThresholdsCertificate(Model):
     proofs: list[ThresholdProof]
 
 
-class AllStartCertificate(Model):
-    """No more nodes can start than all requests want."""
-
-    kind: Literal["all-start"] = "all-start"
-
-
-class CountingCertificate(Model):
-    """No more nodes can start than the free nodes hold: the checker solves the knapsack itself."""
-
-    kind: Literal["counting"] = "counting"
-
-
-class DomainsCertificate(Model):
-    """Prices that bound what domains hold, leaves that switches connect.
-
-    See docs/proofs/tree.md, "Certificates". All integers are `scale` times the true value.
-
-    Attributes
-    ----------
-    prices
-        What a start costs, one per request of the queue.
-    node_price
-        What a free node costs.
-    """
-
-    kind: Literal["domains"] = "domains"
-    scale: Annotated[int, Field(ge=1, le=10**9)]
-    prices: list[Annotated[int, Field(ge=0)]]
-    node_price: Annotated[int, Field(ge=0)]
-
-
-TreeCertificate = Annotated[
-    ThresholdsCertificate | AllStartCertificate | CountingCertificate | DomainsCertificate,
-    Field(discriminator="kind"),
-]
+TreeCertificate = Annotated[ThresholdsCertificate | Certificate, Field(discriminator="kind")]
 
 
 class TreeLevel(Level[Fraction, TreeCertificate]):

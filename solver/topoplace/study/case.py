@@ -1,4 +1,4 @@
-"""What a study works on: an instance, and the results of it that came along."""
+"""The cases of a study: an instance, and existing results of it."""
 
 from __future__ import annotations
 
@@ -67,19 +67,19 @@ class Case:
 
     @cached_property
     def sha256(self) -> str:
-        """By what instances are told apart (see `sha256_of`)."""
+        """The sum that identifies instances (see `sha256_of`)."""
         return sha256_of(self.instance)
 
 
 def load_document(
     source: File | Document, objective: TreeObjective | None = None
 ) -> State | Checkable:
-    """Read a snapshot, an instance of tasks or objects, a result or the like, by its `schema`.
+    """Read a snapshot, an instance of tasks or objects, a result or similar, by its `schema`.
 
-    The source is a file (what kubectl prints as YAML or JSON, too), the name of a shipped snapshot,
-    ``-`` for standard input, or the document itself. Instances are checked and ready to solve; that
-    of a result is checked by `state_of`.
-    `objective` says what counts on switch trees; other machines do not have it.
+    The source is a file (also the output of kubectl as YAML or JSON), the name of a shipped
+    snapshot, ``-`` for standard input, or the document itself. Instances are checked and ready to
+    solve; that of a result is checked by `state_of`. `objective` is that on switch trees; other
+    machines do not have it.
 
     Raises
     ------
@@ -112,7 +112,7 @@ def load_instance(source: File | Document) -> AnyInstance:
 def state_of(document: AnyInstance | AnyResult, objective: TreeObjective | None = None) -> State:
     """Check an instance, or that inside a result; `InputError` names the field at fault.
 
-    `objective` says what counts if it is a snapshot of a switch tree; a result says so itself.
+    `objective` is that of a snapshot of a switch tree; a result has its own.
     """
     if isinstance(document, Result):
         prepare = kind_named(document.problem).get("prepare")
@@ -166,7 +166,7 @@ def load_cases(
     objective: TreeObjective | None = None,
     ignore: Sequence[str] = (),
 ) -> tuple[list[Case], list[str]]:
-    """Read whatever `load_case` takes, and what is in and below folders, in the order of names.
+    """Read all that `load_case` takes, and the files in and below folders, in the order of names.
 
     A folder without any documents is an `InputError`; one with documents of other kinds, which are
     skipped, gets a line of notes.

@@ -1,4 +1,4 @@
-"""Methods, and results there are already, on the same instances: each against the best bound."""
+"""Methods and existing results on the same instances, each compared with the best bound."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ from topoplace.study.ranking import (
 COMPARISON_SCHEMA = "topoplace.comparison/2"
 
 ONLY_BY_NAME = ("minizinc", "auto", "given", "scotch")
-"""Methods run only when asked: a model for small instances, a choice of others, other programs."""
+"""Methods run only if named: a model for small instances, a choice of others, other programs."""
 
 EXACT_SECONDS = 60.0
 """Time limit of mapping by `exact` without another: it goes on until the optimum is proven."""
@@ -51,10 +51,10 @@ Keep = Callable[[Row, AnyResult, State], None]
 
 @dataclass(frozen=True, repr=False)
 class Comparison(Tabled):
-    """What came of a comparison: a row per result, and per method not made for its instance.
+    """The result of a comparison: a row per result, and per method not made for its instance.
 
-    Notes are lines on what the rows leave open, such as how to get a bound where there is none;
-    there is a trial per run of an allocator that is not ours.
+    Notes are remarks on the rows, such as how to get a bound where there is none; there is a trial
+    per run of an external allocator.
     """
 
     rows: tuple[Row, ...]
@@ -69,7 +69,7 @@ class Comparison(Tabled):
         return [[row for row in self.rows if row.problem == kind] for kind in kinds]
 
     def document(self) -> dict[str, Any]:
-        """Return it ready for JSON; figures that are no integers are texts such as ``37/4``."""
+        """Return it ready for JSON; figures that are not integers are texts such as ``37/4``."""
         found = {
             "schema": COMPARISON_SCHEMA,
             "rows": [dataclasses.asdict(row) for row in self.rows],
@@ -88,27 +88,27 @@ def compare(
     keep: Keep | None = None,
     allocators: Sequence[Allocator] = (),
 ) -> Comparison:
-    """Run methods on instances and hold all results of each against the best certified bound.
+    """Run methods on instances and compare all results of each with the best certified bound.
 
-    A signal ends the solve at work with its best, and no other is begun.
+    A signal ends the current solve with its best answer, and no other is begun.
 
     Parameters
     ----------
     cases
-        Instances, and results that came along. Cases of the same instance are one, wherever they
-        come from. A result stands for its method, which is not run again; that of a placement
-        only if it was computed under the same interference rule. Those of other rules are held
-        against each other.
+        Instances, and existing results. Cases of the same instance are one, no matter where they
+        come from. A result stands for its method, which is not run again; that of a placement only
+        if it was computed under the same interference rule. Results under other rules are compared
+        with each other.
     methods
         Names of registered methods and installed allocators; each runs on all instances of its
-        kind. Default all that suit the machine but those of `ONLY_BY_NAME`, and for applications
-        that are no grids all but those that need one; empty for none.
+        kind. By default all that suit the machine except those of `ONLY_BY_NAME`, and for
+        applications that are not grids all except those that need one; empty for none.
     options
         Time limit for each solve, interference rule and seed.
     keep
-        Called with every row and its result: results are large, and not held here.
+        Called with every row and its result: results are large, and not kept here.
     allocators
-        More allocators that are not ours.
+        More external allocators.
 
     Raises
     ------
@@ -154,7 +154,7 @@ def compare(
 
 
 def _left_out(case: Case) -> list[str]:
-    """Return a line on what holds requests of an instance, if anything does."""
+    """Return a line on the options that hold requests of an instance, if there are any."""
     text = left_out_text(case.instance) if isinstance(case.instance, Snapshot) else None
     return [] if text is None else [f"{case.instance.name}: {text}"]
 
@@ -214,7 +214,7 @@ def _by_default(case: Case, known: Sequence[str]) -> list[str]:
     gridless = getattr(case.state, "grid", True) is None
     left_out = set(ONLY_BY_NAME)
     if not getattr(case.state, "anchored", ()):
-        left_out.add("slurm-torus3d")  # for machines with anchored prisms alone
+        left_out.add("slurm-torus3d")  # only for machines with anchored prisms
     names = [name for name in known if name not in left_out]
     return [name for name in names if not (gridless and method_of(case.kind, name).needs_grid)]
 
@@ -275,11 +275,12 @@ Levels = Sequence[tuple[str, str]]
 def _figures(
     levels: Levels, result: AnyResult | None, results: Sequence[AnyResult]
 ) -> tuple[Figure, ...]:
-    """Return the levels of a result, each with the best bound of all results that holds there.
+    """Return the levels of a result, each with the best valid bound of all results.
 
-    That is the best one with a certificate, or where there is none the best one found by search;
-    or its own, if that is better and found by search. A bound holds among the solutions whose
-    earlier levels are at least as good as in its result: it is shared among equals.
+    That is the best one with a certificate, or if there is none, the best one found by search; or
+    its own, if that is better and found by search. A bound holds among the solutions whose earlier
+    levels are at least as good as in its result, so it is shared among results that are equal
+    there.
     """
     objectives = [None] * len(levels) if result is None else _objectives(result)
     figures = []

@@ -1,4 +1,4 @@
-"""Rows of comparisons, and what they say of methods: ranks, wins and performance profiles."""
+"""Rows of comparisons, and figures of methods: ranks, wins and performance profiles."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from topoplace.result import Proof
 
 Exact = int | Fraction
 Loss = tuple[Exact, ...]
-"""What a method aims to make small, the most important part first."""
+"""The quantity that a method minimises, the most important part first."""
 
 
 def exact(value: Any) -> Exact | None:
@@ -24,7 +24,7 @@ def exact(value: Any) -> Exact | None:
 
 @dataclass(frozen=True)
 class Figure:
-    """What a method reached on one level, and the best bound that holds for it, with its proof.
+    """The value that a method reached on one level, and the best valid bound, with its proof.
 
     `gap` is by how much the objective falls short of the bound, over ``max(1, abs(objective))``.
     It is negative only for an answer that does not conform: the bound does not hold for it.
@@ -45,7 +45,7 @@ class Row:
     Attributes
     ----------
     method
-        Of several results of one method on the instance, the second is ``NAME #2``.
+        If one method has several results on the instance, the second is ``NAME #2``.
     status
         That of the decisive level; or ``unsuited`` for a method that is not made for the instance,
         such as a fold of a cube.
@@ -54,7 +54,7 @@ class Row:
     decisive
         Number of the level by which methods are compared, after all before it.
     facts
-        What else the problem counts, such as jobs started.
+        Other figures of the problem, such as jobs started.
     weighted
         Whether priorities weigh the nodes of the first level.
     rank
@@ -80,7 +80,7 @@ class Row:
 
     @property
     def group(self) -> tuple[str, str, str | None]:
-        """What rows of one problem of an instance under one rule share, beside bounds."""
+        """What rows of one problem of an instance under one rule share, in addition to bounds."""
         return self.problem, self.sha256, self.interference
 
     @property
@@ -96,7 +96,7 @@ class Row:
 
     @property
     def loss(self) -> Loss | None:
-        """What the method aimed to make small; None without an answer that conforms."""
+        """The quantity that the method minimised; None without an answer that conforms."""
         levels = self.levels[: self.decisive + 1]
         loss = tuple(
             -level.objective if level.sense == "max" else level.objective
@@ -112,7 +112,7 @@ class Row:
 
     @property
     def breaks_rule(self) -> bool:
-        """Whether there is an answer that bounds do not hold for."""
+        """Whether there is an answer for which bounds do not hold."""
         return self.levels[0].objective is not None and not self.conforming
 
 

@@ -1,7 +1,7 @@
-"""What if: a snapshot and what it would be after changes, each placed and proven, side by side.
+"""What if: a snapshot and changed versions of it, each placed and proven, side by side.
 
-What a change can gain at most is known before anybody searches: the certificate of the snapshot's
-first level, evaluated by the checker on the changed one, proves a bound there too (weak duality).
+The most that a change can gain is known without a search: the certificate of the snapshot's first
+level, evaluated by the checker on the changed one, proves a bound there too (weak duality).
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ from topoplace.solving import Options, Progress, solve
 from topoplace.types import IntArray
 
 MOST_ROUTERS = 16
-"""How many of the dearest routers are taken away, each alone, and held against the certificate."""
+"""How many routers of the highest prices are taken away, one at a time, to bound the loss."""
 MOST_FREED = 64
-"""How many routers that are down, or have service nodes, are freed so, the first ones."""
+"""How many of the first routers that are down, or have service nodes, are freed in this way."""
 
 WHAT_IF_SCHEMA = "topoplace.what-if/1"
 BASE = "base"
@@ -53,12 +53,12 @@ class Scenario:
     Attributes
     ----------
     gain
-        What the first level gains against the base; None where either has no solution.
+        The gain of the first level over the base; None where either has no solution.
     at_most
-        What any placement can gain there, as the base's certificate proves without a search; None
-        where it proves nothing of this scenario.
+        The most that a placement can gain there, as the base's certificate proves without a search;
+        None if it does not apply to this scenario.
     starts, waits
-        Who starts here and not in the base, and the reverse.
+        The requests that start here and not in the base, and the reverse.
     """
 
     name: str
@@ -71,7 +71,7 @@ class Scenario:
 
 @dataclass(frozen=True)
 class Worth:
-    """What the first level can gain at most without a running job; None where nothing is proven."""
+    """The most that the first level can gain without a running job; None if not proven."""
 
     job: str
     at_most: int | None
@@ -79,7 +79,7 @@ class Worth:
 
 @dataclass(frozen=True)
 class RouterWorth:
-    """What the first level is at least and at most worth after a change of one router alone.
+    """The range of the value of the first level after a change of one router alone.
 
     Its nodes go ``down``, or those that are down or service nodes are ``free``. The first figure is
     that of the base's placement, without the jobs that have nodes there; None as with `Worth`.
@@ -93,10 +93,11 @@ class RouterWorth:
 
 @dataclass(frozen=True, repr=False)
 class WhatIf(Told):
-    """Scenarios side by side, the base first, and what running jobs and routers are worth.
+    """Scenarios side by side, the base first, and the values of running jobs and routers.
 
-    `worth` has all running jobs that were looked at, those that may gain most first; `routers` on
-    tori and meshes the dearest that may go down, then those that may be freed, the best first.
+    `worth` has all running jobs that were considered, those that may gain most first; `routers` on
+    tori and meshes those of the highest prices that may go down, then those that may be freed, the
+    best first.
     """
 
     scenarios: tuple[Scenario, ...]
@@ -135,29 +136,30 @@ def what_if(
     keep: Keep | None = None,
     count: Callable[[int, int], None] | None = None,
 ) -> WhatIf:
-    """Place a snapshot, and what it would be after the changes of each scenario.
+    """Place a snapshot, and its changed version of each scenario.
 
-    A signal ends the solve at work with its best, and no other is begun.
+    A signal ends the current solve with its best answer, and no other is begun.
 
     Parameters
     ----------
     scenarios
         Each some changes (`snapshot.changes`), also ``interference``, the rule on tori.
     options
-        Of every solve; its interference rule is that of the base.
+        Those of every solve; the interference rule is that of the base.
     worth
-        Whether to ask the base's certificate what each running job is worth, and what routers are.
+        Whether to compute the values of each running job and of routers from the base's
+        certificate.
     keep
         Called with every scenario as it is solved.
     count
-        Called while these are asked for, with how many are done and how many there are.
+        Called while these are computed, with the number done and the number of all.
 
     Raises
     ------
     InputError
         If a change cannot be made; before anything is solved.
     TopoplaceError
-        If a placement gains more than can be: then that or the certificate is wrong.
+        If a placement gains more than the certificate allows: one of the two is wrong then.
     """
     options = options or Options()
     asked = [(BASE, state, options), *(_prepared(state, one, options) for one in scenarios)]
@@ -181,10 +183,10 @@ def what_if(
 
 
 def at_most(base: Placed, snapshot: Snapshot, rule: Interference | None = None) -> int | None:
-    """Return what the first level gains at most on another snapshot, as a certificate proves.
+    """Return the most that the first level gains on another snapshot, as a certificate proves.
 
-    Any prices prove a bound. Routers that nobody could use in the base have none there; the figure
-    is the least that is proven so, and with the worth of their nodes as their price.
+    Any prices prove a bound. Routers that no job could use in the base have none there; the figure
+    is the lower of two bounds, with price 0 for these and with the value of their nodes as price.
     """
     bound = bound_on(base, snapshot, rule)
     if bound is None or base.objective is None:
@@ -200,7 +202,7 @@ def at_most(base: Placed, snapshot: Snapshot, rule: Interference | None = None) 
 
 
 def _freed(before: Snapshot, after: Snapshot) -> IntArray:
-    """Return what routers are worth that have no usable nodes before: nodes times priority."""
+    """Return the values of routers without usable nodes before: nodes times priority."""
     old, new = (prepare(one).usable_per_router.sum(axis=0) for one in (before, after))
     highest = max((request.priority for request in after.queue), default=0)
     return np.where(old == 0, new * highest, 0)
@@ -223,7 +225,7 @@ def _leaves(document: Any, num_routers: int) -> Iterator[tuple[dict[str, Any], I
 
 
 def _priced(certificate: PlacementCertificate, worth: IntArray) -> PlacementCertificate:
-    """Return a certificate whose leaves charge for routers at least what they are worth."""
+    """Return a certificate whose leaves charge for routers at least these values."""
     document = certificate.model_dump(mode="json")
     for leaf, prices in _leaves(document, len(worth)):
         dear = np.maximum(prices, leaf["scale"] * worth)
@@ -252,7 +254,7 @@ def _prepared(
 
 
 def _labelled(options: Options, name: str) -> Options:
-    """Return options whose progress says which scenario it is of."""
+    """Return options whose progress names the scenario."""
     watch = options.watch
     if watch is None:
         return options
@@ -264,7 +266,7 @@ def _labelled(options: Options, name: str) -> Options:
 
 
 def _compared(name: str, base: Placed, result: Placed) -> Scenario:
-    """Return a scenario held against the base, which may be itself."""
+    """Return a scenario compared with the base, which may be itself."""
     if result is base:
         return Scenario(name, result)
     rule = result.limits.interference if isinstance(result, PlacementResult) else None
@@ -280,7 +282,7 @@ def _compared(name: str, base: Placed, result: Placed) -> Scenario:
 
 
 def _worth(base: Placed, count: Callable[[int, int], None] | None) -> tuple[Worth, ...]:
-    """Return what each running job is worth, those that may gain most first."""
+    """Return the value of each running job, those that may gain most first."""
     level, jobs = base.levels[0], base.instance.running
     if level.proof is not Proof.CERTIFICATE or base.objective is None:
         return ()
@@ -298,7 +300,7 @@ def _worth(base: Placed, count: Callable[[int, int], None] | None) -> tuple[Wort
 
 
 def _routers(base: Placed, count: Callable[[int, int], None] | None) -> tuple[RouterWorth, ...]:
-    """Return what routers are worth, the dearest that go down, then the best that are freed."""
+    """Return the values of routers: those of highest price that go down, then the best freed."""
     level = base.levels[0]
     if not isinstance(base, PlacementResult) or level.certificate is None or not base.solution:
         return ()

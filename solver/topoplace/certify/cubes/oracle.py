@@ -199,8 +199,7 @@ class _Pricing:
                 costs[there] += self._of_pool(taken)
             self._costs[shape] = costs
         allowed = tables.fits[shape].copy()
-        rows = [(row, True) for row in covers.inside] + [(row, False) for row in covers.outside]
-        for row, inside in rows:
+        for row, inside in covers.named:
             place = self._takes(row, taken)
             covering = np.zeros_like(allowed)
             if isinstance(place, tuple):

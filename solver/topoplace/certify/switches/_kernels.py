@@ -1,4 +1,4 @@
-"""What the most valuable plan of a leaf is worth, compiled (docs/proofs/tree.md)."""
+"""The value of the most valuable plan of a leaf, compiled (docs/proofs/tree.md)."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ NONE = -(1 << 61)
 
 @kernel()
 def best_plans(ranks, active, crosses, able, of_active, of_new, of_inside):
-    """Return the most that a plan is worth, per state; `NONE` if it has none.
+    """Return the largest value of a plan, per state; `NONE` if it has none.
 
     `active` are the active ranks of all leaves before every step and at the end. `crosses` and
-    `able` tell of steps and states whether ranks may have children on other leaves, and on their
-    own; `of_active`, `of_new` and `of_inside` of states and steps (and the end) what an active
-    rank, a new one and a pair inside are worth.
+    `able` say for steps and states whether ranks may have children on other leaves, and on their
+    own; `of_active`, `of_new` and `of_inside` have for states and steps (and the end) the value of
+    an active rank, a new one and a pair inside.
     """
     num_steps, num = crosses.shape
     found = np.empty(num, dtype=np.int64)

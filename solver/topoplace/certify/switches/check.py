@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 
-from topoplace.certify.report import Claims, Number, Problem, RefusedError, fraction_of
-from topoplace.certify.switches.filling import counted, least_of_choices, priced
+from topoplace.certify.packing import Packings
+from topoplace.certify.report import Claims, Number, RefusedError, fraction_of
 from topoplace.certify.switches.instance import Instance, Wish, cost_of, read_instance
 from topoplace.certify.switches.nogoods import Nogoods
 from topoplace.certify.switches.relaxed import Relaxed
+from topoplace.certify.switches.starts import StartOracle, least_of_choices, oracle_of
 from topoplace.errors import number_of
 from topoplace.result.tree import (
     Allocation,
     AllocationResult,
-    AllStartCertificate,
-    CountingCertificate,
     ThresholdProof,
     ThresholdsCertificate,
     TreeSolution,
@@ -24,7 +24,7 @@ from topoplace.result.tree import (
 
 @dataclass(frozen=True)
 class Starts:
-    """Requests that start: the node of every rank, by request, and what they are worth.
+    """Requests that start: the node of every rank, by request, and their value.
 
     `cost` is the total by eq. (6) in the state in which all of them run, `each` that of a request.
     """
@@ -85,7 +85,7 @@ def check_costs(starts: Starts, solution: TreeSolution) -> str:
     return f"total cost {starts.cost}"
 
 
-class TreeAllocation(Problem[AllocationResult]):
+class TreeAllocation(Packings[AllocationResult]):
     """An allocation, as the frame asks for it."""
 
     levels = (("nodes", "max"), ("cost", "min"))
@@ -111,23 +111,22 @@ class TreeAllocation(Problem[AllocationResult]):
             claims.add("costs", lambda: check_costs(starts, solution))
         return starts is not None
 
+    @cached_property
+    def oracle(self) -> StartOracle:
+        """The oracle of the first level."""
+        return oracle_of(self._instance)
+
     def bound(self, level_idx: int) -> tuple[Number, str]:
         """Return what the certificate of a level proves, and where."""
-        instance, certificate = self._instance, self.result.levels[level_idx].certificate
-        assert certificate is not None
-        if isinstance(certificate, ThresholdsCertificate):
-            if level_idx != 1 or self._starts is None:
-                raise RefusedError("the certificate bounds the cost alone")
-            return _alone(instance, certificate, self._starts), ""
-        if level_idx != 0:
-            raise RefusedError("the certificate bounds nodes alone")
-        if isinstance(certificate, AllStartCertificate):
-            worth = sum(wish.value for wish in instance.wishes.values())
-            return Fraction(worth), ", what all requests are worth"
-        if isinstance(certificate, CountingCertificate):
-            free = number_of(len(instance.free), "free node")
-            return counted(instance), f", the most that {free} can hold"
-        return priced(instance, certificate), ", at the prices of the domains"
+        certificate = self.result.levels[level_idx].certificate
+        is_cost = isinstance(certificate, ThresholdsCertificate)
+        if is_cost != (level_idx == 1):
+            raise RefusedError(f"the certificate bounds {'the cost' if is_cost else 'nodes'} alone")
+        if not isinstance(certificate, ThresholdsCertificate):
+            return self.proven(level_idx, certificate, [])
+        if self._starts is None:
+            raise RefusedError("a bound of the cost without a solution")
+        return _alone(self._instance, certificate, self._starts), ""
 
 
 def _counts(starts: Starts) -> str:
@@ -138,8 +137,8 @@ def _counts(starts: Starts) -> str:
 def _alone(instance: Instance, certificate: ThresholdsCertificate, starts: Starts) -> Fraction:
     """Return the least sum of what requests cost alone, over all choices as good as the solution.
 
-    The others can only add to L_comm. Choices are worth as much and have no more nodes than are
-    free; a request without a proof costs nothing.
+    The others can only add to L_comm. Choices have the same value and no more nodes than are free;
+    a request without a proof costs nothing.
     """
     bounds: dict[str, Fraction] = {}
     for proof in certificate.proofs:

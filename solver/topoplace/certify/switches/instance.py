@@ -1,4 +1,4 @@
-"""What a snapshot of a tree machine says, read again for the checker, and what requests cost.
+"""A snapshot of a tree machine, read again for the checker, and the costs of requests.
 
 Costs are those of equation (6) of Mishra 2020, rank by rank, in rational numbers; see
 docs/proofs/tree.md, "The problem" and "Steps".
@@ -44,7 +44,7 @@ class Wish:
 class Instance:
     """A tree machine with what runs on it and what waits.
 
-    `free` are the nodes that are up and held by nobody, `comm` how many nodes of every leaf
+    `free` are the nodes that are up and not held by a job, `comm` how many nodes of every leaf
     communication-intensive running jobs hold.
     """
 

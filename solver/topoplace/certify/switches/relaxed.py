@@ -34,7 +34,7 @@ from topoplace.types import BoolArray, IntArray
 CUBES = (Pattern.RECURSIVE_DOUBLING, Pattern.VECTOR_DOUBLING)
 
 MOST_KINDS = 1 << 11
-"""Leaves with different ranks or nodes, or both, of which any two have hops of their own."""
+"""Leaves with different ranks or nodes, or both; any two of them have hops of their own."""
 
 Box = tuple[Sequence[int], Sequence[int]]
 """Least and largest thresholds, by number."""
@@ -176,10 +176,10 @@ class Assumed:
 class View:
     """The states left; those of assumed leaves come on top, each with a type of its own.
 
-    `able` and `keeps` tell of steps and states left whether ranks may have partners on their own
-    leaf, and whether all are there; `beside` of steps and two states whether leaves in them may be
-    neighbours; `full` of types whether none of the leaves can be without ranks; `held` of states
-    whether their leaves are assumed.
+    `able` and `keeps` say for steps and remaining states whether ranks may have partners on their
+    own leaf, and whether all are there; `beside` says for steps and two states whether leaves in
+    them may be neighbours; `full` for types whether none of the leaves can be without ranks; `held`
+    for states whether their leaves are assumed.
     """
 
     states: IntArray
@@ -196,8 +196,8 @@ class View:
 class Rules:
     """What ranks can stay inside leaves, and what multipliers show: here, of any patterns.
 
-    `leaf` is the part of a certificate that has the multipliers, of which any patterns have none;
-    `work` is about how many additions a leaf of a tree takes.
+    `leaf` is the part of a certificate that has the multipliers, which the rules for any pattern do
+    not have; `work` is about the number of additions that a leaf of a tree takes.
     """
 
     leaf: type[Any] = Empty
@@ -210,8 +210,8 @@ class Rules:
     def fits(self, ranks: IntArray, keeps: BoolArray, able: BoolArray) -> BoolArray:
         """Tell which numbers of ranks can keep steps inside, where some may have no pairs.
 
-        They are a union of components of their pairs, without those that have pairs which are too
-        dear.
+        They are a union of components of their pairs, without those with pairs that are too
+        expensive.
         """
         found = np.ones(len(ranks), dtype=np.bool_)
         for number, (steps, pairs_of) in enumerate(self.relaxed.families):

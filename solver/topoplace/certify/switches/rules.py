@@ -90,14 +90,14 @@ class Plans(Rules):
         return boxes
 
     def _wanted(self, tree: BinomialShares) -> int:
-        """Return what all leaves together have to be worth."""
+        """Return the value that all leaves together need."""
         active: list[int] = self._active.tolist()
         idle: list[int] = self._idle.tolist()
         all_active = sum(s * a for s, a in zip(tree.shares, active, strict=True))
         return all_active - sum(u * idle[step] for step, _, u, _ in tree.cuts)
 
     def _worth(self, tree: BinomialShares, view: View) -> int:
-        """Return the most that all leaves together are worth.
+        """Return the largest value of all leaves together.
 
         New ranks of a bad leaf's partners take its senders, active ones its receivers; a bad leaf
         needs partners for all that does not stay inside.
@@ -127,7 +127,7 @@ class Plans(Rules):
 # ---- Boxes ---------------------------------------------------------------------------------------
 
 _NEVER = 1 << 61
-"""Stands for what is not possible: more than four times what is."""
+"""Marks impossible values: more than four times any possible one."""
 
 
 class BoxRules(Rules):
@@ -149,9 +149,10 @@ class BoxRules(Rules):
         return held
 
     def most_worth(self, view: View, worths: Sequence[int | None]) -> int | None:
-        """Return the most that leaves are worth which hold all ranks, None if none do.
+        """Return the largest value of leaves that hold all ranks, None if none do.
 
-        The worth of a leaf, per state left, is small enough for sums; None if it is impossible.
+        The value of a leaf, per remaining state, is small enough for sums; None if it is
+        impossible.
         """
         sure, left = 0, self.relaxed.ranks
         by_type: dict[int, list[tuple[int, int]]] = {}
@@ -184,7 +185,7 @@ class BoxRules(Rules):
 # ---- Grids: lines cut into segments of leaves ----------------------------------------------------
 
 LARGEST_PRICE = (1 << 35) + 1
-"""A rank pays at most 3 prices in each of 3 dimensions, and there are at most 2^20 ranks, so that
+"""A rank pays at most 2 prices in each of 3 dimensions, and there are at most 2^20 ranks, so that
 all sums of prices are below 2^59.
 """
 
@@ -199,12 +200,10 @@ class Lines(BoxRules):
         super().__init__(relaxed, extents)
         counts = np.unique(relaxed.ranks_on).tolist()
         self._ways = {n: least_met(n, extents) for n in counts}
-        self._ways_in_runs = {n: _in_runs(n, self._ways[n], extents) for n in counts}
 
     def read(self, leaf: LinePrices) -> None:
         """Raise `RefusedError` unless prices are of the dimensions and states that are there."""
-        wholes = leaf.cells if leaf.wholes is None else leaf.wholes
-        for part in (leaf.cells, leaf.segments, wholes):
+        for part in (leaf.cells, leaf.segments):
             if [len(own) for own in part] != [len(self.relaxed.ranks_on)] * len(self.extents):
                 raise RefusedError("prices of another number of dimensions or states")
             highest = max((abs(price) for own in part for price in own), default=0)
@@ -213,33 +212,27 @@ class Lines(BoxRules):
             raise RefusedError("a segment's price is above 0")
 
     def refutes(self, leaf: LinePrices, view: View) -> bool:
-        """Tell whether all lines cost more than leaves that hold all ranks are worth."""
-        ways = self._ways if leaf.wholes is None else self._ways_in_runs
-        none = [[0] * len(own) for own in leaf.cells]
-        cells, segments, wholes = (
-            np.array(own, dtype=np.int64)[:, view.states]
-            for own in (leaf.cells, leaf.segments, none if leaf.wholes is None else leaf.wholes)
+        """Return whether the cost of all lines exceeds the value of leaves that hold all ranks."""
+        cells, segments = (
+            np.array(own, dtype=np.int64)[:, view.states] for own in (leaf.cells, leaf.segments)
         )
         wanted = 0
         for dim, extent in enumerate(self.extents):
-            least = self._line(view, dim, cells[dim], segments[dim], wholes[dim])
+            least = self._line(view, dim, cells[dim], segments[dim])
             if least is None:
                 return True
             wanted += self.relaxed.ranks // extent * least
-        most = self.most_worth(view, self._worths(view, ways, cells, segments, wholes))
+        most = self.most_worth(view, self._worths(view, cells, segments))
         return most is None or most < wanted
 
-    def _line(
-        self, view: View, dim: int, cell: IntArray, segment: IntArray, whole: IntArray
-    ) -> int | None:
+    def _line(self, view: View, dim: int, cell: IntArray, segment: IntArray) -> int | None:
         """Return the least cost of a line of a dimension, None if there is no line."""
         extent, ranks, keeps = self.extents[dim], view.ranks, view.keeps[dim]
         longest = np.where(view.able[dim], ranks, 1)
         longest[keeps] = 0  # theirs are whole lines, below
         most = min(extent, int(longest.max(initial=0)))
         length = np.arange(1, most + 1)[:, None]
-        price = length * cell + segment + np.where(length == ranks, whole, 0)
-        span = np.where(length <= longest, price, _NEVER)
+        span = np.where(length <= longest, length * cell + segment, _NEVER)
         barrier = np.where(view.beside[dim], 0, _NEVER)
         recent = np.full((most, len(ranks)), _NEVER, dtype=np.int64)  # the last cell's first
         recent[:1] = 0
@@ -248,47 +241,25 @@ class Lines(BoxRules):
             end = np.minimum((recent + span).min(axis=0), _NEVER)
             start = np.minimum((end[:, None] + barrier).min(axis=0), _NEVER)
             recent = np.concatenate([start[None], recent[:-1]])
-        lines = (extent * cell + segment + np.where(ranks == extent, whole, 0))[keeps]
+        lines = (extent * cell + segment)[keeps]
         least = int(min(end.min(), lines.min(initial=_NEVER)))
         return least if least < _NEVER // 2 else None
 
-    def _worths(
-        self,
-        view: View,
-        ways: dict[int, IntArray],
-        cells: IntArray,
-        segments: IntArray,
-        wholes: IntArray,
-    ) -> list[int | None]:
-        """Return the most that the ranks of a leaf are worth, per state left, None if impossible.
+    def _worths(self, view: View, cells: IntArray, segments: IntArray) -> list[int | None]:
+        """Return the largest value of the ranks of a leaf, per remaining state, None if impossible.
 
-        Segments cost, so the fewest that the ranks can be in are worth most.
+        Segments cost, so the fewest possible segments have the largest value.
         """
         found: list[int | None] = []
         extents = np.array(self.extents)[:, None]
-        for n, of_cell, of_segment, of_whole, kept in zip(
-            view.ranks.tolist(), cells.T, segments.T, wholes.T, view.keeps.T, strict=True
+        for n, of_cell, of_segment, kept in zip(
+            view.ranks.tolist(), cells.T, segments.T, view.keeps.T, strict=True
         ):
-            own = ways[n]
+            own = self._ways[n]
             fits = ((own * extents == n) | ~kept[:, None]).all(axis=0)
-            worth = of_segment @ own[:, fits] + of_whole @ (own[:, fits] == 1)
+            worth = of_segment @ own[:, fits]
             found.append(int(of_cell.sum()) * n + int(worth.max()) if fits.any() else None)
         return found
-
-
-def _in_runs(ranks: int, ways: IntArray, extents: Sequence[int]) -> IntArray:
-    """Return in how many segments per dimension ranks may be: in one run, or in no single one.
-
-    In a run along a dimension they are one segment of it and single cells of the others;
-    otherwise two segments or more of every one. Shape ``(num_dims, num_ways)``.
-    """
-    num_dims = len(extents)
-    if ranks == 1:
-        return np.ones((num_dims, 1), dtype=np.int64)
-    able = [dim for dim, extent in enumerate(extents) if ranks <= extent]
-    runs = np.full((num_dims, len(able)), ranks, dtype=np.int64)
-    runs[able, np.arange(len(able))] = 1
-    return np.concatenate([runs, np.maximum(ways, 2)], axis=1)
 
 
 def least_met(ranks: int, extents: Sequence[int]) -> IntArray:
@@ -320,8 +291,8 @@ def least_met(ranks: int, extents: Sequence[int]) -> IntArray:
 LARGEST_SUM = (1 << 34) + 1
 """Above the multipliers of a tree's leaf together.
 
-A rank needs or gives at most its distances, of which a cube of 2^20 ranks has 20, so that all
-ranks together do so below 2^60.
+A rank needs or gives at most its distances (20 in a cube of 2^20 ranks), so the sum over all ranks
+stays below 2^60.
 """
 
 
@@ -386,7 +357,7 @@ class Sides(BoxRules):
 def _pairs(corners: int, dims: int) -> IntArray:
     """Return the most pairs of some distances among x corners, x = 0 .. `corners`.
 
-    By the edge-isoperimetric inequality the first binary numbers have as many.
+    By the edge-isoperimetric inequality the first binary numbers have the most.
     """
     number = np.arange(corners)
     ones = sum((number >> bit & 1 for bit in range(dims)), np.zeros_like(number))

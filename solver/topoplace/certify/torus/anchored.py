@@ -12,15 +12,15 @@ import numpy as np
 
 from topoplace.certify.packing import Covers, Prices
 from topoplace.certify.torus.instance import Instance, Request, marked
+from topoplace.certify.torus.starts import why_no_candidate
 from topoplace.machine import Prism, prism_links
-from topoplace.result import Interference
-from topoplace.snapshot.schema import FREE_PREFIX, Communication
+from topoplace.snapshot.schema import FREE_PREFIX
 from topoplace.types import BoolArray, IntArray
 
 
 @dataclass(frozen=True)
 class Stay:
-    """A request of the packing that no job is behind: an anchored prism that stays free."""
+    """A request of the packing that is not a job: an anchored prism that stays free."""
 
     id: str
     prism: Prism
@@ -35,7 +35,7 @@ class Anchored:
 
     @property
     def worth(self) -> Mapping[Prism, int]:
-        """What each counts if it is blocked, in the order of their numbers."""
+        """The value of each, which is lost if it is blocked, in the order of their numbers."""
         return self.instance.anchored
 
     @cached_property
@@ -49,7 +49,7 @@ class Anchored:
         return [prism.routers(self.instance.torus) for prism in self.prisms]
 
     def touched(self, routers: BoolArray) -> list[bool]:
-        """Tell of every prism whether it holds some of these routers."""
+        """Return for every prism whether it holds some of these routers."""
         return [bool(routers[own].any()) for own in self.routers]
 
     @cached_property
@@ -121,15 +121,8 @@ class AnchoredOracle:
     @cached_property
     def rows(self) -> dict[str, IntArray]:
         """One job per router and per link, and one that takes or keeps free a block of a prism."""
-        instance = self.anchored.instance
-        links = np.ones(instance.torus.num_links, dtype=np.int64)
-        found = {"routers": np.ones(instance.torus.num_routers, dtype=np.int64)}
-        if instance.interference is not Interference.OFF:
-            found["links"] = links
-        tolerant = (r for r in instance.requests if r.sharing is Communication.TOLERANT)
-        found |= {f"links of {request.id}": links for request in tolerant}
         num = sum(map(len, self.anchored.rows[0]))
-        return found | {"free": np.ones(num, dtype=np.int64)}
+        return self.anchored.instance.rows | {"free": np.ones(num, dtype=np.int64)}
 
     @cached_property
     def largest(self) -> tuple[int, int]:
@@ -163,7 +156,7 @@ class AnchoredOracle:
                 gain = to_worth * anchored.worth[request.prism] - price
                 found[q] = None if covers.inside else gain
                 continue
-            families = self._families(request, prices)
+            families = [*filter(request.pays, prices.rows)]
             key = (*request.kind, request.nodes, request.per_prism, covers, *families)
             if key not in least:
                 least[key] = self._least(request, prices, covers, families)
@@ -182,16 +175,6 @@ class AnchoredOracle:
         places = [(p, frozenset(prism.routers(routers).tolist())) for prism, p in paid.items()]
         return cheapest_disjoint(places, request.num_prisms, covers.inside)
 
-    def _families(self, request: Request, prices: Prices) -> tuple[str, ...]:
-        """Return the families of links, of those with prices, that a request pays in."""
-        is_strict = request.sharing is Communication.STRICT
-        return tuple(
-            family
-            for family in prices.rows
-            if (is_strict and family not in ("routers", "free"))
-            or family == f"links of {request.id}"
-        )
-
     def _paid(
         self, request: Request, prices: Prices, covers: Covers, families: Sequence[str]
     ) -> dict[Prism, int]:
@@ -203,7 +186,7 @@ class AnchoredOracle:
         for number in self._candidates(request):
             inside, prism = anchored.routers[number], anchored.prisms[number]
             held = set(inside.tolist()) if covers.inside or covers.outside else set()
-            if not covers.inside <= held or covers.outside & held:
+            if not covers.admit(held):
                 continue
             paid = int(routers[inside].sum())
             if free is not None:
@@ -220,7 +203,7 @@ class AnchoredOracle:
         if key not in self._known:
             prisms = enumerate(self.anchored.prisms)
             instance = self.anchored.instance
-            self._known[key] = [k for k, p in prisms if not why_not(instance, request, p)]
+            self._known[key] = [k for k, p in prisms if not why_no_candidate(instance, request, p)]
         return self._known[key]
 
     @cached_property
@@ -235,10 +218,10 @@ MAX_STEPS = 20_000
 def cheapest_disjoint(
     places: Sequence[tuple[int, frozenset[int]]], count: int, wanted: frozenset[int]
 ) -> int | None:
-    """Return what so many disjoint places cost that have all wanted routers; None without any.
+    """Return the cost of `count` disjoint places with all wanted routers; None if impossible.
 
-    Of the sets begun the one that can end cheapest is carried on first: by one of the places that
-    hold a router still wanted, else by the cheapest place left, or without that. After `MAX_STEPS`
+    The partial set that can end cheapest is continued first: by one of the places that hold a
+    router still wanted, else by the cheapest remaining place, or without that. After `MAX_STEPS`
     the answer is a lower bound.
     """
     places = sorted(places, key=lambda place: place[0])
@@ -266,23 +249,6 @@ def cheapest_disjoint(
         if router is None:
             begun(cost, missing, left[1:], want)
     return heap[0][0] if heap else None
-
-
-def why_not(instance: Instance, request: Request, prism: Prism) -> str | None:
-    """Return why a prism is no candidate of a request."""
-    if prism not in instance.anchored:
-        return "is not anchored"
-    if prism.volume * instance.torus.nodes_per_router != request.per_prism:
-        return "is not of just its size"
-    inside = prism.routers(instance.torus)
-    if not instance.allowed(request)[inside].all():
-        return "has a router that is held by a running job or outside its region"
-    if not instance.whole(request.class_idx)[inside].all():
-        return "has nodes that it cannot use"
-    closed = instance.closed(request.sharing)  # none to a request that uses no links
-    if closed[prism_links(instance.torus, prism)].any():
-        return "uses a link that a running job closes to it"
-    return None
 
 
 def oracle_of(anchored: Anchored) -> AnchoredOracle:

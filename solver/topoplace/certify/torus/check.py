@@ -1,9 +1,8 @@
-"""The claims of a placement on a torus or mesh, and what it is worth (docs/proofs/placement.md)."""
+"""The claims of a placement on a torus or mesh, and its value (docs/proofs/placement.md)."""
 
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -15,14 +14,13 @@ from topoplace.certify.packing import (
     Prices,
     certified_bound,
 )
-from topoplace.certify.report import Claims, RefusedError
-from topoplace.certify.torus.anchored import Anchored, oracle_of, why_not
+from topoplace.certify.report import Claims, Number, RefusedError
+from topoplace.certify.torus.anchored import Anchored, oracle_of
 from topoplace.certify.torus.instance import (
     Instance,
     Job,
     Request,
-    crowded_prism,
-    job_on,
+    both_tolerant,
     marked,
     prism_of,
     read_instance,
@@ -35,13 +33,18 @@ from topoplace.certify.torus.joint import (
 )
 from topoplace.certify.torus.oracle import TorusOracle
 from topoplace.certify.torus.shapes import Box
+from topoplace.certify.torus.starts import (
+    Start,
+    check_exclusive,
+    count_shared_links,
+    read_starts,
+    why_no_candidate,
+)
 from topoplace.errors import number_of
 from topoplace.machine import Prism, prism_links
-from topoplace.machine.hostlist import NodeLists
-from topoplace.result import Explanation, Placement, PlacementResult, Solution
+from topoplace.result import Explanation, PlacementResult, Solution
 from topoplace.result.placement import HopBytesCertificate
 from topoplace.snapshot.schema import Communication, TorusModel
-from topoplace.types import IntArray
 
 
 class TorusPlacement(Packings[PlacementResult]):
@@ -53,7 +56,7 @@ class TorusPlacement(Packings[PlacementResult]):
 
     @property
     def levels(self) -> tuple[tuple[str, str], ...]:
-        """Name and sense of every level: shapes are worth nothing where they are anchored."""
+        """Name and sense of every level: shapes have no value where they are anchored."""
         machine = self.result.instance.machine
         if isinstance(machine, TorusModel) and machine.anchored:  # and nothing is mapped
             return (("nodes", "max"), ("fragmentation", "min"))
@@ -121,7 +124,7 @@ class TorusPlacement(Packings[PlacementResult]):
             return Anchored(self._instance).total - value
         return super().turned(level_idx, value)
 
-    def bound(self, level_idx: int) -> tuple[int, str]:
+    def bound(self, level_idx: int) -> tuple[Number, str]:
         """Return what the certificate of a level proves, and where."""
         if self._scattered:
             raise RefusedError("a bound on prisms says nothing of scattered nodes")
@@ -158,155 +161,15 @@ def _links(instance: Instance, starts: list[Start], solution: Solution) -> str:
     return f"{number_of(shared, 'link')} shared against the rule"
 
 
-# ---- Whether a solution is a placement, and what it is worth -------------------------------------
-
-
-@dataclass(frozen=True)
-class Start(Job):
-    """A started request; one in segments has all their routers, and `prism` is the first."""
-
-    request: Request
-    others: tuple[Prism, ...] = ()
-
-
-def read_starts(instance: Instance, solution: Solution, *, maps: bool = False) -> list[Start]:
-    """Return the placements after checking each on its own; mappings only where a level `maps`."""
-    starts = []
-    lists = NodeLists(instance.torus.num_nodes)
-    for placement in solution.placements:
-        if placement.request not in instance.by_id:
-            raise RefusedError(f"{placement.request} is no request of the queue")
-        if placement.mapping is not None and not maps:
-            raise RefusedError(f"{placement.request} has a mapping, of which no level tells")
-        starts.append(_start(instance, placement, lists))
-    ids = [start.id for start in starts]
-    if len(set(ids)) < len(ids):
-        raise RefusedError("a request is started twice")
-    return starts
-
-
-def _start(instance: Instance, placement: Placement, lists: NodeLists) -> Start:
-    torus = instance.torus
-    request = instance.by_id[placement.request]
-    nodes = lists.numbers(placement.nodes, torus.num_nodes, placement.request)
-    if len(nodes) != request.nodes:
-        raise RefusedError(
-            f"{request.id} has {number_of(len(nodes), 'node')} and wants {request.nodes}"
-        )
-    wrong = nodes[~instance.usable[nodes] | (instance.node_class[nodes] != request.class_idx)]
-    if len(wrong):
-        raise RefusedError(f"{request.id} may not use node {wrong[0]}")
-    if placement.other_prisms is not None:
-        if request.num_prisms == 1:
-            raise RefusedError(f"{request.id} has further prisms, and wants one")
-        return _in_segments(instance, request, nodes, placement)
-    job = job_on(torus, request.id, nodes, placement.prism, request.sharing)
-    if job.prism is not None:
-        if request.num_prisms > 1:
-            raise RefusedError(f"{request.id} has one prism, and wants {request.num_prisms}")
-        if reason := why_no_candidate(instance, request, job.prism):
-            raise RefusedError(f"the prism of {request.id} {reason}")
-        if not _takes(instance, request, job):
-            raise RefusedError(f"{request.id} has nodes that its geometry leaves out")
-    return Start(**vars(job), request=request)
-
-
-def _in_segments(
-    instance: Instance, request: Request, nodes: IntArray, placement: Placement
-) -> Start:
-    """Return a request that starts on several disjoint prisms, all of whose nodes it has."""
-    if placement.prism is None or placement.other_prisms is None:
-        raise RefusedError(f"{request.id} has further prisms, but no first one")
-    every = (placement.prism, *placement.other_prisms)
-    prisms = [prism_of(instance.torus, model) for model in every]
-    if len(prisms) != request.num_prisms or prisms != sorted(prisms):
-        raise RefusedError(
-            f"{request.id} wants {number_of(request.num_prisms, 'prism')}, ascending"
-        )
-    for prism in prisms:
-        if reason := why_no_candidate(instance, request, prism):
-            raise RefusedError(f"the prism {prism.text} of {request.id} {reason}")
-    routers = np.concatenate([prism.routers(instance.torus) for prism in prisms])
-    if len(np.unique(routers)) < len(routers):
-        raise RefusedError(f"two prisms of {request.id} meet")
-    if not np.isin(nodes // instance.torus.nodes_per_router, routers).all():
-        raise RefusedError(f"{request.id} has nodes outside its prisms")
-    first, *others = prisms
-    links = prism_links(instance.torus, first)[:0]
-    job = Job(request.id, nodes, routers, first, links, request.sharing)
-    return Start(**vars(job), request=request, others=tuple(others))
+# ---- What a solution is worth --------------------------------------------------------------------
 
 
 def _oracle_of(instance: Instance) -> CheckingOracle:
     return oracle_of(Anchored(instance)) if instance.anchored else TorusOracle(instance)
 
 
-def why_no_candidate(instance: Instance, request: Request, prism: Prism) -> str | None:
-    """Return why a prism is no candidate of a request (rules 1 to 4 of "The problem")."""
-    return (why_not if instance.anchored else _why_not_free)(instance, request, prism)
-
-
-def _why_not_free(instance: Instance, request: Request, prism: Prism) -> str | None:
-    """Return why a prism is no candidate on a machine on which any prism will do."""
-    inside = prism.routers(instance.torus)
-    outside = inside[~instance.allowed(request)[inside]]
-    if len(outside):
-        reason = "held by a running job" if instance.held[outside[0]] else "outside its region"
-        return f"has router {outside[0]}, {reason}"
-    if instance.closed(request.sharing)[prism_links(instance.torus, prism)].any():
-        return "uses a link that a running job closes to it"
-    if not fits(instance, request, prism):
-        return "is none that its geometry allows"
-    if instance.usable_counts[request.class_idx][inside].sum() < request.nodes:
-        return "has too few usable nodes"
-    return None
-
-
-def fits(instance: Instance, request: Request, prism: Prism) -> bool:
-    """Tell whether a prism fits an alternative of the geometry, if there is one (rule 3)."""
-    box = Box(instance, prism.extents)
-    return not request.geometries or bool(box.enough(request)[prism.origin])
-
-
-def _takes(instance: Instance, request: Request, job: Job) -> bool:
-    """Tell whether the nodes lie where the geometry, if there is one, wants them in the prism."""
-    assert job.prism is not None
-    box, pencils = Box(instance, job.prism.extents), job.routers.reshape(-1, job.prism.extents[-1])
-    whole = instance.whole(request.class_idx)[pencils]
-    taken = job.nodes // instance.torus.nodes_per_router
-    for geometry in request.geometries:
-        if box.fits(request, geometry)[job.prism.origin]:
-            first = whole & (np.cumsum(whole, axis=1) <= geometry.extents[-1])
-            if geometry.max_depth is None or np.isin(taken, pencils[first]).all():
-                return True
-    return not request.geometries
-
-
-def check_exclusive(instance: Instance, starts: list[Start]) -> str:
-    """Raise unless no node has two jobs and no prism holds a router of another start."""
-    node_users = np.zeros(instance.torus.num_nodes, dtype=np.int64)
-    for start in starts:
-        node_users[start.nodes] += 1
-    if (node_users > 1).any():
-        raise RefusedError(f"node {int(node_users.argmax())} has two jobs")
-    if crowded := crowded_prism(instance.torus, starts):
-        raise RefusedError(f"another started request stands in the prism of {crowded}")
-    return "no node and no router of a prism has two jobs"
-
-
-def count_shared_links(instance: Instance, starts: list[Start]) -> int:
-    """Count the links that a started job shares, against the rule, with any other job."""
-    users = np.zeros(instance.torus.num_links, dtype=np.int64)
-    strict = np.zeros(instance.torus.num_links, dtype=bool)
-    started = marked(instance.torus.num_links, (start.links for start in starts))
-    for job in (*instance.jobs, *starts):
-        users[job.links] += 1
-        strict[job.links] |= job.sharing is Communication.STRICT
-    return int(((users > 1) & strict & started).sum())
-
-
 def worth(instance: Instance, starts: list[Start]) -> list[int | None]:
-    """Return what the solution is worth per level; None where scattered starts have no worth."""
+    """Return the value of the solution per level; None where scattered starts have none."""
     value = sum(start.request.value for start in starts)
     if instance.anchored:
         scattered = any(start.prism is None for start in starts)
@@ -326,7 +189,7 @@ def worth(instance: Instance, starts: list[Start]) -> list[int | None]:
 # ---- Whether the explanations of requests that did not start are true ----------------------------
 
 MOST_ROUTERS = 200
-"""Of machines on which explanations are held against all prisms."""
+"""Routers of machines on which explanations are compared with all prisms."""
 
 
 def check_explanations(
@@ -358,7 +221,7 @@ def check_explanations(
 
 
 class _Settings:
-    """What a request that waits may be compared with: the machine as it is, and idle."""
+    """The settings of a waiting request: the machine as it is, and idle."""
 
     def __init__(self, instance: Instance, starts: list[Start]) -> None:
         self.instance, self.starts = instance, starts
@@ -370,7 +233,7 @@ class _Settings:
         return read_instance(snapshot, self.instance.interference)
 
     def of(self, reason: str) -> tuple[Instance, Sequence[Job]]:
-        """Return the setting that a reason speaks of, and the jobs that stand in it."""
+        """Return the setting of a reason, and the jobs in it."""
         if reason == "outbid":
             return self.instance, self.starts
         return self.idle, self.instance.jobs
@@ -438,8 +301,8 @@ def _standing(
     used = marked(torus.num_links, [prism_links(torus, prism)] if uses_links else [])
     names, held = [], 0
     for other in others:
-        both_tolerant = other.sharing is request.sharing is Communication.TOLERANT
-        if inside[other.routers].any() or (not both_tolerant and used[other.links].any()):
+        both = both_tolerant(other.sharing, request.sharing)
+        if inside[other.routers].any() or (not both and used[other.links].any()):
             names.append(other.id)
         held += int(inside[other.nodes // torus.nodes_per_router].sum())
     return names, held

@@ -85,8 +85,13 @@ class Request:
 
     @property
     def kind(self) -> tuple[int, str | None, Communication]:
-        """What requests without a geometry share that may stand in the same prisms."""
+        """What requests without a geometry share if they may be in the same prisms."""
         return self.class_idx, self.region, self.sharing
+
+    def pays(self, family: str) -> bool:
+        """Return whether it takes of a family of link rows: a strict one of all, else its own."""
+        is_strict = self.sharing is Communication.STRICT
+        return family == f"links of {self.id}" or (is_strict and family.startswith("links"))
 
 
 @dataclass(frozen=True)
@@ -116,6 +121,17 @@ class Instance:
         return {request.id: request for request in self.requests}
 
     @cached_property
+    def rows(self) -> dict[str, IntArray]:
+        """One job per router, and per link by family of link rows."""
+        links = np.ones(self.torus.num_links, dtype=np.int64)
+        found = {"routers": np.ones(self.torus.num_routers, dtype=np.int64)}
+        if self.interference is not Interference.OFF:
+            found["links"] = links
+        # only under the tolerant rule does any request count as tolerant
+        tolerant = (r for r in self.requests if r.sharing is Communication.TOLERANT)
+        return found | {f"links of {request.id}": links for request in tolerant}
+
+    @cached_property
     def usable_counts(self) -> IntArray:
         """Usable nodes of every class on every router, shape ``(num_classes, num_routers)``."""
         counts = np.zeros((self.num_classes, self.torus.num_routers), dtype=np.int64)
@@ -129,7 +145,7 @@ class Instance:
         return np.asarray(self.usable_counts.any(axis=0))
 
     def whole(self, class_idx: int) -> BoolArray:
-        """Routers all of whose nodes are usable by a class."""
+        """Routers whose nodes are all usable by a class."""
         return np.asarray(self.usable_counts[class_idx] == self.torus.nodes_per_router)
 
     def allowed(self, request: Request) -> BoolArray:
@@ -140,13 +156,17 @@ class Instance:
         """Links that running jobs close to a request (rule 4 of "The problem")."""
         if sharing is Communication.NONE:
             return marked(self.torus.num_links, [])
-        tolerant = sharing is Communication.TOLERANT
-        others = (j for j in self.jobs if not tolerant or j.sharing is not sharing)
+        others = (j for j in self.jobs if not both_tolerant(j.sharing, sharing))
         return marked(self.torus.num_links, (job.links for job in others))
 
 
+def both_tolerant(one: Communication, other: Communication) -> bool:
+    """Return whether two jobs may share links."""
+    return one is other is Communication.TOLERANT
+
+
 def marked(size: int, parts: Iterable[IntArray]) -> BoolArray:
-    """Mark the places that some parts name, of so many."""
+    """Mark the places that some parts name, of `size` places."""
     mask = np.zeros(size, dtype=bool)
     for places in parts:
         mask[places] = True
@@ -243,10 +263,10 @@ def sharing_of(communication: Communication, interference: Interference) -> Comm
 
 
 def _anchored(model: TorusModel, torus: Torus) -> dict[Prism, int]:
-    """Return every anchored prism, by extents, then origin, and what it counts if it is blocked.
+    """Return every anchored prism, by extents, then origin, and its value.
 
-    An anchor is told by its coordinates: along every ring it is the seed, but for a multiple of the
-    greatest step that the spacing and the ring have in common.
+    An anchor is recognised by its coordinates: along every ring it is the seed plus a multiple of
+    the greatest common divisor of the spacing and the ring.
     """
     worth: dict[Prism, int] = {}
     room = MAX_MEETINGS
@@ -306,7 +326,7 @@ def _classes(model: TorusModel, torus: Torus) -> tuple[list[str], IntArray]:
 def job_on(
     torus: Torus, name: str, nodes: IntArray, model: PrismModel | None, sharing: Communication
 ) -> Job:
-    """Return the job that stands on some nodes, in a prism or without."""
+    """Return the job that holds some nodes, in a prism or without."""
     routers = np.unique(nodes // torus.nodes_per_router)
     if model is None:
         prism, links = None, scattered_links(torus, routers)

@@ -1,10 +1,9 @@
-"""Mappings of the applications of jobs, and what is proven of these by the extents of prisms."""
+"""Mappings of the applications of jobs, and bounds on these by the extents of prisms."""
 
 from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -12,15 +11,13 @@ from topoplace.certify.mapping.check import VALUES, figures_of
 from topoplace.certify.mapping.instance import read_instance
 from topoplace.certify.report import RefusedError
 from topoplace.certify.torus.instance import Instance
+from topoplace.certify.torus.starts import Start
 from topoplace.errors import number_of
 from topoplace.machine import Prism, format_node_set
 from topoplace.result import Solution
 from topoplace.result.placement import MappingBound
 from topoplace.snapshot.schema import MAPPING_SCHEMA, MappingInstance, TasksModel, TorusModel
 from topoplace.types import IntArray
-
-if TYPE_CHECKING:
-    from topoplace.certify.torus.check import Start
 
 HOP_BYTES = (("nodes", "max"), ("hop-bytes", "min"))
 """The levels where applications are mapped."""
@@ -87,9 +84,9 @@ def total_hop_bytes(solution: Solution | None) -> int:
 def costs_of(instance: Instance, bounds: Sequence[MappingBound]) -> dict[str, IntArray]:
     """Return what requests cost at least by the extents of their prisms, entry 0 for extent 1.
 
-    A bound is of the mapping to all nodes of an idle prism. It holds of every prism inside which
-    fits, wherever it is: its nodes are some of as many nodes at the same distances. Requests with
-    one application share an array.
+    A bound is of the mapping to all nodes of an idle prism. It holds for every prism that fits
+    inside, at any place: its nodes are some of the same number of nodes at the same distances.
+    Requests with one application share an array.
     """
     if len(bounds) > _MOST_BOUNDS:
         raise RefusedError(f"more than {_MOST_BOUNDS} bounds of mappings")

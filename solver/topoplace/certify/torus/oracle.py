@@ -1,13 +1,13 @@
 """A placement on a torus or mesh as a packing: its best priced candidates, by running sums.
 
-For every footprint (extents in all dimensions but the longest) the sums over the footprint are kept
-for all origins at once; then all depths along the longest are gone through. Requests that
-differ only in how many nodes they want, and for what, are one group: a candidate's gain is the same
-for all of them up to a constant, and what a request needs is the largest gain among candidates that
-hold enough.
+For every footprint (extents in all dimensions except the longest) the sums over the footprint are
+kept for all origins at once; then all depths along the longest are gone through. Requests that
+differ only in the number of nodes and their value are one group: a candidate's gain is the same for
+all of them up to a constant, and a request needs the largest gain among candidates that hold enough
+nodes.
 
 Links and faces of dimension d are products like the routers of a prism, with another factor in
-dimension d only, so they travel beside the routers and join them once d is done.
+dimension d only, so they are carried along with the routers and join them once d is done.
 """
 
 from __future__ import annotations
@@ -29,21 +29,20 @@ from topoplace.certify.torus.shapes import (
     Box,
     ShapeTables,
     faces,
+    link_length,
     num_origins,
     padded,
     prefix_sums,
     windows,
 )
 from topoplace.machine import Prism
-from topoplace.result import Interference
-from topoplace.snapshot.schema import Communication
 from topoplace.types import BoolArray, IntArray
 
 NONE = -(1 << 62)
 """Stands for "no candidate": below every gain (see `packing.LARGEST`)."""
 
 _FEW = 2
-"""Blocked places are left out if all are more than so many times those that are not."""
+"""Blocked places are left out if all places are more than this multiple of the others."""
 
 _THREADS, _LARGE = 4, 10_000
 """Threads of a sweep at most, and routers from which on they save time."""
@@ -77,17 +76,10 @@ class TorusOracle:
         """Routers are covered."""
         return self.instance.torus.num_routers
 
-    @cached_property
+    @property
     def rows(self) -> dict[str, IntArray]:
         """One job per router, and per link by family of link rows."""
-        torus = self.instance.torus
-        links = np.ones(torus.num_links, dtype=np.int64)
-        found = {"routers": np.ones(torus.num_routers, dtype=np.int64)}
-        if self.instance.interference is not Interference.OFF:
-            found["links"] = links
-        # only under the tolerant rule does any request count as tolerant
-        tolerant = (r for r in self.requests if r.sharing is Communication.TOLERANT)
-        return found | {f"links of {request.id}": links for request in tolerant}
+        return self.instance.rows
 
     @cached_property
     def largest(self) -> tuple[int, int, int]:
@@ -111,7 +103,7 @@ class TorusOracle:
         return a.kind == b.kind and a.nodes <= b.nodes
 
     def among(self, chosen: Sequence[tuple[int, int]]) -> TorusOracle:
-        """Return an oracle of some requests, each of which needs as few nodes as another."""
+        """Return an oracle of some requests, where each needs as few nodes as another."""
         queue = self.requests
         some = tuple(replace(queue[q], nodes=queue[other].nodes) for q, other in chosen)
         return TorusOracle(replace(self.instance, requests=some), self.costs)
@@ -177,12 +169,7 @@ class TorusOracle:
         first, nothing = self.requests[own[0]], np.zeros(self.instance.torus.num_links, np.int64)
         usable = self.instance.usable_counts[first.class_idx]
         per_node = prices.factors[1] * self._idle
-        is_strict = first.sharing is Communication.STRICT
-        paid = [
-            row
-            for family, row in prices.rows.items()
-            if (is_strict and family != "routers") or family == f"links of {first.id}"
-        ]
+        paid = [row for family, row in prices.rows.items() if first.pays(family)]
         blocked = ~self.instance.allowed(first)
         blocked[sorted(outside)] = True
         return Group(
@@ -380,7 +367,7 @@ class Sweep:
             origins = num_origins(n, wraps, extent)
             wider = windows(prefix[:rest], axis, extent, origins)
             if self._has_links[dim]:
-                length = self._tables.link_length(dim, extent)
+                length = link_length(self._torus, dim, extent)
                 wider[: 2 * num] += windows(prefix[rest:], axis, length, origins)
             if free is not None and extent < n:
                 wider[:num] += faces(free, axis, extent, origins)
@@ -457,7 +444,7 @@ class Sweep:
                 live = live[: np.searchsorted(live, num)]
                 if not len(live):
                     return
-            length = self._tables.link_length(last, depth)
+            length = link_length(self._torus, last, depth)
             counts = counts_of.windows(depth, length, num, live)
             if int(counts.max()) < 0:
                 return

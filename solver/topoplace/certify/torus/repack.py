@@ -6,19 +6,29 @@ import itertools
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache, cached_property, lru_cache
+from functools import cache, cached_property
 
 import numpy as np
 
 from topoplace.certify.candidates import candidates
 from topoplace.certify.packing import Covers, Prices, certified_bound
 from topoplace.certify.report import Claims, Number, Problem, RefusedError
-from topoplace.certify.torus.check import Start, check_exclusive, count_shared_links, read_starts
-from topoplace.certify.torus.instance import Instance, Job, Request, read_instance
-from topoplace.certify.torus.oracle import TorusOracle
-from topoplace.certify.torus.shapes import Box, ShapeTables, num_origins
+from topoplace.certify.torus.instance import (
+    Instance,
+    Job,
+    Request,
+    both_tolerant,
+    read_instance,
+)
+from topoplace.certify.torus.shapes import Box, ShapeTables, link_length, num_origins
+from topoplace.certify.torus.starts import (
+    Start,
+    check_exclusive,
+    read_starts,
+    require_no_links,
+)
 from topoplace.errors import number_of
-from topoplace.machine import Torus, uses_whole_ring
+from topoplace.machine import Torus
 from topoplace.result import Interference, Solution
 from topoplace.result.repack import Action, RepackResult, RepackSolution
 from topoplace.snapshot.geometry import Geometry
@@ -46,23 +56,27 @@ class Repacking:
     whole
         The snapshot with all that runs, and the requests that have to start as its queue.
     movers
-        The jobs that may move, and what each costs.
-    emptied
-        The snapshot without them, which are the first of its queue.
+        The jobs that may move, as requests for the prisms that they may move to, and what each
+        costs.
     """
 
     whole: Instance
     movers: tuple[Job, ...]
+    moving: tuple[Request, ...]
     costs: tuple[int, ...]
-    emptied: Instance
+
+    @cached_property
+    def emptied(self) -> Instance:
+        """The snapshot without the movers, which are the first of its queue."""
+        return self.after(job.id for job in self.movers)
 
     def after(self, moved: Iterable[str]) -> Instance:
-        """Return the snapshot without some movers, which are requests beside those that start."""
+        """Return the snapshot without some movers, which become requests like those that start."""
         names = set(moved)
         snapshot = self.whole.snapshot
         stay = [job for job in snapshot.running if job.id not in names]
         left = read_instance(snapshot.model_copy(update={"running": stay}), self.whole.interference)
-        gone = tuple(r for r in self.emptied.requests[: len(self.movers)] if r.id in names)
+        gone = (request for request in self.moving if request.id in names)
         return replace(left, requests=(*gone, *left.requests))
 
 
@@ -91,26 +105,22 @@ def read_repacking(
     if whole.anchored:
         raise RefusedError("prisms of the machine are anchored")
     movers = tuple(j for j in whole.jobs if j.id not in document.fixed and _may_move(whole, j))
-    moving = {job.id for job in movers}
-    stay = [job for job in snapshot.running if job.id not in moving]
-    left = read_instance(
-        snapshot.model_copy(update={"queue": wanted, "running": stay}), interference
-    )
-    requests = (*(_as_request(whole, job, document.keep_shape) for job in movers), *left.requests)
+    moving = tuple(_as_request(whole, job, document.keep_shape) for job in movers)
     costs = tuple(document.costs.get(job.id, 1) for job in movers)
-    return Repacking(whole, movers, costs, replace(left, requests=requests))
+    return Repacking(whole, movers, moving, costs)
 
 
 def _may_move(whole: Instance, job: Job) -> bool:
     """Tell whether a job has a prism, nodes of one class, and shares no link against the rule."""
     if job.prism is None or len({*whole.node_class[job.nodes].tolist()}) > 1:
         return False
-    mine = set(job.links.tolist())
-    for other in whole.jobs:
-        both = job.sharing is other.sharing is Communication.TOLERANT
-        if other is not job and not both and mine & set(other.links.tolist()):
-            return False
-    return True
+    return not any(_share_links(job, other) for other in whole.jobs if other is not job)
+
+
+def _share_links(one: Job, other: Job) -> bool:
+    """Return whether two jobs share a link against the rule."""
+    both = both_tolerant(one.sharing, other.sharing)
+    return not both and bool(np.isin(one.links, other.links).any())
 
 
 def _as_request(whole: Instance, job: Job, keep: KeepShape) -> Request:
@@ -188,7 +198,7 @@ def follow_plan(
         return None
     after, starts = found
     claims.add("exclusive", lambda: check_exclusive(after, starts))
-    claims.add("links", lambda: _no_links(after, starts))
+    claims.add("links", lambda: require_no_links(after, starts))
     claims.add("steps", lambda: _check_steps(repacking, starts, solution))
     moved = {placement.request for placement in solution.moves}
     names = (job.id for job in repacking.movers)
@@ -216,19 +226,9 @@ def _counts(found: tuple[Instance, list[Start]]) -> str:
     return f"moved or started: {number_of(len(found[1]), 'job')}"
 
 
-def _no_links(after: Instance, starts: list[Start]) -> str:
-    shared = count_shared_links(after, starts)
-    if shared:
-        raise RefusedError(f"{number_of(shared, 'link')} shared against the rule")
-    return "no link is shared against the rule"
-
-
 def _apart(one: Job, other: Job) -> bool:
     """Tell whether two jobs may stand at the same time."""
-    if set(one.routers.tolist()) & set(other.routers.tolist()):
-        return False
-    both = one.sharing is other.sharing is Communication.TOLERANT
-    return both or not set(one.links.tolist()) & set(other.links.tolist())
+    return not _share_links(one, other) and not np.isin(one.routers, other.routers).any()
 
 
 def _check_steps(repacking: Repacking, starts: list[Start], solution: RepackSolution) -> str:
@@ -328,7 +328,7 @@ class RepackOracle:
 
     @property
     def weight(self) -> int:
-        """What a mover is worth on the first level: more than all that have to start."""
+        """The value of a mover on the first level: more than all that have to start."""
         return 1 if self.makes_room else len(self.repacking.whole.requests) + 1
 
     @cached_property
@@ -356,7 +356,7 @@ class RepackOracle:
     @cached_property
     def rows(self) -> dict[str, IntArray]:
         """One job per router, pair and link."""
-        of_torus = TorusOracle(self.repacking.emptied).rows
+        of_torus = self.repacking.emptied.rows
         pairs = {"pairs": np.ones(self._num_pairs, dtype=np.int64)}
         return {"routers": of_torus["routers"]} | pairs | of_torus
 
@@ -369,7 +369,7 @@ class RepackOracle:
         return self.weight, max(self.repacking.costs, default=0), third
 
     def may_replace(self, one: int, other: int) -> bool:
-        """Nobody takes another's place."""
+        """No request takes another's place."""
         return one == other
 
     def among(self, chosen: Sequence[tuple[int, int]]) -> RepackOracle:
@@ -389,11 +389,11 @@ class RepackOracle:
         return found
 
     def _staying(self, q: int, prices: Prices, covers: Covers, to_value: int) -> int | None:
-        """Return what a mover gains where it stands, None if it may not stay there."""
+        """Return the gain of a mover at its place, None if it may not stay there."""
         job = self.repacking.movers[q]
         start, step = self._num_routers + q, self._num_movers
         held = {*job.routers.tolist(), *range(start, self.coverable, step)}
-        if not covers.inside <= held or covers.outside & held:
+        if not covers.admit(held):
             return None
         paid = 0
         if "routers" in prices.rows:
@@ -423,7 +423,7 @@ class RepackOracle:
         least: int | None = None
         for some in places:
             kept = np.ones(len(some.origins), dtype=bool)
-            for row, inside in _told(covers):
+            for row, inside in covers.named:
                 taken = np.zeros_like(kept)
                 if row < self._num_routers:
                     taken = some.holding(row)
@@ -442,13 +442,7 @@ class RepackOracle:
     def _links(self, q: int, prices: Prices) -> IntArray | None:
         """Return what a request pays by link: in all families, or in its own if it is tolerant."""
         request = self.repacking.emptied.requests[q]
-        is_strict = request.sharing is Communication.STRICT
-        paid = [
-            row
-            for family, row in prices.rows.items()
-            if (is_strict and family not in ("routers", "pairs"))
-            or family == f"links of {request.id}"
-        ]
+        paid = [row for family, row in prices.rows.items() if request.pays(family)]
         return np.asarray(np.sum(paid, axis=0)) if paid else None
 
     def _places_of(self, q: int) -> list[Places]:
@@ -465,16 +459,11 @@ class RepackOracle:
         return {}
 
 
-def _told(covers: Covers) -> Iterator[tuple[int, bool]]:
-    yield from ((row, True) for row in covers.inside)
-    yield from ((row, False) for row in covers.outside)
-
-
 @dataclass(frozen=True)
 class Places:
     """The places of a request with the same extents.
 
-    `beside` tells beside which jobs each of them leaves room, shape ``(num_places, num_jobs)``.
+    `beside` says which jobs can stay if each of them is taken, shape ``(num_places, num_jobs)``.
     """
 
     box: Box
@@ -500,7 +489,7 @@ class Places:
 def _places(instance: Instance, request: Request, jobs: Sequence[Job]) -> Iterator[Places]:
     """Yield the prisms that a request may have and that contain no smaller one that it may have.
 
-    What a prism takes of is among what one around it takes of, so that the smaller ones suffice.
+    The rows of a prism are among those of a larger one around it, so the smaller ones are enough.
     """
     torus = instance.torus
     asked = {(*g.extents[:-1], depth) for g in request.geometries for depth in g.depths}
@@ -551,29 +540,27 @@ def _holds(torus: Torus, dim: int, extent: int, smaller: BoolArray) -> BoolArray
 def _beside(
     torus: Torus, request: Request, extents: Extents, origins: IntArray, jobs: Sequence[Job]
 ) -> BoolArray:
-    """Tell which prisms leave room for which jobs, shape ``(num_prisms, num_jobs)``."""
+    """Return which prisms leave room for which jobs, shape ``(num_prisms, num_jobs)``.
+
+    Links of a dimension are a box like the routers, as long as a row of them in that dimension.
+    """
     found = np.ones((len(origins), len(jobs)), dtype=bool)
     for k, job in enumerate(jobs):
         assert job.prism is not None
-        spans = [*zip(torus.shape, extents, job.prism.origin, job.prism.extents, strict=True)]
-        meets = [_meeting(n, e, o, x)[origins[:, d]] for d, (n, e, o, x) in enumerate(spans)]
-        clash = np.logical_and.reduce(meets)
-        both = request.sharing is job.sharing is Communication.TOLERANT
-        if not both and Communication.NONE not in (request.sharing, job.sharing):
-            for d, (n, e, o, x) in enumerate(spans):
-                along = _meeting(n, _length(torus, d, e), o, _length(torus, d, x))[origins[:, d]]
-                clash |= np.logical_and.reduce([along, *meets[:d], *meets[d + 1 :]])
-        found[:, k] = ~clash
+        own = request.sharing, job.sharing
+        boxes = [(extents, job.prism.extents)]
+        if Communication.NONE not in own and not both_tolerant(*own):
+            boxes += zip(*(_links_of(torus, e) for e in boxes[0]), strict=True)
+        for mine, theirs in boxes:
+            ahead = (np.array(job.prism.origin) - origins) % np.array(torus.shape)
+            behind = -ahead % np.array(torus.shape)
+            meet = (ahead < np.array(mine)) | (behind < np.array(theirs))
+            if all((*mine, *theirs)):
+                found[:, k] &= ~meet.all(axis=1)
     return found
 
 
-def _length(torus: Torus, dim: int, extent: int) -> int:
-    """Return how many links in a row a prism uses along a dimension."""
-    return torus.shape[dim] if uses_whole_ring(torus, dim, extent) else extent - 1
-
-
-@lru_cache(maxsize=1 << 16)
-def _meeting(n: int, mine: int, origin: int, theirs: int) -> BoolArray:
-    """Tell by origin whether so many places in a row have one in common with others in a row."""
-    held = {(origin + k) % n for k in range(theirs)}
-    return np.array([any((o + k) % n in held for k in range(mine)) for o in range(n)])
+def _links_of(torus: Torus, extents: Extents) -> list[Extents]:
+    """Return by dimension how long the box of a prism's links is."""
+    lengths = [link_length(torus, d, e) for d, e in enumerate(extents)]
+    return [(*extents[:d], n, *extents[d + 1 :]) for d, n in enumerate(lengths)]

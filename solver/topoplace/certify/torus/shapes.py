@@ -1,7 +1,7 @@
-"""Sums over the prisms of one shape, from all origins at once, and what a shape is worth.
+"""Sums over the prisms of one shape, from all origins at once, and the value of a shape.
 
-So solutions are judged, and the best candidates of requests with a geometry found, which have few
-shapes.
+They are used to judge solutions, and to find the best candidates of requests with a geometry, which
+have few shapes.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from functools import cached_property
 import numpy as np
 
 from topoplace.certify.torus.instance import Instance, Request
-from topoplace.machine import uses_whole_ring
+from topoplace.machine import Torus, uses_whole_ring
 from topoplace.snapshot.geometry import Geometry
 from topoplace.types import BoolArray, IntArray
 
@@ -20,6 +20,11 @@ from topoplace.types import BoolArray, IntArray
 def num_origins(n: int, wraps: bool, extent: int) -> int:
     """Return the number of canonical origins of an extent along a dimension of size `n`."""
     return 1 if extent == n else n if wraps else n - extent + 1
+
+
+def link_length(torus: Torus, dim: int, extent: int) -> int:
+    """Return how many links of each of its rows a prism uses along a dimension."""
+    return torus.shape[dim] if uses_whole_ring(torus, dim, extent) else extent - 1
 
 
 def prefix_sums(values: IntArray, axis: int, wraps: bool) -> IntArray:
@@ -41,7 +46,7 @@ def windows(prefix: IntArray, axis: int, length: int, num: int) -> IntArray:
 
 
 def padded(values: IntArray, axis: int, wraps: bool) -> IntArray:
-    """Return an array with what lies before its first position and after its last."""
+    """Return an array extended before its first position and after its last."""
     n = values.shape[axis]
     if wraps:
         return np.concatenate([_cut(values, axis, n - 1, n), values, values], axis=axis)
@@ -100,11 +105,6 @@ class ShapeTables:
             tables.append(weights.hops * hops + weights.wrap * np.array(leaves, dtype=np.int64))
         return tables
 
-    def link_length(self, dim: int, extent: int) -> int:
-        """Return how many links of each of its rows a prism uses along a dimension."""
-        n = self.instance.torus.shape[dim]
-        return n if uses_whole_ring(self.instance.torus, dim, extent) else extent - 1
-
     def scores(self, extents: IntArray) -> IntArray:
         """Return the shape scores, idle nodes left out, of rows of extents."""
         weights = self.instance.snapshot.weights
@@ -160,7 +160,7 @@ class Box:
         total = np.zeros(self._num_origins, dtype=np.int64)
         for d, e in enumerate(self.extents):
             if e > 1:
-                length = self.tables.link_length(d, e)
+                length = link_length(self._torus, d, e)
                 total += self._along(self._others(grids[d], d), d, length)
         return total
 
@@ -175,7 +175,7 @@ class Box:
         return total
 
     def enough(self, request: Request) -> BoolArray:
-        """Tell where prisms of this shape hold what a request wants (rule 3)."""
+        """Return where prisms of this shape hold enough for a request (rule 3)."""
         if request.geometries:
             some = [self.fits(request, geometry) for geometry in request.geometries]
             return np.asarray(np.any(some, axis=0))
@@ -190,7 +190,7 @@ class Box:
         if geometry.max_depth is None:
             counts = self.sums(self.instance.usable_counts[request.class_idx])
             return np.asarray(counts >= request.nodes)
-        # every pencil holds so many whole routers
+        # every pencil holds this number of whole routers
         whole = self.instance.whole(request.class_idx).astype(np.int64)
         last = self._torus.num_dims - 1
         short = self._along(whole.reshape(self._torus.shape), last, depth) < geometry.extents[-1]

@@ -62,7 +62,7 @@ def gaps(vectors, corners):
 def violated(first, other, vectors, least, corners, gap):
     """List triangles with a gap above `least`, their ends partners of their middle.
 
-    Returns how many there are; those beyond the room of `corners` are not listed.
+    Returns how many there are; those beyond the length of `corners` are not listed.
     """
     count = 0
     for m in range(len(first) - 1):

@@ -1,4 +1,4 @@
-"""What pairs of assignments cost at least, compiled."""
+"""The least costs of pairs of assignments, compiled."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Work(NamedTuple):
 
 
 def work_of(num: int) -> Work:
-    """Return memory for assignments of so many tasks and places."""
+    """Return memory for assignments of `num` tasks and places."""
     fields: Any = (np.zeros(num, dtype=np.int64) for _ in Work._fields)
     return Work(*fields)
 
@@ -36,7 +36,7 @@ def work_of(num: int) -> Work:
 def least_of_orbits(costs, firsts, kind, work):
     """Return the least sum of ``costs[i, a, j, q]`` over tasks i, j and their places a, q.
 
-    Orbit a stands for all places p with ``kind[p] == a``, the first of which is ``firsts[a]``.
+    Orbit a represents all places p with ``kind[p] == a``; the first of them is ``firsts[a]``.
     """
     num = costs.shape[0]
     others = np.empty((num, num), dtype=np.int64)

@@ -21,7 +21,7 @@ class Assignment:
     """As many tasks as places, some tasks silent; every task has a place of its own.
 
     `flows` are the bytes from task to task, `distances` those from place to place, and `linear` is
-    twice what a task costs on a place beside its messages to the others; all have the shape
+    twice the cost of a task on a place apart from its messages to the others; all have the shape
     ``(num, num)``.
     """
 
@@ -35,9 +35,9 @@ class Assignment:
         return len(self.flows)
 
     def pairs(self) -> IntArray:
-        """Return what tasks i and j on places p and q cost, ``[i, p, j, q]``, both ways.
+        """Return the costs of tasks i and j on places p and q, ``[i, p, j, q]``, both ways.
 
-        Of a task with itself it is the linear cost.
+        For a task with itself it is the linear cost.
         """
         costs = np.einsum("ij,pq->ipjq", self.flows, self.distances)
         found: IntArray = costs + costs.transpose(2, 3, 0, 1)
@@ -47,7 +47,7 @@ class Assignment:
 
     @property
     def unit(self) -> int:
-        """What the cost of every assignment is a multiple of, beside the linear one."""
+        """Common divisor of the costs of all assignments, apart from the linear cost."""
         symmetric = np.array_equal(self.distances, self.distances.T)
         flows = self.flows + self.flows.T if symmetric else self.flows
         return int(np.gcd.reduce(flows, axis=None)) or 1
@@ -75,8 +75,8 @@ def assignment_of(problem: MappingProblem) -> Assignment | None:
 
 
 # ---- Mirrors: commuting symmetries of the places, each its own inverse --------------------------
-# What they keep or turn the sign of are spaces that a symmetric matrix leaves apart: its
-# eigenvalues are those of smaller matrices.
+# The functions that they keep, or change the sign of, form spaces that a symmetric matrix does not
+# mix: its eigenvalues are those of smaller matrices.
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from topoplace.mapping.problem import MappingProblem
 from topoplace.solving import Bound, stronger
 
 CUTS_SHARE = 0.6
-"""The most of the time left that cuts without triangles have."""
+"""The largest share of the remaining time for cuts without triangles."""
 
 
 def best_bound(
@@ -26,14 +26,13 @@ def best_bound(
 
     The highest of `total_bound`, `blocks_bound` (grids), `recognised_bound` (graphs that are grids)
     and `star_bound`, which take a moment; if that is below `target`, the hop-bytes of a mapping in
-    hand, also of `pairs_bound`. Where there are too many places for that, `cuts_bound`,
-    `triangles_bound` and `distance_classes_bound` take its part. Grids go without cuts, to which
-    blocks are superior, and have the others only within a time limit, as their blocks are rarely
-    weaker.
+    hand, also of `pairs_bound`. If there are too many places for that, `cuts_bound`,
+    `triangles_bound` and `distance_classes_bound` replace it. Grids have no cuts, as blocks are
+    better, and the other bounds only within a time limit, as their blocks are rarely weaker.
 
-    What the quick bounds leave of the time limit, in seconds, goes to the semidefinite ones;
-    without it the work is bounded, and the answer the same each time. The value is in bytes x hops;
-    None if nothing is known.
+    The time that the quick bounds leave goes to the semidefinite ones; without a time limit the
+    work is limited, and the answer is the same each time. The value is in bytes x hops; None if
+    there is no bound.
     """
     stop = clock.deadline(time_limit)
     if problem.machine.levels is not None:

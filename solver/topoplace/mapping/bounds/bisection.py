@@ -39,7 +39,7 @@ from topoplace.solving import Bound
 from topoplace.types import FloatArray, IntArray
 
 RANK, ROUNDS, SWEEPS = 24, 40, 6
-"""Dimensions of the vectors, and how long they are turned: rounds of so many sweeps."""
+"""Dimensions of the vectors, and how long they are turned: rounds, and sweeps of a round."""
 
 SCALE_BITS = 49
 """Bits of the largest entry of a certificate's matrix."""
@@ -51,8 +51,8 @@ LOOK, LIST = 50, 10
 """Steps between two values of the bound, and between two lists of triangles that are violated."""
 
 STEP, HALVED, MOMENTUM = 0.05, 60, 0.8
-"""The first step's length, in bytes of a task; after how many steps it is half as long; and how
-much of the gaps of the step before counts on."""
+"""The first step's length, in bytes of a task; after how many steps it is half as long; and the
+momentum of the gaps of the step before."""
 
 GAIN, PART = 1e-3, 0.8
 """Part by which the bound has to rise between two looks, and part of the time that it may take."""
@@ -70,7 +70,7 @@ AMOUNTS_BITS = 58
 """Bits of the sum of all amounts."""
 
 AMOUNT_BITS = 16
-"""Significant bits of amounts: what more would add to bounds is not worth its room."""
+"""Significant bits of amounts: more would hardly raise bounds."""
 
 
 class _Weights(NamedTuple):
@@ -113,11 +113,11 @@ def bisection(
     loads
         Of every task, not all 0.
     most
-        The bound is best for cuts whose sides differ in load by so much.
+        The difference in load of the sides of cuts for which the bound is best.
     seed
         Of the vectors that the relaxation starts at.
     stop
-        The time of the clock when to have ended.
+        The time of the clock at which it has to end.
     """
     now, early = clock.now(), stop - test_seconds(len(loads))
     if now >= early:
@@ -135,8 +135,8 @@ def height(bisected: Bisection, num: int, uneven: int) -> int:
 def triangles_bound(problem: MappingProblem, time_limit: float | None = None) -> Bound | None:
     """Return the bound by all cuts with triangles (docs/proofs/graphs.md, "Cuts").
 
-    In bytes x hops; None where `cuts_bound` has none either, where no triangle helps, or there is
-    no time. A mesh is taken as a torus, whose cuts are alike.
+    In bytes x hops; None if `cuts_bound` has none either, if no triangle helps, or if there is no
+    time. A mesh is taken as a torus, whose cuts are alike.
     """
     end, machine, num = clock.deadline(time_limit), problem.machine.torus, problem.num_tasks
     if machine is None or not has_cuts(problem):
@@ -214,14 +214,14 @@ class _Relaxation:
         return best
 
     def _turn(self, weights: _Weights, sweeps: int, pace: float) -> None:
-        """Turn the vectors to where they are best, then the balance towards even sides."""
+        """Turn the vectors to their best directions, then move the balance towards even sides."""
         loads, vectors = self._loads, self._vectors
         mix(*weights[:3], loads, self._balance, vectors, loads @ vectors, sweeps)
         length = float(np.linalg.norm(loads @ vectors))
         self._balance *= min(2.0, max(0.5, length / self._limit)) ** pace
 
     def _dual(self, weights: _Weights) -> _Dual:
-        """Return the multipliers that belong to the vectors, once these have come to rest."""
+        """Return the multipliers of the vectors, once these have converged."""
         loads, vectors = self._loads, self._vectors.copy()
         mix(*weights[:3], loads, self._balance, vectors, loads @ vectors, 4 * SWEEPS)
         pull = weights.degrees[:, None] * vectors - weights.matrix @ vectors
@@ -235,7 +235,7 @@ class _Relaxation:
         )
 
     def _value(self, weights: _Weights, dual: _Dual) -> float:
-        """Return about four times the bytes that multipliers prove over the cuts in question."""
+        """Return about four times the bytes over the cuts in question that multipliers prove."""
         unit, loads = self._unit, self._loads * self._mean
         diagonal = unit * weights.degrees + dual.prices
 
@@ -254,13 +254,13 @@ class _Relaxation:
         return _weights(self._plain.matrix + moved)
 
     def _step(self, length: float) -> None:
-        """Raise the amounts of triangles that are violated, lower those of others."""
+        """Raise the amounts of violated triangles, and lower those of others."""
         found = gaps(self._vectors, self._corners)
         self._gap = MOMENTUM * self._gap + (1 - MOMENTUM) * found
         self._amount = np.maximum(0.0, self._amount + length * self._gap)
 
     def _list(self) -> None:
-        """Forget triangles that do nothing, and add those that are violated most."""
+        """Drop triangles without effect, and add the most violated ones."""
         from scipy.sparse import csr_array  # noqa: PLC0415 - heavy
 
         num = self._num
@@ -298,7 +298,7 @@ def _keys(corners: IntArray, num: int) -> IntArray:
 
 
 def moved_weights(corners: IntArray, amount: FloatArray | IntArray, num: int) -> Any:
-    """Return what triangles change about weights: less at their middle, more between their ends."""
+    """Return the change of weights by triangles: less at their middle, more between their ends."""
     from scipy.sparse import csr_array  # noqa: PLC0415 - heavy
 
     middle, one, other = corners.T

@@ -1,4 +1,4 @@
-"""Bounds of grids by what blocks of routers must emit: families and certificates."""
+"""Bounds of grids by the bytes that must leave blocks of routers: families and certificates."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Family:
 
 
 class BoxSums:
-    """Capacities of boxes, any of which may wrap."""
+    """Capacities of boxes, which may wrap."""
 
     def __init__(self, torus: Torus, capacity: IntArray) -> None:
         self._torus = torus
@@ -52,7 +52,7 @@ class BoxSums:
         self._table = table
 
     def family(self, extents: tuple[int, ...], num_tasks: int) -> Family | None:
-        """Return a family; None if it has too many boxes to be worth the time."""
+        """Return a family; None if it has too many boxes to justify the time."""
         pieces = pieces_of_all(self._torus, extents)
         if math.prod(len(p.starts) for p in pieces) > MAX_BOXES:
             return None
@@ -125,7 +125,7 @@ def _simple(slope: float, psi: IntArray, top: int) -> Fraction:
 
 
 def emitted(psi: IntArray, total: int, num_tasks: int, family: Family, slope: Fraction) -> Fraction:
-    """Return S: what leaves the boxes of a family at least, on average over its tilings."""
+    """Return S: the least bytes that leave the boxes of a family, on average over its tilings."""
     top = int(family.capacities[-1])
     p, q = slope.numerator, slope.denominator
     worth = q * psi[: top + 1] - p * np.arange(top + 1, dtype=np.int64)
@@ -191,8 +191,8 @@ class Pieces:
     """The intervals that the patterns of one dimension cut it into.
 
     `starts` and `ends` (exclusive; on a ring they may pass its size) are the distinct intervals,
-    each of which occurs in `counts` of the `num_patterns` patterns; a plane is present in a share
-    `rate` of them.
+    and each occurs in `counts` of the `num_patterns` patterns; a plane is present in a share `rate`
+    of them.
     """
 
     starts: IntArray
@@ -210,7 +210,7 @@ def pieces_of(size: int, extent: int, *, wraps: bool) -> Pieces:
         patterns, rate = 1, Fraction(0)
     elif wraps:
         patterns, rate = size, Fraction(-(-size // extent), size)
-        # as each pattern starts at another router, every interval of a length occurs alike
+        # as each pattern starts at another router, all intervals of a length occur equally often
         for start in range(size):
             found[start, start + extent] = size // extent
             if size % extent:
@@ -228,7 +228,7 @@ def pieces_of(size: int, extent: int, *, wraps: bool) -> Pieces:
 
 
 def candidate_extents(torus: Torus) -> list[tuple[int, ...]]:
-    """Return the block extents worth trying, a few dozen.
+    """Return the block extents to try, a few dozen.
 
     Cubes of all small sizes; slabs of every thickness up to half a dimension, and single cuts;
     products of 1, 2, half and all of each dimension where these are few.
@@ -272,7 +272,7 @@ LARGEST_NUMBER = 1 << 61
 def blocks_bound(problem: MappingProblem) -> Bound | None:
     """Return the best bound of the candidate families, in bytes x hops.
 
-    None if the problem is none of a grid on a torus or mesh, or bytes are too large to add up.
+    None if the problem is not one of a grid on a torus or mesh, or bytes are too large to add up.
     """
     if problem.grid is None or problem.machine.torus is None:
         return None

@@ -28,7 +28,7 @@ from topoplace.result.mapping import (
 from topoplace.solving import Bound, stronger
 from topoplace.types import FloatArray, IntArray
 
-# ---- The cuts whose weighted sum is the hop distance, and what the places let tasks do to them ---
+# ---- The cuts whose weighted sum is the hop distance, and how places limit tasks on their sides --
 
 
 @dataclass(frozen=True)
@@ -100,7 +100,7 @@ def _dimension_cuts(size: int, wraps: bool) -> tuple[int, IntArray]:
 
 
 def _squares(near: int, far: int, num_tasks: int) -> tuple[int, int]:
-    """Return the least and the largest square of s with so many places on the two sides."""
+    """Return the least and the largest square of s, given the places on the two sides."""
     low = 2 * max(0, num_tasks - far) - num_tasks
     high = 2 * min(num_tasks, near) - num_tasks
     ends = low * low, high * high
@@ -121,14 +121,14 @@ def least_apart(machine: Torus, capacity: IntArray, num_tasks: int) -> int:
     return apart
 
 
-# ---- Whether an integer matrix is positive semidefinite, and the room the test needs -------------
+# ---- Whether an integer matrix is positive semidefinite, and the margin the test needs -----------
 
 LARGEST = 1 << 52
 """Entries stay below: sums of products that are bounded by a diagonal entry are then exact."""
 
 
 def margins(diagonal: IntArray) -> IntArray:
-    """Return what the rounding of a Cholesky factor may cost in every row, by its diagonal."""
+    """Return the possible loss by rounding a Cholesky factor in every row, by its diagonal."""
     roots = np.sqrt(np.maximum(diagonal, 0).astype(np.float64))
     num = len(diagonal)
     needed: IntArray = np.ceil((num * roots + roots.sum() + num * num) / 2).astype(np.int64)
@@ -136,7 +136,7 @@ def margins(diagonal: IntArray) -> IntArray:
 
 
 def is_semidefinite(matrix: IntArray) -> bool:
-    """Tell whether the test of docs/proofs/graphs.md, "Semidefinite matrices", is passed."""
+    """Return whether the test of docs/proofs/graphs.md, "Semidefinite matrices", is passed."""
     diagonal = np.diag(matrix)
     if diagonal.min() <= 0 or diagonal.max() >= LARGEST:
         return False
@@ -173,7 +173,7 @@ def test_seconds(num: int) -> float:
 def raised(
     matrix: IntArray, image: Callable[[FloatArray], FloatArray], end: float
 ) -> IntArray | None:
-    """Return what a diagonal lacks for the test to be passed, and not much more.
+    """Return what a diagonal needs to pass the test, and not much more.
 
     None if no trial passes it before the clock shows `end`. `image` multiplies vectors by the
     matrix.
@@ -204,18 +204,18 @@ def lowest_eigenvalue(
     end: float,
     near: float = NEAR,
 ) -> tuple[float, float]:
-    """Return about the least eigenvalue of a matrix, and how wrong it may be.
+    """Return an estimate of the least eigenvalue of a matrix, and its possible error.
 
     Parameters
     ----------
     num, highest
-        Rows of the matrix, and what no eigenvalue is above by more than a factor.
+        Rows of the matrix, and an upper limit on eigenvalues, up to a factor.
     image
         Multiplies vectors by the matrix.
     end
         When the time is over.
     near
-        How wrong it may be, relative to `highest`, where not all eigenvalues are computed.
+        The allowed error, relative to `highest`, where not all eigenvalues are computed.
 
     Raises
     ------
@@ -242,14 +242,14 @@ def lowest_eigenvalue(
     return (highest - float(found[0]) if len(found) else 0.0), near * highest
 
 
-# ---- What integers of a certificate of cuts prove, given that its matrices are semidefinite ------
+# ---- What the integers of a certificate of cuts prove if its matrices are semidefinite -----------
 
 Line = tuple[int, int]
 """Height at s = 0, and fall per square of s, of 4 x scale x the bytes over a cut."""
 
 
 def least_total(cuts: MachineCuts, lines: Sequence[Line], paid: Fraction, step: int) -> Fraction:
-    """Return what is proven of 8 x scale x hop-bytes, of which the factors cost `paid`.
+    """Return the bound on 8 x scale x hop-bytes, after the cost `paid` of the factors.
 
     Each line is a lower bound for every cut, and so is 0. Without a price on squares of s a cut may
     be rounded up to a multiple of `step`, which is 4 x scale x the unit of bytes, unless it is 0.
@@ -267,7 +267,7 @@ def least_total(cuts: MachineCuts, lines: Sequence[Line], paid: Fraction, step: 
 
 
 def _least(lines: Sequence[Line], cut: Cut, price: int) -> Fraction:
-    """Return the least of the highest line plus a price per square of s, as a cut allows it."""
+    """Return the least of the highest line plus a price per square of s, in the range of a cut."""
     every = [*lines, (0, 0)]
     points = [Fraction(cut.least), Fraction(cut.most)]
     for (a, b), (c, d) in itertools.combinations(every, 2):
@@ -287,7 +287,7 @@ ROOM = 1e-6
 
 @dataclass(frozen=True)
 class Guest:
-    """A task graph: the bytes between all pairs of tasks, and what they are multiples of."""
+    """A task graph: the bytes between all pairs of tasks, and their common divisor."""
 
     weights: IntArray
     unit: int
@@ -322,9 +322,9 @@ class Guest:
 
 
 def gains_of(cuts: MachineCuts) -> list[int] | None:
-    """Return upper bounds on the kernels' eigenvalues beside ones, in 2^-GAIN_BITS; None if large.
+    """Return bounds on the kernels' eigenvalues off the ones, in 2^-GAIN_BITS; None if large.
 
-    The factor of a certificate costs so much per square, times what `gain_per_square` says.
+    They set, by `gain_per_square`, the cost of the squares of a certificate's factors.
     """
     gains = []
     for kernel in cuts.kernels:
@@ -359,7 +359,7 @@ def gain_per_square(cuts: MachineCuts, gains: list[int]) -> Fraction:
 
 
 class Rounding:
-    """Rounds factors once, and lines for them one after the other, each of which is tested."""
+    """Rounds factors once, and lines for them one after the other, and tests each line."""
 
     def __init__(self, guest: Guest, unit: float, factors: FloatArray) -> None:
         self.guest = guest
@@ -433,8 +433,8 @@ def cuts_bound(
 ) -> Bound | None:
     """Return the bound by the bytes over all cuts of the machine (docs/proofs/graphs.md, "Cuts").
 
-    In bytes x hops; None if the machine is no torus or mesh, the problem is too large, has no
-    messages or nothing is proven, or there is no time. Parameters are those of `best_bound`.
+    In bytes x hops; None if the machine is not a torus or mesh, the problem is too large or has no
+    messages, nothing is proven, or there is no time. Parameters are those of `best_bound`.
     """
     end = clock.deadline(time_limit)
     machine, num = problem.machine.torus, problem.num_tasks
@@ -449,7 +449,7 @@ def cuts_bound(
     guest = Guest(rows.matrix(num), rows.unit)
     stop = end - reserved
     best: Bound | None = None
-    # in a ring distances are shorter, but its cuts are all alike
+    # in a ring distances are shorter, but its cuts are all equivalent
     for host in [machine] if all(machine.wrap) else [machine, Torus(machine.shape)]:
         cuts = machine_cuts(host, problem.capacity, num)
         if cuts.cuts and not reached(best, target) and not (best and clock.now() >= stop):
@@ -458,7 +458,7 @@ def cuts_bound(
 
 
 def has_cuts(problem: MappingProblem) -> bool:
-    """Tell whether the bound by cuts is there for a machine and as many tasks."""
+    """Return whether the bound by cuts is available for a machine and a number of tasks."""
     machine = problem.machine.torus
     if machine is None or max(machine.shape) > CUT_LAYERS:
         return False
@@ -466,7 +466,7 @@ def has_cuts(problem: MappingProblem) -> bool:
 
 
 def reached(bound: Bound | None, target: int | None) -> bool:
-    """Tell whether a bound is as high as is enough."""
+    """Return whether a bound is high enough."""
     return bound is not None and target is not None and bound.value >= target
 
 
@@ -501,7 +501,7 @@ class _Search:
 
     @property
     def _widest(self) -> float | None:
-        """Limit of eigenvalues of the relaxation; None if factors would not be worth their cost."""
+        """Limit of eigenvalues of the relaxation; None if factors cost more than they gain."""
         if self._gains is None:
             return None
         num = self._guest.num_tasks
@@ -510,7 +510,7 @@ class _Search:
 
     @property
     def _squares(self) -> list[int]:
-        """Squares of s for which lines are worth it: those of cuts, if the places limit them."""
+        """Squares of s for which lines are useful: those of cuts, if the places limit them."""
         every = sorted({cut.most for cut in self._cuts.cuts})
         if len(every) < 2 or self._cuts.free > self._cuts.spread:
             return []
@@ -523,7 +523,7 @@ class _Search:
         return Relaxation(self._laplacian, spread, widest, fixed, rank).solve(self._stop)
 
     def _bound(self, rounding: Rounding, found: list[Multipliers]) -> Bound | None:
-        """Return what the lines prove that pass the test; None if there are none."""
+        """Return the bound by the lines that pass the test; None if there are none."""
         tested = [rounding.line(one, self._end) for one in found]
         lines = [line for line in tested if line is not None]
         return rounding.bound(self._cuts, self._gains or [], lines) if lines else None

@@ -22,7 +22,7 @@ from topoplace.types import FloatArray, IntArray
 Key = tuple[int, tuple[tuple[int, int], ...]]
 
 FINE = 1 << 16
-"""Scale of eigenvalues that are no integers; what it leaves of the bound is second order."""
+"""Scale of eigenvalues that are not integers; its effect on the bound is of second order."""
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ class Scheme:
 
     `classes` has the class of every coordinate difference (the router number of it), `hops` the
     distance of every class. Classes of places are: a place itself, the others of its router (if
-    there are any), and the router classes but the first. Spaces are the eigenspaces, that of
+    there are any), and the router classes except the first. Spaces are the eigenspaces, that of
     constant vectors first; entry (d, j) of `eigenvalues` is the real eigenvalue of space d summed
     over class j, the same as Q_dj (the scheme is its own dual).
     """
@@ -116,7 +116,7 @@ def _key(difference: list[int], shape: tuple[int, ...]) -> Key:
     return bits, tuple(sorted((n, step) for n, step in folded if n not in (2, 4)))
 
 
-# ---- The torus in which a machine's routers lie, and what its distance classes cost at least -----
+# ---- The torus that contains a machine's routers, and the least costs of its distance classes ----
 
 MAX_PLACES = 256
 
@@ -124,7 +124,7 @@ Shape = tuple[int, ...]
 
 
 def host_of(problem: MappingProblem) -> tuple[Scheme, IntArray] | None:
-    """Return a torus for the machine, and the router of it that every router is.
+    """Return a torus for the machine, and the router of it for every router.
 
     A torus is its own host; lines become rings in which their routers have the same distances.
     Of a matrix, all tori and meshes with routers in order are tried: the smallest host in which
@@ -214,7 +214,7 @@ def _classes(scheme: Scheme, routers: IntArray) -> IntArray:
 # scaled by the square roots of valencies and multiplicities the map from classes to eigenspaces is
 # orthogonal, so that both halves of the constraints have a projection: entries are not negative
 # (one class per pair), and spaces are positive semidefinite with rows that add up to 0. The
-# multipliers of the second half are positive semidefinite as they are, whatever the accuracy.
+# multipliers of the second half are always positive semidefinite, at any accuracy.
 
 STEP = 1.6  # over-relaxation, as usual between 1.5 and 1.8
 UNBALANCED = 5.0  # ratio of the residuals from which on the penalty is corrected
@@ -227,7 +227,7 @@ class Multipliers:
     """Dual values, in bytes x hops, and the bound they give.
 
     `strengths` and `directions` are the eigenvalues (not negative) and eigenvectors of the
-    multiplier of every space but the first, shapes ``(spaces, places)`` and ``(spaces, places,
+    multiplier of every space except the first, shapes ``(spaces, places)`` and ``(spaces, places,
     places)``; `rows` the row multipliers of every class and place.
     """
 
@@ -301,7 +301,7 @@ class Relaxation:
         spaces[0] = 1 / self._spreads[0]
         rest = spaces[1:]
         means = rest.mean(axis=2)
-        # what the projection to rows that add up to 0 takes away is mean_i + mean_k
+        # the projection to rows that add up to 0 subtracts mean_i + mean_k
         self._mean = means - means.mean(axis=1, keepdims=True) / 2
         rest -= self._mean[:, :, None] + self._mean[:, None, :]
         values, self._vectors = np.linalg.eigh(rest)
@@ -331,7 +331,7 @@ def _norm(array: FloatArray) -> float:
     return float(np.linalg.norm(array))
 
 
-# ---- From multipliers in floating point to a certificate of integers, and what that proves -------
+# ---- From multipliers in floating point to a certificate of integers, and its bound --------------
 
 Exact = NDArray[np.object_]
 
@@ -347,7 +347,7 @@ def certificate_of(
 ) -> DistanceClassesCertificate:
     """Return the multipliers as integers (docs/proofs/graphs.md, "Distance classes").
 
-    Any integers prove something; these prove what the multipliers do but for rounding.
+    Any integers prove something; these prove what the multipliers do, except for rounding.
     """
     filters = scheme.filters()
     squares = [_square(scheme, f) for f in filters]
@@ -432,13 +432,13 @@ SLOW = 2e-6
 """Once its error is below `SETTLED`, a bound must gain this share in `PATIENCE` steps."""
 
 SAFE = 0.1
-"""Share of the unit that is kept for rounding multipliers to integers."""
+"""Share of the unit that is reserved for rounding multipliers to integers."""
 
 ROUNDING_SECONDS = 3e-7
 """Upper estimate of the time the certificate takes, per square of places x spaces."""
 
 LARGEST = 1 << 46
-"""Bytes in all from which on factors would be too large for their digits."""
+"""Total bytes from which on factors would be too large for their digits."""
 
 
 def distance_classes_bound(
@@ -446,9 +446,9 @@ def distance_classes_bound(
 ) -> Bound | None:
     """Return the semidefinite bound, reduced by the distance classes of a torus.
 
-    In bytes x hops; None if the machine has no small host (see `host_of`; that every router of it
-    gets as many places as the largest only adds mappings), or there is no time. Parameters are
-    those of `best_bound`.
+    In bytes x hops; None if the machine has no small host (see `host_of`; giving every router of it
+    as many places as the largest only adds mappings), or there is no time. Parameters are those of
+    `best_bound`.
     """
     stop = clock.deadline(time_limit)
     found = host_of(problem) if 0 < problem.graph.total_bytes < LARGEST else None
@@ -477,7 +477,7 @@ def distance_classes_bound(
 def _solve(
     relaxation: Relaxation, steps: int, stop: float, target: int | None, unit: int
 ) -> Multipliers:
-    """Return the best multipliers of at most so many steps, up to the time `stop`."""
+    """Return the best multipliers of a number of steps, up to the time `stop`."""
     best: Multipliers | None = None
     earlier = -math.inf
     for step in range(0, steps, ROUND):

@@ -1,4 +1,4 @@
-"""Bounds on trees and hierarchies: level by level, what must leave its domain."""
+"""Bounds on trees and hierarchies: level by level, the bytes that must leave their domain."""
 
 from __future__ import annotations
 
@@ -35,16 +35,16 @@ from topoplace.types import FloatArray, IntArray
 # ---- A bound for every level, which add up (docs/proofs/levels.md) -------------------------------
 
 Found = tuple[int, LevelBound]
-"""Bytes that leave their domain at least, and what proves it."""
+"""The least bytes that leave their domain, and the proof."""
 
 
 def levels_bound(
     problem: MappingProblem, time_limit: float | None = None, target: int | None = None
 ) -> Bound | None:
-    """Return the sum of what must leave the domains of every level, in bytes x cost.
+    """Return the sum of the bytes that must leave the domains of every level, in bytes x cost.
 
     Without a time limit the semidefinite part has as many steps each time; with one, in seconds,
-    the levels that could gain most come first. None if the machine is no tree or hierarchy.
+    the levels that could gain most come first. None if the machine is not a tree or hierarchy.
     """
     machine = problem.machine.levels
     if machine is None or not machine.steps.any():
@@ -57,7 +57,7 @@ def levels_bound(
 
 
 class _Levels:
-    """The best known of every level of a problem."""
+    """The best known bound of every level of a problem."""
 
     def __init__(self, problem: MappingProblem, machine: LevelMachine) -> None:
         self.problem, self.machine = problem, machine
@@ -75,7 +75,7 @@ class _Levels:
 
     @property
     def bound(self) -> Bound:
-        """What is proven so far."""
+        """The bound proven so far."""
         steps = self.machine.steps.tolist()
         value = sum(step * least for step, (least, _) in zip(steps, self.best, strict=True))
         return Bound(value, LevelsCertificate(levels=[part for _, part in self.best]))
@@ -86,7 +86,7 @@ class _Levels:
             self.best[level] = least, part
 
     def quick(self) -> None:
-        """Bound every level by the degrees of tasks, and by the shape of what is a product."""
+        """Bound every level by the degrees of tasks, and by the shape of a product."""
         for level in self.paid:
             room = int(self.rooms[level].max())
             self._offer(level, self.total - degrees_inside(self.problem, room), DegreesLevel())
@@ -135,7 +135,7 @@ class _Levels:
 
     @property
     def _is_product(self) -> bool:
-        """Whether the shape of the application bounds what is inside sets of its tasks."""
+        """Whether the shape of the application bounds the bytes inside sets of its tasks."""
         return not isinstance(self.problem.instance.application, GraphApplication)
 
     def _parts(self, level: int) -> int:
@@ -143,7 +143,7 @@ class _Levels:
 
 
 def lines_of(problem: MappingProblem) -> tuple[Line, ...] | None:
-    """Return the lines whose product the application is; None if it is none."""
+    """Return the lines whose product the application is; None if it is not a product."""
     application = problem.instance.application
     if isinstance(application, ParallelismApplication):
         return lines_of_axes(application)
@@ -157,7 +157,7 @@ def lines_of(problem: MappingProblem) -> tuple[Line, ...] | None:
 
 
 def degrees_inside(problem: MappingProblem, room: int) -> int:
-    """Return the most bytes inside domains of so many places, by what each task could keep."""
+    """Return the most bytes inside domains of `room` places, by what each task could keep."""
     rows = problem.graph.exchanged
     order = np.lexsort((-rows.weight, rows.owner))
     rank = np.arange(len(order)) - np.repeat(rows.first[:-1], rows.degree)
@@ -214,9 +214,9 @@ def _in_layers(psi: IntArray, line: Line, most: int) -> IntArray:
 
 
 def best_slope(psi: IntArray, rooms: IntArray, num_tasks: int) -> tuple[Fraction, Fraction]:
-    """Return the price of a task at which all tasks in domains have least inside, and that.
+    """Return the price of a task that gives the least bytes inside domains, and these bytes.
 
-    Any price is valid: domains hold the tasks that are worth most at the price, whose sum is paid.
+    Any price is valid: domains hold the tasks of the highest value at the price, whose sum is paid.
     The inside is convex in the price and bends at the slopes of the hull of psi.
     """
     counts = Counter(rooms[rooms > 0].tolist())

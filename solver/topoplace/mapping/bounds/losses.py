@@ -1,4 +1,4 @@
-"""What blocks of routers lose: directions, insides and losses of block families."""
+"""The losses of blocks of routers: directions, insides and losses of block families."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ FAR = np.int64(1 << 62)
 def add_layers(inner, weight, num_layers, limit):
     """Return the least loss of 0..limit tasks in layers, given the least loss in one layer.
 
-    The largest layer has `widest` tasks and costs ``weight * widest``; `split` is the least
-    loss inside layers of at most that many tasks, an unbounded knapsack that grows by one size
-    per round. `num_layers` layers must suffice.
+    The largest layer has `widest` tasks and costs ``weight * widest``; `split` is the least loss
+    inside layers of at most `widest` tasks, an unbounded knapsack that grows by one size per round.
+    `num_layers` layers must suffice.
     """
     least = np.full(limit + 1, FAR)
     least[0] = 0
@@ -41,7 +41,7 @@ def add_layers(inner, weight, num_layers, limit):
             if widest <= s <= last:
                 least[s] = min(least[s], price + split[s])
             worst = max(worst, least[s])
-        if price >= worst:  # wider layers cannot do better anywhere
+        if price >= worst:  # wider layers are nowhere better
             break
     return least
 
@@ -135,7 +135,7 @@ def directions_of(grid: VirtualGrid) -> Directions:
 
 
 def _sends(offset: Vector, grid: VirtualGrid) -> bool:
-    """Tell whether some task has another task at an offset."""
+    """Return whether some task has another task at an offset."""
     moved = [d for d, step in enumerate(offset) if step]
     exists = all(grid.periodic[d] or grid.shape[d] > 1 for d in moved)
     return exists and any(grid.shape[d] > 1 for d in moved)
@@ -154,7 +154,7 @@ def inside_units(directions: Directions, limit: int) -> IntArray:
     sizes = np.arange(limit + 1, dtype=np.int64)
     psi = directions.weight * sizes
     psi -= axes_loss(directions, limit) + diagonals_loss(directions, limit)
-    psi[:2] = 0  # a task alone has nobody to send to
+    psi[:2] = 0  # a single task has no partner to send to
     psi.setflags(write=False)
     return psi
 
@@ -221,8 +221,8 @@ def diagonals_loss(directions: Directions, limit: int) -> IntArray:
 def _projected(group: tuple[Direction, ...], limit: int, *, whole: bool) -> IntArray:
     """Loomis and Whitney 1949 with lower limits on the lines touched.
 
-    A limit may be put in its line's place wherever its price is at least the equal share of
-    the lines left free; each such choice bounds the loss, so the largest counts.
+    A limit may replace its line if its price is at least the equal share of the lines left free;
+    each such choice bounds the loss, so the largest counts.
     """
     sizes = np.arange(limit + 1, dtype=np.int64)
     lines = {v.vector: -(-sizes // v.length) for v in group}

@@ -32,7 +32,7 @@ LARGEST = 1 << 31
 """Scaled costs stay below it."""
 
 ROOM = 1 << 62
-"""What the checker reckons with stays below it."""
+"""The checker's numbers stay below it."""
 
 MARGIN = 1e-5
 """First share of the largest entry that is taken from the least eigenvalue for rounding."""
@@ -41,16 +41,16 @@ TRIES = 8
 """Scales and margins tried before there is no certificate."""
 
 EVERY = 20
-"""Steps between two looks at what is proven."""
+"""Steps between two evaluations of the bound."""
 
 STEPS, WORK = 400, 1e11
 """Most steps, and without a time limit most cubes of rows of all blocks that steps cost."""
 
 RESERVE = 4
-"""Steps that a certificate takes as long as."""
+"""The time of a certificate, in steps."""
 
 SETTLED = 2e-4
-"""Share of the bound that so many steps must add to go on."""
+"""Share of the bound that these steps must add to go on."""
 
 MAX_BLOCK = 1_225
 """Largest matrix whose eigenvalues are taken at every step."""
@@ -61,8 +61,9 @@ def pairs_bound(
 ) -> Bound | None:
     """Return the bound by pairs of assignments, in bytes x hops, of a problem of few places.
 
-    It ends when `target` is reached, when the time is over, when the bound settles or, without
-    a time limit, after so much work. None if the problem is too large, or there was no time.
+    It ends when `target` is reached, when the time is over, when the bound settles or, without a
+    time limit, after a fixed amount of work. None if the problem is too large, or there was no
+    time.
     """
     stop = clock.deadline(time_limit)
     assignment = assignment_of(problem)
@@ -84,7 +85,7 @@ def pairs_bound(
 
 @dataclass(frozen=True)
 class Proven:
-    """A certificate, and what it proves that twice the cost of any assignment is at least."""
+    """A certificate, and its lower bound on twice the cost of any assignment."""
 
     twice: Fraction
     certificate: PairsCertificate
@@ -104,7 +105,7 @@ def best_pairs(
         try:
             splitting.step()
             value = splitting.value() if step % EVERY == 0 or step == steps else None
-        except np.linalg.LinAlgError:  # LAPACK gives up, now and then, where nothing is left to do
+        except np.linalg.LinAlgError:  # LAPACK fails, now and then, where nothing is left to do
             break
         if value is not None:
             if value > best:
@@ -119,7 +120,7 @@ def best_pairs(
 
 
 def certified(splitting: Splitting, multipliers: FloatArray, value: float) -> Proven | None:
-    """Return multipliers as a certificate, given about what they prove; None if it fails."""
+    """Return multipliers as a certificate, given their approximate bound; None if it fails."""
     assignment, num = splitting.assignment, splitting.assignment.num
     ratio = min(PRECISION * num**2 / value, LARGEST / splitting.most)
     for _ in range(TRIES):
@@ -150,7 +151,7 @@ def _written(orbits: Orbits, costs: IntArray, least: int, scale: Fraction) -> Pr
 
 
 def _symmetric(costs: IntArray, orbits: Orbits) -> IntArray:
-    """Return costs of all pairs of assignments, those that must be equal made equal.
+    """Return costs of all pairs of assignments, where those that must be equal are made equal.
 
     `costs` are those of the first places of orbits.
     """
@@ -172,7 +173,7 @@ def _symmetric(costs: IntArray, orbits: Orbits) -> IntArray:
 
 
 def _least(splitting: Splitting, rest: IntArray) -> int | None:
-    """Return what the checker proves that no eigenvalue of the rest of the costs is below.
+    """Return the checker's lower bound on the eigenvalues of the rest of the costs.
 
     None if numbers become too large for that, or LAPACK does not find it.
     """
@@ -196,7 +197,7 @@ def _least(splitting: Splitting, rest: IntArray) -> int | None:
 def _blocks(centred: IntArray, least: int, other: int, orbits: Orbits) -> Iterator[IntArray]:
     """Yield the blocks of the rest that have to be semidefinite (docs/proofs/graphs.md, "Pairs").
 
-    Beside functions whose rows and columns have the same sum every eigenvalue is `other`.
+    Off the functions whose rows and columns have the same sum, every eigenvalue is `other`.
     """
     num = len(centred)
     each = np.arange(num)

@@ -1,4 +1,4 @@
-"""The bound of a graph in which a grid was recognised: that of the grid, and of what is beyond."""
+"""The bound of a graph in which a grid was recognised: that of the grid, and of the rest."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from topoplace.types import IntArray
 def recognised_bound(problem: MappingProblem) -> Bound | None:
     """Return the bound by the grid that the graph was recognised to be, in bytes x hops.
 
-    None if it is none, or distances differ by direction.
+    None if it is not a grid, or distances differ by direction.
     """
     found = problem.recognised
     if found is None or found.application is None:

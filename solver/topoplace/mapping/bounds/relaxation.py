@@ -18,8 +18,7 @@ Objective = Callable[[FloatArray], tuple[float, FloatArray]]
 # Every task gets a unit vector in a space of few dimensions; the scalar products stand for the
 # average over the cuts of whether two tasks are on the same side. Burer and Monteiro (2003) solve
 # semidefinite programs so, with an augmented Lagrangian for the constraints that are not
-# built in. Its multipliers are what certificates are made of: they prove what they prove, converged
-# or not.
+# built in. Certificates are made from its multipliers, which are valid, converged or not.
 
 ROUNDS, STEPS = 15, 30
 """Updates of the multipliers, and steps of the quasi-Newton method between two of them."""
@@ -48,8 +47,8 @@ class Relaxation:
     """Minimise <L + F'F, Y> over Y >= 0 with ones on its diagonal and two limits.
 
     `laplacian` is L, sparse with entries of about 1, `fixed` F, shape ``(number, num_tasks)``. The
-    sum of all entries of Y is at most `spread`, its eigenvalues beside ones at most `widest`, None
-    for no limit; the vectors have `rank` dimensions.
+    sum of all entries of Y is at most `spread`, its eigenvalues off the vector of ones at most
+    `widest`, None for no limit; the vectors have `rank` dimensions.
     """
 
     laplacian: Any
@@ -97,7 +96,7 @@ class Relaxation:
     def _strengths(
         self, state: _State, points: FloatArray, total: FloatArray
     ) -> tuple[FloatArray, float]:
-        """Return the multipliers of the limit of eigenvalues, and what it adds to the objective."""
+        """Return the multipliers of the limit of eigenvalues, and their part of the objective."""
         if self.widest is None:
             return state.strengths, 0.0
         num = len(points)
@@ -148,17 +147,17 @@ class _State:
 
 
 # ---- A quasi-Newton method for small smooth problems (L-BFGS, Nocedal 1980) ----------------------
-# scipy's spends most of its time on waking threads for vectors of this length: on busy cores it is
-# ten times slower.
+# scipy's method spends most of its time on waking threads for vectors of this length: on busy cores
+# it is ten times slower.
 
 MEMORY = 10
 ENOUGH = 1e-4
-"""Share of the fall that the slope promises, which a step must reach."""
+"""Share of the descent predicted by the slope that a step must reach."""
 
 SHORTENINGS = 20
 
 DESCENT_SETTLED = 1e-10
-"""Share of the value that a step must promise."""
+"""Share of the value that the predicted descent of a step must have."""
 
 
 def descend(
@@ -166,8 +165,8 @@ def descend(
 ) -> tuple[FloatArray, bool]:
     """Return a better point, and whether it was found in fewer steps than allowed.
 
-    `objective` returns a value and its gradient. The method ends after so many steps, when nothing
-    helps, or when the clock is at `stop`.
+    `objective` returns a value and its gradient. The method ends after a number of steps, when no
+    step helps, or when the clock is at `stop`.
     """
     point = start
     value, slope = objective(point)
@@ -200,7 +199,7 @@ def descend(
 
 
 def _direction(slope: FloatArray, pairs: deque[tuple[FloatArray, FloatArray, float]]) -> FloatArray:
-    """Return minus the slope, bent by what the last steps say of the curvature."""
+    """Return minus the slope, corrected by the curvature along the last steps."""
     direction = -slope
     shares = []
     for moved, change, product in reversed(pairs):

@@ -11,10 +11,10 @@ from topoplace.mapping.bounds.assignment import Assignment, Orbits
 from topoplace.types import FloatArray, IntArray
 
 # ---- The relaxation, solved by splitting (Oliveira, Wolkowicz and Xu 2018) ----------------------
-# The outer product Y of an assignment, as a vector of 0 and 1, is semidefinite with trace n and
-# lives where all rows and columns have the same sum; and it has entries of 0 to 1, none where two
-# tasks share a place or a task has two. Multipliers Z make the two copies of Y agree. For any Z the
-# least of each copy alone adds up to a bound: n times the least eigenvalue of -Z, and the least
+# The outer product Y of an assignment, as a vector of 0 and 1, is semidefinite with trace n, in the
+# space where all rows and columns have the same sum. It has entries from 0 to 1, which are 0 where
+# two tasks share a place or a task has two. Multipliers Z make the two copies of Y agree. For any Z
+# the least of each copy alone adds up to a bound: n times the least eigenvalue of -Z, and the least
 # assignments at the costs plus Z.
 
 STRENGTH = 3.0
@@ -27,15 +27,15 @@ ADAPTING = 200
 """Steps after which the weight stays, so that the method converges."""
 
 UNEVEN = 1.5
-"""Ratio of the copies' difference and their move from which the weight changes."""
+"""Ratio of the copies' difference and their movement from which the weight changes."""
 
 
 class Splitting:
-    """The relaxation of an assignment, its multipliers, and the steps that better them.
+    """The relaxation of an assignment, its multipliers, and the steps that improve them.
 
-    Arrays of pairs have the shape ``(tasks, orbits, tasks, places)``: only the first place of
-    every orbit is kept, as mirrors make the others of it. `costs` are over the largest of them,
-    `most`, and `multipliers` in the same units.
+    Arrays of pairs have the shape ``(tasks, orbits, tasks, places)``: only the first place of every
+    orbit is kept, as mirrors give the others. `costs` are divided by the largest of them, `most`,
+    and `multipliers` are in the same units.
     """
 
     def __init__(self, assignment: Assignment, orbits: Orbits) -> None:
@@ -62,7 +62,7 @@ class Splitting:
         self._pairs[each[:, None], orbit, each[:, None], firsts] = 1 / num
 
     def step(self) -> None:
-        """Renew one copy after the other, and the multipliers by how far they are apart."""
+        """Update one copy after the other, and the multipliers by their difference."""
         weight, num = self._weight, self.assignment.num
         wanted = self._pairs + self.multipliers / weight
         parts = [np.linalg.eigh(block) for block in self.to_blocks(wanted)]
@@ -85,7 +85,7 @@ class Splitting:
                 self._weight *= min(3.0, max(1 / 3, math.sqrt(ratio)))
 
     def value(self) -> float:
-        """Return about what the multipliers prove that twice the cost of any assignment is."""
+        """Return an estimate of the multipliers' bound on twice the cost of any assignment."""
         blocks = self.to_blocks(-self.multipliers)
         least = min(float(np.linalg.eigvalsh(block)[0]) for block in blocks)
         fine = np.rint((self.costs + self.multipliers) * FINE).astype(np.int64)
@@ -110,7 +110,7 @@ class Splitting:
         return blocks
 
     def _even_block(self, found: FloatArray) -> FloatArray:
-        """Return the block of what all mirrors keep; its last row is that of the mean."""
+        """Return the block of functions that all mirrors keep; its last row is that of the mean."""
         num, orbits = self.assignment.num, self._orbits
         mean = self._roots / num  # of the places, over the root of the number of tasks
         last = np.einsum("iajb,b->ia", found, mean)
@@ -125,7 +125,7 @@ class Splitting:
         return block
 
     def from_blocks(self, blocks: list[FloatArray]) -> FloatArray:
-        """Return the matrix of pairs that some blocks are."""
+        """Return the matrix of pairs of some blocks."""
         num = self.assignment.num
         pairs = np.zeros(self.costs.shape)
         spaces = zip(self.orbits.spaces, self._waves, blocks, strict=True)
@@ -164,7 +164,7 @@ FINE = float(1 << 30)
 
 
 def _beside(vector: FloatArray) -> FloatArray:
-    """Return an orthonormal basis, in columns, of what is orthogonal to a positive vector."""
+    """Return an orthonormal basis, in columns, of the complement of a positive vector."""
     frame = np.eye(len(vector))
     frame[:, 0] = vector
     found: FloatArray = np.linalg.qr(frame)[0][:, 1:]
@@ -179,14 +179,14 @@ def _square(pairs: FloatArray) -> FloatArray:
 
 
 def _level(values: FloatArray, total: int) -> float:
-    """Return what must be taken from values so that the positive rest adds up to a total."""
+    """Return the number to subtract from values so that the positive rest adds up to a total."""
     ordered = np.sort(values)[::-1]
     levels = (np.cumsum(ordered) - total) / np.arange(1, len(ordered) + 1)
     return float(levels[np.flatnonzero(ordered > levels)[-1]])
 
 
 def least_of_pairs(costs: IntArray, orbits: Orbits) -> int:
-    """Return the least sum of costs of pairs of assignments, each task choosing by itself."""
+    """Return the least sum of costs of pairs of assignments, where each task chooses alone."""
     num = costs.shape[-1]
     kind = np.searchsorted(orbits.firsts, orbits.images.min(axis=0))
     return int(least_of_orbits(np.ascontiguousarray(costs), orbits.firsts, kind, work_of(num)))

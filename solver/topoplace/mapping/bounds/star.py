@@ -1,4 +1,4 @@
-"""Bounds from pairs: every task by itself, its heaviest partners on the nearest places."""
+"""Bounds from pairs: every task alone, with its heaviest partners on the nearest places."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from topoplace.solving import Bound
 from topoplace.types import IntArray
 
 # ---- The star bound with prices of routers: Gilmore and Lawler's (docs/proofs/graphs.md, "Star") -
-# A task's messages cost least when its heaviest partners are on the nearest places. That holds for
-# every task by itself; the prices make tasks share the good routers, and with the dual values of
-# the assignment problem the bound is Gilmore's (1962) and Lawler's (1963).
+# A task's messages cost least when its heaviest partners are on the nearest places. This holds for
+# every single task; the prices make tasks share the good routers, and with the dual values of the
+# assignment problem the bound is Gilmore's (1962) and Lawler's (1963).
 
 MAX_TABLE = 1 << 26
-"""Most entries of a table of partners or of costs; larger problems go without the bound."""
+"""Most entries of a table of partners or of costs; larger problems have no star bound."""
 
 MAX_PRICED = 1 << 22
 """Most pairs of task and place for which prices are computed."""
 
 LARGEST = 1 << 46
-"""Costs beyond this are not priced: sums of them would leave 64 bits."""
+"""Costs beyond this have no prices: sums of them would exceed 64 bits."""
 
 
 def star_bound(problem: MappingProblem) -> Bound | None:
@@ -69,7 +69,7 @@ def star_bound(problem: MappingProblem) -> Bound | None:
 
 
 def _ways(problem: MappingProblem, routers: IntArray) -> list[tuple[Rows, Network]]:
-    """Return bytes with the distances they go: both ways at once if these are symmetric."""
+    """Return bytes with their distances: both ways at once if these are symmetric."""
     graph, machine = problem.graph, problem.machine
     if isinstance(machine, MatrixMachine):
         between = machine.distances[np.ix_(routers, routers)]
@@ -84,8 +84,9 @@ def _ways(problem: MappingProblem, routers: IntArray) -> list[tuple[Rows, Networ
 def nearest_places(machine: Network, capacity: IntArray, width: int) -> Iterator[IntArray]:
     """Yield the distances from every router with places to the nearest other places, ascending.
 
-    `width` of them. There is one list for all routers of a torus that are all alike, or more than
-    `STAR_ROUTERS`: that of a torus as large with the most places on every router.
+    Lists have `width` entries. There is one list for all routers of a torus if they are equivalent,
+    or more than `STAR_ROUTERS`: that of a torus of the same size with the most places on every
+    router.
     """
     routers = np.flatnonzero(capacity)
     owners = routers
@@ -99,7 +100,7 @@ def nearest_places(machine: Network, capacity: IntArray, width: int) -> Iterator
         order = np.argsort(distances, kind="stable")
         places = (capacity[routers] - (routers == owner))[order]
         enough = int(np.searchsorted(np.cumsum(places), width)) + 1
-        # a router alone may have more places than anyone has partners
+        # a router alone may have more places than any task has partners
         shown = np.minimum(places[:enough], width)
         yield np.repeat(distances[order[:enough]], shown)[:width]
 
@@ -109,7 +110,7 @@ def _prices(costs: IntArray, capacity: IntArray) -> IntArray:
 
     Minus the prices are the lengths of shortest paths in the graph of moves: a task on router r
     moves to t for ``cost[t] - cost[r]``; every path may start anywhere at length 0. They are
-    integers, as the costs are. Costs too large for that are not priced at all.
+    integers, as the costs are. Costs that are too large for that have no prices.
     """
     if int(costs.max(initial=0)) >= LARGEST:
         return np.zeros(len(capacity), dtype=np.int64)

@@ -13,8 +13,8 @@ from topoplace.solving import Bound
 def total_bound(problem: MappingProblem) -> Bound | None:
     """Return the sum of all bytes, if every message between two tasks takes a hop.
 
-    So it does where no router takes two tasks (docs/proofs/mapping.md, "Total"), unless a
-    matrix has routers at distance 0 from each other. Trees and hierarchies have `levels_bound`.
+    This is the case if no router takes two tasks (docs/proofs/mapping.md, "Total"), unless a matrix
+    has routers at distance 0 from each other. Trees and hierarchies have `levels_bound`.
     """
     if int(problem.capacity.max(initial=0)) > 1 or problem.machine.levels is not None:
         return None

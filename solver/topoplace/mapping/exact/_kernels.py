@@ -13,7 +13,7 @@ from topoplace.kernels import kernel
 
 
 NEVER = np.int64(1) << 62
-"""Cost of a pair that may not be."""
+"""Cost of a forbidden pair."""
 
 
 @kernel()
@@ -52,7 +52,7 @@ def assign(cost, kind, num_rows, num_columns, work):
 
 @kernel()
 def _augment(cost, kind, num_columns, start, work):
-    """Give row `start` a column along the cheapest alternating path; tell whether there is one."""
+    """Give row `start` a column along the cheapest alternating path; return whether one exists."""
     row_of, u, v = work.row_of, work.u, work.v
     length, before, scanned = work.length, work.before, work.scanned
     length[:num_columns] = NEVER
@@ -89,7 +89,7 @@ def _augment(cost, kind, num_columns, start, work):
     return True
 
 
-# ---- Compiled questions to the symmetries that leave in place all that a partial mapping placed --
+# ---- Compiled use of the symmetries that leave in place all that a partial mapping placed -----
 # ``listed[kept[depth, s]]`` for s below ``count[depth]`` are the symmetries of a level.
 
 
@@ -106,7 +106,7 @@ def keep_fixing(listed, kept, count, depth, point):
 
 @kernel()
 def images(listed, kept, count, depth, point, marks):
-    """Mark what the symmetries of a level make of a task or router."""
+    """Mark the images of a task or router by the symmetries of a level."""
     marks[:] = 0
     for s in range(count[depth]):
         marks[listed[kept[depth, s], point]] = 1
@@ -114,7 +114,7 @@ def images(listed, kept, count, depth, point, marks):
 
 @kernel()
 def representatives(listed, kept, count, depth, first):
-    """Set for every task or router the least one that a symmetry of this level makes of it."""
+    """Set for every task or router its least image by a symmetry of this level."""
     for p in range(listed.shape[1]):
         first[p] = p
     for s in range(count[depth]):
@@ -124,13 +124,13 @@ def representatives(listed, kept, count, depth, first):
 
 # ---- Compiled branch and bound over partial mappings (Gilmore 1962, Lawler 1963) -----------------
 # Costs are doubled, so that the cost of two tasks can be shared between them. `Tree` holds one
-# level per task placed. Whatever is left out, by bound or by symmetry, is left out because it is
-# shown to be no better than the best mapping or than something searched before.
+# level per task placed. Everything left out, by bound or by symmetry, is proven to be no better
+# than the best mapping or than something searched before.
 
 
 @kernel()
 def search(case, tree, work, max_nodes):
-    """Go on with the search for some nodes; tell whether it is complete."""
+    """Go on with the search for some nodes; return whether it is complete."""
     nodes = 0
     depth = tree.at[0]
     while depth >= 0:
@@ -178,7 +178,7 @@ def descend(case, tree, depth, i, r):
 
 @kernel()
 def _forbidimages(case, tree, work, depth):
-    """Forbid what symmetries make of the child just searched: it is no better."""
+    """Forbid the symmetric images of the child just searched: they are no better."""
     tasks, routers = work.guest_first, work.host_first
     images(case.guest, tree.guest, tree.num_guest, depth, tree.placed[depth, 0], tasks)
     images(case.host, tree.host, tree.num_host, depth, tree.placed[depth, 1], routers)
@@ -209,7 +209,7 @@ def _open(case, tree, work, depth):
 
 @kernel()
 def _list_lines(case, tree, work, depth):
-    """List the tasks without router and the places left; return how many there are of each."""
+    """List the tasks without router and the free places; return their numbers."""
     num_rows = 0
     for i in range(case.weight.shape[1]):
         if tree.where[depth, i] < 0:
@@ -225,7 +225,7 @@ def _list_lines(case, tree, work, depth):
 
 @kernel()
 def gilmore_lawler(case, tree, work, depth, num_rows):
-    """Fill ``work.cost``: what a task on a router costs at least, costs doubled.
+    """Fill ``work.cost``: the least cost of a task on a router, costs doubled.
 
     Its messages to tasks without router are sent, most bytes first, to the nearest places.
     """
@@ -364,13 +364,13 @@ def _insert(children, count, i, r, bound):
 
 
 # ---- Compiled proof of an optimum: a tree whose leaves are bounded, each by itself ---------------
-# What is left out here by symmetry alone is the same for every reader of the tree, and no bound of
-# a node depends on another's: see docs/proofs/graphs.md, "Trees".
+# Here only symmetry leaves children out, which is the same for every reader of the tree, and no
+# bound of a node depends on another's: see docs/proofs/graphs.md, "Trees".
 
 
 @kernel()
 def prove(case, tree, work, target, written, max_nodes):
-    """Go on writing a tree in which no leaf is below `target`; tell whether it is complete.
+    """Go on writing a tree in which no leaf is below `target`; return whether it is complete.
 
     ``tree.at`` holds the level and the number of nodes, ``tree.child`` the task and router of the
     children of a level. Stops after some nodes, and when `written` is full.
@@ -397,7 +397,7 @@ def prove(case, tree, work, target, written, max_nodes):
 
 @kernel()
 def _open_proof(case, tree, work, depth, target):
-    """List the children of a node, none if its bound is enough; return what is written of it."""
+    """List the children of a node, none if its bound is enough; return its written form."""
     tree.num_children[depth] = 0
     tree.next[depth] = 0
     num_rows, num_columns = _list_lines(case, tree, work, depth)
@@ -406,7 +406,7 @@ def _open_proof(case, tree, work, depth, target):
     if (total + 1) // 2 >= target or num_rows == 0:
         return 0
     bound_children(case, tree, work, depth, num_rows, num_columns, total)
-    tree.forbidden[depth] = 0  # that is for the choice of a line only
+    tree.forbidden[depth] = 0  # only for the choice of a line
     orbit_firsts(case.guest, tree.guest, tree.num_guest, depth, work.guest_first)
     orbit_firsts(case.host, tree.host, tree.num_host, depth, work.host_first)
     line = best_line(case, tree, work, depth, num_rows, num_columns)
@@ -431,9 +431,9 @@ def _open_proof(case, tree, work, depth, target):
 
 @kernel()
 def orbit_firsts(listed, kept, count, depth, first):
-    """Set for every task or router the least one that symmetries of this level make of it in turns.
+    """Set for every task or router its least image by products of symmetries of this level.
 
-    `representatives` looks at one of them at a time, of which a list may hold a part only.
+    `representatives` uses one symmetry at a time, from a list that may be incomplete.
     """
     num = listed.shape[1]
     for p in range(num):

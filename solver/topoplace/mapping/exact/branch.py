@@ -19,10 +19,10 @@ from topoplace.result.mapping import TREE_NODES, TreeCertificate
 from topoplace.result.packed import packed
 from topoplace.types import IntArray
 
-# ---- A small mapping problem as the branch and bound sees it: two matrices and room --------------
+# ---- A small mapping problem for branch and bound: two matrices and capacities -------------------
 
 MAX_TASKS, MAX_ROUTERS = 24, 256
-"""Largest problem taken; whether it can be solved is another matter."""
+"""Largest problem accepted; whether it can be solved is not sure."""
 
 MAX_COST = 1 << 60
 """Twice the largest hop-bytes, so that sums of dual values stay exact in 64 bits."""
@@ -30,7 +30,7 @@ MAX_COST = 1 << 60
 
 @dataclass(frozen=True)
 class SmallProblem:
-    """Tasks that send or receive, routers with room, and the cost of any two pairs of them.
+    """Tasks that send or receive, routers with places, and the cost of any two pairs of them.
 
     Task i on router r and task j on router s cost `unit`, the greatest common divisor of all
     weights, times the sum over k of ``weight[k, i, j] * distance[k, r, s]``: both directions, k
@@ -160,11 +160,10 @@ def branch_and_bound(
 
     Every node has the bound of Gilmore and Lawler ("Star", with prices from the assignment
     problem, in docs/proofs/graphs.md) for the tasks without router; its reduced costs exclude
-    children. Of children that a symmetry of the machine, of the graph, or of both makes of each
-    other, one is searched.
+    children. Of children that are symmetric, by the machine, the graph, or both, one is searched.
 
-    `upper` are the hop-bytes of a known mapping: only better ones are looked for. `watch` is told
-    every `WATCH_SECONDS` what is known.
+    `upper` are the hop-bytes of a known mapping: only better ones are searched. `watch` is called
+    every `WATCH_SECONDS` with the state.
     """
     if len(small.tasks) == 0:
         return Branched(np.zeros(0, dtype=np.int64), 0, True, 0)
@@ -225,13 +224,13 @@ def proof_tree(
 
 
 def _is_too_large(small: SmallProblem) -> bool:
-    """Tell whether costs are such that the checker's sums might not fit 64 bits."""
+    """Return whether costs are so large that the checker's sums might not fit into 64 bits."""
     total = int(small.weight[0].sum()) * small.unit
     return 8 * total * max(1, int(small.distance.max())) * len(small.tasks) >= 1 << 62
 
 
 def _moving(listed: NDArray[np.int16]) -> list[list[int]]:
-    """Return symmetries without the one that moves nothing."""
+    """Return symmetries without the identity."""
     each = np.arange(listed.shape[1])
     found: list[list[int]] = listed[(listed != each).any(axis=1)].tolist()
     return found

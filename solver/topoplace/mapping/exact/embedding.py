@@ -46,7 +46,7 @@ def distances(first, other, start):
 def placing_order(first, other, root):
     """Return the vertices with partners: always one with the most partners before it, then nearest.
 
-    Those with many placed partners have few routers left: mistakes show at once.
+    Those with many placed partners have few possible routers: mistakes show at once.
     """
     n = first.shape[0] - 1
     degree = first[1:] - first[:-1]
@@ -137,7 +137,7 @@ def _put(guest, host, state, task, router):
 
 @kernel(inline="always")
 def _take_back(guest, host, state, task):
-    """Take a task off its router."""
+    """Remove a task from its router."""
     router = state.at[task]
     state.at[task], state.holder[router] = -1, -1
     for e in range(guest.first[task], guest.first[task + 1]):
@@ -148,7 +148,7 @@ def _take_back(guest, host, state, task):
 
 @kernel()
 def _has_room(guest, host, state, task):
-    """Tell whether the partners still to be placed have room after a task was."""
+    """Return whether the unplaced partners of a placed task still have routers."""
     router = state.at[task]
     if state.need[task] > state.free[router]:
         return False
@@ -171,7 +171,7 @@ def _has_room(guest, host, state, task):
 
 @kernel()
 def _may_take(guest, host, state, task, router):
-    """Tell whether a router is free and next to all placed partners of a task."""
+    """Return whether a router is free and next to all placed partners of a task."""
     if state.holder[router] >= 0 or state.free[router] < state.need[task]:
         return False
     for e in range(guest.first[task], guest.first[task + 1]):
@@ -224,9 +224,9 @@ def seed_noise(seed):
     np.random.seed(seed)
 
 
-# ---- Embeddings of dilation 1: every message over exactly one link, whatever the labelling -------
-# Where no router has two places, such a mapping has the least hop-bytes there can be, the sum of
-# all bytes (docs/proofs/graphs.md, "Embedding").
+# ---- Embeddings of dilation 1: every message over exactly one link, for any labelling ------------
+# Where no router has two places, such a mapping has the least possible hop-bytes, the sum of all
+# bytes (docs/proofs/graphs.md, "Embedding").
 
 MAX_NODES = 20_000_000
 """Most placements tried in all."""
@@ -241,11 +241,11 @@ CENTRE_STEPS = 1 << 24
 """About how many tasks are visited to find a central one."""
 
 FAR = 1 << 40
-"""Stands for no way at all between two vertices."""
+"""The distance of two unconnected vertices."""
 
 
 class _State(NamedTuple):
-    """Where tasks are, and what is left to try."""
+    """Where tasks are, and the choices still to try."""
 
     at: IntArray
     holder: IntArray
@@ -276,7 +276,7 @@ def find_embedding(
     Tasks are placed next to their placed partners, those with the most first, on routers with
     few free neighbours. A task is not placed where a partner of it would have no router left or
     where a shortest path of messages to the first task would be shorter than one of links. The
-    search begins anew, with ties broken at random, when it does not get on.
+    search begins again, with ties broken at random, when it makes no progress.
 
     Returns the router of every task; None if there is none, or none was found within the time
     limit and `max_nodes` placements.
@@ -319,7 +319,7 @@ def _links(problem: MappingProblem, usable: IntArray) -> Rows:
 
 
 def _starts(problem: MappingProblem, usable: IntArray) -> IntArray:
-    """Return routers for the first task: one is enough where all are alike."""
+    """Return routers for the first task: one is enough if all are equivalent."""
     machine = problem.machine
     alike = machine.is_transitive and len(usable) == machine.num_routers
     return np.arange(1 if alike else len(usable))
@@ -334,7 +334,7 @@ def _may_fit(guest: Rows, host: Rows) -> bool:
 
 
 def _two_coloured(graph: Rows) -> bool:
-    """Tell whether all cycles are even: each component is two in the graph's double cover."""
+    """Return whether all cycles are even: each component is two in the graph's double cover."""
     shape = (graph.size, graph.size)
     rows = csr_array((np.ones(len(graph.other)), graph.other, graph.first), shape=shape)
     cover = kron(rows, np.array([[0, 1], [1, 0]]))
@@ -343,7 +343,7 @@ def _two_coloured(graph: Rows) -> bool:
 
 
 def _distances(graph: Rows, start: int) -> IntArray:
-    """Return the distances from a vertex, `FAR` where there is no way."""
+    """Return the distances from a vertex, `FAR` where there is no path."""
     found = distances(graph.first, graph.other, start)
     return np.where(found < 0, FAR, found).astype(np.int64)
 
@@ -384,7 +384,7 @@ def _search(
 
 
 def _ball_sizes(found: IntArray, most: int) -> IntArray:
-    """Return how many vertices lie within 0, 1, ... steps, the unreachable ones left out."""
+    """Return how many vertices lie within 0, 1, ... steps, without unreachable ones."""
     sizes: IntArray = np.cumsum(np.bincount(np.minimum(found, most), minlength=most + 1)[:most])
     return sizes
 

@@ -55,8 +55,8 @@ def read_graph(
     """Read a communication graph.
 
     The format is one of `GRAPH_FORMATS`: ``csv`` (a square matrix of directed bytes), ``qaplib``
-    (its flows), ``metis``, ``grf`` (Scotch) or ``edges`` (a list); by default what `graph_format`
-    makes of the file. `flow` tells which matrix of QAPLIB is the flows (`read_qaplib`).
+    (its flows), ``metis``, ``grf`` (Scotch) or ``edges`` (a list); by default that of
+    `graph_format`. `flow` says which matrix of QAPLIB has the flows (`read_qaplib`).
 
     Raises `InputError`, naming the file, the line or field, and the value at fault.
     """
@@ -74,11 +74,11 @@ def graph_format(path: str | Path) -> str:
     """Return the name of a graph file's format.
 
     The endings ``.dat`` (QAPLIB), ``.graph`` and ``.metis``, ``.grf`` and ``.src`` (Scotch),
-    ``.edges``, ``.edgelist`` and ``.el`` tell. In a ``.csv`` file a first line of names starts an
-    edge list, anything else is a matrix. Other files are told by their first lines: ``%`` starts
-    METIS, a line of names an edge list, one number alone QAPLIB or, if it is 0 and two numbers
-    follow, Scotch; a line of as many fields as the file has lines starts a matrix, and one of two
-    or three fields an edge list. `InputError` if it looks like none of these.
+    ``.edges``, ``.edgelist`` and ``.el`` are known. In a ``.csv`` file a first line of names starts
+    an edge list, anything else is a matrix. Other files are recognised by their first lines: ``%``
+    starts METIS, a line of names an edge list, one number alone QAPLIB or, if it is 0 and two
+    numbers follow, Scotch; a line of as many fields as the file has lines starts a matrix, and one
+    of two or three fields an edge list. `InputError` if it looks like none of these.
     """
     ending = Path(path).suffix.lower()
     if ending in _ENDINGS:
@@ -99,7 +99,7 @@ def _by_lines(lines: list[str], ending: str) -> str | None:
     if all(field[:1].isalpha() for field in first):
         return "edges"
     if ending == ".csv":
-        return "csv"  # never a list: a matrix that lost a row would become one
+        return "csv"  # never a list: a matrix without one of its rows would become one
     if width == 1 and len(lines) > 1:
         return "grf" if first == ["0"] and len(split_fields(lines[1])) == 2 else "qaplib"
     if len(lines) == width:

@@ -17,10 +17,10 @@ _DIRECTIVE = "# tasks "
 def read_edge_list(path: str | Path) -> GraphApplication:
     """Read lines ``source target bytes``, separated by blanks or by commas; tasks from 0.
 
-    Every line is one directed message; without the third number it has one byte. A pair may come
+    Every line is one directed message; without the third number it has one byte. A pair may occur
     more than once: its messages add up. A first line of names, such as ``source,target,bytes``, is
-    left out, and so are empty lines and comments (``#``, ``%``). There are as many tasks as the
-    highest number says, or as a line ``# tasks N``, so that the last tasks may be silent.
+    left out, and so are empty lines and comments (``#``, ``%``). The number of tasks follows from
+    the highest number, or from a line ``# tasks N``, so that the last tasks may be silent.
     """
     file = str(path)
     num_tasks = 0
@@ -57,14 +57,14 @@ def _message(fields: list[str], file: str, line: str) -> tuple[int, int, int]:
 
 
 class _Edges:
-    """The arcs read so far between vertices counted from 0; `base` is their first one's number."""
+    """The arcs read so far, between vertices from 0; `base` is the file's first number."""
 
     def __init__(self, file: str, base: int) -> None:
         self.file, self.base = file, base
         self._arcs: dict[tuple[int, int], tuple[int, str]] = {}
 
     def add(self, source: int, target: int, weight: int, field: str) -> None:
-        """Add an arc; `InputError` if it is a loop, there already, or other than its reverse."""
+        """Add an arc; `InputError` if it is a loop, repeated, or different from its reverse."""
         if source == target:
             raise self._error("no edge from a vertex to itself", field, source, target)
         if (source, target) in self._arcs:

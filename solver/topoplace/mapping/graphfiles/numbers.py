@@ -1,4 +1,4 @@
-"""Numbers in text files, and what is made of numbers alone: CSV matrices and QAPLIB instances."""
+"""Numbers in text files, and files of numbers only: CSV matrices and QAPLIB instances."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def split_fields(line: str) -> list[str]:
 
 
 class Tokens:
-    """The numbers of some lines (names and texts), one after the other, wherever lines end."""
+    """The numbers of some lines (names and texts), one after the other, across line ends."""
 
     def __init__(self, file: str, lines: Iterable[tuple[str, str]], line: str = "line 1") -> None:
         self.file, self.line = file, line
@@ -62,7 +62,7 @@ class Tokens:
             raise InputError("the end of the file", file=self.file, field=line, value=text)
 
     def error(self, expected: str, what: str, value: object) -> InputError:
-        """Return an error about the number taken last."""
+        """Return an error about the last number taken."""
         return InputError(expected, file=self.file, field=f"{self.line}, {what}", value=value)
 
 
@@ -80,8 +80,8 @@ def graph_of(num_tasks: int, messages: Iterable[tuple[int, int, int]]) -> GraphA
 def graph_of_matrix(matrix: IntArray) -> GraphApplication:
     """Return the messages of a matrix of bytes, row by row.
 
-    Entry ``[i, j]`` is one message of so many bytes from task i to task j; zeros are no messages
-    and the diagonal is ignored.
+    Entry ``[i, j]`` is one message of that number of bytes from task i to task j; zeros are no
+    messages and the diagonal is ignored.
     """
     sources, targets = np.nonzero(matrix * ~np.eye(len(matrix), dtype=bool))
     sent = matrix[sources, targets]
@@ -101,7 +101,7 @@ def read_csv_graph(path: str | Path) -> GraphApplication:
 def read_matrix_machine(path: str | Path) -> MatrixModel:
     """Read a machine as a square CSV matrix of distances: row from, column to.
 
-    Written as `read_csv_graph` reads it; zeros on the diagonal.
+    The format is that of `read_csv_graph`, with zeros on the diagonal.
     """
     return _matrix_model(_read_square(path, MAX_DISTANCE), path)
 
@@ -130,7 +130,7 @@ def _read_square(path: str | Path, most: int) -> IntArray:
         row = _row(split_fields(text), most, file, line)
         width = len(rows[0]) if rows else len(row)
         if len(row) != width or len(rows) == width:
-            expected = f"a square matrix, {width} rows of {width} numbers"
+            expected = _square(width)
             found = number_of(len(row), "number") if len(row) != width else f"row {len(rows) + 1}"
             raise InputError(expected, file=file, field=line, value=found)
         if width > MAX_PLACES:
@@ -138,9 +138,13 @@ def _read_square(path: str | Path, most: int) -> IntArray:
         rows.append(np.array(row, dtype=np.int64))
     if not rows or len(rows) < len(rows[0]):
         width = len(rows[0]) if rows else 0
-        expected = f"a square matrix, {width} rows of {width} numbers" if rows else "a matrix"
+        expected = _square(width) if rows else "a matrix"
         raise InputError(expected, file=file, value=number_of(len(rows), "row"))
     return np.stack(rows)
+
+
+def _square(width: int) -> str:
+    return f"a square matrix, {number_of(width, 'row')} of {number_of(width, 'number')}"
 
 
 def _row(texts: list[str], most: int, file: str, line: str) -> list[int]:
@@ -193,8 +197,8 @@ def read_qaplib(path: str | Path, flow: str | None = None) -> Qaplib:
     """Read a QAPLIB ``.dat`` file: n, then two n x n matrices; line ends mean nothing.
 
     `flow` says which matrix is the flows, ``first`` or ``second``, the other one being the
-    distances. The files keep to no order; by default the flows are the matrix with more zeros off
-    the diagonal, of equally many the second.
+    distances. The two matrices are in no fixed order; by default the flows are the one with more
+    zeros off the diagonal, or the second if both have the same number.
     """
     if flow is not None and flow not in FLOWS:
         raise unknown_name(flow, FLOWS, field="--flow")

@@ -1,4 +1,4 @@
-"""The layouts of a grid that a machine admits, and what they cost."""
+"""The layouts of a grid that a machine admits, and their costs."""
 
 from __future__ import annotations
 
@@ -53,8 +53,8 @@ def off_router_bytes(layouts: Sequence[Layout], grid: VirtualGrid) -> list[int]:
 def ideal_hop_bytes(layout: Layout, grid: VirtualGrid, torus: Torus) -> int:
     """Return the hop-bytes of a layout laid onto adjacent routers, all of them usable.
 
-    Equal to `off_router_bytes` when every logical neighbour is one hop away. Tasks that step alike
-    along every single virtual dimension are counted together: counts have an axis per entry of
+    Equal to `off_router_bytes` when every logical neighbour is one hop away. Tasks with the same
+    step along every single virtual dimension are counted together: counts have an axis per entry of
     `Layout.plane_dims`, and steps, which are per machine dimension, broadcast to them.
     """
     total = 0
@@ -194,7 +194,7 @@ def alike_dims(grid: VirtualGrid) -> tuple[int, ...]:
 
 @dataclass(frozen=True)
 class Room:
-    """What a layout has to fit: tasks of a router at least and at most, nodes, the region."""
+    """The limits of a layout: least and most tasks of a router, nodes, the region."""
 
     fewest: int
     most: int
@@ -204,7 +204,7 @@ class Room:
 
 
 def direct_layouts(grid: VirtualGrid, room: Room) -> Iterator[Layout]:
-    """Yield the layouts that are not folded; one dimension is whole if there is one too many."""
+    """Yield the layouts that are not folded; a dimension too many lies whole on every router."""
     dims = range(grid.num_dims)
     wholes: Sequence[int | None] = dims[::-1] if grid.num_dims > len(room.region) else [None]
     for whole in wholes:
@@ -336,7 +336,7 @@ PartitionKey = tuple[object, ...]
 
 @dataclass(frozen=True)
 class RankedLayout:
-    """A layout with what speaks for it.
+    """A layout with its quality.
 
     Bisection bandwidth (in the unit of `Torus.bandwidth`, and per node) and bytes are those of its
     prism with nothing unusable. It is `turned` if the same partitions have a larger bisection
@@ -412,8 +412,8 @@ def geometry_request(ranked: Sequence[RankedLayout], torus: Torus) -> str:
 
     ``10x5x10:maxz=12/20x5x5:maxz=6/5x5x20:maxz=24``: in order of quality, with room for unusable
     routers along the last dimension. Fiedler 2014 asks for "a few greater than the minimum"; its
-    three examples are a fifth more, rounded up, which is what is asked for here, at most the
-    machine. Turned prisms are left out unless the first is one. Empty without layouts.
+    three examples are a fifth more, rounded up, which is used here, up to the size of the machine.
+    Turned prisms are left out unless the first is one. Empty without layouts.
     """
     kinds = [(entry.layout.num_nodes, entry.turned) for entry in ranked]
     asked = [e.layout.extents for e, kind in zip(ranked, kinds, strict=True) if kind == kinds[0]]
@@ -425,7 +425,7 @@ def geometry_request(ranked: Sequence[RankedLayout], torus: Torus) -> str:
 
 
 def _partition_key(layout: Layout, alike: Sequence[int]) -> PartitionKey:
-    """Return what a layout does to the virtual grid, whichever way it lies on the machine."""
+    """Return what a layout does to the virtual grid, in any orientation on the machine."""
     sides = sorted(
         (alike[layout.axes[i]], layout.partitions[i], layout.tiles[i]) for i in layout.plane_dims
     )

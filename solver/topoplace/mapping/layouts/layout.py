@@ -20,9 +20,9 @@ from topoplace.types import IntArray
 class Layout:
     """How a virtual grid lies on a logical grid of routers (Enos 2014 IV.A, IV.C, IV.E, IV.F).
 
-    The attributes but these are those of `LayoutModel`, tuples with one entry per machine
-    dimension; `folds` and `layer_order` are empty if nothing is folded. docs/proofs/mapping.md,
-    "Layouts", has the task -> cell rule.
+    The other attributes are those of `LayoutModel`, tuples with one entry per machine dimension;
+    `folds` and `layer_order` are empty if nothing is folded. docs/proofs/mapping.md, "Layouts", has
+    the task -> cell rule.
 
     Attributes
     ----------
@@ -87,7 +87,7 @@ class Layout:
         return size if dim == self.whole else self.partitions[self.axes.index(dim)]
 
     def is_balanced(self, shape: tuple[int, ...]) -> bool:
-        """Tell whether all logical routers get the same number of tasks (Enos 2014 IV.F)."""
+        """Return whether all logical routers get the same number of tasks (Enos 2014 IV.F)."""
         return all(
             shape[axis] == n * p * t
             for axis, n, p, t in zip(
@@ -194,9 +194,9 @@ class Metrics:
     """Quality of a layout; all are shares of 1, exact.
 
     Two formulas are inferred from the figures on the slide: the mean over the longest side
-    (partitions 4x3x5 have 80 %), and the mean tasks per node cut to an integer. With them the
-    lists of 40x30x25 come out as printed but for the first, 93 and not 94, whose own four figures
-    have the mean 92.9; that of 32x32x32 is 0.9 times ours.
+    (partitions 4x3x5 have 80 %), and the mean tasks per node cut to an integer. With them the lists
+    of 40x30x25 are reproduced as printed, except for the first, 93 and not 94, whose own four
+    figures have the mean 92.9; that of 32x32x32 is 0.9 times ours.
 
     Attributes
     ----------

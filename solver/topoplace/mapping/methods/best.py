@@ -1,4 +1,4 @@
-"""Methods that choose among others, or leave it to a program."""
+"""Methods that choose among others, or run another program."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ from topoplace.types import IntArray
 # ---- The static mapper of Scotch, run as the external program ``gmap`` (Pellegrini 1994) ---------
 
 MAPPERS = ("scotch_gmap", "gmap")
-"""Debian's name comes first: there, ``gmap`` is a program of another kind."""
+"""Debian's name comes first: there, ``gmap`` is a different program."""
 
 TARGET_MAKER = "amk_grf"
 
@@ -50,21 +50,21 @@ MOST_ROUTERS = 1024
 """Routers for which a table of all distances is given to Scotch."""
 
 LOADS = 1 << 30
-"""Scotch reckons with 32 bits: the sum of all loads times distances stays below this."""
+"""Scotch computes with 32 bits: the sum of all loads times distances stays below this."""
 
 
 def is_installed() -> bool:
-    """Tell whether the programs that `map_scotch` needs are installed."""
+    """Return whether the programs that `map_scotch` needs are installed."""
     return bool(_mapper() and shutil.which(TARGET_MAKER))
 
 
 def run_scotch(problem: MappingProblem, time_limit: float | None = None) -> IntArray:
     """Return the router that Scotch gives every task, among a compact set of just enough routers.
 
-    The load imbalance asked for is 0, but routers may get more tasks than they have room for.
-    A machine with both rings and lines is described as a torus. Raises `InputError` if the
-    programs are missing, Scotch cannot describe the machine, or it fails, and `TimeoutError` if
-    the time limit ends it.
+    The load imbalance asked for is 0, but routers may get more tasks than they can hold. A machine
+    with both rings and lines is described as a torus. Raises `InputError` if the programs are
+    missing, Scotch cannot describe the machine, or it fails, and `TimeoutError` if the time limit
+    ends it.
     """
     mapper = _mapper()
     if mapper is None or not is_installed():
@@ -152,8 +152,8 @@ def _write_target(machine: Network, chosen: IntArray, path: Path) -> bool:
 def _tleaf(machine: LevelMachine, chosen: IntArray) -> str | None:
     """Return a tree as Scotch knows it, whose leaves are all our nodes in their order.
 
-    None if it is not regular, or numbered otherwise. A level has its number of children and the
-    cost of a link, of which a way has two.
+    None if it is not regular, or numbered differently. A level has its number of children and the
+    cost of a link; a path takes two of these links.
     """
     if len(chosen) < machine.num_routers or not (np.diff(machine.domain_of, axis=1) >= 0).all():
         return None
@@ -170,7 +170,7 @@ def _tleaf(machine: LevelMachine, chosen: IntArray) -> str | None:
 
 @register("mapping", "scotch")
 def map_scotch(problem: MappingProblem, options: Options) -> Outcome:
-    """Map with Scotch (`run_scotch`), and move what does not fit to the nearest free routers.
+    """Map with Scotch (`run_scotch`), and move tasks that do not fit to the nearest free routers.
 
     Raises `InputError` if Scotch is not installed or cannot map the instance.
     """
@@ -199,7 +199,7 @@ def within_capacity(problem: MappingProblem, routers: IntArray) -> IntArray:
 
 
 EMBEDDING_SHARE = 0.25
-"""Share of a time limit that is spent to look for an embedding."""
+"""Share of a time limit that is spent on looking for an embedding."""
 
 FIRST_MOVES = 200_000
 """Moves of the local search before branch and bound: a tenth of a second or so."""
@@ -239,7 +239,7 @@ def exact_or_search(
 
 
 def embedded(problem: MappingProblem, options: Options) -> Outcome | None:
-    """Return a mapping with every message over one link, which nothing can better.
+    """Return a mapping with every message over one link, which is optimal.
 
     None if there is none, none was found, or it would prove nothing because routers take more
     than one task.
@@ -256,8 +256,8 @@ def embedded(problem: MappingProblem, options: Options) -> Outcome | None:
 def solved_by_search(problem: MappingProblem, options: Options) -> Outcome | None:
     """Return the result of branch and bound, open or not; None if the problem is too large.
 
-    Where it is complete, a tree of partial mappings follows that proves as much to the checker, if
-    there is one in the time left.
+    If it is complete, a tree of partial mappings follows that proves the same to the checker, if
+    there is time for one.
     """
     deadline = clock.deadline(options.time_limit)
     small = small_problem(problem)
@@ -284,12 +284,12 @@ def solved_by_search(problem: MappingProblem, options: Options) -> Outcome | Non
 
 
 def _first_mapping(problem: MappingProblem, options: Options) -> IntArray:
-    """Return a good mapping: better ones only are then looked for."""
+    """Return a good mapping: the search then looks only for better ones."""
     start = options.start
     if start is None:
         start = mapped_by(map_default, problem, options)
     keeper = Keeper(problem, Options(seed=options.seed), start)
-    with contextlib.suppress(InputError):  # the local search takes symmetric distances only
+    with contextlib.suppress(InputError):  # the local search takes only symmetric distances
         improve(keeper, FIRST_MOVES)
     return keeper.nodes
 
@@ -297,7 +297,7 @@ def _first_mapping(problem: MappingProblem, options: Options) -> IntArray:
 def _nodes_of(
     problem: MappingProblem, small: SmallProblem, found: Branched, otherwise: IntArray
 ) -> IntArray:
-    """Return the node of every task, the silent ones where there is room."""
+    """Return the node of every task, silent ones on free places."""
     if found.at is None:
         return otherwise
     routers = np.full(problem.num_tasks, -1, dtype=np.int64)
@@ -310,7 +310,7 @@ def _nodes_of(
 
 
 STRUCTURED = ("pencils", "blocks", "fold-2d")
-"""Constructions that use the shape of a grid; each refuses what it cannot map."""
+"""Constructions that use the shape of a grid; each refuses problems that it cannot map."""
 
 BRANCH_SECONDS = 20.0
 """Most time for branch and bound if the options set none."""
@@ -322,10 +322,10 @@ STRUCTURED_SHARE = 0.3
 
 @register("mapping", "auto")
 def auto(problem: MappingProblem, options: Options) -> Outcome:
-    """Return the best mapping of the structured methods, else as `exact` does.
+    """Return the best mapping of the structured methods, or do as `exact`.
 
     Ties go to the earlier method, so that a pencil placement keeps its statement of optimality. A
-    graph that is recognised to be a grid is mapped as one, and then as `exact` does from there.
+    graph that is recognised as a grid is mapped as one, and then as in `exact` from there.
     """
     if problem.grid is None:
         return _of_graph(problem, options)
@@ -335,7 +335,7 @@ def auto(problem: MappingProblem, options: Options) -> Outcome:
 
 
 def _of_graph(problem: MappingProblem, options: Options) -> Outcome:
-    """Map a graph as the grid that it is, if so, and as a graph; return the better, and why."""
+    """Map a graph as a grid, if it is one, and as a graph; return the better, and why."""
     stop = clock.deadline(options.time_limit)
     options.say("recognition")
     found = problem.recognised
@@ -389,7 +389,7 @@ def _as_grid(
 
 
 def _through(problem: MappingProblem, tasks: IntArray, nodes: IntArray) -> IntArray:
-    """Return a mapping with these tasks on their nodes, and the others where there is room."""
+    """Return a mapping with these tasks on their nodes, and the others on free places."""
     found = np.full(problem.num_tasks, -1, dtype=np.int64)
     found[tasks] = nodes
     silent = np.flatnonzero(found < 0)

@@ -187,7 +187,7 @@ def _cheapest_prism(problem: MappingProblem, costs: Sequence[IntArray]) -> tuple
     first = np.cumsum([0] + [cost.size for cost in costs])
     valid = np.flatnonzero(flat != INVALID)
     tables = WindowTables(problem.torus, problem.whole_routers, problem.torus.num_dims - 1)
-    # a prism that contains one that does not fit does not fit either
+    # if a prism does not fit, larger ones around it do not fit either
     impossible = np.zeros(problem.torus.shape, dtype=bool)
     for entry in valid[np.argsort(flat[valid], kind="stable")].tolist():
         way = int(np.searchsorted(first, entry, side="right")) - 1
@@ -219,10 +219,10 @@ def cut_bytes(grid: VirtualGrid) -> list[int]:
 
 
 def part_of_tasks(grid: VirtualGrid, counts: Sequence[int]) -> IntArray:
-    """Return which part every task is in when each dimension is cut into so many equal parts.
+    """Return the part of every task when each dimension is cut into a number of equal parts.
 
-    Where a dimension does not divide, some parts have one row more than others (Bhatele 2008,
-    section 3). Shape ``(num_tasks, num_dims)``.
+    If a dimension does not divide, some parts have one row more than others (Bhatele 2008, section
+    3). Shape ``(num_tasks, num_dims)``.
     """
     parts: IntArray = grid.coordinates() * np.asarray(counts) // np.asarray(grid.shape)
     return parts
@@ -310,12 +310,12 @@ register("mapping", "pencils", needs_grid=True)(search_pencils)
 
 @register("mapping", "greedy")
 def map_greedy(problem: MappingProblem, options: Options) -> Outcome:
-    """Place task after task, the one with most bytes to those placed (`grow_mapping`)."""
+    """Place task after task, the one with the most bytes to placed ones next (`grow_mapping`)."""
     return outcome_of(spread_over_nodes(problem, grow_mapping(symmetric(problem))))
 
 
 TRIALS = 4
-"""Bisections tried, each from other random matchings."""
+"""Bisections tried, each with other random matchings."""
 
 
 @register("mapping", "bisection")

@@ -35,8 +35,8 @@ def map_nested_boxes(problem: MappingProblem, options: Options) -> Outcome:
     Of all boxes whose sides divide those of the box around them it takes those of least cost
     (diagonal messages left out), by dynamic programming over the levels.
 
-    Raises `InputError` if the machine is no tree or hierarchy, its domains of a level differ in
-    size, the application is no product of lines, or no boxes fit.
+    Raises `InputError` if the machine is not a tree or hierarchy, its domains of a level differ in
+    size, the application is not a product of lines, or no boxes fit.
     """
     machine, lines = problem.machine, _lines(problem)
     if not isinstance(machine, LevelMachine):
@@ -51,7 +51,7 @@ def map_nested_boxes(problem: MappingProblem, options: Options) -> Outcome:
 
 
 def _lines(problem: MappingProblem) -> tuple[Line, ...] | None:
-    """Return the lines whose product the application is, diagonals left out; None if it is none."""
+    """Return the lines whose product the application is, without diagonals; else None."""
     return lines_of_grid(problem.grid) if problem.grid is not None else lines_of(problem)
 
 
@@ -109,7 +109,7 @@ def _best_boxes(
 def _laid_out(
     problem: MappingProblem, machine: LevelMachine, whole: Sequence[int], boxes: Sequence[Extents]
 ) -> IntArray:
-    """Return the node of every task: boxes in their order to domains in theirs, from the top."""
+    """Return the node of every task: boxes go to domains, both in their order, from the top."""
     at = np.stack(np.unravel_index(np.arange(problem.num_tasks), tuple(whole)), axis=1)
     keys = []  # which box of a level a task is in, inside the one around it
     for outer, inner in itertools.pairwise(reversed(boxes)):

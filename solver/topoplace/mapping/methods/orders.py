@@ -94,8 +94,8 @@ def map_round_robin(problem: MappingProblem, options: Options) -> Outcome:
 def map_grid_order(problem: MappingProblem, options: Options) -> Outcome:
     """Fill the nodes with the tasks in grid order (Fiedler 2014, "Examples: 2D Virtual topology").
 
-    A node gets whole cells only, as many as it has room for, if the nodes suffice for that and a
-    cell fits on a node; else the order fills every node to the last place.
+    A node gets only whole cells, as many as it can hold, if there are enough nodes for that and a
+    cell fits on a node; otherwise the order fills every node completely.
 
     Raises `InputError` if the cell does not fit the grid.
     """

@@ -22,7 +22,7 @@ from topoplace.solving import Options, Outcome, Solver, register
 from topoplace.types import IntArray
 
 SIMPLE = ("default", "grid-order", "blocks", "fold-2d", "topaware", "nested-boxes")
-"""Methods cheap enough to look for a start with; those that refuse the problem are left out."""
+"""Methods that are cheap enough to find a start; those that refuse the problem are left out."""
 
 
 @register("mapping", "local-search")
@@ -71,13 +71,13 @@ def map_tabu(problem: MappingProblem, options: Options) -> Outcome:
 
 
 MOVES_PER_TASK, FEWEST_ANNEALING_MOVES, MOST_MOVES = 20_000, 500_000, 60_000_000
-"""Annealing moves in all without a time limit."""
+"""Annealing moves in total without a time limit."""
 
 ROUND_PER_TASK, FEWEST_ROUND = 6_000, 50_000
 """Moves per task, and moves at least, of one annealing if there is time for more than one."""
 
 HEAT = ((300, 0.24), (1_500, 0.5))
-"""Up to so many moves per task, an annealing begins at this part of `HOT`: less undoes less."""
+"""Up to this number of moves per task, an annealing begins at a fraction of `HOT`, to undo less."""
 
 TABU_PLACES, TABU_MOVES, TABU_WORK = 256, 20_000, 60_000_000
 """Places up to which annealings take turns with tabu search, its moves, and swaps to look at."""
@@ -86,7 +86,7 @@ BISECTION_SECONDS, GREEDY_SECONDS, HILBERT_SECONDS = 1e-6, 2e-6, 4e-6
 """Rough times of constructions per task and message; of bisection, per level of it, too."""
 
 SPARE = 4
-"""A second construction is made if there is so many times the time it takes."""
+"""A second construction is made if there is this multiple of its time."""
 
 
 @register("mapping", "search")
@@ -94,8 +94,8 @@ def map_search(problem: MappingProblem, options: Options) -> Outcome:
     """Return the best mapping of constructions and of annealings and tabu searches from them.
 
     `options.start`, if given, is one of the starts, so the outcome is never worse. Without a time
-    limit the work is fixed and the seed decides the outcome; with one, all of it is used unless
-    nothing is left to gain.
+    limit the work is fixed and the seed decides the outcome; with one, all of it is used unless the
+    mapping is proven optimal.
 
     Raises `InputError` if the start is no mapping of this instance.
     """
@@ -108,7 +108,7 @@ def map_search(problem: MappingProblem, options: Options) -> Outcome:
 
 
 def _construct(keeper: Keeper, proxy: MappingProblem) -> None:
-    """Offer the constructions there is time for, the one that tends to be best first."""
+    """Offer the constructions for which there is time, the one that tends to be best first."""
     problem, options = keeper.problem, keeper.options
     keeper.offer_nodes(mapped_by(map_default, problem, options), "default")
     if problem.machine.levels is not None:

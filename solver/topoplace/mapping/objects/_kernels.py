@@ -1,4 +1,4 @@
-"""Compiled moves of objects between cells, under their room."""
+"""Compiled moves of objects between cells, within their capacity."""
 
 # mypy: allow-untyped-defs, allow-untyped-calls
 # Compiled for the array types it is called with; annotations would be noise.
@@ -14,15 +14,16 @@ from topoplace.mapping.local_search import below, chance, distance, draw
 
 WALK_TRIES = 4
 PICKS, DEPTH = 3, 12
-"""Objects that are asked to make room, out of the first so many of a cell."""
+"""How many of the first objects of a cell are tried to free space."""
 
 
 @kernel()
 def settle(machine, first, cell_router, loads, wanted, order, cell, left):
-    """Fill in a cell for objects: in the router each wants, else the nearest with room; or -1.
+    """Fill in a cell for objects: on the wanted router, else the nearest with space; or -1.
 
-    Objects come in `order`; those that have a cell stay there. Of a router's cells it is the
-    emptiest, of routers as near the one with most room `left`, which is kept up to date.
+    Objects come in `order`; those that have a cell stay there. It is the emptiest cell of the
+    router; among equally near routers, the one with the most space `left`, which is kept up to
+    date.
     """
     for one in order:
         if cell[one] >= 0:
@@ -75,7 +76,7 @@ def remove(head, after, before, one, at):
 
 @kernel(inline="always")
 def added(machine, guest, router, one, goal, without):
-    """Return what moving an object to a router adds, its messages with `without` left out."""
+    """Return the change by moving an object to a router, without its messages with `without`."""
     here, total = router[one], np.int64(0)
     if here == goal:
         return total
@@ -103,7 +104,7 @@ def before(trees, origin, at):
 
 @kernel()
 def links_of(trees, tree, router):
-    """Return the links of a tree, of objects that have a router: those of the routes together.
+    """Return the links of a tree, over objects that have a router: the union of the routes.
 
     From every member back to the root, up to where another member's route has been.
     """
@@ -139,7 +140,7 @@ def tree_bytes(trees, router, one, other):
 
 @kernel()
 def grown(trees, router, one, goal, other):
-    """Return what moving an object adds to its trees; another one (or -1) comes in exchange."""
+    """Return what moving an object adds to its trees; another one (or -1) moves in exchange."""
     here = router[one]
     if trees.of.shape[0] == 0 or here == goal:
         return np.int64(0)
@@ -200,7 +201,7 @@ def anneal_objects(
     work,
     wander,
 ):
-    """Try random moves and swaps of objects, accepted as Metropolis has it; return the change.
+    """Try random moves and swaps of objects, accepted by Metropolis's rule; return the change.
 
     `guest` are the bytes of messages, `guide` those of trees as well, for moves to try. `state` are
     cell, router and the load of every cell, and the lists of `members`; `work` the
@@ -254,10 +255,10 @@ def shift(cell, router, filled, head, after, before, loads, one, goal, cell_rout
 
 @kernel()
 def move_off_fullest(machine, guest, trees, cell_router, width, loads, home, state, at, tries):
-    """Move an object off the fullest cell if that costs no hop-bytes; tell whether to go on.
+    """Move an object off the fullest cell if that costs no hop-bytes; return whether to go on.
 
-    After so many tries it stops without, to go on from `at`, an object and a cell; -1 and 0 at the
-    first try and after a move.
+    After a number of tries it stops without a move, and can go on from `at`, an object and a cell;
+    these are -1 and 0 at the first try and after a move.
     """
     cell, router, filled, head, after, before = state
     full = 0
@@ -298,9 +299,9 @@ def enumerate_all(
     """Look for the mapping of fewest hop-bytes below a limit; return it and the steps taken.
 
     `hops` are distances of cells, `bytes_` of objects, both square; `routers` are those of cells;
-    `goals[one, c]` tells where an object may go. A tree costs what it has of placed objects. Fills
-    in the cells of the best mapping in `found`. With `stop` the first mapping below the limit ends
-    it; `most` steps do so, too: then the steps are negative.
+    `goals[one, c]` says where an object may go. The cost of a tree is that of its placed objects.
+    Fills in the cells of the best mapping in `found`. With `stop` the first mapping below the limit
+    ends it; `most` steps also end it, and then the steps are negative.
     """
     num, cells = loads.shape[0], room.shape[0]
     left = room.copy()
@@ -348,7 +349,7 @@ def enumerate_all(
 
 @kernel(inline="always")
 def is_open(hops, bytes_, loads, left, goals, order, depth, at, cost, spent, best):
-    """Update the costs of open objects; tell whether they may still stay below the best."""
+    """Update the costs of open objects; return whether they may still stay below the best."""
     one, total = order[depth], spent[depth + 1]
     num, cells = loads.shape[0], left.shape[0]
     if total >= best:

@@ -97,8 +97,8 @@ def expanded(application: ObjectsApplication) -> Expanded:
     Raises
     ------
     InputError
-        With the field at fault: loads of another number than elements, a rule that cannot be read
-        or names no array, or too many objects or messages.
+        With the field at fault: a wrong number of loads, a rule that cannot be read or names no
+        array, or too many objects or messages.
     """
     numbers, loads = _objects(application.arrays)
     parts: list[tuple[IntArray, IntArray, IntArray]] = []
@@ -147,7 +147,7 @@ def _objects(arrays: list[ObjectArray]) -> tuple[dict[str, IntArray], IntArray]:
 def _by_rule(
     numbers: dict[str, IntArray], messages: RuleMessages, trees: list[MessageTree], field: str
 ) -> tuple[IntArray, IntArray, IntArray]:
-    """Return the messages of a rule: senders, receivers, bytes; its trees join those there are."""
+    """Return the messages of a rule: senders, receivers, bytes; its trees join the others."""
     halves = re.split(r"(<?->)", messages.rule)
     if len(halves) != 3:
         raise InputError(FORM, field=field, value=messages.rule)
@@ -304,7 +304,7 @@ def problem_of(
     pooled
         Whether the nodes of a router share their caps.
     fixed
-        Objects that stay, each with its node.
+        Fixed objects, each with its node.
 
     Raises
     ------

@@ -25,20 +25,20 @@ from topoplace.result.packed import packed
 from topoplace.solving import Bound
 from topoplace.types import BoolArray, FloatArray, IntArray
 
-# ---- Shares: every object by itself, its partners as close as the caps allow ---------------------
+# ---- Shares: every object alone, its partners as close as the caps allow -------------------------
 
 ASCENTS, ASCENT_WORK, STEP = 24, 20_000_000, 0.35
-"""Steps towards better shares, pairs to look at, and the first step's length (of 0 to 1)."""
+"""Steps towards better shares, pairs to consider, and the first step's length (from 0 to 1)."""
 
 LARGEST = 1 << 62
 
 
 @dataclass(frozen=True)
 class Stars:
-    """The pairs of objects at both their ends, and the room around any place.
+    """The pairs of objects at both their ends, and the capacity around any place.
 
     Entry k is a partner of `owner[k]` with load `load[k]`; `pair[k]` is the number of their pair,
-    ascending, with `weight` bytes; `lower[k]` tells whether the owner is the lower of the two.
+    ascending, with `weight` bytes; `lower[k]` says whether the owner is the lower of the two.
     """
 
     owner: IntArray
@@ -99,10 +99,10 @@ def far_shares(stars: Stars, parts: FloatArray) -> FloatArray:
 
 
 def shares_bound(problem: ObjectsProblem, time_limit: float | None = None) -> Bound | None:
-    """Return the best bound of stars found, the bytes of every pair shared out between its ends.
+    """Return the best bound by stars, with the bytes of every pair divided between its ends.
 
-    Every object pulls its partners as near as the caps let them. Where a partner is farther from
-    one end, more of its bytes count there: a few steps along the subgradient, which is the
+    The partners of every object are as near as the caps allow. If a partner is farther in one of
+    the two stars, more of the bytes count there: a few steps along the subgradient, which is the
     difference of its hops in the two stars. None if the numbers are too large for it.
     """
     stop = clock.deadline(time_limit)
@@ -137,10 +137,11 @@ def shares_bound(problem: ObjectsProblem, time_limit: float | None = None) -> Bo
 
 
 def stars_value(stars: Stars, shares: IntArray) -> int | None:
-    """Return what shares prove, times their denominator; None if 64 bits are too few.
+    """Return the bound of shares, times their denominator; None if 64 bits are too few.
 
-    How many bytes fit into a room is at most, at any price of a unit of load, the room's price
-    plus what every partner is worth beyond its own; the price is that of the last one that fits.
+    At any price of a unit of load, the bytes that fit into a capacity are at most its price plus
+    what the bytes of every partner exceed its own price; the price used is that of the last one
+    that fits.
     """
     parts = np.where(stars.lower, shares[stars.pair], DENOMINATOR - shares[stars.pair])
     bytes_ = parts * stars.weight[stars.pair]
@@ -161,7 +162,7 @@ def stars_value(stars: Stars, shares: IntArray) -> int | None:
 def _outside(
     rows: tuple[IntArray, IntArray, IntArray], room: IntArray
 ) -> tuple[int, tuple[IntArray, IntArray, IntArray]]:
-    """Return the bytes of partners without room, and the rows of objects that have such partners.
+    """Return the bytes of partners that do not fit, and the rows of objects with such partners.
 
     Rows are owners, and the loads and bytes of partners: by owner, most bytes per load first.
     """
@@ -190,7 +191,7 @@ def _outside(
 
 
 def cuts_of(problem: ObjectsProblem) -> Counter[tuple[int, int]]:
-    """Return how often there are cuts of a kind: twice their weight, and the largest |s|.
+    """Return the number of cuts of each kind: twice their weight, and the largest |s|.
 
     s is the load on one side less that on the other. Every distance is the sum of the weights of
     the cuts between its ends.
@@ -211,7 +212,7 @@ def cuts_of(problem: ObjectsProblem) -> Counter[tuple[int, int]]:
 
 
 def cut_seconds(problem: ObjectsProblem) -> float:
-    """Return about how long the bound by cuts takes at the least; infinite without one."""
+    """Return about the least time of the bound by cuts; infinite without one."""
     is_small = 2 <= problem.num_objects <= CUT_TASKS
     if problem.machine.torus is None or not is_small:
         return math.inf
@@ -243,7 +244,7 @@ def object_cuts_bound(
 
 
 def tree_floor(problem: ObjectsProblem) -> int:
-    """Return what the trees cost at least: their objects need so many routers, joined by links."""
+    """Return the least cost of the trees, by the number of routers that their objects need."""
     trees = problem.trees
     if not len(trees.root):
         return 0
@@ -259,7 +260,7 @@ def tree_floor(problem: ObjectsProblem) -> int:
 
 
 def load_bound(problem: ObjectsProblem) -> Bound:
-    """Return what some node holds at least: the average, the largest object, or two large ones."""
+    """Return the least largest load: the average, the largest object, or two large ones."""
     loads = np.sort(problem.loads)[::-1]
     nodes = len(problem.nodes)
     value = -(-int(loads.sum()) // nodes)

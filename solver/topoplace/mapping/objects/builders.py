@@ -1,6 +1,6 @@
 """Applications of the papers (Bhatele 2009, sections 3.3 and 4.2; docs/guide/objects.md).
 
-Sizes and loads are parameters; what a source does not say is an assumption, and said to be one.
+Sizes and loads are parameters; values that a source does not give are marked as assumptions.
 """
 
 from __future__ import annotations
@@ -160,7 +160,7 @@ def milc(
 def mesh(num: int = 2000, seed: int = 0, *, name: str = "mesh") -> ObjectsApplication:
     """Return an unstructured mesh (Bhatele 2009, section 4.2): random points in a cube.
 
-    Elements that a Delaunay triangulation joins exchange bytes; their loads are from 1 to 9.
+    Neighbours in a Delaunay triangulation exchange bytes; loads are from 1 to 9.
     """
     from scipy.spatial import Delaunay  # noqa: PLC0415 - heavy
 
@@ -203,4 +203,4 @@ BUILDERS: dict[str, Callable[[], ObjectsApplication]] = {
     "matmul_8x8x8": partial(matrix_multiplication, name="matmul_8x8x8"),
     "milc_8x8x8x16": partial(milc, name="milc_8x8x8x16"),
 }
-"""What is shipped in `instances/applications`, as `scripts/build_instances.py` writes it."""
+"""The applications shipped in `instances/applications`, written by `scripts/build_instances.py`."""

@@ -15,7 +15,7 @@ from topoplace.solving import Bound, Options, Outcome, method_of, register
 from topoplace.types import BoolArray, IntArray
 
 MOST_OBJECTS, MOST_CELLS = 24, 256
-"""Beyond these nothing is enumerated."""
+"""Larger problems are not enumerated."""
 
 
 class Few(NamedTuple):
@@ -31,7 +31,7 @@ class Few(NamedTuple):
 
 @register("objects", "exact")
 def exact(problem: ObjectsProblem, options: Options) -> Outcome:
-    """Return the best mapping of a few objects, proven; of more objects that of `search`.
+    """Return the best mapping of a few objects, with proof; for more objects, that of `search`.
 
     First the fewest hop-bytes, then among those the least largest load. Each is proven by an
     enumeration that the checker repeats, if it takes no more than `ENUMERATION_WORK`.
@@ -59,7 +59,7 @@ def exact(problem: ObjectsProblem, options: Options) -> Outcome:
 def few_of(problem: ObjectsProblem) -> Few:
     """Return the tables of a small problem.
 
-    On a torus whose nodes are all alike, the first object stays on the first router.
+    On a torus of equal routers, the first object stays on the first router.
     """
     routers, num = problem.cells.router, problem.num_objects
     bytes_ = problem.graph.exchanged.matrix(num)
@@ -111,7 +111,7 @@ def fewest_hops(
 
 
 def least_load(problem: ObjectsProblem, few: Few, nodes: IntArray) -> tuple[IntArray, Bound | None]:
-    """Return a mapping as short as one in hand with the least largest load, and the bound."""
+    """Return a mapping as short as a known one with the least largest load, and the bound."""
     while True:
         hops, load = worth_of(problem, nodes)
         room = np.minimum(problem.cells.room, (load - 1) * problem.cells.width)

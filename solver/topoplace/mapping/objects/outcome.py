@@ -28,15 +28,15 @@ from topoplace.types import IntArray
 LEVELS = (("hop-bytes", "min"), ("largest-load", "min"))
 
 BEGIN_IN_ORDER = ("search", "exact")
-"""Methods that begin with the mapping of `in-order`: it is reported before any bound is looked for,
-so that there is an answer whenever they are ended."""
+"""Methods that begin with the mapping of `in-order`: it is reported before any bound is computed,
+so that there is an answer at any time."""
 
 FIRST_SHARE, METHOD_SHARE, WHOLE_SHARE = 0.2, 0.7, 0.97
-"""Shares of a time limit at which the first bound and the method end; cuts have the rest. Where
-there is no time for these the method has nearly all."""
+"""Shares of a time limit at which the first bound and the method end; cuts have the rest. If there
+is no time for cuts, the method has nearly all."""
 
 FIGURES = 0.5
-"""Estimate of the time of the result's figures, in times of the first bounds."""
+"""Estimate of the time of the result's figures, as a multiple of the first bounds."""
 
 
 def bounded(problem: ObjectsProblem, method: Method, options: Options) -> Outcome:

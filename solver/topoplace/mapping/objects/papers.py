@@ -16,7 +16,7 @@ from topoplace.solving import Options, Outcome, register
 from topoplace.types import IntArray
 
 Box = tuple[tuple[int, int], ...]
-"""Of every dimension, the first coordinate and the one after the last."""
+"""The first coordinate and the one after the last, of every dimension."""
 
 GSPACE, REALSPACE, PATCHES = "GSpace", "RealSpace", "Patches"
 
@@ -37,7 +37,7 @@ def _array(problem: ObjectsProblem, name: str, dims: int) -> IntArray:
 
 
 def parts_of(box: Box, count: int) -> list[Box]:
-    """Return a box in `count` parts as equal as can be: halved along its longest side, and so on.
+    """Return a box in `count` parts as equal as possible: halved along its longest side, and so on.
 
     That is orthogonal recursive bisection. A box of one layer in every dimension has all parts.
     """
@@ -60,7 +60,7 @@ def parts_of(box: Box, count: int) -> list[Box]:
 
 @register("objects", "prisms")
 def prisms(problem: ObjectsProblem, options: Options) -> Outcome:
-    """Map GSpace into prisms along a dimension, RealSpace across them, all else at centroids.
+    """Map GSpace into prisms along a dimension, RealSpace across them, the rest at centroids.
 
     The best of all dimensions counts, by hop-bytes. Raises `InputError` unless the machine is a
     torus or mesh and there are arrays GSpace and RealSpace, states by planes.
@@ -85,7 +85,7 @@ def prisms(problem: ObjectsProblem, options: Options) -> Outcome:
 def gspace_routers(
     problem: ObjectsProblem, torus: Torus, axis: int, shape: tuple[int, ...]
 ) -> IntArray:
-    """Return the router of every state and plane: a prism a plane, states along the axis.
+    """Return the router of every state and plane: a prism per plane, states along the axis.
 
     Every prism is as long as the torus along the axis; its routers are in the order of the axis.
     """
@@ -113,7 +113,8 @@ def across(gspace: IntArray, planes: int) -> IntArray:
 def at_centroids(problem: ObjectsProblem, torus: Torus, wanted: IntArray, stop: float) -> None:
     """Give every object without a router the one nearest to its partners that have one.
 
-    When the clock shows `stop`, the others get that of the partner with which they have most bytes.
+    When the clock shows `stop`, the others get the router of the partner with which they have the
+    most bytes.
     """
     rows, routers = problem.guide, np.flatnonzero(np.diff(problem.cells.first))
     lines = [Torus((n,), (wraps,)) for n, wraps in zip(torus.shape, torus.wrap, strict=True)]
@@ -207,7 +208,7 @@ def settled_patches(
         fits = np.flatnonzero(left >= problem.loads[one])
         if not len(fits):
             return None
-        # of cells as near the one with most room: patches of a router share its nodes
+        # among equally near cells the emptiest: patches of a router share its nodes
         cells[one] = fits[np.lexsort((-left[fits], away[fits]))[0]]
         left[cells[one]] -= problem.loads[one]
     return cells
@@ -216,13 +217,13 @@ def settled_patches(
 def place_computes(
     problem: ObjectsProblem, cells: IntArray, patches: IntArray, stop: float = math.inf
 ) -> IntArray | None:
-    """Place what is no patch, the largest load first, by steps I to III of section 3.3.2.
+    """Place all objects except patches, the largest load first, by steps I to III of section 3.3.2.
 
     I: a node with both patches or proxies of them, inside the brick that the two span if there is
     one. II: inside the brick, a node with one of them. III: any node inside, then around it, in
     shells. Among nodes of one kind the emptiest one is taken. A proxy of a patch is where a compute
-    of it is; nodes without room do not count. When the clock shows `stop`, all others go to the
-    emptiest cells.
+    of it is; full nodes do not count. When the clock shows `stop`, all others go to the emptiest
+    cells.
     """
     rows, at = problem.guide, problem.cells.router
     is_patch = np.zeros(problem.num_objects, dtype=bool)

@@ -1,4 +1,4 @@
-"""The problem of mapping objects as solvers see it: a graph with loads, and cells with room."""
+"""The problem of mapping objects as solvers see it: a graph with loads, cells with capacities."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ if TYPE_CHECKING:
     from topoplace.solving import Bound
 
 MOST_LOAD = 1 << 60
-"""Loads of all objects together stay below it."""
+"""The sum of all loads stays below it."""
 
 MOST_PER_NODE = 1 << 20
 
 
 class Cells(NamedTuple):
-    """What has room for loads, in the order of routers: nodes, or routers with pooled caps.
+    """The units that hold loads, in the order of routers: nodes, or routers with pooled caps.
 
     Router r has the cells from ``first[r]`` to ``first[r + 1]``; a cell has `width` usable nodes
-    and room for `room`.
+    and can hold `room`.
     """
 
     first: IntArray
@@ -46,8 +46,8 @@ class Cells(NamedTuple):
 class Trees(NamedTuple):
     """Multicasts and reductions: tree t has the members from ``first[t]`` to ``first[t + 1]``.
 
-    `reduces` tells whether they send to the root, rather than get what that sends. The trees of
-    object i are ``of[of_first[i]:of_first[i + 1]]``.
+    `reduces` says whether they send to the root, or else receive from it. The trees of object i are
+    ``of[of_first[i]:of_first[i + 1]]``.
     """
 
     root: IntArray
@@ -99,10 +99,10 @@ class ObjectsProblem:
 
     @cached_property
     def tasks(self) -> MappingProblem | None:
-        """The mapping of tasks that this is where all loads are 1 and nothing else is asked for.
+        """The equivalent mapping of tasks, if all loads are 1 and there are no other conditions.
 
-        The cap is the most tasks on a node; shared caps leave routers the same room. None where
-        there are other loads, trees or fixed objects.
+        The cap is the most tasks on a node; with shared caps routers have the same capacity. None
+        if there are other loads, trees or fixed objects.
         """
         most = min(self.instance.cap, self.num_objects)
         if (self.loads != 1).any() or self.instance.trees or self.fixed.any():
@@ -113,7 +113,7 @@ class ObjectsProblem:
 
     @property
     def torus(self) -> Torus:
-        """The torus or mesh; `InputError` if the machine is none."""
+        """The torus or mesh; `InputError` for other machines."""
         return self.plain.torus
 
     @cached_property
@@ -135,7 +135,7 @@ class ObjectsProblem:
 
     @cached_property
     def guide(self) -> Rows:
-        """Bytes between objects as searches follow them: of a tree, a message to every member."""
+        """Bytes between objects as searches use them: a tree is a message to every member."""
         if not self.instance.trees:
             return self.graph.exchanged
         graph, (tree, root, member) = self.graph, self.trees.ends
@@ -198,7 +198,7 @@ class ObjectsProblem:
 
     @cached_property
     def cells(self) -> Cells:
-        """Where there is room."""
+        """The cells."""
         routers = self.plain.routers_of(self.nodes)
         width = np.ones(len(routers), dtype=np.int64)
         if self.instance.pooled:
@@ -209,7 +209,7 @@ class ObjectsProblem:
 
     @cached_property
     def router_room(self) -> IntArray:
-        """Load that every router has room for, shape ``(num_routers,)``."""
+        """Load that every router can hold, shape ``(num_routers,)``."""
         cells = self.cells
         room = np.zeros(self.machine.num_routers, dtype=np.int64)
         np.add.at(room, cells.router, cells.room)
@@ -222,7 +222,7 @@ class ObjectsProblem:
         return np.searchsorted(self.nodes, nodes)
 
     def nodes_of(self, cells: IntArray) -> IntArray:
-        """Return a node for every object, given its cell: of a pooled one the emptiest in turn."""
+        """Return a node for every object, given its cell: in a pooled one the emptiest in turn."""
         if not self.instance.pooled:
             return self.nodes[cells]
         found = self.home.copy()
@@ -251,12 +251,12 @@ class ObjectsProblem:
         return int((-(-self.filled(cells) // self.cells.width)).max())
 
     def fits(self, cells: IntArray) -> bool:
-        """Tell whether no cell has more load than room."""
+        """Return whether no cell has more load than it can hold."""
         return bool((self.filled(cells) <= self.cells.room).all())
 
     @cached_property
     def link_floor(self) -> Bound | None:
-        """What no mapping's largest link load is below, by what takes a moment to see."""
+        """A quick lower bound on the largest link load of any mapping."""
         from topoplace.mapping.link_bounds import quick_bound  # noqa: PLC0415 - a circle
 
         return quick_bound(self)
@@ -267,7 +267,7 @@ class ObjectsProblem:
         return self.home >= 0
 
     def array(self, name: str) -> tuple[IntArray, tuple[int, ...]] | None:
-        """Return the objects of an array in its shape, and that; None if there is no such array."""
+        """Return the objects of an array in its shape, and the shape; None without the array."""
         begin = 0
         for one in self.instance.arrays:
             shape = tuple(one.shape)
@@ -317,7 +317,7 @@ def prepare_objects(instance: ObjectsInstance) -> ObjectsProblem:
 
 
 def _require_trees(problem: ObjectsProblem) -> None:
-    """Raise unless all trees are of objects there are, on a torus, and their bytes fit."""
+    """Raise unless all trees are of known objects, on a torus, and their bytes fit."""
     listed = problem.instance.trees
     for k, one in enumerate(listed):
         if max(one.root, *one.members) >= problem.num_objects:
@@ -347,7 +347,7 @@ def _homes(instance: ObjectsInstance, plain: MappingProblem) -> IntArray:
 
 
 def _require_room(problem: ObjectsProblem) -> None:
-    """Raise unless the caps have room for all loads, for each one, and for what is fixed."""
+    """Raise unless the caps can hold all loads, each single one, and the fixed ones."""
     cells, loads, cap = problem.cells, problem.loads, problem.instance.cap
     total = int(loads.sum())
     if total > sum(cells.room.tolist()):
@@ -396,7 +396,8 @@ def cap_of(loads: IntArray, num_nodes: int, balance: str, pooled: int = 1) -> in
 
     At most `pooled` nodes share their caps.
 
-    Raises `InputError` if that is no number of at least 1, or below the largest load.
+    Raises `InputError` if `balance` is not a number of at least 1, or the cap is below the largest
+    load.
     """
     from fractions import Fraction  # noqa: PLC0415 - only here
 

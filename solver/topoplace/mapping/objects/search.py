@@ -52,7 +52,7 @@ def consecutive(problem: ObjectsProblem, stop: float = math.inf) -> IntArray | N
 
 @register("objects", "oblivious")
 def oblivious(problem: ObjectsProblem, options: Options) -> Outcome:
-    """Balance loads alone: the largest object first, each on the emptiest node."""
+    """Only balance loads: the largest object first, each on the emptiest node."""
     keeper = Keeper(problem, options)
     keeper.offer(emptiest_first(problem), "by load")
     return keeper.outcome()
@@ -69,7 +69,7 @@ def bisection(problem: ObjectsProblem, options: Options) -> Outcome:
 def halved(problem: ObjectsProblem, seed: int, stop: float = math.inf) -> IntArray | None:
     """Return the cells of objects by recursive bisection (as `topoplace.mapping.halving`)."""
     usable = (np.diff(problem.cells.first) > 0).astype(np.int64)
-    room = np.maximum(problem.router_room, usable)  # no load at all needs no room
+    room = np.maximum(problem.router_room, usable)  # no load at all needs no capacity
     size, routers = np.maximum(problem.loads, 1), np.flatnonzero(usable)
     found = halve(problem.machine, problem.guide, size, room, routers, seed, stop)
     return settled(problem, found, stop=stop)
@@ -81,19 +81,20 @@ MOVES_PER_OBJECT, FEWEST_MOVES, MOST_MOVES = 1_000, 200_000, 40_000_000
 """Moves to try without a time limit."""
 
 COOLINGS = ((0.1, 0.3), (0.7, 1.0))
-"""Coolings one after the other: the part of `HOT` at which each begins, and the share of the work
-at which it ends. A mild one keeps what is good about a construction, a hot one leaves it. Set on
-other sizes and seeds than are reported (docs/studies/objects.md, "Temperature")."""
+"""Coolings one after the other: the fraction of `HOT` at which each begins, and the share of the
+work at which it ends. A mild one keeps the good parts of a construction, a hot one destroys them.
+They were set on other sizes and seeds than those reported (docs/studies/objects.md,
+"Temperature")."""
 
 FEW = 200
-"""With fewer moves per object there is the first cooling alone; set on the same cases."""
+"""With fewer moves per object there is only the first cooling; set on the same cases."""
 
 DOWNHILL_SHARE, LAST_SHARE = 0.1, 0.98
 """Share of the work that goes downhill first, from the construction, and share of the time at which
 loads are evened out."""
 
 CHUNK, CHUNK_SECONDS = 1 << 14, 0.1
-"""Most moves between two looks at the clock, and how long they may take: else half as many."""
+"""Most moves between two looks at the clock, and the most time for them: else half as many."""
 
 FIRST_CHUNK = 1 << 8
 """Moves before the first look where there is a time limit; twice as many after a quick look."""
@@ -102,7 +103,7 @@ TRIES = 1 << 10
 """Moves off the fullest node to try between two looks."""
 
 TASKS_SHARE = 0.5
-"""Share of the time left that the search for a mapping of tasks has, where objects are tasks."""
+"""Share of the remaining time for the search for a mapping of tasks, if objects are tasks."""
 
 PAPERS = ("prisms", "bricks")
 """The mappings of the papers, each for applications of its kind."""
@@ -134,7 +135,7 @@ def search(problem: ObjectsProblem, options: Options) -> Outcome:
 
 
 def offer_tasks(keeper: Keeper) -> Bound | None:
-    """Offer the best mapping of tasks if the objects are tasks, and return what it proves."""
+    """Offer the best mapping of tasks if the objects are tasks, and return its bound."""
     problem, limit = keeper.problem, keeper.options.time_limit
     if problem.tasks is None or keeper.done:
         return None
@@ -160,7 +161,7 @@ def offer_paper(keeper: Keeper, name: str) -> None:
 
 
 class Annealing:
-    """A mapping on its way: the arrays that kernels change, and how much work is done."""
+    """A changing mapping: the arrays that kernels change, and the share of the work done."""
 
     def __init__(self, keeper: Keeper) -> None:
         assert keeper.cells is not None
@@ -213,7 +214,7 @@ class Annealing:
             self.step(hot * (cold / hot) ** share if share < 1 else 0.0)
 
     def level_out(self) -> None:
-        """Even out loads where that costs nothing, as long as there is time."""
+        """Even out loads where that costs no hop-bytes, as long as there is time."""
         cells, at = self.problem.cells, np.array([-1, 0])
         while self.keeper.left > 0 and move_off_fullest(
             self.machine,

@@ -1,4 +1,4 @@
-"""What all methods for objects share: objects settle where there is room, and the best is kept."""
+"""What all methods for objects share: finding free cells for objects, and keeping the best."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from topoplace.types import BoolArray, IntArray
 
 
 def arrays_of(problem: ObjectsProblem) -> Machine:
-    """Return the machine as kernels have it; `InputError` if distances are not symmetric."""
+    """Return the machine in the form of kernels; `InputError` if distances are not symmetric."""
     return machine_arrays(problem.machine, np.diff(problem.cells.first))
 
 
 class Branches(NamedTuple):
-    """Trees as kernels have them (`Trees`), the torus they are on, and marks.
+    """Trees in the form of kernels (`Trees`), the torus they are on, and marks.
 
     The last of the marks of routers, `at`, and of trees, `seen`, is the one in use.
     """
@@ -45,7 +45,7 @@ class Branches(NamedTuple):
 
 
 def branches_of(problem: ObjectsProblem) -> Branches:
-    """Return the trees as kernels have them; a machine without links has none."""
+    """Return the trees in the form of kernels; a machine without links has none."""
     trees, machine = problem.trees, problem.machine
     torus = machine.torus or Torus((1,))
     return Branches(
@@ -75,9 +75,9 @@ def settled(
     order: IntArray | None = None,
     stop: float = math.inf,
 ) -> IntArray | None:
-    """Return a cell for every object, in the router it wants or near it; None if one finds no room.
+    """Return a cell for every object, on its wanted router or near it; None if one does not fit.
 
-    Objects come in an `order`, by default, and where that leaves one without room, the largest
+    Objects come in an `order`; by default, and if that leaves an object without a cell, the largest
     first. Those that have no cell when the clock shows `stop` go to the emptiest ones.
     """
     cells, largest = problem.cells, np.argsort(-problem.loads, kind="stable")
@@ -97,12 +97,11 @@ def settled(
 
 
 def emptiest_first(problem: ObjectsProblem, known: IntArray | None = None) -> IntArray | None:
-    """Return cells, the largest object first, each in the emptiest cell; None without room.
+    """Return cells, the largest object first, each in the emptiest cell; None if one does not fit.
 
-    That knows nothing of messages (Graham 1969, "Bounds on multiprocessing timing anomalies").
-    Where it leaves an object without room, the largest objects come first and each goes to the
-    fullest cell that it fits, which wastes least. Objects with a `known` cell, not -1, keep it; by
-    default fixed ones.
+    This ignores messages (Graham 1969, "Bounds on multiprocessing timing anomalies"). If an object
+    does not fit then, each goes to the fullest cell where it fits, the largest first, which wastes
+    least. Objects with a `known` cell, not -1, keep it; by default fixed ones.
     """
     known = homes_of(problem) if known is None else known
     found = one_by_one(problem, known, fullest=False)
@@ -146,16 +145,16 @@ class Keeper:
 
     @property
     def left(self) -> float:
-        """Seconds left; a great many without a time limit."""
+        """Seconds left; a very large number without a time limit."""
         return self.deadline - clock.now()
 
     @property
     def done(self) -> bool:
-        """Whether the time is over, or nothing is left to gain."""
+        """Whether the time is over, or the mapping is proven optimal."""
         return self.left <= SLACK or (self.worth is not None and self.worth[0] == 0)
 
     def offer(self, cells: IntArray | None, source: str) -> bool:
-        """Take a mapping if it is better than all before; tell whether it is."""
+        """Take a mapping if it is better than all before; return whether it is."""
         if cells is None:
             return False
         nodes = self.problem.nodes_of(cells)
@@ -174,7 +173,7 @@ class Keeper:
             self.offer(cells, source)
 
     def outcome(self, **more: Any) -> Outcome:
-        """Return the best mapping as what a method hands back."""
+        """Return the best mapping as the outcome of a method."""
         nodes = None if self.cells is None else self.problem.nodes_of(self.cells)
         return Outcome(nodes, time_limit_hit=self.left <= SLACK, **more)
 

@@ -19,11 +19,11 @@ class ObjectsView(MappingView):
         return problem
 
     def names(self, num: int) -> dict[str, list[Any]]:
-        """Return the columns of a data frame that say which row is what."""
+        """Return the columns of a data frame that identify its rows."""
         return {"object": list(range(num)), "load": self.result.instance.loads[:num]}
 
     def about(self) -> list[str]:
-        """Return what objects were mapped to what, under which cap."""
+        """Return a line on the objects, the machine and the cap."""
         instance = self.result.instance
         total, shared = sum(instance.loads), ", pooled by router" if instance.pooled else ""
         fixed = f", {len(instance.fixed):,} fixed" if instance.fixed else ""

@@ -12,7 +12,7 @@ from topoplace.mapping.pencils.space import CellTerms, PencilWindow
 from topoplace.result.mapping import FlowCertificate
 from topoplace.types import BoolArray, IntArray
 
-# ---- The threshold network of a window, with the thresholds that holes decide left out -----------
+# ---- The threshold network of a window, without thresholds decided by unusable routers -----------
 # Vertices are numbered as in docs/proofs/mapping.md, "Pencils"; there are few to decide, as every
 # level moves over `slack` positions at most.
 
@@ -25,9 +25,9 @@ MAX_CAPACITY = 1 << 61
 class Network:
     """Arcs of the network that can carry flow; no minimum cut holds one of capacity `infinite`.
 
-    `state` tells of every vertex number, then of the sink and the source: 0 if it is the source or
-    always true, 1 if it is the sink or always false, else 2, 3, ... in order of their numbers, all
-    below `num_states`.
+    `state` has an entry for every vertex number, then for the sink and the source: 0 if it is the
+    source or always true, 1 if it is the sink or always false, else 2, 3, ... in order of their
+    numbers, all below `num_states`.
     """
 
     tails: IntArray
@@ -102,7 +102,7 @@ def _near_arcs(window: PencilWindow, terms: CellTerms, near: BoolArray) -> list[
     across = low[pair] // window.levels != high[pair] // window.levels
     return [
         (upper, lower, weight[pair]),
-        # On one pencil the higher level is true wherever the lower one is.
+        # On one pencil the higher level is true where the lower one is.
         (lower[across], upper[across], weight[pair][across]),
     ]
 
@@ -142,7 +142,7 @@ class PencilCut:
 
         It is led through the decided thresholds, along arcs of infinite capacity. A threshold t
         that is always true follows from t - 1 of its own level, if that position is unusable, or
-        else of the level below; one that is never true, mirrored, leads to t + 1.
+        else of the level below; one that is never true leads to t + 1, in the same way.
         """
         window, network = self.window, self.network
         steps, cells = window.depth - 1, window.num_pencils * window.levels
@@ -155,7 +155,7 @@ class PencilCut:
         np.subtract.at(excess, arcs[0][0], arcs[0][2])
 
         def lead(t: int, state: int, end: int, sign: int) -> None:
-            """Lead what is owed at a threshold one step on, to the source or the sink."""
+            """Lead the excess flow at a threshold one step on, to the source or the sink."""
             here = np.flatnonzero(
                 (decided[:, t - 1] == state) & (sign * excess[t - 1 : -2 : steps] > 0)
             )
@@ -213,8 +213,8 @@ def cut_selection(window: PencilWindow, terms: CellTerms) -> PencilCut:
 class StretchBound:
     """Hop-bytes of a window are at least ``base + sum over pencils of price x stretch``.
 
-    `price` has one entry per pencil; the stretch of a pencil is the number of holes inside the
-    narrowest run of usable positions that holds its levels.
+    `price` has one entry per pencil; the stretch of a pencil is the number of unusable positions
+    inside the narrowest run that holds its levels.
     """
 
     base: int

@@ -46,24 +46,24 @@ class _Found:
 
 
 Steps = Iterator[tuple[int, int]]
-"""Work put off: before every part of it, what its outcome costs at least, and its rank in a tie."""
+"""Deferred work: each part after the least cost of its outcome, and its rank in a tie."""
 
 
 def search_pencils(problem: MappingProblem, options: Options) -> Outcome:
     """Return a best pencil placement of all admissible layouts in all windows.
 
     The pencils lie along the last dimension of the machine; windows may begin at any router and
-    go on round rings. Lower bounds of growing cost put off, and mostly spare, the next step: of a
-    layout the bytes between its cells, then its hop-bytes with nothing unusable, of a window what
-    holes add at least (`stretch_bound`), and last the minimum cut.
+    go on round rings. Lower bounds of growing cost defer the next step, and mostly make it
+    unnecessary: for a layout the bytes between its cells, then its hop-bytes with nothing unusable;
+    for a window the least that unusable routers add (`stretch_bound`), and last the minimum cut.
 
-    Raises `InputError` if the grid has no admissible layout, or no window has room for one.
+    Raises `InputError` if the grid has no admissible layout, or no window can hold one.
     """
     return _Search(problem, options).run()
 
 
 DEFAULT_SECONDS = 30.0
-"""Time limit where none is given: where no window is nearly free of holes, the search is long."""
+"""Time limit if none is given: if all windows have many unusable routers, the search is long."""
 
 FIRST_WINDOW_GRACE = 0.7
 """Seconds beyond the time limit to find any placement at all."""
@@ -81,7 +81,7 @@ class _Search:
         self.num_windows = 0
         self.best: _Found | None = None
         self.unsettled: list[int] = []
-        """Lower bounds of what the search left open."""
+        """Lower bounds of the parts that the search left open."""
 
     def run(self) -> Outcome:
         extent = self.problem.torus.shape[self.pencil]

@@ -1,4 +1,4 @@
-"""Windows of pencils: where a layout may lie, and what its pencils cost."""
+"""Windows of pencils: where a layout may lie, and the costs of its pencils."""
 
 from __future__ import annotations
 
@@ -22,7 +22,8 @@ from topoplace.types import BoolArray, IntArray
 def admissible_layouts(problem: MappingProblem, max_depth: int | None = None) -> list[Layout]:
     """Return every layout of the problem's grid that its usable routers might hold.
 
-    None is longer than `max_depth` along the last dimension. `InputError` if there is none.
+    No layout is longer than `max_depth` along the last dimension. `InputError` if there is no
+    layout.
     """
     assert problem.grid is not None
     torus = problem.torus
@@ -92,7 +93,7 @@ def deepening(
 
 
 def no_room(problem: MappingProblem) -> InputError:
-    """Return the error for a problem of which no window has room for a layout."""
+    """Return the error for a problem where no window can hold a layout."""
     return InputError(
         "nodes whose routers have room for a pencil layout of the grid",
         field="nodes",
@@ -109,7 +110,7 @@ class PencilWindow:
 
     `routers` has the router at every position, shape ``(num_pencils, depth)``, `usable` whether a
     level may go there; pencils are numbered row-major over the window's dimensions without the one
-    along them. Every pencil has to hold so many `levels`.
+    along them. Every pencil has to hold `levels` levels.
     """
 
     routers: IntArray
@@ -157,7 +158,7 @@ class PencilWindow:
 
 
 def _first_usable(usable: BoolArray, levels: int) -> IntArray:
-    """Return the first `levels` usable positions of every row, which has at least so many."""
+    """Return the first `levels` usable positions of every row, which has at least that number."""
     order = np.argsort(~usable, axis=1, kind="stable")  # usable ones first, in their order
     return order[:, :levels].astype(np.int64)
 
@@ -170,7 +171,7 @@ def window_at(
     origin: tuple[int, ...],
     depth: int,
 ) -> PencilWindow:
-    """Return a window of a machine, of which the routers `whole` may be used.
+    """Return a window of a machine, in which the routers `whole` may be used.
 
     `logical` are the logical routers per machine dimension; the lowest corner is at `origin`, and
     the window goes on at 0 on a ring. Along the pencils it has `depth` positions.
@@ -182,7 +183,7 @@ def window_at(
     return PencilWindow(routers, whole[routers], logical[pencil])
 
 
-# ---- What the cells of a layout send each other, and what that costs along the pencils -----------
+# ---- Messages between the cells of a layout, and their costs along the pencils -------------------
 
 
 @dataclass(frozen=True)
@@ -191,7 +192,7 @@ class CellTerms:
 
     The pairs are `low` and `high`, whose level is no less, with `weight` bytes in both directions.
     `ring` is the size of the ring along the pencils, None on a mesh dimension; `fixed` are the
-    bytes x hops in the dimensions across the pencils, whatever is selected.
+    bytes x hops in the dimensions across the pencils, for any selection.
     """
 
     num_pencils: int
@@ -208,19 +209,19 @@ class CellTerms:
         return self.high % self.levels - self.low % self.levels
 
     def far(self, slack: int) -> BoolArray:
-        """Tell which pairs always lie nearer round the ring, in a window with this slack."""
+        """Return which pairs always lie nearer round the ring, in a window with this slack."""
         if self.ring is None:
             return np.zeros(len(self.gap), dtype=bool)
         return 2 * (self.gap - slack) >= self.ring
 
     def mixed(self, slack: int) -> BoolArray:
-        """Tell which pairs lie nearer either way, depending on the selection."""
+        """Return which pairs lie nearer either way, depending on the selection."""
         if self.ring is None:
             return np.zeros(len(self.gap), dtype=bool)
         return (2 * (self.gap + slack) > self.ring) & ~self.far(slack)
 
     def constant(self, depth: int) -> int:
-        """Return what hop-bytes exceed the minimum cut by, in a window of this depth."""
+        """Return the difference of hop-bytes and minimum cut in a window of this depth."""
         if self.ring is None:
             return self.fixed
         far = int(self.weight[self.far(depth - self.levels)].sum())
@@ -269,9 +270,9 @@ def cell_terms(
     return CellTerms(num_cells // levels, levels, ring, low, high, weight, fixed)
 
 
-# ---- All windows of a form at once: where they fit, and how far holes stretch their pencils ------
-# Every table has the machine's shape and says something of the window, or the pencil, that begins
-# at a router.
+# ---- All windows of a form at once: where they fit, and the stretch of their pencils -------------
+# Every table has the machine's shape, with an entry for the window, or the pencil, that begins at a
+# router.
 
 
 class WindowTables:
@@ -296,7 +297,7 @@ class WindowTables:
         ]
 
     def fits(self, logical: tuple[int, ...], depth: int) -> BoolArray:
-        """Tell which windows have a usable position for every level of every pencil."""
+        """Return which windows have a usable position for every level of every pencil."""
         extents = box_of(logical, self.pencil, depth)
         inside = np.zeros(self.torus.shape, dtype=bool)
         inside[tuple(map(slice, self._rooms(extents)))] = True
@@ -308,7 +309,7 @@ class WindowTables:
         return fits
 
     def stretch(self, levels: int, depth: int) -> IntArray:
-        """Return the holes inside the narrowest run of `levels` usable positions of each pencil.
+        """Return the unusable positions in each pencil's narrowest run of `levels` usable ones.
 
         The pencil takes `depth` positions from the router; -1 where it holds too few usable ones.
         """

@@ -1,4 +1,4 @@
-"""Which task is where in a product, and which pairs of tasks that makes partners."""
+"""Which task is where in a product, and which pairs of tasks are partners there."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from topoplace.mapping.recognition.factors import ALL, LINE, NONE, RING, Factor
 from topoplace.types import IntArray
 
 Half = tuple[int, int, int]
-"""A line of two: its least bytes, from the lowest task to the one beside it, and its number."""
+"""A line of two: its least bytes, the step from the lowest task to its partner, and its number."""
 
 
 @dataclass(frozen=True)
@@ -49,14 +49,14 @@ class Arrangement:
         return bool((self.tasks == np.arange(len(self.tasks))).all())
 
     def pairs(self, dim: int) -> tuple[IntArray, IntArray]:
-        """Return the tasks that a dimension makes partners, each pair once, lower cells first."""
+        """Return the pairs of partners along a dimension, each once, lower cells first."""
         size, link = self.shape[dim], self.links[dim]
         lines = np.moveaxis(self.tasks.reshape(self.shape), dim, 0).reshape(size, -1)
         low, high = _steps(size, link)
         return lines[low].ravel(), lines[high].ravel()
 
     def diagonal_pairs(self, moves: int) -> tuple[IntArray, IntArray]:
-        """Return the neighbours in a grid that differ in so many dimensions, each pair once."""
+        """Return the neighbours in a grid that differ in `moves` dimensions, each pair once."""
         cells = np.stack(np.unravel_index(np.arange(len(self.tasks)), self.shape), axis=1)
         sizes, rings = np.array(self.shape), np.array([link == RING for link in self.links])
         found: list[tuple[IntArray, IntArray]] = [(self.tasks[:0], self.tasks[:0])]
@@ -72,7 +72,7 @@ class Arrangement:
 
 
 def _steps(size: int, link: str) -> tuple[IntArray, IntArray]:
-    """Return the positions that a line, a ring or an all-to-all makes partners."""
+    """Return the positions of partners in a line, a ring or an all-to-all."""
     places = np.arange(size)
     if link == NONE:
         return places[:0], places[:0]
@@ -88,12 +88,12 @@ def _steps(size: int, link: str) -> tuple[IntArray, IntArray]:
 def arrangements_of(
     factors: Sequence[Factor], tasks: IntArray, least: Sequence[int]
 ) -> Iterator[Arrangement]:
-    """Yield the arrangements that factors may mean, of the vertices that stand for these tasks.
+    """Yield the possible arrangements of factors, where vertices represent these tasks.
 
     `least` are the least bytes along every factor. A ring of four is two lines of two, and so is a
-    grid of 2x2: such are left alone, or paired where that makes a row-major numbering, where they
-    have the same bytes, or all in order of their bytes. Beside all-to-alls, dimensions of two or
-    three tasks are such as well.
+    grid of 2x2: such lines are left alone, or paired where that makes a row-major numbering, where
+    they have the same bytes, or all in order of their bytes. If there are all-to-alls, dimensions
+    of two or three tasks count as these.
     """
     if any(factor.link == ALL for factor in factors):
         if all(factor.link == ALL or factor.size <= 3 for factor in factors):
@@ -116,8 +116,8 @@ def arrangements_of(
 def _ways_to_pair(halves: Sequence[Half]) -> list[tuple[tuple[int, int], ...]]:
     """Return ways to make rings of four of some lines of two, which are in order of their bytes.
 
-    None of them, those that a row-major numbering has a step and three steps away from its first
-    task, those of the same bytes, and all.
+    The ways are: no pairs, the lines that are one and three steps away from the first task in a
+    row-major numbering, those of the same bytes, and all.
     """
     of_bytes = [[d for _, _, d in own] for _, own in itertools.groupby(halves, lambda h: h[0])]
     ways = {
@@ -130,15 +130,15 @@ def _ways_to_pair(halves: Sequence[Half]) -> list[tuple[tuple[int, int], ...]]:
 
 
 def _ring_of(first: Factor, second: Factor) -> Factor:
-    """Return two lines of two as a ring of four, of which the first one is the first step."""
+    """Return two lines of two as a ring of four, whose first step is the first line."""
     turn = first.position + second.position
     return Factor(RING, 4, np.where(second.position > first.position, 3, turn))
 
 
 def _laid(factors: Sequence[Factor], tasks: IntArray) -> Arrangement:
-    """Return the arrangement row-major by task number if it is, else by size, the largest first.
+    """Return the arrangement row-major by task number if possible, else by size, largest first.
 
-    The lowest task comes first where it can; rings start there and go on to the lower partner.
+    The lowest task comes first if possible; rings start there and go on to the lower partner.
     """
     first = int(tasks.argmin())
     turned = [_turned(factors, d, first, tasks) for d in range(len(factors))]
@@ -170,7 +170,7 @@ def _lines_through(factors: Sequence[Factor], dim: int, vertex: int, tasks: IntA
 
 
 def _turned(factors: Sequence[Factor], dim: int, first: int, tasks: IntArray) -> Factor:
-    """Return a factor whose positions begin as near as can be at the first vertex."""
+    """Return a factor whose positions begin as near as possible to the first vertex."""
     factor = factors[dim]
     size, at = factor.size, int(factor.position[first])
     line = _lines_through(factors, dim, first, tasks)
@@ -188,7 +188,7 @@ def _turned(factors: Sequence[Factor], dim: int, first: int, tasks: IntArray) ->
 
 
 def copies_of(parts: Sequence[Arrangement]) -> Arrangement | None:
-    """Return arrangements of one kind as one, the first dimension being which; None of others."""
+    """Return arrangements of one kind as one, whose first dimension is their number; else None."""
     if len({(part.shape, part.links) for part in parts}) > 1:
         return None
     ordered = sorted(parts, key=lambda part: int(part.tasks.min()))

@@ -1,10 +1,10 @@
-"""Cartesian products of lines, rings and complete graphs, taken apart in linear time.
+"""Cartesian products of lines, rings and complete graphs, factored in linear time.
 
-Two edges at a vertex of such a product belong to one factor just if their far ends are adjacent or
-have no other common neighbour; else they span one square. One vertex sorts its edges so, and a
-breadth-first search from it gives all others their coordinates. What comes out is verified edge by
-edge, so that the theory has to find products, not to exclude other graphs. (Imrich and Klavzar,
-Product graphs, 2000. A ring of four is a product itself, of two lines of two.)
+Two edges at a vertex of a product belong to the same factor exactly if their far ends are adjacent
+or have no other common neighbour; else they span one square. The edges of one vertex are sorted in
+this way, and a breadth-first search from it gives all others their coordinates. The result is
+verified edge by edge, so the theory has to find products, not to exclude other graphs. (Imrich and
+Klavzar, Product graphs, 2000. A ring of four is a product itself, of two lines of two.)
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ MOST_FACTORS = 21
 """More do not fit: each has two tasks at least, and there are 2^21 tasks at most."""
 
 MOST_EDGES_AT_ONE = 1 << 10
-"""Vertices of more edges do not start the search."""
+"""Vertices with more edges do not start the search."""
 
 MOST_LEVELS = 1 << 14
 """Deeper searches would take too long, unless the graph is a line or a ring."""
 
 MOST_SKELETON_STEPS = 1_500_000
-"""Comparisons of neighbourhoods, some two seconds."""
+"""Comparisons of neighbourhoods, about two seconds."""
 
 BOXES = frozenset(2**a * 3**b for a in range(5) for b in range(5 - a))
 """Tasks of a full stencil around a task, itself among them, in up to four dimensions."""
@@ -95,9 +95,9 @@ class Factor:
 
 
 def factors_of(edges: Edges) -> list[Factor] | None:
-    """Return the factors of a connected graph that is a product of lines, rings and complete ones.
+    """Return the factors of a connected product of lines, rings and complete graphs.
 
-    None of other graphs. Rings of four come out as two lines of two, triangles as rings.
+    None for other graphs. Rings of four become two lines of two, triangles become rings.
     """
     if edges.num < 2:
         return None
@@ -118,7 +118,7 @@ def factors_of(edges: Edges) -> list[Factor] | None:
 
 
 def _tells_apart(labels: IntArray) -> bool:
-    """Tell whether every combination of labels is that of one vertex."""
+    """Return whether every combination of labels belongs to one vertex."""
     sizes = tuple((labels.max(axis=0) + 1).tolist())
     if math.prod(sizes) != len(labels):
         return False
@@ -143,7 +143,7 @@ def _labels_of(edges: Edges) -> IntArray | None:
     if len(near) > MOST_EDGES_AT_ONE:
         return None
     rows = edges.matrix[near]
-    alone = (rows @ rows.T).toarray() == 1  # the start is what they have in common
+    alone = (rows @ rows.T).toarray() == 1  # their common part is the start
     num_factors, axis = connected_components(rows[:, near].toarray() + alone, directed=False)
     if num_factors > MOST_FACTORS:
         return None
@@ -191,7 +191,7 @@ def _running(kinds: IntArray) -> IntArray:
 
 
 def _factor(labels: IntArray, size: int, pairs: IntArray) -> Factor | None:
-    """Return the factor with these edges between labels; None if it is of no known kind."""
+    """Return the factor with these edges between labels; None if its kind is unknown."""
     if size > 3 and 2 * len(pairs) == size * (size - 1):
         return Factor(ALL, size, labels)
     degree = np.bincount(pairs.ravel(), minlength=size)
@@ -238,8 +238,8 @@ def along_axes(edges: Edges) -> BoolArray:
 
     This is the Cartesian skeleton of Hammack and Imrich (2009) of a strong product. An edge xy is
     left out if some z has more neighbours in common with x than y has, and with y than x has
-    (closed neighbourhoods, strict inclusion), or lies strictly between the two. No edge is, if a
-    degree already tells that the graph is no such grid, or if it is too large.
+    (closed neighbourhoods, strict inclusion), or lies strictly between the two. No edge is left out
+    if a degree already shows that the graph is not such a grid, or if it is too large.
     """
     degrees = set(np.unique(edges.degree).tolist())
     found = np.zeros(edges.count, dtype=bool)
@@ -275,5 +275,5 @@ def _dispensable(x: int, y: int, near: list[list[int]], closed: list[int]) -> bo
 
 
 def _below(small: int, large: int) -> bool:
-    """Tell whether a set is part of another one, and not the same."""
+    """Return whether a set is part of another one, and not the same."""
     return small & ~large == 0 and small != large

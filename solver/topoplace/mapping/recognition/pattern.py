@@ -1,4 +1,4 @@
-"""What a graph was found to be, as a value that prints in a line."""
+"""The recognised pattern of a graph, as a value that prints in a line."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Range = tuple[int, int]
 
 @dataclass(frozen=True, eq=False)
 class Recognition:
-    """What a communication graph was found to be.
+    """The recognised pattern of a communication graph.
 
     Attributes
     ----------
@@ -44,7 +44,7 @@ class Recognition:
         Of grids, the same for pairs that differ in 2, 3, ... dimensions; zeros where these are no
         partners.
     extras
-        Messages between tasks that the pattern makes no partners, shape ``(num_extras, 3)``:
+        Messages between tasks that are not partners in the pattern, shape ``(num_extras, 3)``:
         source, target, bytes.
     total_bytes
         Of all messages.
@@ -86,7 +86,7 @@ class Recognition:
 
     @property
     def text(self) -> str:
-        """What was found in one line, such as ``a 4x4 grid, nearest neighbours``."""
+        """The pattern in one line, such as ``a 4x4 grid, nearest neighbours``."""
         if self.kind == "none":
             return "no pattern found: no grid, no all-to-all in parts, no tree"
         parts = [self._named, *self._details]
@@ -138,7 +138,7 @@ class Recognition:
 
 
 def _array_text(shape: Sequence[int], links: Sequence[str]) -> str:
-    """Return what an array of linked dimensions is called."""
+    """Return the name of an array of linked dimensions."""
     sizes = "x".join(map(str, shape))
     if set(links) == {ALL}:
         if len(shape) == 2:

@@ -1,4 +1,4 @@
-"""From a communication graph to what it is, verified pair by pair."""
+"""From a communication graph to its pattern, verified pair by pair."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from topoplace.snapshot.schema import GridApplication
 from topoplace.types import BoolArray, IntArray
 
 MOST_EXTRA = Fraction(1, 20)
-"""Largest share of the bytes that may go between tasks which a pattern makes no partners."""
+"""Largest share of the bytes between tasks that are not partners in a pattern."""
 
 MOST_CUTS = 48
 """Most sizes of messages at which small ones are left out on trial."""
@@ -40,25 +40,25 @@ LARGEST = 1 << 53
 """Bytes of a message that documents of grids may have."""
 
 MOST_PARTS = 1 << 12
-"""Parts that exchange nothing of which each is taken apart."""
+"""Most parts that exchange nothing with each other and are factored one by one."""
 
 
 def recognise(graph: TaskGraph) -> Recognition:
-    """Return what a communication graph is: a grid, all-to-all in parts, a tree, or none of these.
+    """Return the pattern of a communication graph: a grid, all-to-all in parts, a tree, or none.
 
-    Small messages beside a pattern are extras; they may have 5 % of the bytes (`MOST_EXTRA`) and
+    Small messages outside a pattern are extras; they may have 5 % of the bytes (`MOST_EXTRA`) and
     have to be smaller than those of all partners, both ways together. A pattern is only claimed if
-    its partners are exactly the pairs that exchange more than the extras. Of several patterns those
-    count whose least bytes, over all pairs of a kind, account for most of the bytes, give or take
-    5 %; of these the best is no copies of a smaller one, then a grid that documents can have, then
-    one numbered row-major, then one of few dimensions.
+    its partners are exactly the pairs that exchange more than the extras. If there are several
+    patterns, those count whose least bytes, over all pairs of a kind, account for the most bytes,
+    within 5 %. Among these, patterns that are not copies of a smaller one are preferred, then grids
+    that documents can have, then row-major numbering, then few dimensions.
     """
     pairs = _Pairs.of(graph)
     found: list[tuple[Recognition, int]] = []
     most, total = 0, graph.total_bytes
     for cut in _cuts(pairs):
         found += _with_cut(graph, pairs, cut)
-        # copies may be what is left of one pattern without its smallest dimension
+        # copies may be one pattern without its smallest dimension
         whole = [worth for one, worth in found if one.kind != "groups"]
         most = max((worth for _, worth in found), default=0)
         if max(whole, default=0) >= (1 - MOST_EXTRA) * total:
@@ -122,7 +122,7 @@ def _cuts(pairs: _Pairs) -> list[int]:
 
 
 def _with_cut(graph: TaskGraph, pairs: _Pairs, cut: int) -> Iterator[tuple[Recognition, int]]:
-    """Yield what the pairs that exchange so much may be, and the bytes it accounts for."""
+    """Yield patterns of the pairs that exchange at least `cut`, and the bytes they explain."""
     kept = pairs.weight >= cut
     ends = pairs.low[kept], pairs.high[kept]
     degree = np.bincount(np.concatenate(ends), minlength=pairs.num)
@@ -145,10 +145,10 @@ def _with_cut(graph: TaskGraph, pairs: _Pairs, cut: int) -> Iterator[tuple[Recog
 
 
 def _may_be(degree: IntArray) -> bool:
-    """Tell whether vertices of these degrees can be those of any pattern: most graphs cannot.
+    """Return whether some pattern can have vertices of these degrees: most graphs cannot.
 
-    A vertex inside a line has twice the partners of one at its end, and no other dimension has
-    more of a difference. A full stencil has 2 or 3 tasks along every dimension around a task, the
+    A vertex inside a line has twice the partners of one at its end, and no other dimension makes a
+    larger difference. A full stencil has 2 or 3 tasks along every dimension around a task, the
     edges of a tree are fewer than its vertices, and all-to-alls of k have k - 1 partners for each.
     """
     low, high = int(degree.min()), int(degree.max())
@@ -166,7 +166,7 @@ def _extra_share(pairs: _Pairs, kept: BoolArray) -> Fraction:
 def _arrangements(
     edges: Edges, tasks: IntArray, weight: IntArray, num: int, label: IntArray
 ) -> Iterator[Arrangement]:
-    """Yield the arrangements of a graph, or of its parts if these are all alike."""
+    """Yield the arrangements of a graph, or of its parts if these are all equal."""
     if num == 1:
         yield from _arranged(edges, tasks, weight)
         return
@@ -215,13 +215,13 @@ def _arranged(edges: Edges, tasks: IntArray, weight: IntArray) -> Iterator[Arran
     yield from arrangements_of(factors, tasks, least)
 
 
-# ---- What a pattern accounts for, and whether that is exactly what the graph has -----------------
+# ---- The bytes that a pattern explains, and whether it is exactly what the graph has -------------
 
 
 def _described(
     graph: TaskGraph, pairs: _Pairs, laid: Arrangement
 ) -> Iterator[tuple[Recognition, int]]:
-    """Yield the pattern of an arrangement and the bytes it accounts for, if it is there exactly."""
+    """Yield the pattern of an arrangement and the bytes it explains, if the graph is that."""
     places = [pairs.at(laid.pairs(d)) for d in range(laid.num_dims) if laid.links[d] != NONE]
     if any(place is None for place in places):
         return
@@ -274,7 +274,7 @@ def _kind(laid: Arrangement) -> str:
 def _diagonals(pairs: _Pairs, laid: Arrangement, axes: Sequence[IntArray]) -> list[IntArray]:
     """Return by moves, from 2 on, the places of diagonal pairs; empty where they are no partners.
 
-    Those of so many moves are partners if all are there and exchange more than all extras do.
+    Those of a number of moves are partners if all exist and exchange more than all extras do.
     """
     empty = np.zeros(0, dtype=np.int64)
     found = {}
@@ -308,7 +308,7 @@ def _messages(graph: TaskGraph, pairs: _Pairs, chosen: BoolArray) -> IntArray:
 def _application(
     graph: TaskGraph, laid: Arrangement, ranges: Sequence[Range], diagonals: Sequence[Range]
 ) -> GridApplication | None:
-    """Return the grid with the least bytes of all neighbours; None if documents have no such."""
+    """Return the grid with the least bytes of all neighbours; None if documents cannot have it."""
     copies = laid.links[0] == NONE
     if not set(laid.links[copies:]) <= {LINE, RING} or laid.num_dims > MOST_GRID_DIMS:
         return None
@@ -344,7 +344,7 @@ def _least_sent(sent: Rows, sources: IntArray, targets: IntArray) -> int:
 def _tree(
     graph: TaskGraph, pairs: _Pairs, kept: BoolArray, edges: Edges, tasks: IntArray
 ) -> Iterator[tuple[Recognition, int]]:
-    """Yield a tree, from the lowest of the tasks that have most partners."""
+    """Yield a tree, from the lowest of the tasks with the most partners."""
     root = int(edges.degree.argmax())
     order, above = breadth_first_order(edges.matrix, root, directed=False)
     form = "star" if int(edges.degree[root]) == edges.count else ""
@@ -354,7 +354,7 @@ def _tree(
 
 
 def _is_binomial(order: list[int], above: list[int]) -> bool:
-    """Tell whether below every vertex hang binomial trees of 1, 2, 4, ... vertices."""
+    """Return whether below every vertex hang binomial trees of 1, 2, 4, ... vertices."""
     ranks: dict[int, list[int]] = {}
     for vertex in reversed(order):
         below = sorted(ranks.pop(vertex, ()))
@@ -365,7 +365,7 @@ def _is_binomial(order: list[int], above: list[int]) -> bool:
 
 
 def _is_complete(edges: Edges, sizes: IntArray) -> bool:
-    """Tell whether all pairs of vertices of one part are edges."""
+    """Return whether all pairs of vertices of one part are edges."""
     return bool(2 * edges.count == (sizes * (sizes - 1)).sum())
 
 
@@ -378,7 +378,7 @@ def _loose(
     form: str = "",
     sizes: Sequence[int] = (),
 ) -> tuple[Recognition, int]:
-    """Return a pattern that is no array: all pairs kept, and the bytes it accounts for."""
+    """Return a pattern that is not an array: all pairs kept, and the bytes it explains."""
     weights = pairs.weight[kept]
     found = Recognition(
         kind=kind,

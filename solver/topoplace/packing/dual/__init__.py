@@ -1,1 +1,1 @@
-"""Prices of rows: what they prove, and how good ones are found."""
+"""Prices of rows: the bounds that they prove, and how good ones are found."""

@@ -1,15 +1,15 @@
 """Compiled minimisation of the bundle's model near a centre (see `bundle`).
 
 Arrays are indexed by column, packing row or earlier level. The columns of request q are
-`members[first[q]] .. members[first[q+1] - 1]`; column j takes of the rows
-`rows[starts[j]] .. rows[starts[j+1] - 1]`, each as often as the amount it takes.
+`members[first[q]] .. members[first[q+1] - 1]`; column j uses the rows `rows[starts[j]] ..
+rows[starts[j+1] - 1]`, each repeated by the amount.
 
-The dual of the problem is a concave function of `amounts`: how much of every column, in all
-`least` to `most` of a request, which may stand for others with the same columns. It is quadratic as
-long as the same rows have a price: then two columns meet in its second derivative by the priced
-rows that they have in common, weighted by amounts. A round takes that quadratic function, maximises
-it by exchanges between two columns of a request, and goes as far towards the maximum as the true
-function rises.
+The dual of the problem is a concave function of `amounts`: the amount of every column, with a sum
+between `least` and `most` for a request, which may represent others with the same columns. It is
+quadratic as long as the same rows have a price: then two columns meet in its second derivative by
+the priced rows that they have in common, weighted by amounts. A round takes that quadratic
+function, maximises it by exchanges between two columns of a request, and goes as far towards the
+maximum as the true function rises.
 """
 
 from __future__ import annotations
@@ -43,8 +43,8 @@ def num_set(typing_context, word):
 def rows_in_words(columns, starts, rows, marked):
     """Return the marked rows of some columns as bits, a row of words per column.
 
-    Rows of zeros are added until there are a multiple of four. Rows begin where lines of the cache
-    do, and fill them: a fifth faster to go through.
+    Rows of zeros are added until there are a multiple of four. Rows are aligned with cache lines,
+    which is a fifth faster.
     """
     num = 0
     for r in range(marked.shape[0]):
@@ -109,7 +109,7 @@ _HALVINGS = 6  # of the way to the maximum of the quadratic function
 def gram_of_amounts(columns, starts, rows, marked):
     """Return for every two columns the sum over the marked rows of the products of their amounts.
 
-    Columns number the rows they take of, each as often as the amount.
+    Columns list the rows that they use, each repeated by the amount.
     """
     num = columns.shape[0]
     common = np.zeros((num, num), np.float32)
@@ -131,7 +131,7 @@ def prices_at(
     load, level_load, capacity, centre, step_size, free, reached, level_centre, level_step_size,
     prices, multipliers,
 ):  # fmt: skip
-    """Set prices and multipliers to the best ones for loads; return what the loads gain there."""
+    """Set prices and multipliers to the best ones for loads; return the gain of the loads there."""
     total = 0.0
     for r in range(load.shape[0]):
         if free[r]:
@@ -149,7 +149,7 @@ def prices_at(
 
 @kernel()
 def add_load(j, by, starts, rows, earlier, load, level_load):
-    """Add what so much of a column puts on rows and earlier levels."""
+    """Add the load of an amount of a column on rows and earlier levels."""
     for k in range(starts[j], starts[j + 1]):
         load[rows[k]] += by
     for k in range(level_load.shape[0]):
@@ -158,7 +158,7 @@ def add_load(j, by, starts, rows, earlier, load, level_load):
 
 @kernel()
 def gains_at(costs, earlier, starts, rows, prices, multipliers, gains):
-    """Set every column's gain: its worth less what its rows cost."""
+    """Set every column's gain: its value less the cost of its rows."""
     for j in range(costs.shape[0]):
         cost = 0.0
         for k in range(starts[j], starts[j + 1]):
@@ -170,10 +170,10 @@ def gains_at(costs, earlier, starts, rows, prices, multipliers, gains):
 
 @kernel()
 def lowest_of_best(gains, mine, best):
-    """Return the lowest of the best gains of some columns: as many as `best` has room for."""
+    """Return the lowest of the `len(best)` best gains of some columns."""
     best[:] = -np.inf
     for j in mine:
-        at = 0  # `best` rises: move what is less than this gain down by one, and the lowest out
+        at = 0  # `best` ascends: move entries below this gain down by one, and the lowest out
         while at < best.shape[0] and best[at] < gains[j]:
             if at > 0:
                 best[at - 1] = best[at]
@@ -206,7 +206,7 @@ def those_to_move(first, members, least, most, amounts, gains, columns, first_of
     """Choose the columns whose amount a round may change: those that have one, and the best.
 
     Writes them to `columns`, request by request from `first_of[q]` on. Returns their number, the
-    sum of what every request gains at most, and by how much the amounts miss that.
+    sum of the largest gains of requests, and by how much the amounts miss it.
     """
     num, gained, missed = 0, 0.0, 0.0
     best = np.empty(_ENTERING + most.max() if most.shape[0] else _ENTERING)
@@ -299,11 +299,11 @@ def minimise_near(
 ):  # fmt: skip
     """Find the prices that minimise the model plus their weighted squared distance to a centre.
 
-    `capacity` is what every row holds; `is_unit` says that amounts are 0 or 1. `step_size` is by
-    how much the price of a free row rises per unit of load, `level_step_size` that of the
-    multiplier of an earlier level. `amounts` are where to start, and become those that
-    belong to the prices found. Stops when the duality gap is below `accuracy` times the descent
-    from `centre_value` that the model predicts.
+    `capacity` is that of every row; `is_unit` says that amounts are 0 or 1. `step_size` is by how
+    much the price of a free row rises per unit of load, `level_step_size` that of the multiplier of
+    an earlier level. `amounts` are the start, and become those that belong to the prices found.
+    Stops when the duality gap is below `accuracy` times the descent from `centre_value` that the
+    model predicts.
 
     Returns the prices and multipliers, the model's value there, and whether the gap came down that
     far.

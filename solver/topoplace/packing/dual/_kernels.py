@@ -12,7 +12,7 @@ from topoplace.kernels import kernel
 
 @kernel()
 def runs_of(rows):
-    """Return a list of rows as runs of rows that follow each other: the first row, and how many."""
+    """Return a list of rows as runs of consecutive rows: the first row, and how many."""
     num = 0
     for k in range(rows.shape[0]):
         num += k == 0 or rows[k] != rows[k - 1] + 1
@@ -44,7 +44,7 @@ def rows_of_runs(runs):
 
 @kernel()
 def marked_rows(starts, runs, which, marked):
-    """Return some lists of rows without those that are not marked (see `columns`)."""
+    """Return the marked rows of some lists of rows (see `columns`)."""
     size = 0
     for j in which:
         for i in range(np.int64(starts[j]), np.int64(starts[j + 1])):

@@ -1,6 +1,6 @@
-"""Compiled search over who starts, bounded by knapsacks (see `cut_pool`).
+"""Compiled search over the sets of started requests, bounded by knapsacks (see `cut_pool`).
 
-A state says of every request whether it starts: 1, does not: -1, or is not decided: 0.
+A state has a number for every request: 1 if it starts, -1 if not, 0 if that is not decided.
 """
 
 # Compiled for the array types it is called with; annotations would be noise.
@@ -14,7 +14,7 @@ import numpy as np
 from topoplace.kernels import kernel
 from topoplace.kernels.lists import ranks, write
 
-_EMPTY = -1.0  # the bound of a side that contradicts what is decided
+_EMPTY = -1.0  # the bound of a side that contradicts earlier decisions
 
 
 @kernel()
@@ -49,7 +49,7 @@ def bound_by(state, values, total, costs, order, fineness, largest, overfull, sa
 
 @kernel()
 def decide(state, q, starts, follows):
-    """Decide a request and those that follow; tell whether that contradicts nothing."""
+    """Decide a request and those that follow; return whether this is consistent."""
     state[q] = 1 if starts else -1
     for r in follows[1 if starts else 0, q]:
         if r < 0:
@@ -71,13 +71,13 @@ def search_starts(
     among
         Requests to split.
     follows
-        What follows if a request does not start, or does; -1 ends a list.
+        The decisions that follow if a request does not start, or does; -1 ends a list.
     lower
-        What bounds need not go below.
+        The value below which bounds need not go.
     most, deepest
-        Splits, in all and one below the other.
+        Limits of splits, in total and in depth.
     num_tight
-        Points looked at when a request is chosen.
+        Points considered when a request is chosen.
     numbers
         Fineness, largest multiple, overfull, safe (see `cut_pool`).
 

@@ -5,7 +5,7 @@ columns found there allow. Each step goes to where the model plus the weighted s
 from the best prices so far is least (Kiwiel 1990; one model per request, as in Frangioni 2002),
 which is found by exchanging amounts between columns (`_bundle`), without a linear program. The
 prices of a linear program are a vertex of its dual: on few rows, and far from the vertex before.
-These stay near what is known to be good, and spread over all rows.
+The prices of this method stay near good ones, and spread over all rows.
 """
 
 from __future__ import annotations
@@ -39,9 +39,9 @@ class _FlatColumns:
     Parameters
     ----------
     kinds
-        Who has columns of their own.
+        The requests that have columns of their own.
     capacities
-        What is left of every row; columns that take of a row of which nothing is left are out.
+        The amounts left of every row; columns that use a row with nothing left are excluded.
     """
 
     def __init__(
@@ -71,8 +71,8 @@ class _FlatColumns:
     def begin(self, start: DualPoint) -> None:
         """Start from the amounts that the columns have, and near some prices.
 
-        Rows that have a price there take part, whether or not the columns know a column that makes
-        them matter: their prices count in the model, so what columns pay for them must, too.
+        Rows that have a price there take part, even if no known column makes them matter: their
+        prices count in the model, so columns must pay for them, too.
         """
         if self._columns is not self._known.all:
             self._start()
@@ -85,7 +85,7 @@ class _FlatColumns:
             column.amount = amount
 
     def update(self) -> bool:
-        """Take in new columns; tell whether there are any."""
+        """Take in new columns; return whether there are any."""
         num_taken = len(self._taken)
         self._take_in()
         tight = self._known.tight_rows | self._priced
@@ -121,7 +121,7 @@ class _FlatColumns:
         self._amounts = np.concatenate([self._amounts, [c.amount for c in taken]])
 
     def work(self, point: DualPoint) -> float:
-        """Return what `minimise_near` takes near a point, in nominal seconds."""
+        """Return the nominal seconds of `minimise_near` near a point."""
         most = self._kinds.most
         in_round = min(len(self._taken), _ENTERING * int((most > 0).sum()) + int(most.sum()))
         num_priced = len(point.rows)
@@ -140,7 +140,7 @@ class _FlatColumns:
         first = np.searchsorted(self._owner[members], np.arange(self._num_requests + 1))
         self._normalise(first, members)
         earlier = self._values[:level]
-        # a level's row has one price where a column takes of many others: let it go farther
+        # a level's row is one price, where a column uses many other rows: let it go farther
         size = np.maximum(1.0, (earlier**2).mean(axis=1)) if num else np.ones(level)
         reached = np.array([v or 0 for v in self._sub.reached], dtype=float)
         size[[v is None for v in self._sub.reached]] = _FIXED  # its multiplier stays 0
@@ -158,7 +158,7 @@ class _FlatColumns:
         return DualPoint(kept, tuple(multipliers.tolist())), model + self._fixed, solved
 
     def _normalise(self, first: IntArray, members: IntArray) -> None:
-        """Make the amounts of every kind sum to no more than may start, and no less than must."""
+        """Bring the sum of amounts of every kind into the range that its requests may start."""
         least, most = self._kinds.least, self._kinds.most
         total = np.bincount(self._owner, weights=self._amounts, minlength=self._num_requests)
         self._amounts *= (most / np.maximum(np.maximum(most, total), 1))[self._owner]
@@ -185,9 +185,10 @@ class Bundle:
     Attributes
     ----------
     converged
-        Whether the last run ended because no step promised anything.
+        Whether the last run ended because no step promised an improvement.
     step_size
-        By how much prices rise per unit of load, so how far steps look; 0 before the first.
+        By how much prices rise per unit of load, which sets the length of steps; 0 before the
+        first.
     """
 
     def __init__(
@@ -219,10 +220,10 @@ class Bundle:
     ) -> Bounded:
         """Return a dual point whose bound is at most that of `start`.
 
-        Stops when the bound meets `lower` (the incumbent), when no step promises a descent worth
-        it, when none keeps its promise though the model stays as it is (prices are integers once
-        scaled, and a multiplier may have to be finer than that), at a time of the budget, or after
-        `max_steps`.
+        Stops when the bound meets `lower` (the incumbent), when no step promises a sufficient
+        descent, when no step keeps its promise although the model stays the same (prices are
+        integers once scaled, and a multiplier may have to be finer than that), at a time of the
+        budget, or after `max_steps`.
 
         Parameters
         ----------
@@ -253,7 +254,7 @@ class Bundle:
             value = relaxation.evaluate(sub, point, columns_of_most(self._kinds, per_request))
             self.columns.add(entering(value, self._kinds, per_request))
             promised, descent = best.value.bound - model, best.value.bound - value.bound
-            # bounds are rounded down, so that a descent to the same integer is worth nothing
+            # bounds are rounded down, so a descent to the same integer gains nothing
             bound = best.value.bound
             least = _LEAST_DESCENT * max(1.0, abs(bound))
             worth_it = max(least, bound - math.floor(bound))
@@ -283,5 +284,5 @@ class Bundle:
 
 
 def _bolder(kept: float) -> float:
-    """Return by how much farther to look after a step that kept so much of its promise."""
+    """Return how much longer steps become after one that kept a share of its promise."""
     return 3.0 if kept > 0.9 else 1.5 if kept > 0.5 else 1.0

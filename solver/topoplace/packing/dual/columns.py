@@ -1,4 +1,4 @@
-"""Columns: the candidates known, with the rows they take of and the amounts last given to them."""
+"""Columns: the known candidates, with the rows that they use and their latest amounts."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Unsigned = NDArray[np.uint32]
 class Column:
     """A candidate, its latest amount, and its level values.
 
-    Those are there once `Columns.values` was asked for more than the first.
+    The values are there once `Columns.values` was called for more than the first level.
     """
 
     candidate: Any
@@ -33,9 +33,8 @@ class Column:
 class _RowLists:
     """Lists of row numbers, one after the other, each as runs; a full array grows by half.
 
-    A prism of the rows of a machine has a run per line of routers: a list takes a tenth of what
-    its numbers would. Numbers are unsigned: compiled loops need not ask whether an index counts
-    from the end.
+    A prism has a run per line of routers: a list takes a tenth of the memory of its numbers.
+    Numbers are unsigned, so that compiled loops need not handle indices from the end.
 
     Attributes
     ----------
@@ -70,7 +69,7 @@ class _RowLists:
         return rows
 
     def among(self, which: IntArray, marked: BoolArray) -> tuple[Unsigned, Unsigned]:
-        """Return some of the lists without the rows that are not marked: starts and rows."""
+        """Return the marked rows of some of the lists: starts and rows."""
         found: tuple[Unsigned, Unsigned] = marked_rows(self._starts, self._runs, which, marked)
         return found
 
@@ -90,9 +89,9 @@ class Packing:
     Attributes
     ----------
     matrix, capacities
-        Amounts, rows by columns, and what each row holds.
+        Amounts, rows by columns, and the capacity of each row.
     rows, stands_in
-        The problem's rows that a row of the matrix stands for, and which one.
+        The problem's rows that are represented by a row of the matrix, and by which one.
     """
 
     matrix: sp.csr_matrix
@@ -104,9 +103,9 @@ class Packing:
 class Columns:
     """Candidates known, in order.
 
-    Rows that the same columns take the same of are one row of a program, and rows that hold one
-    candidate are left out if their columns are among another such row's: in a machine of boxes far
-    fewer rows remain than there are.
+    Rows that the same columns use by the same amounts are one row of a program, and rows that hold
+    one candidate are left out if their columns are among those of another such row. On machines
+    with prisms, this removes most rows.
     """
 
     def __init__(self, problem: PackingProblem) -> None:
@@ -140,7 +139,7 @@ class Columns:
         self._row_lists.append(rows)
 
     def share(self, kinds: Kinds, since: int = 0) -> None:
-        """Add columns from a position on for all of their kind that a subproblem tells apart."""
+        """Copy columns, from a position on, to requests of their kind that are distinguished."""
         for position in range(since, len(self.all)):
             known = self.all[position].candidate
             for q in kinds.others(known.request_idx):
@@ -149,14 +148,14 @@ class Columns:
                     self._append(candidate, self.rows(position))
 
     def keep(self, kept: BoolArray) -> None:
-        """Forget all columns but those marked."""
+        """Drop all columns that are not marked."""
         self.all = [c for c, k in zip(self.all, kept, strict=True) if k]
         self._index = {c.candidate: i for i, c in enumerate(self.all)}
         self._row_lists.keep(np.flatnonzero(kept))
         self._hashes, self._num_hashed = np.zeros(len(self._hashes), dtype=np.int64), 0
 
     def rows(self, position: int) -> Unsigned:
-        """Return the rows a column takes of."""
+        """Return the rows that a column uses."""
         return self._row_lists.of(position)
 
     @property
@@ -183,29 +182,29 @@ class Columns:
 
     @property
     def tight_rows(self) -> BoolArray:
-        """Mark the rows that matter: the first ones, and others that some column can break."""
+        """Mark the rows that matter: the first ones, and others that some column can violate."""
         return self._tight
 
     def rows_among(self, positions: IntArray, marked: BoolArray) -> tuple[Unsigned, Unsigned]:
-        """Return the marked rows of some columns, and before them where each one's begin."""
+        """Return the marked rows of some columns, after the positions where those of each begin."""
         return self._row_lists.among(positions, marked)
 
     def packing(self, wanted: BoolArray) -> Packing:
-        """Return the rows wanted by all columns."""
+        """Return the rows used by all columns."""
         every = np.arange(len(self.all))
         self._add_hashes(self._hashes, map(self.rows, range(self._num_hashed, len(every))))
         self._num_hashed = len(self.all)
         return self._packing(self._hashes, wanted, every)
 
     def packing_of(self, positions: IntArray, wanted: BoolArray) -> Packing:
-        """Return the rows wanted by some columns; `rows` are those wanted alone."""
+        """Return the rows used by some columns, of `rows` only if given."""
         hashes = np.zeros(self.problem.num_rows, dtype=np.int64)
         starts, rows = self.rows_among(positions, wanted)
         self._add_hashes(hashes, (rows[a:b] for a, b in itertools.pairwise(starts.tolist())))
         return self._packing(hashes, wanted, positions)
 
     def _add_hashes(self, hashes: IntArray, rows_of: Iterable[Unsigned]) -> None:
-        """Add to a number per row that is the same where the same columns are (0: none)."""
+        """Add to a number per row, which is equal for rows with the same columns (0: none)."""
         for rows in rows_of:
             key = self._keys.integers(1, 1 << 62, dtype=np.int64)
             if self.problem.is_unit:
@@ -278,7 +277,7 @@ def undominated(matrix: sp.csr_matrix) -> IntArray:
     """Return the rows whose columns are not all among those of another row."""
     num_rows, num_columns = matrix.shape
     size = np.diff(matrix.indptr).astype(np.int64)
-    order = np.argsort(-size, kind="stable")  # a row can only be among a larger one's columns
+    order = np.argsort(-size, kind="stable")  # only larger rows can contain it
     ordered = matrix[order]
     words = np.zeros((num_rows, num_columns // 63 + 1), dtype=np.int64)
     row = np.repeat(np.arange(num_rows), size[order])

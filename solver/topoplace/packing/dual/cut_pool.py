@@ -1,13 +1,14 @@
-"""The Benders cut pool: dual points kept for what they say about which requests start together.
+"""The Benders cut pool: dual points, kept for their constraints on sets of started requests.
 
-At any prices, what starts costs at most what all capacities are worth, and each request at least
-its cheapest candidate (docs/proofs/placement.md, "A leaf"). The least costs do not depend on what
-else starts, so that one call of the oracle gives a knapsack constraint on the requests that start:
-a Benders cut of the relaxation (Benders 1962). It bounds every set of starts by the best multiple
-of the prices for the set, without another call.
+At any prices, the started requests cost at most the value of all capacities, and each of them at
+least its cheapest candidate (docs/proofs/placement.md, "A leaf"). The least costs do not depend on
+the other requests, so one call of the oracle gives a knapsack constraint on the requests that
+start: a Benders cut of the relaxation (Benders 1962). It bounds every set of starts by the best
+multiple of the prices for the set, without another call.
 
-All cuts that hold at a leaf together, for requests that start as a whole or not at all, bound far
-more than the best of them does: a knapsack branch and bound (`KnapsackSearch`) searches who starts.
+All cuts at a leaf together, for requests that start as a whole or not at all, give a far better
+bound than the best of them: a knapsack branch and bound (`KnapsackSearch`) searches the sets of
+started requests.
 """
 
 from __future__ import annotations
@@ -25,11 +26,11 @@ from topoplace.result.certificate import CertificateNode, LeafRef, StartBranch
 from topoplace.types import BoolArray, FloatArray, IntArray
 
 NONE = -1
-"""What `few_that_cover` says of a row that nothing covers."""
+"""The answer of `few_that_cover` for a row without a column."""
 
 
 def few_that_cover(covers: BoolArray) -> list[int]:
-    """Choose for every row a column that covers it, few columns in all; NONE where none does."""
+    """Choose for every row a column that covers it, few columns in total; NONE where none does."""
     chosen = np.full(len(covers), NONE)
     left = covers.any(axis=1)
     while left.any():
@@ -46,7 +47,7 @@ MOST_POINTS, MOST_BYTES = 2000, 1 << 26
 """Of a pool; a search has up to six that fill up. A point of a 24^3 machine has 30 to 100 kB."""
 
 LARGEST_MULTIPLE = 1000.0
-"""But of knapsacks that are too small: larger ones would blow up rounding errors of their room."""
+"""Except for knapsacks that are too small: larger ones would magnify rounding errors."""
 
 _ROOM = 16  # points, to begin with
 _SAFE = 1e-6  # nodes: above the rounding errors of a bound
@@ -64,7 +65,7 @@ class Knapsacks:
     Attributes
     ----------
     totals
-        What all capacities are worth, shape ``(num_points,)``.
+        The value of all capacities, shape ``(num_points,)``.
     costs
         Least cost per request, shape ``(num_points, num_requests)``.
     order
@@ -82,7 +83,7 @@ class Knapsacks:
     def bounds(
         self, values: FloatArray, forced: BoolArray, free: BoolArray
     ) -> tuple[FloatArray, IntArray]:
-        """Bound what may start by the best multiple of each point's prices.
+        """Bound the value of what may start by the best multiple of each point's prices.
 
         Parameters
         ----------
@@ -124,10 +125,10 @@ class CutPool:
     Attributes
     ----------
     covers, fixed
-        On places, and jobs in their places, where what requests cost holds. Rows that fixed jobs
-        hold have no price.
+        Restrictions of places, and fixed jobs, for which the costs of requests hold. Rows that
+        fixed jobs hold have no price.
     startable
-        Requests with candidates: a pricing pass must know what they cost, however much it is.
+        Requests with candidates: a pricing pass must compute their costs, even if they are high.
     """
 
     def __init__(
@@ -156,7 +157,7 @@ class CutPool:
         row_prices
             Integer prices.
         worth
-            What the capacities are worth at these prices.
+            The value of the capacities at these prices.
         gains
             Largest (value - price) per request, shape ``(num_requests,)``.
         """
@@ -182,7 +183,7 @@ class CutPool:
         every.order[number] = np.argsort(costs / np.maximum(self.values, 1e-9), kind="stable")
 
     def under(self, covers: tuple[Cover, ...], numbers: Sequence[int]) -> CutPool:
-        """Return some of its points in a pool of their own, which is for more covers than this one.
+        """Return some of its points in a pool of their own, for more covers than those of this one.
 
         Requests cost at least as much there.
         """
@@ -191,7 +192,7 @@ class CutPool:
         return pool
 
     def beside(self, fixed: tuple[Any, ...], covers: tuple[Cover, ...]) -> CutPool:
-        """Return a pool for what is left beside fixed jobs under covers, with no points yet."""
+        """Return a pool for the problem left by fixed jobs under covers, with no points yet."""
         return CutPool(self.scale, self.values, self.startable, covers, fixed)
 
     def extend(self, other: CutPool, numbers: Sequence[int]) -> None:
@@ -225,15 +226,15 @@ class CutPool:
     def bounds(
         self, forced: frozenset[int], excluded: frozenset[int], first: int = 0
     ) -> FloatArray:
-        """Return by what every point from the first on bounds a set of starts."""
+        """Return the bounds of all points, from the first on, on a set of starts."""
         return self.knapsacks(first).bounds(self.values, *self.sides(forced, excluded))[0]
 
 
 MOST_TRIED = 40
-"""Requests, the largest ones, of which one is chosen to be split."""
+"""The number of largest requests from which the one to be split is chosen."""
 
 SEARCH_WORK = 0.01
-"""Nominal seconds of a search for who starts."""
+"""Nominal seconds of a search for sets of starts."""
 
 _MOST_SPLITS = 400
 _LOOKED_AT = 4  # points, when a request to split is chosen
@@ -250,7 +251,7 @@ class StartsBelow:
     request, children
         What a node splits, -1 for an end, and its sides: out, into.
     point, times
-        By which point an end is bounded, and at which multiple.
+        The point that bounds an end, and its multiple.
     points, numbers
         Those that bound an end, and where in the pool they are.
     """
@@ -264,7 +265,7 @@ class StartsBelow:
     numbers: list[int]
 
     def written(self, names: Sequence[str], numbers: Sequence[int]) -> CertificateNode:
-        """Return it as part of a certificate that shares the points under some numbers."""
+        """Return it as part of a certificate that shares the points under the given numbers."""
 
         def node(i: int) -> CertificateNode:
             if self.request[i] < 0:
@@ -276,12 +277,13 @@ class StartsBelow:
 
 
 class KnapsackSearch:
-    """Searches who starts below leaves of one problem.
+    """Searches the sets of started requests below leaves of one problem.
 
     Parameters
     ----------
     sides
-        By request, those that do not start either if it does not, and those that do if it does.
+        By request, those that also do not start if it does not, and those that also start if it
+        does.
     """
 
     def __init__(
@@ -304,16 +306,16 @@ class KnapsackSearch:
         lower: int,
         deepest: int,
     ) -> StartsBelow:
-        """Bound who starts at a leaf by points that hold there.
+        """Bound the sets of started requests at a leaf by points that hold there.
 
         Parameters
         ----------
         forced, excluded
-            What is decided at the leaf.
+            The decisions at the leaf.
         lower
-            What the bound need not go below.
+            The value below which the bound need not go.
         deepest
-            Branches that may be one below the other.
+            The largest depth of branches.
         """
         must, free = pool.sides(forced, excluded)
         state = np.where(must[0], 1, np.where(free[0], 0, -1)).astype(np.int8)

@@ -15,13 +15,13 @@ from topoplace.packing.problem import Kinds, Subproblem
 from topoplace.types import BoolArray, FloatArray
 
 MAX_COLUMNS = 3000
-"""Columns kept in the master; beyond it those with the worst reduced cost go."""
+"""Columns kept in the master; beyond it those with the worst reduced cost are dropped."""
 
 MOST_ENTRIES = 1 << 25
-"""Rows of all columns together that a bundle bears: those that matter take four bytes each."""
+"""Limit of the rows of all columns together in a bundle: those that matter take four bytes each."""
 
 _NO_AMOUNT = 1e-6
-_MOST_MORE = 16  # columns of a kind and round, beside those of a single request
+_MOST_MORE = 16  # columns of a kind and round, in addition to those of a single request
 
 _SMOOTHING = 0.6  # weight of the best dual point so far (Wentges smoothing)
 
@@ -114,17 +114,17 @@ def generate_columns(
 
 
 def better(one: DualValue, other: DualValue) -> bool:
-    """Tell whether a dual value proves a smaller bound than another."""
+    """Return whether a dual value proves a smaller bound than another."""
     return one.bound < other.bound
 
 
 def is_met(best: Bounded, lower: int) -> bool:
-    """Tell whether a bound shows that nothing exceeds the incumbent."""
+    """Return whether a bound shows that the incumbent is optimal."""
     return best.value.certified is None or best.value.certified <= lower
 
 
 def columns_of_most(kinds: Kinds, per_round: int) -> int:
-    """Return how many columns of a request to ask for: one more by request beside it."""
+    """Return how many columns of a request to ask for: one more for each other one of its kind."""
     return per_round + min(_MOST_MORE, max(0, int(kinds.most.max(initial=0)) - 1))
 
 
@@ -154,7 +154,7 @@ def _trim(master: Master, lp: LpSolution, bound: float, lower: int) -> None:
 def reduced_costs_at(
     relaxation: Relaxation, sub: Subproblem, columns: Columns, bounded: Bounded
 ) -> FloatArray:
-    """Return how far below the bound every column leaves a placement that takes it."""
+    """Return by how much a placement that takes a column is below the bound, for every column."""
     best = bounded.value.priced.best / bounded.value.scale
     optional = [i for i in range(len(best)) if i not in sub.forced]
     best[optional] = np.maximum(0, best[optional])
@@ -168,7 +168,7 @@ def reduced_costs_at(
 def keep_least(
     relaxation: Relaxation, sub: Subproblem, columns: Columns, bounded: Bounded, most: int
 ) -> None:
-    """Forget all columns but so many of least reduced cost, if there are half as many again."""
+    """Keep the `most` columns of least reduced cost, if there are half as many again."""
     if len(columns) > 1.5 * most:
         columns.keep(least(reduced_costs_at(relaxation, sub, columns, bounded), most))
 
@@ -176,7 +176,7 @@ def keep_least(
 def forget_most(
     relaxation: Relaxation, sub: Subproblem, columns: Columns, bounded: Bounded
 ) -> None:
-    """Forget columns until half of `MOST_ENTRIES` is left: those without amount, the dearest."""
+    """Drop columns down to half of `MOST_ENTRIES`, those without amount and of most cost first."""
     reduced_costs = reduced_costs_at(relaxation, sub, columns, bounded)
     amounts = np.array([c.amount for c in columns.all])
     order = np.lexsort((reduced_costs, amounts <= _NO_AMOUNT))
@@ -187,7 +187,7 @@ def forget_most(
 
 
 def least(reduced_costs: FloatArray, most: int) -> BoolArray:
-    """Mark so many columns of least reduced cost, of equal ones the latest."""
+    """Mark the `most` columns of least reduced cost, of equal ones the latest."""
     kept = np.ones(len(reduced_costs), dtype=bool)
     order = np.argsort(reduced_costs[::-1], kind="stable")
     kept[len(reduced_costs) - 1 - order[most:]] = False
@@ -195,7 +195,7 @@ def least(reduced_costs: FloatArray, most: int) -> BoolArray:
 
 
 def lightest(columns: Columns, reduced_costs: FloatArray, most: int) -> BoolArray:
-    """Mark the columns of least reduced cost that take of so many rows together."""
+    """Mark the columns of least reduced cost that together use at most `most` rows."""
     order = np.argsort(reduced_costs, kind="stable")
     taken = np.cumsum([len(columns.rows(k)) for k in order.tolist()])
     kept = np.zeros(len(order), dtype=bool)

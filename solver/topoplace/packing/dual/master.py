@@ -21,7 +21,7 @@ _GLOP = "use_preprocessing: false"
 
 _FIRST_PART = 256  # columns; of each of them a large machine has tens of thousands of rows
 _WORK = 2e-6  # nominal seconds a nonzero
-_MOST_OF_START = 1e4  # beyond it the simplex no longer tells small values beside it
+_MOST_OF_START = 1e4  # beyond it the simplex loses small values next to it
 
 
 @dataclass(frozen=True)
@@ -35,11 +35,11 @@ class LpSolution:
     columns, amounts
         The columns of the program, and the value of each.
     duals
-        The dual optimum, spread over the rows no column tells apart.
+        The dual optimum, spread over the rows that no column distinguishes.
     reduced
         Reduced cost of every column, at most 0 for the columns of requests that may stay out.
     complete
-        Whether the amounts respect every row, those not in the program included.
+        Whether the amounts respect every row, including those not in the program.
     size
         Nonzeros of the program, plus one.
     """
@@ -68,7 +68,7 @@ class Master:
     def num_nonzeros(self, most: int) -> int:
         """Return the nonzeros of the rows of a program over all columns.
 
-        If that over a part of them has more than `most`, it is those of that.
+        If a part of the columns already has more than `most`, the nonzeros of that part.
         """
         num, part = len(self.columns), _FIRST_PART
         while part < num:
@@ -179,7 +179,7 @@ class Master:
         )
 
     def _spread(self, merged: Packing, prices: FloatArray) -> FloatArray:
-        """Return the prices of all rows: that of a program's row is shared by those it is for."""
+        """Return the prices of all rows; a program's price is shared by the rows it represents."""
         problem = self.columns.problem
         share = problem.row_weights[merged.rows]
         total = np.bincount(merged.stands_in, weights=share, minlength=len(prices))

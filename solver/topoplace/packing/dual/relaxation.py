@@ -14,23 +14,30 @@ from topoplace.clock import OutOfTimeError
 from topoplace.packing.budget import Budget
 from topoplace.packing.dual.cut_pool import CutPool
 from topoplace.packing.dual.sparse import SparsePrices
-from topoplace.packing.problem import NO_VALUE, PackingProblem, Priced, Subproblem, capacities_left
+from topoplace.packing.problem import (
+    NO_VALUE,
+    PackingProblem,
+    Priced,
+    Query,
+    Subproblem,
+    capacities_left,
+)
 from topoplace.result.certificate import Leaf
 from topoplace.types import BoolArray, FloatArray, IntArray
 
 _ROOM = 1 << 57
-"""Half of what a leaf's prices and multipliers may reach (docs/proofs/placement.md, "Integers").
+"""Half of the limit on a leaf's prices and multipliers (docs/proofs/placement.md, "Integers").
 
 The other half is for rounding."""
 
 _FINE = 10**4
-"""Scale of prices, if there is room: finer ones move bounds on 24^3 by 0.01, with more digits."""
+"""Scale of prices, if it fits: finer ones move bounds on 24^3 by 0.01, with more digits."""
 
 _LATER_FINE = 10**6
 """That of later levels, whose values lie closer together."""
 
 _PER_REACHED = 20
-"""But there at least that many times what earlier levels must reach, so that rounded multipliers
+"""But there at least this multiple of what earlier levels must reach, so that rounded multipliers
 move a bound by a fortieth at most."""
 
 MAX_SUM = 1 << 24
@@ -43,7 +50,7 @@ class DualPoint:
     Parameters
     ----------
     row_prices
-        Shape ``(num_rows,)``, or those that are not zero, `scale`-fold.
+        Shape ``(num_rows,)``, or the nonzero ones, multiplied by `scale`.
     """
 
     def __init__(
@@ -75,7 +82,7 @@ class DualPoint:
 
     @property
     def row_prices(self) -> FloatArray:
-        """The prices of all rows, made anew."""
+        """The prices of all rows, as a new array."""
         dense = np.zeros(self._kept.num_rows)
         dense[self.rows] = self.prices
         return dense
@@ -108,12 +115,12 @@ class DualValue:
     priced: Priced
 
     def without_columns(self) -> DualValue:
-        """Return what is kept of it once its columns are taken."""
+        """Return the part of it to keep once its columns are taken."""
         return replace(self, priced=Priced(self.priced.best, []))
 
     @property
     def scale(self) -> int:
-        """What prices, multipliers and gains are multiplied by."""
+        """The factor of prices, multipliers and gains."""
         return self.leaf_parts[0]
 
 
@@ -123,7 +130,7 @@ class Relaxation:
     Attributes
     ----------
     pool
-        Takes in what is evaluated on the first level under the pool's covers.
+        Takes in the points evaluated on the first level under the pool's covers.
     """
 
     def __init__(
@@ -133,7 +140,7 @@ class Relaxation:
         self._total = int(problem.values.sum())
 
     def begin_pool(self) -> CutPool:
-        """Begin with a pool, which takes in the points that are evaluated from now on."""
+        """Begin a pool, which takes in the points that are evaluated from now on."""
         free = DualPoint(np.zeros(self.problem.num_rows))
         best = self.evaluate(Subproblem(), free, 1).priced.best
         startable = frozenset(np.flatnonzero(best > 0).tolist())
@@ -156,8 +163,8 @@ class Relaxation:
     def _scales(self, sub: Subproblem, point: DualPoint) -> tuple[int, float]:
         """Return the integer scale of a point, and what to multiply the point by before rounding.
 
-        The two differ only where the point would not fit 64 bits at any scale: all of it is made
-        smaller then, which weakens the bound and leaves it one.
+        The two differ only if the point would not fit into 64 bits at any scale: all of it is then
+        made smaller, which makes the bound weaker, but still valid.
         """
         if not sub.level:
             return self.scale, float(self.scale)
@@ -180,7 +187,7 @@ class Relaxation:
     def evaluate(self, sub: Subproblem, point: DualPoint, per_request: int = 24) -> DualValue:
         """Round a dual point to integers and compute the bound it proves.
 
-        If the time is up in the middle, the answer is that of other prices (`without_pricing`).
+        If the time runs out before the end, the answer is that of other prices (`without_pricing`).
         """
         problem = self.problem
         scale, factor = self._scales(sub, point)
@@ -211,13 +218,9 @@ class Relaxation:
         try:
             if self.budget.counts_work:
                 self.budget.spend(problem.work(sub.level))
-            priced = problem.price(
-                row_prices,
-                weights,
-                per_request,
-                sub.covers,
-                exact_for=None if sub.level else known,
-            )
+            exact_for = None if sub.level else known
+            query = Query(weights, per_request, sub.covers, exact_for)
+            priced = problem.price(row_prices, query)
         except OutOfTimeError:
             return self.without_pricing(sub, pool)
         own = SparsePrices.at(problem.num_rows, rows, prices)
@@ -235,14 +238,14 @@ class Relaxation:
         return DualValue(bound, certified, (scale, kept, multipliers), priced)
 
     def _worth(self, sub: Subproblem) -> int:
-        """Return what the fixed jobs are worth on the first level."""
+        """Return the value of the fixed jobs on the first level."""
         return sum(int(self.problem.values[c.request_idx]) for c in sub.fixed)
 
     def without_pricing(self, sub: Subproblem, pool: CutPool | None = None) -> DualValue:
-        """Bound a subproblem without the oracle, by what requests are worth at the most.
+        """Bound a subproblem without the oracle, by the largest values of requests.
 
         The bound is no better than that of the leaf with all prices 0, which certifies it. On the
-        first level, what is bounded by the start prices bounds what starts as well.
+        first level, the bound by the start prices is valid as well.
 
         Parameters
         ----------

@@ -1,4 +1,4 @@
-"""Prices as they are kept: by the thousand, each of tens of thousands of rows, most of them 0."""
+"""Stored prices: there are thousands of them, each of tens of thousands of rows, mostly 0."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class SparsePrices:
 
     @classmethod
     def at(cls, num_rows: int, rows: IntArray, prices: IntArray | FloatArray) -> SparsePrices:
-        """Return prices of some of so many rows, ascending; 0 for others."""
+        """Return prices given for some rows, ascending, and 0 for the others."""
         there = np.flatnonzero(prices)
         rows, prices = rows[there], prices[there]
         kept = prices if prices.dtype == np.float64 else _narrow(prices)

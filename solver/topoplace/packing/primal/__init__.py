@@ -1,1 +1,1 @@
-"""What looks for placements."""
+"""Searches for placements."""

@@ -3,10 +3,11 @@
 A dive begins at the root or at a leaf of the tree of starts.
 
 Each step takes the largest request that the fractional solution starts, tries some of its
-candidates, bounds what is left for each by a few steps of the bundle, whose points say together who
-may start, and goes on with the best. What it leaves stays open; the next dive begins at the
-best of that, where most of what dives lost down to a depth is forgiven to the bounds there. Once
-only small jobs are left, they are a placement problem of their own, around jobs that run already.
+candidates, bounds the rest for each by a few steps of the bundle, whose points together say which
+requests may start, and goes on with the best. The other nodes stay open. The next dive begins at
+the best of them, where bounds are corrected by most of the average loss of dives down to their
+depth. Once only small jobs are left, they are a placement problem of their own, around jobs that
+already run.
 """
 
 from __future__ import annotations
@@ -36,12 +37,13 @@ _SURE = 0.3  # a request is taken up if the fractional solution starts so much o
 
 @dataclass
 class _Open:
-    """Some jobs in their places, and what bounds the rest.
+    """Some jobs in their places, and bounds for the rest.
 
     Attributes
     ----------
     bounded, bound
-        The best prices, and what all points tried bound together, or the prices if that is less.
+        The best prices, and the bound by all points tried together, or by the prices if that is
+        less.
     step_size
         Of the bundle (see `Bundle`).
     """
@@ -60,9 +62,9 @@ class _Step:
     Attributes
     ----------
     relaxation
-        Leaves out what the fixed jobs block.
+        Leaves out candidates that the fixed jobs block.
     left, children
-        Candidates still to be tried, and what came of the others as far as it is of use.
+        Candidates still to be tried, and the useful results of the others.
     spent
         Seconds for those tried.
     """
@@ -81,7 +83,7 @@ class Diver:
     Parameters
     ----------
     around
-        Searches what is left around some jobs for so many seconds; returns the whole.
+        Searches the problem around some jobs for a number of seconds; returns a whole placement.
     """
 
     def __init__(
@@ -92,7 +94,7 @@ class Diver:
         self._pool = state.relaxation.pool
         self._starts = KnapsackSearch(self._pool.values)
         self._top = _Open(root.sub, root.bounded, root.bounded.value.bound, [], 0.0)
-        self._left_by: _Open | None = None  # where the dives began that left what is open
+        self._left_by: _Open | None = None  # where the dives began that left open nodes
         self._now: _Step | None = None
         self._alone = True
         self._columns = (state.columns, Columns(state.problem))  # of each of two tries at once
@@ -132,14 +134,14 @@ class Diver:
         state.columns.set_amounts(amounts)  # the bundle of the root goes on from them
 
     def first(self, until: float) -> None:
-        """Dive once; if that takes too long, settle what is left there."""
+        """Dive once; if that takes too long, settle the rest there."""
         self.run(until, once=True)
         now = self._now
         if now is not None and now.node.sub.fixed and not self._state.incumbent.closes(self._root):
             self._finish(now.node, self._state.budget.end)
 
     def _next(self) -> _Open:
-        """Return where to begin: at a leaf not dived from yet, else at what is left open."""
+        """Return where to begin: at a leaf without a dive yet, else at an open node."""
         if self._left_by is not self._top:
             self._open.clear()
             self._passed.clear()
@@ -191,11 +193,11 @@ class Diver:
         return self._step(children[0]) if children else None
 
     def _longest(self, node: _Open) -> float:
-        """Return after how many seconds a step from a node tries no more candidates than needed."""
+        """Return the seconds after which a step from a node tries only candidates it needs."""
         return 0.5 * steering.turn(self._state.budget) / (1 + len(node.sub.fixed))
 
     def _forget_columns(self, node: _Open) -> None:
-        """Keep the columns that are worth most here, if there are so many that steps are slow."""
+        """Keep the columns of the highest value here, if their number makes steps slow."""
         for columns in self._columns:
             before = len(columns)
             keep_least(self._state.relaxation, node.sub, columns, node.bounded, steering.COLUMNS)
@@ -223,19 +225,19 @@ class Diver:
             if candidate.request_idx == largest
         )
         mine = [(a, c) for a, c in fixable if fits(problem, [*node.sub.fixed, c])]
-        # a random order, but the larger the amount the earlier
+        # a random order, in which larger amounts tend to come earlier
         mine.sort(key=lambda item: -(self._rng.random() ** (1.0 / item[0])))
         most = max(_FEWEST, _MOST - _FEWEST * len(node.sub.fixed))
         return [candidate for _, candidate in mine[:most]]
 
     def _both(self, step: _Step, tried: Sequence[Any]) -> list[_Open]:
-        """Fix a job, in a second thread another one instead, and bound what is left."""
+        """Fix a job, in a second thread another one instead, and bound the rest."""
         return self._state.budget.at_once(
             lambda place: self._child(step, tried[place], self._columns[place]), range(len(tried))
         )
 
     def _child(self, step: _Step, candidate: Any, columns: Columns) -> _Open:
-        """Fix a job, and bound what is left."""
+        """Fix a job, and bound the rest."""
         state, node = self._state, step.node
         sub = replace(
             node.sub,
@@ -262,7 +264,7 @@ class Diver:
         return _Open(sub, bounded, bound, columns.amounts(), bundle.step_size)
 
     def _finish(self, node: _Open, until: float) -> None:
-        """Settle what is left by a search of its own, which is small by now."""
+        """Settle the rest by a search of its own, which is small by now."""
         budget = self._state.budget
         seconds = min(steering.SMALL_SEARCH, until - budget.now())
         if seconds > 0:

@@ -1,4 +1,4 @@
-"""The integer phase: the best placement among the columns known, by an integer program."""
+"""The integer phase: the best placement among the known columns, by an integer program."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def best_among(
     incumbent
         A placement to start from; its columns are always among those used.
     kept
-        Which columns to use, of those known so far.
+        Which columns to use, of the known ones.
     seconds, work
         Limits in wall-clock, with what it takes to write the program, and in CP-SAT's deterministic
         time, which the master's budget counts.
@@ -105,7 +105,7 @@ def _model(master: Master, sub: Subproblem, kinds: Kinds, positions: IntArray) -
         else:
             taken = packing.matrix.data[starts:ends].astype(np.int64)
             _add(row, own, taken, (-_NO_LIMIT, int(capacity)))
-    # the first level only counts who starts
+    # the first level only counts which requests start
     for level, floor in enumerate(sub.reached):
         if floor is not None and (level or len(sub.decided) < num_requests):
             row = model.constraints.add()

@@ -1,7 +1,7 @@
-"""Large neighbourhood search: free some jobs near each other, and search what that leaves.
+"""Large neighbourhood search: free some jobs near each other, and search the rest.
 
-The rest of the placement stays, so that it is a small problem of its own; most neighbourhoods are
-shown within tenths of a second to hold nothing better.
+All other jobs stay, so this is a small problem of its own; most neighbourhoods are proven within
+tenths of a second to hold nothing better.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ class NeighbourhoodSearch:
     Parameters
     ----------
     around
-        Searches what is left around some jobs for so many seconds, beginning with the jobs freed;
-        returns the whole.
+        Searches the problem around some jobs for a number of seconds, beginning with the jobs
+        freed; returns a whole placement.
     """
 
     def __init__(
@@ -80,7 +80,7 @@ class NeighbourhoodSearch:
                 return
 
     def _draw(self) -> frozenset[Any]:
-        """Return some large jobs of the incumbent near one of them, and small ones beside these."""
+        """Return some large jobs of the incumbent near each other, and small ones next to them."""
         problem, rng = self._state.problem, self._rng
         least = steering.SMALL * self._state.incumbent.objective(0)
         large = [c for c in self._center if problem.values[c.request_idx] >= least]

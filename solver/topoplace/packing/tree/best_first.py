@@ -21,24 +21,24 @@ _OFTEN = 16  # leaves worked on, until it is seen again what the others hold
 class BestFirstTree(ABC):
     """A tree that may be run again and again, with a certified bound at any time.
 
-    It grows until its certificate fills its room; to see that, it is written now and then. If it
-    has no room any more, the bound is that of the last one that had, and what is split keeps its
-    proofs until then. Leaves that are still worked on have what that goes on from; beyond
-    `steering.OPEN_LEAVES` those of the least bounds keep their proofs alone.
+    It grows until its certificate reaches its size limit; to check that, the certificate is written
+    now and then. If it does not fit any more, the bound is that of the last one that did, and split
+    nodes keep their proofs until then. Open leaves hold what is needed to resume them; beyond
+    `steering.OPEN_LEAVES` those of the least bounds keep only their proofs.
 
     Parameters
     ----------
     lower
-        Returns what the bound is lowered to: the incumbent's objective.
+        Returns the goal of the bound: the incumbent's objective.
     groups
         Of alike requests, which the certificate names.
     room
-        Bytes that the certificate may have.
+        Size limit of the certificate, in bytes.
 
     Attributes
     ----------
     size
-        Those of the last one that had room, 0 before.
+        The bytes of the last certificate that fitted, 0 before.
     """
 
     size = 0
@@ -64,16 +64,16 @@ class BestFirstTree(ABC):
 
     @property
     def bound(self) -> int:
-        """What the tree certifies."""
+        """The bound that the tree certifies."""
         return self._written if self._is_full else max(self._decided, self.highest_open)
 
     def certificate(self, room: int) -> Certificate:
-        """Return the tree as a certificate of its bound, which rises if there is no room."""
+        """Return the tree as a certificate of its bound, which rises if it does not fit."""
         found = self._look(room)
         return self._write() if self._is_full else found
 
     def _look(self, room: int) -> Certificate:
-        """Write the certificate of the least bound, and see whether there is room for it."""
+        """Write the certificate of the least bound, and check whether it fits."""
         self._is_full = False
         found = self._write()
         size = size_of(found)
@@ -89,11 +89,11 @@ class BestFirstTree(ABC):
 
     @property
     def highest_open(self) -> int:
-        """The largest bound of a leaf that is still worked on."""
+        """The largest bound of an open leaf."""
         return -self._open[0][0] if self._open else NOTHING
 
     def run(self, until: float) -> None:
-        """Work on the leaf of the largest bound, until a time of the budget or the room is full."""
+        """Work on the leaf of the largest bound, until a time of the budget or the size limit."""
         while (
             self.relaxation.budget.now() < until
             and self._has_room()
@@ -105,7 +105,7 @@ class BestFirstTree(ABC):
                 self._lighten()
 
     def _has_room(self) -> bool:
-        """Tell whether the certificate has room; it is written now and then to see that."""
+        """Return whether the certificate fits; it is written now and then to check that."""
         if self._worked_on >= self._next_look:
             self._look(self.room)
             least, most = _GROWTH
@@ -127,17 +127,17 @@ class BestFirstTree(ABC):
         """Bound a leaf better or split it; it is not open any more, unless pushed again."""
 
     def refresh(self, node: Node) -> None:  # noqa: B027 - not every tree has something to look at
-        """Bring the bound of a leaf up to date."""
+        """Update the bound of a leaf."""
 
     def push(self, node: Node) -> None:
-        """Take a leaf that is still worked on, if that can lower the tree's bound."""
+        """Take an open leaf, if work on it can lower the tree's bound."""
         if node.bound > self.lower() and node.depth < DEEPEST:
             heapq.heappush(self._open, (-node.bound, next(self._ticket), node))
         else:
             self.settle(node)
 
     def settle(self, node: Node) -> None:
-        """Work on a leaf no more."""
+        """Close a leaf."""
         node.close(max(self.lower(), node.bound))
         self._decided = max(self._decided, node.bound)
 
@@ -153,7 +153,7 @@ class BestFirstTree(ABC):
         return None
 
     def open_leaves(self) -> Iterator[Node]:
-        """Yield the leaves that are still worked on, that of the largest bound first."""
+        """Yield the open leaves, that of the largest bound first."""
         return (node for _, _, node in self._open)
 
     def split(self, node: Node, branch: Branch, children: tuple[Node, Node]) -> None:

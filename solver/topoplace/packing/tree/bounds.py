@@ -1,9 +1,9 @@
-"""What lowers the first level's bound: trees, and sums over parts.
+"""The bounds of the first level: trees, and sums over parts.
 
-Requests of different classes compete for little: for links alone, and for routers that a prism
-covers without using them. So the requests of each class are bounded by themselves as well, and the
-sum is a bound. Where little is lost by that, two small trees do what takes a large one a branch in
-one for every branch in the other (docs/proofs/placement.md, "Parts").
+Requests of different classes compete for little: only for links, and for routers that a prism
+covers without using them. So the requests of each class are also bounded by themselves, and the sum
+is a bound. If little is lost by that, two small trees replace a large one, which needs the branches
+of one for every branch of the other (docs/proofs/placement.md, "Parts").
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ from topoplace.result.certificate import Certificate, Leaf, Part, Parts, WholeTr
 class Trees:
     """A tree that asks for starts first, and soon one that asks for places first.
 
-    The first lowers the bound at once, however little; the second later, but it can close a gap
-    that the first cannot.
+    The first lowers the bound at once, even if only a little; the second later, but it can close a
+    gap that the first cannot.
 
     Parameters
     ----------
@@ -38,9 +38,9 @@ class Trees:
     root
         Prices to begin with.
     lower
-        Returns what the bound is lowered to.
+        Returns the goal of the bound.
     room
-        Bytes that either tree's certificate may have.
+        Size limit of either tree's certificate, in bytes.
     """
 
     def __init__(
@@ -61,7 +61,7 @@ class Trees:
 
     @property
     def bound(self) -> int:
-        """What the better tree certifies."""
+        """The bound that the better tree certifies."""
         return self._better().bound
 
     def certificate(self, room: int) -> WholeTree:
@@ -85,12 +85,12 @@ class Trees:
         return self._better().size
 
     def bounds(self) -> tuple[int, ...]:
-        """Return what each tree certifies."""
+        """Return the bound that each tree certifies."""
         trees = (self._starts, self._places)
         return tuple(tree.bound for tree in trees if tree is not None)
 
     def run(self, until: float, *, ask_places: bool = True) -> None:
-        """Work on the first tree, and once that had its time mostly on the second.
+        """Work on the first tree, and once it had its time, mostly on the second.
 
         Parameters
         ----------
@@ -168,7 +168,7 @@ class _Part:
 
     @property
     def closed(self) -> bool:
-        """Whether its bound is what the incumbent has of it."""
+        """Whether its bound is the value of its requests in the incumbent."""
         return self.trees.bound <= self.trees.lower()
 
 
@@ -191,7 +191,7 @@ class ClassDecomposition:
 
     @property
     def bound(self) -> int:
-        """What the parts' trees certify together."""
+        """The sum of the bounds that the parts' trees certify."""
         return sum(part.trees.bound for part in self._parts)
 
     def certificate(self, room: int) -> Parts:
@@ -212,16 +212,16 @@ class ClassDecomposition:
         return sum(part.trees.size for part in self._parts)
 
     def bounds(self) -> tuple[int, ...]:
-        """Return what the trees of each part certify."""
+        """Return the bounds that the trees of each part certify."""
         return tuple(part.trees.bound for part in self._parts)
 
     @property
     def asks_places(self) -> bool:
-        """Whether no part is left that asks for starts alone."""
+        """Whether all parts ask for places, too."""
         return all(part.closed or part.trees.asks_places for part in self._parts)
 
     def run(self, until: float) -> None:
-        """Work on the parts in turn, least on those whose bound stands still."""
+        """Work on the parts in turn, least on those whose bound does not fall."""
         budget = self._state.budget
         left = list(self._parts)
         while left := [part for part in left if not part.closed]:
@@ -240,7 +240,7 @@ class ClassDecomposition:
     def _work_on(self, until: float, more: int, part: _Part) -> bool:
         """Work on a part; return whether time was up, and not the work that lowers its bound.
 
-        Its certificate may grow by so many characters.
+        Its certificate may grow by a given number of characters.
         """
         budget = self._state.budget
         now, before = budget.now(), part.trees.bound
@@ -273,7 +273,7 @@ class ClassDecomposition:
 
 
 class BoundSearch:
-    """Trees of the whole queue, and if it asks for several classes, of each by itself.
+    """Trees of the whole queue, and if it has several classes, of each class alone.
 
     The root's bound is the lower of the two.
     """
@@ -292,7 +292,7 @@ class BoundSearch:
 
     @property
     def bound(self) -> int:
-        """What is certified."""
+        """The certified bound."""
         return self._better().bound
 
     def certificate(self, room: int) -> Certificate:
@@ -311,8 +311,8 @@ class BoundSearch:
     def run(self, until: float) -> bool:
         """Work on the trees; return whether bounds still fell in the second half of the time.
 
-        What counts are the trees of those that are ahead, the whole queue's or the parts'. Those
-        of parts that are begun in that time are given more.
+        The trees that count are those with the better bound, the whole queue's or the parts'. Trees
+        of parts that began in that time get more.
         """
         now, begun = self._state.budget.now(), self._parts is not None
         self._run(now + 0.5 * (until - now))

@@ -1,11 +1,11 @@
 """Branching on which requests start and where, if linear programs are too slow to guide it.
 
-The relaxation likes to start a bit of every large request where there is no room for a whole one,
-or leaves out a bit of each. Most leaves need no prices of their own: every point that the bundle
-has tried bounds each set of starts (`cut_pool`). The leaf of the largest bound comes first. If
-large requests are undecided there, the one is split for which the pool lowers both sides most. If
-all are decided, the bundle lowers the bound until it is no longer the largest; its points join
-the pool, where they bound many other leaves. Once the bundle can do no more, the place of a
+The relaxation tends to start a fraction of every large request where there is no space for a whole
+one, or leaves out a fraction of each. Most leaves need no prices of their own: every point that the
+bundle has tried bounds each set of starts (`cut_pool`). The leaf of the largest bound comes first.
+If large requests are undecided there, the one is split for which the pool lowers both sides most.
+If all are decided, the bundle lowers the bound until it is no longer the largest; its points join
+the pool, where they bound many other leaves. Once the bundle makes no more progress, the place of a
 request that starts is split (`branching`).
 """
 
@@ -42,12 +42,12 @@ _PATIENT_STEPS = 200  # of the bundle
 
 @dataclass(frozen=True)
 class Plan:
-    """How a tree goes about a leaf.
+    """How a tree works on a leaf.
 
     Attributes
     ----------
     large
-        Share of the bound: starts of less value wait until the bundle can do no more.
+        Share of the bound: starts of less value wait until the bundle makes no more progress.
     patient
         Whether the bundle stops as soon as the leaf is not the highest any more, to go on when it
         is again, and whether then starts of small requests come before places. Else the places
@@ -131,7 +131,7 @@ class NodeBounding:
         return DualPoint(self._pool.point(number).dense() / self._pool.scale)
 
     def _own_pool(self, leaf: Node) -> CutPool:
-        """Return what takes in the points that lower a leaf."""
+        """Return the pool that takes in the points that lower a leaf."""
         if leaf.own is None:
             tight = np.argsort(leaf.pooled)[:_TIGHT]
             leaf.own = self._pool.under(leaf.sub.covers, tight.tolist())
@@ -142,9 +142,10 @@ class BranchAndBound(BestFirstTree):
     """A tree of the first level.
 
     It asks which of the large requests start before it asks where, except below `unsettled` sets
-    of starts. What the relaxation can start as a whole, if in pieces, has no bound to lower until
-    it is known where the pieces are; there the tree asks where the largest requests go while the
-    relaxation is free to start the others in part, so that bounds tell what to ask next.
+    of starts. If the relaxation can start such a set completely, in pieces, no bound falls until
+    the places of the pieces are decided. There the tree branches on the places of the largest
+    requests, while the relaxation may start the others in part, so that bounds show what to branch
+    on next.
 
     Parameters
     ----------
@@ -153,8 +154,8 @@ class BranchAndBound(BestFirstTree):
     start
         Prices to begin with.
     unsettled
-        What another tree could not exclude; below leaves that agree with one of them, places come
-        first.
+        The sets that another tree could not exclude; below leaves that agree with one of them,
+        places come first.
     """
 
     def __init__(
@@ -223,7 +224,7 @@ class BranchAndBound(BestFirstTree):
             self.settle(node)
 
     def _plan_of(self, leaf: Node) -> Plan:
-        """Return how to go about a leaf, by whether its starts agree with an unsettled set."""
+        """Return how to work on a leaf, by whether its starts agree with an unsettled set."""
         agree = any(
             not (leaf.sub.forced & sub.excluded or leaf.sub.excluded & sub.forced)
             for sub in self._unsettled
@@ -231,7 +232,7 @@ class BranchAndBound(BestFirstTree):
         return PLACES_FIRST if agree else STARTS_FIRST
 
     def _split_start(self, leaf: Node, among: frozenset[int], least_fall: float = -np.inf) -> bool:
-        """Split the request whose two sides the pool bounds best, if both fall by so much."""
+        """Split the request whose two sides the pool bounds best, if both fall enough."""
         pool, sub = self._pool, leaf.sub
         left = among - sub.decided
         if not left:
@@ -264,7 +265,7 @@ class BranchAndBound(BestFirstTree):
         return True
 
     def _lower(self, leaf: Node, plan: Plan, until: float) -> None:
-        """Lower a leaf, if patient by a fiftieth of its gap at least, else the next one as well."""
+        """Lower a leaf; if patient, by at least a fiftieth of its gap, else the next one too."""
         lower, bound = self.lower(), leaf.bound
         leaves = [leaf]
         goal = lower
@@ -285,7 +286,7 @@ class BranchAndBound(BestFirstTree):
             self.push(lowered)
 
     def _may_lower(self, leaf: Node, plan: Plan) -> bool:
-        """Tell whether the bundle is next at a leaf, under the same plan."""
+        """Return whether the bundle is next at a leaf, under the same plan."""
         undecided = self._large[plan] - leaf.sub.decided
         return not (leaf.converged or undecided) and self._plan_of(leaf) is plan
 

@@ -1,4 +1,4 @@
-"""Branching rules: whether a request starts, and whether its candidate takes some of a row."""
+"""Branching rules: whether a request starts, and whether its candidate uses a row."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Write = Callable[[CertificateNode, CertificateNode], CertificateNode]
 
 @dataclass(frozen=True)
 class Branch:
-    """Two sides, and what writes the branch, given the certificates of these."""
+    """Two sides, and a function that writes the branch from their certificates."""
 
     sides: tuple[Subproblem, Subproblem]
     write: Write
@@ -27,7 +27,7 @@ class Branch:
 class Dominance:
     """The requests that are preferred to others, among those that can start.
 
-    On later levels those are the ones of the same kind that come before.
+    On later levels those are the earlier ones of the same kind.
     """
 
     def __init__(self, problem: PackingProblem, startable: frozenset[int], level: int = 0) -> None:
@@ -44,7 +44,7 @@ class Dominance:
 def split_start(
     problem: PackingProblem, sub: Subproblem, q: int, dominance: Dominance | None = None
 ) -> Branch:
-    """Split on whether a request starts: out, into; with it what follows by dominance."""
+    """Split on whether a request starts: out, into; each with what follows by dominance."""
     out, into = {q}, {q}
     if dominance is not None:
         out |= dominance.worse.get(q, frozenset()) - sub.decided
@@ -67,10 +67,10 @@ def split_cover(
     amounts: Sequence[tuple[float, Any]],
     groups: Sequence[tuple[int, ...]] = (),
 ) -> Branch | None:
-    """Split on whether a request that starts takes some of a row: it does, or it does not.
+    """Split on whether a request that starts uses a row or not.
 
-    Of some alike requests, one of which must start, one takes of the row, or none does. The row is
-    one that a fractional solution covers by half; larger values go first.
+    If one of several alike requests must start, either one of them uses the row, or none does. The
+    row is one that a fractional solution covers by half; larger values go first.
 
     Parameters
     ----------
@@ -115,7 +115,7 @@ def _interchangeable(
 ) -> list[tuple[int, ...]]:
     """Return the requests that may take each other's place, first one that must start.
 
-    One that is in no group is alone, and stands for the requests of its kind.
+    A request in no group is alone, and represents the requests of its kind.
     """
     group_of = {q: number for number, group in enumerate(groups) for q in group}
     found: dict[object, list[int]] = {}

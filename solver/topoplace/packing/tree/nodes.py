@@ -36,14 +36,14 @@ NOTHING = -(1 << 62)
 
 
 class Proof(Protocol):
-    """What proves a bound."""
+    """The proof of a bound."""
 
     @property
     def bound(self) -> int:
         """Certified bound."""
 
     def certificate(self, room: int) -> Certificate:
-        """Return the certificate of the bound, which rises if that of a less one has no room."""
+        """Return the certificate of the bound, which rises if that of a lower one does not fit."""
 
 
 @dataclass
@@ -53,11 +53,11 @@ class Root:
     Attributes
     ----------
     room
-        Bytes that its certificate may have.
+        Size limit of its certificate, in bytes.
     step_size
         Of the bundle that lowered the bound.
     below
-        What proves a better bound, perhaps.
+        The proof of a better bound, if there is one.
     """
 
     sub: Subproblem
@@ -68,14 +68,14 @@ class Root:
 
     @property
     def bound(self) -> int | None:
-        """Certified bound: its own, or what is below proves where that is less."""
+        """Certified bound: its own, or that of the proof below if it is lower."""
         own = self.bounded.value.certified
         if own is None or self.below is None:
             return own
         return min(own, self.below.bound)
 
     def certificate(self, relaxation: Relaxation) -> Certificate:
-        """Return the certificate of the bound, which rises until that has room."""
+        """Return the certificate of the bound, which rises until the certificate fits."""
         own = self.bounded.value.certified
         if self.below is not None and own is not None and self.below.bound < own:
             found = self.below.certificate(self.room)
@@ -90,7 +90,7 @@ class Root:
 
 
 def certificate_of_better(better: Callable[[], Proof], room: int) -> Certificate:
-    """Return the certificate of what is better; that may be another once it is written."""
+    """Return the certificate of the better one; writing it may change which one that is."""
     while True:
         found = (chosen := better()).certificate(room)
         if better() is chosen:
@@ -98,7 +98,7 @@ def certificate_of_better(better: Callable[[], Proof], room: int) -> Certificate
 
 
 def bound_of(value: DualValue) -> int:
-    """Return what is certified, which for an empty node is `NOTHING`."""
+    """Return the certified bound, which for an empty node is `NOTHING`."""
     return NOTHING if value.certified is None else value.certified
 
 
@@ -114,7 +114,7 @@ class Node:
     Attributes
     ----------
     above
-        What the node it was split from certified, which holds for it as well.
+        The certified bound of the node that it was split from, which also holds for it.
     pooled
         The bound by every point of the tree's pool that was seen so far.
     bounded
@@ -124,9 +124,9 @@ class Node:
     step_size
         Of the bundle that lowers it (see `Bundle`).
     converged
-        Whether the bundle will do no more.
+        Whether the bundle can make no more progress.
     own, starts
-        Points that hold where it limits places, and who starts as these bound it.
+        Points for its limits of places, and the tree of starts bounded by them.
     closed
         The value of `bounded`, once the node is not worked on any more.
     """
@@ -147,7 +147,7 @@ class Node:
 
     @property
     def bound(self) -> int:
-        """What is certified without the children."""
+        """The certified bound without the children."""
         bound = self.above
         if len(self.pooled):
             bound = min(bound, int(np.floor(self.pooled.min())))
@@ -174,22 +174,22 @@ class Node:
             self.closed = None
 
     def forget(self) -> None:
-        """Keep the bound, but not what proves it: the children have a better one."""
+        """Keep the bound, but not its proof: the children have a better one."""
         self.above = self.bound
         self.pooled, self.closed, self.starts = no_points(), None, None
 
     def lighten(self) -> None:
-        """Keep of a leaf only one proof of its bound, from which it can be taken up again."""
+        """Keep only one proof of a leaf's bound, from which it can be resumed."""
         self.close(self.bound)
         self.converged = False
 
     def take_up(self) -> None:
-        """Go on from the prices of the proof, if that is all there is."""
+        """Resume from the prices of the proof, if nothing else was kept."""
         if self.bounded is None and self.closed is not None:
             self.bounded = Bounded(self.closed, DualPoint.rounded(self.closed))
 
     def held(self, known: set[int]) -> int:
-        """Return about how many bytes work on it would go on from, without the prices known."""
+        """Return about how many bytes it holds to be resumed, without the known prices."""
         points = [] if self.own is None else self.own.points()
         if self.bounded is not None:
             points.append(self.bounded.value.leaf_parts[1])
@@ -198,7 +198,7 @@ class Node:
         return sum(new.values()) + _AMOUNT_BYTES * len(self.amounts or ())
 
     def leaves(self, bound: int) -> Iterator[Node]:
-        """Yield the topmost of those below, or itself, that certify a bound."""
+        """Yield the topmost nodes below, or itself, that certify a bound."""
         if self.children is None or self.bound <= bound:
             yield self
         else:
@@ -213,7 +213,7 @@ class Node:
 
 
 def shared_points(leaves: Sequence[Node], bound: int, pool: CutPool) -> list[int]:
-    """Return the point of the pool that bounds each leaf so, few in all; NONE where none does."""
+    """Return for each leaf a point of the pool with its bound, few in total; NONE without one."""
     for leaf in leaves:
         leaf.refresh(pool)
     return few_that_cover(np.array([np.floor(leaf.pooled) <= bound for leaf in leaves]))

@@ -79,7 +79,7 @@ class PriceTree(BestFirstTree):
         return bounded
 
     def _offer_whole(self, sub: Subproblem, lp: LpSolution) -> None:
-        """Offer what a program has found if it is a placement."""
+        """Offer the solution of a program if it is a placement."""
         times = np.rint(lp.amounts).astype(np.int64)
         if lp.complete and (np.abs(lp.amounts - times) < _INTEGRAL).all():
             started = np.repeat(np.arange(len(times)), times).tolist()
@@ -87,10 +87,10 @@ class PriceTree(BestFirstTree):
             self._offer(kinds.placed(lp.columns[k].candidate for k in started))
 
     def _branch(self, sub: Subproblem, lp: LpSolution) -> Branch | None:
-        """Split the start that is least decided, or else the place of the request most spread.
+        """Split the least decided start, or else the places of the request that is most spread.
 
-        Of requests that share columns, that is whether one more starts than the program starts of
-        them, rounded down.
+        For requests that share columns, the branch is whether more of them start than in the
+        program, rounded down.
         """
         problem, kinds = self.relaxation.problem, Kinds(self.relaxation.problem, sub)
         starts = np.zeros(len(problem.names))
@@ -105,7 +105,7 @@ class PriceTree(BestFirstTree):
         worth = np.minimum(starts - whole, 1 - (starts - whole)) * problem.values
         undecided = np.flatnonzero(kinds.least < kinds.most).tolist()
         fractional = [q for q in undecided if starts[q] - whole[q] > _INTEGRAL]
-        follow = [q for q in fractional if q in problem.worthless]  # who starts, and where, decides
+        follow = [q for q in fractional if q in problem.worthless]  # starts and places decide these
         fractional = [q for q in fractional if q not in problem.worthless]
         if fractional:
             q = max(fractional, key=lambda q: (worth[q], -q))
@@ -120,7 +120,7 @@ class PriceTree(BestFirstTree):
                 if column.candidate.request_idx == most
             ]
             branch = split_cover(problem, sub, mine, self.groups)
-            if branch is not None:  # else its candidates all take of the same rows
+            if branch is not None:  # else its candidates all use the same rows
                 return branch
         for q in follow:
             return split_start(problem, sub, kinds.members[q][whole[q]], self._dominance)

@@ -9,39 +9,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
-from copy import copy
-from dataclasses import dataclass
 
 import numpy as np
-import scipy.sparse as sp
 
 from topoplace.machine.cubes import Extents
-from topoplace.packing.problem import NO_VALUE, Cover, PackingProblem, Priced, capacities_left
+from topoplace.packing.spots import Form, SpotPacking, Spots
 from topoplace.placement.cubes.pool import Pool
 from topoplace.placement.cubes.problem import CubesProblem, Placed, Room
-from topoplace.types import BoolArray, IntArray
+from topoplace.types import IntArray
 
 _WORK = 3e-4  # seconds of a call, as measured
-_MORE = 3  # candidates of several spots each: the best, and those with its dearest spot replaced
 
 
-@dataclass(frozen=True, order=True)
-class Candidate:
-    """A request on some spots: one, or as many whole cubes as it wants."""
-
-    request_idx: int
-    spots: tuple[int, ...]
-
-
-@dataclass(frozen=True)
-class Form:
-    """Where requests of one kind may stand: on `count` of some spots."""
-
-    spots: IntArray
-    count: int = 1
-
-
-class CubesPacking(PackingProblem):
+class CubesPacking(SpotPacking):
     """The queue, and as many spares as there are free cubes: each keeps one free as a whole.
 
     Spares are worth nothing on the first level and one each on the second. Rows are all chips, and
@@ -52,143 +32,23 @@ class CubesPacking(PackingProblem):
     is_small = True
 
     def __init__(self, problem: CubesProblem) -> None:
-        spots = _Spots(problem)
+        self.spots = spots = _Spots(problem)
         num_spares, queue = len(problem.free_cubes), problem.requests
-        self.spots = spots
-        self.names = [request.id for request in queue]
-        self.names += spare_names(self.names, num_spares)
-        self.values = np.array([r.value for r in queue] + [0] * num_spares, dtype=np.int64)
-        self.spares = np.arange(len(self.names)) >= len(queue)
-        self.forms = [spots.part(r.parts) if r.parts else spots.whole(r.num_cubes) for r in queue]
-        self.forms += [spots.whole(1)] * num_spares
-        self.form_ids = [id(form) for form in self.forms]
-        self.families, self.capacities = spots.rows()
-        self.num_covers = len(self.capacities)
-        self._amounts = spots.amounts(self.num_covers)
-        self._open = self._fitting()
-
-    @property
-    def kinds(self) -> list[tuple[int, int, bool]]:
-        """Requests are alike that stand on the same spots for the same value."""
-        return list(zip(self.form_ids, self.values.tolist(), self.spares.tolist(), strict=True))
-
-    def rows_of(self, candidate: Candidate) -> IntArray:
-        """Return the rows a candidate takes of, each as often as the amount it takes."""
-        return np.concatenate([self.spots.rows_of[spot] for spot in candidate.spots])
-
-    def values_of(self, candidates: Sequence[Candidate]) -> IntArray:
-        """Return what candidates are worth, shape ``(num_candidates, 2)``."""
-        own = [c.request_idx for c in candidates]
-        return np.stack([self.values[own], self.spares[own].astype(np.int64)], axis=1)
-
-    def largest(self, level: int) -> int:
-        """Return an upper bound on the value of a candidate on a level."""
-        return 1 if level else int(self.values.max(initial=0))
-
-    def most(self, level: int) -> int:
-        """Return how many spares there are."""
-        return int(self.spares.sum())
+        names = [request.id for request in queue]
+        names += spare_names(names, num_spares)
+        worth = np.array([[r.value, 0] for r in queue] + [[0, 1]] * num_spares, dtype=np.int64)
+        forms = [spots.part(r.parts) if r.parts else spots.whole(r.num_cubes) for r in queue]
+        forms += [spots.whole(1)] * num_spares
+        worth = worth.reshape(-1, 2)
+        super().__init__(names, worth, forms, spots.rows_of, *spots.rows(), len(queue))
 
     def work(self, level: int) -> float:
         """Return what a call of the oracle takes, in nominal seconds."""
         return _WORK
 
-    def price(
-        self,
-        row_prices: IntArray,
-        weights: Sequence[int],
-        per_request: int,
-        covers: tuple[Cover, ...] = (),
-        *,
-        exact_for: frozenset[int] | None = None,
-    ) -> Priced:
-        """Return the best candidates: those on the cheapest spots."""
-        costs = self._amounts @ row_prices
-        covers_of: dict[int, list[Cover]] = {}
-        for cover in covers:
-            covers_of.setdefault(cover.request_idx, []).append(cover)
-        worth = np.stack([self.values, self.spares.astype(np.int64)], axis=1)[:, : len(weights)]
-        worth = worth @ np.array(weights, dtype=np.int64)
-        best = np.full(len(self.names), NO_VALUE, dtype=np.int64)
-        columns: list[list[tuple[int, Candidate]]] = [[] for _ in self.names]
-        known: dict[int, list[tuple[int, tuple[int, ...]]]] = {}
-        told: set[int] = set()
-        for q, form in enumerate(self.forms):
-            own = covers_of.get(q)
-            if own is not None:
-                found = self._cheapest(form, costs, per_request, own)
-            elif self.form_ids[q] in known:
-                found = known[self.form_ids[q]]
-            else:
-                found = known[self.form_ids[q]] = self._cheapest(form, costs, per_request)
-            if not found:
-                continue
-            best[q] = worth[q] - found[0][0]
-            if own is not None or self.first_of_kind[q] not in told:
-                columns[q] = [(int(worth[q]) - cost, Candidate(q, spots)) for cost, spots in found]
-            if own is None:
-                told.add(self.first_of_kind[q])
-        return Priced(best, columns)
-
-    def _cheapest(
-        self, form: Form, costs: IntArray, most: int, covers: Iterable[Cover] = ()
-    ) -> list[tuple[int, tuple[int, ...]]]:
-        """Return the cheapest candidates of a form: what they cost, and their spots."""
-        must: set[int] = set()
-        allowed = self._open[form.spots]
-        for cover in covers:
-            taken = self._covering(cover.row)[form.spots]
-            if not cover.inside:
-                allowed &= ~taken
-            elif form.count == 1:
-                allowed &= taken
-            else:  # whole cubes share no row: one spot at most
-                must |= {int(spot) for spot in form.spots[taken]} or {-1}
-        spots = form.spots[allowed]
-        if len(spots) < form.count or len(must) > form.count or not must <= {*spots.tolist()}:
-            return []
-        spots = spots[np.lexsort((spots, costs[spots], ~np.isin(spots, [*must])))]
-        first, last = spots[: form.count - 1], spots[form.count - 1 :]
-        if len(must) == form.count:
-            last = last[:1]
-        base = int(costs[first].sum())
-        last = last[: most if form.count == 1 else min(most, _MORE)].tolist()
-        return [(base + int(costs[s]), tuple(sorted([*first.tolist(), s]))) for s in last]
-
-    def _covering(self, row: int) -> BoolArray:
-        """Mark the spots that take of a row."""
-        return np.asarray(self._amounts[:, [row]].toarray().ravel() > 0)
-
-    def completed(self, placement: Iterable[Candidate]) -> list[Candidate]:
-        """Return the requests of a placement, and a spare on every cube that these leave free."""
-        found = [candidate for candidate in placement if not self.spares[candidate.request_idx]]
-        spares = np.flatnonzero(self.spares).tolist()
-        left = capacities_left(self, found)
-        for spot in self.forms[spares[0]].spots.tolist() if spares else ():
-            taken = np.bincount(self.spots.rows_of[spot], minlength=len(left))
-            while spares and (taken <= left).all():
-                found.append(Candidate(spares.pop(0), (spot,)))
-                left = left - taken
-        return sorted(found)
-
-    def left_by(self, fixed: Sequence[Candidate], kept: Sequence[int]) -> CubesPacking:
-        """Return the problem of some requests around fixed jobs; rows have the same numbers."""
-        rest = copy(self)
-        for name in ("first_of_kind", "takable", "is_unit", "row_weights"):
-            rest.__dict__.pop(name, None)
-        rest.capacities = capacities_left(self, fixed)
-        rest.names = [self.names[q] for q in kept]
-        rest.values, rest.spares = self.values[list(kept)], self.spares[list(kept)]
-        rest.forms = [self.forms[q] for q in kept]
-        rest.form_ids = [self.form_ids[q] for q in kept]
-        rest._open = rest._fitting()
-        return rest
-
-    def _fitting(self) -> BoolArray:
-        """Mark the spots that take no more of any row than it holds."""
-        taken = self._amounts.tocoo()
-        over = taken.data > self.capacities[taken.col]
-        return np.asarray(np.bincount(taken.row[over], minlength=taken.shape[0]) == 0)
+    def largest(self, level: int) -> int:
+        """Return an upper bound on the value of a candidate on a level."""
+        return 1 if level else super().largest(level)
 
 
 def spare_names(names: Iterable[str], num: int) -> list[str]:
@@ -225,13 +85,6 @@ class _Spots:
         num, ends = len(chips), len(chips) + len(blocks)
         families = {"chips": slice(0, num), "blocks": slice(num, ends)}
         return families, np.array([*chips, *blocks], dtype=np.int64)
-
-    def amounts(self, num_rows: int) -> sp.csr_matrix:
-        """Return what every spot takes of every row."""
-        flat = np.concatenate([np.zeros(0, dtype=np.int64), *self.rows_of])
-        of = np.repeat(np.arange(len(self.rows_of)), [len(rows) for rows in self.rows_of])
-        ones = np.ones(len(flat), dtype=np.int64)
-        return sp.csr_matrix((ones, (of, flat)), shape=(len(self.rows_of), num_rows))
 
     def whole(self, count: int) -> Form:
         """Return where so many whole cubes may be: free cubes are all of the pool, or none is."""
@@ -288,7 +141,7 @@ class _Spots:
         return len(self.places) - 1
 
 
-def unpooled(packing: CubesPacking, candidates: Sequence[Candidate]) -> list[Placed]:
+def unpooled(packing: CubesPacking, candidates: Sequence[Spots]) -> list[Placed]:
     """Return where the requests of a packing stand.
 
     Those on spots of the pool get places there: whole cubes the first free ones, parts, the largest

@@ -1,4 +1,4 @@
-"""The dynamic program over domains: tables of least cost, and what they were made of.
+"""The dynamic program over domains: tables of least cost, and the choices behind them.
 
 A table has four dimensions, one per part of a request; parts that are missing have one state.
 """
@@ -18,9 +18,10 @@ class Tree(NamedTuple):
     """The nodes of a layout, children before their parents, and their rows.
 
     `first_child` and `first_cut` say where a node's children and rounded rows begin; a cut has
-    resource (-1 counts units), what the domain has, `k`, and the row. `host` is the first host of a
-    leaf, `pool` the row of a pool; -1 if there is none. `first_row` has by resource the row of host
-    0, or -1; `rooms` how many units of a kind every host holds, shape ``(num_hosts, num_kinds)``.
+    resource (-1 counts units), the amount in the domain, `k`, and the row. `host` is the first host
+    of a leaf, `pool` the row of a pool; -1 if there is none. `first_row` has by resource the row of
+    host 0, or -1; `rooms` how many units of a kind every host holds, shape ``(num_hosts,
+    num_kinds)``.
     """
 
     level: IntArray
@@ -38,9 +39,9 @@ class Asked(NamedTuple):
     """A shape with its units: all arrays have four parts.
 
     `together` has units that stay together by level from -1 on; `spread` and `least` a level and a
-    number of units; `joint` the level of which a group is in one domain. `limit` has a level, and
-    how many of its domains may be used: the third number of a state counts them then, of the one
-    part there is.
+    number of units; `joint` the level on which a group is in one domain. `limit` has a level, and
+    how many of its domains may be used: there is only one part then, and the third number of a
+    state counts these domains.
     """
 
     units: IntArray
@@ -55,10 +56,11 @@ class Asked(NamedTuple):
 
 
 class Paid(NamedTuple):
-    """What there is to pay, and what branches say.
+    """The prices to pay, and the branches.
 
-    `covers` has rows of node, parts as bits, and whether they use it; `whole` what a node costs
-    that an exclusive request has alone, -1 where it may not be; the request's level is `exclusive`.
+    `covers` has rows of node, parts as bits, and whether they use it; `whole` the cost of a node
+    that an exclusive request has to itself, -1 where it may not be; the request's level is
+    `exclusive`.
     """
 
     prices: IntArray
@@ -177,7 +179,7 @@ def fill(tree, asked, paid, dims, starts, tables, summed, choice_starts, choices
 
 @kernel()
 def join(first, have, second, dims, found, size, choice):
-    """Fill in the least cost of every state made of one of each table, and the second's part."""
+    """Fill in the least cost of every sum of a state of each table, and the second's part of it."""
     number = -1
     for b0 in range(dims[0]):
         for b1 in range(dims[1]):
@@ -202,7 +204,7 @@ def join(first, have, second, dims, found, size, choice):
 
 @kernel()
 def of_leaf(tree, asked, paid, v, units):
-    """Return what units on a host or in a pool pay for its rows, and for room that is left over."""
+    """Return what units on a host or in a pool pay for its rows, and for stranded units."""
     host, pool = tree.host[v], tree.pool[v]
     is_alone = paid.exclusive != NO_LEVEL
     if pool >= 0:
@@ -230,7 +232,7 @@ def of_leaf(tree, asked, paid, v, units):
 
 @kernel()
 def of_domain(tree, asked, paid, v, units):
-    """Return what a node costs besides for what is in it, `INFINITE` if units break a rule."""
+    """Return a node's cost besides that of its contents, `INFINITE` if units break a rule."""
     level, cost = tree.level[v], 0
     is_pool = tree.pool[v] >= 0
     used = units[0] + units[1] + units[2] + units[3] > 0

@@ -1,7 +1,7 @@
 """Placements by an integer program over the units on every host and pool, level by level.
 
-The program states all rules at once and has no columns, so CP-SAT finds good placements of it soon
-and proves little of the later levels; the engine starts from them.
+The program states all rules at once and has no columns, so CP-SAT soon finds good placements, and
+proves little on the later levels; the engine starts from them.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ class Assignment:
     Parameters
     ----------
     left
-        What is left of every row.
+        The amounts left of every row.
     deadline
-        When all of it ends, by `topoplace.clock`.
+        When the whole search ends, by `topoplace.clock`.
 
     Raises
     ------
@@ -68,9 +68,9 @@ class Assignment:
         return len(layout.below[-1]) * sum(len(request.parts) for request in requests)
 
     def placements(self, seed: int) -> Iterator[list[tuple[int, Uses]]]:
-        """Yield better and better placements, one for each level but the first that is not solved.
+        """Yield better and better placements, one for each level until one is not solved.
 
-        The levels are the value of what starts, and the domains used, top first.
+        The levels are the value of the started requests, and the domains used, top first.
         """
         value = sum(r.value * start for r, start in zip(self._requests, self._starts, strict=True))
         sense = 1
@@ -123,7 +123,7 @@ class Assignment:
         for row, load in loads.items():
             if request.exclusive is None:
                 self._loads.setdefault(row, []).extend(load)
-            else:  # beside it all of the row is taken, by nobody else
+            else:  # otherwise the whole row is taken, by no other request
                 self._model.add(sum(load) <= int(self._left[row]))
         self._units.append(own)
         self._rules(request, own)
@@ -182,7 +182,7 @@ class Assignment:
         return groups
 
     def _alone(self, number: int, groups: dict[int, Any]) -> None:
-        """Have a request that wants a domain for itself take all of it."""
+        """Have a request that needs a domain for itself take all of it."""
         layout, rows = self._layout, self._layout.rows_under(number)
         free = (self._left[rows] == layout.capacities[rows]).all()
         if not free or layout.is_occupied(layout.nodes[number]):

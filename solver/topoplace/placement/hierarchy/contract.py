@@ -1,11 +1,11 @@
-"""What Slurm's topology/block promises a job, whichever nodes it then chooses (24.11).
+"""What Slurm's topology/block promises a job, no matter which nodes it then chooses (24.11).
 
-Sizes count in base blocks of the planning size, the first of BlockSizes, not in nodes that are
-there. A job without segments lies in one aligned group of blocks: consecutive ones, counted from
-the first, of the smallest enforced size that is no less than the job; if none is that large,
-anywhere. There it is on at most ceil(job / size) groups of the next lower enforced size, a group
-counting as whole however much of it is busy. A job with segments has every segment inside one base
-block, and no other limit. One unit is one node.
+Sizes are in base blocks of the planning size, the first of BlockSizes, not in nodes that exist. A
+job without segments lies in one aligned group of blocks: consecutive ones, counted from the first,
+of the smallest enforced size that is at least the job; if no size is large enough, it may be
+anywhere. In the group it is on at most ceil(job / size) groups of the next lower enforced size, and
+a group counts as whole no matter how much of it is busy. A job with segments has every segment
+inside one base block, and no other limit. One unit is one node.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Blocks:
     num_blocks
         How many base blocks there are.
     sizes
-        In nodes, ascending; the first is that of a base block as it is planned with.
+        In nodes, ascending; the first is the planning size of a base block.
     """
 
     block_of: IntArray
@@ -51,7 +51,7 @@ class Blocks:
 
     @property
     def base(self) -> int:
-        """Nodes of a base block, as it is planned with."""
+        """Nodes of a base block, by its planning size."""
         return self.sizes[0]
 
     def per_group(self, size: int) -> int:
@@ -70,9 +70,9 @@ class Limits:
     Attributes
     ----------
     within
-        Size of the aligned groups of which one holds all units; None if they may be anywhere.
+        Size of the aligned groups; one of them holds all units. None if they may be anywhere.
     lower
-        Size of groups of which only so many may be used; None where that limits nothing.
+        Size of groups of which at most `most` may be used; None where that limits nothing.
     most
         How many of those.
     """
@@ -108,7 +108,7 @@ def blocks_of(machine: Hierarchy) -> Blocks:
 
 
 def limits_of(blocks: Blocks, nodes: int) -> Limits:
-    """Return what the contract says of so many nodes without segments."""
+    """Return the limits of a part of some nodes without segments."""
     at = next((idx for idx, size in enumerate(blocks.sizes) if size >= nodes), len(blocks.sizes))
     within = blocks.sizes[at] if at < len(blocks.sizes) else None
     if at == 0:
@@ -122,7 +122,7 @@ def limits_of(blocks: Blocks, nodes: int) -> Limits:
 
 
 def level_of_groups(machine: Hierarchy, blocks: Blocks, size: int) -> int | None:
-    """Return the level whose domains are the aligned groups of a size; None if it is all in one.
+    """Return the level whose domains are the aligned groups of a size; None if there is one group.
 
     Raises
     ------
@@ -148,12 +148,12 @@ def segment_of(machine: Hierarchy, part: PartState) -> int | None:
 
 @dataclass(frozen=True)
 class LevelLimits:
-    """What the contract says of a part beyond its segments, in levels of the machine.
+    """The limits of a part in addition to its segments, in levels of the machine.
 
     Attributes
     ----------
     required
-        Level of which one domain has to hold all units; None if they may be anywhere.
+        Level on which one domain has to hold all units; None if they may be anywhere.
     most
         Level, and how many of its domains the part may use at most; None where nothing is limited.
     """
@@ -163,7 +163,7 @@ class LevelLimits:
 
 
 def level_limits(machine: Hierarchy, part: PartState) -> LevelLimits | None:
-    """Return what the contract says of a part, or None if Slurm refuses its segments.
+    """Return the limits of a part, or None if Slurm refuses its segments.
 
     Raises
     ------
@@ -211,14 +211,14 @@ def _keeps(
 
 
 def under_contract(snapshot: Snapshot) -> Snapshot:
-    """Return a snapshot whose requests say themselves what the contract promises them.
+    """Return a snapshot whose requests have the promises of the contract as their own rules.
 
     They get a required level, and how many domains of the next lower one they may use.
 
     Raises
     ------
     InputError
-        For a request that Slurm refuses, or that has parts or says such things already.
+        For a request that Slurm refuses, or that has parts or such rules already.
     """
     state = prepare_hierarchy(snapshot)
     by_id = {own.id: own for own in state.requests}
@@ -247,16 +247,16 @@ def under_contract(snapshot: Snapshot) -> Snapshot:
 
 
 CONTRACTS: Mapping[str, Callable[[Snapshot], Snapshot]] = {"slurm-block": under_contract}
-"""What schedulers promise requests beyond what these say, by name."""
+"""Promises of schedulers in addition to the rules of requests, by name."""
 
 
 def held_to(snapshot: Snapshot, contract: str) -> Snapshot:
-    """Return a snapshot whose requests say themselves what a contract promises them.
+    """Return a snapshot whose requests have the promises of a contract as their own rules.
 
     Raises
     ------
     InputError
-        If there is no such contract, the machine is no hierarchy, or the contract refuses a
+        If there is no such contract, the machine is not a hierarchy, or the contract refuses a
         request.
     """
     if contract not in CONTRACTS:

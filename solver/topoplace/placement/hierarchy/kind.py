@@ -1,4 +1,4 @@
-"""Units of jobs onto hosts of hierarchies and switch trees, in as few domains as can be."""
+"""Units of jobs onto hosts of hierarchies and switch trees, in as few domains as possible."""
 
 from topoplace.kinds import Kind
 

@@ -1,17 +1,17 @@
-"""Equal places as one: kinds of hosts and racks, each with how often it is there.
+"""Equal places as one: kinds of hosts and racks, each with its multiplicity.
 
-A *place* is a host, or a pool, which on most machines is what is free of a rack. Of 560 racks with
-18 hosts there are at most 18 kinds. What a request has in one place is a *piece*. How large the
-pieces are, and how many of which size the places of a kind give, is a program of some thousand
-numbers whatever the size of the machine:
+A *place* is a host or a pool; on most machines a pool is the free part of a rack. 560 racks with 18
+hosts are of at most 18 kinds. The part of a request in one place is a *piece*. A program decides
+how large the pieces are, and how many of each size the places of a kind give. It has some thousand
+numbers for machines of any size:
 
 - as a linear program, with the rows of one place of every kind, it finds good prices (`prices_of`):
   prices that are the same on places that look the same are as good as any, as a dual optimum is one
   when it is averaged over them;
-- as an integer program, with what fills a place as a path, it finds placements (`patterns`).
+- as an integer program, with the contents of a place as a path, it finds placements (`patterns`).
 
-Any prices prove a bound, by the oracle, and any placement is one; so where the program leaves out
-what requests want, only time is lost.
+Any prices prove a bound, by the oracle, and any placement is one; so if the program leaves out some
+rules of requests, only time is lost.
 """
 
 from __future__ import annotations
@@ -43,14 +43,14 @@ class Place:
     capacities
         Of the rows of one of them.
     resources, rounded
-        What the rows are: the resource of plain ones (None counts units), then resource, what the
-        domain has, and `k` of rounded ones.
+        The rows: of plain ones the resource (None counts units), of rounded ones the resource, the
+        amount in the domain, and `k`.
     rooms
         Units of every kind that one holds.
     alone
-        Level of the highest domain that has nothing else in it.
+        Level of the highest domain that contains nothing else.
     leaves, rows
-        Of each of them, its node, and its rows.
+        The node and the rows of each of them.
     """
 
     capacities: tuple[int, ...]
@@ -67,14 +67,14 @@ class Place:
         return self.resources == (None,)
 
     def taken(self, kind: IntArray, units: int) -> list[int]:
-        """Return what units of a kind take of every row."""
+        """Return the amounts that units of a kind take of every row."""
         plain = [units * (1 if r is None else int(kind[r])) for r in self.resources]
         whole = [units * (1 if r is None else int(kind[r])) for r, _, _ in self.rounded]
         pairs = zip(whole, self.rounded, strict=True)
         return plain + [rounded(n, capacity, most) for n, (_, capacity, most) in pairs]
 
     def step(self, part: PartState) -> int:
-        """Return what units of a part in it are a multiple of, by the rules of domains it fills."""
+        """Return the size of a part's pieces in it, by the rules of domains that it fills."""
         return max((size for level, size in rules_of(part) if level >= self.alone), default=1)
 
     def pieces(self, part: PartState, kind: int) -> range:
@@ -90,7 +90,7 @@ def rules_of(part: PartState) -> list[tuple[int, int]]:
 
 
 def places_of(layout: Layout, left: IntArray) -> list[Place]:
-    """Return the kinds of hosts and pools that something is left of, each with all that it is."""
+    """Return the kinds of hosts and pools that are not used up, each with its places."""
     found: dict[object, Place] = {}
     for leaf in layout.below[-1]:
         node = layout.nodes[leaf]
@@ -127,7 +127,7 @@ def places_of(layout: Layout, left: IntArray) -> list[Place]:
 def _room(
     layout: Layout, host: int, kind: int, pool: int | None, left: IntArray, base: Sequence[int]
 ) -> int:
-    """Return how many units of a kind a host or pool has room for."""
+    """Return how many units of a kind a host or pool can hold."""
     if not layout.rooms[host, kind]:
         return 0
     if pool is not None:
@@ -150,14 +150,14 @@ def prices_of(
 ) -> tuple[FloatArray, tuple[float, ...]] | None:
     """Return prices of rows that bound a subproblem, and factors of the levels before its own.
 
-    None if the program is too large, knows nothing of the level, or is not solved by the deadline.
+    None if the program is too large, does not cover the level, or is not solved by the deadline.
 
     Parameters
     ----------
     levels
         The names of the levels up to its own.
     sub
-        What branches say of rows is left out.
+        Branches on rows are left out.
     """
     lowest = layout.machine.levels[-2:]
     if levels[-1] not in ("nodes", *lowest):
@@ -181,9 +181,9 @@ def prices_of(
 
 
 class _Program:
-    """The linear program: rows first of the places, then of the levels reached, then of the rest.
+    """The linear program: first the rows of the places, then of the levels reached, then the rest.
 
-    All is maximised, and columns of rows that have to be at least something are negated.
+    Everything is maximised, and rows with a lower limit are negated.
     """
 
     def __init__(
@@ -207,7 +207,7 @@ class _Program:
         return len(self._columns)
 
     def ask(self, part: PartState, value: float, least: int, most: int) -> None:
-        """Add equal requests: how many start, and in how many pieces of which sizes."""
+        """Add equal requests: how many start, and how many pieces of each size they have."""
         kind = self._layout.kind_of[part.takes]
         pieces = sorted({n for place in self._places for n in place.pieces(part, kind)})
         if not pieces:
@@ -220,7 +220,7 @@ class _Program:
             self._add(column, {}, np.inf)
 
     def _gives(self, part: PartState, kind: int, n: int) -> int:
-        """Return the row of pieces of a kind and size; places that may have one give some."""
+        """Return the row of pieces of a kind and size; places that can hold one contribute."""
         if (kind, n) not in self._given:
             self._given[kind, n] = self._row(0.0)
         row = self._given[kind, n]
@@ -233,7 +233,7 @@ class _Program:
         return row
 
     def _cost(self, place: Place, n: int) -> dict[str, float]:
-        """Return what units in a place are worth on the levels of hosts and of racks."""
+        """Return the value of units in a place on the levels of hosts and of racks."""
         names = self._layout.machine.levels
         if not place.is_pool:
             return {names[-1]: -1.0}
@@ -246,7 +246,7 @@ class _Program:
     def _add(
         self, column: dict[int, float], values: dict[str, float], most: float, least: float = 0.0
     ) -> None:
-        """Add a variable by its coefficients, what it is worth by level, and its range."""
+        """Add a variable by its coefficients, its value by level, and its range."""
         for level, name in enumerate(self._levels[:-1]):
             if name in values:
                 column[self._reached + level] = -values[name]

@@ -1,9 +1,9 @@
 """The domains of a machine as a tree of nodes, and the rows of a queue on it.
 
-The rows are those of docs/proofs/hierarchy.md. Hosts that hold one unit at most, whichever of the
-queue, and the same ones, are a *pool* if they are in one lowest domain: one node of the tree, with
-one row. Every other host has a row for each resource. Domains in which requests want so many units
-together have *rounded* rows as well: of some that fill more than half, one fits, and so on.
+The rows are those of docs/proofs/hierarchy.md. Hosts that hold at most one unit, of any kind in the
+queue, and fit the same kinds, are a *pool* if they are in one lowest domain: one node of the tree,
+with one row. Every other host has a row for each resource. Domains in which requests need units
+together have *rounded* rows as well: at most one request that fills more than half fits, and so on.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ class Node:
     Attributes
     ----------
     level, domain
-        Of the machine, and number of the domain of that level; a pool's is that of its first host.
+        Level of the machine, and number of the domain on it; a pool has those of its first host.
     children
         Numbers of the nodes in it; none of hosts and pools.
     hosts
         Of a pool or a single host: its hosts; else none.
     pool
-        Row of a pool; None of all others.
+        Row of a pool; None for all others.
     """
 
     level: int
@@ -53,11 +53,11 @@ class Rounded:
     Attributes
     ----------
     capacity
-        What all hosts in it have free together.
+        The free amount of all hosts in it together.
     resource
-        Number of the resource; None if it has pools alone, and units are counted.
+        Number of the resource; None if it has only pools, and units are counted.
     rows
-        By capacity of `ROUNDED`, as far as it is below `capacity`.
+        By capacity of `ROUNDED`, if it is below `capacity`.
     """
 
     capacity: int
@@ -71,8 +71,8 @@ class Layout:
     Attributes
     ----------
     kinds
-        What units of the queue take, each once, of every resource in multiples of `grain`, shape
-        ``(num_kinds, num_resources)``.
+        The different amounts that units of the queue take of every resource, in multiples of
+        `grain`, shape ``(num_kinds, num_resources)``.
     rooms
         How many units of a kind every host holds alone, shape ``(num_hosts, num_kinds)``.
     capacities
@@ -84,7 +84,7 @@ class Layout:
     rounded
         By node its rounded rows.
     first_row
-        Of every resource that somebody takes: the row of host 0.
+        The row of host 0 for every resource that some unit takes.
     """
 
     def __init__(self, problem: HierarchyProblem) -> None:
@@ -121,7 +121,7 @@ class Layout:
         return [tuple(hosts) for hosts in found.values()]
 
     def _holds_one(self, fits: BoolArray) -> BoolArray:
-        """Mark the hosts that hold one unit, and no two of whatever kinds."""
+        """Mark the hosts that hold one unit, and no two units of any kinds."""
         found = fits.any(axis=1)
         for k, first in enumerate(self.kinds):
             for other in self.kinds[k:]:
@@ -183,7 +183,7 @@ class Layout:
 
     @cached_property
     def _rounded_levels(self) -> frozenset[int]:
-        """Levels whose domains get units together, and that of hosts if some are in no pool."""
+        """Levels whose domains get units together, and that of hosts if some are not in a pool."""
         found = {level for part in self.parts for level in levels_named(part)}
         last = self.machine.num_levels - 1
         alone = any(node.hosts and node.pool is None for node in self.nodes)
@@ -192,7 +192,7 @@ class Layout:
     def _capacity_of(self, number: int, resource: int | None) -> int:
         """Return what the hosts of a node have of a resource, or its pools of units.
 
-        It is 0 where a node has both pools and other hosts, whose units take of different rows.
+        It is 0 if a node has both pools and other hosts, whose units take from different rows.
         """
         below = [self.nodes[k] for k in self.below[number]]
         pools = [node for node in below if node.pool is not None]
@@ -213,7 +213,7 @@ class Layout:
 
     @cached_property
     def chain(self) -> list[tuple[int, ...]]:
-        """By node the node itself and all that it lies in but for the whole machine."""
+        """By node the node itself and all that contain it, except for the whole machine."""
         found: list[tuple[int, ...]] = [()] * len(self.nodes)
         for number in reversed(range(len(self.nodes))):
             for child in self.nodes[number].children:
@@ -221,7 +221,7 @@ class Layout:
         return found
 
     def leaf_of_row(self, row: int) -> tuple[int, int | None]:
-        """Return the node that a row with capacity is of, and the resource: None of a pool's."""
+        """Return the node of a row with capacity, and the resource: None for a pool."""
         pools = self.families["pools"]
         if pools.start <= row < pools.stop:
             return self.node_of_host[self._pools[row - pools.start][0]], None
@@ -258,7 +258,7 @@ class Layout:
         return Tree(*(np.ascontiguousarray(own, dtype=np.int64) for own in flat))
 
     def is_occupied(self, node: Node) -> bool:
-        """Tell whether a running job has a host of a domain."""
+        """Return whether a running job has a host of a domain."""
         return bool(self.state.occupied[self.machine.domain_of[node.level] == node.domain].any())
 
     def rows_under(self, number: int) -> list[int]:
@@ -301,7 +301,7 @@ class Layout:
         self.nodes.append(node)
 
     def _joined(self, level: int, domain: int, children: list[int]) -> int | None:
-        """Return the number of a new domain; None if nothing in it holds a unit."""
+        """Return the number of a new domain; None if no host in it holds a unit."""
         if not children:
             return None
         self.nodes.append(Node(level, domain, tuple(children)))
@@ -309,12 +309,12 @@ class Layout:
 
 
 def rounded(amount: int, capacity: int, most: int) -> int:
-    """Return what an amount of what a domain has takes of a rounded row of its."""
+    """Return what an amount taken from a domain takes of a rounded row."""
     return max(0, (amount * (most + 1) - 1) // capacity)
 
 
 def levels_named(part: PartState) -> set[int]:
-    """Return the levels whose domains a part looks at."""
+    """Return the levels whose domains the rules of a part name."""
     named = {part.required, part.balance, part.exclusive} - {None}
     pairs = (part.spread, part.at_most)
     spread = {pair[0] for pair in pairs if pair is not None}

@@ -1,6 +1,6 @@
 """Placement by the reference MiniZinc model, `models/hierarchy.mzn`.
 
-It states all rules host by host, and is there to be compared with, on machines of a dozen hosts.
+It states all rules host by host, and is used for comparison, on machines of a dozen hosts.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def totals(problem: HierarchyProblem, started: Started) -> tuple[int, ...]:
 def data_of(problem: HierarchyProblem, level_idx: int, reached: Sequence[int]) -> dict[str, Any]:
     """Return the model's data: the snapshot, and the level to optimise; levels count from 1.
 
-    The model always has a level of balance: it reaches 0 where nobody asks for it.
+    The model always has a level of balance, which is 0 if no part asks for it.
     """
     machine, state, requests = problem.machine, problem.state, problem.requests
     parts = [(q, part) for q, request in enumerate(requests, 1) for part in request.parts]

@@ -1,4 +1,4 @@
-"""What a placement on a hierarchy is worth, and its form in a result document."""
+"""The value of a placement on a hierarchy, and its form in a result document."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def _solution(problem: HierarchyProblem, started: Started) -> HierarchySolution:
 
 
 def shares_of(hosts: Mapping[int, int], names: tuple[str, ...]) -> list[Share]:
-    """Return units on hosts as documents have them: hosts with as many units together."""
+    """Return units on hosts as in documents, with hosts grouped by their number of units."""
     of_units: dict[int, list[str]] = {}
     for host, units in sorted(hosts.items()):
         of_units.setdefault(units, []).append(names[host])

@@ -17,6 +17,7 @@ from topoplace.packing.problem import (
     Cover,
     PackingProblem,
     Priced,
+    Query,
     Subproblem,
     capacities_left,
 )
@@ -43,7 +44,7 @@ _SMALL = 2_000
 """Requests times hosts and pools up to which all levels are solved to the end."""
 
 _NODE_SECONDS, _KIND_SECONDS = 2e-6, 1e-4
-"""Of a node in one table, and of a kind of request beside its tables."""
+"""Of a node in one table, and of a kind of request in addition to its tables."""
 
 
 @dataclass(frozen=True, order=True)
@@ -60,8 +61,8 @@ class HierarchyPacking(PackingProblem):
     Parameters
     ----------
     layout, left, requests
-        Of the problem that this one is left of: its rows, what is left of them, and which requests
-        wait. By default this is the whole problem.
+        For a problem that is a part of another: the rows of that one, the amounts left, and the
+        waiting requests. By default this is the whole problem.
     """
 
     def __init__(
@@ -89,17 +90,17 @@ class HierarchyPacking(PackingProblem):
 
     @cached_property
     def takable(self) -> BoolArray:
-        """Rows that have something left."""
+        """Rows that are not used up."""
         return np.asarray(self.capacities > 0)
 
     @property
     def kinds(self) -> Sequence[Hashable]:
-        """What requests ask for, whatever they are called."""
+        """All fields of requests except their names."""
         return [(request.value, _asked(request)) for request in self.requests]
 
     @cached_property
     def start_prices(self) -> IntArray:
-        """What the dearest unit of a row is worth, rounded up, on the rows of hosts and pools."""
+        """The highest value per unit of a row, rounded up, on the rows of hosts and pools."""
         most = np.zeros(self.num_rows, dtype=np.int64)
         of_resource = np.zeros(len(self.layout.machine.resources))
         per_unit = 0.0
@@ -116,7 +117,7 @@ class HierarchyPacking(PackingProblem):
 
     @cached_property
     def places(self) -> list[Place]:
-        """Kinds of hosts and pools with something left."""
+        """Kinds of hosts and pools that are not used up."""
         return places_of(self.layout, self.capacities)
 
     def first_prices(self, sub: Subproblem) -> tuple[FloatArray, tuple[float, ...]] | None:
@@ -130,7 +131,7 @@ class HierarchyPacking(PackingProblem):
     # ---- candidates
 
     def rows_of(self, candidate: Candidate) -> IntArray:
-        """Return the rows a candidate takes of, each as often as the amount it takes."""
+        """Return the rows that a candidate uses, each repeated by the amount."""
         request, layout = self.requests[candidate.request_idx], self.layout
         amounts: dict[int, int] = defaultdict(int)
         units: dict[int, dict[int, int]] = defaultdict(lambda: defaultdict(int))
@@ -154,7 +155,7 @@ class HierarchyPacking(PackingProblem):
     def _take(
         self, amounts: dict[int, int], number: int, node: Node, units: dict[int, int]
     ) -> None:
-        """Add what units of some kinds in a node take of its own rows."""
+        """Add the amounts that units of some kinds in a node take of its own rows."""
         layout = self.layout
         if node.pool is not None:
             amounts[node.pool] += sum(units.values())
@@ -181,7 +182,7 @@ class HierarchyPacking(PackingProblem):
         Parameters
         ----------
         taken
-            How many hosts of every pool others have; counted up.
+            How many hosts of every pool other requests have; it is updated.
         """
         taken = {} if taken is None else taken
         request = self.requests[candidate.request_idx]
@@ -198,7 +199,7 @@ class HierarchyPacking(PackingProblem):
         return placed
 
     def candidates(self, started: Started) -> list[Candidate]:
-        """Return what starts as candidates; the other way round than `placed`."""
+        """Return started requests as candidates, the inverse of `placed`."""
         node_of = self.layout.node_of_host
         found = []
         for q, placed in started.items():
@@ -224,14 +225,14 @@ class HierarchyPacking(PackingProblem):
         return self._largest[level]
 
     def most(self, level: int) -> int:
-        """Return what a later level does not exceed: 0, where values are negated costs."""
+        """Return an upper limit of a later level: 0 where values are negated costs."""
         return 0 if self.senses[level] < 0 else len(self.names) * self.largest(level)
 
     # ---- the oracle
 
     @cached_property
     def _work(self) -> float:
-        """By the tables of a call, one for all requests that differ in numbers of units alone."""
+        """By the tables of a call, one for all requests that differ only in numbers of units."""
         pricing = _Pricing(self, np.zeros(self.num_rows, dtype=np.int64), (1,))
         shapes = {shape for request in self.requests for shape, _ in pricing.shapes(request)}
         tables = _NODE_SECONDS * len(self.layout.nodes) * len(shapes)
@@ -241,26 +242,15 @@ class HierarchyPacking(PackingProblem):
         """Return what a call of the oracle takes, in nominal seconds."""
         return self._work
 
-    def price(
-        self,
-        row_prices: IntArray,
-        weights: Sequence[int],
-        per_request: int,
-        covers: tuple[Cover, ...] = (),
-        *,
-        exact_for: frozenset[int] | None = None,
-    ) -> Priced:
+    def price(self, row_prices: IntArray, query: Query) -> Priced:
         """Return the best candidate of every request."""
-        pricing = _Pricing(self, row_prices, weights)
-        of_request: dict[int, list[Cover]] = {}
-        for cover in covers:
-            of_request.setdefault(cover.request_idx, []).append(cover)
+        pricing = _Pricing(self, row_prices, query.weights)
         best = np.full(len(self.names), NO_VALUE, dtype=np.int64)
         columns: list[list[tuple[int, Candidate]]] = [[] for _ in self.names]
         known: dict[object, tuple[int, Uses] | None] = {}
         for q, kind in enumerate(self.kinds):
             clock.check(self.deadline)
-            own = of_request.get(q, [])
+            own = query.covers_of.get(q, [])
             key = kind, frozenset((c.row, c.inside) for c in own)
             if key not in known:
                 known[key] = pricing.best(q, own)
@@ -271,11 +261,11 @@ class HierarchyPacking(PackingProblem):
         return Priced(best, columns)
 
     def starts(self, deadline: float) -> Iterator[list[Candidate]]:
-        """Yield heuristics, best fits, and what integer programs find: over kinds, or all hosts.
+        """Yield heuristics, best fits, and solutions of integer programs, over kinds or all hosts.
 
-        The heuristics of the whole queue take no compiled code and no heed of the time, so that
-        there is something to start at once. Of best fits those come first whose units stay
-        together in large numbers, or those of the largest value.
+        The heuristics of the whole queue use no compiled code and ignore the time limit, so that
+        there is a placement at once. Best fits take first the requests with many units that stay
+        together, or those of the largest value.
         """
         if self._is_whole:
             for rule in (first_fit, tree_best_fit):
@@ -287,7 +277,7 @@ class HierarchyPacking(PackingProblem):
             yield from self._programmed(deadline)
 
     def _programmed(self, deadline: float) -> Iterator[list[Candidate]]:
-        """Yield what integer programs find."""
+        """Yield solutions of integer programs."""
         patterns = Patterns(self.layout, self.requests, self.places, deadline)
         for found in patterns.placements(0):
             yield [Candidate(q, uses) for q, uses in found]
@@ -301,7 +291,7 @@ class HierarchyPacking(PackingProblem):
 
     @cached_property
     def hardness(self) -> IntArray:
-        """How hard requests are to place: what stays together, and then what they are worth."""
+        """How hard requests are to place: by the units that stay together, then by their value."""
         together = [max(n for p in r.parts for n in _sizes(p)) for r in self.requests]
         return np.asarray(np.array(together) * (1 + self.values.max(initial=0)) + self.values)
 
@@ -312,9 +302,9 @@ class HierarchyPacking(PackingProblem):
         budget: Budget,
         amounts: Callable[[Candidate], IntArray] | None = None,
     ) -> list[Candidate]:
-        """Return a placement with others put in, in an order: where hosts have the least left.
+        """Return a placement with others added, in an order, where hosts have the least left.
 
-        `amounts` may know what candidates take of all rows (`amounts_of`).
+        `amounts` may hold what candidates take of all rows (`amounts_of`).
         """
         amounts = amounts or self.amounts_of
         placed = list(kept)
@@ -328,7 +318,7 @@ class HierarchyPacking(PackingProblem):
             prices = left.copy()
             prices[self.num_covers :] = 0
             try:
-                [columns] = self._of((q,), left).price(prices, (1,), 1).columns
+                [columns] = self._of((q,), left).price(prices, Query((1,), 1)).columns
             except clock.OutOfTimeError:
                 break
             for _, candidate in columns:
@@ -341,7 +331,7 @@ class HierarchyPacking(PackingProblem):
         return np.bincount(self.rows_of(candidate), minlength=self.num_rows)
 
     def heuristic(self, budget: Budget) -> RuinRecreate:
-        """Return the search that runs beside the bounds."""
+        """Return the search that runs along with the bounds."""
         return RuinRecreate(self)
 
     def left_by(self, fixed: Sequence[Candidate], kept: Sequence[int]) -> HierarchyPacking:
@@ -363,7 +353,7 @@ def _sizes(part: PartState) -> list[int]:
 
 
 def _asked(request: HierarchyRequest) -> Hashable:
-    """Return all that matters of a request, names aside."""
+    """Return all fields of a request except names."""
     return tuple(
         (
             p.units,
@@ -381,7 +371,7 @@ def _asked(request: HierarchyRequest) -> Hashable:
 
 
 class _Pricing:
-    """One call of the oracle: tables are shared by requests that differ in numbers alone."""
+    """One call of the oracle: requests that differ only in numbers share tables."""
 
     def __init__(
         self, packing: HierarchyPacking, row_prices: IntArray, weights: Sequence[int]
@@ -436,7 +426,7 @@ class _Pricing:
     def _by_node(
         self, request: HierarchyRequest, covers: Sequence[Cover]
     ) -> dict[int, list[tuple[tuple[int, ...], bool]]]:
-        """Return what branches say of nodes: by which parts they are used, or not."""
+        """Return the branches on nodes: by which parts they are used, or not."""
         found: dict[int, list[tuple[tuple[int, ...], bool]]] = {}
         for cover in covers:
             number, resource = self._layout.leaf_of_row(cover.row)

@@ -1,11 +1,11 @@
-"""Placements by an integer program over kinds of places, with what fills one as a path.
+"""Placements by an integer program over kinds of places, with the contents of one as a path.
 
-Of 560 racks that are of 18 kinds, the program says how many of each kind are filled with which
-pieces of requests; whose pieces, and in which of the racks, it need not say. What fills a place is
-a path in a graph whose nodes are amounts taken and whose arcs are pieces, so that the places of a
-kind are a flow (Valério de Carvalho 1999, for bins). A segment lies in one place here, so that
-requests with larger ones wait, as do those that are exclusive, spread or limited; hosts with
-several resources, and levels above racks, are left to others.
+For 560 racks of 18 kinds, the program decides how many racks of each kind are filled with which
+pieces of requests; it need not decide whose pieces they are, and in which of the racks. The
+contents of a place are a path in a graph whose nodes are amounts taken and whose arcs are pieces,
+so that the places of a kind are a flow (Valério de Carvalho 1999, for bins). A segment lies in one
+place here, so requests with larger ones wait, as do those that are exclusive, spread or limited;
+other methods handle hosts with several resources, and levels above racks.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ _WORK = 4.0
 _PARAMETERS = "random_seed: {} num_workers: 1 linearization_level: 2 catch_sigint_signal: false"
 
 _Piece = tuple[int, int]
-"""What units take, by the layout's kinds, and how many there are."""
+"""The kind of units, of the layout's, and their number."""
 
 
 @dataclass(frozen=True)
 class _Arc:
-    """A piece in a place in which so much is taken before, and after it."""
+    """A piece in a place, with the amounts taken before and after it."""
 
     node: int
     after: int
@@ -93,7 +93,7 @@ class Patterns:
 
     @property
     def knows_all(self) -> bool:
-        """Whether every placement is one of the program, worth as much on all levels."""
+        """Whether all placements are solutions of the program, with the same values."""
         return self._all_places and len(self._starts) == len(self._requests)
 
     def placements(self, seed: int) -> Iterator[list[tuple[int, Uses]]]:
@@ -120,10 +120,10 @@ class Patterns:
             for index, known in enumerate(solver.response_proto.solution):
                 self._model.add_hint(self._model.get_int_var_from_proto_index(index), known)
 
-    # ---- Who starts, in which pieces
+    # ---- Which requests start, in which pieces
 
     def _is_known(self, request: HierarchyRequest) -> bool:
-        """Tell whether the program knows all that a request asks for."""
+        """Return whether the program covers all rules of a request."""
         groups = {part.group for part in request.parts if part.required is not None}
         alone = not groups or len(request.parts) == 1
         return alone and all(
@@ -146,10 +146,10 @@ class Patterns:
             found.append(own)
         self._starts[q], self._pieces[q] = start, found
 
-    # ---- What fills places
+    # ---- The contents of places
 
     def _paths(self, place: Place, pieces: Sequence[_Piece]) -> dict[_Arc, Any]:
-        """State the flow of a kind of places; return how many of them have which arc."""
+        """State the flow of a kind of places; return the number of them that have each arc."""
         clock.check(self._deadline)
         most, count = place.capacities[0], len(place.leaves)
         arcs: dict[_Arc, Any] = {}
@@ -206,5 +206,5 @@ def _filled(place: Place, numbers: dict[_Arc, int]) -> Iterator[tuple[int, _Piec
 
 
 def _step(part: PartState) -> int:
-    """Return what units in a place are a multiple of, so that they are in all domains above it."""
+    """Return the size of pieces in a place, so that all domains above it hold whole pieces."""
     return max((size for _, size in rules_of(part)), default=1)

@@ -16,17 +16,17 @@ from topoplace.solving.registry import Options
 from topoplace.types import IntArray
 
 Placed = tuple[Mapping[int, int], ...]
-"""Of a request that starts, by part: how many units are on which hosts, each at least one."""
+"""For a request that starts, by part: how many units are on which hosts, each at least one."""
 
 Started = Mapping[int, Placed]
-"""What starts, by the number of the request in the queue."""
+"""The started requests, by their number in the queue."""
 
 Levels = tuple[tuple[str, str], ...]
 
 
 @dataclass(frozen=True)
 class HierarchyProblem:
-    """Which requests of a snapshot start, and how many units of each on which hosts."""
+    """A snapshot, for which methods decide what starts, with how many units on which hosts."""
 
     state: HierarchyState
     kind: ClassVar[str] = "hierarchy"
@@ -48,7 +48,7 @@ class HierarchyProblem:
         return levels_of(self.machine, any(part.balance is not None for part in parts))
 
     def values_of(self, request: HierarchyRequest, placed: Placed) -> tuple[int, ...]:
-        """Return what a request that starts adds to every level, as it is reported.
+        """Return the contribution of a started request to every level, as it is reported.
 
         A domain counts once for every group of parts that has units in it. Balance is the sum over
         the parts that ask for it of the fewest units in a domain used. Stranded is the room left,
@@ -81,7 +81,7 @@ def levels_of(machine: Hierarchy, balanced: bool) -> Levels:
 
 
 def units_by_domain(machine: Hierarchy, level: int, hosts: Mapping[int, int]) -> Counter[int]:
-    """Return how many units are in every domain of a level that has some."""
+    """Return the number of units in every domain of a level that has some."""
     found: Counter[int] = Counter()
     for host, units in hosts.items():
         found[int(machine.domain_of[level, host])] += units
@@ -89,7 +89,7 @@ def units_by_domain(machine: Hierarchy, level: int, hosts: Mapping[int, int]) ->
 
 
 def room(free: IntArray, part: PartState) -> IntArray:
-    """Return how many units of a part hosts hold, of what is free on each.
+    """Return how many units of a part hosts can hold in their free amounts.
 
     Parameters
     ----------
@@ -101,5 +101,5 @@ def room(free: IntArray, part: PartState) -> IntArray:
 
 
 def problem_of(state: HierarchyState, options: Options) -> HierarchyProblem:
-    """Return the problem of placing the queue; it is the same whatever the options."""
+    """Return the problem of placing the queue; options do not change it."""
     return HierarchyProblem(state)

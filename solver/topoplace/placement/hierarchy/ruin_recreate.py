@@ -22,12 +22,12 @@ _REMEMBERED = 500
 """Candidates whose amounts are kept."""
 
 _NOISE = 0.4
-"""By how much, of itself, what is known of a request's difficulty varies from try to try."""
+"""The relative variation of a request's difficulty from try to try."""
 
 
 @dataclass(frozen=True)
 class RuinRecreate:
-    """The search, in the form in which the engine runs it beside the bounds."""
+    """The search, in the form in which the engine runs it along with the bounds."""
 
     packing: HierarchyPacking
 
@@ -42,9 +42,9 @@ class RuinRecreate:
     ) -> list[Candidate]:
         """Return the best placement met on the first level; see `packing.problem.PrimalHeuristic`.
 
-        A request is taken out with others that stand in its domains, and all that wait are tried
-        in a random order that prefers those that are hard to place. What is worth no less by more
-        than the temperature, which falls to 0, is kept.
+        A request is taken out with others in its domains, and all waiting requests are tried in a
+        random order that prefers those that are hard to place. The result is kept if its value is
+        lower by no more than the temperature, which falls to 0.
         """
         rng = np.random.default_rng(seed)
         amounts = functools.lru_cache(_REMEMBERED)(self.packing.amounts_of)
@@ -65,7 +65,7 @@ class RuinRecreate:
         return sorted(best)
 
     def _ruined(self, placed: list[Candidate], rng: np.random.Generator) -> list[Candidate]:
-        """Return what stays when requests that stand together are taken out."""
+        """Return what stays when requests in the same domains are taken out."""
         if not placed:
             return []
         number = int(rng.integers(1, _MOST_RUINED + 1))
@@ -83,7 +83,7 @@ class RuinRecreate:
         rng: np.random.Generator,
         amounts: Callable[[Candidate], IntArray],
     ) -> list[Candidate]:
-        """Return what stayed with whatever of the others finds a place."""
+        """Return what stayed, and those of the other requests that find a place."""
         packing = self.packing
         started = {c.request_idx for c in kept}
         waiting = [q for q in range(len(packing.names)) if q not in started]

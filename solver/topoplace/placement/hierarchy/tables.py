@@ -2,7 +2,7 @@
 
 A *state* says how many units of every part are in a domain. Its table has the least cost of every
 state: what the units pay, and the weights of the domains used and of the room that is left over.
-Where units stay together in a domain, its states count what stays together instead
+If units stay together in a domain, its states count these groups of units instead
 (docs/proofs/hierarchy.md, "The best candidate at prices").
 """
 
@@ -32,7 +32,7 @@ State = tuple[int, ...]
 """One number per part, zeros before them if there are fewer than four."""
 
 Uses = tuple[tuple[int, int, int], ...]
-"""What a candidate takes: part, number of the node (a host or a pool), units."""
+"""The units of a candidate: part, number of the node (a host or a pool), units."""
 
 Covers = Mapping[int, Sequence[tuple[tuple[int, ...], bool]]]
 """By node: some parts, and whether one of them uses it or none does."""
@@ -40,16 +40,16 @@ Covers = Mapping[int, Sequence[tuple[tuple[int, ...], bool]]]
 
 @dataclass(frozen=True)
 class Costs:
-    """What candidates pay, all integers, at least 0.
+    """The payments of candidates, all integers, at least 0.
 
     Attributes
     ----------
     of_row, left
-        Price of every row, and what is left of it.
+        Price of every row, and the amount left of it.
     of_domain
-        What a domain costs that is used, by level.
+        The cost of a used domain, by level.
     stranded
-        What a unit costs that a used host could still hold.
+        The cost of a unit that a used host could still hold.
     """
 
     of_row: IntArray
@@ -60,12 +60,12 @@ class Costs:
 
 @dataclass(frozen=True)
 class PartShape:
-    """What the tables of a part depend on, whatever the number of its units.
+    """What the tables of a part depend on, apart from the number of its units.
 
     Attributes
     ----------
     kind
-        What a unit takes (`Layout.kinds`).
+        The kind of its units (`Layout.kinds`).
     together
         By level from -1 on, how many units stay together.
     spread
@@ -88,7 +88,7 @@ class PartShape:
 
 @dataclass(frozen=True)
 class Shape:
-    """What the tables of a request depend on, whatever the number of its units.
+    """What the tables of a request depend on, apart from the number of its units.
 
     `exclusive` is the level whose domains it has alone.
     """
@@ -103,7 +103,7 @@ def part_shape(
     """Return the shape of a part.
 
     A required level is a segment of all units. `least` is what every domain of the level of balance
-    gets; with parts beside it, those of a group have one domain together.
+    gets; if there are other parts, those of a group have one domain together.
     """
     segments = part.segments
     if part.required is not None:
@@ -175,7 +175,7 @@ class Tables:
         )
 
     def least(self, units: Sequence[int]) -> int | None:
-        """Return the least cost of so many units of every part; None if they have no place."""
+        """Return the least cost of `units` units of every part; None if they have no place."""
         state, dims = self._state(units), self._dims[-1]
         if (state >= dims).any():
             return None
@@ -191,7 +191,7 @@ class Tables:
         return (None if cost >= INFINITE else cost), state
 
     def uses(self, units: Sequence[int]) -> Uses:
-        """Return where they are at this cost."""
+        """Return where the units are at this cost."""
         found = trace(
             self._tree,
             self._asked,
@@ -205,7 +205,7 @@ class Tables:
         return tuple(sorted(map(tuple, found.tolist())))
 
     def _state(self, units: Sequence[int]) -> IntArray:
-        """Return the state of the whole machine in which there are so many units of every part."""
+        """Return the state of the whole machine with `units` units of every part."""
         state = np.zeros(MOST_PARTS, dtype=np.int64)
         together = [part.together[0] for part in self._parts]
         state[self._offset :] = [n // size for n, size in zip(units, together, strict=True)]
@@ -217,7 +217,7 @@ def _starts(dims: IntArray) -> IntArray:
 
 
 def _whole(layout: Layout, number: int, costs: Costs) -> int:
-    """Return what a domain costs as a whole; -1 if somebody has some of it."""
+    """Return the cost of a domain as a whole; -1 if a part of it is taken."""
     rows = layout.rows_under(number)
     held = layout.capacities[rows]
     if (costs.left[rows] != held).any() or layout.is_occupied(layout.nodes[number]):

@@ -25,7 +25,7 @@ class HierarchyView(View):
 
     @property
     def unit(self) -> str:
-        """What requests are counted in: nodes of switch trees, else units."""
+        """The unit of requests: nodes on switch trees, else units."""
         kind = getattr(self.result.instance.machine, "kind", None)
         return "unit" if kind == "hierarchy" else "node"
 
@@ -41,7 +41,7 @@ class HierarchyView(View):
         return starts
 
     def reasons(self) -> Mapping[str, str]:
-        """Return why requests wait: where there is most room, and who stands there."""
+        """Return why requests wait: where the most space is free, and which jobs are there."""
         state, machine, begun = self.state, self.state.machine, self.started
         left = state.free.copy()
         takes = {request.id: request for request in state.requests}
@@ -96,7 +96,7 @@ class HierarchyView(View):
         return ", ".join(order[:_MOST_STANDING]) + more
 
     def ground(self) -> tuple[IntArray, Sequence[IntArray]]:
-        """Return what stands on every host without what starts."""
+        """Return what is on every host before anything starts."""
         state = self.state
         codes = np.where(state.occupied, RUNNING, FREE)
         codes[~state.free.any(axis=1) & ~state.occupied] = DOWN

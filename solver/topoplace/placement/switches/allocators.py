@@ -122,7 +122,7 @@ def greedy(occupancy: Occupancy, request: TreeRequest, rng: np.random.Generator)
 def balanced(
     occupancy: Occupancy, request: TreeRequest, rng: np.random.Generator
 ) -> IntArray | None:
-    """Take halved shares of the request on the emptiest leaves, and what lacks on the fullest.
+    """Take halved shares of the request on the emptiest leaves, and the rest on the fullest.
 
     A compute-intensive job takes the fullest leaves first. Leaves with as many free nodes come
     in the order of their description.
@@ -176,9 +176,9 @@ def adaptive(
 ) -> IntArray | None:
     """Choose between greedy and balanced by eq. (6): the cheaper for an intensive job.
 
-    A compute-intensive job gets the dearer one, which leaves the better places to others. The
-    paper does not say how it is costed: here as if it doubled recursively among the running jobs.
-    Of two that cost the same, the balanced one is chosen.
+    A compute-intensive job gets the more expensive one, which leaves the better places to others.
+    The paper does not give its cost; here it is that of recursive doubling among the running jobs.
+    If both cost the same, the balanced one is chosen.
     """
     first, second = balanced(occupancy, request, rng), greedy(occupancy, request, rng)
     if first is None or second is None:

@@ -1,4 +1,4 @@
-"""What communication costs on a tree: equations (1) to (7) of Mishra 2020, exactly."""
+"""The cost of communication on a tree: equations (1) to (7) of Mishra 2020, exactly."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ class CostModel:
         Parameters
         ----------
         patterns
-            What the job does, with shares in percent and message sizes in bytes.
+            The patterns of the job, with shares in percent and message sizes in bytes.
         leaf_of_rank
             Leaf of every rank's node, shape ``(num_ranks,)``.
         comm

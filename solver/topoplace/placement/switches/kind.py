@@ -28,6 +28,6 @@ KIND = Kind(
         "greedy": (_RULES, "leaves of the least communication ratio first (Mishra 2020)"),
         "random": (_RULES, "nodes anywhere (by seed)"),
     },
-    kernels=("allocation",),
-    needed={"exact": ("allocation",), None: ()},
+    kernels=("placement.exact", "allocation"),
+    needed={"exact": ("placement.exact", "allocation"), None: ()},
 )

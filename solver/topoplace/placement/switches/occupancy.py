@@ -1,4 +1,4 @@
-"""Which nodes of a tree are free and who is on its leaves, as jobs start and end."""
+"""The free nodes of a tree and the jobs on its leaves, as jobs start and end."""
 
 from __future__ import annotations
 
@@ -73,8 +73,8 @@ class Occupancy:
         """Return the leaves with free nodes below the lowest switch with enough of them.
 
         Of several such switches of one level the one with the fewest free nodes, then the first
-        described. Line 2 of Algorithms 1 and 2 (Mishra 2020), which leaves such ties open;
-        Slurm breaks them so.
+        described. This is line 2 of Algorithms 1 and 2 (Mishra 2020), which leaves ties open; Slurm
+        breaks them in this way.
 
         Returns
         -------
@@ -118,7 +118,7 @@ class Occupancy:
     def cost_with(
         self, nodes: IntArray, patterns: Sequence[PatternUse], intensive: bool = True
     ) -> Fraction:
-        """Return what a job that starts on free nodes would cost (eq. 6).
+        """Return the cost of a job if it starts on free nodes (eq. 6).
 
         An intensive one counts itself in L_comm (Mishra 2020, figure 5).
         """

@@ -1,4 +1,4 @@
-"""What an allocation costs, and its form in a result document."""
+"""The cost of an allocation, and its form in a result document."""
 
 from __future__ import annotations
 

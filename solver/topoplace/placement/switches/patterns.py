@@ -1,4 +1,4 @@
-"""Who talks to whom in each step of a communication pattern (docs/proofs/tree.md, "Steps")."""
+"""The pairs of ranks in each step of a communication pattern (docs/proofs/tree.md, "Steps")."""
 
 from __future__ import annotations
 
@@ -30,15 +30,15 @@ class Step:
     weight: int
 
     def __post_init__(self) -> None:
-        self.pairs.setflags(write=False)  # steps are shared by all who ask for the same size
+        self.pairs.setflags(write=False)  # callers that ask for the same size share the steps
 
 
 @lru_cache(maxsize=1024)
 def pattern_steps(pattern: Pattern, ranks: int) -> tuple[Step, ...]:
-    """Return the steps of a pattern among so many ranks, in the order they happen.
+    """Return the steps of a pattern among a number of ranks, in their order.
 
     Recursive doubling, recursive halving with vector doubling, and the binomial tree are those
-    of Mishra 2020, section 3.3; sizes that are no power of two are folded as MPICH does.
+    of Mishra 2020, section 3.3; sizes that are not a power of two are folded as in MPICH.
 
     Raises
     ------
@@ -62,8 +62,8 @@ def _vector_doubling(ranks: int) -> list[Step]:
 def _exchange(ranks: int, weight: Callable[[int, int], int], last: int) -> list[Step]:
     """Return the exchanges at distance 1, 2, 4, ..; `last` is the weight of unfolding at the end.
 
-    Of sizes that are no power of two, the surplus ranks hand their part to a neighbour first and
-    get the outcome from it last; the others exchange.
+    If the size is not a power of two, the surplus ranks first give their part to a neighbour and
+    last get the outcome from it; the others exchange.
     """
     bits = ranks.bit_length() - 1
     power = 1 << bits
@@ -119,7 +119,7 @@ def _halo(shape: Sequence[int]) -> list[Step]:
 
 
 def cubic_grid(ranks: int, dims: int) -> tuple[int, ...]:
-    """Return the most cubic grid of so many ranks: the least sum of extents, descending.
+    """Return the most cubic grid of a number of ranks: the least sum of extents, descending.
 
     Of several (360 = 9 x 8 x 5 = 10 x 6 x 6) the one with the smaller first extents.
     """

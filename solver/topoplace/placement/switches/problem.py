@@ -41,5 +41,5 @@ class TreeProblem:
 
 
 def problem_of(state: TreeState, options: Options) -> TreeProblem:
-    """Return the problem of placing the queue; it is the same whatever the options."""
+    """Return the problem of placing the queue; options do not change it."""
     return TreeProblem(state)

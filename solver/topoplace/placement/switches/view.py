@@ -50,7 +50,7 @@ class AllocationView(View):
         return [start.request, f"{len(start.nodes):,}", cost, start.hosts]
 
     def total(self) -> str:
-        """Return the cost of all that starts."""
+        """Return the cost of all started requests."""
         cost = exact(self.result.solution.cost)
         same = "" if cost.denominator == 1 else f" = {cost}"
         return f"; total cost {decimal_text(cost)}{same}"
@@ -83,7 +83,7 @@ class AllocationView(View):
         return {one.id: text(one) for one in state.requests if one.id not in self.started}
 
     def ground(self) -> tuple[IntArray, Sequence[IntArray]]:
-        """Return what stands on every node without what starts, and the nodes of running jobs."""
+        """Return what is on every node before anything starts, and the nodes of running jobs."""
         return np.where(self.state.free, FREE, DOWN), [job.nodes for job in self.state.running]
 
     @property

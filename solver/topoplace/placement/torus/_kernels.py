@@ -72,7 +72,8 @@ def add_row(values, depths, tops, sums, num):
 def meet(one, other, at, depths, tops, sums, num, out):
     """Write to `out[line]` the row of the smaller depths of `one[line]` and `other[at[line]]`.
 
-    It is 0 where `at` is negative. `num` rows are in use before, so many as are returned after.
+    It is 0 where `at` is negative. `num` rows are in use before; the number in use afterwards is
+    returned.
     """
     for line in range(one.shape[0]):
         a, there = one[line], at[line]
@@ -87,7 +88,7 @@ def meet(one, other, at, depths, tops, sums, num, out):
             for z in range(least.shape[0]):
                 least[z] = min(x[z], y[z])
                 total += least[z]
-            if total == sums[a]:  # nowhere larger, and the same sum: the same
+            if total == sums[a]:  # not larger anywhere, and the same sum: the same
                 out[line] = a
             elif total == sums[b]:
                 out[line] = b
@@ -106,7 +107,7 @@ def fold(
 
     `coords` and `ahead` are by dimension, then line. `dims[f]` and `smaller[f]`: a prism is free if
     two prisms one router smaller in that dimension are, at its origin and one further: they cover
-    its routers and links but for those that `extra[f]` adds (1: the links between two routers,
+    its routers and links except for those that `extra[f]` adds (1: the links between two routers,
     2: those of the whole ring).
     """
     num_footprints, num_lines = row.shape

@@ -1,10 +1,10 @@
 """Compiled annealing over placements: drop some jobs, refill, keep the change or take it back.
 
 Arrays are indexed by router, request or *form*: extents that one request may have; the forms of
-request q are `first[q]` to `first[q+1] - 1`. `waste[form, r]` is 0 if the form cannot stand at
-origin r beside the running jobs, else one more than the usable nodes that the prism would leave
-idle there (at most 255). `kinds[q]` is 0 for strict requests, 1 for tolerant ones that share
-links, 2 for those that use none.
+request q are `first[q]` to `first[q+1] - 1`. `waste[form, r]` is 0 if the form cannot be at origin
+r next to the running jobs, else one more than the usable nodes that the prism would leave idle
+there (at most 255). `kinds[q]` is 0 for strict requests, 1 for tolerant ones that share links, 2
+for those that use none.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from topoplace.placement.torus.oracle._boxes import (
 def push_in(shape, strides, first, extents, waste, values, form_of, origin_of, q, dropped, rng):
     """Choose a prism for a request and mark the jobs in its way; return (form, origin).
 
-    The prism is one of a few random ones: that in whose way least stands.
+    The prism is the one of a few random ones with the least in its way.
     """
     form = first[q] + below(rng, first[q + 1] - first[q])
     size = waste.shape[1]
@@ -105,7 +105,7 @@ _CHECKS = 16  # origins of a form that are looked at closely
 
 @kernel()
 def links_clash(shape, strides, wraps, extents, passing, kinds, form_of, origin_of, q, form, r):
-    """Tell whether a prism for request q uses a link that a started job will not share."""
+    """Return whether a prism for request q uses a link that a started job will not share."""
     if kinds[q] == 2:
         return False
     for p in range(kinds.shape[0]):
@@ -122,7 +122,7 @@ def links_clash(shape, strides, wraps, extents, passing, kinds, form_of, origin_
 
 @kernel()
 def is_jammed(shape, strides, wraps, extents, r, mask):
-    """Tell whether a prism can in no dimension be moved both ways."""
+    """Return whether there is no dimension in which a prism can be moved both ways."""
     for d in range(shape.shape[0]):
         n = shape[d]
         if extents[d] == n:
@@ -142,7 +142,7 @@ def best_place(
 ):  # fmt: skip
     """Return (form, origin) of the best-scored prism among the forms of a request, or (-1, -1).
 
-    The score counts idle nodes, free routers beside the prism and noise, by `weights`.
+    The score counts idle nodes, free routers next to the prism and noise, by `weights`.
     """
     best, best_form, best_origin = np.inf, -1, -1
     words = mask.view(np.uint64)
@@ -189,7 +189,7 @@ def anneal(
     """Anneal a placement in place; write the best one met to `best_*` and return its value.
 
     `volumes[q]` is the least volume of a prism of q. The energy is the value less `smooth` times
-    the roughness of what is free; `hot` is the temperature.
+    the roughness of the free routers; `hot` is the temperature.
     """
     num_requests = values.shape[0]
     size = free_before.shape[0]

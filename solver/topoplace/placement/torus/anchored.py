@@ -1,6 +1,6 @@
-"""Machines whose prisms are anchored: what may stand where, and what a placement blocks.
+"""Machines whose prisms are anchored: what may be where, and what a placement blocks.
 
-There are few such prisms, so that all are listed, each once, in the order of their extents, then of
+There are few such prisms, so all are listed, each once, in the order of their extents, then of
 their origins (docs/proofs/placement.md, "Anchored prisms").
 """
 
@@ -32,8 +32,8 @@ class AnchoredPrisms:
     prisms
         Each once.
     worth
-        What every prism counts if it is blocked, in nodes: its size, times the number of anchors
-        that mean it; shape ``(num_prisms,)``.
+        The value of every prism, which is lost if it is blocked, in nodes: its size, times the
+        number of anchors that mean it; shape ``(num_prisms,)``.
     listed
         By shape of the list, the numbers of its prisms in the order of its anchors.
     inside
@@ -102,7 +102,7 @@ def prisms_of(problem: PlacementProblem) -> AnchoredPrisms:
 
 
 def candidates_of(problem: PlacementProblem, idx: int) -> IntArray:
-    """Return the prisms that a request may have beside the running jobs, by number.
+    """Return the prisms that a request may have with the running jobs in place, by number.
 
     One in segments has several of them.
     """
@@ -124,7 +124,7 @@ def candidates_of(problem: PlacementProblem, idx: int) -> IntArray:
 
 
 def whole_prisms(problem: PlacementProblem, nodes: int, allowed: BoolArray) -> IntArray:
-    """Return the prisms of so many nodes whose routers are all allowed, by number."""
+    """Return the prisms of a given number of nodes whose routers are all allowed, by number."""
     prisms = prisms_of(problem)
     return np.flatnonzero((prisms.nodes == nodes) & ~prisms.meeting(~allowed))
 
@@ -137,7 +137,7 @@ def busy_routers(problem: PlacementProblem) -> BoolArray:
 
 
 def fragmentation(problem: PlacementProblem, started: Iterable[Candidate]) -> int:
-    """Return what the anchored prisms are worth that a placement, or what is there, blocks."""
+    """Return the value of the anchored prisms that a placement, or what is there now, blocks."""
     taken = busy_routers(problem)
     for candidate in started:
         taken[candidate.routers(problem.torus)] = True

@@ -37,7 +37,7 @@ class Forms:
     extents, passing
         Per form, and whether it passes through a ring it does not span.
     waste
-        Per form and origin: 0 where it cannot stand beside the running jobs, else one more than
+        Per form and origin: 0 where it cannot be with the running jobs in place, else one more than
         the usable nodes left idle in it, at most 255.
     volumes
         Least volume of a prism of every request.
@@ -106,7 +106,7 @@ def forms_of(problem: PlacementProblem, deadline: float = math.inf) -> Forms:
 
 
 def passes(torus: Torus, extents: IntArray) -> BoolArray:
-    """Tell which prisms use links of a ring that they do not span; a row of extents for each."""
+    """Return which prisms use links of a ring that they do not span; a row of extents for each."""
     found = np.zeros(len(extents), dtype=bool)
     for d, n in enumerate(torus.shape):
         by_extent = np.array([e < n and uses_whole_ring(torus, d, e) for e in range(n + 1)])
@@ -151,7 +151,7 @@ _LOOK = 0.1  # seconds between looks at the clock, about
 _MOST_STEPS = 50  # between two: what takes less is counted in steps
 _STEPS = 20  # between two, where work counts
 _STEP_WORK = 1e-7  # nominal seconds of a step, by router
-_SMOOTH = 0.3  # nodes a pair of neighbours, one free and one not, is worth
+_SMOOTH = 0.3  # nodes, the cost of a pair of neighbours, one free and one not
 
 STRICT, TOLERANT, NO_LINKS = 0, 1, 2
 
@@ -161,7 +161,7 @@ class Annealer:
 
     A refill looks at every form of a request and every place that holds it, and takes the one
     that leaves fewest nodes idle in it and fewest free routers at its faces, with weights drawn
-    anew for each refill.
+    again for each refill.
     """
 
     def __init__(self, problem: PlacementProblem, deadline: float = math.inf) -> None:

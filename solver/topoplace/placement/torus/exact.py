@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 
 from topoplace import clock
@@ -27,19 +26,15 @@ _QUICK_TABLE = 1 << 24
 def packed(problem: PlacementProblem) -> Packed:
     """Return the problem for the engine."""
     return_large_arrays()
-
-    def jobs(placement: Sequence[Candidate]) -> list[Candidate]:
-        """Return the jobs of a placement: prisms that stay free are numbered after them."""
-        return [c for c in placement if c.request_idx < len(problem.requests)]
-
     if problem.is_anchored:
-        return Packed(AnchoredPacking(problem), jobs)
+        anchored = AnchoredPacking(problem)
+        return Packed(anchored, anchored.jobs)
 
     def nodes(candidate: Candidate) -> tuple[int, ...]:
         return tuple(problem.routers_of_use(candidate).tolist())
 
     places = {"prisms": lambda candidate: candidate.prism, "nodes": nodes}
-    return Packed(TorusPacking(problem), jobs, places)
+    return Packed(TorusPacking(problem), list, places)
 
 
 @register("placement", "exact")
@@ -48,7 +43,7 @@ def exact(problem: PlacementProblem, options: Options) -> Outcome:
     if problem.maps:
         return JointSearch(problem, options).run()
     budget = Budget(options.time_limit)
-    # the packing is let go: explanations have large tables, too
+    # the packing is freed first: explanations have large tables, too
     outcome = solved(problem, packed(problem), options, budget)
     if outcome.solution is None:
         return outcome

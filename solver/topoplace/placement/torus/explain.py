@@ -48,9 +48,9 @@ def explain(
     Returns
     -------
     list of Explanation
-        `outbid` if the request has a candidate, beside the running jobs alone; else `blocked` if
-        it would have one without them; else `no-shape`. Of requests in several segments there is
-        none; none at all if the time is over.
+        `outbid` if the request has a candidate with only the running jobs in place; else `blocked`
+        if it would have one without them; else `no-shape`. Requests in several segments have none;
+        if the time is over, no request has one.
     """
     there = {candidate.request_idx for candidate in started}
     one_prism = (idx for idx, r in enumerate(problem.requests) if r.num_prisms == 1)
@@ -174,7 +174,7 @@ def _nearest_without_running(
 def _nearest_anchored(
     problem: PlacementProblem, admitted: Mapping[int, IntArray], held: IntArray
 ) -> Nearest:
-    """Return by request, of the anchored prisms that it admits, the one of least held nodes."""
+    """Return by request the one of its anchored prisms with the fewest held nodes."""
     every = prisms_of(problem)
     nodes = every.inside @ held
     found: Nearest = {}
@@ -194,7 +194,7 @@ def _nearest(
     deadline: float,
     reach: Callable[[QueuedState, Footprints], Reach],
 ) -> Nearest:
-    """Search once for all requests of a class that the same routers and links are closed to."""
+    """Search once for all requests of a class to which the same routers and links are closed."""
     groups: dict[object, list[int]] = {}
     for idx in left:
         request = problem.requests[idx]
@@ -264,7 +264,7 @@ class _Jobs:
         self._routers, self._links = _owned(routers), _owned(links)
 
     def on(self, prism: Prism, communication: Communication) -> list[str]:
-        """Return the names of those that a job on a prism could not run beside."""
+        """Return the names of those with which a job on a prism could not run at the same time."""
         problem, torus = self._problem, self._problem.torus
         meet = set(_owners(*self._routers, prism.routers(torus), torus.num_routers))
         if problem.uses_links(communication):

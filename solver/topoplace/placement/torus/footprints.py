@@ -5,7 +5,7 @@ A machine of shape (N_1, .., N_D) is seen as *lines*, the routers along its last
 a line, a place along the line and a depth. What it contains comes from prefix sums over two periods
 of the machine, in which a prism across the end of a ring is in one piece: the sum over a footprint
 is a signed sum over its corners, each of them a row along a line. A dimension of two or three
-routers has so few prisms that what each of them contains is kept instead: that spares half of the
+routers has so few prisms that the contents of each are stored instead, which saves half of the
 corners, and memory.
 """
 
@@ -55,7 +55,7 @@ def sparse_zeros(shape: tuple[int, ...], kind: DTypeLike) -> NDArray[Any]:
 
 @dataclass(frozen=True)
 class Reach:
-    """How deep free prisms go, by footprint, line of the turned machine, and place along the line.
+    """The depth of free prisms, by footprint, line of the turned machine, and place along the line.
 
     Every smaller depth is free too: a shallower prism holds fewer routers and uses fewer links.
     On a busy machine most pairs of footprint and line have no free prism, and on an empty one
@@ -159,7 +159,7 @@ class Footprints:
         return sum((e - 1) * s for e, s in zip(head, self._line_strides, strict=True))
 
     def chunks(self, num_lines: int, among: IntArray | None = None) -> Iterator[IntArray]:
-        """Yield footprints, as many at once as may go between two looks at the clock."""
+        """Yield footprints in groups, between which the clock is read."""
         every = np.arange(len(self.extents)) if among is None else among
         size = max(1, _AT_ONCE // (max(1, num_lines) * self.depth))
         return (every[k : k + size].copy() for k in range(0, len(every), size))
@@ -218,7 +218,7 @@ class Footprints:
         return _corners(self.turned.num_dims - 1 - int(self.listed.sum()))[1]
 
     def _offsets(self, lengths: IntArray) -> IntArray:
-        """Return the corner offsets of boxes; one without length has the same corner throughout.
+        """Return the corner offsets of boxes; a box without length has the same corner everywhere.
 
         The sums of the prisms of a listed dimension stand by length, then origin.
         """
@@ -380,7 +380,7 @@ class Footprints:
         return found
 
     def reach(self, blocked: BoolArray, closed: BoolArray, over: Reach | None = None) -> Reach:
-        """Return how deep prisms go that hold no blocked router and use no closed link.
+        """Return the depth of prisms that hold no blocked router and use no closed link.
 
         Parameters
         ----------
@@ -475,8 +475,8 @@ def quickest_footprints(torus: Torus) -> Footprints:
 def search_footprints(torus: Torus) -> Footprints:
     """Return the footprints for searches that keep one prism per request.
 
-    Ties go by the order of the machine's dimensions; only where tables would be too large for that,
-    the longest comes last.
+    Ties go by the order of the machine's dimensions; only if the tables would be too large for
+    that, the longest dimension comes last.
     """
     natural = (torus.num_routers // torus.shape[-1]) ** 2 <= _MAX_NATURAL
     return (footprints_of if natural else quickest_footprints)(torus)

@@ -1,6 +1,6 @@
 """Placement by the reference MiniZinc model, `models/prism_placement.mzn`.
 
-It states the geometry itself, and is there to be compared with, on machines of a few dozen routers.
+It states the geometry itself, and is used for comparison, on machines of a few dozen routers.
 """
 
 from __future__ import annotations

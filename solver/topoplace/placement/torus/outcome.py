@@ -1,4 +1,4 @@
-"""What a placement is worth, and its form in a result document."""
+"""The value of a placement, and its form in a result document."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ Started = Sequence[Candidate | Scattered]
 
 
 def worth(problem: PlacementProblem, started: Started) -> list[int | None]:
-    """Return the figures of the levels, as they are reported; None where scattered has none."""
+    """Return the figures of the levels as reported; None where scattered starts have none."""
     prisms = [item for item in started if isinstance(item, Candidate)]
     value = sum(problem.requests[item.request_idx].value for item in started)
     if problem.maps:
@@ -89,7 +89,7 @@ def prism_model(prism: Prism) -> PrismModel:
 def num_shared_links(problem: PlacementProblem, started: Started) -> int:
     """Count the links that a started job shares, against the rule, with any other job.
 
-    Links that only running jobs share are the snapshot's own affair and do not count.
+    Links that only running jobs share belong to the snapshot and do not count.
     """
     torus = problem.torus
     users = np.zeros(torus.num_links, dtype=np.int64)

@@ -19,7 +19,7 @@ from topoplace import clock
 from topoplace.machine import Prism, Torus, uses_whole_ring
 from topoplace.packing.budget import Budget
 from topoplace.packing.listed import ListedOracle
-from topoplace.packing.problem import Cover, PackingProblem, Priced
+from topoplace.packing.problem import PackingProblem, Priced, Query
 from topoplace.placement.torus.annealing import Annealer
 from topoplace.placement.torus.heuristics.fits import best_fit, first_fit
 from topoplace.placement.torus.oracle._prism_rows import leaves_prism, prism_rows
@@ -29,7 +29,7 @@ from topoplace.placement.torus.oracle.listing import (
     are_few,
     num_prisms,
 )
-from topoplace.placement.torus.oracle.pricing import Prices, ScanPricer, Weights
+from topoplace.placement.torus.oracle.pricing import Prices, ScanPricer
 from topoplace.placement.torus.problem import (
     Candidate,
     PlacementProblem,
@@ -40,7 +40,7 @@ from topoplace.snapshot.state import QueuedState, RunningState
 from topoplace.types import BoolArray, FloatArray, IntArray
 
 _ALIKE_SHARE = 0.97  # of the nodes of the largest: fewer would loosen the bound
-_CALL_WORK = 1e-3  # nominal seconds of an oracle call, but for what it looks at
+_CALL_WORK = 1e-3  # nominal seconds of an oracle call, apart from its size
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ class _Resized(QueuedState):
 
 
 def resized(request: QueuedState, nodes: int) -> QueuedState:
-    """Return a request as if it needed so many nodes, on prisms of any shape."""
+    """Return a request as if it needed another number of nodes, on prisms of any shape."""
     r = request
     return _Resized(
         *(r.id, nodes, r.class_idx, r.priority, (), r.region, r.communication, r.tasks),
@@ -85,7 +85,7 @@ class TorusPacking(PackingProblem):
         if sum(uses_links) == len(tolerant):  # nobody is there to share no links with
             tolerant = []
         self._families: list[int | None] = [None, *tolerant]
-        # a request that no machine holds, as those of other parts, shares nothing
+        # a request too large for any machine, as those of other parts, shares nothing
         self._may_share = [
             i is None or requests[i].nodes <= torus.num_nodes for i in self._families
         ]
@@ -156,7 +156,7 @@ class TorusPacking(PackingProblem):
         return self.placement.values_of(candidates)[:, : len(self.senses)]
 
     def covers(self, candidate: Candidate, row: int) -> bool:
-        """Tell whether a prism has a router."""
+        """Return whether a prism has a router."""
         torus, prism = self.placement.torus, candidate.prism
         at = zip(torus.coords(row), torus.shape, prism.origin, prism.extents, strict=True)
         return all((c - o) % n < e for c, n, o, e in at)
@@ -173,7 +173,7 @@ class TorusPacking(PackingProblem):
         return 2 * torus.num_dims * torus.num_routers
 
     def most(self, level: int) -> int:
-        """Return an upper bound on what all that starts is worth on a later level."""
+        """Return an upper bound on the value of a placement on a later level."""
         if self.senses[level] < 0:
             return 0
         torus = self.placement.torus
@@ -191,7 +191,7 @@ class TorusPacking(PackingProblem):
 
     @cached_property
     def _listed(self) -> ListedOracle:
-        """All candidates. They refer back to this: only small problems are kept for that long."""
+        """All candidates. They refer back to this; only small problems are kept for that long."""
         return ListedOracle(self, lambda: all_candidates(self.placement, self.deadline))
 
     @cached_property
@@ -215,21 +215,11 @@ class TorusPacking(PackingProblem):
         """Return what a call of the oracle takes, in nominal seconds."""
         return _CALL_WORK + (0.0 if self.is_small else self._scan.work(level))
 
-    def price(
-        self,
-        row_prices: IntArray,
-        weights: Sequence[int],
-        per_request: int,
-        covers: tuple[Cover, ...] = (),
-        *,
-        exact_for: frozenset[int] | None = None,
-    ) -> Priced:
+    def price(self, row_prices: IntArray, query: Query) -> Priced:
         """Return the best prisms of every request."""
         if self.is_small:
-            return self._listed.price(row_prices, weights, per_request, covers)
-        return self._scan.price(
-            self.priced(row_prices), Weights(*weights), per_request, covers, exact_for=exact_for
-        )
+            return self._listed.price(row_prices, query)
+        return self._scan.price(self.priced(row_prices), query)
 
     def priced(self, row_prices: IntArray) -> Prices:
         """Return prices of rows as those of routers, and of links by family."""
@@ -253,7 +243,7 @@ class TorusPacking(PackingProblem):
 
     @cached_property
     def start_prices(self) -> IntArray:
-        """Prices that bound the nodes started by the usable nodes there are."""
+        """Prices that bound the nodes started by the number of usable nodes."""
         prices = np.zeros(self.num_rows, dtype=np.int64)
         usable = self.placement.state.usable_per_router.sum(axis=0)
         highest = max((-(-r.value // r.nodes) for r in self.placement.requests), default=1)
@@ -264,17 +254,17 @@ class TorusPacking(PackingProblem):
 
     @property
     def kinds(self) -> Sequence[Hashable]:
-        """Requests are of one kind if they differ in nothing, and have no rows of their own."""
+        """Equal requests without rows of their own are of one kind."""
         return self.placement.kinds
 
     def _sort(self, q: int) -> tuple[object, ...]:
-        """Return what requests agree in of which one may need more nodes than the other."""
+        """Return what requests have in common that may differ only in the number of nodes."""
         r = self.placement.requests[q]
         shapes = (r.nodes, r.geometries) if r.geometries else ()
         return r.class_idx, r.region, r.communication, shapes, self.placement.priced_as(q)
 
     def dominating(self, startable: frozenset[int]) -> dict[int, frozenset[int]]:
-        """Return by request those that need no more nodes, are worth no less, and are like it."""
+        """Return by request those like it that need no more nodes and have at least its value."""
         requests = self.placement.requests
         alike: dict[object, list[int]] = {}
         for q in sorted(startable):
@@ -305,8 +295,8 @@ class TorusPacking(PackingProblem):
     def unified(self, groups: Sequence[tuple[int, ...]]) -> TorusPacking:
         """Return the problem in which each request needs the fewest nodes of its group.
 
-        That can only raise what is placed, so that a bound holds all the more; the prisms of a
-        group are then the same (docs/proofs/placement.md, "Alike requests").
+        This can only raise the optimum, so a bound for it is also valid here; the prisms of a group
+        are then the same (docs/proofs/placement.md, "Alike requests").
         """
         queue = list(self.placement.requests)
         for group in groups:

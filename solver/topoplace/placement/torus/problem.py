@@ -31,14 +31,14 @@ Levels = tuple[tuple[str, str], ...]
 
 LEVELS: Levels = (("nodes", "max"), ("shape", "max"), ("fragmentation", "min"))
 ANCHORED_LEVELS: Levels = (("nodes", "max"), ("fragmentation", "min"))
-"""Of machines whose prisms are anchored: fragmentation counts what is blocked of these."""
+"""Levels of machines whose prisms are anchored: fragmentation counts the blocked ones."""
 HOP_BYTES: Levels = (("nodes", "max"), ("hop-bytes", "min"))
-"""Where the applications that start are mapped."""
+"""Levels where the applications that start are mapped."""
 
 
 @dataclass(frozen=True, order=True)
 class Candidate:
-    """A request (by queue position) on a prism; one in segments on `others`, too, ascending."""
+    """A request (by queue position) on a prism; one in segments also on `others`, ascending."""
 
     request_idx: int
     prism: Prism
@@ -80,8 +80,8 @@ class PlacementProblem:
     maps
         Whether the second level is the hop-bytes of the applications that start.
     costs
-        By application (`SnapshotState.tasks`) what it costs in a prism, by its extents less 1,
-        shape ``torus.shape``: with them, the second level of a candidate is its cost, negated.
+        By application (`SnapshotState.tasks`) its cost in a prism, by the extents of the prism less
+        1, shape ``torus.shape``: with them, the second level of a candidate is its cost, negated.
     """
 
     state: SnapshotState
@@ -93,7 +93,7 @@ class PlacementProblem:
     _reaches: dict[object, Reach] = field(default_factory=dict, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        """Refuse segments that use links: what passes between prisms has no links of its own."""
+        """Refuse segments that use links: messages between prisms have no links of their own."""
         for idx, request in enumerate(self.requests):
             if request.num_prisms > 1 and self.uses_links(request.communication):
                 expected = "communication none, or interference off, for a request in segments"
@@ -112,7 +112,7 @@ class PlacementProblem:
 
     @property
     def is_anchored(self) -> bool:
-        """Whether jobs have anchored prisms of just their size, or none (see `anchored`)."""
+        """Whether jobs have anchored prisms of exactly their size, or none (see `anchored`)."""
         return bool(self.state.anchored)
 
     @property
@@ -123,11 +123,11 @@ class PlacementProblem:
         return ANCHORED_LEVELS if self.is_anchored else LEVELS
 
     def uses_links(self, communication: Communication) -> bool:
-        """Tell whether a job's links matter under the rule."""
+        """Return whether a job's links matter under the rule."""
         return self.interference is not Interference.OFF and communication is not Communication.NONE
 
     def is_tolerant(self, communication: Communication) -> bool:
-        """Tell whether a job may share links with its like under the rule."""
+        """Return whether a job may share links with others of its kind under the rule."""
         return (
             self.interference is Interference.TOLERANT and communication is Communication.TOLERANT
         )
@@ -167,10 +167,10 @@ class PlacementProblem:
         return allowed if request.region is None else allowed & self.state.regions[request.region]
 
     def reach(self, request: QueuedState, view: Footprints) -> Reach:
-        """Return how deep prisms of a request go beside the running jobs.
+        """Return the depth of prisms of a request with the running jobs in place.
 
-        Made once per region and kind of links: nobody may write to it, and problems of another
-        queue (`of_queue`) have the same one.
+        Made once per region and kind of links: it must not be written to, as problems of another
+        queue (`of_queue`) share it.
         """
         kind = request.communication
         key = request.region, self.uses_links(kind), self.is_tolerant(kind), view.axes
@@ -185,18 +185,18 @@ class PlacementProblem:
         self._reaches.clear()
 
     def of_queue(self, queue: Sequence[QueuedState]) -> PlacementProblem:
-        """Return the problem of another queue on the same machine beside the same jobs."""
+        """Return the problem of another queue on the same machine with the same jobs."""
         state = replace(self.state, queue=tuple(queue))
         return replace(self, state=state, _memo={})
 
     def whole_routers(self, class_idx: int) -> BoolArray:
-        """Routers all of whose nodes are usable by a class, shape ``(num_routers,)``."""
+        """Routers whose nodes are all usable by a class, shape ``(num_routers,)``."""
         whole = self.state.usable_per_router[class_idx] == self.torus.nodes_per_router
         return np.asarray(whole)
 
     @cached_property
     def shape_parts(self) -> IntArray:
-        """Shape scores of all extents but for idle nodes (see `shape_parts`)."""
+        """Shape scores of all extents without idle nodes (see `shape_parts`)."""
         return shape_parts(self.torus, self.state.snapshot.weights)
 
     def extent_values(self, request_idx: int) -> IntArray:
@@ -208,11 +208,11 @@ class PlacementProblem:
 
     @property
     def idle_weight(self) -> int:
-        """What an idle node inside a prism takes from its second level."""
+        """The reduction of the second level by an idle node inside a prism."""
         return self.state.snapshot.weights.idle if self.costs is None else 0
 
     def priced_as(self, request_idx: int) -> int | None:
-        """Return what requests have in common of which extents are worth the same."""
+        """Return what requests have in common for which extents have the same value."""
         return None if self.costs is None else self.requests[request_idx].tasks
 
     @cached_property
@@ -378,8 +378,8 @@ def shape_parts(torus: Torus, weights: ShapeWeights) -> IntArray:
     """Return the shape scores of all extents without their idle-nodes term, exactly.
 
     Read-only, of shape ``torus.shape``; entry ``[e_1 - 1, .., e_D - 1]`` belongs to those extents.
-    Everything but the product of the extents splits by dimension: the bisection bandwidth per node
-    is the least of what each dimension alone would have, and the floor of the least the least
+    Everything except the product of the extents splits by dimension: the bisection bandwidth per
+    node is the least of what each dimension alone would have, and the floor of the least the least
     floor.
     """
     shape = torus.shape
@@ -402,7 +402,7 @@ def shape_parts(torus: Torus, weights: ShapeWeights) -> IntArray:
 
 
 def largest_shape_part(torus: Torus, weights: ShapeWeights) -> int:
-    """Return an upper bound on the absolute shape score of any prism but for its idle nodes."""
+    """Return an upper bound on the absolute shape score of any prism without its idle nodes."""
     return (
         weights.bisection * max(max(_per_node(torus, d)) for d in range(torus.num_dims))
         + weights.volume * torus.num_routers

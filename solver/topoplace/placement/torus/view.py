@@ -83,11 +83,11 @@ class TorusView(View):
 
     @cached_property
     def cells(self) -> Cells:
-        """What stands on every router.
+        """What is on every router.
 
         A service or down router inside a job's prism stays what it is; all other routers of a prism
-        carry the job's code, the idle ones too. Of several jobs on one router the smallest is
-        shown.
+        carry the job's code, the idle ones too. If there are several jobs on one router, the
+        smallest is shown.
         """
         state, result = self.state, self.result
         torus = state.torus

@@ -1,4 +1,4 @@
-"""What an audit judges: the state before a decision, and who started where.
+"""What an audit judges: the state before a decision, and which requests started where.
 
 It comes from recorded lines, from a pair of snapshots, or from a result.
 """
@@ -51,23 +51,23 @@ class Case:
     snapshot
         The machine before the decision, with the requests decided on as its queue.
     started
-        What was started, each request with the units on its hosts, lawful or not.
+        The started requests, each with the units on its hosts, valid or not.
     outcome
-        Whether anything was started, or else whether the queue waits or was refused for good.
+        Whether a request was started, or else whether the queue waits or was refused for good.
     levels
-        Levels of the machine whose domains count, beside that of its hosts.
+        Levels of the machine whose domains count, in addition to that of its hosts.
     group
-        Which decisions it is counted with.
+        The group of decisions with which it is counted.
     left_out
-        What the scheduler was told and the snapshot does not say: then its optimum is not known.
+        Options that the scheduler had and the snapshot lacks: then its optimum is not known.
     held
-        Requests with options that are not modelled, and what these are: nothing is judged then.
+        Requests with options that are not modelled, and these options: nothing is judged then.
     by_order
-        Whether requests come in an order that is not modelled: no other may go before the first.
+        Whether requests have an order that is not modelled: no other may start before the first.
     unknown
-        Other fields of a recorded decision that no table knows.
+        Other fields of a recorded decision that are in no table.
     fault
-        Why what was decided cannot be read, if it cannot.
+        Why the decision cannot be read, if it cannot.
     """
 
     snapshot: Snapshot
@@ -98,9 +98,9 @@ def case_of_decision(decision: Decision) -> Case:
 
 
 def _levels_of(snapshot: Snapshot) -> tuple[str, ...]:
-    """Return the levels that count: all, but of topology/block the base blocks alone.
+    """Return the levels that count: all, but for topology/block only the base blocks.
 
-    Nobody asks for few of the groups of blocks that BlockSizes enforces.
+    No job asks for few of the groups of blocks that BlockSizes enforces.
     """
     machine = hierarchy_in(snapshot)
     if machine is None:
@@ -117,12 +117,12 @@ def hierarchy_in(snapshot: Snapshot) -> HierarchyModel | None:
 
 
 def case_of_result(result: HierarchyResult) -> Case:
-    """Return the placements of a result, of whatever method, as a case.
+    """Return the placements of a result of any method as a case.
 
     Raises
     ------
     InputError
-        If the instance inside is not valid, or hosts are no host list.
+        If the instance inside is not valid, or hosts are not a host list.
     """
     state_of(result)
     instance = on_switches(resolve_machine(result.instance))
@@ -147,8 +147,8 @@ def case_of_result(result: HierarchyResult) -> Case:
 def case_of_pair(before: Snapshot, after: Snapshot) -> tuple[Case, list[str]]:
     """Return what was decided between two snapshots of a machine, and notes.
 
-    Requests of the first one's queue that run in the second were started. What else runs in the
-    second is what they had to share the machine with. A request that is neither running nor
+    Requests of the first one's queue that run in the second were started. They had to share the
+    machine with everything else that runs in the second. A request that is neither running nor
     waiting afterwards was withdrawn.
 
     A started request `job` runs under its name; where its hosts give it different amounts, or it
@@ -157,7 +157,7 @@ def case_of_pair(before: Snapshot, after: Snapshot) -> tuple[Case, list[str]]:
     Raises
     ------
     InputError
-        If the machines differ, or what a started request holds is no number of its units.
+        If the machines differ, or a started request does not hold a whole number of its units.
     """
     _require_hierarchy(before)
     _require_hierarchy(after)
@@ -239,7 +239,7 @@ def _part_of(job: RunningJob, parts: tuple[PartState, ...]) -> PartState:
 
 
 def _units(state: HierarchyState, part: PartState, job: RunningJob, host: str) -> int:
-    """Return how many units of a part are what a job holds of a host."""
+    """Return how many units of a part a job holds on a host."""
     machine = state.machine
     if job.takes is not None:
         held = [job.takes.get(name, 0) for name in machine.resources]
@@ -247,7 +247,7 @@ def _units(state: HierarchyState, part: PartState, job: RunningJob, host: str) -
         held = machine.capacity[machine.host_names.index(host)].tolist()
     pairs = [(have, each) for have, each in zip(held, part.takes, strict=True) if each]
     units = pairs[0][0] // pairs[0][1]
-    if job.takes is None:  # a whole host, whatever else it has
+    if job.takes is None:  # a whole host, no matter what else it has
         if min(have // each for have, each in pairs) != 1:
             expected = f"takes, as {host} holds several units or none"
             raise InputError(expected, field=f"running {job.id}", found="none")
@@ -266,14 +266,14 @@ def load_cases(
     after: File | Snapshot | None = None,
     ignore: Sequence[str] = (),
 ) -> tuple[list[Case], list[str]]:
-    """Read whatever may be audited, and say what there is to note about it.
+    """Read anything that can be audited, with notes about it.
 
     Parameters
     ----------
     sources
         Files of recorded decisions or of results, folders of results, decisions and results.
     after
-        With it the only source is a snapshot, and this one what became of it.
+        With it the only source is a snapshot, and this one is the state afterwards.
     ignore
         Options that hold no request of the snapshot before.
 
@@ -294,7 +294,7 @@ def load_cases(
 
 
 def unknown_notes(cases: Iterable[Case]) -> list[str]:
-    """Return a line on the fields of recorded decisions that no table knows, if there are any."""
+    """Return a line on the fields of recorded decisions that are in no table, if there are any."""
     names = sorted({name for case in cases for name in case.unknown})
     return [f"fields that are not known, and not read: {', '.join(names)}"] if names else []
 
@@ -368,7 +368,7 @@ def _of_file(file: File) -> Iterator[Case]:
 
 
 def _is_lines(text: bytes) -> bool:
-    """Whether a text is recorded decisions: its first line alone is an object without a schema."""
+    """Whether a text is recorded decisions: its first line is an object without a schema."""
     first = next((line for line in text.splitlines() if line.strip()), b"")
     found = _object(first)
     return found is not None and "schema" not in found
@@ -390,7 +390,7 @@ def _on_hierarchy(result: Result[Any, Any, Any]) -> HierarchyResult:
 
 
 def counting(case: Case, levels: Iterable[str] | None) -> Case:
-    """Return a case of which the domains of these levels count; None leaves it as it is.
+    """Return a case where the domains of these levels count; None leaves it as it is.
 
     Raises
     ------

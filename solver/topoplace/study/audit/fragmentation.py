@@ -1,7 +1,7 @@
 """Slurm's own figure of how fragmented a machine of blocks is, before and after a decision.
 
-`topology_p_get_fragmentation` of Slurm's topology/block (26.11), which its backfill compares start
-times by. It is a figure beside ours and no level: nobody places by it here.
+`topology_p_get_fragmentation` of Slurm's topology/block (26.11), with which its backfill compares
+start times. It is an additional figure and not a level: no method here places by it.
 """
 
 from __future__ import annotations
@@ -29,7 +29,8 @@ class Fragmentation:
     after
         None where the decision breaks a rule.
     optimum
-        After the placement that proves the optimum under all rules; others as good may leave less.
+        After the placement that proves the optimum under all rules; other optimal ones may leave
+        less.
     """
 
     before: int
@@ -40,11 +41,11 @@ class Fragmentation:
 def slurm_fragmentation(machine: Hierarchy, available: BoolArray) -> int:
     """Return the summed size of all blocks and groups of blocks that are unavailable, and more.
 
-    A base block is available if as many of its nodes are as `BlockSizes` gives it. Every aligned
-    group of an enforced size that lies inside the machine counts whole if one of its blocks is not,
-    and so does a base block. What remains of blocks behind the last group of a size counts as one
-    if one of them is not, although all of the group before are: there Slurm leaves a mark standing.
-    Nodes that are not available are added.
+    A base block is available if as many of its nodes are available as `BlockSizes` gives it. Every
+    aligned group of an enforced size that lies inside the machine counts whole if one of its blocks
+    is not available, and so does a base block. The blocks behind the last group of a size count as
+    one group if one of them is not available although the whole last group is, because Slurm does
+    not reset a mark there. Nodes that are not available are added.
 
     Parameters
     ----------

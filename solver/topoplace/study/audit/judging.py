@@ -1,7 +1,7 @@
 """One decision against the rules, and against the optimum under the same rules.
 
-Whether a decision keeps the rules and what it is worth say the checker's functions, which no
-method shares. The optimum is that of the method `exact`, and counts only as far as the checker
+The checker's functions, which no method shares, decide whether a decision keeps the rules, and
+compute its value. The optimum is that of the method `exact`, and counts only if the checker
 confirms its certificates.
 """
 
@@ -50,7 +50,7 @@ from topoplace.study.audit.pods import has_room as has_chips
 
 
 class Verdict(StrEnum):
-    """What an audit finds of a decision (docs/guide/audit.md)."""
+    """The verdict of an audit on a decision (docs/guide/audit.md)."""
 
     OPTIMAL = "optimal"
     SUBOPTIMAL = "suboptimal"
@@ -63,7 +63,7 @@ class Verdict(StrEnum):
 
 @dataclass(frozen=True)
 class Level:
-    """A level of the objective: of the decision, of the best placement known, and proven.
+    """A level of the objective: of the decision, of the best known placement, and the proven bound.
 
     Attributes
     ----------
@@ -81,31 +81,32 @@ class Level:
 
     @property
     def is_proven(self) -> bool:
-        """Whether the best one is proven to be."""
+        """Whether the best one is proven optimal."""
         return self.best is not None and self.best == self.bound
 
 
 @dataclass(frozen=True)
 class Standing:
-    """A decision beside the optimum under the same rules.
+    """A decision compared with the optimum under the same rules.
 
     Attributes
     ----------
     broken
         The rule that the decision breaks, if it does.
     levels
-        Empty where the contract refuses the request, so that there is nothing to place.
+        Empty if the contract refuses the request, as there is nothing to place.
     differs
         The first level on which the decision is not proven optimal.
     level
-        The level that its regret is counted on: `differs`, or else the lowest above the hosts.
+        The level on which its regret is counted: `differs`, or else the lowest above the hosts.
     used, fewest
-        Domains of that level, and how few are proven possible; None unless something was started.
+        Domains of that level, and the fewest proven possible; None unless something was started.
     fragmentation
-        On Slurm's blocks: its own figure after the best placement known.
+        On Slurm's blocks: its own figure after the best known placement.
     jobs
-        The requests that the verdict is about: those that were started, or wait rightly; of
-        `MISSED` those that the best placement starts besides; of `UNJUDGED` those held, if any is.
+        The requests that the verdict is about: those that were started, or rightly wait; for
+        `MISSED` those that the best placement also starts; for `UNJUDGED` those held, if there are
+        any.
     """
 
     verdict: Verdict
@@ -130,7 +131,7 @@ class Standing:
 
     @property
     def strands(self) -> int | None:
-        """Room left on the hosts used beyond the least; None where other levels differ before."""
+        """Units left over on the hosts used, beyond the least; None if a level before differs."""
         if self.used is None or any(lv.decision != lv.bound for lv in self.levels[:-1]):
             return None
         last = self.levels[-1]
@@ -142,13 +143,13 @@ class Standing:
 AnyResult = HierarchyResult | CubesResult
 
 Keep = Callable[[tuple[str, AnyResult]], None]
-"""Takes under which rules (``free`` or a contract), and the result that proves the optimum."""
+"""Takes the rules (``free`` or a contract), and the result that proves the optimum under them."""
 
 FREE = "free"
 
 
 def stand(case: Case, contract: str | None, options: Options, keep: Keep | None = None) -> Standing:
-    """Hold a decision against the rules of its requests, and of a contract if one is named.
+    """Compare a decision with the rules of its requests, and of a contract if one is named.
 
     Raises
     ------
@@ -189,7 +190,7 @@ def stand(case: Case, contract: str | None, options: Options, keep: Keep | None 
 
 
 def _stand_in_pod(case: Case, options: Options, keep: Keep | None) -> Standing:
-    """Hold a decision on a pod of cubes against its rules; what it takes are free cubes."""
+    """Compare a decision on a pod of cubes with its rules; it is counted in free cubes."""
     instance, broken = read_cubes(case.snapshot), case.fault
     result = solve(prepare_cubes(case.snapshot), "exact", options)
     _require_checked(case.snapshot, result)
@@ -230,7 +231,7 @@ def _under(snapshot: Snapshot, contract: str) -> tuple[Snapshot, dict[str, str]]
 def _started(
     instance: Instance, started: Sequence[tuple[str, Taken]]
 ) -> Iterator[tuple[Asked, Place]]:
-    """Yield who was started where; raise `RefusedError` unless each keeps its rules."""
+    """Yield which requests were started where; raise `RefusedError` unless each keeps its rules."""
     by_id, seen = {asked.id: asked for asked in instance.queue}, set[str]()
     for name, taken in started:
         if name not in by_id or name in seen:
@@ -265,7 +266,7 @@ def _figures(instance: Instance, started: Sequence[tuple[Asked, Place]]) -> list
 
 
 def has_room(case: Case) -> bool:
-    """Whether some request that was not started asks for no more units than hosts have room for."""
+    """Whether some request that was not started asks for no more units than hosts can hold."""
     if hierarchy_in(case.snapshot) is None:
         return has_chips(case)
     instance, started = read_instance(case.snapshot), {name for name, _ in case.started}
@@ -294,7 +295,7 @@ def _require_checked(snapshot: Snapshot, result: AnyResult) -> None:
 
 
 def counted_on(snapshot: Snapshot, levels: Sequence[str]) -> Snapshot:
-    """Return a snapshot without the levels that neither count nor are named by a request.
+    """Return a snapshot without the levels that do not count and that no request names.
 
     The level of the hosts stays. A domain of a level that stays keeps its hosts.
     """
@@ -343,7 +344,7 @@ def _named(request: Request) -> set[str]:
     return {level for level in found if level is not None}
 
 
-# ---- One beside the other ------------------------------------------------------------------------
+# ---- One compared with the other -----------------------------------------------------------------
 
 
 def _judged(
@@ -385,7 +386,7 @@ def _first(case: Case) -> Request:
 
 
 def _first_fits(case: Case, options: Options) -> bool:
-    """Whether the first request that waits could have started beside those that were started."""
+    """Whether the first request that waits could have started along with the started ones."""
     requests = {request.id: request for request in prepare_hierarchy(case.snapshot).requests}
     machine = hierarchy_of(_machine_of(case.snapshot))
     beside = list(case.snapshot.running)
@@ -410,7 +411,7 @@ def _beside(result: AnyResult, figures: Sequence[int] | None) -> tuple[Level, ..
 
 
 def _verdict(levels: Sequence[Level], case: Case) -> tuple[Verdict, str | None]:
-    """Return what the value and the domains say, and the first level that is not proven optimal."""
+    """Return the verdict on value and domains, and the first level that is not proven optimal."""
     for k, level in enumerate(levels):
         sign = -1 if level.sense == "max" else 1
         assert level.decision is not None
@@ -435,20 +436,20 @@ def _verdict(levels: Sequence[Level], case: Case) -> tuple[Verdict, str | None]:
 
 @dataclass(frozen=True)
 class Row:
-    """What an audit finds of a decision.
+    """The result of an audit for a decision.
 
     Attributes
     ----------
     request
-        What was asked for, in words.
+        The request, in words.
     has_room
-        Whether something waits that asks for no more units than hosts have room for.
+        Whether a request waits that asks for no more units than hosts can hold.
     free
-        Beside the optimum under the rules of the requests alone.
+        Compared with the optimum under the rules of the requests alone.
     contract
-        The same under the contract too; None unless one is named, and the machine has blocks.
+        The same under the contract too; None unless one is named and the machine has blocks.
     fragmentation
-        Slurm's own figure; None on machines that have no blocks of Slurm's.
+        Slurm's own figure; None on machines without Slurm's blocks.
     held
         Requests that are not judged, and which options hold them.
     held_by
@@ -469,17 +470,17 @@ class Row:
 
     @property
     def standing(self) -> Standing:
-        """Under all rules there are."""
+        """The comparison under all rules."""
         return self.free if self.contract is None else self.contract
 
     @property
     def verdict(self) -> Verdict:
-        """What is found."""
+        """The verdict under all rules."""
         return self.standing.verdict
 
     @property
     def why(self) -> str:
-        """The rule broken, the level that differs, or what the snapshot does not say, in words."""
+        """The broken rule, the differing level, or the options the snapshot lacks, in words."""
         standing = self.standing
         if standing.broken is not None:
             return standing.broken
@@ -531,7 +532,7 @@ def is_of_blocks(case: Case) -> bool:
 
 
 def in_words(queue: Sequence[Request]) -> str:
-    """Return what requests ask for: a line for one, their number for several."""
+    """Return requests in words: a line for one, their number for several."""
     if len(queue) != 1:
         return f"{number_of(len(queue), 'request')}"
     (request,) = queue

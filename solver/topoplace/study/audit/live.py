@@ -1,9 +1,9 @@
-"""A live allocator: states are put to it, and what it answers is judged.
+"""A live allocator: it gets states, and its answers are judged.
 
 It gets lines of recorded decisions on stdin, without their answers, and prints as many with answers
-(docs/reference/formats.md). The states are those of files, or drawn: racks of eighteen hosts, as
-those of NVL72 have, with jobs of whole hosts and of single GPUs, and requests with and without
-slices; or pods of cubes with jobs of parts of a cube and of whole ones.
+(docs/reference/formats.md). The states come from files, or are drawn: racks of eighteen hosts, like
+those of NVL72, with jobs of whole hosts and of single GPUs, and requests with and without slices;
+or pods of cubes with jobs on parts of a cube and on whole cubes.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ Line = dict[str, Any]
 
 
 class NoAnswerError(TopoplaceError):
-    """A live allocator that answered nothing at all, or more than it was asked."""
+    """Raised if a live allocator answered nothing at all, or gave too many answers."""
 
     exit_code = ExitCode.CHECK_FAILED
 
 
 def answered(allocator: Allocator, lines: Sequence[Line]) -> list[Case]:
-    """Put states to an allocator and return what it decided, one case for each.
+    """Give states to an allocator and return its decisions, one case for each.
 
     An answer that cannot be read is a case with a fault. The allocator gets `DEFAULT_SECONDS` in
     all, or a second for each state if there are more of these.
@@ -49,7 +49,7 @@ def answered(allocator: Allocator, lines: Sequence[Line]) -> list[Case]:
     InputError
         If the program cannot be run.
     NoAnswerError
-        If it answers nothing, or more than it was asked.
+        If it answers nothing, or gives too many answers.
     """
     asked = [_asked(line) for line in lines]
     text = "".join(f"{json.dumps(line)}\n" for line in asked)
@@ -59,7 +59,7 @@ def answered(allocator: Allocator, lines: Sequence[Line]) -> list[Case]:
     why = _silence(run, seconds)
     if not said:
         raise NoAnswerError(f"{allocator.name}: {why}")
-    if len(said) > len(lines):  # whose are they?
+    if len(said) > len(lines):  # which lines do they answer?
         raise NoAnswerError(
             f"{allocator.name}: {number_of(len(said), 'answer')} to "
             f"{number_of(len(lines), 'state')}"
@@ -74,7 +74,7 @@ def _asked(line: Mapping[str, Any]) -> Line:
 
 
 def _silence(run: Run, seconds: float) -> str:
-    """Return why a program that answers no more does not, in words."""
+    """Return in words why a program gives no more answers."""
     if run.end is End.TIME_OUT:
         return f"no answer in {seconds:g} s"
     if run.end is End.TOO_MUCH:
@@ -111,12 +111,13 @@ def cases_of(
     machine: str | None = None,
     ignore: Sequence[str] = (),
 ) -> tuple[list[Case], list[str]]:
-    """Return what is to be judged: what sources hold, or what a live allocator now decides.
+    """Return the cases to judge: those of sources, or the decisions of a live allocator.
 
     Parameters
     ----------
     sources, after
-        As of `load_cases`; for a command files of recorded decisions, of which it gets the states.
+        As in `load_cases`; for a command, files of recorded decisions, from which it gets the
+        states.
     command
         The allocator, as ``[NAME=]PROG ARGS``.
     states
@@ -124,7 +125,7 @@ def cases_of(
     seed
         Of the states drawn.
     machine
-        A pod of cubes, such as ``cubes:64``, that they are drawn on; without, racks of hosts.
+        A pod of cubes, such as ``cubes:64``, on which they are drawn; without it, racks of hosts.
     ignore
         Options that hold no request of the snapshot before.
 
@@ -170,7 +171,7 @@ HOSTS_OF_RACK = 18
 
 
 def drawn_lines(number: int, seed: int) -> Iterator[Line]:
-    """Yield so many states, each with a request, in Kueue's form; a seed gives the same ones.
+    """Yield `number` states, each with a request, in Kueue's form; a seed gives the same ones.
 
     Of 36 to 144 hosts with 4 or 8 GPUs each, 50 to 90 % of the GPUs are in use.
     """
@@ -201,7 +202,7 @@ def _nodes(rng: random.Random) -> list[Line]:
 
 
 def _fill(rng: random.Random, nodes: Sequence[Line], load: float) -> None:
-    """Take a share of the GPUs: of most hosts all, and of some racks more than of others."""
+    """Take a share of the GPUs: on most hosts all, and on some racks more than on others."""
     weights = {node["path"][1]: rng.uniform(0.5, 2.0) for node in nodes}
     order = sorted(nodes, key=lambda node: rng.random() ** weights[node["path"][1]])
     left = round(load * sum(node["capacity"] for node in nodes))
@@ -213,7 +214,7 @@ def _fill(rng: random.Random, nodes: Sequence[Line], load: float) -> None:
 
 
 def _request(rng: random.Random, nodes: Sequence[Line]) -> Line:
-    """Return a request that hosts mostly have room for, whether or not it fits as it has to."""
+    """Return a request that hosts can mostly hold, whether or not its rules allow it."""
     units = rng.choice((nodes[0]["capacity"], nodes[0]["capacity"], 2, 1))
     pods = max(1, sum(node["free"] // units for node in nodes))
     size = rng.choice((1, 1, 2, 4, 8, 16))
@@ -229,11 +230,11 @@ def _request(rng: random.Random, nodes: Sequence[Line]) -> Line:
 
 
 def drawn_pods(machine: CubesModel, number: int, seed: int) -> Iterator[Line]:
-    """Yield so many states of a pod of cubes, each with a request; a seed gives the same ones.
+    """Yield `number` states of a pod of cubes, each with a request; a seed gives the same ones.
 
-    From 20 to 80 % of the chips are in use: of some cubes all, of the others parts in which jobs
-    came to stand. A chip in a hundred is down. Requests are for parts of a cube or for whole ones,
-    of which there mostly are enough free.
+    Between 20 and 80 % of the chips are in use: some cubes are full, and others have jobs on parts
+    of them. One chip in a hundred is down. Requests are for parts of a cube or for whole cubes;
+    mostly enough of these are free.
     """
     rng = random.Random(f"pods-{seed}")
     pod = Cubes(machine.cubes, tuple(machine.side))
@@ -265,7 +266,7 @@ def _part_shapes(pod: Cubes) -> list[tuple[int, ...]]:
 
 
 def _busy_chips(rng: random.Random, pod: Cubes, load: float) -> set[int]:
-    """Return chips of whole cubes, and of parts wherever they fit, up to a share of all."""
+    """Return chips of whole cubes, and of parts where they fit, up to a share of all chips."""
     shapes, busy = _part_shapes(pod), set[int]()
     for cube in rng.sample(range(pod.num_cubes), pod.num_cubes):
         if len(busy) >= load * pod.num_chips:

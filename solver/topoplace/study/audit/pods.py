@@ -1,7 +1,7 @@
 """A decision on a pod of cubes against the rules, and against the optimum.
 
 It counts free cubes where a decision on a hierarchy counts domains: those used are the cubes that
-were free as a whole and are so no more.
+were entirely free before and are not after it.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from topoplace.study.audit.cases import Case
 
 
 def chips_started(instance: Instance, case: Case) -> dict[str, list[int]]:
-    """Return the chips of what a case started, ascending, after checking each on its own.
+    """Return the chips that a case started, ascending, after checking each request on its own.
 
     Raises
     ------
     RefusedError
-        For chips that are no whole cubes, or no part, as the request wants them, or not free.
+        For chips that are not the whole cubes or the part that the request needs, or not free.
     """
     found: dict[str, list[int]] = {}
     for name, taken in case.started:
@@ -42,7 +42,7 @@ def _chips(taken: Taken) -> list[int]:
 
 
 def _why_not(instance: Instance, request: Request, chips: Sequence[int]) -> str | None:
-    """Return why some chips are no place of a request."""
+    """Return why some chips are not a place of a request."""
     cubes = sorted({chip // instance.volume for chip in chips})
     if request.count:
         if len(cubes) != request.count or len(chips) != request.count * instance.volume:
@@ -66,7 +66,7 @@ def has_room(case: Case) -> bool:
 
 
 def cubes_taken(case: Case, result: CubesResult, left: int) -> tuple[int, int | None]:
-    """Return how many free cubes a decision took that left so many, and how few would have done."""
+    """Return how many free cubes a decision took, and the fewest that would have been enough."""
     whole = int(read_instance(case.snapshot).whole.sum())
     bound = result.levels[1].bound
     return whole - left, None if bound is None else whole - int(bound)

@@ -1,4 +1,4 @@
-"""Many decisions judged, and what that adds up to."""
+"""Many decisions judged, and their sums."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ KeepRow = Callable[[int, Row, Sequence[tuple[str, AnyResult]]], None]
 class Domains:
     """Domains used and fewest, added up over decisions that started something.
 
-    Each counts on the level of its regret (`Standing.level`). Of decisions that break a rule, or
-    whose snapshot does not say all, nothing counts.
+    Each counts on the level of its regret (`Standing.level`). Decisions that break a rule, or whose
+    snapshot is incomplete, do not count.
     """
 
     started: int
@@ -67,7 +67,7 @@ class Domains:
 
     @property
     def percent(self) -> Fraction:
-        """Domains above the fewest in percent of these; 0 where nothing was started."""
+        """Domains above the fewest, in percent of the fewest; 0 where nothing was started."""
         return Fraction(100 * (self.used - self.fewest), max(1, self.fewest))
 
 
@@ -78,15 +78,15 @@ class Group:
     Attributes
     ----------
     waiting, with_room
-        Decisions that started nothing, and of these such for which hosts have enough room.
+        Decisions that started nothing, and those of them for which hosts have enough free units.
     fits, fits_contract
-        Of those waiting, such that could have started something, free and under the contract.
+        Those of them that could have started something, without and under the contract.
     fragmentation
         Slurm's own figure added up over decisions on its blocks that keep the rules and whose
         optimum is known; None without any.
     free, contract, domains
-        Domains: free, under the contract (None where no decision is held to one), and under all
-        rules that each decision is held to.
+        Domains: without a contract, under it (None if it applies to no decision), and under all
+        rules that apply to each decision.
     """
 
     name: str
@@ -140,12 +140,12 @@ def _missed(standing: Standing) -> bool:
 
 @dataclass(frozen=True, repr=False)
 class Audit(Tabled):
-    """What came of an audit: a row per decision.
+    """The result of an audit: a row per decision.
 
     Attributes
     ----------
     notes
-        Lines on what was judged as if, and what was not.
+        Lines on decisions that were judged under assumptions, and on those that were not judged.
     num_left
         Decisions left out because of an interrupt.
     """
@@ -157,28 +157,28 @@ class Audit(Tabled):
 
     @property
     def groups(self) -> list[Group]:
-        """What is counted by group, in the order in which these first occur."""
+        """The counts by group, in the order in which these first occur."""
         names = dict.fromkeys(row.group for row in self.rows)
         return [Group.of(name, [r for r in self.rows if r.group == name]) for name in names]
 
     @property
     def total(self) -> Group:
-        """What is counted over all decisions."""
+        """The counts over all decisions."""
         return Group.of("all", self.rows)
 
     def exit_code(self, tolerate: float = 0.0) -> ExitCode:
-        """Return what a script is told.
+        """Return the exit code.
 
         Parameters
         ----------
         tolerate
-            Most domains above the fewest, in percent of these, over all that started.
+            The most domains above the fewest, in percent of the fewest, over all that started.
 
         Returns
         -------
         ExitCode
-            `CHECK_FAILED` if a decision breaks a rule, or else `REGRET` if one waits that fits, or
-            more domains are used than tolerated, or it is not proven that neither is so.
+            `CHECK_FAILED` if a decision breaks a rule, or else `REGRET` if a request that fits
+            waits, or more domains are used than tolerated, or one of these is not ruled out.
         """
         total = self.total
         if total.verdicts[Verdict.INVALID]:
@@ -219,18 +219,18 @@ def audit_cases(
 ) -> Audit:
     """Judge decisions one after another.
 
-    A signal ends it: what is judged by then is returned, and says how many are left out.
+    A signal ends it: the answer has the decisions judged so far, and how many are left out.
 
     Parameters
     ----------
     contract
-        A name of `CONTRACTS`: decisions are judged by its rules too.
+        A name of `CONTRACTS`: decisions are also judged by its rules.
     options
         Time limit and seed of each solve.
     keep
-        Called with every row and the results that prove its optimum: these are not held here.
+        Called with every row and the results that prove its optimum: these are not kept here.
     progress
-        Called with how many of how many are judged.
+        Called with the number of judged decisions and the number of all.
 
     Raises
     ------

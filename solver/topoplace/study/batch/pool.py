@@ -1,8 +1,8 @@
-"""What runs the tasks of a batch: processes of this machine, or of a Dask cluster (extra ``dask``).
+"""The executors of a batch: processes of this machine, or of a Dask cluster (extra ``dask``).
 
-A thread stands for every task at work, and waits for a process that solves it. On a cluster these
-are the threads of Dask's workers, so that limits and crashes are dealt with there as on one
-machine; a task whose Dask worker dies is given to another by the scheduler.
+Every task under way has a thread that waits for a process that solves it. On a cluster these are
+the threads of Dask's workers, so limits and crashes are handled there as on one machine; a task
+whose Dask worker dies is given to another by the scheduler.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class Pool:
                 yield running.pop(future), self._ending(future)
 
     def close(self) -> None:
-        """Kill all workers, whatever they are doing."""
+        """Kill all workers at once."""
         self._executor.shutdown(wait=False, cancel_futures=True)
         self._workers.close()
 
@@ -98,7 +98,7 @@ class Cluster(Pool):
             raise TopoplaceError(text) from None
 
     def close(self) -> None:
-        """Leave the cluster; it drops what has not begun."""
+        """Leave the cluster; it drops tasks that have not begun."""
         self._client.close(timeout=1)
 
     def _most_under_way(self) -> int:
@@ -121,13 +121,14 @@ class Cluster(Pool):
 
 
 def _hand_over(ending: Future[Ending], at_work: Any) -> None:
-    """Give what has become of a task of a cluster to the future that stands for it here.
+    """Copy the outcome of a task of a cluster to its future here.
 
-    Dask's own executor does not: if the scheduler goes while it looks, it ends with a `ValueError`.
+    Dask's own executor fails at this: if the scheduler is lost meanwhile, it ends with a
+    `ValueError`.
     """
     try:
         ending.set_result(at_work.result())
-    except BaseException as error:  # whatever it is, it is the ending
+    except BaseException as error:  # any exception is the outcome
         ending.set_exception(error)
 
 

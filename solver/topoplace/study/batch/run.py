@@ -1,4 +1,4 @@
-"""A batch: every instance solved once, whatever happens on the way."""
+"""A batch: every instance is solved once, even after crashes and interruptions."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ from topoplace.version import __version__
 SOLVER = "topoplace.study.batch.solving:solve_task"
 
 Progress = Callable[[int, int], None]
-"""Told how many of how many instances are done; those of earlier runs do not count."""
+"""Called with the number of instances done and of all; those of earlier runs do not count."""
 
 _EXIT_CODES: dict[str, ExitCode] = {
     FailureStatus.BAD_INPUT: ExitCode.BAD_INPUT,
@@ -58,7 +58,7 @@ _EXIT_CODES: dict[str, ExitCode] = {
 
 @dataclass(frozen=True)
 class Row:
-    """One instance file and what became of it (docs/guide/batch.md, "The table").
+    """One instance file and its outcome (docs/guide/batch.md, "The table").
 
     `problem` is empty if the file could not be read; `status` is that of the result, or a
     `FailureStatus`. Rationals are texts such as ``37/4``. Times come last.
@@ -100,7 +100,7 @@ class Row:
 
 @dataclass(frozen=True)
 class Batch:
-    """What a finished batch has: a row per instance file, by path, and the CSV file of all.
+    """A finished batch: a row per instance file, by path, and the CSV file of all.
 
     `num_solved`, `num_kept` and `num_left` are the instances that this run worked on, that earlier
     runs had done, and that a signal left out.
@@ -115,7 +115,7 @@ class Batch:
 
     @property
     def counts(self) -> dict[str, int]:
-        """How many files ended with which status, by name."""
+        """The number of files by status."""
         return dict(sorted(Counter(row.status for row in self.rows).items()))
 
     @property
@@ -125,7 +125,7 @@ class Batch:
 
     @property
     def exit_code(self) -> ExitCode:
-        """The lowest exit code but 0 that an instance alone would have ended with, else 0."""
+        """The lowest nonzero exit code that an instance alone would have ended with, else 0."""
         codes = {row.exit_code for row in self.rows} - {ExitCode.DONE}
         return min(codes, default=ExitCode.DONE)
 
@@ -148,26 +148,26 @@ def run_batch(
     sources
         Snapshots, mapping instances, and folders of them.
     outdir
-        Folder of the results; what is there from earlier runs is not done again.
+        Folder of the results; instances done by earlier runs are not solved again.
     executor
-        What runs the tasks, closed in the end; default a process per core without limits.
+        Runs the tasks and is closed at the end; by default a process per core without limits.
     retry_failed
-        Try again what failed in earlier runs.
+        Try instances again that failed in earlier runs.
     ignore
         Options that hold no request of any snapshot (`topoplace.snapshot.held.ignoring`).
     prepare
-        Called for every kind of problem that there is to solve, with its method, before any is.
+        Called for every kind of problem to be solved, with its method, before the first solve.
 
     Raises
     ------
     InputError
         If there are no files, the folder cannot be used, or no instance can take the settings.
-        What is wrong with single files is in their rows.
+        Errors of single files are in their rows.
     """
     began = time.perf_counter()
     with (
         closing(executor or Pool(SOLVER, num_cores(), Limits())) as running,
-        nullcontext(find_files(sources, outdir)) as files,  # before there is a folder
+        nullcontext(find_files(sources, outdir)) as files,  # before the folder is made
         heeded(),
         opened(outdir) as store,
     ):
@@ -195,13 +195,13 @@ def num_cores() -> int:
 
 
 def _require_settings(problem: str, settings: Settings, path: Path) -> None:
-    """Raise `InputError` for settings that no instance of a problem takes, such as a file's."""
+    """Raise `InputError` for settings that do not apply to the instances of a problem."""
     if problem == "mapping" and settings.command is not None:
         text = f"snapshots, which files such as {path} are not"
         raise InputError(text, field="--command", value=settings.command)
     known = method_names(problem)
     method = settings.method_for(problem)
-    # Only snapshots are for allocators that are not ours.
+    # External allocators take only snapshots.
     foreign = settings.source is not None and problem != "mapping"
     if method not in known and not foreign:
         known = known if problem == "mapping" else [*known, *entry_point_names()]
@@ -213,7 +213,7 @@ def _require_settings(problem: str, settings: Settings, path: Path) -> None:
 
 
 class _Run:
-    """A batch under way: which files have which keys, and the rows of the keys done."""
+    """A batch under way: the keys of files, and the rows of the keys done."""
 
     def __init__(
         self, store: Store, settings: Settings, retry_failed: bool, ignore: Sequence[str]
@@ -229,7 +229,7 @@ class _Run:
         self._rows: dict[str, Row] = {}
 
     def plan(self, path: Path) -> None:
-        """Read a file, and see whether it is done or has to be."""
+        """Read a file, and check whether it is already done."""
         try:
             instance = read_instance(path, self.settings, self._ignore)
         except InputError as error:
@@ -252,7 +252,7 @@ class _Run:
         self.todo[key] = path
 
     def solve(self, executor: Pool, progress: Progress | None) -> None:
-        """Run what is left to do, storing every outcome as it comes."""
+        """Run the remaining tasks, storing every outcome as it comes."""
         if progress is not None:
             progress(0, len(self.todo))
         for done, (task, outcome) in enumerate(executor.outcomes(self._tasks()), start=1):
@@ -262,7 +262,7 @@ class _Run:
 
     @property
     def num_left(self) -> int:
-        """How many were not solved, as a signal came before."""
+        """How many were not solved because of a signal."""
         return sum(key not in self._rows for key in self.todo)
 
     def rows(self) -> list[Row]:
@@ -280,7 +280,7 @@ class _Run:
         return key in self._rows
 
     def _tasks(self) -> Iterator[Task]:
-        """Yield what to do, reading each file again: thousands would not fit into memory."""
+        """Yield the tasks, reading each file again: thousands would not fit into memory."""
         for key, path in self.todo.items():
             try:
                 instance = read_instance(path, self.settings, self._ignore)

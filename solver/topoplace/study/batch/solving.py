@@ -1,4 +1,4 @@
-"""What a worker process does with a task."""
+"""How a worker process solves a task."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from topoplace.study.external.allocator import chosen
 
 
 def prepare(task: Task) -> None:
-    """Load the method of a task, and what reads and writes its documents."""
+    """Load the method of a task, and the code that reads and writes its documents."""
     frame_of(task.problem)
     method_of(task.problem, task.settings.method_for(task.problem))
 
@@ -23,8 +23,8 @@ def prepare(task: Task) -> None:
 def solve_task(task: Task) -> str:
     """Solve one instance and return the text of its result file.
 
-    `InputError` if it contradicts itself, or the method does not take it; `VerdictError` if that is
-    an allocator that is not ours and its answer does not count.
+    `InputError` if it contradicts itself, or the method does not take it; `VerdictError` if it is
+    an external allocator whose answer does not count.
     """
     settings, problem = task.settings, task.problem
     model = MappingInstance if problem == "mapping" else Snapshot

@@ -1,6 +1,6 @@
-"""Instance files, the content address of what they ask for, and the output folder.
+"""Instance files, the content addresses of their results, and the output folder.
 
-Result files named by content are all the state that a batch has.
+Result files named by content are the whole state of a batch.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ KEY_DIGITS = 16
 
 @dataclass(frozen=True)
 class Instance:
-    """What an instance file says, and as a canonical document: one form for one meaning."""
+    """An instance file, and its canonical document: one form for one meaning."""
 
     name: str
     problem: str
@@ -73,18 +73,18 @@ def read_instance(
 
 
 def key_of(instance: Instance, settings: Settings) -> str:
-    """Return the content address of the result: what it depends on, hashed."""
+    """Return the content address of the result: a hash of everything it depends on."""
     method = settings.method_for(instance.problem)
     asked = dataclasses.asdict(dataclasses.replace(settings, method=method))
     if settings.source is None:
         del asked["command"], asked["source"]
-    asked["objective"] = instance.problem  # one left to the default is as good as one given
+    asked["objective"] = instance.problem  # a default gives the same key as the same value given
     basis = json.dumps([__version__, asked, instance.document], sort_keys=True)
     return hashlib.sha256(basis.encode()).hexdigest()[:KEY_DIGITS]
 
 
 def find_files(sources: Sequence[Path], outdir: Path) -> list[Path]:
-    """Return the instance files that files and folders stand for, sorted, each once.
+    """Return the instance files of files and folders, sorted, each once.
 
     A folder stands for the ``*.json`` files in and below it, without hidden ones and without
     those in `outdir`. A source that does not exist, and no files at all, are an `InputError`.
@@ -118,8 +118,8 @@ _MAX_STEM_BYTES = 160  # file systems take names of 255 bytes; key and temporary
 class Store:
     """The results and failures in an output folder, by key.
 
-    A file is there whole or not at all (`snapshot.files`), so whatever is there is done. A result
-    counts only if it reads and holds the very instance that is asked about. `opened` locks the
+    A file is there whole or not at all (`snapshot.files`), so every file that is there is finished.
+    A result counts only if it can be read and contains the same instance. `opened` locks the
     folder.
     """
 
@@ -128,7 +128,7 @@ class Store:
         self._paths = {kind: _files_by_key(folder / kind) for kind in (_RESULTS, _FAILURES)}
 
     def result(self, key: str, instance: Instance) -> AnyResult | None:
-        """Return the result stored under a key; None if there is none, or none of this instance."""
+        """Return the result stored under a key; None if there is none of this instance."""
         try:
             result = read_result(read_bytes(self._paths[_RESULTS][key]), instance.problem)
         except (KeyError, InputError, ValidationError):
@@ -165,7 +165,7 @@ class Store:
 
 
 def _files_by_key(folder: Path) -> dict[str, Path]:
-    """Return the files of a kind by key, and remove what a killed run left half-written."""
+    """Return the files of a kind by key, and remove half-written files of a killed run."""
     found = {}
     for path in sorted(folder.iterdir()):
         match = _NAMED.search(path.name)
@@ -177,14 +177,14 @@ def _files_by_key(folder: Path) -> dict[str, Path]:
 
 
 def read_result(text: str | bytes, problem: str) -> AnyResult:
-    """Return a result document of a problem; raise `ValidationError` if it is none."""
+    """Return a result document of a problem; raise `ValidationError` if it is not one."""
     result: AnyResult = frame_of(problem).result.model_validate_json(text)
     return result
 
 
 @contextlib.contextmanager
 def opened(folder: Path) -> Iterator[Store]:
-    """Make the output folder if need be, and keep other batches out of it meanwhile."""
+    """Make the output folder if necessary, and keep other batches out of it meanwhile."""
     try:
         for kind in (_RESULTS, _FAILURES):
             (folder / kind).mkdir(parents=True, exist_ok=True)

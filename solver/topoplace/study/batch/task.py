@@ -1,4 +1,4 @@
-"""What goes to a worker process and what comes back; light, for workers read it first."""
+"""The messages to and from a worker process; light, as workers import it first."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from topoplace.study.external.allocator import command_allocator
 
 @dataclass(frozen=True)
 class Settings:
-    """What a user may set for every solve of a batch; what is not said here is as in `Options`.
+    """The settings of a user for every solve of a batch; all others are as in `Options`.
 
     Attributes
     ----------
@@ -19,11 +19,11 @@ class Settings:
     interference
         ``strict``, ``tolerant`` or ``off``; anything but strict is for tori and meshes only.
     command
-        Command line of an allocator that is not ours, which then is the method.
+        Command line of an external allocator, which is then the method.
     objective
-        What counts on switch trees, ``domains`` or ``contention``; None for the default of each.
+        The objective on switch trees, ``domains`` or ``contention``; None for the default of each.
     source
-        What such an allocator is (`topoplace.study.external.allocator.fingerprint`).
+        The fingerprint of such an allocator (`topoplace.study.external.allocator.fingerprint`).
     """
 
     method: str | None = None
@@ -44,9 +44,10 @@ class Settings:
 
 @dataclass(frozen=True)
 class Limits:
-    """What ends an instance the hard way; None for nothing.
+    """Hard limits of an instance; None for no limit.
 
-    `kill_after` is in seconds, `memory` in bytes of address space beyond what the libraries take.
+    `kill_after` is in seconds, `memory` in bytes of address space in addition to that of the
+    libraries.
     """
 
     kill_after: float | None = None
@@ -58,7 +59,7 @@ class Task:
     """One instance to solve, as its canonical document (JSON).
 
     `key` is its content address (`topoplace.study.batch.store.key_of`), of this `version` of
-    topoplace; `problem` is what its result will name: placement, allocation or mapping.
+    topoplace; `problem` is that of its result: placement, allocation or mapping.
     """
 
     key: str
@@ -85,8 +86,8 @@ class FailureStatus(StrEnum):
 class Failure:
     """Why a task has no result, and after how many seconds.
 
-    `message` is one line that says the same whenever the same thing happens again, `detail` a
-    traceback or the last words of the process, `verdict` that on an allocator that is not ours.
+    `message` is one line, which is the same each time that the same thing happens, `detail` a
+    traceback or the last output of the process, `verdict` that on an external allocator.
     """
 
     status: FailureStatus
@@ -97,4 +98,4 @@ class Failure:
 
 
 Ending = str | Failure
-"""What came of a task: the text of a result file, or why there is none."""
+"""The outcome of a task: the text of a result file, or why there is none."""

@@ -1,8 +1,8 @@
-"""Worker processes: one task at a time, so that a death costs that task and names it.
+"""Worker processes: one task at a time, so a death costs that task, and it is known which.
 
-`concurrent.futures` gives up its whole pool when one of its processes dies, and cannot kill the one
-that overruns its time. A process imports this before it has set its environment, so that nothing
-here imports numpy.
+`concurrent.futures` gives up its whole pool when one of its processes dies, and cannot kill one
+that overruns its time. A process imports this before it has set its environment, so nothing here
+imports numpy.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from topoplace.study.external.verdict import Fault, VerdictError
 MAX_DETAIL = 4000
 
 _MEMORY_WORDS = ("bad_alloc", "MemoryError", "Cannot allocate memory", "out of memory")
-"""What native code says before it dies of a failed allocation."""
+"""The output of native code before it dies of a failed allocation."""
 
 _TOO_LARGE = "the instance needs more memory"
 _THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
@@ -52,7 +52,7 @@ class Workers:
         self._closed = False
 
     def solve(self, task: Task) -> Ending:
-        """Solve a task in an idle process or a new one; `TopoplaceError` if that does not start."""
+        """Solve a task in an idle process or a new one; `TopoplaceError` if it does not start."""
         worker = self._take()
         try:
             outcome = worker.run(task)
@@ -65,7 +65,7 @@ class Workers:
         return outcome
 
     def close(self) -> None:
-        """Kill all processes, whatever they are doing; no other starts."""
+        """Kill all processes at once; no other starts."""
         with self._lock:
             self._closed = True
             for worker in self._all:
@@ -79,7 +79,7 @@ class Workers:
                 worker = self._idle.pop()
                 if worker.alive:
                     return worker
-                worker.kill()  # the system ended it, but not what it has started
+                worker.kill()  # the system ended it, but not the programs it started
                 self._all.discard(worker)
             if self._closed:
                 raise TopoplaceError("the batch has ended")
@@ -100,7 +100,7 @@ class _Worker:
         self._process = multiprocessing.get_context("spawn").Process(
             target=serve, args=(theirs, log, solver, limits.memory), daemon=True
         )
-        # Ctrl-C is kept away from it until it ignores it by itself.
+        # Ctrl-C is kept away from it until it ignores it on its own.
         before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
         with _CHILDREN:
             self._process.start()
@@ -121,12 +121,12 @@ class _Worker:
         began = time.perf_counter()
         try:
             self._pipe.send(task)
-            self._pipe.recv()  # what it needs is loaded
+            self._pipe.recv()  # everything it needs is loaded
             began = time.perf_counter()
             if self._pipe.poll(self._limits.kill_after):
                 ending: Ending = self._pipe.recv()
                 if isinstance(ending, Failure) and ending.status is FailureStatus.OUT_OF_MEMORY:
-                    self.kill()  # the next task should not start from what the heap looks like now
+                    self.kill()  # the next task should not start from the present heap
                 return ending
             why = FailureStatus.TIMEOUT, f"killed after {self._limits.kill_after:g} s"
         except (EOFError, OSError):
@@ -138,7 +138,7 @@ class _Worker:
     def kill(self) -> None:
         """End the process and all programs it runs."""
         assert self._process.pid is not None
-        # The group may outlive its leader, and its number is not given away while it does.
+        # The group may outlive its leader, and its number is not reused while it does.
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(self._process.pid, signal.SIGKILL)
         self._process.kill()
@@ -183,8 +183,8 @@ class _Worker:
 
 
 def serve(tasks: Connection, log: Connection, solver: str, memory: int | None) -> None:
-    """Answer `tasks` until there are no more, and print to `log`: what a worker process does."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's to answer
+    """Answer `tasks` until there are no more, and print to `log`; this is a worker process."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent handles Ctrl-C
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
     os.setsid()  # one group for the worker and all programs it runs: they are killed together
     threading.Thread(target=_end_with_parent, daemon=True).start()
@@ -192,7 +192,8 @@ def serve(tasks: Connection, log: Connection, solver: str, memory: int | None) -
         os.dup2(log.fileno(), stream)
     for name in _THREAD_VARIABLES:
         os.environ.setdefault(name, "1")  # there is a process for every core already
-    # It is daemonic, lest it outlive its parent; that alone would forbid a method any children.
+    # It is daemonic, so that it does not outlive its parent; this alone would forbid a method to
+    # have children.
     multiprocessing.current_process().daemon = False
     name, _, function = solver.partition(":")
     module = importlib.import_module(name)
@@ -213,7 +214,7 @@ def serve(tasks: Connection, log: Connection, solver: str, memory: int | None) -
 
 
 def _outcome(solve: Callable[[Task], str], task: Task) -> Ending:
-    """Solve, and turn whatever is raised into a failure."""
+    """Solve, and turn every exception into a failure."""
     began = time.perf_counter()
     detail, verdict = "", None
     try:
@@ -234,7 +235,7 @@ def _outcome(solve: Callable[[Task], str], task: Task) -> Ending:
 
 
 def _end_with_parent() -> None:
-    """Kill the group when the parent is gone, even if it had no time to say so."""
+    """Kill the group when the parent is gone, even if it was killed itself."""
     parent = multiprocessing.parent_process()
     if parent is not None:
         wait([parent.sentinel])
@@ -242,7 +243,7 @@ def _end_with_parent() -> None:
 
 
 def _limit_memory(most: int | None) -> None:
-    """Limit the address space; None for no limit but the one that the process came with."""
+    """Limit the address space; None for no limit except the inherited one."""
     _, hardest = resource.getrlimit(resource.RLIMIT_AS)
     if most is None or (hardest != resource.RLIM_INFINITY and most > hardest):
         most = hardest
@@ -250,7 +251,7 @@ def _limit_memory(most: int | None) -> None:
 
 
 def _address_space() -> int:
-    """Return the bytes of address space in use; 0 where the system does not tell."""
+    """Return the bytes of address space in use; 0 where the system does not report it."""
     try:
         pages = int(Path("/proc/self/statm").read_text().split()[0])
     except OSError:

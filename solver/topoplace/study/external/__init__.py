@@ -1,1 +1,1 @@
-"""Allocators that are not ours: run, held to the rules, and scored like our own methods."""
+"""External allocators: run, checked against the rules, and scored like our own methods."""

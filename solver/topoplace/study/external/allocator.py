@@ -1,4 +1,4 @@
-"""An allocator that is not ours: a command, or a Python entry point run as one."""
+"""An external allocator: a command, or a Python entry point run as one."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from topoplace.errors import InputError, unknown_name
 from topoplace.study.external.call import GROUP
 
 DEFAULT_SECONDS = 120.0
-"""Time limit where the user sets none: the exact method's."""
+"""Time limit if the user sets none: that of the exact method."""
 
 _NAMED = re.compile(r"([A-Za-z0-9_.-]{1,64})=(.+)", re.DOTALL)
 
@@ -31,11 +31,11 @@ class Allocator:
     arguments
         The program and its arguments; ``{seconds}`` stands for the time limit.
     source
-        What was run, for the result's `versions`.
+        The program that was run, for the result's `versions`.
     environment
         Variables to set for it.
     in_prisms
-        In a replay on a torus: whether a job fits only where a prism has room for it.
+        In a replay on a torus: whether a job fits only if a prism can hold it.
     """
 
     name: str
@@ -72,22 +72,22 @@ def command_allocators(texts: Iterable[str], ours: Collection[str]) -> list[Allo
 
 
 def entry_point_names() -> list[str]:
-    """Return the names of the installed allocators, none of which is imported."""
+    """Return the names of the installed allocators, without importing them."""
     return sorted(entry_points(group=GROUP).names)
 
 
 def chosen(method: str, command: str | None, ours: Collection[str]) -> str | Allocator:
-    """Return who is to place: a method of ours by name, or an allocator."""
+    """Return the one that places: a method of ours by name, or an allocator."""
     if command is not None:
         return command_allocators([command], ours)[0]
     return method if method in ours else _installed(method, ours)
 
 
 def fingerprint(method: str | None, command: str | None) -> str | None:
-    """Return what an allocator's answers depend on, as far as can be told; None for our methods.
+    """Return what an allocator's answers depend on, as far as it is known; None for our methods.
 
     That is the command line with a hash of every file it names, or the entry point and the version
-    of its package. Of a package that changes without a new version, nothing is seen.
+    of its package. A change of a package without a new version is not detected.
     """
     if command is None:
         if method is None or method not in entry_point_names():

@@ -16,8 +16,8 @@ GROUP = "topoplace.allocators"
 
 
 def main(name: str, seconds: float) -> None:
-    """Answer stdin with what the allocator of this name returns."""
-    # Whatever the allocator prints, also from compiled code, must not end up in its answer.
+    """Answer stdin with the placements of the allocator of this name."""
+    # Output of the allocator, also from compiled code, must not end up in its answer.
     with os.fdopen(os.dup(1), "w", encoding="utf-8") as answer:
         os.dup2(2, 1)
         allocator = importlib.metadata.entry_points(group=GROUP)[name].load()

@@ -1,4 +1,4 @@
-"""Running a program that nobody vouches for: bounded in time and output, and never left behind."""
+"""Running an untrusted program: limited in time and output, and never left behind."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ MAX_ANSWER_BYTES = 16 << 20
 """A program that prints more is killed: a million node names on a tree take 15 MiB."""
 
 MAX_STDERR_BYTES = 256 << 10
-"""Of what a program complains of, the end is kept."""
+"""Bytes of the end of a program's stderr that are kept."""
 
 GRACE_SECONDS = 0.5
-"""A program that obeys its time limit needs a moment to print what it found."""
+"""A program that obeys its time limit needs a moment to print its answer."""
 
 _LOOK_AGAIN_SECONDS = 0.05
 _CHUNK_BYTES = 1 << 16
@@ -45,10 +45,10 @@ class End(StrEnum):
 
 @dataclass(frozen=True)
 class Run:
-    """What a program did, in how many seconds of wall time.
+    """The run of a program, and its seconds of wall time.
 
-    `code` is the negated number of a signal that ended it. Of what it printed there is all of
-    stdout, up to a byte above `MAX_ANSWER_BYTES`, and the end of stderr.
+    `code` is the negated number of a signal that ended it. It has all of stdout, up to a byte above
+    `MAX_ANSWER_BYTES`, and the end of stderr.
     """
 
     end: End
@@ -67,7 +67,7 @@ def run_program(
     """Run a program on a text, without a shell, and return what it did.
 
     It and all its children that stay in its process group are dead on return: they are killed
-    `GRACE_SECONDS` after so many seconds. `environment` adds to what is inherited.
+    `GRACE_SECONDS` after `seconds`. `environment` adds to the inherited one.
 
     Raises
     ------
@@ -118,7 +118,7 @@ def _end_with_parent() -> None:
 def _listen(
     process: subprocess.Popen[bytes], deadline: float, stdout: bytearray, stderr: bytearray
 ) -> End:
-    """Collect what a process prints until it ends or has to be ended."""
+    """Collect the output of a process until it ends or has to be ended."""
     with selectors.DefaultSelector() as selector:
         for pipe, kept in ((process.stdout, stdout), (process.stderr, stderr)):
             assert pipe is not None
@@ -138,7 +138,7 @@ def _listen(
             if len(stderr) > MAX_STDERR_BYTES:
                 del stderr[:-MAX_STDERR_BYTES]
             if not ready and process.poll() is not None:
-                break  # what holds the pipes open is only something it left running
+                break  # only programs that it left running hold the pipes open
     try:
         process.wait(max(0.0, deadline - clock.now()))
     except subprocess.TimeoutExpired:

@@ -19,8 +19,8 @@ import numpy as np
 from pydantic import BaseModel, Field
 
 from topoplace.certify.report import RefusedError
-from topoplace.certify.torus.check import read_starts
 from topoplace.certify.torus.instance import Instance, Job, prism_of, read_instance
+from topoplace.certify.torus.starts import read_starts
 from topoplace.errors import InputError, number_of
 from topoplace.machine import Prism, Torus, format_node_set, parse_node_set, prism_links
 from topoplace.placement.torus.outcome import Scattered
@@ -295,7 +295,7 @@ Answer = TypeVar("Answer", bound=BaseModel)
 
 @dataclass(frozen=True)
 class Trial:
-    """What came of it: a result scored by us, without a solution if there is a refusal.
+    """The outcome: a result scored by us, without a solution if there is a refusal.
 
     `refusal` is the verdict as an error to raise, print or store, None if the answer counts;
     `stderr` is the end of what the allocator wrote there.
@@ -319,7 +319,7 @@ def try_on(state: AnyState, allocator: Allocator, options: Options) -> Trial:
     Raises
     ------
     InputError
-        If its program cannot be started, or the machine is none that allocators are asked about.
+        If its program cannot be started, or the machine is not of a kind that allocators take.
     """
     problem: Any = problem_of(state, options)
     by_domains = state.kind == "hierarchy"
@@ -359,7 +359,7 @@ def try_on(state: AnyState, allocator: Allocator, options: Options) -> Trial:
 
 
 def torus_input(problem: PlacementProblem) -> dict[str, Any]:
-    """Return what an allocator reads: the snapshot, and what its requests may have.
+    """Return the input of an allocator: the snapshot, and what its requests may have.
 
     Every request has the number of its room in `rooms`: the routers a prism of it may hold, the
     nodes it may take there, and the links that running jobs close to it.
@@ -383,7 +383,7 @@ def torus_input(problem: PlacementProblem) -> dict[str, Any]:
 
 
 def tree_input(state: TreeState) -> dict[str, Any]:
-    """Return what an allocator reads: the snapshot, and the free nodes of every leaf by name."""
+    """Return the input of an allocator: the snapshot, and the free nodes of every leaf by name."""
     document, tree = state.snapshot.model_dump(mode="json"), state.tree
     free: list[list[str]] = [[] for _ in range(tree.num_leaves)]
     for node in np.flatnonzero(state.free).tolist():

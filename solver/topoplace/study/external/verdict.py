@@ -1,4 +1,4 @@
-"""What is wrong with an external allocator's answer, and the exit code that says so.
+"""Faults of an external allocator's answer, and their exit codes.
 
 Worker processes read this before they have set their environment: nothing here imports numpy.
 """
@@ -25,7 +25,7 @@ _SHOWN_CHARACTERS = 200
 
 
 class Fault(StrEnum):
-    """How an allocator failed: what its answer says, what it is, or that there is none."""
+    """How an allocator failed: by the content of its answer, its form, or by no answer."""
 
     BREACH = "breach"
     BAD_OUTPUT = "bad-output"
@@ -48,14 +48,14 @@ class Breach:
 
     @property
     def line(self) -> str:
-        """The sentence without what could steer a terminal."""
+        """The sentence without control characters for terminals."""
         return printable(self.text)
 
 
 class VerdictError(TopoplaceError):
-    """An allocator that was to place a queue got a verdict instead, which `document` has whole.
+    """Raised if an allocator gets a verdict in place of a result; `document` has it whole.
 
-    `snapshot` is what it was asked about. The exit code is 4 if time ran out, else 5.
+    `snapshot` is its input. The exit code is 4 if time ran out, else 5.
     """
 
     def __init__(
@@ -83,7 +83,7 @@ class VerdictError(TopoplaceError):
 
 
 def printable(text: str) -> str:
-    """Return a text of unknown origin without what could steer a terminal."""
+    """Return a text of unknown origin without control characters for terminals."""
     return "".join(c if c.isprintable() else " " for c in text)
 
 

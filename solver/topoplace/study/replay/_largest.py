@@ -12,7 +12,7 @@ from topoplace.kernels import kernel
 
 @kernel()
 def most_usable(order, most, per_router, area, rows, depths, sums, bases, box, signs):
-    """Return the most usable nodes in a prism as deep as it can go at its origin.
+    """Return the most usable nodes in a prism of the largest depth at its origin.
 
     Tables are those of `placement.torus.footprints`; `order` lists the footprints by `most`, the
     largest number of nodes each may hold, descending.

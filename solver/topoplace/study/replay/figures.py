@@ -1,4 +1,4 @@
-"""What is decided in a replay, and what it is measured by."""
+"""The decisions of a replay, and its metrics."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from topoplace.types import IntArray
 
 @dataclass(frozen=True)
 class Decision:
-    """Where a job goes, what it costs there, what it would at the reference, and how long it runs.
+    """The place of a job, its cost there and under the reference, and its run time.
 
     Nodes are in rank order on a tree. Costs are of eq. (6) there, of `ShapeModel` on tori. On a
     torus, a job holds the routers and links of its prism; None if its nodes are scattered.
@@ -36,7 +36,7 @@ class Decision:
 
 @dataclass(frozen=True)
 class JobRecord:
-    """What became of a job: its start and end in seconds, its cost and what it had by default."""
+    """The outcome of a job: its start and end in seconds, its cost, and the default cost."""
 
     job: LogJob
     start: int
@@ -89,7 +89,7 @@ def percent_below(value: int | Fraction, base: int | Fraction) -> float | None:
 
 @dataclass(frozen=True)
 class Moment:
-    """The machine from one event to the next, after those who could have started.
+    """The machine from one event to the next, after the starts of the first.
 
     `at` is in seconds since the log's start. Idle nodes inside prisms count neither as held nor as
     free; `largest_job` is the most free nodes that one communicating job could start on.
@@ -106,7 +106,7 @@ class Moment:
 
 @dataclass(frozen=True)
 class Efficiency:
-    """How well a machine was used (Enos 2014, section III.A); None where there is nothing to say.
+    """How well a machine was used (Enos 2014, section III.A); None where undefined.
 
     See docs/guide/replay.md, "Metrics".
     """
@@ -121,7 +121,7 @@ class Efficiency:
 def efficiency_of(
     records: Sequence[JobRecord], timeline: Sequence[Moment], num_nodes: int
 ) -> Efficiency:
-    """Return the figures of a `Replay` that has ended, on so many nodes that jobs can have."""
+    """Return the figures of a finished `Replay`, on `num_nodes` nodes that jobs can have."""
     held = held_waiting = seconds = seconds_waiting = free = reached = 0
     for moment, after in itertools.pairwise(timeline):
         length = after.at - moment.at
@@ -154,10 +154,10 @@ def _share(part: int | Fraction, whole: int) -> Fraction | None:
 
 @dataclass
 class Decisions:
-    """How often a method or allocator was asked for a place, and what came of it, so far.
+    """How often a method or allocator was asked for a place so far, and the outcomes.
 
-    It found none (`nowhere`), although there was room; it met its time limit; it proved its place
-    to be best on all three levels (docs/proofs/placement.md, "The objective").
+    It found none (`nowhere`), although the job fits; it met its time limit; it proved its place to
+    be best on all three levels (docs/proofs/placement.md, "The objective").
     """
 
     asked: int = 0
@@ -166,10 +166,10 @@ class Decisions:
     proven: int = 0
 
     def ask(self, state: TreeState | SnapshotState, allocator: Allocator, options: Options) -> Any:
-        """Return where an allocator that is not ours puts the one job of a queue, as results do.
+        """Return where an external allocator puts the one job of a queue, in the form of results.
 
-        None if nowhere, or if it met its time limit; raises `VerdictError` if its answer does not
-        count.
+        None if it finds no place, or met its time limit; raises `VerdictError` if its answer does
+        not count.
         """
         trial = try_on(state, allocator, options)
         if trial.refusal is not None and trial.refusal.fault is not Fault.TIME_OUT:

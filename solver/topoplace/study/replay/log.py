@@ -25,10 +25,10 @@ from topoplace.snapshot.tree_state import TreeRequest
 class LogJob:
     """A job of a log; times are in seconds, submissions since the log's start.
 
-    `seconds` is the run time in the log, taken for that under the reference allocation of eq. (7);
-    `walltime` was asked for: backfilling reckons with it, and a job may run longer. One without
-    patterns is compute-intensive. `shapes` are the prisms that the job may have on a torus; None if
-    any will do.
+    `seconds` is the run time in the log, assumed to be that under the reference allocation of eq.
+    (7); `walltime` is the requested time: backfilling uses it, and a job may run longer. A job
+    without patterns is compute-intensive. `shapes` are the prisms that the job may have on a torus;
+    None if any will do.
     """
 
     id: str
@@ -46,11 +46,11 @@ class LogJob:
 
     @property
     def communication(self) -> Communication:
-        """How it shares links: one that only computes uses none."""
+        """How it shares links: a job that only computes uses none."""
         return Communication.STRICT if self.patterns else Communication.NONE
 
     def waiting(self, *, with_patterns: bool) -> Request:
-        """Return the job as snapshots have it while it waits; only trees ask for its patterns."""
+        """Return the job as in snapshots while it waits; only trees need its patterns."""
         return Request(
             id=self.id,
             nodes=self.nodes,
@@ -69,10 +69,10 @@ class LogJob:
 
 @dataclass(frozen=True)
 class JobLog:
-    """The jobs of a log by submission, and how many are left out of it, for one reason.
+    """The jobs of a log by submission, and how many of it are left out for a reason.
 
-    `not_modelled` counts the jobs that an option of the log restricts, which a replay does not
-    keep to: their partition, or a job that has to end first.
+    `not_modelled` counts the jobs with an option that a replay ignores: their partition, or a job
+    that has to end first.
     """
 
     jobs: tuple[LogJob, ...]
@@ -84,11 +84,11 @@ class JobLog:
 def read_log(
     path: str | Path, *, procs_per_node: int = 1, machine: TorusModel | None = None
 ) -> JobLog:
-    """Read a log in the Standard Workload Format, or a trace of RFold, as its first line tells.
+    """Read a log in the Standard Workload Format, or a trace of RFold, depending on its first line.
 
-    Submissions count from the first one. Jobs of which a log does not know size, submission and
-    run time are left out. Sizes are those of `topoplace.formats.text.read_swf`. A job of
-    a trace asks for the seconds that it runs, and for the shape that it has on this machine
+    Submissions count from the first one. Jobs without a known size, submission or run time are left
+    out. Sizes are those of `topoplace.formats.text.read_swf`. A job of a trace asks for the seconds
+    that it runs, and for the shape that it has on this machine
     (`topoplace.formats.slices.rfold_jobs`).
 
     Raises
@@ -114,7 +114,7 @@ def read_log(
 
 
 def _logged(log: SwfLog) -> tuple[list[LogJob], int]:
-    """Return the jobs of an SWF log that it says enough about, and how many it has in all."""
+    """Return the jobs of an SWF log with enough known fields, and how many it has in all."""
     jobs = [
         LogJob(request.id, request.nodes, request.submitted, seconds, request.walltime)
         for request, seconds in zip(log.requests, log.run_times, strict=True)

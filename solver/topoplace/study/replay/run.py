@@ -39,7 +39,7 @@ Site = TreeSite | TorusSite
 
 @dataclass(frozen=True)
 class Running:
-    """A job, where it runs, and when it is due by its walltime: all a scheduler knows."""
+    """A job, where it runs, and when it is due by its walltime, as a scheduler knows it."""
 
     job: LogJob
     decision: Decision
@@ -48,10 +48,11 @@ class Running:
 
 @dataclass(frozen=True)
 class Reservation:
-    """When a job can start if all running ones last to their walltimes, and what is free then.
+    """When a job can start if all running ones last to their walltimes, and the free machine then.
 
-    `refused` has the ids of those that would have delayed it where their method put them. They are
-    not tried again while it stands: with a deep queue that would be most of the work.
+    `refused` has the ids of jobs that would have delayed it at the places their method chose. They
+    are not tried again while the reservation lasts: with a long queue that would be most of the
+    work.
     """
 
     job: LogJob
@@ -61,8 +62,8 @@ class Reservation:
     _bad_places: set[tuple[bytes, Prism | None, bool]] = field(default_factory=set)
 
     def admits(self, job: LogJob, decision: Decision) -> bool:
-        """Enter a job that lasts beyond the reservation, if the first in line fits beside it."""
-        # What is free then only shrinks, so that a place too many remains one.
+        """Enter a job that lasts beyond the reservation, if the first in line still fits then."""
+        # The free part only shrinks, so a place that is refused now stays refused.
         place = (decision.nodes.tobytes(), decision.prism, bool(job.patterns))
         if place not in self._bad_places:
             self.then.start(job, decision)
@@ -77,8 +78,8 @@ class Reservation:
 def reserve(job: LogJob, site: Site, running: Iterable[Running], now: int) -> Reservation:
     """Return the earliest reservation of a job.
 
-    A running job that has outrun its walltime may end any moment: it is due now. More room never
-    makes a job fit less, so that the time is found by bisection. `site` is the machine now.
+    A running job that has outrun its walltime may end at any moment: it is due now. More free space
+    never makes a job unfit, so the time is found by bisection. `site` is the machine now.
     """
     leaving = sorted(running, key=lambda item: item.due)
     dues = [max(item.due, now) for item in leaving]
@@ -100,7 +101,7 @@ def reserve(job: LogJob, site: Site, running: Iterable[Running], now: int) -> Re
 
 
 class Protocol(StrEnum):
-    """How the jobs of a log meet the machine (Mishra 2020, section 5.4)."""
+    """How the jobs of a log are submitted to the machine (Mishra 2020, section 5.4)."""
 
     CONTINUOUS = "continuous"
     INDIVIDUAL = "individual"
@@ -108,7 +109,7 @@ class Protocol(StrEnum):
 
 @dataclass(frozen=True)
 class Setup:
-    """What all runs of a comparison share.
+    """The settings that all runs of a comparison share.
 
     Attributes
     ----------
@@ -122,7 +123,7 @@ class Setup:
         On a torus, offer the idle nodes inside running jobs' prisms to jobs that use no links
         (`topoplace.study.replay.torus.TorusSite.interior`).
     objective
-        On a tree, what counts when a job is placed: of which objective the methods are.
+        On a tree, the objective of the methods.
     """
 
     state: TreeState | SnapshotState
@@ -140,11 +141,11 @@ class Replay:
 
     Jobs start in the order of their submission. If the first in line does not fit, it gets a
     reservation at the earliest time at which it would by the walltimes of the running jobs;
-    later ones may start before it if they end by then or leave it enough nodes (EASY).
+    later ones may start before it if they end by then or leave enough nodes for it (EASY).
 
-    What runs on the machine and what is down stays so; its queue is not looked at. Jobs too large
-    for it are `left_out`. The method is a name of `topoplace.solving.methods`, or an allocator that
-    is not ours.
+    Jobs that run on the machine and nodes that are down stay so; its queue is ignored. Jobs too
+    large for it are `left_out`. The method is a name of `topoplace.solving.methods`, or an external
+    allocator.
 
     Attributes
     ----------
@@ -155,13 +156,13 @@ class Replay:
     num_nodes
         Nodes that jobs can have.
     decisions
-        How often the method was asked, and what it said; on trees only of foreign allocators.
+        How often the method was asked, and the outcomes; on trees only for external allocators.
 
     Raises
     ------
     VerdictError
-        While it runs: if the answer of an allocator that is not ours does not count. One that met
-        its time limit starts nothing, and goes on.
+        While it runs: if the answer of an external allocator does not count. One that met its time
+        limit starts nothing, and goes on.
     """
 
     def __init__(self, setup: Setup, method: str | Allocator) -> None:
@@ -192,10 +193,10 @@ class Replay:
     ) -> None:
         """Go through all events, or those up to a second.
 
-        `progress` is called with the number of jobs started, whenever some have; `before_starts`
-        at every event at which someone waits, before it is decided who
-        starts: the moment to take a snapshot, as its queue is what the allocator is about to see.
-        A method that starts a job not even on the empty machine is a `TopoplaceError`.
+        `progress` is called with the number of jobs started, after each start; `before_starts` at
+        every event at which a job waits, before it is decided which jobs start: the moment to take
+        a snapshot, as its queue is what the allocator is about to see. A method that cannot even
+        start a job on the empty machine is a `TopoplaceError`.
         """
         while (at := self._next_event()) is not None and (until is None or at <= until):
             if is_asked():
@@ -214,7 +215,7 @@ class Replay:
             raise TopoplaceError(f"the method found no nodes for job {self._queue[0].id}")
 
     def snapshot(self, name: str) -> Snapshot:
-        """Return the machine as it is now: who runs where, and who waits."""
+        """Return the machine as it is now: which jobs run where, and which wait."""
         return self._site.snapshot(name, self._queue)
 
     def _next_event(self) -> int | None:
@@ -270,7 +271,7 @@ class Replay:
         return None
 
     def _reservation(self, head: LogJob) -> Reservation:
-        """Return the reservation of the first in line, which stands until a job ends."""
+        """Return the reservation of the first in line, which lasts until a job ends."""
         known = self._reserved
         if known is None or known.job is not head or known.at < self.now:
             running = self._running.values()
@@ -301,7 +302,7 @@ class Replay:
 
 @dataclass(frozen=True)
 class MethodRun:
-    """What a method made of the jobs that the machine had room for.
+    """The run of a method on the jobs that fit the machine.
 
     The time line is empty for individual runs; `num_nodes` is how many nodes jobs can have;
     `decisions` is None where they are not counted.
@@ -335,12 +336,12 @@ def run_method(
     progress: Callable[[int], None] | None = None,
     before_starts: Callable[[Replay], None] | None = None,
 ) -> MethodRun:
-    """Return what a method makes of a log, or up to a signal of as much of it as it got to.
+    """Return the run of a method on a log, or on the part of it before a signal.
 
     `progress` is called with the number of jobs done; `before_starts` is that of `Replay.run`.
 
-    Individual runs on a torus, or of an allocator that is not ours, are an `InputError`; for others
-    see `Replay`.
+    Individual runs on a torus, or of an external allocator, are an `InputError`; for others see
+    `Replay`.
     """
     name = method.name if isinstance(method, Allocator) else method
     state, jobs = setup.state, setup.jobs
@@ -365,9 +366,9 @@ class SnapshotWriter:
     """Writes the machine and its queue to files, at the points asked for.
 
     A point is due after a number of starts, or at a time; the snapshot is taken at the next event
-    at which someone waits, before it is decided who starts. Hand it to `Replay.run` as
-    `before_starts`. Files are named ``NAME-0001.json`` and so on, and are written whole or not
-    at all, into a `folder` that exists.
+    at which a job waits, before it is decided which jobs start. Hand it to `Replay.run` as
+    `before_starts`. Files are named ``NAME-0001.json`` and so on, and are written whole or not at
+    all, into a `folder` that exists.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""A torus or mesh under a replay: what is free on it, where a job goes, and how long it runs."""
+"""A torus or mesh under a replay: its free part, the places of jobs, and their run times."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ Place = tuple[IntArray, Prism | None]
 
 @dataclass(frozen=True)
 class _ProblemNow(PlacementProblem):
-    """A problem told the links in use, which would take most of a decision to find again.
+    """A problem with given links in use, as finding them again would take most of a decision.
 
     Its one request is never tolerant, so that all of them are closed to it.
     """
@@ -55,17 +55,17 @@ class _ProblemNow(PlacementProblem):
 
 
 class TorusSite:
-    """A torus, the routers and links that running jobs leave to others, and who places jobs.
+    """A torus, the routers and links that running jobs leave free, and the method that places jobs.
 
     A job fits if some prism with enough usable nodes of the default class has no router of
-    another job and, where it communicates under a rule, no link of one. Under a method that
-    ignores prisms, and under an allocator that does not say that it needs them, it fits if enough
-    such nodes are usable. A job with shapes fits, under a method that uses prisms, if one of its
-    shapes does.
+    another job and, where it communicates under a rule, no link of one. For a method that ignores
+    prisms, and for an allocator that does not declare that it needs them, it fits if enough such
+    nodes are usable. A job with shapes fits, under a method that uses prisms, if one of its shapes
+    does.
 
-    A method of ours sees one job at a time: all that look alike to it, by size, shapes and use of
-    links, are one question until a job starts or ends. `running` has who runs besides those of
-    `state`; `known` keeps what anybody has found out until then.
+    A method of ours sees one job at a time: jobs of the same size, shapes and use of links are
+    solved once until a job starts or ends. `running` has the running jobs in addition to those of
+    `state`; `known` keeps the answers until then.
     """
 
     def __init__(
@@ -129,7 +129,7 @@ class TorusSite:
         return self._most(True)
 
     def holds(self, job: LogJob) -> bool:
-        """Tell whether a job would fit; if not, no method finds a place."""
+        """Return whether a job would fit; if not, no method finds a place."""
         if self._footprints is not None and self._state.anchored:
             return job.nodes in self._anchored(bool(job.patterns))
         if self._footprints is not None and job.shapes is not None:
@@ -139,7 +139,7 @@ class TorusSite:
     may_start = holds
 
     def _most(self, communicates: bool) -> int:
-        """Return how many nodes of the default class the best prism left has, if it needs one."""
+        """Return how many nodes of the default class the best free prism has, if it needs one."""
         footprints, per = self._footprints, self._torus.nodes_per_router
         if footprints is None:
             return self.num_free
@@ -158,14 +158,14 @@ class TorusSite:
         return int(self.known[communicates])
 
     def _has_shape(self, job: LogJob) -> bool:
-        """Tell whether one of a job's shapes is left: first fit of one job finds it if so."""
+        """Return whether one of a job's shapes is free: first fit of one job finds it if so."""
         key = "shaped", job.nodes, job.shapes, job.communication
         if key not in self.known:
             self.known[key] = bool(first_fit(self._problem_for(job)))
         return bool(self.known[key])
 
     def _anchored(self, communicates: bool) -> set[int]:
-        """Return the sizes, in nodes, of the anchored prisms that are left."""
+        """Return the sizes, in nodes, of the free anchored prisms."""
         key = "anchored", communicates
         if key not in self.known:
             every, torus = prisms_of(self._problem), self._torus
@@ -179,7 +179,7 @@ class TorusSite:
         return found
 
     def start(self, job: LogJob, decision: Decision) -> None:
-        """Let a job hold what was decided."""
+        """Let a job hold the nodes that were decided."""
         nodes, prism = decision.nodes, decision.prism
         if prism is None:
             routers = np.unique(nodes // self._torus.nodes_per_router)
@@ -191,7 +191,7 @@ class TorusSite:
         self._hold(running, 1)
 
     def end(self, job: LogJob, decision: Decision) -> None:
-        """Take back what `start` gave."""
+        """Free what `start` gave."""
         del decision
         self._hold(self.running.pop(job.id), -1)
         del self._links[job.id]
@@ -209,7 +209,7 @@ class TorusSite:
     # ---- Where jobs go ---------------------------------------------------------------------------
 
     def decide(self, job: LogJob) -> Decision | None:
-        """Return what is decided for a job now, or None if no place is found."""
+        """Return the decision for a job now, or None if no place is found."""
         alike = job.nodes, job.shapes, job.communication
         place: Place | None
         if isinstance(self._who, Allocator):
@@ -249,7 +249,7 @@ class TorusSite:
         return None if item is None else (item.nodes, None)
 
     def _problem_for(self, job: LogJob) -> PlacementProblem:
-        """Return the problem of one job on what is free now."""
+        """Return the problem of one job on the free machine."""
         rule = self._options.interference
         return _ProblemNow(self._state_for(job), rule, used_links=self._users > 0)
 
@@ -274,9 +274,9 @@ class TorusSite:
         """Return idle nodes inside running jobs' prisms for a job, or None.
 
         They are all in one prism, whose job may run at least as long as this one by their
-        walltimes; and this one sends nothing over a link: it only computes, or has one router
-        (Enos 2014, section III.A), nor does it ask for shapes. Of several prisms it gets the one
-        with the fewest idle nodes.
+        walltimes; and this one sends nothing over a link, as it only computes or has one router
+        (Enos 2014, section III.A), and does not ask for shapes. If there are several prisms, it
+        gets the one with the fewest idle nodes.
         """
         per = self._torus.nodes_per_router
         if (job.patterns and job.nodes > per) or job.shapes is not None:
@@ -309,8 +309,8 @@ class TorusSite:
     def snapshot(self, name: str, queue: Sequence[LogJob]) -> Snapshot:
         """Return the machine as it is as a document, with these jobs in its queue.
 
-        A job inside another's prism, which the format has no place for, has its nodes marked down
-        as long as the other runs: they are as closed to the queue as the prism itself.
+        The format cannot express a job inside another's prism, so its nodes are marked down as long
+        as the other runs: they are as closed to the queue as the prism itself.
         """
         base, torus = self._state.snapshot, self._torus
         in_prism = np.zeros(torus.num_routers, dtype=bool)
@@ -346,9 +346,9 @@ class ShapeModel:
 
     A job's cost is the number of nodes of its prism that share a unit of the prism's bisection
     bandwidth. The reference is the cheapest prism of the empty machine with enough nodes, down
-    and service ones included: the dedicated system of Enos 2014, section III.A. Nodes that form
-    no prism are priced as the smallest prism around them, all of whose nodes, also those of
-    others, send through the same bisection.
+    and service ones included: the dedicated system of Enos 2014, section III.A. Nodes that form no
+    prism have the cost of the smallest prism around them, where all nodes, also those of other
+    jobs, send through the same bisection.
     """
 
     def __init__(self, torus: Torus) -> None:
@@ -359,7 +359,7 @@ class ShapeModel:
         return 1 / bisection_per_node(self._torus, extents)
 
     def least_cost(self, num_nodes: int) -> Fraction:
-        """Return the cost of the best prism with room for so many nodes."""
+        """Return the cost of the best prism with at least a number of nodes."""
         per = self._torus.nodes_per_router
         return next(1 / width for width, volume in self._largest if volume * per >= num_nodes)
 
@@ -367,7 +367,7 @@ class ShapeModel:
     def _largest(self) -> list[tuple[Fraction, int]]:
         """Bandwidths per node, descending, each with the volume of the largest prism that has it.
 
-        A prism's is the least over its dimensions (`shape_parts`), each as if it were a line.
+        That of a prism is the least over its dimensions (`shape_parts`), each treated as a line.
         """
         torus = self._torus
         lines = [

@@ -27,11 +27,11 @@ from topoplace.types import IntArray
 
 
 class TreeSite:
-    """A tree, its free nodes, and who places jobs; one fits if one switch has enough below it.
+    """A tree, its free nodes, and the method; a job fits if a switch has enough nodes below it.
 
-    `method` is of the objective: one of allocations, or of hierarchies if domains count. `against`
-    is the reference of eq. (7): the method under which jobs run as long as in the log;
-    `occupancy` is what is free at first, if not what `state` says.
+    `method` is one for the objective: of allocations, or of hierarchies if domains count. `against`
+    is the reference of eq. (7): the method under which jobs run as long as in the log; `occupancy`
+    are the nodes free at first, if not those of `state`.
     """
 
     def __init__(
@@ -59,7 +59,7 @@ class TreeSite:
 
     @property
     def num_free(self) -> int:
-        """Nodes that nobody holds."""
+        """Nodes that no job holds."""
         return int(self.occupancy.free_per_leaf.sum())
 
     @property
@@ -68,20 +68,20 @@ class TreeSite:
         return int(self.occupancy.free_per_leaf[self.occupancy.widest_leaves()].sum())
 
     def holds(self, job: LogJob) -> bool:
-        """Tell whether a job would fit."""
+        """Return whether a job would fit."""
         return self.occupancy.leaves_that_fit(job.nodes) is not None
 
     def may_start(self, job: LogJob) -> bool:
-        """Tell whether a root has enough free nodes below it."""
+        """Return whether a root has enough free nodes below it."""
         return self.holds(job)
 
     def start(self, job: LogJob, decision: Decision) -> None:
-        """Let a job hold what was decided."""
+        """Let a job hold the nodes that were decided."""
         self.occupancy.start(decision.nodes, job.request.intensive)
         self.running[job.id] = job, decision
 
     def end(self, job: LogJob, decision: Decision) -> None:
-        """Take back what `start` gave."""
+        """Free what `start` gave."""
         self.occupancy.end(decision.nodes, job.request.intensive)
         del self.running[job.id]
 
@@ -124,7 +124,7 @@ class TreeSite:
         )
 
     def _chooser(self, who: str | Allocator) -> Callable[[LogJob], IntArray | None]:
-        """Return what returns a job's nodes, in rank order, or None if it does not start now."""
+        """Return a function from a job to its nodes, in rank order, or None if it waits."""
         if isinstance(who, Allocator):
             return lambda job: self._asked(who, job)
         if self._by_domains:
@@ -177,7 +177,7 @@ class TreeSite:
 def occupied(state: TreeState, jobs: Iterable[LogJob], percent: int) -> Occupancy:
     """Return a machine on which Slurm's default has started jobs, as many as keep below a share.
 
-    They start in their order; those that would exceed `percent` of the free nodes are passed over.
+    They start in their order; those that would exceed `percent` of the free nodes are skipped.
     """
     require_percent(percent)
     site = TreeSite(state, "default")
@@ -193,7 +193,7 @@ def occupied(state: TreeState, jobs: Iterable[LogJob], percent: int) -> Occupanc
 def individual_runs(
     site: TreeSite, jobs: Iterable[LogJob], progress: Callable[[int], None] | None = None
 ) -> tuple[JobRecord, ...]:
-    """Return what becomes of each job if it alone starts, at once, beside those that run.
+    """Return the outcome of each job if it alone starts, at once, with those that run.
 
     Jobs that do not fit are left out, the same ones for every method; the site stays as it is.
     `progress` is called with the number of jobs done.

@@ -1,1 +1,1 @@
-"""Placement rules of schedulers, and the textbook's: `queue` serves requests with any of them."""
+"""Placement rules of schedulers and of textbooks: `queue` serves requests with any of them."""

@@ -1,10 +1,10 @@
 """The textbook's rules, for all that a request may ask: best fit, first fit, and at random.
 
 Each decides two things: in which domains a group of parts is tried, and how the units of a part are
-split over the children of a domain. What a domain has room for is counted from the hosts up, with
-segments whole, no more than a spread allows, and nothing where an exclusive part meets others. All
-levels below a domain go by multiples of the largest segment there; so any multiple up to the count
-has a place, whichever way it is split.
+split over the children of a domain. How many units a domain can hold is counted from the hosts up,
+with whole segments, no more than a spread allows, and none where an exclusive part meets others.
+All levels below a domain use multiples of the largest segment there; so any multiple up to the
+count has a place, no matter how it is split.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ Site = tuple[int, int]
 """A level and a domain there; level -1 is the whole machine."""
 
 Rooms = list[IntArray]
-"""By level how many units of a part each of its domains has room for."""
+"""By level how many units of a part each of its domains can hold."""
 
 Sites = Callable[[Hierarchy, list[Rooms], list[PartState]], Iterable[Site]]
 """Yields where a group of parts is tried, of the sites that `required` allows."""
 
 Split = Callable[[IntArray, int, int], IntArray]
-"""Splits units over children: given their rooms and of what all of it is a multiple."""
+"""Splits units over children, given how many they can hold, and the size of pieces."""
 
 
 @register_rule("tree-best-fit")
@@ -67,7 +67,7 @@ def random_fit(
 
 
 def _drawn(rng: np.random.Generator, rooms: IntArray, pieces: int) -> IntArray:
-    """Draw as often as there is room where a piece goes, until all have a place."""
+    """Draw the places of pieces, in proportion to the free places, until all have one."""
     left = rooms.copy()
     while pieces:
         drawn = np.minimum(rng.multinomial(pieces, left / left.sum()), left)
@@ -114,7 +114,7 @@ def _place_group(
 
 
 def rooms_of(vacancy: Vacancy, part: PartState) -> Rooms:
-    """Return how many units of a part every domain has room for, by level."""
+    """Return how many units of a part every domain can hold, by level."""
     machine = vacancy.machine
     last = machine.num_levels - 1
     closed = np.zeros(machine.num_hosts, dtype=bool)
@@ -136,12 +136,12 @@ def rooms_of(vacancy: Vacancy, part: PartState) -> Rooms:
 
 
 def grain_at(part: PartState, level: int) -> int:
-    """Return of what the units in a domain of a level are a multiple: segments at or below it."""
+    """Return the size that divides the units in a domain: segments at or below its level."""
     return max((size for at, size in part.segments if at >= level), default=1)
 
 
 def room_at(rooms: Rooms, site: Site) -> int:
-    """Return how many units a site has room for."""
+    """Return how many units a site can hold."""
     level, domain = site
     return int(rooms[0].sum() if level < 0 else rooms[level][domain])
 
@@ -173,7 +173,7 @@ def lowest_sites(machine: Hierarchy, rooms: list[Rooms], parts: list[PartState])
 
 
 def _enough(rooms: list[Rooms], parts: list[PartState], level: int) -> list[int]:
-    """Return the domains of a level that have room for each of the parts alone."""
+    """Return the domains of a level that can hold each of the parts alone."""
     enough = np.ones(len(rooms[0][level]), dtype=bool)
     for own, part in zip(rooms, parts, strict=True):
         enough &= own[level] >= part.units
@@ -195,7 +195,7 @@ class _Share:
 def fill(
     machine: Hierarchy, rooms: Rooms, part: PartState, site: Site, split: Split
 ) -> dict[int, int]:
-    """Return the hosts of a part in a site that has room for it, split level by level."""
+    """Return the hosts of a part in a site that can hold it, split level by level."""
     shares = [_Share(*site, part.units)]
     for level in range(site[0] + 1, machine.num_levels):
         grain = grain_at(part, level)

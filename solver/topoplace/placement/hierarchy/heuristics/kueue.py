@@ -1,19 +1,19 @@
 """The placement of Kueue's topology-aware scheduling (v0.19.0; KEP-2724, "Design Details").
 
-A group of parts is placed by itself, in two phases. The first counts: how many units every host
-has room for, how many slices (outermost segments) that makes at their level, and the sums of both
-for every domain above. The second chooses: a level with domains that hold all slices, then level
-by level down, never reconsidering a level. What it chooses by is called a profile:
+A group of parts is placed by itself, in two phases. The first counts: how many units every host can
+hold, how many slices (outermost segments) that makes at their level, and the sums of both for every
+domain above. The second chooses: a level with domains that hold all slices, then level by level
+down, never reconsidering a level. The order of choice is called a profile:
 
 - BestFit splits over the largest domains first, and ends with the smallest that holds the rest;
 - LeastFreeCapacity, which leaves large domains whole, takes the smallest domain that holds all, or
   else fills the smallest first.
 
-By default (feature gate TASProfileMixed) requests with neither a required nor a preferred level go
-by the second, all others by the first. A third way, balanced placement, is in `kueue_balanced`.
+By default (feature gate TASProfileMixed) requests with neither a required nor a preferred level use
+the second, all others the first. A third way, balanced placement, is in `kueue_balanced`.
 
 One part of a group may be a leader, a single unit placed with the rest, its workers: domains then
-also know whether they can take the leader, and for how many workers there is room beside it.
+also know whether they can take the leader, and how many workers they can hold besides.
 """
 
 from __future__ import annotations
@@ -36,18 +36,18 @@ from topoplace.snapshot.hierarchy_state import HierarchyRequest, PartState
 
 @dataclass
 class Domain:
-    """What one domain, or host, has room for.
+    """What one domain, or host, can hold.
 
     Attributes
     ----------
     rank
         Its place when domains are sorted by the names on their paths.
     units, slices
-        For how many there is room; no slices below their own level.
+        How many it can hold; no slices below their own level.
     led_units, led_slices
         The same if the leader is there as well.
     leads
-        How many leaders there is room for: 0 or 1.
+        How many leaders it can hold: 0 or 1.
     host
         Number of the host; None above.
     """
@@ -64,7 +64,7 @@ class Domain:
 
 @dataclass(frozen=True)
 class Share:
-    """What a domain gets."""
+    """The share of a domain."""
 
     domain: Domain
     units: int
@@ -73,7 +73,7 @@ class Share:
 
 @dataclass(frozen=True)
 class Demand:
-    """What a group asks for.
+    """The request of a group.
 
     Attributes
     ----------
@@ -86,7 +86,7 @@ class Demand:
     slice_level, slice_size
         Of the outermost segments; single units on hosts if there are none.
     inner
-        By level the size of the inner segments that are in one of its domains.
+        By level the size of the inner segments that have to be in one of its domains.
     """
 
     workers: int
@@ -127,7 +127,7 @@ def kueue(vacancy: Vacancy, request: HierarchyRequest, _: np.random.Generator) -
 def kueue_least_free(
     vacancy: Vacancy, request: HierarchyRequest, _: np.random.Generator
 ) -> Placed | None:
-    """Place a request by LeastFreeCapacity, whatever it asks for."""
+    """Place a request by LeastFreeCapacity, with or without a level."""
     return place(vacancy, request, lambda _: True)
 
 
@@ -187,7 +187,7 @@ def is_whole(shares: Sequence[Share], demand: Demand) -> bool:
 
 
 def demand_of(request: HierarchyRequest, group: list[int], machine: Hierarchy) -> Demand | None:
-    """Return what a group asks for in Kueue's terms, or None if it has no words for it."""
+    """Return the request of a group in Kueue's terms, or None if Kueue cannot express it."""
     workers, leader = group[0], None
     if len(group) > 1:
         workers, leader = group[:2]
@@ -225,7 +225,7 @@ def level_of(part: PartState, last: int) -> int:
 
 
 class Tree:
-    """The domains of a machine with what each has room for, for one group of parts.
+    """The domains of a machine with what each can hold, for one group of parts.
 
     Attributes
     ----------
@@ -251,7 +251,7 @@ class Tree:
         self.count(self.levels[0], 0, demand.inner)
 
     def count(self, domains: Iterable[Domain], level: int, inner: dict[int, int]) -> None:
-        """Count again, from the hosts up, what domains of a level have room for."""
+        """Count again, from the hosts up, what domains of a level can hold."""
         below, sliced = inner.get(level + 1, 1), level == self.demand.slice_level
         for domain in domains:
             if domain.children:
@@ -304,7 +304,7 @@ Count = Callable[[Domain], int]
 
 @dataclass(frozen=True)
 class Counts:
-    """How pieces of units are counted that domains have room for.
+    """How the pieces of units that domains can hold are counted.
 
     Attributes
     ----------
@@ -313,7 +313,7 @@ class Counts:
     size
         Units of a piece.
     keeps_leader
-        False where v0.19.0 loses the leader if its domain does not hold all that is left.
+        False where v0.19.0 loses the leader if its domain does not hold all the rest.
     """
 
     plain: Count
@@ -323,7 +323,7 @@ class Counts:
 
 
 def tightest(domains: Sequence[Domain], wanted: int, count: Count) -> Domain:
-    """Return the domain with the least room that is enough, the first of those."""
+    """Return the domain with the least space that is enough, the first of those."""
     return min((d for d in domains if count(d) >= wanted), key=count, default=domains[0])
 
 
@@ -334,7 +334,7 @@ class Search:
         self.tree, self.demand, self.least_free = tree, demand, least_free
 
     def shares(self) -> list[Share] | None:
-        """Return what hosts get; None if there is no place."""
+        """Return the shares of hosts; None if there is no place."""
         chosen = self._at_level(self.demand.level)
         if chosen is None:
             return None
@@ -348,7 +348,7 @@ class Search:
         return None if shares is None else self.below(level, shares)
 
     def below(self, level: int, shares: list[Share]) -> list[Share] | None:
-        """Split what domains of a level get over their children, down to the hosts."""
+        """Split the shares of domains of a level over their children, down to the hosts."""
         for lower in range(level + 1, len(self.tree.levels)):
             size = self.demand.inner.get(lower, 1)
             if lower <= self.demand.slice_level:
@@ -429,7 +429,7 @@ class Search:
         return self._split(domains, self.demand.units, self.demand.leaders, counts)
 
     def _split_share(self, share: Share, size: int) -> list[Share] | None:
-        """Split what a domain gets over its children, in pieces of a size."""
+        """Split the share of a domain over its children, in pieces of a size."""
         counts = Counts(
             lambda d: d.units // size, lambda d: d.led_units // size, size, keeps_leader=size > 1
         )

@@ -1,10 +1,10 @@
 """Kueue's balanced placement (v0.19.0, feature gate TASBalancedPlacement; KEP-2724).
 
-For a preferred level: below which domain, of the level above it, can the job be on as few domains
-as a greedy choice needs, with as many slices as possible on the one that has fewest? These fewest
-slices are the threshold. Domains that cannot hold as many are left out, of the others the fewest
-and then tightest are taken, every one gets the threshold, and what remains goes to the largest.
-Where that does not work out, BestFit places the job (`kueue`).
+It is for a preferred level. In the level above, it looks for the domain below which the job can be
+on as few domains as a greedy choice needs, with as many slices as possible on the domain that has
+the fewest. These fewest slices are the threshold. Domains that cannot hold that number are left
+out; of the others, the fewest and then the tightest are taken, each gets the threshold, and the
+rest goes to the largest. If that fails, BestFit places the job (`kueue`).
 
 The domains compared are those one level below the preferred one, or at it if it is the slices' own.
 """
@@ -50,9 +50,10 @@ class Greedy:
     num_domains
         How many it takes.
     threshold
-        As many slices as its last domains, with and without the leader, and an equal share allow.
+        The most slices that its last domains, with and without the leader, and an equal share
+        allow.
     reserved
-        The same if the last domain without the leader is to have room for it too.
+        The same if the last domain without the leader has to be able to hold it too.
     """
 
     num_domains: int
@@ -61,7 +62,7 @@ class Greedy:
 
 
 def balanced_shares(tree: Tree, demand: Demand) -> list[Share] | None:
-    """Return what hosts get; None if balancing does not apply, or does not work out."""
+    """Return the shares of hosts; None if balancing does not apply, or fails."""
     if not demand.climbs:
         return None
     balancing = Balancing(tree, demand)
@@ -140,7 +141,7 @@ class Balancing:
         return Greedy(taken, threshold, reserved)
 
     def _pruned(self, siblings: Sequence[Domain], threshold: int) -> list[Domain]:
-        """Return copies of domains without what cannot reach a threshold."""
+        """Return copies of domains without those that cannot reach a threshold."""
         domains = deepcopy(list(siblings))
         for child in below(domains):
             self._prune(child, threshold)
@@ -160,8 +161,8 @@ class Balancing:
     def fewest(self, domains: Sequence[Domain], by_entropy: bool) -> list[Domain]:
         """Return the tightest of the sets of as few domains as a greedy choice; [] if none fits.
 
-        A dynamic program over the domains, by how many are taken and what is then left to place;
-        of sets that leave the same, the first one stays.
+        A dynamic program over the domains, by the number taken and the rest to place; of sets that
+        leave the same rest, the first one stays.
         """
         greedy = self.greedy(domains)
         if greedy is None:
@@ -179,7 +180,7 @@ class Balancing:
         return list(sets[-1][0, max(enough)]) if enough else []
 
     def even(self, domains: Sequence[Domain], threshold: int) -> list[Share] | None:
-        """Return as many slices as the threshold for each of the domains, the rest to the largest.
+        """Return shares: each of the domains gets the threshold, and the largest ones get the rest.
 
         None if that does not place all.
         """
@@ -202,7 +203,7 @@ def below(domains: Iterable[Domain]) -> list[Domain]:
 
 
 def clear(domain: Domain, leader_only: bool) -> None:
-    """Leave a domain no room, or none for the leader and for workers beside it."""
+    """Leave a domain no space, or none for the leader and for workers with it."""
     if not leader_only:
         domain.units = domain.slices = 0
     domain.led_units = domain.led_slices = domain.leads = 0
@@ -211,7 +212,7 @@ def clear(domain: Domain, leader_only: bool) -> None:
 
 
 def entropy(domain: Domain) -> float:
-    """Return how evenly the room of a domain is spread over its children, in bits."""
+    """Return how evenly the free space of a domain is spread over its children, in bits."""
     total = sum(child.units for child in domain.children)
     shares = [child.units / total for child in domain.children if child.units]
     return sum(-share * math.log2(share) for share in shares)
@@ -226,7 +227,7 @@ def _by_room(domain: Domain) -> tuple[int, int, float, int]:
 
 
 def _after(left: tuple[int, int], domain: Domain) -> Iterable[tuple[int, int]]:
-    """Yield what is left to place, leaders and units, after a domain more is taken."""
+    """Yield the rest to place, leaders and units, after one more domain is taken."""
     leaders, units = left
     if leaders <= 0 and units <= 0:
         return

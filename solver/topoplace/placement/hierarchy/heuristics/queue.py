@@ -1,7 +1,7 @@
 """Requests served in queue order, as schedulers do: each on what the earlier ones leave.
 
-A rule chooses the hosts of one request. Whoever finds no place waits, and later requests are still
-served. A rule that stands for a scheduler leaves a request waiting if it asks for what the
+A rule chooses the hosts of one request. A request that finds no place waits, and later ones are
+still served. The rule of a scheduler leaves a request waiting if it needs something that the
 scheduler does not know.
 """
 
@@ -20,14 +20,14 @@ _HARD = ("segments", "required", "exclusive", "spread")
 
 
 class Vacancy:
-    """What is left of a machine while a queue is served.
+    """The free part of a machine while a queue is served.
 
     Attributes
     ----------
     free
-        What is left on every host, shape ``(num_hosts, num_resources)``.
+        The free amounts on every host, shape ``(num_hosts, num_resources)``.
     occupied
-        Whether somebody else, running or started, has some of the host or keeps it for himself,
+        Whether another job, running or started, has a part of the host or keeps it for itself,
         shape ``(num_hosts,)``.
     """
 
@@ -38,7 +38,7 @@ class Vacancy:
 
     @cached_property
     def name_ranks(self) -> tuple[list[int], ...]:
-        """By level the place of every domain if they are sorted by the names on their paths."""
+        """By level the rank of every domain if they are sorted by the names on their paths."""
         found, paths = [], [((), "")]
         for names, parents in zip(self.machine.domain_names, self.machine.parents, strict=True):
             above = [paths[parent] for parent in parents]
@@ -51,12 +51,12 @@ class Vacancy:
         return tuple(found)
 
     def take(self, part: PartState, hosts: Mapping[int, int]) -> None:
-        """Take what units of a part need from what is free on their hosts."""
+        """Take the amounts that units of a part need from their hosts."""
         for host, units in hosts.items():
             self.free[host] -= units * np.array(part.takes)
 
     def start(self, request: HierarchyRequest, placed: Placed) -> None:
-        """Close what a request shares with nobody; what it takes is taken already."""
+        """Close the domains that a request does not share; its units are taken already."""
         for part, hosts in zip(request.parts, placed, strict=True):
             own = list(hosts)
             self.occupied[own] = True
@@ -85,7 +85,7 @@ def register_rule(name: str) -> Callable[[Rule], Rule]:
 
 
 def serve(rule: Rule, problem: HierarchyProblem, seed: int = 0) -> dict[int, Placed]:
-    """Return what starts if a rule serves the queue, by the number of the request."""
+    """Return the started requests if a rule serves the queue, by the number of the request."""
     rng = np.random.default_rng(seed)
     vacancy = Vacancy(problem)
     started = {}
@@ -101,7 +101,7 @@ def serve(rule: Rule, problem: HierarchyProblem, seed: int = 0) -> dict[int, Pla
 
 
 def _uses_too_many(problem: HierarchyProblem, request: HierarchyRequest, placed: Placed) -> bool:
-    """Tell whether a request has more domains of a level than it may, of which no rule knows."""
+    """Return whether a request uses more domains of a level than it may; no rule respects that."""
     return any(
         part.at_most is not None
         and len(units_by_domain(problem.machine, part.at_most[0], hosts)) > part.at_most[1]

@@ -4,13 +4,12 @@
 nodes is taken, the last of those. Inside, base blocks are taken one after another: one of a lower
 group already in use, if the contract limits lower groups; else of a lower group that holds all the
 rest (of several the one with the fewest nodes, else the one with the most); there a block that
-holds all the rest (likewise). The last of equals, and its nodes by number. Segments are placed one
-after another, each like a small job. Whatever is chosen stays chosen.
+holds all the rest (likewise). Of equal ones the last is taken, and its nodes by number. Segments
+are placed one after another, each like a small job. A choice is never reconsidered.
 
-Two of its habits are no part of the contract. Groups are said to hold what their largest lower
-groups have together, as many as may be used; of a machine that is not a whole number of lower
-groups the rest is not counted. And a lower group in use whose next block has no free node ends the
-search.
+Two of its habits are not part of the contract. A group is taken to hold what the permitted number
+of its largest lower groups hold together; if a machine is not a whole number of lower groups, the
+rest is not counted. And a lower group in use whose next block has no free node ends the search.
 """
 
 from __future__ import annotations
@@ -40,7 +39,7 @@ class Refusal(StrEnum):
 def slurm_block(
     vacancy: Vacancy, request: HierarchyRequest, _: np.random.Generator
 ) -> Placed | None:
-    """Place a job, which has no parts, and segments of base blocks at most."""
+    """Place a job, which has no parts, and at most segments of base blocks."""
     part = request.parts[0]
     segment = segment_of(vacancy.machine, part)
     known = segment is not None or not part.segments
@@ -58,7 +57,7 @@ def slurm_block(
 def reason(problem: HierarchyProblem, request: HierarchyRequest) -> Refusal | None:
     """Return why Slurm does not start a request on what the running jobs leave, or None.
 
-    Slurm refuses at submission what would not even start on the idle machine, all nodes up.
+    Slurm refuses at submission a job that would not start even on the idle machine, all nodes up.
     """
     rng = np.random.default_rng(0)
     if slurm_block(Vacancy(problem), request, rng) is not None:
@@ -114,7 +113,7 @@ class Search:
     counts
         Free nodes of every base block.
     per_group, per_lower
-        Base blocks in a group of which one holds the job, and in a lower one.
+        Base blocks in a group that can hold the job, and in a lower group.
     most
         How many of the lower ones it may use; None if they play no part.
     """
@@ -145,7 +144,7 @@ class Search:
         return best
 
     def _usable(self, blocks: range) -> int:
-        """Return how many free nodes of a group are said to be of use to the job."""
+        """Return how many free nodes of a group count as usable for the job."""
         if self.most is None:
             return self._free(blocks)
         first = blocks.start // self.per_lower
@@ -180,7 +179,7 @@ class Search:
         return found
 
     def _merit(self, block: int, rest: int, used: set[int]) -> tuple[object, ...]:
-        """Return what the blocks left are compared by, the best last."""
+        """Return the criteria by which the remaining blocks are compared, the best last."""
         own = (*_fit(self.counts[block], rest), block)
         if self.most is None:
             return own
@@ -189,5 +188,5 @@ class Search:
 
 
 def _fit(free: int, rest: int) -> tuple[bool, int]:
-    """Return whether so many nodes hold the rest: then the fewer the better, else the more."""
+    """Return whether `free` nodes hold the rest: then fewer are better, else more."""
     return free >= rest, -free if free >= rest else free

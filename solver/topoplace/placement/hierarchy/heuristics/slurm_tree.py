@@ -45,7 +45,7 @@ def slurm_default(
 
 def _placed(vacancy: Vacancy, request: HierarchyRequest, choose: Choose) -> Placed | None:
     machine = vacancy.machine
-    for part in request.parts:  # a fabric is no rule of the request, and these know it
+    for part in request.parts:  # a fabric is not a rule of the request, and these methods know it
         if part.required is not None and not (machine.fabrics and part.required == 0):
             return None
     if not asks_only(request, "required"):
@@ -91,7 +91,7 @@ class Leaves:
         self.ways = above[:, firsts].T
 
     def choose(self, nodes: int) -> list[tuple[int, int]] | None:
-        """Return leaves and how many nodes of each, or None if no switch can hold the job."""
+        """Return leaves, and how many nodes of each, or None if no switch can hold the job."""
         below = self._below_top(nodes)
         if below is None:
             return None
@@ -161,4 +161,4 @@ class Leaves:
 
 
 Choose = Callable[[Leaves, int], "list[tuple[int, int]] | None"]
-"""Chooses leaves and how many nodes of each for so many nodes."""
+"""Chooses leaves, and how many nodes of each, for a number of nodes."""

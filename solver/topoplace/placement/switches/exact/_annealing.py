@@ -1,7 +1,7 @@
 """Compiled loops that put ranks on leaves: by cost, by forbidden pairs, in chains, in all ways.
 
-Where labels are exchanged, what two of them may do does not change, so that an exchange is weighed
-by the neighbours of two parts alone.
+An exchange of labels does not change which labels may be neighbours, so its gain depends only on
+the neighbours of two parts.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ COOLING = 1024
 
 
 class Hops(NamedTuple):
-    """What prices hops between leaves: ``levels x (unit + busy x own + ..)`` of eqs. (2) to (5).
+    """The cost of hops between leaves: ``levels x (unit + busy x own + ..)`` of eqs. (2) to (5).
 
     Attributes
     ----------
@@ -175,14 +175,14 @@ def _count(part, found, number, troubled, where, num):
 
 @kernel()
 def exchanged(label, bad, graph, moves, heat, cooler, seed):
-    """Exchange labels of parts by simulated annealing until nobody has a forbidden neighbour.
+    """Exchange labels of parts by simulated annealing until no part has a forbidden neighbour.
 
     Return the fewest forbidden pairs met, the labels at them, and labels and heat at the end.
 
     Parameters
     ----------
     bad
-        Whether a part with one label may not be beside one with another, shape ``(rows, L, L)``.
+        Whether parts with two labels may not be neighbours, shape ``(rows, L, L)``.
     graph
         ``first, partner, step``: the pairs of part `p` are ``partner[first[p] : first[p + 1]]``,
         and ``step`` has their rows. Every part has a pair.
@@ -252,9 +252,10 @@ def exchanged(label, bad, graph, moves, heat, cooler, seed):
 def pack(caps, lines, length):
     """Cover lines of cells by chains of leaves, a separator between any two of a chain.
 
-    A chain fills whole lines, and its end is the end of a line, where none is needed. Leaves can
-    cover so many cells each (`caps`). Return the fewest separators, and per chain, last first, its
-    first leaf and the lines it covers; separators alone cover lines of chains without a leaf.
+    A chain fills whole lines, and its end is the end of a line, where none is needed. `caps` are
+    the most cells that each leaf can cover. Return the fewest separators, and per chain, last
+    first, its first leaf and the lines it covers; separators alone cover lines of chains without a
+    leaf.
     """
     num = len(caps)
     fewest = np.full((num + 1, lines + 1), length * lines + 1, dtype=np.int64)

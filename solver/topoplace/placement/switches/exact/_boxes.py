@@ -1,8 +1,8 @@
 """Boxes of thresholds in a heap by the cost of their low corners, cut by impossible thresholds.
 
-Vectors that many others are held against are kept in sets of bits: per step and value there is a
-set of the vectors that are no less there; those of the last value are empty. What is no less than
-a vector everywhere is the intersection of one set per step.
+Vectors that are compared with many others are kept in sets of bits: per step and value there is a
+set of the vectors that are no less there; those of the last value are empty. The vectors that are
+no less than a given one everywhere are the intersection of one set per step.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _BIT = np.uint64(1)
 _NONE = np.uint64(0)
 
 
-# ---- Many vectors held against one -----------------------------------------------------------
+# ---- Many vectors compared with one --------------------------------------------------------------
 
 
 @kernel()
@@ -46,7 +46,7 @@ def no_less(sets, num, at):
 
 @kernel()
 def _no_more(sets, num, at, free):
-    """Return the set of the first `num` vectors nowhere above a vector but in a step."""
+    """Return the set of the first `num` vectors nowhere above a vector except in a step."""
     above = np.zeros((num + 63) // 64, dtype=np.uint64)
     last = sets.shape[1] - 1
     for n in range(len(at)):
@@ -95,7 +95,7 @@ def ceiling(corners, sets, at, step, top):
 
 @kernel()
 def push(heap, cost, num, box):
-    """Add a box to a heap of so many."""
+    """Add a box to a heap of `num` boxes."""
     at = num
     heap[at] = box
     while at:
@@ -108,7 +108,7 @@ def push(heap, cost, num, box):
 
 @kernel()
 def _pop(heap, cost, num):
-    """Remove the cheapest box of a heap of so many."""
+    """Remove the cheapest box of a heap of `num` boxes."""
     heap[0] = heap[num - 1]
     at = 0
     while True:
@@ -125,7 +125,7 @@ def _pop(heap, cost, num):
 
 @kernel()
 def _dearer(low, n, value, values, prices, after):
-    """Return what a step at a value costs more than a low corner, with the steps alike above it."""
+    """Return the cost of a step at a value above a low corner, with the steps alike above it."""
     total = 0
     while n >= 0 and low[n] < value:
         total += prices[n] * (values[value] - values[low[n]])
@@ -143,7 +143,7 @@ def _descend(high, n, before):
 
 @kernel()
 def _best_cut(nogoods, sets, values, prices, after, low, high):
-    """Return the nogood above a low corner outside of which the box costs most, -1 if none is."""
+    """Return the nogood above a low corner with the highest cost of the box outside it, or -1."""
     found = -1
     most = -1
     for c in members(no_less(sets, len(nogoods), low)):
@@ -194,7 +194,7 @@ def cut_boxes(lows, highs, cost, heap, size, nogoods, sets, values, prices, chai
             return OPEN
         _pop(heap, cost, size[0])
         size[0] -= 1
-        # The part that is cut first is the largest: let it be the dearest.
+        # The part that is cut first is the largest: let it be the most expensive.
         parts = 0
         for n in range(num_steps):
             if nogoods[nogood, n] < high[n]:

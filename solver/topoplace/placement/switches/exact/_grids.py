@@ -1,4 +1,4 @@
-"""Compiled loops of grids: the cheapest lines, and what leaves are worth."""
+"""Compiled loops of grids: the cheapest lines, and the values of leaves."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from topoplace.placement.switches.exact.job import NEVER, NOTHING
 
 
 @kernel()
-def cheapest_lines(extent, view, dim, ranks, of_cell, of_segment, of_whole, codes):
+def cheapest_lines(extent, view, dim, ranks, of_cell, of_segment, codes):
     """Return, per state, the least cost of a line whose last segment is of a leaf in that state.
 
     A line is cut into segments of leaves that `view` allows as neighbours.
 
     Parameters
     ----------
-    of_cell, of_segment, of_whole
-        Prices per state; the last for a segment that has all ranks of its leaf.
+    of_cell, of_segment
+        Prices per state.
     codes
         Written: per state the segments of that line, as state x extent + cells - 1, from last to
         first and then -1; shape ``(num_states, extent)``.
@@ -48,8 +48,6 @@ def cheapest_lines(extent, view, dim, ranks, of_cell, of_segment, of_whole, code
                 most = 1
             for n in range(least, most + 1):
                 found = before[p, s] + of_cell[s] * n + of_segment[s]
-                if n == ranks[s]:
-                    found += of_whole[s]
                 if found < ending[p + n, s]:
                     ending[p + n, s] = found
                     length[p + n, s] = n
@@ -91,7 +89,7 @@ def fitting(tables, view, dim, codes):
 
 @kernel()
 def offered(states, ranks, guess, worth):
-    """Return the most that leaves are worth which hold so many ranks, in whole numbers."""
+    """Return the largest value of leaves that hold `ranks` ranks, in whole numbers."""
     left = ranks
     free = states.multiplicity.copy()
     sure = 0

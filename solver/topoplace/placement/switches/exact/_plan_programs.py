@@ -25,7 +25,7 @@ _MOST_PIVOTS = 2000
 
 @kernel(fastmath=True)
 def _enter(rows, costs, sides, row, column, num):
-    """Let a column, of so many, enter the basis in the place of a row's."""
+    """Let one of `num` columns enter the basis in place of that of a row."""
     own = rows[row]
     scale = 1.0 / own[column]
     for j in range(num):
@@ -47,7 +47,7 @@ def _enter(rows, costs, sides, row, column, num):
 
 @kernel()
 def _minimised(rows, costs, sides, basis, num):
-    """Solve a program of so many columns in place; return `OPTIMAL`, or `STOPPED` after too many.
+    """Solve a program of `num` columns in place; return `OPTIMAL`, or `STOPPED` after too many.
 
     Rows and sides are in terms of the basis, whose columns are those of the unit matrix, and costs
     are reduced. Sides are none below 0, shape ``(m, 2)``: right hand sides made unequal, which
@@ -235,7 +235,7 @@ _ZERO = 1e-6
 
 
 class Pool(NamedTuple):
-    """Plans met, and what served.
+    """The plans met, and the inequalities that served.
 
     `used` is when plans were used last, `served` when the inequality of a step and the key of a
     state had multipliers last, `size` how many plans there are, and how many programs were.
@@ -280,7 +280,7 @@ class Decision(NamedTuple):
 
 @kernel()
 def _nothing(num_active):
-    """Return an outcome to be told apart by its verdict only."""
+    """Return an outcome that has only a verdict."""
     none = np.zeros(0, dtype=np.int64)
     proof = Refutation(np.zeros(num_active, dtype=np.int64), none, none, none, none)
     mix = Mix(np.zeros(0), none, np.zeros((0, num_active), dtype=np.int64))
@@ -289,7 +289,7 @@ def _nothing(num_active):
 
 @kernel()
 def _known(view, pool, most):
-    """Return the plans that thresholds leave; if they are more than so many, those used last."""
+    """Return the plans that thresholds leave; if there are more than `most`, those used last."""
     num = pool.size[0]
     known = np.flatnonzero(fitting(view, pool.state[:num], pool.path[:num]))
     if len(known) > most:
@@ -405,11 +405,11 @@ def _decided(tables, pool, view, rows, most):
 def refute(tables, pool, thresholds, most):
     """Return why thresholds are impossible, or plans that have them.
 
-    Programs begin with so many plans of the pool at most, and the inequalities that served last.
+    Programs begin with at most `most` plans of the pool, and the inequalities that served last.
     """
     view = standing(tables, thresholds)
     if view.spare < 0:
-        # each rank on a leaf is worth 1: no choice of states has enough
+        # each rank on a leaf has value 1: no choice of states has enough
         nothing = _nothing(len(tables.active))
         nothing.proof.shares[-1] = 1
         return Decision(REFUTED, nothing.proof, nothing.mix)

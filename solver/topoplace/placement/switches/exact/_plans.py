@@ -35,7 +35,7 @@ class Tables(NamedTuple):
 
 
 class Standing(NamedTuple):
-    """What thresholds leave: states, and what they do in every step.
+    """What thresholds leave: states, and their partners and pairs in every step.
 
     Attributes
     ----------
@@ -217,7 +217,7 @@ def _named_cuts(tables, view, thresholds, proof):
 
 @kernel()
 def _renew(tables, view, thresholds, rows, only):
-    """Write the states of inequalities anew, those of one step only or, if that is -1, of all."""
+    """Write the states of inequalities again, those of one step only or, if it is -1, of all."""
     for r in range(len(rows.step)):
         n = rows.step[r]
         if only in (-1, n):
@@ -278,7 +278,7 @@ def _room(tables):
 
 @kernel()
 def _wanted(tables, rows, shares, senders):
-    """Return what all plans together have to be worth at least."""
+    """Return the least value that all plans together need."""
     wanted = (shares * tables.active).sum()
     for r in range(len(senders)):
         wanted -= senders[r] * tables.idle[rows.step[r]]
@@ -315,10 +315,10 @@ def refutes(tables, view, rows, shares, senders, receivers, hint):
 
 @kernel()
 def weigh(tables, view, rows, duals, unit):
-    """Return multipliers rounded to integers, whether they refute, plans worth more than known.
+    """Return multipliers as integers, whether they refute, and plans of higher value than known.
 
-    Multipliers are in units of 1 / `unit`. Plans worth more are those of states in a list, with
-    the best trajectory of every state.
+    Multipliers are in units of 1 / `unit`. These plans are those of states in a list, with the best
+    trajectory of every state.
     """
     num_active, num_cuts = len(tables.active), len(rows.step)
     scaled = np.empty(len(duals), dtype=np.int64)

@@ -1,17 +1,12 @@
 """The search for the least cost of a binomial job.
 
-Two threads share boxes and the best allocation known: the compiled programs take most of the time,
-and do not hold each other up. Better allocations are sought on the way, at thresholds that programs
-have a solution at.
+Better allocations are sought on the way, at thresholds that programs have a solution at.
 """
 
 from __future__ import annotations
 
 import itertools
-import threading
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
-from queue import SimpleQueue
 
 import numpy as np
 
@@ -29,13 +24,11 @@ from topoplace.placement.switches.exact.thresholds import (
     Decider,
     Guess,
     Mix,
-    Nogood,
     ThresholdSearch,
 )
 from topoplace.snapshot.schema import Pattern
 from topoplace.types import IntArray
 
-_THREADS = 2
 _WHOLE_SECONDS, _TRY_SECONDS = 3.0, 0.5
 """What CP-SAT may take for whole plans where that decides, and where it only may help."""
 
@@ -52,99 +45,8 @@ _CHEAP = 30
 
 
 def doubles(job: Job) -> bool:
-    """Tell whether `least_cost_of` is made for a job."""
+    """Return whether `DoublingSearch` is made for a job."""
     return {family.pattern for family in job.families} == {Pattern.BINOMIAL} and job.is_countable
-
-
-# ---- Better allocations ------------------------------------------------------------------------
-
-
-class Incumbent:
-    """The leaf of every rank at the least cost found, in units of the job."""
-
-    def __init__(self, job: Job, leaves: IntArray, deadline: float) -> None:
-        self.job, self.leaves, self.deadline = job, leaves, deadline
-        self.cost = job.units(leaves)
-        self._spent: dict[bytes, float] = {}
-        self._lock = threading.Lock()
-
-    def offer(
-        self, thresholds: IntArray, seconds: float, oracle: PlanOracle, counts: IntArray | None
-    ) -> bool:
-        """Look for an allocation with every step at most its threshold; keep it if it is better.
-
-        What was left open after as many seconds is not tried again. `counts` are leaves per state
-        that programs have there, if that is known. Return whether there is certainly none.
-        """
-        seconds = min(seconds, self.deadline - clock.now())
-        if self._spent.get(thresholds.tobytes(), 0.0) >= seconds:
-            return False
-        self._spent[thresholds.tobytes()] = seconds
-        deadline = clock.now() + seconds
-        if counts is None:
-            found = Decider(oracle).decide(thresholds, oracle.decide_programs, deadline)
-            if found is not None and not isinstance(found, Mix):
-                return True
-            counts = None if found is None else found.counts
-        plans: list[tuple[int, IntArray]] | None = None
-        if counts is not None:
-            tables, source = tables_under(oracle.tables, Guess(counts, np.ones_like(counts, bool)))
-            seconds = _KNOWN_COUNTS * (deadline - clock.now())
-            some, _ = WholePlans(tables, thresholds).solve(seconds)
-            plans = None if some is None else [(int(source[s]), path) for s, path in some]
-        if plans is None:
-            plans, certain = WholePlans(oracle.tables, thresholds).solve(deadline - clock.now())
-            if plans is None:
-                return certain
-        leaves = assigned(self.job, plans, thresholds)
-        if leaves is not None:
-            with self._lock:
-                if self.job.units(leaves) < self.cost:
-                    self.leaves, self.cost = leaves, self.job.units(leaves)
-        return False
-
-
-# ---- Boxes that two searches share -------------------------------------------------------------
-
-
-Gift = tuple[list[Box], IntArray]
-"""Boxes, and thresholds that their part knows to be impossible."""
-
-
-class Sharing:
-    """Where parts wait for boxes of others when they have none left."""
-
-    def __init__(self, num_parts: int) -> None:
-        self._num_parts = self._working = num_parts
-        self._waiting = 0
-        self._gifts: SimpleQueue[Gift | None] = SimpleQueue()
-        self._lock = threading.Lock()
-
-    @property
-    def wanted(self) -> bool:
-        """Whether a part waits."""
-        return self._waiting > 0
-
-    def give(self, gift: Gift) -> None:
-        """Hand boxes over to a part that waits; with two parts it is the only one that does."""
-        with self._lock:
-            self._waiting -= 1
-            self._working += 1
-        self._gifts.put(gift)
-
-    def take(self) -> Gift | None:
-        """Wait for boxes; return None once no part works on any."""
-        with self._lock:
-            self._waiting += 1
-        self.leave()
-        return self._gifts.get()
-
-    def leave(self) -> None:
-        """Say that a part works no more."""
-        with self._lock:
-            self._working -= 1
-            for _ in range(self._num_parts if self._working == 0 else 0):
-                self._gifts.put(None)
 
 
 def _sides(job: Job) -> Iterator[Box]:
@@ -169,42 +71,37 @@ def _sides(job: Job) -> Iterator[Box]:
             yield low, high
 
 
-class _Part(ThresholdSearch):
-    """A part of a search, with boxes of its own."""
+class DoublingSearch(ThresholdSearch):
+    """A search for the bound of a binomial job that improves an allocation.
 
-    def __init__(self, job: Job, best: Incumbent, number: int, sharing: Sharing, seed: int) -> None:
+    Attributes
+    ----------
+    leaves
+        The leaf of every rank at the least cost found, which is `to_beat`.
+    """
+
+    def __init__(self, job: Job, leaves: IntArray, deadline: float, seed: int = 0) -> None:
         self._oracle = PlanOracle(job)
-        super().__init__(job, [self._oracle], best.cost, best.deadline, seed * _THREADS + number)
-        self.best = best
-        self.dealt: list[Box] = []
-        self._sharing = sharing
-        self._cheapest = best.cost
+        super().__init__(job, self._oracle, job.units(leaves), deadline, seed)
+        self.leaves = leaves
+        self._cheapest = self.to_beat
+        self._tried: dict[bytes, float] = {}
         self._begin, self._spent = clock.now(), 0.0
 
     def run(self) -> int:
-        """Return a lower bound of the cost in boxes, at most that of `best`, in its units.
-
-        Boxes taken over from other parts are among them.
-        """
-        try:
-            for found in self.open_thresholds():
-                if clock.now() > self.best.deadline:
-                    return found.cost
-                thresholds = self.job.values[found.at]
-                oracle, counts = self._oracle, found.counts
-                impossible = self.best.offer(thresholds, _WHOLE_SECONDS, oracle, counts)
-                self.to_beat = self.best.cost
-                if impossible:
-                    self.rule_out(found)
-                elif found.cost < self.to_beat:
-                    return found.cost
-            return self.best.cost
-        finally:
-            self._sharing.leave()
+        """Return a lower bound of the cost, at most `to_beat`, in units of the job."""
+        for found in self.open_thresholds():
+            if clock.now() > self.deadline:
+                return found.cost
+            if self._offer(self.job.values[found.at], _WHOLE_SECONDS, found.counts):
+                self.rule_out(found)
+            elif found.cost < self.to_beat:
+                return found.cost
+        return self.to_beat
 
     def begin(self) -> None:
-        """Put the boxes dealt that may hold a cheaper one into the heap."""
-        for low, high in self.dealt:
+        """Put boxes on the heap that may hold a cheaper one, one for every set of steps inside."""
+        for low, high in _sides(self.job):
             if (high < low).any() or self.cost(low) >= self.to_beat:
                 continue
             nogood = self.test(high) if clock.now() < self.deadline else None
@@ -213,30 +110,45 @@ class _Part(ThresholdSearch):
             else:
                 self.add(nogood)
 
-    def _more_boxes(self) -> bool:
-        gift = self._sharing.take()
-        if gift is None:
+    def _offer(self, thresholds: IntArray, seconds: float, counts: IntArray | None = None) -> bool:
+        """Look for an allocation with every step at most its threshold; keep it if it is better.
+
+        What was left open after as many seconds is not tried again. `counts` are leaves per state
+        that programs have there, if that is known. Return whether there is certainly none.
+        """
+        seconds = min(seconds, self.deadline - clock.now())
+        if self._tried.get(thresholds.tobytes(), 0.0) >= seconds:
             return False
-        boxes, impossible = gift
-        for at in impossible:
-            self._impossible.add(at)
-        for low, high in boxes:
-            self._boxes.add(low, high)
-        return True
+        self._tried[thresholds.tobytes()] = seconds
+        deadline, oracle = clock.now() + seconds, self._oracle
+        if counts is None:
+            found = Decider(oracle).decide(thresholds, oracle.decide_programs, deadline)
+            if found is not None and not isinstance(found, Mix):
+                return True
+            counts = None if found is None else found.counts
+        plans: list[tuple[int, IntArray]] | None = None
+        if counts is not None:
+            tables, source = tables_under(oracle.tables, Guess(counts, np.ones_like(counts, bool)))
+            seconds = _KNOWN_COUNTS * (deadline - clock.now())
+            some, _ = WholePlans(tables, thresholds).solve(seconds)
+            plans = None if some is None else [(int(source[s]), path) for s, path in some]
+        if plans is None:
+            plans, certain = WholePlans(oracle.tables, thresholds).solve(deadline - clock.now())
+            if plans is None:
+                return certain
+        leaves = assigned(self.job, plans, thresholds)
+        if leaves is not None and self.job.units(leaves) < self.to_beat:
+            self.leaves, self.to_beat = leaves, self.job.units(leaves)
+        return False
 
     def _goes_on(self, cost: int) -> bool:
-        """Hand over boxes to a part that waits, and look for better allocations now and then."""
-        self.to_beat, self.deadline = self.best.cost, self.best.deadline
-        if self._sharing.wanted and len(self._boxes) > 1:
-            self._sharing.give((self._boxes.halved(), self._impossible.all.copy()))
-            return False
+        """Look for better allocations now and then; return whether the box may still be cheaper."""
         now = clock.now()
         share = _LARGE_SHARE if _FAR * cost < self.to_beat else _SHARE
         if now > self._begin + self._spent / share:
             before = self.to_beat
             if len(self._possible):
                 self._improve()
-            self.to_beat = self.best.cost
             if self.to_beat == before:  # what comes of it pays for itself
                 self._spent += clock.now() - now
         return cost < self.to_beat
@@ -244,10 +156,7 @@ class _Part(ThresholdSearch):
     def _noticed(self, least: IntArray) -> None:
         if self.cost(least) < self._cheapest:
             self._cheapest = self.cost(least)
-            self._offer(least)
-
-    def _offer(self, at: IntArray) -> None:
-        self.best.offer(self.job.values[at], _TRY_SECONDS, self._oracle, None)
+            self._offer(self.job.values[least], _TRY_SECONDS)
 
     def _improve(self) -> None:
         """Look for better allocations at thresholds that can be lowered no more."""
@@ -259,10 +168,10 @@ class _Part(ThresholdSearch):
                 self._lower(at, step)
         if self.cost(at) < self.to_beat:
             self._raise(at)
-            self._offer(at)
+            self._offer(self.job.values[at], _TRY_SECONDS)
 
     def _raise(self, at: IntArray) -> None:
-        """Raise thresholds in place, any step by one, as long as they are worth it.
+        """Raise thresholds in place, any step by one, as long as their cost is low enough.
 
         The lowest that programs allow are rarely possible in whole numbers of leaves.
         """
@@ -288,24 +197,3 @@ class _Part(ThresholdSearch):
                 at[step] = middle
             else:
                 bottom = middle + 1
-
-
-def least_cost_of(
-    job: Job, leaves: IntArray, deadline: float, seed: int = 0
-) -> tuple[int, IntArray, list[Nogood]]:
-    """Return a bound of the cost of a binomial job, the best leaves known, and what proves it.
-
-    Boxes of thresholds are dealt to parts by how many steps they have inside leaves altogether.
-    """
-    best, sharing = Incumbent(job, leaves, deadline), Sharing(_THREADS)
-    parts = [_Part(job, best, number, sharing, seed) for number in range(_THREADS)]
-    for low, high in _sides(job):
-        parts[int((low < job.gap).sum()) % _THREADS].dealt.append((low, high))
-    with ThreadPoolExecutor(_THREADS) as pool:
-        try:
-            bounds = list(pool.map(_Part.run, parts))
-        except BaseException:
-            best.deadline = 0.0  # the pool waits for its threads: let them end
-            raise
-    nogoods = [nogood for part in parts for nogood in part.nogoods]
-    return min(*bounds, best.cost), best.leaves, nogoods

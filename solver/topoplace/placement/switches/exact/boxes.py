@@ -99,19 +99,6 @@ class Boxes:
         push(self._heap, self._cost, num, box)
         self._size += 1
 
-    def __len__(self) -> int:
-        return int(self._size[0])
-
-    def halved(self) -> list[Box]:
-        """Give up every other box, by cost, and return those."""
-        num = len(self)
-        order = self._heap[:num][np.argsort(self._cost[self._heap[:num]], kind="stable")]
-        given = [(self._low[box].copy(), self._high[box].copy()) for box in order[1::2].tolist()]
-        kept = order[::2]
-        self._heap[: len(kept)] = kept  # what ascends is a heap
-        self._size[0] = len(kept)
-        return given
-
     def cheapest(
         self, nogoods: Corners, to_beat: int, deadline: float = math.inf
     ) -> tuple[int, IntArray, IntArray] | None:
@@ -144,6 +131,6 @@ class Boxes:
             new = np.zeros((room, *old.shape[1:]), dtype=np.int64)
             new[:num] = old[kept]
             setattr(self, name, new)
-        # a heap may be laid out anew in the order it has
+        # a heap may be copied in its order
         self._heap = np.concatenate([np.arange(num), np.zeros(room - num, dtype=np.int64)])
         self._size[1] = num

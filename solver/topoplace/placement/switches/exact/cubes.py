@@ -1,7 +1,7 @@
-"""Full cubes and rings: thresholds ruled out by what leaves that pair badly need of the others.
+"""Full cubes and rings: thresholds ruled out by the needs of leaves that pair badly.
 
-Bad leaves are such that no two of them may be neighbours. What crosses from them goes to ranks of
-others, and isoperimetry says how much crosses (docs/proofs/tree.md, "Cubes and rings").
+Bad leaves are such that no two of them may be neighbours. Their crossing pairs go to ranks of
+others, and isoperimetry bounds how many cross (docs/proofs/tree.md, "Cubes and rings").
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ class SideOracle(Oracle):
     def _crowd(self, row: IntArray, guess: Guess) -> int:
         """Return what all leaves need more on a ring on which bad ones and others are assumed.
 
-        Others are those that may be neighbours of no bad one: they stand apart from these, too.
+        Others are those that may not be neighbours of a bad one: they are also separate from these.
         """
         if self._degree == 1:
             return 0

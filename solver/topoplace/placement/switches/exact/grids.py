@@ -7,7 +7,6 @@ generated as they pay, and numbers of segments per leaf (docs/proofs/tree.md, "G
 
 from __future__ import annotations
 
-import copy
 import itertools
 import math
 from dataclasses import dataclass
@@ -21,7 +20,7 @@ from topoplace import clock
 from topoplace.placement.switches.exact._grids import cheapest_lines, fitting, offered
 from topoplace.placement.switches.exact.job import GRIDS, NEVER, NOTHING, Job, States
 from topoplace.placement.switches.exact.leaf_states import Standing, solved, standing, whole
-from topoplace.placement.switches.exact.thresholds import Decider, Empty, Guess, Leaf, Mix, Oracle
+from topoplace.placement.switches.exact.thresholds import Empty, Guess, Leaf, Mix, Oracle
 from topoplace.result.tree import LinePrices
 from topoplace.types import BoolArray, FloatArray, IntArray
 
@@ -31,11 +30,6 @@ _MOST_COUNT = 64
 _MOST_ROUNDS = 200
 _MOST_LINES = 250
 _ZERO = 1e-7
-
-_STRETCHES = (1.6, 1.5, 1.4, 1.35, 1.3, 1.25, 1.2, 1.15, 1.1, 1.05, 1.0)
-"""Lines alone count separators short, by as much as a third between islands in a plane."""
-
-_PROGRAMS = 40
 
 
 # ---- Segments of a leaf ------------------------------------------------------------------------
@@ -52,8 +46,7 @@ class Tables(NamedTuple):
         Per dimension: cells of a line, number of lines.
     layout_state, layouts
         Numbers of segments, per dimension, that the ranks of a leaf may have at least: the state,
-        shape ``(num_layouts,)``, and the segments, shape ``(num_dims, num_layouts)``; 1 only
-        where a single one has them all.
+        shape ``(num_layouts,)``, and the segments, shape ``(num_dims, num_layouts)``.
     """
 
     states: States
@@ -78,7 +71,7 @@ def grid_tables(job: Job) -> Tables:
     """Return the tables of a grid."""
     extents = job.families[0].extents
     ranks = job.states.ranks.tolist()
-    layouts = [(s, parts) for s, x in enumerate(ranks) for parts in _segments(x, extents)]
+    layouts = [(s, parts) for s, x in enumerate(ranks) for parts in met(x, extents)]
     return Tables(
         job.states,
         job.ranks,
@@ -89,28 +82,15 @@ def grid_tables(job: Job) -> Tables:
     )
 
 
-def _segments(ranks: int, extents: tuple[int, ...]) -> list[tuple[int, ...]]:
-    """Return how many segments some cells may have at least, with all in one or in none."""
-    num_dims = len(extents)
-    if ranks == 1:
-        return [(1,) * num_dims]
-    runs = [
-        tuple(1 if other == dim else ranks for other in range(num_dims))
-        for dim, extent in enumerate(extents)
-        if ranks <= extent
-    ]
-    return sorted(runs + met(ranks, extents, 2))
-
-
 @lru_cache(maxsize=4096)
-def met(ranks: int, extents: tuple[int, ...], least_of_all: int = 1) -> list[tuple[int, ...]]:
+def met(ranks: int, extents: tuple[int, ...]) -> list[tuple[int, ...]]:
     """Return how many lines of every dimension some cells of a grid meet, where none is fewer.
 
     The product of the lines of two dimensions is at least the cells, that of three at least
-    their square (Loomis and Whitney). Numbers below `least_of_all` count as that.
+    their square (Loomis and Whitney).
     """
-    least = [max(least_of_all, -(-ranks // extent)) for extent in extents]
-    most = [max(least_of_all, min(ranks, math.prod(extents) // extent)) for extent in extents]
+    least = [-(-ranks // extent) for extent in extents]
+    most = [min(ranks, math.prod(extents) // extent) for extent in extents]
     if len(extents) == 1:
         return [(least[0],)]
     wanted = ranks if len(extents) == 2 else ranks * ranks
@@ -132,20 +112,17 @@ def _under(one: tuple[int, ...], other: tuple[int, ...]) -> bool:
 
 @dataclass(frozen=True)
 class Prices(Leaf):
-    """Prices at which lines cost more than leaves are worth, shape ``(num_dims, num_states)``.
+    """Prices at which lines cost more than the value of leaves, ``(num_dims, num_states)``.
 
-    Those of segments are nowhere above 0; those of segments with all ranks of a leaf come on top.
+    Those of segments are nowhere above 0.
     """
 
     of_cell: IntArray
     of_segment: IntArray
-    of_whole: IntArray
 
     def document(self, number: dict[int, int]) -> LinePrices:
         """Return them as a certificate states them."""
-        wholes = self.of_whole.tolist() if self.of_whole.any() else None
-        cells, segments = self.of_cell.tolist(), self.of_segment.tolist()
-        return LinePrices(cells=cells, segments=segments, wholes=wholes)
+        return LinePrices(cells=self.of_cell.tolist(), segments=self.of_segment.tolist())
 
 
 def weigh(
@@ -156,7 +133,7 @@ def weigh(
     codes = [np.empty((len(states.ranks), n), dtype=np.int64) for n in tables.extents.tolist()]
     lines = np.empty((len(codes), len(states.ranks)), dtype=np.int64)
     for dim, own in enumerate(codes):
-        of_each = (prices.of_cell[dim], prices.of_segment[dim], prices.of_whole[dim])
+        of_each = prices.of_cell[dim], prices.of_segment[dim]
         lines[dim] = cheapest_lines(own.shape[1], view, dim, states.ranks, *of_each, own)
     least = lines.min(axis=1)
     if (least == NEVER).any():
@@ -166,14 +143,14 @@ def weigh(
 
 
 def _worths(tables: Tables, view: Standing, prices: Prices) -> IntArray:
-    """Return, per state, the most that a leaf's cells and segments are worth together.
+    """Return, per state, the largest value of a leaf's cells and segments together.
 
-    Segments are worth nothing or less, so the fewest are worth most; but one has all ranks.
+    Segments have values of 0 or less, so the fewest are best.
     """
     fits = _fitting_layouts(tables, view)
     state, layouts = tables.layout_state[fits], tables.layouts[:, fits]
     found = prices.of_cell[:, state] * tables.states.ranks[state]
-    found += prices.of_segment[:, state] * layouts + prices.of_whole[:, state] * (layouts == 1)
+    found += prices.of_segment[:, state] * layouts
     worth = np.full(len(view.alive), NOTHING, dtype=np.int64)
     np.maximum.at(worth, state, found.sum(axis=0))
     return worth
@@ -231,30 +208,9 @@ class LineOracle(Oracle):
 
     def __init__(self, job: Job) -> None:
         self.job, self.ranks = job, job.states.ranks
-        self.tables = tables = grid_tables(job)
-        self._wholes, self._stretch = False, 1.0
-        self._count = np.zeros(1, dtype=np.int64)
-        self._lines = [KnownLines(extent) for extent in tables.extents.tolist()]
-        self._since = 0
-        extents = tuple(tables.extents.tolist())
-        ranks = self.ranks[tables.layout_state].tolist()
-        pairs = zip(ranks, tables.layouts.T.tolist(), strict=True)
-        self._fewest = np.array([tuple(parts) in met(x, extents) for x, parts in pairs])
-
-    @property
-    def num_programs(self) -> int:
-        """How many programs were solved."""
-        return int(self._count[0])
-
-    def variant(self, *, wholes: bool = False, stretch: float = 1.0) -> LineOracle:
-        """Return an oracle over the same lines that may tell segments with all of a leaf apart.
-
-        Or leaves shall have their segments `stretch` times, so that a mix has room to spare;
-        refutations do not count then.
-        """
-        found = copy.copy(self)
-        found._wholes, found._stretch = wholes, stretch
-        return found
+        self.tables = grid_tables(job)
+        self._lines = [KnownLines(extent) for extent in self.tables.extents.tolist()]
+        self._num_programs = self._since = 0
 
     def holds(self, leaf: Leaf, thresholds: IntArray, guess: Guess) -> bool:
         """Tell whether prices rule out thresholds."""
@@ -268,7 +224,7 @@ class LineOracle(Oracle):
         view = standing(self.job, thresholds, guess)
         if view is None:
             return Empty()
-        self._since = self.num_programs
+        self._since = self._num_programs
         for _ in range(_MOST_ROUNDS):
             found = self._round(view, guess)
             if not isinstance(found, bool):
@@ -285,13 +241,13 @@ class LineOracle(Oracle):
             lines.latest(fitting(tables, view, dim, lines.codes), self._since)
             for dim, lines in enumerate(self._lines)
         ]
-        layouts = np.flatnonzero(_fitting_layouts(tables, view) & (self._fewest | self._wholes))
+        layouts = np.flatnonzero(_fitting_layouts(tables, view))
         alive = np.flatnonzero(view.alive)
         row_of = np.full((num_dims, num), -1, dtype=np.int64)
         per_state = np.arange(num_dims * len(alive)).reshape(num_dims, -1)
-        row_of[:, alive] = num_dims + (2 + self._wholes) * per_state
+        row_of[:, alive] = num_dims + 2 * per_state
         program = self._program(known, layouts, row_of, guess)
-        self._count += 1
+        self._num_programs += 1
         if program is None:
             return False
         amounts = np.array(program.variable_values())
@@ -299,7 +255,7 @@ class LineOracle(Oracle):
         least = np.zeros(num_dims, dtype=np.int64)
         for dim, (own, part) in enumerate(zip(known, np.split(amounts, ends), strict=False)):
             there = own[part > _ZERO]
-            self._lines[dim].used[there] = self.num_programs
+            self._lines[dim].used[there] = self._num_programs
             least[dim] = self._dearest(dim, there)
         if program.objective_value() < _ZERO:
             weights = amounts[ends[-1] : ends[-1] + len(layouts)]
@@ -311,21 +267,18 @@ class LineOracle(Oracle):
         of_segment = np.zeros((num_dims, num), dtype=np.int64)
         of_cell[:, alive] = of_row[row_of[:, alive]]
         of_segment[:, alive] = np.minimum(0, of_row[row_of[:, alive] + 1])
-        of_whole = np.zeros_like(of_cell)
-        if self._wholes:
-            of_whole[:, alive] = of_row[row_of[:, alive] + 2]
-        prices = Prices(of_cell, of_segment, of_whole)
+        prices = Prices(of_cell, of_segment)
         cheapest, codes, refuted = weigh(tables, view, guess, prices)
         if refuted:
             return prices
         added = False
         for dim, lines in enumerate(self._lines):
             better = cheapest[dim] < -of_row[dim] - 2
-            added |= lines.add(codes[dim][better], self.num_programs, known[dim])
+            added |= lines.add(codes[dim][better], self._num_programs, known[dim])
         return added
 
     def _dearest(self, dim: int, lines: IntArray) -> int:
-        """Return the dearest hops between neighbours of some lines."""
+        """Return the largest hops between neighbours of some lines."""
         tables, codes = self.tables, self._lines[dim].codes[lines]
         state, several = codes // tables.extents[dim], codes % tables.extents[dim] > 0
         beside = codes[:, 1:] >= 0
@@ -338,15 +291,14 @@ class LineOracle(Oracle):
     ) -> Any:
         """Return the solved program: the fewest lines and assumed leaves that are missing.
 
-        Rows: lines per dimension; cells, segments and perhaps wholes per dimension and state;
-        leaves per type; leaves assumed. Columns: lines, layouts, what is missing.
+        Rows: lines per dimension; cells and segments per dimension and state; leaves per type;
+        leaves assumed. Columns: lines, layouts, what is missing.
         """
         tables = self.tables
         num_dims = len(tables.extents)
         states = tables.layout_state[layouts]
         sure = np.flatnonzero((guess.forced > 0) | guess.done)
-        per_state = 2 + self._wholes
-        of_type = int(row_of.max()) + per_state
+        of_type = int(row_of.max()) + 2
         of_sure = of_type + len(tables.states.multiplicity)
         num_rows = of_sure + len(sure)
         parts: list[tuple[IntArray, IntArray, Any]] = []
@@ -357,9 +309,6 @@ class LineOracle(Oracle):
             row, cells = row_of[dim, code // extent], code % extent + 1
             parts.append((row, column + line, cells))
             parts.append((row + 1, column + line, np.ones(len(line))))
-            if self._wholes:
-                all_ = cells == self.ranks[code // extent]
-                parts.append((row[all_] + 2, column + line[all_], np.ones(all_.sum())))
             mine = np.arange(column, column + len(own))
             parts.append((np.full(len(own), dim), mine, np.ones(len(own))))
             column += len(own)
@@ -370,11 +319,7 @@ class LineOracle(Oracle):
             parts.append((np.full(len(there), of_sure + number), there, np.ones(len(there))))
         for dim in range(num_dims):
             parts.append((row_of[dim, states], mine, -self.ranks[states]))
-            needed = self._stretch * tables.layouts[dim, layouts]
-            parts.append((row_of[dim, states] + 1, mine, -needed))
-            if self._wholes:
-                runs = tables.layouts[dim, layouts] == 1
-                parts.append((row_of[dim, states[runs]] + 2, mine[runs], -np.ones(runs.sum())))
+            parts.append((row_of[dim, states] + 1, mine, -tables.layouts[dim, layouts]))
         column += len(layouts)
         missing = np.concatenate([np.arange(num_dims), np.arange(of_sure, num_rows)])
         num_columns = column + len(missing)
@@ -382,7 +327,7 @@ class LineOracle(Oracle):
         rows, columns, data = (np.concatenate(own) for own in zip(*parts, strict=True))
         lower, upper = np.zeros(num_rows), np.zeros(num_rows)
         lower[:num_dims] = upper[:num_dims] = tables.lines
-        upper[num_dims + 1 : of_type : per_state] = np.inf
+        upper[num_dims + 1 : of_type : 2] = np.inf
         lower[of_type:of_sure] = -np.inf
         upper[of_type:of_sure] = tables.states.multiplicity
         lower[of_sure:] = guess.forced[sure]
@@ -391,15 +336,3 @@ class LineOracle(Oracle):
         objective[column:] = 1.0
         matrix = sp.csr_matrix((data.astype(float), (rows, columns)), shape=(num_rows, num_columns))
         return solved(matrix, objective, lower, upper)
-
-
-def likely_counts(oracle: LineOracle, thresholds: IntArray, deadline: float) -> list[IntArray]:
-    """Return leaves per state that may fit at thresholds, those with most room to spare first."""
-    found: dict[bytes, IntArray] = {}
-    for stretch in _STRETCHES:
-        if clock.now() > deadline:
-            break
-        mix = Decider(oracle.variant(stretch=stretch)).decide(thresholds, _PROGRAMS, deadline)
-        if isinstance(mix, Mix) and mix.counts is not None:
-            found.setdefault(mix.counts.tobytes(), mix.counts)
-    return list(found.values())

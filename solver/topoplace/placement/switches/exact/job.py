@@ -1,7 +1,7 @@
 """One communication-intensive request as the search sees it: steps, leaves, states, prices.
 
 A *state* is a leaf with a number of the request's ranks on it. All hops are integers in units of
-1 / `Job.scale`; leaves apart are taken to be at the least distance that any two have.
+1 / `Job.scale`; the distance of two leaves is taken to be the least that any two have.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from topoplace.types import BoolArray, IntArray
 Dims = frozenset[int]
 
 NEVER, NOTHING = 1 << 60, -(1 << 60)
-"""Hops where there is no partner, and what a state is worth that cannot be."""
+"""Hops where there is no partner, and the value of an impossible state."""
 
 CUBES = (Pattern.RECURSIVE_DOUBLING, Pattern.VECTOR_DOUBLING)
 GRIDS = {Pattern.STENCIL_2D: 2, Pattern.STENCIL_3D: 3}
@@ -33,7 +33,7 @@ _FLOOR_SCALE = 1 << 40
 _LARGEST = 1 << 50
 _LARGEST_COST = 1 << 61
 _MOST_STATES = 160
-"""What a program over states takes grows with their square, or their cube."""
+"""The time of a program over states grows with their square, or their cube."""
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""What thresholds leave of the states of leaves, for all patterns but binomial trees.
+"""The states of leaves that thresholds leave, for all patterns except binomial trees.
 
 Given a threshold per step, a leaf keeps inside all steps whose threshold is below its cheapest
 crossing, and takes no part in those below its own inside hops. That leaves few numbers of ranks
@@ -68,7 +68,7 @@ def _left(
     absent = states.inside > thresholds[:, None]
     alive = held | more
     while True:
-        # a state may only be so much smaller than others that all ranks find room
+        # a state may be smaller than others only as long as all ranks fit
         most = np.zeros(len(free), dtype=np.int64)
         there = alive & more
         np.maximum.at(most, states.leaf_type[there], states.ranks[there])
@@ -111,7 +111,7 @@ class StateOracle(Oracle):
         self.ranks = job.states.ranks
 
     def solve(self, thresholds: IntArray, guess: Guess, deadline: float) -> Leaf | Mix | None:
-        """Return that thresholds are impossible, or that nothing is known of them."""
+        """Return that thresholds are impossible, or that this is not known."""
         return Empty() if _left(self._job, thresholds, guess) is None else Mix(None, thresholds)
 
     def holds(self, leaf: Leaf, thresholds: IntArray, guess: Guess) -> bool:

@@ -1,4 +1,4 @@
-"""The exact method: which requests start, where their ranks go, and what that proves."""
+"""The exact method: which requests start, where their ranks go, and the proofs."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import importlib.metadata
 import itertools
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -14,16 +15,11 @@ from topoplace import clock
 from topoplace.placement.switches.exact._annealing import Hops, exhaust
 from topoplace.placement.switches.exact.binomial import doubles
 from topoplace.placement.switches.exact.job import job_of
-from topoplace.placement.switches.exact.requests import Answer, Placing, Room, domains, least_cost
-from topoplace.placement.switches.exact.starts import (
-    Choice,
-    StartModel,
-    certificate_of,
-    cheapest_choice,
-)
+from topoplace.placement.switches.exact.requests import Answer, Placing, Room, least_cost
+from topoplace.placement.switches.exact.starts import Choice, cheapest_choice, chosen, parts_of
 from topoplace.placement.switches.problem import TreeProblem
 from topoplace.result import Fraction as FractionModel
-from topoplace.result.tree import AllStartCertificate, ThresholdProof, ThresholdsCertificate
+from topoplace.result.tree import ThresholdProof, ThresholdsCertificate
 from topoplace.snapshot.tree_state import TreeRequest
 from topoplace.solving import Bound, Options, Outcome, register
 from topoplace.types import IntArray
@@ -31,7 +27,6 @@ from topoplace.types import IntArray
 _SECONDS = 10.0
 """Per request, where no time limit is given."""
 
-_LEAST_SECONDS = 0.2
 _SMALL_RANKS = 12
 _SMALL_TRIES = 3_000_000
 _SMALL_QUEUE = 6
@@ -61,41 +56,39 @@ class _Exact:
         self.limit = options.time_limit
         if self.limit is None:
             self.limit = _SECONDS * max(1, len(problem.requests))
-        self.domains = domains(problem.state.tree)
         self.placing = Placing(problem, options.seed)
         self.room = self.placing.room
+        self.parts = parts_of(problem.state.tree, self.room.free)
 
     def outcome(self) -> Outcome:
         requests, placing = self.problem.requests, self.placing
         versions = {"ortools": importlib.metadata.version("ortools")}
-        if not requests:
-            nodes = Bound(Fraction(0), AllStartCertificate())
-            cost = Bound(Fraction(0), ThresholdsCertificate(proofs=[]))
-            return Outcome({}, (nodes, cost), versions=versions)
         self.options.say("choice of requests")
-        model = StartModel(requests, self.domains, self.room.free)
-        most = model.most_nodes(self._left(0.2))
-        nodes = self._nodes_bound(most)
+        seed = self.options.seed
+        most = chosen(requests, self.parts, self._left(0.2), seed=seed)
+        nodes = Bound(Fraction(most.bound), most.certificate)
         served = placing.served()
         first = max(served, key=lambda leaves: (placing.worth(leaves), -placing.cost(leaves)))
         figures = (placing.worth(first), placing.cost(first))
         self.options.report(placing.nodes(first), figures, [nodes])
         self.options.say("bounds of each request", 1)
-        served = [leaves for leaves in served if placing.worth(leaves) == most.value]
         if most.value < most.bound:
             # The cost's bound would have to hold for choices that are not known to exist.
             leaves = self._together(most, served, 0.9)
             return Outcome(placing.nodes(leaves), (nodes,), True, versions)
         alone = [self._alone(q) for q in range(len(requests))]
         bounds = [answer.bound if answer else Fraction(0) for answer in alone]
-        choice, value = model.least_total(bounds, most.value, self._left(0.1))
-        if not choice.started:  # the time was over before there was one
-            choice = most
-        only = alone[0]
-        if len(requests) == 1 and only is not None:
-            leaves = dict.fromkeys(choice.started, only.leaves)
+        choice = chosen(requests, self.parts, self._left(0.1), bounds, seed)
+        if choice.value < most.value:  # the time was over before there was one
+            choice = replace(most, total=choice.total)
+        least = cheapest_choice(requests, bounds, int(self.room.free.sum()), most.value)
+        value = max(choice.total, least or Fraction(0))
+        if len(requests) == 1 and choice.started and alone[0] is not None:
+            leaves = {0: alone[0].leaves}
         else:
             leaves = self._together(choice, served, 0.95)
+        if placing.worth(leaves) < most.value:  # roots share leaves, and none has room enough
+            return Outcome(placing.nodes(leaves), (nodes,), True, versions)
         found = placing.cost(leaves)
         bound = Bound(value)
         if value < found:
@@ -111,18 +104,15 @@ class _Exact:
         hit = bound.value < found and self._left(1.0) < 0
         return Outcome(placing.nodes(leaves), (nodes, bound), hit, versions)
 
-    def _nodes_bound(self, most: Choice) -> Bound:
-        """Return the bound of the nodes that start, with what proves it if that is found."""
-        requests, seconds = self.problem.requests, max(self._left(0.05), _LEAST_SECONDS)
-        found = certificate_of(most.bound, requests, self.domains, self.room.free, seconds)
-        return Bound(Fraction(most.bound), found)
-
     def _together(
         self, choice: Choice, served: list[dict[int, IntArray]], share: float
     ) -> dict[int, IntArray]:
         """Return the best allocation found of several requests, no worse than those served."""
         placing = self.placing
-        best = min([placing.place(choice, self._at(0.7)), *served], key=placing.cost)
+        found = placing.place({q: self.parts[k] for q, k in choice.started.items()}, self._at(0.7))
+        best = min(
+            [found, *served], key=lambda leaves: (-placing.worth(leaves), placing.cost(leaves))
+        )
         self.options.report(placing.nodes(best), [placing.worth(best), placing.cost(best)])
         self.options.say("allocations", 1)
         return placing.improved(best, self._at(share))
@@ -157,7 +147,7 @@ class _Exact:
         return least_cost(jobs, leaves, end, self.options.seed)
 
     def _certified(self, value: Fraction, worth: int, answers: Sequence[Answer | None]) -> Bound:
-        """Return the least sum of bounds of a choice worth that much, with what proves it.
+        """Return the least sum of bounds of a choice of the value `worth`, with its proof.
 
         A bound without which the least sum is as large needs no proof.
         """
@@ -176,7 +166,7 @@ class _Exact:
             if least is not None and least >= value:
                 bounds = less
                 continue
-            if answer.nogoods is None or len(self.domains) > 1:
+            if answer.nogoods is None or len(self.problem.state.tree.roots) > 1:
                 return Bound(value)
             bound = FractionModel.of(answer.bound)
             proofs.append(
@@ -193,11 +183,12 @@ class _Exact:
         """
         requests = self.problem.requests
         best = None
-        overlap = sum(map(len, self.domains)) > len(self.room.free)  # roots that share leaves
+        # roots that share leaves
+        overlap = sum(map(len, self.problem.state.tree.roots)) > len(self.room.free)
         if len(requests) > _SMALL_QUEUE or overlap:
             return best, False
-        for chosen in itertools.product((False, True), repeat=len(requests)):
-            started = [q for q, starts in enumerate(chosen) if starts]
+        for picked in itertools.product((False, True), repeat=len(requests)):
+            started = [q for q, starts in enumerate(picked) if starts]
             nodes = sum(requests[q].nodes for q in started)
             if sum(requests[q].value for q in started) != value or nodes > self.room.free.sum():
                 continue

@@ -2,19 +2,21 @@
 
 The active ranks double: in every step each gets a child. A *plan* is a state of a leaf with its
 active ranks before every step and at the end. What is active on all leaves together doubles step
-by step; and what crosses from leaves that pair badly goes to others (docs/proofs/tree.md, "Binomial
-jobs"). Where programs take whole leaves, CP-SAT seeks whole plans, and flows pair the ranks.
+by step; and pairs that cross from leaves that pair badly go to others (docs/proofs/tree.md,
+"Binomial jobs"). If programs have whole leaves, CP-SAT seeks whole plans, and flows pair the ranks.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from ortools.graph.python import max_flow
 from ortools.sat.python import cp_model
 
+from topoplace import clock
 from topoplace.placement.switches.exact._plan_programs import (
     MIXED,
     REFUTED,
@@ -34,7 +36,6 @@ from topoplace.placement.switches.exact._plans import (
 )
 from topoplace.placement.switches.exact.boxes import Corners
 from topoplace.placement.switches.exact.job import Job, states_of
-from topoplace.placement.switches.exact.starts import solved
 from topoplace.placement.switches.exact.thresholds import Guess, Leaf, Mix, Oracle
 from topoplace.result.tree import BinomialShares
 from topoplace.types import BoolArray, IntArray
@@ -63,7 +64,7 @@ def plan_tables(job: Job) -> Tables:
 def tables_under(tables: Tables, guess: Guess) -> tuple[Tables, IntArray]:
     """Return the tables of what is assumed, and the states that theirs are.
 
-    Leaves assumed in a state are a type of their own, none of which is without ranks.
+    Leaves assumed in a state are a type of their own, without empty leaves.
     """
     if guess.is_empty:
         return tables, np.arange(len(tables.states.ranks))
@@ -100,7 +101,7 @@ def _pool(tables: Tables, room: int) -> Pool:
 
 @dataclass(frozen=True)
 class Shares(Leaf):
-    """Multipliers by which all leaves are worth too little."""
+    """Multipliers by which the value of all leaves is too low."""
 
     refutation: Refutation
 
@@ -254,8 +255,7 @@ class WholePlans:
 
     def solve(self, seconds: float) -> tuple[list[tuple[int, IntArray]] | None, bool]:
         """Return state and trajectory of every leaf if found, and whether that is certain."""
-        # presolving takes longer than most searches, and the search after it is slower
-        solver, status = solved(self.model, seconds, presolve=False)
+        solver, status = solved(self.model, seconds)
         if status not in (cp_model.OPTIMAL, cp_model.FEASIBLE):
             return None, status == cp_model.INFEASIBLE
         left = {arc: int(solver.value(v)) for arc, v in self.arcs.items() if solver.value(v)}
@@ -271,6 +271,19 @@ class WholePlans:
                     del left[arc]
             leaves.append((s, np.array(path, dtype=np.int64)))
         return leaves, True
+
+
+def solved(model: cp_model.CpModel, seconds: float) -> tuple[cp_model.CpSolver, Any]:
+    """Return the solver of a model after some seconds at most, and its status."""
+    solver = cp_model.CpSolver()
+    solver.parameters.max_time_in_seconds = max(seconds, 0.01)
+    solver.parameters.num_workers = 1
+    solver.parameters.catch_sigint_signal = False
+    # presolving takes longer than most searches, and the search after it is slower
+    solver.parameters.cp_model_presolve = False
+    with clock.ended_by(solver.stop_search):
+        status = solver.solve(model)
+    return solver, status
 
 
 # ---- Ranks from plans --------------------------------------------------------------------------

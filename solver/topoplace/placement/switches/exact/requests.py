@@ -1,30 +1,29 @@
 """Requests alone at their least cost, and all that start together.
 
-Alone, a request gets a start, a bound, and better allocations where the bound leaves room.
-Together, they are placed one after the other, then each anew if that helps.
+Alone, a request gets a start, a bound, and better allocations where the bound leaves a gap.
+Together, they are placed one after the other, then each again if that helps.
 """
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
 import numpy as np
 
 from topoplace import clock
-from topoplace.machine.tree import SwitchTree
 from topoplace.placement.switches.allocators import registered_allocator, serve
 from topoplace.placement.switches.cost import CostModel
 from topoplace.placement.switches.exact.annealing import best_start, realised, turned
-from topoplace.placement.switches.exact.binomial import doubles, least_cost_of
+from topoplace.placement.switches.exact.binomial import DoublingSearch, doubles
 from topoplace.placement.switches.exact.cubes import SideOracle, has_sides
-from topoplace.placement.switches.exact.grids import LineOracle, has_lines, is_grid, likely_counts
+from topoplace.placement.switches.exact.grids import LineOracle, has_lines, is_grid
 from topoplace.placement.switches.exact.job import Job, job_of
 from topoplace.placement.switches.exact.leaf_states import StateOracle
 from topoplace.placement.switches.exact.settling import CountedSearch, around, chained
-from topoplace.placement.switches.exact.starts import Choice
+from topoplace.placement.switches.exact.starts import Part
 from topoplace.placement.switches.exact.thresholds import Oracle, ThresholdSearch, certificate_of
 from topoplace.placement.switches.outcome import costs_of
 from topoplace.placement.switches.problem import TreeProblem
@@ -69,14 +68,9 @@ class Room:
         """Return the request on every set of leaves that it may use together and fits on."""
         found = [
             job_of(self.model, patterns, ranks, self.comm, self.free, domain)
-            for domain in domains(self.model.tree)
+            for domain in map(np.array, self.model.tree.roots)
         ]
         return [job for job in found if int(self.free[job.domain].sum()) >= ranks]
-
-
-def domains(tree: SwitchTree) -> list[IntArray]:
-    """Return the leaves below every root of a tree."""
-    return [np.array(leaves, dtype=np.int64) for leaves in tree.roots]
 
 
 @dataclass(frozen=True)
@@ -112,51 +106,57 @@ def _answer(
     return Answer(leaves, cost, min(cost, found), nogoods if job.exact else None)
 
 
+_ORACLES: tuple[tuple[Callable[[Job], bool], Callable[[Job], Oracle]], ...] = (
+    (has_lines, LineOracle),
+    (has_sides, SideOracle),
+    (lambda job: True, StateOracle),
+)
+"""By whether a job is one that it is made for, the first that suits."""
+
+
 def _doubled(job: Job, leaves: IntArray, deadline: float, seed: int) -> Answer:
     """Return the best allocation found and a bound of a binomial job."""
-    bound, leaves, nogoods = least_cost_of(job, leaves, at_share(0.98, deadline), seed)
+    search = DoublingSearch(job, leaves, at_share(0.98, deadline), seed)
+    bound, leaves = search.run(), search.leaves
     if bound < job.units(leaves):
         leaves = realised(job, leaves, bound, deadline, seed)
-    return _answer(job, leaves, bound, certificate_of(job, nogoods))
+    return _answer(job, leaves, bound, certificate_of(job, search.nogoods))
 
 
 def _settled(job: Job, leaves: IntArray, deadline: float, seed: int) -> Answer:
     """Return a bound, and the best allocation found where it leaves thresholds."""
-    oracles: Sequence[Oracle]
-    lines = LineOracle(job) if has_lines(job) else None
-    if lines is not None:
-        oracles = [lines, lines.variant(wholes=True)]
-    else:
-        oracles = [SideOracle(job) if has_sides(job) else StateOracle(job)]
-    search = ThresholdSearch(job, oracles, job.units(leaves), at_share(_SEARCH, deadline), seed)
+    oracle = next(kind for suits, kind in _ORACLES if suits(job))(job)
+    search = ThresholdSearch(job, oracle, job.units(leaves), at_share(_SEARCH, deadline), seed)
     counted = CountedSearch(job, leaves, seed)
     bound = search.to_beat
     for num_open, found in enumerate(search.open_thresholds(), start=1):
         bound = found.cost if num_open == 1 else bound
         if num_open > _MOST_OPEN or clock.now() > search.deadline:
             break
-        at = job.values[found.at]
-        likely = [] if found.counts is None else [found.counts]
-        if lines is not None:
-            likely = likely_counts(lines, at, at_share(_EACH, deadline))
-        for counts in likely:
-            if job.families[0].pattern is Pattern.RING:
-                counted.best = min(counted.best, around(job, counts), key=job.cost)
-            else:
-                counted.add(at, found.cost, counts)
+        if found.counts is None:
+            break  # nothing is known of them
+        if job.families[0].pattern is Pattern.RING:
+            counted.best = min(counted.best, around(job, found.counts), key=job.cost)
+        else:
+            counted.add(job.values[found.at], found.cost, found.counts)
         fits = counted.run(at_share(_EACH / num_open, deadline))
-        if fits or job.units(counted.best) <= found.cost or not (likely or lines):
-            break  # the next thresholds cost as much or more, or nothing is known of them
+        if fits or job.units(counted.best) <= found.cost:
+            break  # the next thresholds cost as much or more
     counted.run_on(bound, at_share(_ALL, deadline))
     leaves = realised(job, counted.best, bound, deadline, seed)
     return _answer(job, leaves, bound, certificate_of(job, search.nogoods, search.num_proven))
+
+
+def in_order(job: Job) -> IntArray:
+    """Return the leaf of every rank, leaf after leaf."""
+    return np.repeat(job.domain, job.free[job.domain])[: job.ranks]
 
 
 # ---- Several requests ---------------------------------------------------------------------------
 
 
 class Placing:
-    """Places the requests of a problem in the room that the running jobs leave."""
+    """Places the requests of a problem on the nodes that the running jobs leave."""
 
     def __init__(self, problem: TreeProblem, seed: int) -> None:
         self._problem = problem
@@ -192,37 +192,40 @@ class Placing:
         return turned(jobs[0], min(found, key=jobs[0].cost)) if found else None
 
     def served(self) -> list[dict[int, IntArray]]:
-        """Return what the algorithms make of the queue."""
+        """Return the allocations of the algorithms for the queue."""
         every = [serve(allocator, self._problem, self._seed) for allocator in self._allocators]
         leaf_of_node = self._problem.state.tree.leaf_of_node
         return [{q: leaf_of_node[nodes] for q, nodes in one.items()} for one in every]
 
     def worth(self, started: Iterable[int]) -> int:
-        """Return what the nodes of some requests are worth."""
+        """Return the value of the nodes of some requests."""
         return sum(self._problem.requests[q].value for q in started)
 
-    def place(self, choice: Choice, deadline: float) -> dict[int, IntArray]:
-        """Place the requests of a choice one after the other, intensive and large ones first."""
+    def place(self, parts: Mapping[int, Part], deadline: float) -> dict[int, IntArray]:
+        """Place requests in their parts one after the other, intensive and large ones first.
+
+        Where roots share leaves, one may not fit any more, and is left out.
+        """
         requests = self._problem.requests
-        order = sorted(
-            choice.started, key=lambda q: (not requests[q].intensive, -requests[q].nodes, q)
-        )
+        order = sorted(parts, key=lambda q: (not requests[q].intensive, -requests[q].nodes, q))
         placed: dict[int, IntArray] = {}
         for number, q in enumerate(order):
-            later = [choice.reserved[other] for other in order[number + 1 :] if choice.reserved]
-            room = self._left(placed, sum(later, np.zeros_like(self.room.free)))
+            room = self._left(placed)
+            inside = np.isin(np.arange(len(room.free)), parts[q].leaves)
+            room = replace(room, free=np.where(inside, room.free, 0))
             leaves = None
             if requests[q].intensive:
                 leaves = self.good(q, room, at_share(1 / (len(order) - number), deadline))
-            if leaves is None:
-                free = choice.reserved.get(q, room.free)
-                leaves = np.repeat(np.arange(len(free)), free)[: requests[q].nodes]
-            placed[q] = leaves
+            else:
+                jobs = room.jobs((), requests[q].nodes)
+                leaves = in_order(jobs[0]) if jobs else None
+            if leaves is not None:
+                placed[q] = leaves
         return placed
 
-    def _left(self, placed: Leaves, reserved: IntArray) -> Room:
-        """Return the leaves as some requests leave them, some more nodes held back."""
-        comm, free = self.room.comm.copy(), self.room.free - reserved
+    def _left(self, placed: Leaves) -> Room:
+        """Return the leaves as some requests leave them."""
+        comm, free = self.room.comm.copy(), self.room.free
         for q, leaves in placed.items():
             taken = np.bincount(leaves, minlength=len(free))
             free = free - taken
@@ -231,7 +234,7 @@ class Placing:
         return Room(self.room.model, comm, free)
 
     def improved(self, placed: dict[int, IntArray], deadline: float) -> dict[int, IntArray]:
-        """Place one request after the other anew as long as that lowers the total cost."""
+        """Place one request after the other again as long as that lowers the total cost."""
         best = self.cost(placed)
         movable = [q for q in placed if self._problem.requests[q].intensive]
         tried = 0
@@ -240,7 +243,7 @@ class Placing:
                 break
             tried += 1
             others = {other: leaves for other, leaves in placed.items() if other != q}
-            room = self._left(others, np.zeros_like(self.room.free))
+            room = self._left(others)
             anew = self.good(q, room, at_share(1 / (2 * len(movable)), deadline))
             if anew is not None and (cost := self.cost({**others, q: anew})) < best:
                 best, placed, tried = cost, {**others, q: anew}, 0

@@ -69,13 +69,13 @@ class Board:
 
     @cached_property
     def domain(self) -> IntArray:
-        """Leaves with room for a part."""
+        """Leaves that can hold a part."""
         found: IntArray = self.job.domain[self.job.free[self.job.domain] >= self.unit]
         return found
 
     @cached_property
     def room(self) -> IntArray:
-        """Parts that every leaf of the domain has room for."""
+        """Parts that every leaf of the domain can hold."""
         found: IntArray = self.job.free[self.domain] // self.unit
         return found
 
@@ -110,11 +110,11 @@ def chained(job: Job, deadline: float) -> Iterator[IntArray]:
     """Yield assignments of ranks of a grid to leaves in chains, until the deadline.
 
     They differ in which dims stay inside (at least one crosses), in how full leaves may be, in the
-    dim of the chains, and in how many leaves stand between others.
+    dim of the chains, and in how many leaves are between others.
 
-    Where full leaves may be neighbours in all dims but one, only the lines of cells along that one
-    matter: in every line there is a cell of an emptier leaf between two full ones. Chains of full
-    leaves that end at the ends of lines need the fewest such cells.
+    Where full leaves may be neighbours in all dims except one, only the lines of cells along that
+    one matter: in every line there is a cell of an emptier leaf between two full ones. Chains of
+    full leaves that end at the ends of lines need the fewest such cells.
     """
     for board in _boards(job):
         for share, row in itertools.product(_shares(board), range(len(board.crossing))):
@@ -189,7 +189,7 @@ def _filled(
 
 
 def around(job: Job, counts: IntArray) -> IntArray:
-    """Return a ring on leaves with given ranks, in which those that pair badly stand apart.
+    """Return a ring on leaves with given ranks, in which those that pair badly are separated.
 
     Runs of the leaves with the most contention come one after the other, between any two a
     single rank of a leaf that pairs with both, the worst that does. `counts` are leaves per state.
@@ -235,8 +235,8 @@ def _ring_of(counts: IntArray, num_runs: int) -> list[int] | None:
 class Labels:
     """Leaves by label, each as often as it has parts.
 
-    `bad` is whether parts with two labels may not be beside each other, shape ``(rows, L, L)`` by
-    row of the board.
+    `bad` is whether parts with two labels may not be neighbours, shape ``(rows, L, L)`` by row of
+    the board.
     """
 
     board: Board
@@ -244,7 +244,7 @@ class Labels:
     bad: BoolArray
 
     def settled(self, moves: int, seed: int, deadline: float) -> tuple[int, IntArray]:
-        """Return the fewest forbidden pairs met in so many moves per part, and the leaves there."""
+        """Return the fewest forbidden pairs met in some moves per part, and the leaves there."""
         sizes = [len(own) for own in self.leaves]
         label = np.repeat(np.arange(len(sizes)), sizes)
         moves *= len(label)
@@ -343,7 +343,7 @@ class CountedSearch:
                 self.trials.append(_Trial(labels, cost))
 
     def run(self, deadline: float) -> bool:
-        """Run until something fits, all has been tried or time is up; tell whether it fits."""
+        """Run until something fits, all has been tried or time is up; return whether it fits."""
         while self.trials and clock.now() < deadline:
             trial = min(self.trials, key=lambda trial: trial.moves * trial.number)
             self.seed += 1

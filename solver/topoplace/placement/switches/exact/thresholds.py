@@ -1,11 +1,11 @@
 """The least cost of thresholds that are not impossible: one search for all patterns.
 
-The cost of eq. (6) is a sum over steps of prices times the dearest hops of each. A *threshold* per
-step bounds those from above. The search holds boxes of thresholds, takes the cheapest low corner,
+The cost of eq. (6) is a sum over steps of prices times the largest hops of each. A *threshold* per
+step bounds those from above. The search keeps boxes of thresholds, takes the cheapest low corner,
 and asks an *oracle*, the plug-in of a pattern, whether it is impossible. If so, the *nogood* is
-raised as far as it stays impossible, and all that lies under it is cut off the boxes. The oracle
-solves a linear program over leaves in states; where that takes parts of leaves, the search
-branches: no leaf more is in a state, or one more than assumed so far. Every refutation is a tree
+raised as long as it stays impossible, and everything under it is cut off the boxes. The oracle
+solves a linear program over leaves in states; if its solution has parts of leaves, the search
+branches: no further leaf is in a state, or one more than assumed so far. Every refutation is a tree
 of integers that `certify` follows without a program (docs/proofs/tree.md).
 """
 
@@ -31,14 +31,14 @@ _MOST_PARTS = 10_000
 
 _WHOLE = 1e-4
 _LIFT_SECONDS = 0.02
-"""What raising a tree may take beyond three times the time that it took to find."""
+"""The time for raising a tree in addition to three times the time to find it."""
 
 
 # ---- Assumptions, refutations, and what oracles answer ---------------------------------------
 
 
 class Guess(NamedTuple):
-    """What is assumed of the leaves: so many in a state, and in which there are no more."""
+    """The assumptions on leaves: the number in a state, and the states with no others."""
 
     forced: IntArray
     done: BoolArray
@@ -132,7 +132,7 @@ class Mix:
     def state_to_branch(self, ranks: IntArray) -> int:
         """Return a state with a part of a leaf.
 
-        Small counts first: they are what others stand between, and rarely many at once.
+        Small counts first: they separate others, and there are rarely many at once.
         """
         assert self.leaves is not None
         if self.state is not None:
@@ -142,7 +142,7 @@ class Mix:
 
 
 class Oracle(ABC):
-    """What a pattern knows of its thresholds.
+    """The interface of a pattern for its thresholds.
 
     Attributes
     ----------
@@ -186,7 +186,7 @@ class Decider:
     def decide(self, thresholds: IntArray, programs: int, deadline: float) -> Proof | Mix | None:
         """Return why thresholds are impossible, or a solution; None if neither is found.
 
-        After so many programs, leaves of a solution may be in parts.
+        After a number of programs, leaves of a solution may be in parts.
         """
         self._left, self._deadline = programs, deadline
         return self._decided(thresholds, no_guess(len(self.oracle.ranks)), 0)
@@ -251,10 +251,10 @@ class ThresholdSearch:
 
     Parameters
     ----------
-    oracles
-        Asked in turn.
+    oracle
+        The plug-in of the job's pattern.
     to_beat
-        What an allocation costs, in units of 1 / (100 `job.scale`); it may be lowered.
+        The cost of an allocation, in units of 1 / (100 `job.scale`); it may be lowered.
 
     Attributes
     ----------
@@ -265,14 +265,14 @@ class ThresholdSearch:
     """
 
     def __init__(
-        self, job: Job, oracles: Sequence[Oracle], to_beat: int, deadline: float, seed: int = 0
+        self, job: Job, oracle: Oracle, to_beat: int, deadline: float, seed: int = 0
     ) -> None:
         num = len(job.prices)
         self.job, self.to_beat, self.deadline = job, to_beat, deadline
         self.nogoods: list[Nogood] = []
         self.num_proven: int | None = None
         self.rng = np.random.default_rng(seed)
-        self._deciders = [Decider(oracle) for oracle in oracles]
+        self._decider = Decider(oracle)
         self._top = np.full(num, len(job.values) - 1)
         self._boxes = Boxes(job)
         self._impossible, self._possible = Corners(num), Corners(num)
@@ -294,9 +294,7 @@ class ThresholdSearch:
         while True:
             found = self._boxes.cheapest(self._impossible, self.to_beat, self.deadline)
             if found is None:
-                if not self._more_boxes():
-                    return
-                continue
+                return
             cost, low, high = found
             if not self._goes_on(cost):
                 continue
@@ -312,10 +310,6 @@ class ThresholdSearch:
             yield Open(cost, low, counts)
             self._impossible.add(low)  # not because it is: the next one is wanted
 
-    def _more_boxes(self) -> bool:
-        """Take over boxes, when there are none left; return whether there are any."""
-        return False
-
     def _goes_on(self, cost: int) -> bool:
         """Do what is due between two boxes; return whether the cheapest is still to be cut."""
         return True
@@ -324,7 +318,7 @@ class ThresholdSearch:
         """Take notice of thresholds that programs have a solution at."""
 
     def rule_out(self, found: Open) -> None:
-        """Say that open thresholds are impossible after all, as CP-SAT has shown."""
+        """Record that open thresholds are impossible, as CP-SAT has shown."""
         self.num_proven = None
         self.nogoods.append(Nogood(found.at, None))
 
@@ -335,25 +329,18 @@ class ThresholdSearch:
 
     def _decided(self, low: IntArray, high: IntArray) -> Nogood | IntArray | None:
         """Return a nogood above the low corner of a box, else whole leaves per state if found."""
-        counts = None
-        for decider in self._deciders:
-            begin = clock.now()
-            found = decider.decide(
-                self.job.values[low], decider.oracle.decide_programs, self.deadline
-            )
-            if isinstance(found, Leaf | Branch):
-                return self._lifted(decider, Nogood(low, found), high, clock.now() - begin)
-            if found is not None:
-                counts = found.counts
-        return counts
+        begin, programs = clock.now(), self._decider.oracle.decide_programs
+        found = self._decider.decide(self.job.values[low], programs, self.deadline)
+        if isinstance(found, Leaf | Branch):
+            return self._lifted(Nogood(low, found), high, clock.now() - begin)
+        return None if found is None else found.counts
 
-    def test(self, at: IntArray, decider: Decider | None = None) -> Nogood | None:
+    def test(self, at: IntArray) -> Nogood | None:
         """Return why thresholds are impossible by a program or a few, or None."""
         if self._possible.below(at):
             return None
-        decider = decider or self._deciders[0]
-        programs = decider.oracle.lift_programs
-        found = decider.decide(self.job.values[at], programs, self.deadline)
+        programs = self._decider.oracle.lift_programs
+        found = self._decider.decide(self.job.values[at], programs, self.deadline)
         if isinstance(found, Leaf | Branch):
             return Nogood(at, found)
         least = at if found is None else np.searchsorted(self.job.values, found.least)
@@ -361,7 +348,7 @@ class ThresholdSearch:
         self._noticed(least)
         return None
 
-    def _lifted(self, decider: Decider, nogood: Nogood, high: IntArray, seconds: float) -> Nogood:
+    def _lifted(self, nogood: Nogood, high: IntArray, seconds: float) -> Nogood:
         """Return a nogood as large as programs allow within a high corner.
 
         Beyond that, where it serves other boxes, by its integers only. The steps come in any
@@ -371,17 +358,16 @@ class ThresholdSearch:
         if isinstance(nogood.proof, Branch):
             end = min(end, clock.now() + _LIFT_SECONDS + 3 * seconds)
         order = self.order()
-        nogood = self._within(decider, nogood, high, order, end)
+        nogood = self._within(nogood, high, order, end)
         # a step that may be as high as can be splits no box
         first = order[np.argsort((high - nogood.at)[order], kind="stable")]
         for steps, at_once in ((first, True), (order, False)):
             for step in steps.tolist():
-                nogood = self._lifted_step(decider, nogood, high, order, step, end, at_once=at_once)
-        return self._within(decider, nogood, self._top, order, end)
+                nogood = self._lifted_step(nogood, high, order, step, end, at_once=at_once)
+        return self._within(nogood, self._top, order, end)
 
     def _lifted_step(
         self,
-        decider: Decider,
         nogood: Nogood,
         high: IntArray,
         order: IntArray,
@@ -399,23 +385,21 @@ class ThresholdSearch:
                 break
             at = nogood.at.copy()
             at[step] = top if at_once else (bottom + top + 1) // 2
-            found = self.test(at, decider)
+            found = self.test(at)
             if found is not None:
-                nogood = self._within(decider, found, high, order, end)
+                nogood = self._within(found, high, order, end)
             elif at_once:
                 break
             else:
                 top = int(at[step]) - 1
         return nogood
 
-    def _within(
-        self, decider: Decider, nogood: Nogood, high: IntArray, order: IntArray, end: float
-    ) -> Nogood:
+    def _within(self, nogood: Nogood, high: IntArray, order: IntArray, end: float) -> Nogood:
         """Return a nogood raised by its own integers."""
         proof, at = nogood.proof, nogood.at.copy()
         assert proof is not None
         if isinstance(proof, Leaf):
-            found = decider.oracle.raised(proof, at, high, order, self._possible)
+            found = self._decider.oracle.raised(proof, at, high, order, self._possible)
             if found is not None:
                 return Nogood(found, proof)
         for step in order.tolist():
@@ -424,7 +408,7 @@ class ThresholdSearch:
             while at[step] < top and clock.now() < end:
                 trial = at.copy()
                 trial[step] = number
-                if decider.refutes(proof, self.job.values[trial]):
+                if self._decider.refutes(proof, self.job.values[trial]):
                     at = trial
                 else:
                     top = number - 1
@@ -432,7 +416,7 @@ class ThresholdSearch:
         return Nogood(at, proof)
 
     def order(self) -> IntArray:
-        """Return the steps in any order, but those of a chain from the last to the first.
+        """Return the steps in any order, except those of a chain from the last to the first.
 
         Thresholds ascend along a chain, so that none counts beyond the one after it.
         """

@@ -19,9 +19,9 @@ def first_fit(
     """Place requests one after the other on the first free prism.
 
     Origins are scanned in row-major order. At the first origin where the request has any
-    candidate whose routers and links are still open, it takes the one of the least volume; ties
-    go to the best shape score but for idle nodes, then to the smallest extents in lexicographic
-    order. A request without such a candidate is passed over.
+    candidate whose routers and links are still open, it takes the one of the least volume; ties go
+    to the best shape score without idle nodes, then to the smallest extents in lexicographic order.
+    A request without such a candidate is skipped.
 
     Requests are tried in an order of queue positions, by default the queue's, and left out after
     the deadline. Returns those started, in the order tried.
@@ -36,8 +36,8 @@ def best_fit(
 
     A request takes, of all its candidates whose routers and links the running jobs and the
     requests before it leave open, the one of the largest `PlacementProblem.shape_score`; ties
-    go to the smallest extents, then origin, in lexicographic order. One without such a candidate
-    is passed over. Parameters and answer are those of `first_fit`.
+    go to the smallest extents, then origin, in lexicographic order. A request without such a
+    candidate is skipped. Parameters and answer are those of `first_fit`.
     """
     return fill(problem, [], order, deadline)
 
@@ -48,7 +48,7 @@ def fill(
     order: Sequence[int] | None = None,
     deadline: float = math.inf,
 ) -> list[Candidate]:
-    """Return a placement followed by what best fit adds to it (see `best_fit`)."""
+    """Return a placement followed by the candidates that best fit adds to it (see `best_fit`)."""
     return _in_turn(problem, PrismSearch.best, started, order, deadline)
 
 
@@ -71,7 +71,7 @@ def _in_turn(
 
 
 def _anchored(idx: int, room: Room, *, best: bool) -> Candidate | None:
-    """Return what first or best fit takes of the anchored prisms that are left."""
+    """Return the prisms that first or best fit takes of the free anchored ones."""
     problem = room.problem
     every = prisms_of(problem)
     found = candidates_of(problem, idx)
@@ -91,12 +91,12 @@ def placed_in_turn(
     order: Sequence[int] | None = None,
     deadline: float = math.inf,
 ) -> list[Candidate]:
-    """Return a placement followed by what is chosen for every other request in turn.
+    """Return a placement followed by the choices for every other request in turn.
 
     Parameters
     ----------
     choose
-        Returns a candidate of a request in what is left, None if it gets none.
+        Returns a candidate of a request in the free space, None if it gets none.
     order, deadline
         As in `first_fit`.
     """
@@ -120,7 +120,7 @@ def _chosen(
     placed: Sequence[Candidate],
     choose: Callable[[int, Room], Candidate | None],
 ) -> Candidate | None:
-    """Return what is chosen for a request: for its segments one after another, for all or none."""
+    """Return the choice for a request: for its segments one after another, for all or none."""
     num_prisms = problem.requests[idx].num_prisms
     if num_prisms == 1:
         return choose(idx, room)

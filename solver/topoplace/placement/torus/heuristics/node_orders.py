@@ -2,10 +2,10 @@
 
 The orders are random, or those of ALPS on Blue Waters (Enos 2014, II.B.2 and Figs. 2 to 4). Such an
 order is given by its *digits*, slowest first. A digit ``(dim, coarse, fine)`` is the place, along
-dimension `dim`, of a piece `fine` routers long inside the piece `coarse` routers long it belongs to
-(`coarse` 0: the whole dimension). Wherever a slower digit moves on, the faster ones run the other
-way, so that the pieces are filled along a serpentine, the space-filling curve that Enos 2014
-describes ("reverses the direction [..] after jumping to the next set of x (or y) values").
+dimension `dim`, of a piece `fine` routers long inside the piece `coarse` routers long that it
+belongs to (`coarse` 0: the whole dimension). Whenever a slower digit moves on, the faster ones run
+the other way, so that the pieces are filled along a serpentine, the space-filling curve that Enos
+2014 describes ("reverses the direction [..] after jumping to the next set of x (or y) values").
 """
 
 from __future__ import annotations
@@ -44,8 +44,8 @@ FOUR_Y: tuple[Digit, ...] = (
 def block_order(torus: Torus, digits: tuple[Digit, ...]) -> IntArray:
     """Return the routers of a machine in the order of the digits.
 
-    Digits of dimensions the machine has not are left out; pieces are cut off at its edge.
-    Dimensions beyond the third come first and step by single routers: a machine of more
+    Digits of dimensions that the machine does not have are left out; pieces are cut off at its
+    edge. Dimensions beyond the third come first and step by single routers: a machine of more
     dimensions is a row of three-dimensional ones.
     """
     beyond = tuple((d, 0, 1) for d in range(3, torus.num_dims))
@@ -65,7 +65,7 @@ def block_order(torus: Torus, digits: tuple[Digit, ...]) -> IntArray:
 
 
 def place_in_order(problem: PlacementProblem, nodes: IntArray) -> list[Scattered]:
-    """Give every request, in queue order, the first nodes that are left for it.
+    """Give every request, in queue order, the first free nodes that it can use.
 
     A request starts if enough usable nodes of its class, inside its region if it names one, are
     left. Geometries and links are ignored: as under ALPS, a job's nodes need not form a prism,

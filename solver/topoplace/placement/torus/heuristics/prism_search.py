@@ -1,4 +1,4 @@
-"""Search of prisms in what is left of a machine while jobs are placed one after the other."""
+"""Search of prisms in the free part of a machine while jobs are placed one after the other."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from topoplace.types import BoolArray, IntArray
 
 @dataclass(frozen=True)
 class Entries:
-    """What requests admit: footprints, each with a range of depths.
+    """The prisms that requests admit: footprints, each with a range of depths.
 
     Attributes
     ----------
@@ -33,7 +33,7 @@ class Entries:
 def entries_of(
     footprints: Footprints, requests: Sequence[QueuedState], whole: BoolArray
 ) -> Entries:
-    """Return what requests of a class admit.
+    """Return the entries of the prisms that requests of a class admit.
 
     Parameters
     ----------
@@ -107,7 +107,7 @@ class Room:
         return self._taken
 
     def leaves(self, candidate: Candidate) -> bool:
-        """Tell whether the jobs placed so far leave a candidate its routers and links."""
+        """Return whether the jobs placed so far leave a candidate its routers and links."""
         problem = self.problem
         communication = problem.requests[candidate.request_idx].communication
         if self._taken[candidate.prism.routers(problem.torus)].any():
@@ -142,7 +142,8 @@ class Room:
 class PrismSearch:
     """Finds a prism for one request at a time; its tables belong to one problem.
 
-    That has them, so they do not have it: both are gone as soon as nobody needs the problem.
+    The problem refers to the search, and not the reverse, so both are freed as soon as the problem
+    is not needed any more.
     """
 
     def __init__(self, problem: PlacementProblem) -> None:
@@ -152,7 +153,7 @@ class PrismSearch:
         self._entries: dict[int, Entries] = {}
 
     def _values(self, problem: PlacementProblem, request_idx: int) -> tuple[IntArray, IntArray]:
-        """Return what footprints and depths are worth to a request; the most from a depth on."""
+        """Return values of footprints and depths for a request, and the largest from a depth on."""
         key, view = problem.priced_as(request_idx), self.footprints
         if key not in self._parts:
             values = problem.extent_values(request_idx)

@@ -1,4 +1,4 @@
-"""Slurm's `topology/torus3d`: every request in turn gets an anchored prism of just its size.
+"""Slurm's `topology/torus3d`: every request in turn gets an anchored prism of exactly its size.
 
 Read from Slurm's `eval_nodes_torus3d.c` and `torus3d_record.c` (version 26.11).
 """
@@ -28,14 +28,14 @@ def slurm_torus3d(
     deadline: float = math.inf,
     started: Sequence[Candidate] = (),
 ) -> list[Candidate]:
-    """Return a placement followed by what Slurm would start of the rest, in some order.
+    """Return a placement followed by the further requests that Slurm would start, in some order.
 
     Shapes are listed by their size, equal ones as in the document. A request gets an anchor of the
-    first shape of its size that has a free one. Of these anchors it is the one that blocks the
+    first shape of its size that has a free one. It gets the one of these anchors that blocks the
     fewest free anchors of the next larger shape, the first one listed; of equal ones the one that
     comes first, where the anchors of a shape are listed from the seed on in steps, our first
-    dimension fastest. Shapes larger than the next do not count, nor do smaller ones.
-    Segments are placed one after another like requests, all of them or none.
+    dimension fastest. Shapes larger than the next do not count, nor do smaller ones. Segments are
+    placed one after another like requests, all of them or none.
     """
     return placed_in_turn(problem, partial(_chosen, problem), started, order, deadline)
 
@@ -63,9 +63,9 @@ def _chosen(problem: PlacementProblem, idx: int, room: Room) -> Candidate | None
 def _least_blocking(
     problem: PlacementProblem, found: Sequence[Candidate], room: Room, larger: int | None
 ) -> Candidate:
-    """Return the candidate that meets the fewest free anchors of a shape, of equal ones the first.
+    """Return the candidate that meets the fewest free anchors of a shape; of equal ones, the first.
 
-    An anchor is free if all its nodes but service nodes may be had by the request.
+    An anchor is free if the request may have all its nodes except service nodes.
     """
     if larger is None:
         return found[0]

@@ -1,6 +1,6 @@
-"""Placing with the mapping in mind: hop-bytes of the applications that start as the second level.
+"""Placing jobs together with their mappings: hop-bytes of started applications as second level.
 
-`applications` maps the application of a job in its prism, and says what an idle prism is as an
-instance of mapping; `costs` has what an application costs by extents, as achieved and at least;
-`method` searches, and proves how good the answer is.
+`applications` maps the application of a job in its prism, and turns an idle prism into a mapping
+instance; `costs` has the cost of an application by extents, achieved and at least; `method`
+searches, and proves how good the answer is.
 """

@@ -1,4 +1,4 @@
-"""The applications of requests as problems of mapping: in idle prisms, and in that of a job."""
+"""The applications of requests as mapping problems: in idle prisms, and in that of a job."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _SECONDS = 2.0  # most for a method of mapping a job
 class Applications:
     """The applications of the requests of a problem (`SnapshotState.tasks`).
 
-    After the `deadline` layouts are not looked for any more, and jobs get the quickest mapping.
+    After the `deadline` there is no more search for layouts, and jobs get the quickest mapping.
     """
 
     def __init__(self, problem: PlacementProblem, deadline: float = math.inf) -> None:
@@ -106,12 +106,12 @@ class Applications:
         return self._known[key]
 
     def _mapped(self, candidate: Candidate, tasks: int, seed: int) -> MappedJob:
-        """Map to the nodes that the job gets anyway, and to any of its prism; return the better."""
+        """Map to the default nodes of the job, and to any nodes of its prism; return the better."""
         problem = self.problem
         request = problem.requests[candidate.request_idx]
         lowest = problem.choose_nodes(candidate)
         found = [self._best_on(tasks, lowest, candidate.prism, seed)]
-        if not request.geometries:  # which may want the nodes in certain places
+        if not request.geometries:  # which may need nodes in certain places
             inside = problem.torus.nodes_of(candidate.prism.routers(problem.torus))
             fits = problem.state.usable & (problem.state.node_class == request.class_idx)
             every = np.sort(inside[fits[inside]])
@@ -154,7 +154,7 @@ class Applications:
 
 
 def _by_turned_pencils(problem: MappingProblem, options: Options) -> list[tuple[int, IntArray]]:
-    """Return the pencil placements along all dimensions but the last, which `pencils` has."""
+    """Return the pencil placements along all dimensions except the last, which `pencils` has."""
     torus, found = problem.torus, []
     machine = problem.instance.machine
     assert isinstance(machine, TorusModel)

@@ -1,8 +1,9 @@
-"""What an application costs by the extents of its prism: as achieved, and at least.
+"""The cost of an application by the extents of its prism: achieved, and at least.
 
-What is achieved steers the search: bounds are nearly the same for all extents that have room, and
-say little of which are good. Both are of idle prisms; those around it hold whatever a prism holds,
-so that achieved costs never rise with extents, and a bound holds for all prisms that fit inside.
+The achieved costs steer the search: bounds are nearly the same for all extents that are large
+enough, and do not show which are good. Both are for idle prisms. A prism around another one holds
+every mapping of that one, so achieved costs never rise with extents, and a bound holds for all
+prisms that fit inside.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ _MOST_BOUNDS = 16
 def achieved_costs(applications: Applications, tasks: int) -> IntArray:
     """Return hop-bytes by extents less 1 of the best layout inside; shape ``torus.shape``.
 
-    Of prisms without one it is what no mapping exceeds.
+    For prisms without a layout, it is an upper limit on any mapping.
     """
     torus = applications.problem.torus
     most = applications.in_idle(tasks, torus.shape).graph.total_bytes * max(1, torus.diameter)
@@ -47,12 +48,12 @@ def achieved_costs(applications: Applications, tasks: int) -> IntArray:
     return costs
 
 
-# ---- What it costs at least ----------------------------------------------------------------------
+# ---- Lower bounds on the cost --------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class LowerCosts:
-    """What applications cost at least, by extents less 1, and the bounds that say so."""
+    """The least costs of applications, by extents less 1, and the bounds that prove them."""
 
     costs: tuple[IntArray, ...]
     bounds: tuple[MappingBound, ...]
@@ -61,7 +62,8 @@ class LowerCosts:
 def lower_costs(problem: PlacementProblem, applications: Applications, end: float) -> LowerCosts:
     """Bound the hop-bytes of every application in the free prisms that its requests may have.
 
-    First in the whole machine, then, until the end, in some extents that hold all of these.
+    It begins with the whole machine, then, until the end, takes some extents that hold all of these
+    prisms.
     """
     every = range(len(problem.state.tasks))
     tables = [np.zeros(problem.torus.shape, dtype=np.int64) for _ in every]
@@ -85,13 +87,13 @@ def lower_costs(problem: PlacementProblem, applications: Applications, end: floa
 
 
 def _free_extents(problem: PlacementProblem, tasks: int) -> list[Extents]:
-    """Return few extents that hold all free prisms of the requests with an application."""
+    """Return a few extents that hold all free prisms of the requests with an application."""
     own = [q for q, r in enumerate(problem.requests) if r.tasks == tasks]
     return merged(in_order(problem.torus, e) for q in own for e in _largest_free(problem, q))
 
 
 def _bound_in(problem: MappingProblem, achieved: int) -> Bound | None:
-    """Return the best bound on any mapping; of few tasks the optimum, if that is certified."""
+    """Return the best bound on any mapping; for few tasks the optimum, if it is certified."""
     quick = best_bound(problem) if problem.grid is not None else total_bound(problem)
     if problem.num_tasks > FEW_TASKS:
         return quick if problem.grid is not None else best_bound(problem)
@@ -114,7 +116,7 @@ def _largest_free(problem: PlacementProblem, q: int) -> Iterator[Extents]:
 
 
 def merged(extents: Iterable[Extents]) -> list[Extents]:
-    """Return few extents inside one of which all of these are, ascending."""
+    """Return a few extents, ascending, so that each of these is inside one of them."""
     every = sorted(set(extents))
     found = [e for e in every if not any(_is_inside(e, o) for o in every if o != e)]
     while len(found) > _MOST_BOUNDS:
@@ -130,13 +132,13 @@ def _is_inside(extents: Extents, others: Extents) -> bool:
 
 
 def _added(one: Extents, other: Extents) -> int:
-    """Return how many routers extents around two others have more than these."""
+    """Return how many more routers the extents around two others have."""
     both = math.prod(map(max, one, other))
     return both - max(math.prod(one), math.prod(other))
 
 
 def _inside(torus: Torus, extents: Extents) -> IntArray:
-    """Mark by extents less 1 what is inside some extents, in any order of equal dimensions."""
+    """Mark by extents less 1 those inside some extents, in any order of equal dimensions."""
     most = in_order(torus, extents)
     marks = np.zeros(torus.shape, dtype=np.int64)
     axes = range(torus.num_dims)

@@ -1,4 +1,4 @@
-"""Layouts of a grid by extents, and laid onto the usable nodes of a prism that has holes."""
+"""Layouts of a grid by extents, and on the usable nodes of a prism with unusable ones."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def ideals(
     idle
         Returns the problem of mapping to an idle prism of some extents, from 0 on.
     deadline
-        When to look at no more extents; all that layouts of grids have are looked at.
+        When to look at no more extents; all extents of layouts of grids are looked at.
     """
     best: dict[Extents, Ideal] = {}
     if clock.now() >= deadline:
@@ -76,7 +76,7 @@ def ideals(
 def _bisected(
     torus: Torus, nodes: int, idle: Callable[[Extents], MappingProblem]
 ) -> Iterator[Ideal]:
-    """Yield for the least extents that hold so many nodes what bisection makes of them."""
+    """Yield the mappings by bisection for the least extents that hold a given number of nodes."""
     known: dict[Extents, tuple[int, IntArray]] = {}
     for extents in minimal_extents(torus, nodes):
         kind = in_order(torus, extents)
@@ -91,7 +91,7 @@ def _bisected(
 
 
 def _quick(problem: MappingProblem) -> IntArray:
-    """Return a node for every task by bisection, or the best there is for few tasks."""
+    """Return a node for every task by bisection, or an optimum for few tasks."""
     if problem.num_tasks <= FEW_TASKS:
         outcome = map_exact(problem, Options(time_limit=EXACT_SECONDS))
         if outcome.solution is not None:
@@ -101,7 +101,7 @@ def _quick(problem: MappingProblem) -> IntArray:
 
 
 def minimal_extents(torus: Torus, nodes: int) -> Iterator[Extents]:
-    """Yield the extents whose prisms hold so many nodes, and do not if any of them is less."""
+    """Yield the minimal extents whose prisms hold a given number of nodes."""
     need = -(-nodes // torus.nodes_per_router)
     for head in itertools.product(*(range(1, n + 1) for n in torus.shape[:-1])):
         depth = -(-need // math.prod(head))
@@ -112,9 +112,9 @@ def minimal_extents(torus: Torus, nodes: int) -> Iterator[Extents]:
 
 
 def in_order(torus: Torus, extents: Extents) -> Extents:
-    """Return extents with those of equal rings, or equal lines, in ascending order.
+    """Return extents with those of equal rings, or of equal lines, in ascending order.
 
-    Such dimensions may be exchanged: what an application costs does not change.
+    Such dimensions may be exchanged: the cost of an application does not change.
     """
     found = list(extents)
     for dims in _alike(torus):
@@ -132,7 +132,7 @@ def _alike(torus: Torus) -> list[list[int]]:
 
 
 def _order_of(torus: Torus, kind: Extents, extents: Extents) -> list[int]:
-    """Return which dimension of extents in order each dimension of some extents is."""
+    """Return for each dimension of some extents its dimension in the ordered extents."""
     order = [0] * len(extents)
     for dims in _alike(torus):
         for k, d in zip(dims, sorted(dims, key=lambda d: extents[d]), strict=True):
@@ -170,7 +170,7 @@ def _layouts(whole: MappingProblem, grid: VirtualGrid) -> list[Layout]:
 def laid_out(
     problem: MappingProblem, ideal: Ideal, origin: Extents, extents: Extents
 ) -> IntArray | None:
-    """Return a node for every task: that of a layout inside a prism, or one near where it is not.
+    """Return a node for every task: that of a layout inside a prism, or a usable one near it.
 
     Nodes of the layout are assigned to usable ones at the least sum of squared distances, so that
     rows shift by a router rather than one node goes far. None if there are too few or too many.

@@ -1,9 +1,9 @@
-"""The search for placements of few hop-bytes, and what is proven of them.
+"""The search for placements of few hop-bytes, and their proven bound.
 
-Costs of candidates are what quick mappings achieve by extents. The jobs of a placement are then
-mapped in their prisms, which corrects the costs, and so on; the answer is the best by what was
-measured, and the placement of the best shapes is among those that are. The bound comes from another
-packing, in which candidates cost what is proven of them.
+Costs of candidates are those of quick mappings by extents. The jobs of a placement are then mapped
+in their prisms, which corrects the costs, and so on; the answer is the best of the measured
+placements, one of which is that of the best shapes. The bound comes from another packing, in which
+the cost of a candidate is its proven bound.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ _ROUNDS = 6
 """Placements at corrected costs; most often the third brings nothing new."""
 
 _NODES, _ROUND, _BOUNDS = 0.3, 0.2, 0.5
-"""Shares of what is left of the time: for the first level, a round, and certified costs."""
+"""Shares of the remaining time: for the first level, a round, and certified costs."""
 
 _FIND = 0.7
-"""Share of the time after which no better placement is looked for: the rest is for bounds."""
+"""Share of the time for better placements: the rest is for bounds."""
 
 
 class JointSearch:
@@ -60,7 +60,7 @@ class JointSearch:
         return Outcome(self._best, bounds, self._budget.is_over() and not all(proven))
 
     def _placements(self) -> Iterator[list[Candidate]]:
-        """Yield what shapes are best for, then placements at costs that these correct."""
+        """Yield the placement of the best shapes, then placements at costs that these correct."""
         self._say("shapes", 1)
         plain = replace(self._problem, maps=False)
         yield self._mapped(self._search(plain, _ROUND, **self._from_best).placement)
@@ -78,7 +78,7 @@ class JointSearch:
                 return
 
     def _corrected(self, costs: list[IntArray], jobs: list[Candidate]) -> bool:
-        """Set costs to what jobs were found to cost; tell whether any of them was another."""
+        """Set the costs of jobs to the measured ones; return whether any of them changed."""
         changed = False
         for job in jobs:
             if isinstance(job, MappedJob):
@@ -92,7 +92,7 @@ class JointSearch:
         return changed
 
     def _bound(self) -> Bound | None:
-        """Return what is proven of the hop-bytes of placements that start as many nodes."""
+        """Return the bound on the hop-bytes of placements that start as many nodes."""
         self._say("bounds of mappings", 1)
         lower = lower_costs(self._problem, self._applications, self._until(_BOUNDS))
         self._say("bound", 1)
@@ -107,7 +107,7 @@ class JointSearch:
 
     @property
     def _from_best(self) -> dict[str, Any]:
-        """How searches begin at the best placement, and what they have to reach."""
+        """How searches begin with the best placement, and what they have to reach."""
         start = [Candidate(job.request_idx, job.prism) for job in self._best]
         return {"start": start, "floors": {0: self._worth()[0]}}
 
@@ -138,7 +138,7 @@ class JointSearch:
         self._options.say(phase, level)
 
     def _until(self, share: float) -> float:
-        """Return when a share of what is left is over; never if there is no time limit."""
+        """Return when a share of the remaining time is over; never if there is no time limit."""
         if self._budget.counts_work:
             return math.inf
         return clock.now() + share * max(0.0, self._budget.end - clock.now())

@@ -34,13 +34,13 @@ def below(rng, n):
 
 @kernel()
 def arcs_meet(a, length_a, b, length_b, n):
-    """Tell whether two arcs of a ring of n share a place."""
+    """Return whether two arcs of a ring of n share a place."""
     return length_a > 0 and length_b > 0 and ((b - a) % n < length_a or (a - b) % n < length_b)
 
 
 @kernel()
 def prisms_meet(shape, strides, first, extents_a, second, extents_b):
-    """Tell whether two prisms share a router."""
+    """Return whether two prisms share a router."""
     for d in range(shape.shape[0]):
         n = shape[d]
         a, b = first // strides[d] % n, second // strides[d] % n
@@ -51,7 +51,7 @@ def prisms_meet(shape, strides, first, extents_a, second, extents_b):
 
 @kernel()
 def links_meet(shape, strides, wraps, first, extents_a, second, extents_b):
-    """Tell whether two prisms use a common link."""
+    """Return whether two prisms use a common link."""
     dims = shape.shape[0]
     for d in range(dims):
         shared = True
@@ -99,7 +99,7 @@ def fill(shape, strides, wraps, origin, extents, value, free, run):
 
 @kernel()
 def any_set(mask):
-    """Tell whether a mask, whose size is a multiple of 8, has a mark."""
+    """Return whether a mask, whose size is a multiple of 8, has a mark."""
     words = mask.view(np.uint64)
     some = np.uint64(0)
     for w in range(words.shape[0]):
@@ -133,7 +133,7 @@ def shrink(mask, ring, shift, wraps, out):
 
 @kernel()
 def deep_enough(run, depth, out):
-    """Mark the routers that `depth` free ones follow."""
+    """Mark the routers that are followed by `depth` free ones."""
     for i in range(run.shape[0]):
         out[i] = run[i] >= depth
 
@@ -207,7 +207,7 @@ def open_faces(shape, strides, wraps, origin, extents, free, scratch):
 
 @kernel()
 def roughness(shape, strides, wraps, free):
-    """Count the pairs of neighbours of which one router is free and one is not."""
+    """Count the pairs of neighbours where one router is free and the other is not."""
     total = 0
     size = free.shape[0]
     for d in range(shape.shape[0]):

@@ -173,7 +173,7 @@ def best_slots(values, codes, firsts, num):
 
 @kernel()
 def is_over(extents, first, coords, shape):
-    """Tell whether a router lies ahead of or behind a footprint that begins on a line."""
+    """Return whether a router lies ahead of or behind a footprint that begins on a line."""
     for d in range(extents.shape[0]):  # noqa: SIM110 - compiled
         if (coords[d] - first[d]) % shape[d] >= extents[d]:
             return False
@@ -197,7 +197,7 @@ def narrow(
         Get the narrowed tables; `row_left` holds zeros before, and `least_left` may be empty if
         nothing has to be covered.
     still
-        Gets which of the lines that were live still have prisms.
+        Marks, of the lines that were live, those that still have prisms.
     num
         Rows in use.
 

@@ -27,7 +27,7 @@ _TEN, _ELEVEN = np.uint32((1 << 10) - 1), np.uint32((1 << 11) - 1)  # so many bi
 
 @kernel(inline="always")
 def entry_of(z0, past, size, n, wraps_last):
-    """Return the entry of a prism that begins at z0 and reaches so far past it."""
+    """Return the entry of a prism that begins at z0 and reaches `past` routers past it."""
     table = n if wraps_last and 2 * past >= n else 0  # does it use the whole ring of last links?
     return ((z0 + past + 2 * table) << 21) | ((z0 + table) << 11) | size
 
@@ -60,7 +60,7 @@ def running_sums(values, out):
 
 @kernel()
 def admitted(row, depths, least, f, line, z0, depth):
-    """Tell whether a prism is among those of the tables."""
+    """Return whether a prism is among those of the tables."""
     r = row[f, line]
     if depth > depths[r, z0]:
         return False
@@ -193,10 +193,10 @@ def prices_along(
     f, line, bases, box, link, signs, price_sat, link_sats, link_last_sat, use_links,
     slices, on_links, before, upto,
 ):  # fmt: skip
-    """Write two tables of what prisms over a footprint pay.
+    """Write two tables of the payments of prisms over a footprint.
 
-    A prism that begins at z and reaches so far past it pays ``upto[z + past] - before[z]``, and one
-    that uses the whole ring of last links ``upto[2 * n + z + past] - before[n + z]``.
+    A prism that begins at z and reaches `past` routers past it pays ``upto[z + past] - before[z]``,
+    and one that uses the whole ring of last links ``upto[2 * n + z + past] - before[n + z]``.
     """
     slice_sums(price_sat, bases[line], box[f], signs, slices)
     if use_links:

@@ -62,7 +62,7 @@ def prism_rows(shape, strides, wraps, origin, extents, with_links):
 
 @kernel()
 def leaves_prism(shape, strides, origin, extents, links):
-    """Tell which of a prism's links do not lie inside it."""
+    """Return which of a prism's links do not lie inside it."""
     num_routers = 1
     for d in range(shape.shape[0]):
         num_routers *= shape[d]

@@ -1,8 +1,8 @@
 """Groups of requests that are priced together, and the prisms that each may take.
 
-On the first level a prism is worth what its request is, whatever its shape: of the prisms that
-reach a size, only those matter that have no smaller one inside that does. There are few of them,
-and which they are does not depend on prices: they are listed once and priced again and again.
+On the first level the value of a prism is that of its request, no matter what its shape is. So of
+the prisms that reach a size, only those matter that contain no smaller one that does. There are few
+of them, and they do not depend on prices: they are listed once and priced again and again.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class Listing:
         values: IntArray,
         codes: IntArray,
     ) -> None:
-        """Bring the largest values per slot and size, and the prisms they are of, up to date.
+        """Update the largest values per slot and size, and their prisms.
 
         Parameters
         ----------
@@ -141,11 +141,11 @@ def _list(group: Group, lines: IntArray, num_parts: int, deadline: float) -> lis
 
 @dataclass
 class Group:
-    """Requests that share their candidates but for the number of nodes they need.
+    """Requests that share their candidates except for the number of nodes they need.
 
     Those that may share links (`tolerant`) pay for link rows of their own. `row` and `depths` are
     those of a `Reach`; `least`, where it has rows, are the smallest depths admitted. `taken` are
-    routers and links of which no listed prism holds any.
+    routers and links that no listed prism uses.
     """
 
     requests: list[int]
@@ -166,7 +166,7 @@ class Group:
 
     @property
     def footprints(self) -> IntArray:
-        """Those of which some prism is free."""
+        """Those with a free prism."""
         return np.flatnonzero(self.live.any(axis=1))
 
     def without(self, requests: frozenset[int]) -> Group:
@@ -176,7 +176,7 @@ class Group:
     def within(
         self, requests: list[int], covers: Sequence[Cover], nodes: int, deadline: float
     ) -> Group:
-        """Return the group of some of its requests, of so many nodes, under branches on covers.
+        """Return the group of some of its requests, of `nodes` nodes, under branches on covers.
 
         Raises
         ------
@@ -215,7 +215,7 @@ class Group:
 
     @property
     def has_tables(self) -> bool:
-        """Whether its tables have not been let go (`let_tables_go`)."""
+        """Whether its tables have not been freed (`let_tables_go`)."""
         return len(self.row) > 0
 
     def let_tables_go(self) -> None:
@@ -224,7 +224,7 @@ class Group:
         self.depths, self.least = self.depths[:0].copy(), self.least[:0].copy()
 
     def with_tables_of(self, group: Group) -> Group:
-        """Return the group with the tables of the one it was narrowed from, to forget its own.
+        """Return the group with the tables of the one it was narrowed from, to free its own.
 
         That is for a group whose minimal prisms are listed, and of use on the first level only.
         """
@@ -329,7 +329,7 @@ def _geometry_depths(
 
 
 def _extent_values(values: IntArray, view: Footprints) -> IntArray:
-    """Return what every footprint and depth adds to the second level."""
+    """Return the contribution of every footprint and depth to the second level."""
     at = tuple(view.extents.T - 1)
     turned = view.per_router(values)
     return np.ascontiguousarray(turned[at].reshape(len(view.extents), view.depth))

@@ -1,4 +1,4 @@
-"""All candidates, for machines small enough to write them down."""
+"""All candidates, for machines small enough to list them."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ MAX_PRISMS = 4_000
 """Machines with more prisms than this are scanned instead (`ScanPricer`)."""
 
 MAX_CANDIDATES = 400_000
-"""Prisms times requests, likewise: listing so many takes a few seconds."""
+"""Prisms times requests, likewise: listing them takes a few seconds."""
 
 MOST_LISTED = 60_000
-"""Prisms times requests that are listed where nothing else will do: that takes a second or two."""
+"""Prisms times requests that are listed if there is no other way: that takes a second or two."""
 
 
 def num_prisms(problem: PlacementProblem) -> int:
@@ -29,7 +29,7 @@ def num_prisms(problem: PlacementProblem) -> int:
 
 
 def are_few(problem: PlacementProblem) -> bool:
-    """Tell whether a machine's prisms, and candidates, are few enough to be listed."""
+    """Return whether a machine's prisms, and candidates, are few enough to be listed."""
     num = num_prisms(problem)
     return num <= MAX_PRISMS and num * len(problem.requests) <= MAX_CANDIDATES
 

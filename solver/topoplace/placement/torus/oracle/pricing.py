@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 from copy import copy
@@ -17,7 +17,7 @@ from typing import TypeVar
 import numpy as np
 
 from topoplace import clock
-from topoplace.packing.problem import NO_VALUE, Cover, Priced
+from topoplace.packing.problem import NO_VALUE, Cover, Priced, Query
 from topoplace.placement.torus.footprints import (
     Footprints,
     SliceSums,
@@ -83,10 +83,15 @@ class Weights:
     shape: int = 0
     fragmentation: int = 0
 
+    @property
+    def is_first(self) -> bool:
+        """Whether the first level alone counts."""
+        return self.shape == 0 and self.fragmentation == 0
+
 
 _PriceSums = tuple[SliceSums, SliceSums, IntArray]
-"""Prefix sums of what a group pays for routers and for links, none if no link is priced; and the
-leading dimensions that these are of, of which some link is priced. The last dimension's follow."""
+"""Prefix sums of a group's prices of routers and of links, none if no link is priced; and the
+leading dimensions that have a priced link. The sums of the last dimension follow."""
 
 
 @cache
@@ -96,7 +101,7 @@ def _threads(number: int) -> ThreadPoolExecutor:
 
 
 def _by_payer(groups: Iterable[Group], prices: Prices) -> Iterator[tuple[Group, int | None]]:
-    """Yield groups, and who of them pays for links of its own: those who do are in one each."""
+    """Yield groups, each with its request if that pays for links of its own (one per group)."""
     for group in groups:
         own = [i for i in group.requests if group.tolerant and i in prices.links]
         if len(own) < len(group.requests):
@@ -177,43 +182,27 @@ class ScanPricer:
             total += sum(int(of_row[group.row[f]].sum()) for f in group.footprints.tolist())
         return total
 
-    def price(
-        self,
-        prices: Prices,
-        weights: Weights,
-        per_request: int = 24,
-        covers: tuple[Cover, ...] = (),
-        *,
-        exact_for: frozenset[int] | None = None,
-    ) -> Priced:
+    def price(self, prices: Prices, query: Query) -> Priced:
         """Return the best candidates of every request.
 
-        Parameters
-        ----------
-        prices, weights
-            In the same integer scale.
-        per_request
-            At most this many columns per request, at most one per value of the first origin
-            coordinate and group.
-        exact_for
-            On the first level, leave out candidates that cost more than they are worth;
-            `best` is then exact only where it is positive, and for these requests, of which none
-            are left out. None: it is exact for all.
+        Of columns there is at most one per value of the first origin coordinate and group. On the
+        first level, candidates that cost more than they are worth are left out, except of requests
+        for which `best` has to be exact.
 
         Raises
         ------
         OutOfTimeError
             At the deadline.
         """
-        if weights.shape or weights.fragmentation:
-            exact_for = None
+        weights = Weights(*query.weights)
+        exact_for = query.exact_for if weights.is_first else None
         num = len(self.problem.requests)
         best = np.full(num, NO_VALUE, dtype=np.int64)
         columns: list[list[tuple[int, Candidate]]] = [[] for _ in range(num)]
         idle = weights.shape * self.problem.idle_weight
-        for group, values, codes in self._scans(prices, weights, covers, exact_for):
+        for group, values, codes in self._scans(prices, weights, query, exact_for):
             firsts = [self._first_size(group, idx) for idx in group.requests]
-            worths, at = _kernels.best_slots(values, codes, np.array(firsts), per_request)
+            worths, at = _kernels.best_slots(values, codes, np.array(firsts), query.per_request)
             seen: set[object] = set()
             for idx, row, found in zip(group.requests, worths.tolist(), at.tolist(), strict=True):
                 request = self.problem.requests[idx]
@@ -231,22 +220,22 @@ class ScanPricer:
                     columns[idx].append((worth + constant, Candidate(idx, group.view.prism(code))))
         for found in columns:
             found.sort(key=lambda item: -item[0])
-            del found[per_request:]
+            del found[query.per_request :]
         return Priced(best, columns)
 
     def _scans(
         self,
         prices: Prices,
         weights: Weights,
-        covers: tuple[Cover, ...],
+        query: Query,
         exact_for: frozenset[int] | None,
     ) -> Iterator[tuple[Group, IntArray, IntArray]]:
         """Yield the requests that pay the same, and their values and codes by slot and size."""
         shared: dict[object, _PriceSums] = {}
-        listed = weights.shape == 0 and weights.fragmentation == 0
+        listed = weights.is_first
         if not listed:
             self._forget_listings()
-        for group, payer in _by_payer(self._groups_under(covers, listed=listed), prices):
+        for group, payer in _by_payer(self._groups_under(query.covers_of, listed=listed), prices):
             assert listed or group.taken is None, "what is beside others is for the first level"
             with self._room if self.is_large else nullcontext():
                 key = (group.uses_links, payer, group.view.axes, group.taken is None)
@@ -262,7 +251,7 @@ class ScanPricer:
             yield (group, *found)
 
     def _forget_listings(self) -> None:
-        """Free what the first level alone needs; make what it let go."""
+        """Free what only the first level needs; restore what it had freed."""
         if any(group.minimal.listed is not None for group in self.groups):
             self._narrowed.clear()
             for group in self.groups:
@@ -281,7 +270,7 @@ class ScanPricer:
     def beside(self, taken: Prices) -> ScanPricer:
         """Return a pricer of the prisms that pay none of some prices, for the first level.
 
-        Where prisms are too many to be listed it leaves none out.
+        If there are too many prisms to list, it leaves none out.
         """
         narrowed = copy(self)
         narrowed.groups = [self._beside(group, taken) for group in self.groups]
@@ -315,7 +304,9 @@ class ScanPricer:
         """Return the position of the least size of a group that holds a request."""
         return int(np.searchsorted(group.sizes, self.problem.requests[idx].nodes))
 
-    def _groups_under(self, covers: tuple[Cover, ...], *, listed: bool) -> Iterator[Group]:
+    def _groups_under(
+        self, covers_of: Mapping[int, Sequence[Cover]], *, listed: bool
+    ) -> Iterator[Group]:
         """Yield the groups, requests under branches on covers with those under the same.
 
         Parameters
@@ -323,9 +314,6 @@ class ScanPricer:
         listed
             Whether only minimal prisms matter, so that groups need no tables once these are listed.
         """
-        covers_of: dict[int, list[Cover]] = {}
-        for cover in covers:
-            covers_of.setdefault(cover.request_idx, []).append(cover)
         for number, group in enumerate(self.groups):
             apart: dict[object, list[int]] = {}
             for i in group.requests:
@@ -371,7 +359,7 @@ class ScanPricer:
         return narrowed
 
     def _made_anew(self, group: Group) -> Group:
-        """Return a group with the tables that it let go."""
+        """Return a group with the tables that it had freed."""
         number = next(k for k, own in enumerate(self.groups) if own.minimal is group.minimal)
         made = next(itertools.islice(groups_of(self.problem, self.deadline), number, None))
         self.problem.forget_reaches()
@@ -400,7 +388,7 @@ class ScanPricer:
         self, group: Group, sums: _PriceSums, weights: Weights, exact_for: frozenset[int] | None
     ) -> tuple[IntArray, IntArray]:
         """Return the largest values by slot and size, the constants of requests left out."""
-        if weights.shape == 0 and weights.fragmentation == 0:
+        if weights.is_first:
             listings = self._listings(group, self.deadline)
             if listings is not None:
                 return self._among(group, listings, sums)
@@ -408,7 +396,7 @@ class ScanPricer:
             return self._pass(group, sums, weights, _NEVER)
         give_up = weights.nodes * max(self.problem.requests[i].value for i in group.requests)
         needed = [self._first_size(group, i) for i in group.requests if i in exact_for]
-        if needed:  # what they cost is often more than they are worth, but not by much
+        if needed:  # their cost is often above their value, but not by much
             give_up += give_up // 4
         values, codes = self._pass(group, sums, weights, give_up)
         if needed and (values[:, max(needed) :].max() < -give_up):
@@ -434,7 +422,7 @@ class ScanPricer:
         return values, codes
 
     def _each(self, work: Callable[[S], T], parts: Sequence[S]) -> list[T]:
-        """Return what comes of every part, each in a thread, a single one in the caller's."""
+        """Return the results of all parts, each in a thread, a single one in the caller's."""
         return [work(parts[0])] if len(parts) == 1 else list(self._pool.map(work, parts))
 
     def _nothing(self, group: Group) -> tuple[IntArray, IntArray]:

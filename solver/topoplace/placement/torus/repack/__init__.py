@@ -1,5 +1,5 @@
-"""Which running jobs move so that others start, or so that there is most room.
+"""Which running jobs move so that others start, or so that the most space becomes free.
 
-Read `problem`, `places`, `packing`, `order` and `outcome`, in this order; then `defragment`. What a
-user asks for becomes an instance in `asked`.
+Read `problem`, `places`, `packing`, `order` and `outcome`, in this order; then `defragment`.
+`asked` turns a user's request into an instance.
 """

@@ -1,4 +1,4 @@
-"""What a user asks of repacking, as an instance; `InputError` names what is wrong with it."""
+"""The instance of a repacking that a user asks for; `InputError` names what is wrong with it."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ def instance_of(
     costs: Mapping[str, int] | None = None,
     keep_shape: str = "as-good",
 ) -> RepackInstance | DefragmentInstance:
-    """Return an instance in which requests have to start, or moves of some cost make room.
+    """Return an instance in which requests have to start, or moves of some cost free space.
 
-    That is for the queue by default, if there is one.
+    The space is for the queue by default, if there is one.
     """
     shared = _shared(snapshot, fixed, costs, keep_shape)
     if defragment is None:

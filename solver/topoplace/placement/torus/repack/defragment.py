@@ -1,4 +1,4 @@
-"""Most room for few moves: the best plans, and the proof (docs/proofs/placement.md, "Room")."""
+"""The most room for few moves: the best plans, and the proof (docs/proofs/placement.md, "Room")."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from topoplace.packing.budget import Budget
 from topoplace.packing.frontier import MOST_TRIES, SHARE, Corner, Point, Step, TradeOff, trade_off
 from topoplace.packing.search import Found, LevelBound, Search
 from topoplace.packing.state import Say, silent
+from topoplace.placement.several import frontier_of
 from topoplace.placement.torus.outcome import prism_model
 from topoplace.placement.torus.packing import TorusPacking
 from topoplace.placement.torus.problem import PlacementProblem
 from topoplace.placement.torus.repack.packing import RepackPacking
 from topoplace.placement.torus.repack.places import largest_prism
 from topoplace.placement.torus.repack.problem import RepackProblem, Seat, of_size
-from topoplace.placement.trade_off import frontier_of
 from topoplace.result.certificate import Leaf
 from topoplace.result.several import Frontier
 from topoplace.snapshot.schema import DefragmentInstance, Room
@@ -32,7 +32,7 @@ TRADED = (MOVES, ROOM)
 
 
 def defragmented(problem: RepackProblem, options: Options | None = None) -> Frontier:
-    """Return by which moves there is most room, for every cost up to the most, and the proof."""
+    """Return the moves that make the most room, for every cost up to the limit, and the proof."""
     asked = problem.instance
     assert isinstance(asked, DefragmentInstance), "the problem of making room"
     least = {PLACED: problem.num_movable, MOVES: -asked.most}
@@ -49,7 +49,7 @@ def defragmented(problem: RepackProblem, options: Options | None = None) -> Fron
 
 
 def _placed(problem: RepackProblem, budget: Budget, *, seed: int, **_: Any) -> list[Seat]:
-    """Return who starts, and where, if nobody moves."""
+    """Return which requests start, and where, if no job moves."""
     now = PlacementProblem(prepare(problem.instance.snapshot), problem.interference)
     found = Search(TorusPacking(now), budget, seed=seed, num_levels=1).run().placement
     started = (Seat(problem.num_movable + c.request_idx, c.prism) for c in found)
@@ -66,11 +66,11 @@ def largest_prisms(
     progress: Callable[[Found], None] = lambda found: None,
     say: Say = silent,
 ) -> TradeOff:
-    """Return the largest free prisms by what moves cost; see `trade_off`.
+    """Return the largest free prisms by the cost of moves; see `trade_off`.
 
-    A plan is known, at first to move nobody. The largest prism that it leaves is a point. A search
-    for one with a node more finds the next plan, and proves what moves that takes: a step. What the
-    first searches leave open, longer ones try again.
+    There is always a known plan, at first the one without moves. The largest prism that it leaves
+    is a point. A search for a prism with one more node finds the next plan, and proves which moves
+    that takes: a step. If the first searches leave something open, longer ones try again.
     """
     everybody, most = least[PLACED], _class_size(problem)
     nothing = Leaf(scale=1, prices={}, multipliers=[0])
@@ -103,7 +103,7 @@ def largest_prisms(
 
 
 def _class_size(problem: RepackProblem) -> int:
-    """Return how many nodes there are of the class that the largest prism is to be of."""
+    """Return the number of nodes of the class for which the largest prism is sought."""
     room = problem.requests[problem.num_movable]
     return int((problem.emptied.state.node_class == room.class_idx).sum())
 
@@ -118,7 +118,7 @@ def _add(known: TradeOff, problem: RepackProblem, seats: list[Seat]) -> None:
 
 
 def _proven(packing: RepackPacking, found: Found, nodes: int, everybody: int) -> Step | None:
-    """Return what a search proves of plans with room for more nodes."""
+    """Return the bound that a search proves on plans with room for more nodes."""
     started, moves = [*found.bounds, None, None][:2]
     reached = [packing.reported(0, value) for value in found.reached[:1] if value is not None]
     if started is not None and not packing.reported(0, started.value):
@@ -129,7 +129,7 @@ def _proven(packing: RepackPacking, found: Found, nodes: int, everybody: int) ->
 
 
 def _after(problem: RepackProblem, seats: list[Seat]) -> PlacementProblem:
-    """Return the machine after moves, with the job for which there is to be room as its queue."""
+    """Return the machine after moves, with the job that the space is for as its queue."""
     places = {
         problem.movable[seat.request_idx].id: {
             "nodes": format_node_set(np.sort(problem.nodes_of(seat)).tolist()),

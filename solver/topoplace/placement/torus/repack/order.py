@@ -1,4 +1,4 @@
-"""In which order jobs move through free space, and who has to be suspended where there is none."""
+"""The order in which jobs move through free space, and the jobs to suspend where there is none."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 
 MOST_SETS = 100_000
-"""Sets of suspended jobs that are tried one by one; beyond, nothing is proven of their number."""
+"""Sets of suspended jobs that are tried one by one; beyond, their number is not proven least."""
 
 After = Mapping[int, frozenset[int]]
 """By job, those that have to leave before it arrives: itself, if its places overlap."""
 
 
 def ordered(after: After) -> list[int] | None:
-    """Return an order in which everybody arrives after all that it waits for, None without one."""
+    """Return an order in which each job arrives after all that it waits for, None without one."""
     order: list[int] = []
     left = set(after)
     while left:
@@ -27,7 +27,7 @@ def ordered(after: After) -> list[int] | None:
 
 
 def without(after: After, gone: Iterable[int]) -> dict[int, frozenset[int]]:
-    """Return who waits for whom if some jobs leave at the beginning and arrive at the end."""
+    """Return which jobs wait for which if some leave at the beginning and arrive at the end."""
     away = frozenset(gone)
     return {job: others - away for job, others in after.items() if job not in away}
 
@@ -37,7 +37,7 @@ def fewest_suspended(after: After) -> tuple[tuple[int, ...], bool]:
 
     Returns
     -------
-    The jobs, ascending, and whether it is proven that fewer do not do.
+    The jobs, ascending, and whether it is proven that fewer are not enough.
     """
     core = _cyclic(after)
     tried = 0
@@ -57,7 +57,7 @@ def fewest_suspended(after: After) -> tuple[tuple[int, ...], bool]:
 
 
 def _cyclic(after: After) -> Sequence[int]:
-    """Return the jobs that are left once nobody remains that waits for none, or none waits for."""
+    """Return the jobs left when those that wait for none, or none waits for, are gone."""
     left = set(after)
     while True:
         waited_for = set().union(*(after[job] for job in left)) if left else set()

@@ -1,10 +1,10 @@
 """Repacking as a plug-in of the engine: staying put is free, moving is a candidate with a cost.
 
-A running job that may move counts more than all requests that have to start together, so that
-everybody has a place, and then as many of those start as can. Beside routers and links there is a
-row for every pair of a request that has to start and a job that may move: a job that stays takes
-it, and so does a prism of the request that cannot stand beside it (docs/proofs/placement.md,
-"Repacking").
+The value of a running job that may move is above that of all requests that have to start together,
+so first every such job has a place, and then as many requests as possible start. In addition to
+routers and links there is a row for every pair of a request that has to start and a job that may
+move: a job that stays takes it, and so does a prism of the request that is in conflict with it
+(docs/proofs/placement.md, "Repacking").
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import numpy as np
 
 from topoplace import clock
 from topoplace.machine import Prism
-from topoplace.packing.problem import NO_VALUE, Cover, PackingProblem, Priced, Subproblem
+from topoplace.packing.problem import NO_VALUE, Cover, PackingProblem, Priced, Query, Subproblem
 from topoplace.placement.torus.packing import TorusPacking
 from topoplace.placement.torus.problem import Candidate
 from topoplace.placement.torus.repack.places import Places, Standing
@@ -32,7 +32,7 @@ class RepackPacking(PackingProblem):
     """Running jobs and requests on rows: routers, pairs, then links by family."""
 
     is_small = True
-    """Linear programs bound every level: most jobs stay, so that few prisms matter."""
+    """Linear programs bound every level: most jobs stay, so few prisms matter."""
 
     def __init__(self, problem: RepackProblem) -> None:
         self.problem = problem
@@ -56,7 +56,7 @@ class RepackPacking(PackingProblem):
                 self.families[name] = slice(start, stop)
         self._costs = np.zeros((len(requests), 2), dtype=np.int64)
         self._costs[:movable, 0] = problem.costs
-        if room:  # what is worth something costs as much less
+        if room:  # a value is a negative cost
             self._costs[movable:, 1] = [-r.value for r in requests[movable:]]
         else:
             self._costs[:movable, 1] = [r.nodes for r in requests[:movable]]
@@ -66,7 +66,7 @@ class RepackPacking(PackingProblem):
     def reported(self, level: int, value: int) -> int:
         """Return a value as it is reported: on the first level, how many requests start.
 
-        Where moves make room, it is how many jobs have a place.
+        Where moves free space, it is how many jobs have a place.
         """
         if level or self._makes_room:
             return self.senses[level] * value
@@ -80,11 +80,12 @@ class RepackPacking(PackingProblem):
         return weights
 
     def first_prices(self, sub: Subproblem) -> tuple[FloatArray, tuple[float, ...]] | None:
-        """Return prices that add up to what the jobs cost in whose way a request is.
+        """Return prices that add up to the cost of the jobs that are in the way of a request.
 
-        Nobody goes without a place there, and on the last level nobody costs more than it has to.
-        On the first level there are no prices: most often everybody finds a place. For room they
-        are the nodes of routers: who runs pays for as many as anywhere, what is left is room.
+        There every job has a place, and on the last level no job costs more than necessary. On the
+        first level there are no prices, as most often every job finds a place. For room, the prices
+        are the nodes of routers: a running job pays for the same number anywhere, and the rest is
+        room.
         """
         prices = np.zeros(self.num_rows)
         if not sub.level:
@@ -113,14 +114,14 @@ class RepackPacking(PackingProblem):
 
     @cached_property
     def _holder(self) -> IntArray:
-        """The job that holds each row where it stays, -1 for none, shape ``(num_rows,)``."""
+        """The job that holds each row if it stays, -1 for none, shape ``(num_rows,)``."""
         holder = np.full(self.num_rows, -1, dtype=np.int64)
         for q, rows in enumerate(self._stay_rows):
             holder[rows] = q
         return holder
 
     def displaced(self, seat: Seat) -> IntArray:
-        """Return the jobs that may move and cannot stay beside a seat, ascending."""
+        """Return the jobs that may move and cannot stay if a seat is taken, ascending."""
         held = np.unique(self._holder[self._own_rows(seat)])
         return np.asarray(held[(held >= 0) & (held != seat.request_idx)])
 
@@ -159,11 +160,11 @@ class RepackPacking(PackingProblem):
         return int(np.abs(every).max(initial=0))
 
     def most(self, level: int) -> int:
-        """Return that nothing is gained by moving, but for what starts then."""
+        """Return that moving gains nothing, except for the requests that then start."""
         return int(np.maximum(-self._costs[:, level - 1], 0).sum())
 
     def completed(self, placement: Iterable[Seat]) -> list[Seat]:
-        """Return a placement in which nobody moves to where it is."""
+        """Return a placement in which no job moves to its own place."""
         return sorted(self.problem.settled(placement))
 
     # the oracle
@@ -174,7 +175,7 @@ class RepackPacking(PackingProblem):
         return 1e-3 + _WORK * sum(len(self.places(q).shape_of) for q in wanted)
 
     def places(self, q: int) -> Places:
-        """Return the prisms of a request; those that may have the same share them."""
+        """Return the prisms of a request; requests with the same prisms share them."""
         r = self.problem.requests[q]
         wanted = q >= self.problem.num_movable
         key = wanted, r.nodes, r.class_idx, r.geometries, r.region, r.communication
@@ -185,7 +186,7 @@ class RepackPacking(PackingProblem):
         return self._places[key]
 
     def _standing(self, kind: Communication) -> Standing:
-        """Return the jobs that may move as requests of a kind of communication find them."""
+        """Return the jobs that may move, as they appear to requests of a kind of communication."""
         problem, whole = self.problem, self.problem.emptied
         prisms = [seat.prism for seat in problem.stays]
         shape = (len(prisms), whole.torus.num_dims)
@@ -202,35 +203,24 @@ class RepackPacking(PackingProblem):
             np.array(closes, dtype=bool),
         )
 
-    def price(
-        self,
-        row_prices: IntArray,
-        weights: Sequence[int],
-        per_request: int,
-        covers: tuple[Cover, ...] = (),
-        *,
-        exact_for: frozenset[int] | None = None,
-    ) -> Priced:
+    def price(self, row_prices: IntArray, query: Query) -> Priced:
         """Return the best seats; moves are looked at only for jobs that may gain by one."""
         num = len(self.names)
-        factors = np.array([*weights, 0, 0][:3], dtype=np.int64)
+        factors = np.array([*query.weights, 0, 0][:3], dtype=np.int64)
         best = np.full(num, NO_VALUE, dtype=np.int64)
         columns: list[list[tuple[int, Seat]]] = [[] for _ in range(num)]
-        covers_of: dict[int, list[Cover]] = {}
-        for cover in covers:
-            covers_of.setdefault(cover.request_idx, []).append(cover)
         known: dict[object, list[tuple[int, Prism]]] = {}
         for q in range(num):
-            own, value = covers_of.get(q, []), int(factors[0] * self.values[q])
+            own, value = query.covers_of.get(q, []), int(factors[0] * self.values[q])
             gain = value - int(factors[1:] @ self._costs[q])
             found = self._staying(q, row_prices, value, own)
             if not found or found[0][0] < gain:
                 alone = own or q >= self.problem.num_movable  # no pairs, no branches to share
                 key = q if alone else (id(self.places(q)), self._payer(q))
                 if key not in known:
-                    known[key] = self.cheapest(q, row_prices, per_request, own)
+                    known[key] = self.cheapest(q, row_prices, query.per_request, own)
                 found += [(gain - cost, Seat(q, prism)) for cost, prism in known[key]]
-                found = sorted(found, key=lambda one: -one[0])[:per_request]
+                found = sorted(found, key=lambda one: -one[0])[: query.per_request]
             if found:
                 best[q], columns[q] = found[0][0], found
         return Priced(best, columns)
@@ -248,7 +238,7 @@ class RepackPacking(PackingProblem):
         return [(value - paid, seat)]
 
     def _payer(self, q: int) -> int | None:
-        """Return who pays for links of its own: a tolerant request."""
+        """Return the request that pays for links of its own, if it is tolerant."""
         tolerant = self.problem.emptied.is_tolerant(self.problem.requests[q].communication)
         return q if tolerant else None
 
@@ -261,9 +251,9 @@ class RepackPacking(PackingProblem):
     def cheapest(
         self, q: int, prices: IntArray, number: int, covers: Sequence[Cover] = ()
     ) -> list[tuple[int, Prism]]:
-        """Return the cheapest prisms to move to, or to start on, so many, and what they pay.
+        """Return a number of the cheapest prisms to move to, or to start on, and what they pay.
 
-        They obey what branches say.
+        They obey the branches.
         """
         places, routers, pairs = self.places(q), self.torus.num_covers, self._own_pairs(q)
         paid = self._paid(q, prices)
@@ -293,7 +283,7 @@ class RepackPacking(PackingProblem):
     # primal side
 
     def starts(self, deadline: float) -> Iterator[list[Seat]]:
-        """Yield what there is now, then requests started where the cheapest jobs stand."""
+        """Yield the present state, then requests started in place of the cheapest jobs."""
         now: list[Seat] = [*self.problem.stays]
         yield now
         wanted = range(self.problem.num_movable, len(self.names))
@@ -307,9 +297,9 @@ class RepackPacking(PackingProblem):
             yield now
 
     def _cleared(self, seats: list[Seat], q: int, deadline: float) -> list[Seat] | None:
-        """Return seats with a request started where the jobs in its way cost least, if it can be.
+        """Return seats with a request started where the jobs in its way cost least, if possible.
 
-        Those move to what is free then, the largest first.
+        These jobs move to free places, the largest first.
         """
         stay = [s.request_idx for s in seats if s.stays]
         far = 1 + int(self._costs.sum())
@@ -346,7 +336,8 @@ class RepackPacking(PackingProblem):
     def _moved(self, kept: list[Seat], gone: Sequence[int]) -> list[Seat] | None:
         """Return seats with the jobs that lost theirs on free prisms; None if one has none.
 
-        What others of them leave is taken last: to be free before, it needs an order.
+        Places that other moving jobs leave are taken last, as they are free only in a suitable
+        order.
         """
         prices = np.zeros(self.num_rows, dtype=np.int64)
         for q in gone:
@@ -363,5 +354,5 @@ class RepackPacking(PackingProblem):
         return kept
 
     def left_by(self, fixed: Sequence[Seat], kept: Sequence[int]) -> PackingProblem:
-        """Raise: what dives and neighbourhoods ask for, which a small problem has none of."""
+        """Raise: it is for dives and neighbourhoods, which a small problem does not have."""
         raise NotImplementedError

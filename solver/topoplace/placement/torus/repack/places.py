@@ -1,32 +1,30 @@
 """The prisms that a job may have, and the cheapest of them at prices of routers, links and jobs.
 
-They are found shape by shape, by sums over all origins at once, and listed. What a listed prism
-pays are differences of prefix sums at the corners of its box, and of one box of links by dimension.
+They are found shape by shape, for all origins at once, and listed. What a listed prism pays are
+differences of prefix sums at the corners of its box, and of one box of links by dimension.
 """
 
 from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 import scipy.sparse as sp
 
 from topoplace.machine import Prism, Torus, uses_whole_ring
+from topoplace.placement.torus.heuristics.prism_search import entries_of
 from topoplace.placement.torus.problem import PlacementProblem
-from topoplace.snapshot.geometry import Geometry
 from topoplace.types import BoolArray, IntArray
 
 Extents = tuple[int, ...]
 
-_BLOCK = 1 << 40  # above the nodes of any machine: one blocked router makes a count negative
-
 
 @dataclass(frozen=True)
 class Standing:
-    """Jobs where they stand, and whether their links are closed to the one in question.
+    """Jobs at their present places, and whether their links are closed to the one in question.
 
     Attributes
     ----------
@@ -41,7 +39,7 @@ class Standing:
     closes: BoolArray
 
     def meeting(self, torus: Torus, extents: Extents, origins: IntArray) -> BoolArray:
-        """Tell which prisms of some extents cannot stand beside which jobs, ``(prisms, jobs)``.
+        """Return which prisms of some extents are in conflict with which jobs, ``(prisms, jobs)``.
 
         A prism meets a job in routers where their intervals meet in all dimensions. It shares links
         of a dimension with it where one of the two uses whole rings along it, and their intervals
@@ -64,87 +62,35 @@ class Standing:
         return np.asarray(found)
 
 
-class _Boxes:
-    """Sums over the prisms of a machine, extents by extents, from all origins at once."""
+class _Free:
+    """The prisms that a request may have beside the jobs that run, extents by extents."""
 
-    def __init__(self, torus: Torus) -> None:
-        self._torus = torus
+    def __init__(self, problem: PlacementProblem, idx: int) -> None:
+        self.view, request = problem.view, problem.requests[idx]
+        self.reach = problem.reach(request, self.view)
+        self._usable = problem.usable_sums[request.class_idx]
 
-    def blocked_and_usable(self, problem: PlacementProblem, idx: int) -> tuple[IntArray, IntArray]:
-        """Return numbers of routers and links that add up to the nodes that a request may take.
+    def extents(self, footprint: int, depth: int) -> Extents:
+        """Return the extents of a footprint and a depth, on the turned machine."""
+        return (*self.view.extents[footprint].tolist(), depth)
 
-        What it may not have among its own makes the sum of a prism negative.
-        """
-        r = problem.requests[idx]
-        counts = problem.state.usable_per_router[r.class_idx]
-        counts = counts - _BLOCK * ~problem.allowed_routers(r)
-        return counts, -_BLOCK * problem.closed_links(r.communication).astype(np.int64)
+    def nodes(self, footprint: int, depth: int) -> IntArray:
+        """Return by origin the nodes that the request may take in a prism, -1 if it is not free."""
+        inside = self.view.everywhere(self._usable, self.extents(footprint, depth))
+        found = np.where(self.reach.of(footprint) >= depth, inside, -1)
+        return found.reshape(self.view.turned.shape)
 
-    def _along(self, grid: IntArray, dim: int, length: int) -> IntArray:
-        """Return the sums over so many positions along a dimension, from every origin."""
-        n, cut = self._torus.shape[dim], (slice(None),) * dim
-        prefix = self._prefix(grid, dim)
-        after = prefix[(*cut, slice(length, length + n))]
-        return np.asarray(after - prefix[(*cut, slice(0, n))])
-
-    def _prefix(self, grid: IntArray, dim: int) -> IntArray:
-        """Return the prefix sums along a dimension, twice round; a mesh has nothing beyond."""
-        beyond = grid if self._torus.wrap[dim] else np.zeros_like(grid)
-        nothing = np.zeros_like(grid[(slice(None),) * dim + (slice(1),)])
-        return np.concatenate([nothing, grid, beyond], axis=dim).cumsum(axis=dim)
-
-    def canonical(self, extents: Extents) -> BoolArray:
-        """Mark the origins that prisms of some extents may have."""
-        marks = np.ones(self._torus.shape, dtype=bool)
-        for d, (e, n, wraps) in enumerate(
-            zip(extents, self._torus.shape, self._torus.wrap, strict=True)
-        ):
-            num = 1 if e == n else n if wraps else n - e + 1
-            marks[(slice(None),) * d + (slice(num, None),)] = False
-        return marks
-
-    def sums(
-        self, every: Iterable[Extents], routers: IntArray, links: IntArray, done: dict[Extents, int]
-    ) -> Iterator[tuple[Extents, IntArray]]:
-        """Yield extents, and what their prisms add up to of routers and links, by origin.
-
-        Extents ascend; those deeper than where their first ones are `done` by then are passed over.
-        Links of a dimension join the routers after it: before, they have the same factors.
-        """
-        torus, last = self._torus, self._torus.num_dims - 1
-        heads: dict[Extents, list[IntArray]] = {}
-        grids = [routers, *links.reshape(last + 1, -1)]
-        heads[()] = [grid.reshape(torus.shape) for grid in grids]
-        for e in every:
-            for k in range(1, last + 1):
-                if e[:k] not in heads:
-                    for gone in [h for h in heads if len(h) >= k]:
-                        del heads[gone]
-                    heads[e[:k]] = self._joined(heads[e[: k - 1]], k - 1, e[k - 1])
-            if e[-1] <= done.get(e[:-1], e[-1]):
-                [total] = self._joined(heads[e[:-1]], last, e[-1])
-                yield e, total
-
-    def _joined(self, grids: list[IntArray], dim: int, extent: int) -> list[IntArray]:
-        """Return the sums along a dimension, of routers and of the links of those after it."""
-        base = self._along(grids[0], dim, extent)
-        length = self._link_length(dim, extent)
-        if length and grids[1].any():
-            base = base + self._along(grids[1], dim, length)
-        rest = (self._along(grid, dim, extent) if grid.any() else grid for grid in grids[2:])
-        return [base, *rest]
-
-    def _link_length(self, dim: int, extent: int) -> int:
-        """Return how many links of each of its rows a prism uses along a dimension."""
-        ring = uses_whole_ring(self._torus, dim, extent)
-        return self._torus.shape[dim] if ring else extent - 1
+    def places(self, extents: Extents, origins: IntArray) -> tuple[Extents, IntArray]:
+        """Return extents and flat origins as those on the machine, ``(num_origins, num_dims)``."""
+        at = np.stack(np.unravel_index(origins, self.view.turned.shape), axis=1)
+        return self.view.back(extents), at[:, [*self.view.back(range(at.shape[1]))]]
 
 
-class Places(_Boxes):
+class Places:
     """The prisms that a request may have beside the jobs that run.
 
-    Of those that hold enough nodes only such are kept that contain no smaller one that does: what a
-    prism costs grows with it.
+    Of the prisms that hold enough nodes, only those are kept that contain no smaller one that does,
+    as the cost of a prism grows with its size.
 
     Attributes
     ----------
@@ -156,14 +102,13 @@ class Places(_Boxes):
     def __init__(
         self, problem: PlacementProblem, idx: int, standing: Standing | None = None
     ) -> None:
-        super().__init__(problem.torus)
-        self._request = problem.requests[idx]
-        found = [*self._listed(problem, idx)]
+        self._torus = problem.torus
+        found = [*_minimal(problem, idx)]
         self.extents = [extents for extents, _ in found]
-        sizes = [len(at) for _, at in found]
+        sizes = [len(origins) for _, origins in found]
         self.shape_of = np.repeat(np.arange(len(found)), sizes)
-        at = np.concatenate([np.zeros(0, dtype=np.int64), *(at for _, at in found)])
-        self.origins = np.stack(np.unravel_index(at, self._torus.shape), axis=1)
+        nothing = np.zeros((0, problem.torus.num_dims), dtype=np.int64)
+        self.origins = np.concatenate([nothing, *(origins for _, origins in found)])
         self.clashes = None
         if standing is not None:
             starts = np.cumsum([0, *sizes])
@@ -173,58 +118,6 @@ class Places(_Boxes):
                 parts.append(sp.csr_matrix(meeting.astype(np.int64)))
             self.clashes = sp.vstack(parts, format="csr")
         self._place_corners()
-
-    def _listed(self, problem: PlacementProblem, idx: int) -> Iterator[tuple[Extents, IntArray]]:
-        """Yield extents and the origins of their prisms, flat."""
-        r, torus = self._request, self._torus
-        counts, closed = self.blocked_and_usable(problem, idx)
-        whole = problem.whole_routers(r.class_idx)
-        asked: dict[Extents, list[Geometry]] = {}
-        for geometry in r.geometries:
-            for depth in geometry.depths:
-                asked.setdefault((*geometry.extents[:-1], depth), []).append(geometry)
-        every = sorted(asked) or itertools.product(*(range(1, n + 1) for n in torus.shape))
-        least = -(-r.nodes // torus.nodes_per_router)
-        done: dict[Extents, int] = {}
-        enough: dict[Extents, BoolArray] = {}
-        for e, sums in self.sums((e for e in every if math.prod(e) >= least), counts, closed, done):
-            canonical, smaller = self.canonical(e), _one_less(e)
-            fits = (sums >= r.nodes) & canonical
-            if any(g.max_depth is not None for g in asked.get(e, ())):
-                fits &= self._pencils(e, asked[e], sums >= r.nodes, whole)
-            minimal = fits.copy()
-            for d, less in enumerate(smaller):
-                if less in enough:
-                    inside = enough[less] | np.roll(enough[less], -1, axis=d)
-                    if torus.wrap[d] and e[d] == torus.shape[d]:
-                        inside = np.asarray(inside.any(axis=d, keepdims=True))
-                    minimal &= ~inside
-            enough[e] = fits
-            for gone in [k for k in enough if k[0] < e[0] - 1]:
-                del enough[gone]
-            if not asked and ((sums < 0) | fits)[canonical].all():
-                done[e[:-1]] = e[-1]  # what is deeper, or wider, is blocked or holds a smaller one
-            if any(less[-1] > done.get(less[:-1], less[-1]) for less in smaller[:-1]):
-                done[e[:-1]] = e[-1]
-            elif minimal.any():
-                yield e, np.flatnonzero(minimal)
-
-    def _pencils(
-        self, extents: Extents, asked: Sequence[Geometry], plain: BoolArray, whole: BoolArray
-    ) -> BoolArray:
-        """Tell where an alternative of the geometry fits (see `Geometry`)."""
-        last = self._torus.num_dims - 1
-        deep = self._along(whole.astype(np.int64).reshape(plain.shape), last, extents[last])
-        found = np.zeros_like(plain)
-        for geometry in asked:
-            if geometry.max_depth is None:
-                found |= plain
-                continue
-            short = (deep < geometry.extents[-1]).astype(np.int64)
-            for d in range(last):
-                short = self._along(short, d, extents[d])
-            found |= short == 0
-        return found
 
     def _place_corners(self) -> None:
         """Find the corners of all boxes in prefix sums: of routers, then of links by dimension."""
@@ -237,13 +130,13 @@ class Places(_Boxes):
         boxes = [own]
         for d in range(len(shape)):
             boxes.append(own.copy())
-            boxes[-1][:, d] = [self._link_length(d, e) for e in own[:, d].tolist()]
+            boxes[-1][:, d] = [_link_length(self._torus, d, e) for e in own[:, d].tolist()]
         self._corners = [(box * steps) @ corners.T for box in boxes]
 
     def paid(self, routers: IntArray, links: IntArray | None, amounts: IntArray) -> IntArray:
-        """Return what every prism pays for routers and links, and an amount by job it clashes with.
+        """Return every prism's payment for routers and links, and an amount by job it clashes with.
 
-        Without jobs that stand there are no amounts.
+        Without such jobs there are no amounts.
         """
         grids = [routers]
         if links is not None:
@@ -254,7 +147,9 @@ class Places(_Boxes):
                 continue
             prefix = grid.reshape(self._torus.shape)
             for d in range(self._torus.num_dims):
-                prefix = self._prefix(prefix, d)
+                beyond = prefix if self._torus.wrap[d] else np.zeros_like(prefix)
+                nothing = np.zeros_like(prefix[(slice(None),) * d + (slice(1),)])
+                prefix = np.concatenate([nothing, prefix, beyond], axis=d).cumsum(axis=d)
             flat = prefix.ravel()
             for sign, offsets in zip(self._signs, corners.T, strict=True):
                 total += sign * flat[self._at + offsets[self.shape_of]]
@@ -274,23 +169,61 @@ class Places(_Boxes):
         return Prism(origin, self.extents[int(self.shape_of[number])])
 
 
+def _minimal(problem: PlacementProblem, idx: int) -> Iterator[tuple[Extents, IntArray]]:
+    """Yield extents, ascending, and the origins of the prisms that `Places` lists."""
+    request, free = problem.requests[idx], _Free(problem, idx)
+    torus, whole = free.view.turned, problem.whole_routers(request.class_idx)
+    entries = entries_of(free.view, [request], whole)
+    asked: dict[tuple[int, int], list[int]] = {}
+    for footprint, low, high, row, _ in entries.table.tolist():
+        for depth in range(low, min(high, int(free.reach.deepest[footprint])) + 1):
+            asked.setdefault((footprint, depth), []).append(row)
+    done: dict[Extents, int] = {}
+    enough: dict[Extents, BoolArray] = {}
+    for (footprint, depth), rows in sorted(asked.items()):
+        e = free.extents(footprint, depth)
+        if depth > done.get(e[:-1], depth):
+            continue
+        nodes, smaller = free.nodes(footprint, depth), _one_less(e)
+        fits = nodes >= request.nodes
+        if -1 not in rows:
+            fits &= (entries.least[rows].min(axis=0) <= depth).reshape(fits.shape)
+        minimal = fits.copy()
+        for d, less in enumerate(smaller):
+            if less in enough:
+                inside = enough[less] | np.roll(enough[less], -1, axis=d)
+                if torus.wrap[d] and e[d] == torus.shape[d]:
+                    inside = np.asarray(inside.any(axis=d, keepdims=True))
+                minimal &= ~inside
+        enough[e] = fits
+        for gone in [k for k in enough if k[0] < e[0] - 1]:
+            del enough[gone]
+        if not request.geometries and ((nodes < 0) | fits).all():
+            done[e[:-1]] = depth  # what is deeper, or wider, is blocked or holds a smaller one
+        if any(depth > done.get(less[:-1], depth) for less in smaller[:-1]):
+            done[e[:-1]] = depth
+        elif minimal.any():
+            yield free.places(e, np.flatnonzero(minimal))
+
+
 def largest_prism(problem: PlacementProblem, idx: int) -> tuple[int, Prism | None]:
     """Return the most nodes that a request may take in a prism, and one with so many."""
-    torus, boxes = problem.torus, _Boxes(problem.torus)
-    counts, closed = boxes.blocked_and_usable(problem, idx)
-    most, best = 0, None
-    done: dict[Extents, int] = {}
-    every = itertools.product(*(range(1, n + 1) for n in torus.shape))
-    for extents, sums in boxes.sums(every, counts, closed, done):
-        smaller = [less[:-1] for less in _one_less(extents)[:-1]]
-        found = np.where(boxes.canonical(extents), sums, -1)
-        at = int(found.argmax())
-        if found.flat[at] > most:
-            origin = np.unravel_index(at, torus.shape)
-            most, best = int(found.flat[at]), Prism(tuple(int(o) for o in origin), extents)
-        if found.max() < 0 or any(done.get(head, extents[-1]) < extents[-1] for head in smaller):
-            done[extents[:-1]] = extents[-1]  # what is deeper, or wider, is blocked as well
+    free, most, best = _Free(problem, idx), 0, None
+    for footprint, deepest in enumerate(free.reach.deepest.tolist()):
+        room = int(free.view.area[footprint]) * problem.torus.nodes_per_router
+        for depth in range(most // room + 1, deepest + 1):
+            nodes = free.nodes(footprint, depth)
+            at = int(nodes.argmax())
+            if nodes.flat[at] > most:
+                most = int(nodes.flat[at])
+                extents, [origin] = free.places(free.extents(footprint, depth), np.array([at]))
+                best = Prism(tuple(origin.tolist()), extents)
     return most, best
+
+
+def _link_length(torus: Torus, dim: int, extent: int) -> int:
+    """Return how many links of each of its rows a prism uses along a dimension."""
+    return torus.shape[dim] if uses_whole_ring(torus, dim, extent) else extent - 1
 
 
 def _one_less(extents: Extents) -> list[Extents]:

@@ -1,4 +1,4 @@
-"""Running jobs that may move, as requests beside those that have to start, or may."""
+"""Running jobs that may move, as requests together with those that have to start, or may."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ from topoplace.types import IntArray
 
 LEVELS: Levels = (("started", "max"), ("moves", "min"), ("moved_nodes", "min"))
 ROOM_LEVELS: Levels = (("placed", "max"), ("moves", "min"), ("room", "max"))
-"""Where moves make room: as many running jobs as may move have a place, and what starts counts."""
+"""Levels where moves make room: all running jobs that may move have a place; starts count."""
 
 
 @dataclass(frozen=True, order=True)
 class Seat:
     """A running job or a request, by its number in `RepackProblem.requests`, on a prism.
 
-    `stays` tells a running job that keeps its prism.
+    `stays` marks a running job that keeps its prism.
     """
 
     request_idx: int
@@ -56,7 +56,7 @@ class RepackProblem:
         The machine without them. They are the first of its queue, the requests that have to start
         the others.
     costs
-        What it costs to move each of them, shape ``(num_movable,)``.
+        The cost of moving each of them, shape ``(num_movable,)``.
     """
 
     instance: RepackInstance | DefragmentInstance
@@ -68,7 +68,7 @@ class RepackProblem:
 
     @property
     def makes_room(self) -> bool:
-        """Whether requests may start, and count by their value, instead of all having to."""
+        """Whether requests may start, and count by their value, or all have to start."""
         return isinstance(self.instance, DefragmentInstance)
 
     @property
@@ -92,7 +92,7 @@ class RepackProblem:
         return [Seat(q, _prism(job), stays=True) for q, job in enumerate(self.movable)]
 
     def settled(self, seats: Iterable[Seat]) -> list[Seat]:
-        """Return seats in which nobody moves to where it is."""
+        """Return seats in which no job moves to its own place."""
         there = dict(enumerate(self.stays))
         return [
             there[s.request_idx]
@@ -177,7 +177,7 @@ def repack_problem(
 
 
 def of_size(problem: RepackProblem, nodes: int) -> RepackProblem:
-    """Return by which moves a job of so many nodes starts, where the largest prism is asked for."""
+    """Return the problem of starting a job of `nodes` nodes, from one of the largest prism."""
     asked = problem.instance
     assert isinstance(asked, DefragmentInstance)
     snapshot = _wanting(asked, nodes)
@@ -193,14 +193,14 @@ def of_size(problem: RepackProblem, nodes: int) -> RepackProblem:
 
 
 def _wanting(asked: DefragmentInstance, nodes: int) -> Snapshot:
-    """Return a snapshot in which a job of so many nodes is all that waits."""
+    """Return a snapshot in which only a job of `nodes` nodes waits."""
     request = Request(id=asked.room_id, nodes=nodes, node_class=asked.node_class)
     update = {"queue": [request], "left_out": []}  # a held request may have the same name
     return asked.snapshot.model_copy(update=update)
 
 
 def require_names(names: Sequence[str], known: Iterable[str], where: str, expected: str) -> None:
-    """Raise `InputError` for the first name that is not known, or there twice."""
+    """Raise `InputError` for the first name that is unknown or repeated."""
     every = list(known)
     for idx, name in enumerate(names):
         if name not in every or name in names[:idx]:

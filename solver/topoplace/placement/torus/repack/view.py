@@ -1,6 +1,6 @@
 """What tables and pictures show of a plan: two placements, before and after.
 
-All that moves or starts has its colour in both.
+Jobs that move or start have the same colour in both.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from topoplace.snapshot.state import prepare
 
 
 class RepackView(View):
-    """A plan, as what stands where when it is carried out."""
+    """A plan, as the placement after it is carried out."""
 
     has_queue: ClassVar[bool] = False
 
@@ -32,7 +32,7 @@ class RepackView(View):
 
     @cached_property
     def after(self) -> View:
-        """What stands where by the plan."""
+        """The placement after the plan."""
         return view_of(before_and_after(self.result)[1])
 
     def _starts(self) -> list[Start]:
@@ -56,18 +56,18 @@ class RepackView(View):
         return plan_lines(self.result)[:1]
 
     def picture(self) -> Picture:
-        """Return the picture of what stands where by the plan."""
+        """Return the picture of the placement after the plan."""
         return picture_of(self.after)
 
     def figures(self) -> list[tuple[AnyResult, list[str] | None]]:
-        """Return what stands where before and after."""
+        """Return the placements before and after."""
         before, after = before_and_after(self.result)
         heads = [*title(self.result)[:1], "before"], ["after", *self.title()]
         return [(before, heads[0]), (after, heads[1])]
 
 
 def before_and_after(result: RepackResult) -> tuple[PlacementResult, PlacementResult]:
-    """Return what stands where now, and by the plan; jobs that stay are running in both."""
+    """Return the placements now and after the plan; jobs that stay are running in both."""
     snapshot, solution = resolve_machine(result.instance.snapshot), result.solution
     moves, starts = (solution.moves, solution.placements) if solution else ([], [])
     moving = {placement.request for placement in moves}
@@ -103,7 +103,7 @@ def _placed(result: RepackResult, view: Snapshot, placements: list[Placement]) -
 
 
 def plan_lines(result: RepackResult) -> list[str]:
-    """Return what is done, step by step."""
+    """Return the plan, step by step."""
     solution = result.solution
     if solution is None:
         return ["no plan found"]
@@ -123,7 +123,7 @@ def plan_lines(result: RepackResult) -> list[str]:
 
 
 def step_lines(snapshot: Snapshot, solution: RepackSolution) -> list[str]:
-    """Return the steps of a plan, and who is suspended in them."""
+    """Return the steps of a plan, and the jobs that are suspended in them."""
     lines: list[str] = []
     jobs = {job.id: job for job in snapshot.running}
     to = {p.request: p for p in (*solution.moves, *solution.placements)}

@@ -1,4 +1,4 @@
-"""Certificates of the nodes that start on trees: counts of free nodes, and prices of domains."""
+"""Which requests start on trees: the engine of packings, and the cheapest of several choices."""
 
 from __future__ import annotations
 
@@ -15,21 +15,14 @@ import pytest
 
 from real_files import real_file
 from topoplace.certify import Report, check_document
+from topoplace.certify.packing import certified_bound
 from topoplace.certify.report import RefusedError
-from topoplace.certify.switches.filling import (
-    counted,
-    domains_of,
-    largest_sum,
-    least_of_choices,
-    most_worth,
-    priced,
-)
 from topoplace.certify.switches.instance import Wish, read_instance
+from topoplace.certify.switches.starts import least_of_choices, oracle_of, parts_of
 from topoplace.cli import run
-from topoplace.placement.switches.exact.requests import domains
-from topoplace.placement.switches.exact.starts import StartModel, certificate_of
+from topoplace.placement.switches.exact import starts
 from topoplace.result import Proof
-from topoplace.result.tree import AllocationResult, CountingCertificate, DomainsCertificate
+from topoplace.result.tree import AllocationResult
 from topoplace.snapshot.schema import Pattern, Snapshot, SwitchModel, TreeModel
 from topoplace.snapshot.tree_state import prepare_tree
 from tree_cases import apart, model_of, snapshot_on, uses
@@ -58,89 +51,49 @@ def crowded(seed: int) -> Snapshot:
     return weighted(rng, snapshot_on(apart(sizes), [], queue))
 
 
-def test_most_that_fits_is_that_of_all_choices() -> None:
-    rng = random.Random("knapsack")
-    for _ in range(200):
-        items = [(rng.randint(1, 9), rng.randint(-2, 20)) for _ in range(rng.randint(0, 8))]
-        room = rng.randint(0, 25)
-        chosen = itertools.product((0, 1), repeat=len(items))
-        fits = [c for c in chosen if sum(k * i[0] for k, i in zip(c, items, strict=True)) <= room]
-        best = max(sum(k * i[1] for k, i in zip(c, items, strict=True)) for c in fits)
-        assert most_worth(room, items) == best
-
-
-def test_largest_sum_is_that_of_all_choices() -> None:
-    rng = random.Random("sums")
-    for _ in range(200):
-        values = [rng.randint(1, 9) * rng.choice((1, 6)) for _ in range(rng.randint(0, 7))]
-        most = rng.randint(0, 60)
-        sums = {sum(c) for n in range(8) for c in itertools.combinations(values, n)}
-        assert largest_sum(values, most) == max(s for s in sums if s <= most)
-    assert largest_sum([6 << 40, 9 << 40, 3], 100) == 99  # rounded to what divides them
-
-
-def test_knapsacks_that_take_too_long_are_refused() -> None:
-    with pytest.raises(RefusedError, match="free nodes times requests"):
-        most_worth(1 << 24, [(1 << 23, 1)] * 200)
-    with pytest.raises(RefusedError, match="what the requests are worth"):
-        most_worth(2, [(1, 1 << 61)] * 3)
-    assert most_worth(1 << 30, [(1, 1 << 80)] * 300) == 300 << 80
-
-
-def test_domains_are_leaves_that_switches_connect() -> None:
+def test_parts_are_leaves_that_switches_connect() -> None:
     whole = read_instance(snapshot_on(model_of([3, 4])))
-    assert [(one.free, one.together) for one in domains_of(whole)] == [(7, 7)]
+    assert [(one.free, one.together) for one in parts_of(whole)] == [(7, 7)]
     two = read_instance(snapshot_on(apart([3, 4]), down="n0"))
-    assert [(one.free, one.together) for one in domains_of(two)] == [(2, 2), (4, 4)]
+    assert [(one.free, one.together) for one in parts_of(two)] == [(2, 2), (4, 4)]
     leaves = apart([3, 1, 5]).switches
     uppers = [
         SwitchModel(name="a", switches=f"{leaves[0].name},{leaves[1].name}"),
         SwitchModel(name="b", switches=f"{leaves[1].name},{leaves[2].name}"),
     ]
     chain = TreeModel(kind="tree", name="chain", switches=[*leaves, *uppers])
-    assert [(d.free, d.together) for d in domains_of(read_instance(snapshot_on(chain)))] == [(9, 6)]
+    assert [(p.free, p.together) for p in parts_of(read_instance(snapshot_on(chain)))] == [(9, 6)]
     ends = read_instance(snapshot_on(chain, down="n3"))
-    assert [(d.free, d.together) for d in domains_of(ends)] == [(3, 3), (5, 5)]
+    assert [(p.free, p.together) for p in parts_of(ends)] == [(3, 3), (5, 5)]
 
 
-def test_prices_by_hand() -> None:
-    """Two domains of 4 and 3 hold one request of 3 each; counting alone finds room for 7 nodes."""
-    instance = read_instance(snapshot_on(apart([4, 3]), [], [(3, RING), (3, RING), (1, RING)]))
-    assert counted(instance) == 7
-    assert priced(instance, prices(1, [0, 0, 0], 0)) == 7
-    four = read_instance(snapshot_on(apart([4, 4]), [], [(3, RING)] * 4))
-    assert counted(four) == 6
-    assert priced(four, prices(1, [0] * 4, 0)) == 6
-    silent = read_instance(snapshot_on(apart([4, 4]), [], [(3, RING)] * 2 + [(3, ())]))
-    assert priced(silent, prices(2, [0, 0, 0], 2)) == 6  # 8 nodes, and no sum of values is 7 or 8
-    assert priced(silent, prices(2, [0, 0, 0], 0)) == 6  # nobody spans the leaves
-    with pytest.raises(RefusedError, match="2 prices for 3 requests"):
-        priced(silent, prices(1, [0, 0], 0))
-
-
-def prices(scale: int, own: Sequence[int], each: int) -> DomainsCertificate:
-    return DomainsCertificate(scale=scale, prices=list(own), node_price=each)
-
-
-def test_what_is_found_proves_the_truth_where_leaves_are_apart() -> None:
-    kinds = []
-    for seed in range(40):
-        snapshot = crowded(seed)
-        state, instance = prepare_tree(snapshot), read_instance(snapshot)
-        leaves = state.tree.leaf_of_node[state.free]
-        free = np.bincount(leaves, minlength=state.tree.num_leaves)
-        sets = domains(state.tree)
-        most = StartModel(state.requests, sets, free).most_nodes(5.0)
-        assert most.value == most.bound
-        found = certificate_of(most.bound, state.requests, sets, free, 2.0)
-        kinds.append("none" if found is None else found.kind)
-        if isinstance(found, CountingCertificate):
-            assert counted(instance) == most.value
-        elif isinstance(found, DomainsCertificate):
-            assert priced(instance, found) == most.value
-    assert kinds.count("none") <= 2
-    assert kinds.count("counting") >= 5
-    assert kinds.count("domains") >= 1
+@pytest.mark.parametrize("seed", range(40))
+def test_the_engine_starts_the_most_and_proves_it(seed: int) -> None:
+    """Against all choices of requests and parts, and in parts as the checker reads them."""
+    snapshot = crowded(seed)
+    state, instance = prepare_tree(snapshot), read_instance(snapshot)
+    tree = state.tree
+    free = np.bincount(tree.leaf_of_node[state.free], minlength=tree.num_leaves)
+    parts = starts.parts_of(tree, free)
+    assert [(p.free, p.together) for p in parts] == [
+        (p.free, p.together) for p in parts_of(instance)
+    ]
+    best = {(0, *(part.free for part in parts))}
+    for request in state.requests:
+        for value, *rooms in list(best):
+            for k, part in enumerate(parts):
+                if request.nodes <= min(part.together, rooms[k]):
+                    left = [r - request.nodes * (k == at) for at, r in enumerate(rooms)]
+                    best.add((value + request.value, *left))
+    most = max(value for value, *_ in best)
+    costs = [Fraction(k % 4, 1 + k % 3) for k in range(len(state.requests))]
+    found = starts.chosen(state.requests, parts, 20.0, costs)
+    assert found.value == found.bound == most
+    assert found.total == sum(costs[q] for q in found.started)
+    assert found.certificate is not None
+    proven = certified_bound(oracle_of(instance), found.certificate, [])
+    assert proven is not None
+    assert proven.value == most
 
 
 def test_least_of_choices_is_that_of_all_choices() -> None:
@@ -172,7 +125,7 @@ def choices(wishes: Sequence[Wish]) -> Iterator[tuple[Wish, ...]]:
 
 
 def test_too_many_choices_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("topoplace.certify.switches.filling.MOST_STATES", 5)
+    monkeypatch.setattr("topoplace.certify.switches.starts.MOST_STATES", 5)
     instance = read_instance(snapshot_on(model_of([9]), [], [(1, ()), (2, ()), (3, ())]))
     with pytest.raises(RefusedError, match="choices of requests: up to"):
         least_of_choices(instance, {}, 1)
@@ -189,23 +142,14 @@ def test_the_cost_of_a_queue_that_does_not_fit_is_verified() -> None:
     assert not claim(check_document(read(document)), "cost.bound").holds
 
 
-def test_counting_is_refused_where_it_proves_less() -> None:
+def test_a_certificate_that_proves_less_is_refused() -> None:
     result = solved(prepare_tree(snapshot_on(apart([4, 4]), [], [(3, RING)] * 2 + [(2, RING)])))
-    assert isinstance(result.levels[0].certificate, DomainsCertificate)
     assert claim(check_document(result), "nodes.bound").holds
     document = result.model_dump(mode="json")
-    document["levels"][0]["certificate"] = {"kind": "counting"}
+    document["levels"][0]["certificate"] = {"kind": "leaf", "scale": 1}
     refused = claim(check_document(read(document)), "nodes.bound")
-    assert refused.detail == (
-        "bound is 6, the certificate only proves 8, the most that 8 free nodes can hold"
-    )
-
-
-@pytest.mark.parametrize("kind", ["all-start", "counting"])
-def test_nothing_of_the_cost_is_proven_by_counts(kind: str) -> None:
-    result = solved(prepare_tree(snapshot_on(model_of([4, 4]), [], [(5, ())])))
-    document = result.model_dump(mode="json")
-    document["levels"][1]["certificate"] = {"kind": kind}
+    assert refused.detail == "bound is 6, the certificate only proves 8"
+    document["levels"][1]["certificate"] = {"kind": "leaf", "scale": 1}
     refused = claim(check_document(read(document)), "cost.bound")
     assert refused.detail == "the certificate bounds nodes alone"
 

@@ -1,0 +1,164 @@
+"""What starts by a solution: whether each request may stand where it does, and all together."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from topoplace.certify.report import RefusedError
+from topoplace.certify.torus.instance import (
+    Instance,
+    Job,
+    Request,
+    crowded_prism,
+    job_on,
+    marked,
+    prism_of,
+)
+from topoplace.certify.torus.shapes import Box
+from topoplace.errors import number_of
+from topoplace.machine import Prism, prism_links
+from topoplace.machine.hostlist import NodeLists
+from topoplace.result import Placement, Solution
+from topoplace.snapshot.schema import Communication
+from topoplace.types import IntArray
+
+
+@dataclass(frozen=True)
+class Start(Job):
+    """A started request; one in segments has all their routers, and `prism` is the first."""
+
+    request: Request
+    others: tuple[Prism, ...] = ()
+
+
+def read_starts(instance: Instance, solution: Solution, *, maps: bool = False) -> list[Start]:
+    """Return the placements after checking each on its own; mappings only where a level `maps`."""
+    starts = []
+    lists = NodeLists(instance.torus.num_nodes)
+    for placement in solution.placements:
+        if placement.request not in instance.by_id:
+            raise RefusedError(f"{placement.request} is no request of the queue")
+        if placement.mapping is not None and not maps:
+            raise RefusedError(f"{placement.request} has a mapping, of which no level tells")
+        starts.append(_start(instance, placement, lists))
+    ids = [start.id for start in starts]
+    if len(set(ids)) < len(ids):
+        raise RefusedError("a request is started twice")
+    return starts
+
+
+def _start(instance: Instance, placement: Placement, lists: NodeLists) -> Start:
+    torus = instance.torus
+    request = instance.by_id[placement.request]
+    nodes = lists.numbers(placement.nodes, torus.num_nodes, placement.request)
+    if len(nodes) != request.nodes:
+        raise RefusedError(
+            f"{request.id} has {number_of(len(nodes), 'node')} and wants {request.nodes}"
+        )
+    wrong = nodes[~instance.usable[nodes] | (instance.node_class[nodes] != request.class_idx)]
+    if len(wrong):
+        raise RefusedError(f"{request.id} may not use node {wrong[0]}")
+    if placement.other_prisms is not None:
+        if request.num_prisms == 1:
+            raise RefusedError(f"{request.id} has further prisms, and wants one")
+        return _in_segments(instance, request, nodes, placement)
+    job = job_on(torus, request.id, nodes, placement.prism, request.sharing)
+    if job.prism is not None:
+        if request.num_prisms > 1:
+            raise RefusedError(f"{request.id} has one prism, and wants {request.num_prisms}")
+        if reason := why_no_candidate(instance, request, job.prism):
+            raise RefusedError(f"the prism of {request.id} {reason}")
+        if not _takes(instance, request, job):
+            raise RefusedError(f"{request.id} has nodes that its geometry leaves out")
+    return Start(**vars(job), request=request)
+
+
+def _in_segments(
+    instance: Instance, request: Request, nodes: IntArray, placement: Placement
+) -> Start:
+    """Return a request that starts on several disjoint prisms, all of whose nodes it has."""
+    if placement.prism is None or placement.other_prisms is None:
+        raise RefusedError(f"{request.id} has further prisms, but no first one")
+    every = (placement.prism, *placement.other_prisms)
+    prisms = [prism_of(instance.torus, model) for model in every]
+    if len(prisms) != request.num_prisms or prisms != sorted(prisms):
+        raise RefusedError(
+            f"{request.id} wants {number_of(request.num_prisms, 'prism')}, ascending"
+        )
+    for prism in prisms:
+        if reason := why_no_candidate(instance, request, prism):
+            raise RefusedError(f"the prism {prism.text} of {request.id} {reason}")
+    routers = np.concatenate([prism.routers(instance.torus) for prism in prisms])
+    if len(np.unique(routers)) < len(routers):
+        raise RefusedError(f"two prisms of {request.id} meet")
+    if not np.isin(nodes // instance.torus.nodes_per_router, routers).all():
+        raise RefusedError(f"{request.id} has nodes outside its prisms")
+    first, *others = prisms
+    links = prism_links(instance.torus, first)[:0]
+    job = Job(request.id, nodes, routers, first, links, request.sharing)
+    return Start(**vars(job), request=request, others=tuple(others))
+
+
+def why_no_candidate(instance: Instance, request: Request, prism: Prism) -> str | None:
+    """Return why a prism is no candidate of a request (rules 1 to 4 of "The problem")."""
+    size = prism.volume * instance.torus.nodes_per_router
+    if instance.anchored and (prism not in instance.anchored or size != request.per_prism):
+        return "is no anchored prism of just its size"
+    inside = prism.routers(instance.torus)
+    outside = inside[~instance.allowed(request)[inside]]
+    if len(outside):
+        reason = "held by a running job" if instance.held[outside[0]] else "outside its region"
+        return f"has router {outside[0]}, {reason}"
+    if instance.closed(request.sharing)[prism_links(instance.torus, prism)].any():
+        return "uses a link that a running job closes to it"
+    if request.geometries and not Box(instance, prism.extents).enough(request)[prism.origin]:
+        return "is none that its geometry allows"
+    if instance.usable_counts[request.class_idx][inside].sum() < request.per_prism:
+        return "has too few usable nodes"
+    return None
+
+
+def _takes(instance: Instance, request: Request, job: Job) -> bool:
+    """Tell whether the nodes lie where the geometry, if there is one, wants them in the prism."""
+    assert job.prism is not None
+    box, pencils = Box(instance, job.prism.extents), job.routers.reshape(-1, job.prism.extents[-1])
+    whole = instance.whole(request.class_idx)[pencils]
+    taken = job.nodes // instance.torus.nodes_per_router
+    for geometry in request.geometries:
+        if box.fits(request, geometry)[job.prism.origin]:
+            first = whole & (np.cumsum(whole, axis=1) <= geometry.extents[-1])
+            if geometry.max_depth is None or np.isin(taken, pencils[first]).all():
+                return True
+    return not request.geometries
+
+
+def check_exclusive(instance: Instance, starts: list[Start]) -> str:
+    """Raise unless no node has two jobs and no prism holds a router of another start."""
+    node_users = np.zeros(instance.torus.num_nodes, dtype=np.int64)
+    for start in starts:
+        node_users[start.nodes] += 1
+    if (node_users > 1).any():
+        raise RefusedError(f"node {int(node_users.argmax())} has two jobs")
+    if crowded := crowded_prism(instance.torus, starts):
+        raise RefusedError(f"another started request stands in the prism of {crowded}")
+    return "no node and no router of a prism has two jobs"
+
+
+def require_no_links(instance: Instance, starts: list[Start]) -> str:
+    """Raise if a started job shares a link against the rule."""
+    if shared := count_shared_links(instance, starts):
+        raise RefusedError(f"{number_of(shared, 'link')} shared against the rule")
+    return "no link is shared against the rule"
+
+
+def count_shared_links(instance: Instance, starts: list[Start]) -> int:
+    """Count the links that a started job shares, against the rule, with any other job."""
+    users = np.zeros(instance.torus.num_links, dtype=np.int64)
+    strict = np.zeros(instance.torus.num_links, dtype=bool)
+    started = marked(instance.torus.num_links, (start.links for start in starts))
+    for job in (*instance.jobs, *starts):
+        users[job.links] += 1
+        strict[job.links] |= job.sharing is Communication.STRICT
+    return int(((users > 1) & strict & started).sum())
