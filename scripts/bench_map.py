@@ -1,11 +1,12 @@
 """Measure mappings of graphs onto cubic tori, or with `--bounds` the bounds beside them.
 
-Mappings: bytes-weighted hops after 1, 10 and 60 s, beside Scotch where it is installed, of the
-periodic grid of the torus itself (least: 1 hop per byte), and of random points in a cube that talk
-to their nearest neighbours. Bounds: of graphs without locality (`regular` is three random rings
-through all tasks, `power` random messages between tasks of very different popularity) and, with
-`--data`, of the measured applications of 64 tasks in that folder; every bound by cuts is checked.
-Tasks are numbered at random, there is one place per task; all kernels are compiled beforehand.
+Mappings: bytes-weighted hops after 1, 10 and 60 s, beside Scotch where it is installed, as
+`topoplace compare` shows them, of the periodic grid of the torus itself (least: 1 hop per byte),
+and of random points in a cube that talk to their nearest neighbours. Bounds: of graphs without
+locality (`regular` is three random rings through all tasks, `power` random messages between tasks
+of very different popularity) and, with `--data`, of the measured applications of 64 tasks in that
+folder; every bound by cuts is checked. Tasks are numbered at random, there is one place per task;
+all kernels are compiled beforehand.
 """
 
 from __future__ import annotations
@@ -20,9 +21,9 @@ import numpy as np
 from scipy.spatial import cKDTree
 
 from study import Column, Record, parsed, percent, table, timed, write_rows
+from topoplace import compare
 from topoplace.certify.mapping.graphs import cuts_value
 from topoplace.certify.mapping.instance import read_instance
-from topoplace.errors import InputError
 from topoplace.mapping.bounds.cuts import cuts_bound
 from topoplace.mapping.bounds.distance_classes import distance_classes_bound
 from topoplace.mapping.bounds.star import star_bound
@@ -34,6 +35,7 @@ from topoplace.solving import Options, method_of
 from topoplace.types import IntArray
 
 SIDES = {64: 4, 512: 8, 4096: 16, 32768: 32}
+METHODS = ("bisection", "search", "scotch")
 NEIGHBOURS = 8
 MESSAGES = 3  # per task of a graph without locality
 FILES = {
@@ -58,19 +60,18 @@ def main(given: Sequence[str] | None = None) -> None:
         csv=Path,
         seed=1,
     )
-    warm_up = problem_of(points(3, np.random.default_rng(0)), 3)
-    for name in ("search", "bisection"):
-        method_of("mapping", name).solver(warm_up, Options(time_limit=0.1))
+    if not options.bounds:
+        instances = [problem.instance for _, problem in cases(options)]
+        for limit in options.seconds:
+            print(compare(*instances, methods=METHODS, time_limit=limit))
+        return
+    warm_up = problem_of("points", points(3, np.random.default_rng(0)), 3)
+    method_of("mapping", "search").solver(warm_up, Options(time_limit=0.1))
     rows = []
     for name, problem in cases(options):
-        row = Record(graph=name, tasks=problem.num_tasks)
-        if options.bounds:
-            bounds_of(row, problem, options.search)
-        else:
-            mappings_of(row, problem, options.seconds)
-        rows.append(row)
-        print(row, file=sys.stderr, flush=True)
-    print(table(rows, BOUNDS if options.bounds else list(vars(rows[0])), 2))
+        rows.append(bounds_of(name, problem, options.search))
+        print(rows[-1], file=sys.stderr, flush=True)
+    print(table(rows, BOUNDS, 2))
     if options.csv is not None:
         write_rows(options.csv, rows)
 
@@ -81,19 +82,20 @@ def cases(options: argparse.Namespace) -> Iterator[tuple[str, MappingProblem]]:
     for tasks in options.tasks:
         for kind in kinds if tasks <= 4096 or not options.bounds else ():
             messages = kind(SIDES[tasks], np.random.default_rng(options.seed))
-            yield kind.__name__, problem_of(messages, SIDES[tasks])
+            yield kind.__name__, problem_of(kind.__name__, messages, SIDES[tasks])
     if options.bounds and options.data is not None:
         for name, file in FILES.items():
             sizes = np.loadtxt(options.data / file, delimiter=",", dtype=np.int64)
             np.fill_diagonal(sizes, 0)
-            yield name, problem_of((*np.nonzero(sizes), sizes[np.nonzero(sizes)]), 4)
+            yield name, problem_of(name, (*np.nonzero(sizes), sizes[np.nonzero(sizes)]), 4)
 
 
-def problem_of(messages: Messages, side: int) -> MappingProblem:
+def problem_of(name: str, messages: Messages, side: int) -> MappingProblem:
     """Return the problem of a graph on the cubic torus of that side, a place per task."""
     sources, targets, sizes = (part.tolist() for part in messages)
     application = GraphApplication(num_tasks=side**3, sources=sources, targets=targets, bytes=sizes)
-    return problem_on(load_places(f"torus:{side}x{side}x{side}"), application)
+    places = load_places(f"torus:{side}x{side}x{side}")
+    return problem_on(places, application, name=f"{name}_{side**3}")
 
 
 def grid(side: int, rng: np.random.Generator) -> Messages:
@@ -128,28 +130,13 @@ def power(side: int, rng: np.random.Generator) -> Messages:
     return sources, targets, rng.integers(1, 100, size=MESSAGES * tasks)
 
 
-def mappings_of(row: Record, problem: MappingProblem, limits: Sequence[float]) -> None:
-    """Add hops per byte by method, with the seconds if not the limit; None if one cannot run."""
-    runs = [("bisection", None), *(("search", limit) for limit in limits), ("scotch", None)]
-    for method, limit in runs:
-        run = partial(method_of("mapping", method).solver, problem, Options(time_limit=limit))
-        shown = None
-        try:
-            outcome, took = timed(run)
-            if outcome.solution is not None:
-                shown = f"{_hops(problem, hop_bytes(problem, outcome.solution.nodes)):.3f}"
-                shown += f" ({took:.1f})" if limit is None or took < 0.95 * limit else ""
-        except InputError:
-            pass
-        setattr(row, f"{method} (s)" if limit is None else f"{method} {limit:g} s", shown)
-
-
 def _hops(problem: MappingProblem, value: float) -> float:
     return value / problem.graph.total_bytes
 
 
-def bounds_of(row: Record, problem: MappingProblem, search: float) -> None:
-    """Add the bounds of a problem and a mapping, in hops per byte, and their seconds."""
+def bounds_of(name: str, problem: MappingProblem, search: float) -> Record:
+    """Return the bounds of a problem and a mapping, in hops per byte, and seconds of cuts."""
+    row = Record(graph=name, tasks=problem.num_tasks, check=None)
     star = star_bound(problem)
     cuts, row.seconds = timed(partial(cuts_bound, problem))
     if cuts is not None:
@@ -157,18 +144,19 @@ def bounds_of(row: Record, problem: MappingProblem, search: float) -> None:
         value, row.check = timed(partial(cuts_value, instance, cuts.certificate))
         assert value == cuts.value
     bounds = {"star": star, "cuts": cuts, "distance_classes": distance_classes_bound(problem)}
-    for name, bound in bounds.items():
-        setattr(row, name, None if bound is None else _hops(problem, bound.value))
+    for kind, bound in bounds.items():
+        setattr(row, kind, None if bound is None else _hops(problem, bound.value))
     mapped = method_of("mapping", "search").solver(problem, Options(time_limit=search)).solution
     assert mapped is not None
     row.mapping = _hops(problem, hop_bytes(problem, mapped.nodes))
     row.gap_star = None if star is None else 1 - row.star / row.mapping
-    row.gap_best = 1 - max(getattr(row, name) or 0 for name in bounds) / row.mapping
+    row.gap_best = 1 - max(getattr(row, kind) or 0 for kind in bounds) / row.mapping
+    return row
 
 
 def _figure(name: str, digits: int) -> Column:
     def shown(row: Record) -> str | None:
-        value = getattr(row, name, None)
+        value = getattr(row, name)
         return None if value is None else f"{value:.{digits}f}"
 
     return name, shown

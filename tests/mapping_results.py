@@ -140,18 +140,8 @@ def _star() -> MappingProblem:
     return matrix_problem(application_of(star), distances)
 
 
-def _near() -> MappingProblem:
-    """Messages along a square grid, of uneven bytes: cuts across it differ much in theirs."""
-    task = np.arange(36).reshape(6, 6)
-    sizes = np.zeros((36, 36), dtype=np.int64)
-    ends = [(task[1:], task[:-1]), (task[:, 1:], task[:, :-1])]
-    sources, targets = (np.concatenate([pair[k].ravel() for pair in ends]) for k in (0, 1))
-    sizes[sources, targets] = 97 + np.arange(len(sources)) % 7
-    return problem_on(application_of(sizes), [6, 6])
-
-
 def _far() -> MappingProblem:
-    """A graph without locality on a mesh: lines at several limits, no factors."""
+    """A graph without locality on a mesh."""
     graph = regular_graph(np.random.default_rng(5), 60, 3)
     return problem_on(graph, [6, 10], wrap=False)
 
@@ -193,8 +183,7 @@ CERTIFIED: dict[str, tuple[Callable[[], MappingProblem], Callable[..., Bound | N
         lambda: problem_on(random_graph(np.random.default_rng(5), 16, 40), [4, 4]),
         distance_classes_bound,
     ),
-    "factors": (_near, cuts_bound),
-    "lines": (_far, cuts_bound),
+    "cuts": (_far, cuts_bound),
     "recognised": (_ring, recognised_bound),
     "levels": (training_on_a_tree, levels_bound),
     "spectral": (graph_on_a_hierarchy, levels_bound),

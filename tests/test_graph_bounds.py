@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import time
 
 import numpy as np
 import pytest
@@ -21,9 +20,8 @@ from real_files import real_file
 from topoplace.certify.mapping.check import VALUES
 from topoplace.certify.mapping.instance import read_instance
 from topoplace.mapping.bounds.best import best_bound
-from topoplace.mapping.bounds.bisection import triangles_bound
 from topoplace.mapping.bounds.cuts import cuts_bound
-from topoplace.mapping.bounds.distance_classes import distance_classes_bound
+from topoplace.mapping.bounds.pairs import pairs_bound
 from topoplace.mapping.bounds.star import star_bound
 from topoplace.mapping.graphfiles import read_graph, read_qaplib
 from topoplace.mapping.problem import MappingProblem
@@ -88,7 +86,7 @@ def test_a_hypercube_by_its_matrix() -> None:
     read = read_qaplib(real_file("qaplib/esc16a.dat"))
     problem = matrix_problem(read.graph, read.distances)
     star = valued(problem, star_bound(problem))
-    assert star < valued(problem, distance_classes_bound(problem)) <= 68
+    assert star < valued(problem, pairs_bound(problem)) <= 68
 
 
 def uneven_graph(num_tasks: int, messages: int) -> GraphApplication:
@@ -102,14 +100,12 @@ def uneven_graph(num_tasks: int, messages: int) -> GraphApplication:
 
 
 def test_a_graph_without_locality() -> None:
-    """On 8x8x8 the star sees one hop per byte, cuts 1.7, with triangles 1.9."""
+    """On 8x8x8 the star sees one hop per byte, cuts 1.9."""
     problem = problem_on(regular_graph(np.random.default_rng(1), 512, 3), [8, 8, 8])
     found = valued(problem, cuts_bound(problem))
     assert valued(problem, star_bound(problem)) <= 1.05 * problem.graph.total_bytes
-    assert found >= 1.7 * problem.graph.total_bytes
-    better = valued(problem, triangles_bound(problem))
-    assert better >= 1.9 * problem.graph.total_bytes
-    assert valued(problem, best_bound(problem)) == better
+    assert found >= 1.9 * problem.graph.total_bytes
+    assert valued(problem, best_bound(problem)) == found
 
 
 def test_prices_of_tasks_count_where_degrees_differ() -> None:
@@ -120,17 +116,10 @@ def test_prices_of_tasks_count_where_degrees_differ() -> None:
     assert valued(problem, cuts_bound(problem)) >= 1.2 * 32 * second * 64 / 4
 
 
-@pytest.mark.parametrize("name", ["maplib/amg/bytes.csv", "mpip/minimd.64.bytes.csv"])
-def test_factors_see_that_cuts_differ(name: str) -> None:
-    """Several cuts cannot all be the least one: without factors amg has 0.52 of its bytes."""
-    problem = problem_on(read_graph(real_file(name)), [4, 4, 4])
-    assert valued(problem, cuts_bound(problem)) >= 0.8 * problem.graph.total_bytes
-
-
 def test_places_to_spare_pull_tasks_apart() -> None:
     """No cut has to have a task on either side, but together they cannot all be empty."""
     problem = problem_on(regular_graph(np.random.default_rng(3), 40, 3), [8, 8], wrap=False)
-    assert valued(problem, cuts_bound(problem)) > 1.05 * problem.graph.total_bytes
+    assert valued(problem, cuts_bound(problem)) > 1.2 * problem.graph.total_bytes
 
 
 @pytest.mark.parametrize(("num_tasks", "size"), [(1, None), (4, None), (2, 1 << 50), (4097, 1)])
@@ -143,21 +132,18 @@ def test_where_there_is_no_bound_by_cuts(num_tasks: int, size: int | None) -> No
     assert cuts_bound(problem_on(application, [side + 1] * 3)) is None
 
 
-def test_the_time_limit_holds() -> None:
+def test_little_time_leaves_bounds_that_hold() -> None:
     problem = problem_on(random_graph(np.random.default_rng(0), 100, 300), [5, 5, 4])
     first = valued(problem, best_bound(problem, time_limit=0.0))
     assert first == max(valued(problem, star_bound(problem)), problem.graph.total_bytes)
-    start = time.perf_counter()
     better = best_bound(problem, time_limit=2.0)
-    assert time.perf_counter() - start < 30.0  # a loaded machine; without limit it takes longer
     assert valued(problem, better) >= first
     assert isinstance(better, Bound)
-    assert isinstance(better.certificate, DistanceClassesCertificate | StarCertificate)
+    kinds = DistanceClassesCertificate | StarCertificate | CutsCertificate
+    assert isinstance(better.certificate, kinds)
     problem = problem_on(random_graph(np.random.default_rng(0), 500, 3000), [8, 8, 8])
     assert cuts_bound(problem, time_limit=0.0) is None
-    start = time.perf_counter()
     early = cuts_bound(problem, time_limit=0.5)
-    assert time.perf_counter() - start < 20.0
     assert early is None or valued(problem, early) > 0
 
 

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import itertools
-import random
-import re
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from few import few_of
 from real_files import real_file
-from tiny_hierarchies import best_of, lively_hierarchy, places_of, prepared, random_hierarchy
+from tiny_hierarchies import lively_hierarchy, prepared
 from topoplace.errors import InputError
 from topoplace.formats.decisions import read_lines
 from topoplace.machine.hostlist import expand_host_list
@@ -22,8 +19,6 @@ from topoplace.placement.hierarchy.problem import HierarchyProblem
 from topoplace.result.hierarchy import HierarchyResult
 from topoplace.snapshot.schema import SNAPSHOT_SCHEMA
 from topoplace.solving import Options, solve
-
-MOST_PLACEMENTS = 30_000
 
 
 def solved(document: dict[str, Any], seconds: float | None = 20) -> HierarchyResult:
@@ -41,43 +36,6 @@ def in_maximising_sense(result: HierarchyResult) -> tuple[list[int | None], list
         None if v.bound is None else s * v.bound for s, v in zip(signs, result.levels, strict=True)
     ]
     return values, bounds
-
-
-def equals_brute_force(seed: int) -> None:
-    document = random_hierarchy(random.Random(seed))
-    state, placements = prepared(document), 1
-    for request in state.requests:
-        placements *= 1 + sum(1 for _ in places_of(state, request))
-    if placements > MOST_PLACEMENTS:
-        return
-    result, best = solved(document), best_of(state)
-    assert in_maximising_sense(result) == (best, best), seed
-    report = result.check()
-    assert report.verified, f"{seed}: {report}"
-
-
-@pytest.mark.parametrize("first", range(0, 100, 25))
-def test_equals_brute_force(first: int) -> None:
-    for seed in range(first, first + 25):
-        equals_brute_force(seed)
-
-
-def test_the_page_shows_what_its_program_prints(capsys: pytest.CaptureFixture[str]) -> None:
-    page = (
-        Path(__file__).resolve().parent.parent / "docs" / "guide" / "hierarchies.md"
-    ).read_text()
-    (program,), (shown,) = (
-        re.findall(rf"```{k}\n(.*?)```", page, re.S) for k in ("python", "text")
-    )
-    exec(program, {})
-    assert capsys.readouterr().out == shown
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("first", range(100, 700, 50))
-def test_equals_brute_force_widely(first: int) -> None:
-    for seed in range(first, first + 50):
-        equals_brute_force(seed)
 
 
 # ---- Decisions of real schedulers, with what is known of them ------------------------------------

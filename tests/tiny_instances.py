@@ -463,7 +463,7 @@ def _placed(
         n = application.num_tasks
     per_node = rng.choice((1, 1, 1, 2, 3, n))
     spare = rng.choice((0, 0, 1, 2))
-    if kind in ("star", "distance-classes", "total", "pairs", "tree") and rng.random() < 0.4:
+    if kind in ("star", "total", "pairs", "tree") and rng.random() < 0.4:
         if isinstance(application, GridApplication):
             application = random_graph(rng)
         size = rng.randint(1, 7)

@@ -94,13 +94,6 @@ CUT_TASKS = 1 << 12
 CUT_LAYERS = 1 << 9
 """Largest size of a dimension for certificates of cuts."""
 
-CUT_FACTORS = 64
-"""Most factors of a certificate of cuts."""
-
-GAIN_BITS = 10
-"""Binary digits behind the point of the gains of a certificate of cuts."""
-
-
 MOST_TRIANGLES = 1 << 17
 """Most triangles of a certificate."""
 
@@ -114,7 +107,7 @@ class Triangles(Model):
 
 
 class Bisection(Model):
-    """Multipliers that bound the bytes over any cut (docs/proofs/objects.md, "Cuts").
+    """Multipliers that bound the bytes over any cut (docs/proofs/graphs.md, "Cuts").
 
     With Laplacian L of the bytes between tasks, or objects, and their loads l (ones for tasks),
     scale x L + diag(prices) + balance x l l' must be positive semidefinite, once the amount of
@@ -127,35 +120,10 @@ class Bisection(Model):
     triangles: Triangles | None = None
 
 
-class CutLine(Model):
-    """A lower bound on the bytes over any cut, by the square of what is more on one side."""
-
-    prices: list[int] = Field(description="u: what is added to the diagonal, per task")
-    balance: Annotated[int, Field(ge=0)] = Field(description="beta: what is added everywhere")
-
-
-class CutsCertificate(Model):
-    """Multipliers of the bound by the machine's cuts (docs/proofs/graphs.md, "Cuts").
-
-    With `factors` V, scale x L + V'V + diag(prices) + balance x J must be positive semidefinite for
-    every line, L being the Laplacian of the bytes between tasks, once `triangles` have changed it
-    as in a `Bisection`.
-    """
+class CutsCertificate(Bisection):
+    """What the cuts of the machine cost, all together (docs/proofs/graphs.md, "Cuts")."""
 
     kind: Literal["cuts"] = "cuts"
-    wrap: list[bool] = Field(
-        description="whether each dimension is a ring; an open one may be closed, which shortens"
-    )
-    scale: Annotated[int, Field(ge=1)]
-    lines: Annotated[list[CutLine], Field(min_length=1, max_length=16)]
-    factors: Annotated[list[Numbers], Field(max_length=CUT_FACTORS)] = Field(
-        description="vectors with an entry per task, which add up to 0"
-    )
-    gains: list[Annotated[int, Field(ge=0)]] = Field(
-        description="eigenvalues of the kernel of every dimension are at most this, in units of "
-        "2^-10; empty without factors"
-    )
-    triangles: Triangles | None = None
 
 
 MOST_LAYERS = 1 << 30
@@ -180,20 +148,10 @@ class DegreesLevel(Model):
     kind: Literal["degrees"] = "degrees"
 
 
-class SpectralLevel(Model):
-    """What leaves the domains of a level, by a semidefinite matrix.
-
-    With `factors` V, scale x L + V'V + diag(prices) + balance x J must be positive semidefinite, L
-    being the Laplacian of the bytes between tasks.
-    """
+class SpectralLevel(Bisection):
+    """What leaves the domains of a level, by how many tasks a domain has room for."""
 
     kind: Literal["spectral"] = "spectral"
-    scale: Annotated[int, Field(ge=1)]
-    prices: list[int] = Field(description="per task")
-    balance: Annotated[int, Field(ge=0)]
-    factors: Annotated[list[Numbers], Field(max_length=CUT_FACTORS)] = Field(
-        description="vectors with an entry per task"
-    )
 
 
 LevelBound = Annotated[InsideLevel | DegreesLevel | SpectralLevel, Field(discriminator="kind")]

@@ -283,19 +283,11 @@ def _determinant(rows: list[list[int]]) -> int:
 def _group_loss(group: list[Lines], limit: int, *, complete: bool) -> IntArray:
     """Return the least loss along independent directions (Loomis and Whitney 1949)."""
     sets: Exact = np.arange(1, limit + 1).astype(object)
-    prices: list[Exact] = [line.size * -(-sets // line.longest) for line in group]
-    least: Exact = sum(prices, 0 * sets)
-    # root of every line's price multiplied, the fixed ones taken out
-    product = sets ** (len(group) - 1) * math.prod(line.size for line in group)
-    for num_fixed in range(len(group) if complete else 0):
-        free = len(group) - num_fixed
-        for fixed in itertools.combinations(prices, num_fixed):
-            out: Exact = math.prod(fixed, start=np.ones_like(sets))
-            valid = np.ones(len(sets), dtype=bool)
-            for price in fixed:
-                valid &= (price**free * out >= product).astype(bool)
-            value = root_up(free**free * product, out, free) + sum(fixed)
-            least = np.where(valid, np.maximum(least, value), least)
+    least: Exact = sum((line.size * -(-sets // line.longest) for line in group), 0 * sets)
+    if complete:
+        num = len(group)
+        product = num**num * sets ** (num - 1) * math.prod(line.size for line in group)
+        least = np.maximum(least, root_up(product, 1, num))
     return np.concatenate([[0], least]).astype(np.int64)
 
 

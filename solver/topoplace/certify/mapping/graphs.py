@@ -6,11 +6,8 @@
 
 from __future__ import annotations
 
-import itertools
 import math
-from collections import Counter
-from dataclasses import dataclass
-from fractions import Fraction
+from collections.abc import Iterator
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +15,6 @@ from numpy.typing import NDArray
 from topoplace.certify.integers import (
     ROOM,
     largest,
-    product,
     require_room,
     row_sums,
     square_of,
@@ -40,8 +36,7 @@ from topoplace.machine.matrix import MatrixMachine
 from topoplace.result.mapping import (
     CUT_LAYERS,
     CUT_TASKS,
-    GAIN_BITS,
-    CutLine,
+    Bisection,
     CutsCertificate,
     DistanceClassesCertificate,
     StarCertificate,
@@ -214,7 +209,61 @@ def _squared(values: list[int], between: IntArray, room: int) -> list[int]:
     return [inside.pop() for inside in found]
 
 
-# ---- Cuts: how many tasks may be on either side, against a semidefinite matrix -------------------
+# ---- Cuts: how uneven their sides may be, against a semidefinite matrix --------------------------
+
+
+def cuts_value(instance: Instance, certificate: CutsCertificate) -> int:
+    """Return the hop-bytes that a certificate of cuts proves of any mapping."""
+    num, volumes = instance.num_tasks, mutual_volumes(instance)
+    prices = cut_prices(volumes, np.ones(num, dtype=np.int64), certificate)
+    height, balance, whole = -sum(prices), certificate.balance, 4 * certificate.scale
+    each = weights = squares = 0
+    for weight, uneven in _cuts(instance):
+        each += weight * volumes.rounded_up(height - balance * uneven**2, whole)
+        weights += weight
+        squares += weight * uneven**2
+    spread = min(squares, weights * num**2 - 4 * _apart(instance))
+    return volumes.rounded_up(max(whole * each, weights * height - balance * spread), 2 * whole)
+
+
+def _cuts(instance: Instance) -> Iterator[tuple[int, int]]:
+    """Yield twice the weight of every cut with places on both sides, and the largest |s| there."""
+    torus, num = instance.torus, instance.num_tasks
+    if max(torus.shape) > CUT_LAYERS:
+        raise RefusedError(f"a dimension of more than {CUT_LAYERS} layers")
+    for d, size in enumerate(torus.shape):
+        layers = np.zeros(size, dtype=np.int64)
+        np.add.at(layers, torus.coordinates[:, d], instance.capacity)
+        for weight, side in _sides(size, torus.wrap[d]):
+            near, far = (min(num, sum(layers[own].tolist())) for own in (side, ~side))
+            if near and far:
+                yield weight, 2 * max(near, far) - num
+
+
+def _sides(size: int, wraps: bool) -> Iterator[tuple[int, BoolArray]]:
+    """Yield windows of half a ring, each half a cut, or what is before each plane of a line."""
+    layers = np.arange(size)
+    if size > 1 and wraps:
+        for k in range(size):
+            yield 1, (layers - k) % size < size // 2
+    elif not wraps:
+        for k in range(1, size):
+            yield 2, layers < k
+
+
+def _apart(instance: Instance) -> int:
+    """Return a sum of distances over ordered pairs of tasks that no mapping goes below."""
+    num = instance.num_tasks
+    sums = [sum(row.tolist()) for row in nearest_places(instance, instance.torus, num - 1)]
+    rooms = [room for room in instance.capacity.tolist() if room] if len(sums) > 1 else [num]
+    total, left = 0, num
+    for one, room in sorted(zip(sums, rooms, strict=True)):
+        total += one * min(room, left)
+        left -= min(room, left)
+    return total
+
+
+# ---- Multipliers of cuts: prices, a balance and triangles, whose matrix is semidefinite ----------
 
 LIMIT = 1 << 52
 """Of the diagonal of a matrix that is proven to be positive semidefinite."""
@@ -224,41 +273,23 @@ LARGEST_ENTRY = 1 << 60
 STRIP = 512
 """Rows of the remainder that are formed at once."""
 
-LARGEST_FACTOR = 1 << 26
 
-Line = tuple[int, int]
-"""Height at s = 0 and fall per square of s, in 1 / (4 scale) bytes over a cut."""
-
-
-def cuts_value(instance: Instance, certificate: CutsCertificate) -> int:
-    """Return the hop-bytes that a certificate of cuts proves of any mapping."""
-    if not 2 <= instance.num_tasks <= CUT_TASKS:
-        raise RefusedError(f"{number_of(instance.num_tasks, 'task')}, 2 to {CUT_TASKS} are checked")
-    sides = sides_of(instance, tuple(certificate.wrap))
-    volumes = mutual_volumes(instance)
-    factors = _factors(instance.num_tasks, certificate.factors)
-    laplacian = laplacian_of(volumes, certificate.scale)
-    common = laplacian + product(factors.T, factors, "the products of factors")
-    if certificate.triangles is not None:
-        add_triangles(common, certificate.triangles)
-    lines = []
-    for k, line in enumerate(certificate.lines):
-        require_semidefinite(_matrix(common, line), f"the matrix of line {k}")
-        lines.append((-sum(line.prices), line.balance))
-    squares = sum(x * x for x in factors.ravel().tolist())
-    paid = squares * _gain(instance, sides, certificate.gains) if squares else Fraction(0)
-    proven = _worth(sides, lines, 0 if squares else 4 * certificate.scale * volumes.unit)
-    return volumes.rounded_up(math.ceil(proven - paid), 8 * certificate.scale)
-
-
-def _factors(num_tasks: int, rows: list[list[int]]) -> IntArray:
-    if any(len(row) != num_tasks or sum(row) for row in rows):
-        raise RefusedError(
-            f"a factor does not have {number_of(num_tasks, 'entry')} that add up to 0"
-        )
-    if any(abs(x) >= LARGEST_FACTOR for row in rows for x in row):
-        raise RefusedError(f"a factor has an entry beyond {LARGEST_FACTOR}")
-    return np.array(rows, dtype=np.int64).reshape(-1, num_tasks)
+def cut_prices(volumes: Volumes, loads: IntArray, given: Bisection) -> list[int]:
+    """Return the prices of a certificate of cuts, whose matrix is positive semidefinite."""
+    num, balance = len(loads), given.balance
+    if not 2 <= num <= CUT_TASKS:
+        raise RefusedError(f"{number_of(num, 'vertex')}, 2 to {CUT_TASKS} are checked")
+    prices = unpacked(given.prices, num, "prices")
+    require_room(balance * int(loads.max()) ** 2, "the balance times squares of loads", LIMIT)
+    require_room(max(map(abs, prices.tolist())), "a price", LIMIT)
+    matrix = laplacian_of(volumes, given.scale)
+    # each part is below 2^52 in every entry
+    matrix += balance * np.outer(loads, loads) + np.diag(prices)
+    if given.triangles is not None:
+        add_triangles(matrix, given.triangles)
+    require_semidefinite(matrix, "the matrix of the cuts")
+    found: list[int] = prices.tolist()
+    return found
 
 
 def laplacian_of(volumes: Volumes, scale: int) -> IntArray:
@@ -287,150 +318,6 @@ def add_triangles(matrix: IntArray, triangles: Triangles) -> None:
         np.add.at(matrix, (b, b), moved)
         np.subtract.at(matrix, (a, b), moved)
         np.subtract.at(matrix, (b, a), moved)
-
-
-def _matrix(common: IntArray, line: CutLine) -> IntArray:
-    num = len(common)
-    if len(line.prices) != num:
-        raise RefusedError(f"{number_of(len(line.prices), 'price')} for {number_of(num, 'task')}")
-    require_room(max(*map(abs, line.prices), line.balance), "a price or a balance", LIMIT)
-    require_room(largest(common) + 2 * LIMIT, "the matrix of a line")
-    return common + np.diag(np.array(line.prices, dtype=np.int64)) + line.balance
-
-
-def _gain(instance: Instance, sides: Sides, gains: list[int]) -> Fraction:
-    """Return what the square of a factor's entry costs at most, all cuts together."""
-    if len(gains) != len(sides.kernels):
-        raise RefusedError(
-            f"{number_of(len(gains), 'gain')} for {number_of(len(sides.kernels), 'dimension')}"
-        )
-    routers = math.prod(map(len, sides.kernels))
-    most = 0
-    for d, (kernel, gain) in enumerate(zip(sides.kernels, gains, strict=True)):
-        if len(kernel) > 1:
-            _check_gain(kernel, gain, f"the gain of dimension {d}, {gain},")
-            most = max(most, routers // len(kernel) * gain)
-    return Fraction(int(instance.capacity.max()) * most, 1 << GAIN_BITS)
-
-
-def _check_gain(kernel: IntArray, gain: int, name: str) -> None:
-    """Check that no eigenvalue of a kernel beside ones is above its gain."""
-    num = len(kernel)
-    what = "the kernel of a dimension"
-    # the kernel between vectors less their means, times num^2 to stay an integer: no entry is
-    # larger than 4 num^2 times the largest of the kernel
-    require_room(4 * num**2 * largest(kernel), what, LIMIT)
-    sums = row_sums(kernel, what)
-    centred = times(kernel, num, what) - sums[:, None] - sums
-    centred = times(centred, num, what) + total(sums, what)
-    require_room(num**2 * gain, name, LIMIT)
-    matrix = num**2 * gain * np.eye(num, dtype=np.int64) - times(centred, 1 << GAIN_BITS, what)
-    # a positive multiple leaves less of it to rounding
-    room = max(0, 49 - largest(matrix).bit_length())
-    require_semidefinite(times(matrix, 1 << room, name), name)
-
-
-def _worth(sides: Sides, lines: list[Line], step: int) -> Fraction:
-    """Return the best sum over cuts with a price on squares of s, whose sum is limited.
-
-    Without a price every cut may be rounded up to a multiple of `step`, unless that is 0.
-    """
-    best = Fraction(0)
-    for price in {0, *(b for _, b in lines)}:
-        total = Fraction(-price * sides.spread)
-        for cut, number in sides.cuts.items():
-            least = _least(lines, cut, price)
-            if step and not price:
-                least = Fraction(step * -(-least // step))
-            total += number * cut.weight * least
-        best = max(best, total)
-    return best
-
-
-def _least(lines: list[Line], cut: Cut, price: int) -> Fraction:
-    """Return the least of price x q and the highest line at q, q between the squares of a cut.
-
-    That is convex and bends only where two lines cross.
-    """
-    heights = {*lines, (0, 0)}
-    pairs = ((a - c, b - d) for (a, b), (c, d) in itertools.combinations(heights, 2) if b != d)
-    bends = {q for q in itertools.starmap(Fraction, pairs) if cut.least < q < cut.most}
-    ends = {Fraction(cut.least), Fraction(cut.most)}
-    return min(price * q + max(a - b * q for a, b in heights) for q in bends | ends)
-
-
-@dataclass(frozen=True)
-class Cut:
-    """A cut: twice its weight, and the least and largest square of s that places allow."""
-
-    weight: int
-    least: int
-    most: int
-
-
-@dataclass(frozen=True)
-class Sides:
-    """All cuts with places on both sides.
-
-    Per dimension `kernels` has the weighted sum of the outer products of its cuts, over used
-    layers. No mapping's weighted sum of the squares of s is above `spread`.
-    """
-
-    cuts: Counter[Cut]
-    kernels: list[IntArray]
-    spread: int
-
-
-def sides_of(instance: Instance, wrap: tuple[bool, ...]) -> Sides:
-    """Return the cuts of the machine, with some dimensions closed that are open."""
-    machine, num = instance.torus, instance.num_tasks
-    if len(wrap) != len(machine.shape) or any(
-        here and not there for here, there in zip(machine.wrap, wrap, strict=True)
-    ):
-        raise RefusedError("the cuts are not those of the machine, nor of it with rings closed")
-    if max(machine.shape) > CUT_LAYERS:
-        raise RefusedError(f"a dimension of more than {CUT_LAYERS} layers")
-    capacity = instance.capacity.reshape(machine.shape)
-    cuts, kernels = Counter[Cut](), []
-    for d, size in enumerate(machine.shape):
-        places = np.moveaxis(capacity, d, 0).reshape(size, -1).sum(axis=1)
-        used = places > 0
-        # at most CUT_LAYERS cuts of weight 2 each: far below 2^62
-        kernel = np.zeros((int(used.sum()),) * 2, dtype=np.int64)
-        for weight, side in _cuts_of(size, wrap[d]):
-            near, far = int(places[side].sum()), int(places[~side].sum())
-            if near and far:
-                sign = np.where(side[used], 1, -1)
-                kernel += weight * np.outer(sign, sign)
-                fewest, most = max(0, num - far), min(num, near)
-                even = min(max(num // 2, fewest), most)
-                squares = [(2 * k - num) ** 2 for k in (fewest, most, even)]
-                cuts[Cut(weight, min(squares), max(squares))] += 1
-        kernels.append(kernel)
-    free = sum(number * cut.weight * cut.most for cut, number in cuts.items())
-    weights = sum(number * cut.weight for cut, number in cuts.items())
-    apart = weights * num**2 - 4 * _apart(instance, Torus(machine.shape, wrap))
-    return Sides(cuts, kernels, min(free, apart))
-
-
-def _cuts_of(size: int, wraps: bool) -> list[tuple[int, BoolArray]]:
-    """Return cuts of one dimension with twice their weights: windows of half a ring, or planes."""
-    layers = np.arange(size)
-    if wraps:
-        return [(1, (layers - k) % size < size // 2) for k in range(size if size > 1 else 0)]
-    return [(2, layers < k) for k in range(1, size)]
-
-
-def _apart(instance: Instance, machine: Torus) -> int:
-    """Return a sum of distances over ordered pairs of tasks that no mapping goes below."""
-    num = instance.num_tasks
-    sums = [sum(row.tolist()) for row in nearest_places(instance, machine, num - 1)]
-    rooms = [room for room in instance.capacity.tolist() if room] if len(sums) > 1 else [num]
-    total, left = 0, num
-    for one, room in sorted(zip(sums, rooms, strict=True)):
-        total += one * min(room, left)
-        left -= min(room, left)
-    return total
 
 
 # ---- Proof that an integer matrix is positive semidefinite ("Semidefinite matrices") -------------

@@ -11,14 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from topoplace.certify.integers import largest, product, require_room
+from topoplace.certify.integers import require_room
 from topoplace.certify.mapping.blocks import inside_bound
-from topoplace.certify.mapping.graphs import (
-    LARGEST_FACTOR,
-    LIMIT,
-    laplacian_of,
-    require_semidefinite,
-)
+from topoplace.certify.mapping.graphs import cut_prices
 from topoplace.certify.mapping.instance import Instance, mutual_volumes
 from topoplace.certify.report import RefusedError, fraction_of
 from topoplace.errors import number_of
@@ -136,22 +131,9 @@ def _counts(size: int, pattern: str) -> list[int]:
 
 def _by_spectrum(instance: Instance, rooms: list[int], part: schema.SpectralLevel) -> int:
     """Return what leaves by a semidefinite matrix, which no sum over domains is below 0 in."""
-    num = instance.num_tasks
-    if num > schema.CUT_TASKS:
-        raise RefusedError(f"{number_of(num, 'task')}, at most {schema.CUT_TASKS} are checked")
-    if len(part.prices) != num or any(len(row) != num for row in part.factors):
-        raise RefusedError(f"prices or a factor are not of {number_of(num, 'task')}")
-    if any(abs(x) >= LARGEST_FACTOR for row in part.factors for x in row):
-        raise RefusedError(f"a factor has an entry beyond {LARGEST_FACTOR}")
-    require_room(max(*map(abs, part.prices), part.balance), "a price or a balance", LIMIT)
-    factors = np.array(part.factors, dtype=np.int64).reshape(-1, num)
-    matrix = laplacian_of(mutual_volumes(instance), part.scale)
-    matrix += product(factors.T, factors, "the products of factors")
-    require_room(largest(matrix) + 2 * LIMIT, "the matrix of a level")
-    matrix += np.diag(np.array(part.prices, dtype=np.int64)) + part.balance
-    require_semidefinite(matrix, "the matrix of a level")
-    squares = sum(x * x for row in part.factors for x in row)
-    twice = -sum(part.prices) - max(rooms) * (squares + part.balance * num)
+    num, most = instance.num_tasks, max(rooms)
+    prices = cut_prices(mutual_volumes(instance), np.ones(num, dtype=np.int64), part)
+    twice = -sum(prices) - part.balance * most * num
     return -(-twice // (2 * part.scale))
 
 

@@ -12,27 +12,18 @@ from typing import NamedTuple
 import numpy as np
 
 from topoplace.certify.integers import require_room
-from topoplace.certify.mapping.graphs import (
-    LIMIT,
-    add_triangles,
-    laplacian_of,
-    require_semidefinite,
-)
+from topoplace.certify.mapping.graphs import cut_prices
 from topoplace.certify.mapping.instance import (
     Instance,
-    Volumes,
     directed_volumes,
     mutual_volumes,
 )
 from topoplace.certify.mapping.levels import inside_of
 from topoplace.certify.report import Claims, RefusedError, fraction_of
-from topoplace.errors import number_of
 from topoplace.machine.links import scattered_links
 from topoplace.result import Fraction as FractionModel
 from topoplace.result.mapping import (
     CUT_LAYERS,
-    CUT_TASKS,
-    Bisection,
     CutLoad,
     InsideCrossing,
     LinkLoad,
@@ -42,7 +33,6 @@ from topoplace.result.mapping import (
     TaskLoad,
 )
 from topoplace.result.objects import ObjectsResult
-from topoplace.result.packed import unpacked
 from topoplace.types import BoolArray, IntArray
 
 
@@ -233,21 +223,3 @@ def _by_spectrum(guests: Guests, most: int, crossing: SpectralCrossing) -> int:
     uneven = 2 * most - guests.total
     paid = -sum(prices) - crossing.balance * uneven**2
     return volumes.rounded_up(paid, 4 * crossing.scale)
-
-
-def cut_prices(volumes: Volumes, loads: IntArray, given: Bisection) -> list[int]:
-    """Return the prices of a certificate of cuts, whose matrix is positive semidefinite."""
-    num, balance = len(loads), given.balance
-    if not 2 <= num <= CUT_TASKS:
-        raise RefusedError(f"{number_of(num, 'vertex')}, 2 to {CUT_TASKS} are checked")
-    prices = unpacked(given.prices, num, "prices")
-    require_room(balance * int(loads.max()) ** 2, "the balance times squares of loads", LIMIT)
-    require_room(max(map(abs, prices.tolist())), "a price", LIMIT)
-    matrix = laplacian_of(volumes, given.scale)
-    # each part is below 2^52 in every entry
-    matrix += balance * np.outer(loads, loads) + np.diag(prices)
-    if given.triangles is not None:
-        add_triangles(matrix, given.triangles)
-    require_semidefinite(matrix, "the matrix of the cuts")
-    found: list[int] = prices.tolist()
-    return found

@@ -9,7 +9,8 @@ from itertools import pairwise
 import numpy as np
 
 from topoplace.certify.integers import require_room
-from topoplace.certify.mapping.links import cut_prices, least_star
+from topoplace.certify.mapping.graphs import cut_prices
+from topoplace.certify.mapping.links import least_star
 from topoplace.certify.objects._kernels import branch, walk
 from topoplace.certify.objects.instance import Instance
 from topoplace.certify.report import RefusedError

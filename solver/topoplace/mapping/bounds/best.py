@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from topoplace import clock
-from topoplace.mapping.bounds.bisection import triangles_bound
 from topoplace.mapping.bounds.blocks import blocks_bound
-from topoplace.mapping.bounds.cuts import cuts_bound, reached
-from topoplace.mapping.bounds.distance_classes import distance_classes_bound
+from topoplace.mapping.bounds.cuts import cuts_bound
+from topoplace.mapping.bounds.distance_classes import MAX_PLACES, distance_classes_bound
 from topoplace.mapping.bounds.levels import levels_bound
 from topoplace.mapping.bounds.pairs import pairs_bound
 from topoplace.mapping.bounds.recognised import recognised_bound
@@ -15,8 +14,8 @@ from topoplace.mapping.bounds.total import total_bound
 from topoplace.mapping.problem import MappingProblem
 from topoplace.solving import Bound, stronger
 
-CUTS_SHARE = 0.6
-"""The largest share of the remaining time for cuts without triangles."""
+CUTS_SHARE = 0.3
+"""The most of the time left that cuts have where distance classes may come after them."""
 
 
 def best_bound(
@@ -26,9 +25,9 @@ def best_bound(
 
     The highest of `total_bound`, `blocks_bound` (grids), `recognised_bound` (graphs that are grids)
     and `star_bound`, which take a moment; if that is below `target`, the hop-bytes of a mapping in
-    hand, also of `pairs_bound`. If there are too many places for that, `cuts_bound`,
-    `triangles_bound` and `distance_classes_bound` replace it. Grids have no cuts, as blocks are
-    better, and the other bounds only within a time limit, as their blocks are rarely weaker.
+    hand, also of `pairs_bound`. Where there are too many places for that, `cuts_bound` and
+    `distance_classes_bound` take its part. Grids go without cuts, to which blocks are superior, and
+    have the others only within a time limit, as their blocks are rarely weaker.
 
     The time that the quick bounds leave goes to the semidefinite ones; without a time limit the
     work is limited, and the answer is the same each time. The value is in bytes x hops; None if
@@ -54,11 +53,9 @@ def best_bound(
         if pairs is not None and best is pairs:
             return best
     if problem.grid is None:
+        share = CUTS_SHARE if int(problem.capacity.sum()) <= MAX_PLACES else 1.0
         most = left()
-        share = None if most is None else CUTS_SHARE * most
-        best = stronger(best, cuts_bound(problem, share, target))
-        if not reached(best, target):
-            best = stronger(best, triangles_bound(problem, left()))
+        best = stronger(best, cuts_bound(problem, None if most is None else share * most))
     if reached(best, target) or clock.now() >= stop:
         return best
     return stronger(best, distance_classes_bound(problem, left(), target))
@@ -74,3 +71,8 @@ def _on_levels(
         return best
     left = None if time_limit is None else max(0.0, stop - clock.now())
     return stronger(best, levels_bound(problem, left, target))
+
+
+def reached(bound: Bound | None, target: int | None) -> bool:
+    """Return whether a bound is as high as is enough."""
+    return bound is not None and target is not None and bound.value >= target

@@ -9,53 +9,41 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from fractions import Fraction
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from topoplace import clock
-from topoplace.machine import Torus
 from topoplace.mapping.bounds._bisection_kernels import gaps, mix, violated
-from topoplace.mapping.bounds.cuts import (
-    has_cuts,
-    least_total,
-    lowest_eigenvalue,
-    machine_cuts,
-    raised,
-    test_seconds,
-)
+from topoplace.mapping.bounds.semidefinite import lowest_eigenvalue, raised, test_seconds
 from topoplace.mapping.graph import Rows
-from topoplace.mapping.problem import MappingProblem
-from topoplace.result.mapping import (
-    MOST_TRIANGLES,
-    Bisection,
-    CutLine,
-    CutsCertificate,
-    Triangles,
-)
+from topoplace.result.mapping import MOST_TRIANGLES, Bisection, Triangles
 from topoplace.result.packed import packed, unpacked
-from topoplace.solving import Bound
 from topoplace.types import FloatArray, IntArray
 
-RANK, ROUNDS, SWEEPS = 24, 40, 6
-"""Dimensions of the vectors, and how long they are turned: rounds, and sweeps of a round."""
+RANK, ROUNDS, SWEEPS, PACE = 24, 60, 6, 20
+"""Dimensions of the vectors, and how long they are turned: rounds of so many sweeps. After `PACE`
+rounds the steps of the balance are half as long, so that they come to rest where it has a kink."""
 
 SCALE_BITS = 49
 """Bits of the largest entry of a certificate's matrix."""
 
-STEPS, TURNS = 200, 18
+STEPS, TURNS = 400, 18
 """Steps of the amounts of triangles, and sweeps of the vectors before each."""
 
-LOOK, LIST = 50, 10
-"""Steps between two values of the bound, and between two lists of triangles that are violated."""
+WORK, LONG = 200_000, 1e5
+"""Steps times tasks where there is no time limit, or one of more seconds than any."""
+
+LOOK, LIST, GAIN, IDLE = 25, 10, 1e-3, 3
+"""Steps between two values of the bound, and between two lists of triangles that are violated; and
+the part by which a value has to rise from one look to the next, or so many looks are the last."""
 
 STEP, HALVED, MOMENTUM = 0.05, 60, 0.8
 """The first step's length, in bytes of a task; after how many steps it is half as long; and the
 momentum of the gaps of the step before."""
 
-GAIN, PART = 1e-3, 0.8
-"""Part by which the bound has to rise between two looks, and part of the time that it may take."""
+PART = 0.8
+"""Part of the time that steps may take; the test has the rest."""
 
 LEAST_GAP, NEW_PER_TASK = 0.1, 4
 """Gap above which triangles are listed, and how many are added at a time, per task."""
@@ -132,36 +120,6 @@ def height(bisected: Bisection, num: int, uneven: int) -> int:
     return -paid - bisected.balance * uneven**2
 
 
-def triangles_bound(problem: MappingProblem, time_limit: float | None = None) -> Bound | None:
-    """Return the bound by all cuts with triangles (docs/proofs/graphs.md, "Cuts").
-
-    In bytes x hops; None if `cuts_bound` has none either, if no triangle helps, or if there is no
-    time. A mesh is taken as a torus, whose cuts are alike.
-    """
-    end, machine, num = clock.deadline(time_limit), problem.machine.torus, problem.num_tasks
-    if machine is None or not has_cuts(problem):
-        return None
-    cuts, rows = machine_cuts(Torus(machine.shape), problem.capacity, num), problem.graph.exchanged
-    if not cuts.cuts:
-        return None
-    even = min(cuts.spread // cuts.weight, *(cut.most for cut in cuts.cuts))
-    found = bisection(rows, np.ones(num, dtype=np.int64), math.isqrt(even), stop=end)
-    if found is None or found.triangles is None:
-        return None
-    prices = unpacked(found.prices, num, "prices").tolist()
-    whole = 4 * found.scale * rows.unit
-    total = least_total(cuts, [(-sum(prices), found.balance)], Fraction(0), whole)
-    certificate = CutsCertificate(
-        wrap=list(cuts.wrap),
-        scale=found.scale,
-        lines=[CutLine(prices=prices, balance=found.balance)],
-        factors=[],
-        gains=[],
-        triangles=found.triangles,
-    )
-    return Bound(rows.unit * max(0, -(-total // (2 * whole))), certificate)
-
-
 class _Relaxation:
     """The relaxation of one graph, its triangles, and the best multipliers so far."""
 
@@ -185,30 +143,34 @@ class _Relaxation:
 
     def best(self) -> _Dual:
         """Return the best multipliers found, without triangles or with them."""
-        for _ in range(ROUNDS):
-            self._turn(self._plain, SWEEPS, 1.0)
+        for k in range(ROUNDS):
+            self._turn(self._plain, SWEEPS, 1 / (1 + k / PACE))
             if clock.now() >= self._stop:
                 break
         best = self._dual(self._plain)
         try:
-            reached = self._value(self._plain, best)
-            for step in range(STEPS):
+            before = reached = self._value(self._plain, best)
+            idle = 0
+            most = STEPS if self._stop - clock.now() < LONG else WORK // self._num
+            for step in range(min(STEPS, max(2 * LOOK, most))):
                 clock.check(self._stop)
                 if step % LIST == 0:
                     self._list()
                     if not len(self._amount):
                         break
                 weights = self._with_triangles()
-                self._turn(weights, TURNS, 0.5)
+                shorter = 1 + step / HALVED
+                self._turn(weights, TURNS, 0.5 / shorter)
                 if step % LOOK == LOOK - 1:
                     found = self._dual(weights)
                     value = self._value(weights, found)
-                    enough = value <= (1 + GAIN) * reached
                     if value > reached:
                         best, reached = found, value
-                    if enough:
+                    idle = 0 if value > before + GAIN * abs(before) else idle + 1
+                    if idle == IDLE:
                         break
-                self._step(STEP / (1 + step / HALVED))
+                    before = value
+                self._step(STEP / shorter)
         except clock.OutOfTimeError:
             pass
         return best

@@ -182,7 +182,6 @@ def _eliminate(row: Row, pivot: Row, column: int) -> Row:
 # ---- Families of tilings: which blocks to try, and the boxes they cut a machine into -------------
 
 SINGLE_CUT = 0
-MAX_PRODUCTS = 64
 MAX_BOXES = 1 << 18
 
 
@@ -230,8 +229,7 @@ def pieces_of(size: int, extent: int, *, wraps: bool) -> Pieces:
 def candidate_extents(torus: Torus) -> list[tuple[int, ...]]:
     """Return the block extents to try, a few dozen.
 
-    Cubes of all small sizes; slabs of every thickness up to half a dimension, and single cuts;
-    products of 1, 2, half and all of each dimension where these are few.
+    Cubes of all small sizes; slabs of every thickness up to half a dimension, and single cuts.
     """
     shape = torus.shape
     wide = [d for d, n in enumerate(shape) if n > 1]
@@ -246,12 +244,6 @@ def candidate_extents(torus: Torus) -> list[tuple[int, ...]]:
             slabs.add(SINGLE_CUT)
         for a in sorted(slabs):
             found[(*shape[:d], a, *shape[d + 1 :])] = None
-    choices = [sorted({1, min(2, n), max(1, n // 2), n}) for n in shape]
-    for choice in (choices, [sorted({1, min(2, n), n}) for n in shape]):
-        products = list(itertools.islice(itertools.product(*choice), MAX_PRODUCTS + 1))
-        if len(products) <= MAX_PRODUCTS:
-            found.update(dict.fromkeys(products))
-            break
     found.pop(shape, None)
     return list(found)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -11,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from topoplace import clock
-from topoplace.machine import MatrixMachine, Torus
+from topoplace.machine import Torus
 from topoplace.mapping.problem import MappingProblem
 from topoplace.result.mapping import DistanceClassesCertificate
 from topoplace.solving import Bound
@@ -120,74 +119,27 @@ def _key(difference: list[int], shape: tuple[int, ...]) -> Key:
 
 MAX_PLACES = 256
 
-Shape = tuple[int, ...]
-
 
 def host_of(problem: MappingProblem) -> tuple[Scheme, IntArray] | None:
-    """Return a torus for the machine, and the router of it for every router.
+    """Return a torus for a torus or mesh, and the router of it that every router is.
 
-    A torus is its own host; lines become rings in which their routers have the same distances.
-    Of a matrix, all tori and meshes with routers in order are tried: the smallest host in which
-    routers of the same class have the same distance is taken. The scheme has the machine's least
-    distance in every class; None if there is no host of at most `MAX_PLACES` places.
+    A torus is its own host; lines become rings in which their routers have the same distances. The
+    scheme has the machine's least distance in every class; None if the host has more than
+    `MAX_PLACES` places.
     """
-    per_router = int(problem.capacity.max())
-    machine = problem.machine
-    if isinstance(machine, Torus):
-        shape = _host_shape(machine.shape, machine.wrap)
-        if math.prod(shape) == 1 or math.prod(shape) * per_router > MAX_PLACES:
-            return None
-        return _costed(problem, scheme_of(shape, per_router), machine.shape)
-    most = MAX_PLACES // per_router
-    if machine.num_routers > most:
+    per_router, machine = int(problem.capacity.max()), problem.machine.torus
+    if machine is None:
         return None
-    if not isinstance(machine, MatrixMachine):
+    sides = zip(machine.shape, machine.wrap, strict=True)
+    shape = tuple(n if wraps or n < 3 else 2 * n - 2 for n, wraps in sides)
+    if math.prod(shape) == 1 or math.prod(shape) * per_router > MAX_PLACES:
         return None
-    best: tuple[Scheme, IntArray] | None = None
-    for sizes in _factorisations(machine.num_routers):
-        wrap = _closed(machine.distances, sizes)
-        if wrap is None or math.prod(_host_shape(sizes, wrap)) > most:
-            continue
-        found = _costed(problem, scheme_of(_host_shape(sizes, wrap), per_router), sizes)
-        if np.array_equal(found[0].hops[_classes(*found)], machine.distances):
-            best, most = found, len(found[0].classes) - 1
-    return best
+    return _costed(problem, scheme_of(shape, per_router))
 
 
-def _closed(distances: IntArray, sizes: Shape) -> tuple[bool, ...] | None:
-    """Return which dimensions of a grid of `sizes` are rings; None if some are not even lines.
-
-    In a ring distances stay the same if all routers move by one, in a line if none moves out.
-    """
-    table = distances.reshape(*sizes, *sizes)
-    closed = []
-    for d in range(len(sizes)):
-        axes = d, d + len(sizes)
-        moved = np.roll(table, 1, axis=axes)
-        closed.append(np.array_equal(moved, table))
-        if not closed[-1]:
-            to, at = (np.moveaxis(one, axes, (0, 1))[1:, 1:] for one in (moved, table))
-            if not np.array_equal(to, at):
-                return None
-    return tuple(closed)
-
-
-def _host_shape(sizes: Shape, wrap: tuple[bool, ...]) -> Shape:
-    return tuple(n if wraps or n < 3 else 2 * n - 2 for n, wraps in zip(sizes, wrap, strict=True))
-
-
-def _factorisations(number: int) -> Iterator[Shape]:
-    """Yield all ways to write a number as a product of factors from 2, in any order."""
-    if number > 1:
-        yield (number,)
-    for first in range(2, number // 2 + 1):
-        if number % first == 0:
-            yield from ((first, *rest) for rest in _factorisations(number // first))
-
-
-def _costed(problem: MappingProblem, scheme: Scheme, sizes: Shape) -> tuple[Scheme, IntArray]:
-    """Return the scheme with the machine's distances, and where a grid of `sizes` lies in it."""
-    host = Torus(scheme.shape)
+def _costed(problem: MappingProblem, scheme: Scheme) -> tuple[Scheme, IntArray]:
+    """Return the scheme with the machine's distances, and where its routers lie in it."""
+    host, sizes = Torus(scheme.shape), problem.torus.shape
     grid = np.indices(sizes, dtype=np.int64).reshape(len(sizes), -1).T
     routers: IntArray = grid @ np.array(host.strides)
     used = np.flatnonzero(problem.capacity)

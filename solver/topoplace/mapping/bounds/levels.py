@@ -12,14 +12,12 @@ import numpy as np
 
 from topoplace import clock
 from topoplace.machine import LevelMachine
-from topoplace.mapping.bounds.cuts import Guest, Rounding
+from topoplace.mapping.bounds.bisection import bisection, height
 from topoplace.mapping.bounds.losses import directions_of, inside_units
-from topoplace.mapping.bounds.relaxation import Relaxation
 from topoplace.mapping.parallelism import Line, lines_of_axes, lines_of_grid
 from topoplace.mapping.problem import MappingProblem
 from topoplace.result import Fraction as FractionModel
 from topoplace.result.mapping import (
-    CUT_FACTORS,
     CUT_TASKS,
     MOST_LAYERS,
     DegreesLevel,
@@ -30,7 +28,7 @@ from topoplace.result.mapping import (
 )
 from topoplace.snapshot.schema import GraphApplication, GridApplication, ParallelismApplication
 from topoplace.solving import Bound
-from topoplace.types import FloatArray, IntArray
+from topoplace.types import IntArray
 
 # ---- A bound for every level, which add up (docs/proofs/levels.md) -------------------------------
 
@@ -115,21 +113,14 @@ class _Levels:
         num = self.problem.num_tasks
         if not (self.total and 2 <= num <= CUT_TASKS) or self._is_product:
             return
-        rows = self.problem.graph.exchanged
-        if int(np.bincount(rows.owner, rows.weight).max()) >= 1 << 48:
-            return
-        guest = Guest(rows.matrix(num), rows.unit)
         steps = self.machine.steps.tolist()
         gains = [(steps[k] * (self.total - self.best[k][0]), k) for k in self.paid]
         order = [k for gain, k in sorted(gains, reverse=True) if gain and self._parts(k) > 1]
         for done, level in enumerate(order):
             now = clock.now()
-            reserved = 3 * TEST_SECONDS * num**3
             share = (end - now) / (len(order) - done)
-            if share <= reserved:
-                break
             room = int(min(self.rooms[level].max(), num))
-            found = spectral_level(guest, room, now + share - reserved, now + share)
+            found = spectral_level(self.problem, room, now + share)
             if found is not None:
                 self._offer(level, *found)
 
@@ -255,39 +246,16 @@ def _hull_slopes(psi: IntArray) -> list[Fraction]:
 
 # ---- Semidefinite: domains as the blocks of a matrix of ones (docs/proofs/levels.md) -------------
 
-RANK = 12
-"""Dimensions of the vectors at least."""
 
-MOST_RANK = 40
-"""Dimensions at most: more are slower, and prove hardly more in the same time."""
-
-TEST_SECONDS = 1e-10
-"""Estimate of the time of a test on a busy core, per cube of the tasks."""
-
-
-def spectral_level(guest: Guest, room: int, stop: float, end: float) -> Found | None:
+def spectral_level(problem: MappingProblem, room: int, stop: float) -> Found | None:
     """Return the bytes between domains of `room` tasks, by multipliers that pass the test.
 
-    The relaxation has until the clock shows `stop`, the test until `end`. None if none passes.
+    None if there are none when the clock shows `stop`.
     """
-    from scipy.sparse import diags_array  # noqa: PLC0415 - heavy
-
-    num, unit = guest.num_tasks, max(1.0, float(guest.degrees.mean()))
-    laplacian = ((diags_array(guest.degrees.astype(np.float64)) - guest.sparse) / unit).tocsr()
-    rank = min(num, max(RANK, min(MOST_RANK, num // room + 6)))
-    nothing: FloatArray = np.zeros((0, num))
-    widest = float(room) if num // room < 2 * CUT_FACTORS else None
-    found = Relaxation(laplacian, float(num * room), widest, nothing, rank).solve(stop)
-    rounding = Rounding(guest, unit, found.factors[:CUT_FACTORS])
-    line = rounding.line(found, end)
-    if line is None:
+    num, rows = problem.num_tasks, problem.graph.exchanged
+    ones = np.ones(num, dtype=np.int64)
+    found = bisection(rows, ones, math.isqrt(room * num), stop=stop)
+    if found is None:
         return None
-    squares = sum(x * x for row in rounding.factors.tolist() for x in row)
-    twice = -sum(line.prices) - room * (squares + line.balance * num)
-    part = SpectralLevel(
-        scale=guest.scale,
-        prices=line.prices,
-        balance=line.balance,
-        factors=rounding.factors.tolist(),
-    )
-    return -(-twice // (2 * guest.scale)), part
+    twice = height(found, num, 0) - found.balance * room * num
+    return -(-twice // (2 * found.scale)), SpectralLevel(**dict(found))

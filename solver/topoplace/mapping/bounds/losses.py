@@ -219,33 +219,14 @@ def diagonals_loss(directions: Directions, limit: int) -> IntArray:
 
 
 def _projected(group: tuple[Direction, ...], limit: int, *, whole: bool) -> IntArray:
-    """Loomis and Whitney 1949 with lower limits on the lines touched.
-
-    A limit may replace its line if its price is at least the equal share of the lines left free;
-    each such choice bounds the loss, so the largest counts.
-    """
+    """Loomis and Whitney 1949, and no fewer lines than the longest ones can be."""
     sizes = np.arange(limit + 1, dtype=np.int64)
-    lines = {v.vector: -(-sizes // v.length) for v in group}
-    floors = sum((v.weight * lines[v.vector] for v in group), np.zeros_like(sizes))
-    if not whole:
-        return floors
-    table = floors
-    power = np.maximum(sizes, 1).astype(float) ** (len(group) - 1)
-    for r in range(1, len(group) + 1):
-        for free in itertools.combinations(group, r):
-            fixed = [v for v in group if v not in free]
-            product = power * math.prod(v.weight for v in free)
-            for v in fixed:
-                product /= np.maximum(lines[v.vector], 1)
-            share = product ** (1 / r)
-            holds = sizes > 0
-            value = _up(r * share)
-            for v in fixed:
-                price = v.weight * lines[v.vector]
-                holds &= price >= share * (1 + GUARD)
-                value += price
-            table = np.where(holds, np.maximum(table, value), table)
-    return table
+    least = sum((v.weight * -(-sizes // v.length) for v in group), np.zeros_like(sizes))
+    if whole:
+        num = len(group)
+        product = sizes.astype(float) ** (num - 1) * math.prod(v.weight for v in group)
+        least[1:] = np.maximum(least[1:], _up(num * product[1:] ** (1 / num)))
+    return least
 
 
 def _up(values: FloatArray) -> IntArray:

@@ -11,7 +11,7 @@ import numpy as np
 
 from topoplace import clock
 from topoplace.mapping.bounds.assignment import Orbits, assignment_of, orbits_of
-from topoplace.mapping.bounds.cuts import is_semidefinite
+from topoplace.mapping.bounds.semidefinite import is_semidefinite
 from topoplace.mapping.bounds.splitting import Splitting, least_of_pairs
 from topoplace.mapping.problem import MappingProblem
 from topoplace.result import Fraction as FractionModel

@@ -12,7 +12,7 @@ import numpy as np
 
 from topoplace import clock
 from topoplace.mapping.bounds.bisection import bisection, height
-from topoplace.mapping.bounds.cuts import test_seconds
+from topoplace.mapping.bounds.semidefinite import test_seconds
 from topoplace.mapping.objects.problem import ObjectsProblem
 from topoplace.result.mapping import CUT_TASKS
 from topoplace.result.objects import (

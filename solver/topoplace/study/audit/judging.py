@@ -281,7 +281,7 @@ def has_room(case: Case) -> bool:
 
 
 def _proven(snapshot: Snapshot, options: Options) -> HierarchyResult:
-    result = solve(prepare_hierarchy(snapshot), "exact", options)
+    result: HierarchyResult = solve(prepare_hierarchy(snapshot), "exact", options)
     _require_checked(snapshot, result)
     return result
 
