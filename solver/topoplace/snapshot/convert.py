@@ -188,8 +188,8 @@ def _told(machine: MachineModel) -> Made:
             shape = "x".join(map(str, machine.shape))
             text = f"{number_of(machine.num_nodes - num_service, 'node')} on {shape} routers"
         case CubesModel():
-            side = "x".join(map(str, machine.side))
-            text = f"{number_of(machine.cubes, 'cube')} of {side} chips"
+            cubes = number_of(machine.cubes, "cube")
+            text = f"{cubes} of {'x'.join(map(str, machine.side))} chips"
         case HierarchyModel():
             hierarchy = hierarchy_of(machine)
             pairs = zip(hierarchy.domain_names, hierarchy.levels, strict=True)
