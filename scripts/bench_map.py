@@ -1,10 +1,7 @@
-"""Measure mappings of graphs onto cubic tori, or with `--bounds` the bounds beside them.
+"""Measure mappings of graphs onto cubic tori: bytes-weighted hops after 1, 10 and 60 s.
 
-Mappings: bytes-weighted hops after 1, 10 and 60 s, beside Scotch where it is installed, of the
-periodic grid of the torus itself (least: 1 hop per byte), and of random points in a cube that talk
-to their nearest neighbours. Bounds: of graphs without locality (`regular` is three random rings
-through all tasks, `power` random messages between tasks of very different popularity) and, with
-`--data`, of the measured applications of 64 tasks in that folder; every bound by cuts is checked.
+They are compared with Scotch where it is installed. The graphs are the periodic grid of the torus
+itself (least: 1 hop per byte), and random points in a cube that talk to their nearest neighbours.
 Tasks are numbered at random, there is one place per task; all kernels are compiled beforehand.
 """
 
@@ -19,13 +16,8 @@ from pathlib import Path
 import numpy as np
 from scipy.spatial import cKDTree
 
-from study import Column, Record, parsed, percent, table, timed, write_rows
-from topoplace.certify.mapping.graphs import cuts_value
-from topoplace.certify.mapping.instance import read_instance
+from study import Record, parsed, table, timed, write_rows
 from topoplace.errors import InputError
-from topoplace.mapping.bounds.cuts import cuts_bound
-from topoplace.mapping.bounds.distance_classes import distance_classes_bound
-from topoplace.mapping.bounds.star import star_bound
 from topoplace.mapping.evaluate import hop_bytes
 from topoplace.mapping.onto import load_places, problem_on
 from topoplace.mapping.problem import MappingProblem
@@ -35,58 +27,33 @@ from topoplace.types import IntArray
 
 SIDES = {64: 4, 512: 8, 4096: 16, 32768: 32}
 NEIGHBOURS = 8
-MESSAGES = 3  # per task of a graph without locality
-FILES = {
-    "amg": "maplib/amg/bytes.csv",
-    "lulesh": "maplib/lulesh/bytes.csv",
-    "minimd": "mpip/minimd.64.bytes.csv",
-}
 Messages = tuple[IntArray, IntArray, IntArray]
 """Sources, targets and bytes."""
 
 
 def main(given: Sequence[str] | None = None) -> None:
     """Measure and print."""
-    options = parsed(
-        __doc__,
-        given,
-        bounds=False,
-        tasks=list(SIDES),
-        seconds=[1.0, 10.0, 60.0],
-        search=20.0,  # for the mapping beside bounds
-        data=Path,
-        csv=Path,
-        seed=1,
-    )
+    options = parsed(__doc__, given, tasks=list(SIDES), seconds=[1.0, 10.0, 60.0], csv=Path, seed=1)
     warm_up = problem_of(points(3, np.random.default_rng(0)), 3)
     for name in ("search", "bisection"):
         method_of("mapping", name).solver(warm_up, Options(time_limit=0.1))
     rows = []
     for name, problem in cases(options):
         row = Record(graph=name, tasks=problem.num_tasks)
-        if options.bounds:
-            bounds_of(row, problem, options.search)
-        else:
-            mappings_of(row, problem, options.seconds)
+        mappings_of(row, problem, options.seconds)
         rows.append(row)
         print(row, file=sys.stderr, flush=True)
-    print(table(rows, BOUNDS if options.bounds else list(vars(rows[0])), 2))
+    print(table(rows, list(vars(rows[0])), 2))
     if options.csv is not None:
         write_rows(options.csv, rows)
 
 
 def cases(options: argparse.Namespace) -> Iterator[tuple[str, MappingProblem]]:
-    """Yield the graphs asked for; bounds end at 4,096 tasks."""
-    kinds = (regular, power) if options.bounds else (grid, points)
+    """Yield the graphs asked for."""
     for tasks in options.tasks:
-        for kind in kinds if tasks <= 4096 or not options.bounds else ():
+        for kind in (grid, points):
             messages = kind(SIDES[tasks], np.random.default_rng(options.seed))
             yield kind.__name__, problem_of(messages, SIDES[tasks])
-    if options.bounds and options.data is not None:
-        for name, file in FILES.items():
-            sizes = np.loadtxt(options.data / file, delimiter=",", dtype=np.int64)
-            np.fill_diagonal(sizes, 0)
-            yield name, problem_of((*np.nonzero(sizes), sizes[np.nonzero(sizes)]), 4)
 
 
 def problem_of(messages: Messages, side: int) -> MappingProblem:
@@ -112,22 +79,6 @@ def points(side: int, rng: np.random.Generator) -> Messages:
     return sources, nearest[:, 1:].ravel(), rng.integers(1, 100, len(sources))
 
 
-def regular(side: int, rng: np.random.Generator) -> Messages:
-    """Return random rings through all tasks."""
-    orders = [rng.permutation(side**3) for _ in range(MESSAGES)]
-    sources = np.concatenate(orders)
-    targets = np.concatenate([np.roll(order, 1) for order in orders])
-    return sources, targets, np.ones_like(sources)
-
-
-def power(side: int, rng: np.random.Generator) -> Messages:
-    """Return random messages of 1 to 99 bytes, the k-th task popular by k^-0.6."""
-    tasks = side**3
-    share = np.arange(1, tasks + 1) ** -0.6
-    sources, targets = rng.choice(tasks, size=(2, MESSAGES * tasks), p=share / share.sum())
-    return sources, targets, rng.integers(1, 100, size=MESSAGES * tasks)
-
-
 def mappings_of(row: Record, problem: MappingProblem, limits: Sequence[float]) -> None:
     """Add hops per byte by method, with the seconds if not the limit; None if one cannot run."""
     runs = [("bisection", None), *(("search", limit) for limit in limits), ("scotch", None)]
@@ -146,40 +97,6 @@ def mappings_of(row: Record, problem: MappingProblem, limits: Sequence[float]) -
 
 def _hops(problem: MappingProblem, value: float) -> float:
     return value / problem.graph.total_bytes
-
-
-def bounds_of(row: Record, problem: MappingProblem, search: float) -> None:
-    """Add the bounds of a problem and a mapping, in hops per byte, and their seconds."""
-    star = star_bound(problem)
-    cuts, row.seconds = timed(partial(cuts_bound, problem))
-    if cuts is not None:
-        instance = read_instance(problem.instance)
-        value, row.check = timed(partial(cuts_value, instance, cuts.certificate))
-        assert value == cuts.value
-    bounds = {"star": star, "cuts": cuts, "distance_classes": distance_classes_bound(problem)}
-    for name, bound in bounds.items():
-        setattr(row, name, None if bound is None else _hops(problem, bound.value))
-    mapped = method_of("mapping", "search").solver(problem, Options(time_limit=search)).solution
-    assert mapped is not None
-    row.mapping = _hops(problem, hop_bytes(problem, mapped.nodes))
-    row.gap_star = None if star is None else 1 - row.star / row.mapping
-    row.gap_best = 1 - max(getattr(row, name) or 0 for name in bounds) / row.mapping
-
-
-def _figure(name: str, digits: int) -> Column:
-    def shown(row: Record) -> str | None:
-        value = getattr(row, name, None)
-        return None if value is None else f"{value:.{digits}f}"
-
-    return name, shown
-
-
-BOUNDS: list[Column] = [
-    *("graph", "tasks", _figure("star", 4), _figure("cuts", 4), _figure("seconds", 1)),
-    *(_figure("check", 1), _figure("distance_classes", 4), _figure("mapping", 4)),
-    ("gap_star", lambda row: percent(row.gap_star)),
-    ("gap_best", lambda row: percent(row.gap_best)),
-]
 
 
 if __name__ == "__main__":
