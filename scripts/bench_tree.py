@@ -3,7 +3,8 @@
 The machine is a Slurm topology file (`--topology`), or 4,392 nodes with so many per leaf
 (`--nodes-per-leaf`). It is filled with running jobs, nine in ten communication-intensive, up to
 an occupancy: `jobs`, as Slurm's default places them while others end, or `scattered`, on nodes
-drawn at random (`--fill`). One request of every pattern and size then waits alone.
+drawn at random (`--fill`). One request of every pattern and size then waits alone. What is drawn
+is compared as `topoplace compare` does.
 """
 
 from __future__ import annotations
@@ -11,13 +12,13 @@ from __future__ import annotations
 import random
 import sys
 from collections.abc import Iterator, Sequence
-from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
 
-from study import Column, Record, groups, parsed, table, timed
+from study import groups, parsed
 from study_mishra2020 import NUM_NODES, leaves_of
+from topoplace import compare
 from topoplace.placement.switches.allocators import registered_allocator
 from topoplace.placement.switches.occupancy import Occupancy
 from topoplace.placement.switches.problem import TreeProblem
@@ -35,23 +36,7 @@ from topoplace.snapshot.tree_state import TreeRequest, prepare_tree
 from topoplace.solving import Options, solve
 
 SECONDS = 10.0
-ALGORITHMS = ("default", "greedy", "balanced", "adaptive", "fewest-domains", "random")
-
-
-def _cost(name: str) -> Column:
-    return name, lambda row: f"{float(row.costs[name]):.3f}"
-
-
-def _gap(row: Record) -> str:
-    found, bound = row.costs["exact"], row.costs["bound"]
-    return f"{100 * float((found - bound) / found) if found else 0.0:.2f}"
-
-
-COLUMNS: list[Column] = [
-    *(("busy %", "busy"), "seed", "pattern", ("nodes", lambda row: f"{row.size}")),
-    *map(_cost, (*ALGORITHMS, "exact", "bound")),
-    *(("gap %", _gap), ("s", lambda row: f"{row.seconds:.1f}")),
-]
+METHODS = ("exact", "default", "greedy", "balanced", "adaptive", "fewest-domains", "random")
 
 
 def main(given: Sequence[str] | None = None) -> None:
@@ -76,29 +61,37 @@ def main(given: Sequence[str] | None = None) -> None:
     for pattern in Pattern:  # compile or load the kernels, so that no case is charged for it
         state = prepare_tree(case(machine, nearly_full, pattern, 64))
         solve(state, "exact", Options(time_limit=4))
-    rows = []
-    for busy in options.busy:
-        for seed in range(options.seeds):
-            running = fill(machine, busy, seed, options.fill)
-            for pattern in options.patterns:
-                for size in options.sizes:
-                    snapshot = case(machine, running, Pattern(pattern), size)
-                    row = Record(busy=busy, seed=seed, pattern=pattern, size=size)
-                    if measured(row, snapshot, options.limit):
-                        rows.append(row)
-                        print(row, file=sys.stderr)
-    print(table(rows, COLUMNS, len(COLUMNS)) + "\n")
-    for name, own in (groups(rows, "pattern") | {"all": rows}).items():
-        closed = sum(row.proven for row in own)
+    cases = [
+        case(machine, running, Pattern(pattern), size, f"-busy{busy}-seed{seed}")
+        for busy in options.busy
+        for seed in range(options.seeds)
+        for running in [fill(machine, busy, seed, options.fill)]
+        for pattern in options.patterns
+        for size in options.sizes
+    ]
+    fitting = [one for one in cases if prepare_tree(one).free.sum() >= one.queue[0].nodes]
+    found = compare(
+        *fitting,
+        methods=METHODS,
+        time_limit=options.limit,
+        keep=lambda row, *_: print(row, file=sys.stderr),
+    )
+    print(found)
+    exact = [row for row in found.rows if row.method == "exact"]
+    by_pattern = groups(exact, lambda row: row.instance.split("-")[0])
+    for name, own in (by_pattern | {"all": exact}).items():
+        closed = sum(row.status == "optimal" and row.seconds < SECONDS for row in own)
         share = f"{closed} of {len(own)}, {100 * closed / len(own):.1f} %"
         print(f"{name}: {share} proven optimal in {SECONDS:g} s")
 
 
-def case(machine: TreeModel, running: list[RunningJob], pattern: Pattern, size: int) -> Snapshot:
+def case(
+    machine: TreeModel, running: list[RunningJob], pattern: Pattern, size: int, state: str = ""
+) -> Snapshot:
     """Return a snapshot in which one request waits."""
     return Snapshot(
         schema_version="topoplace.snapshot/1",
-        name="bench",
+        name=f"{pattern.value}-{size}{state}",
         machine=machine,
         running=running,
         queue=[Request(id="job", nodes=size, patterns=[PatternUse(pattern=pattern)])],
@@ -147,25 +140,6 @@ def _arrivals(
             nodes = np.array(rng.sample(np.flatnonzero(occupancy.free).tolist(), size))
         occupancy.start(nodes, intensive)
         yield nodes, intensive
-
-
-def measured(row: Record, snapshot: Snapshot, limit: float) -> bool:
-    """Return whether the request fits; then the record gets costs, seconds and if it is proven."""
-    state = prepare_tree(snapshot)
-    if state.free.sum() < state.requests[0].nodes:
-        return False
-    costs = {name: _exactly(solve(state, name).levels[1].objective) for name in ALGORITHMS}
-    result, row.seconds = timed(lambda: solve(state, "exact", Options(time_limit=limit)))
-    level = result.levels[1]
-    found, bound = _exactly(level.objective), _exactly(level.bound)
-    assert found <= min(costs.values())
-    row.costs = costs | {"exact": found, "bound": bound}
-    row.proven = found == bound and row.seconds < SECONDS
-    return True
-
-
-def _exactly(number: object) -> Fraction:
-    return Fraction(number.numerator, number.denominator)
 
 
 if __name__ == "__main__":

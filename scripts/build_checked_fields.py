@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from enum import EnumType
-from pathlib import Path
 from types import UnionType
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from pydantic import BaseModel
 
+from study import ROOT, inserted, line
 from topoplace import result as schema
 from topoplace.result import (
     certificate,
@@ -27,7 +27,7 @@ from topoplace.snapshot import objects as questions
 from topoplace.snapshot import schema as snapshot
 from topoplace.snapshot.files import write_text
 
-PAGE = Path(__file__).resolve().parent.parent / "docs" / "proofs" / "checked-fields.md"
+PAGE = ROOT / "docs" / "proofs" / "checked-fields.md"
 
 Model = type[BaseModel]
 Kind = Literal["claim", "evidence", "question", "harmless", "holder", "parts", "fixed"]
@@ -436,7 +436,6 @@ WHOLE: tuple[tuple[Cover, tuple[Model, ...]], ...] = (
     (NODES_PROOF, (schema.LeafRef,)),
     (PROOF, (schema.Leaf, schema.StartBranch, schema.CoverBranch)),
     (NODES_PROOF, (schema.SharedLeaves, schema.Parts)),
-    (NODES_PROOF, (tree.AllStartCertificate, tree.CountingCertificate, tree.DomainsCertificate)),
     (COST_BOUND, (tree.TreeLevel,)),
 )
 """What covers these models, and those that they lead to, where nothing else does: the first."""
@@ -481,29 +480,7 @@ def every_model() -> set[Model]:
 
 # ---- The page -----------------------------------------------------------------------------------
 
-INTRODUCTION = """# What covers every field of a result
-
-Written by `scripts/build_checked_fields.py` from the models that read and write results.
-
-`topoplace check` recomputes what a result claims. The tables go through all fields that a result
-can have, and say of each which claim of `check` covers it. The pages on [placements](placement.md),
-[mappings](mapping.md), [graphs](graphs.md), [trees](tree.md) and
-[hierarchies](hierarchy.md) say what the claims are. A test changes every field in results of
-every kind to other values that the schema allows, and sees that `check` does what is said here. The
-last column says one of these:
-
-- **Names of claims**, such as `figures`: one of them refuses a change of the field. A sentence
-  behind them says when another value may stand, because it is true as well.
-- **Evidence**: a certificate. Whatever it says, the claims named compute what it proves, and refuse
-  a bound that it does not prove. So a change is refused, or the bound is true nevertheless.
-- **Question**: a part of what was asked. If it is changed, it is another question, and all claims
-  are checked for that one. `check` prints the SHA-256 sum of the instance, and
-  `check --instance FILE` says whether it is the one in FILE.
-- **No claim**: a note for people, with the reason why nothing needs to be checked.
-- **As the field that holds it**: numbers and prisms are part of fields of all the other sorts.
-- **Field by field**: what its own fields say is all it says.
-- **One value only**: with any other value the file is no result.
-"""
+BEGIN = "<!-- fields: written by scripts/build_checked_fields.py -->"
 
 _WORDS = {int: "integer", str: "text", bool: "true or false", float: "number", type(None): "null"}
 
@@ -528,14 +505,14 @@ def _compound(origin: Any, parts: list[str]) -> str:
 
 
 def page_text() -> str:
-    """Return the page: a table for each document."""
+    """Return the page with a table for each document."""
     beyond = tuple(DOCUMENTS.values())
-    sections = [INTRODUCTION]
+    sections = []
     for title, root in DOCUMENTS.items():
         rows = [row for model in reachable(root, beyond=beyond) for row in _rows(model)]
         table = ["| field | type | covered by |", "|---|---|---|", *rows]
         sections.append("\n".join([f"## {title}", "", *table, ""]))
-    return "\n".join(sections)
+    return inserted(PAGE.read_text(encoding="utf-8"), BEGIN, "\n".join(sections))
 
 
 def _rows(model: Model) -> list[str]:
@@ -543,7 +520,7 @@ def _rows(model: Model) -> list[str]:
     for name, annotation in types_of(model).items():
         field = model.model_fields[name].alias or name
         cells = (f"`{model.__name__}.{field}`", type_text(annotation), FIELDS[model][name].text)
-        found.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
+        found.append(line(cells))
     return found
 
 

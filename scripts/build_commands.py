@@ -2,52 +2,28 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import typer.main
 
+from study import ROOT, inserted, line
 from topoplace.cli.app import app
 from topoplace.snapshot.files import write_text
 
-PAGE = Path(__file__).resolve().parent.parent / "docs" / "reference" / "commands.md"
+PAGE = ROOT / "docs" / "reference" / "commands.md"
 
-INTRODUCTION = """# Commands
-
-Written by `scripts/build_commands.py`; `topoplace COMMAND -h` says the same, and lists methods and
-shipped machines below. `topoplace --debug COMMAND ...` shows the traceback of a failure, `topoplace
---version` the version; `topoplace --install-completion` lets the shell complete
-([install.md](../guide/install.md#shell-completion)).
-
-Every command takes `--json`: one JSON document on stdout, all talk on stderr; `-v, --verbose`: say
-on stderr what is done, as it is done; and `-q, --quiet`: say nothing but errors, and JSON if asked
-for. The last two may stand before the command as well.
-
-| exit code | meaning |
-|---|---|
-| 0 | done |
-| 1 | internal error |
-| 2 | bad input: a line for each fault that names file and field, what was expected and what found |
-| 2 | a file could not be written: the answer is printed, and kept in a temporary folder |
-| 3 | proven infeasible |
-| 4 | time limit with no solution |
-| 5 | a check failed, or a bound rests on a search that `check` does not repeat |
-| 5 | `audit`: a decision breaks a rule |
-| 6 | `audit`: a request waits that fits, or the regret is above `--tolerate` |
-| 130, 143 | interrupted by Ctrl-C, by SIGTERM, before an answer; no file is left half-written |
-| 141 | who read stdout left early, as `head` does |
-"""
+BEGIN = "<!-- commands: written by scripts/build_commands.py -->"
 
 UNTOLD = ("--help", "--json", "--verbose", "--quiet")
 """Options of every command."""
 
 
 def page_text() -> str:
-    """Return the page: a section per command, in the order of `topoplace --help`."""
+    """Return the page with a section per command, in the order of `topoplace --help`."""
     # Any: typer is typed by the click it brings along, which differs between its versions.
     group: Any = typer.main.get_command(app)
     sections = [_section(name, command) for name, command in group.commands.items()]
-    return "\n".join([INTRODUCTION, *sections])
+    return inserted(PAGE.read_text(encoding="utf-8"), BEGIN, "\n".join(sections))
 
 
 def _section(name: str, command: Any) -> str:
@@ -78,7 +54,7 @@ def _row(param: Any) -> str:
     if not param.is_flag:
         names += f" {param.metavar}"
     cells = (f"`{names}`", param.help or "", _default(param))
-    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
+    return line(cells)
 
 
 def _default(param: Any) -> str:

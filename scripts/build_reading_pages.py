@@ -4,35 +4,16 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from study import ROOT, inserted, line
 from topoplace.formats.declared import Table, Use
 from topoplace.formats.sources import SOURCES, Source
 from topoplace.snapshot.files import write_text
 
-FOLDER = Path(__file__).resolve().parent.parent / "docs" / "reading"
+FOLDER = ROOT / "docs" / "reading"
 
 WRITTEN = "Written by `scripts/build_reading_pages.py` from the tables that the readers use."
 
-INDEX = f"""\
-# What is read of other tools' files
-
-{WRITTEN}
-
-topoplace reads files that were written for other programs, and proves something about them. So it
-says what it takes from them. Every field of a source has one of three uses:
-
-- **read**: it becomes part of the machine, the state or a request;
-- **neutral**: it says nothing on where or when a job may run;
-- **restricts**: it can keep a job from nodes, or from starting now, and is not modelled.
-
-A request with an option that restricts it is **held**: it does not start, and every command says
-so. The option goes into the snapshot as `left_out`, with its value and where it stood
-([formats](../reference/formats.md)). `--ignore OPTION` releases the requests that it holds, and the
-result records that; `--ignore all` releases all of them. What is of no request alone, such as an
-order, holds nobody and is named. Fields that no table knows are named in one line.
-
-| source | |
-|---|---|
-"""
+BEGIN = "<!-- sources: written by scripts/build_reading_pages.py -->"
 
 
 def page_text(source: Source) -> str:
@@ -47,9 +28,10 @@ def page_text(source: Source) -> str:
 
 def _rows(table: Table) -> list[str]:
     header = ("field", "use", "what it says, or when it holds a job", "option for `--ignore`")
-    rows = [_row(*header), "|---|---|---|---|"]
+    rows = [line(header), "|---|---|---|---|"]
     for (use, about, option), names in _alike(table).items():
-        rows.append(_row(", ".join(f"`{name}`" for name in names), use.value, about, option))
+        named = ", ".join(f"`{name}`" for name in names)
+        rows.append(line((named, use.value, about, option)))
     return rows
 
 
@@ -64,10 +46,6 @@ def _alike(table: Table) -> dict[tuple[Use, str, str], list[str]]:
     return found
 
 
-def _row(*cells: str) -> str:
-    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
-
-
 def pages() -> dict[Path, str]:
     """Return the text of every page, by its file."""
     rows = [
@@ -75,8 +53,10 @@ def pages() -> dict[Path, str]:
         for one in SOURCES
     ]
     toc = "\n".join(["```{toctree}", ":hidden:", "", *(one.page for one in SOURCES), "```"])
-    found = {FOLDER / "index.md": INDEX + "\n".join(rows) + "\n\n" + toc + "\n"}
-    return found | {FOLDER / f"{one.page}.md": page_text(one) for one in SOURCES}
+    index = FOLDER / "index.md"
+    lines = "\n".join(["| source | |", "|---|---|", *rows])
+    written = inserted(index.read_text(encoding="utf-8"), BEGIN, f"{lines}\n\n{toc}\n")
+    return {index: written} | {FOLDER / f"{one.page}.md": page_text(one) for one in SOURCES}
 
 
 def main() -> None:

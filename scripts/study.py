@@ -264,11 +264,15 @@ def sums(field: str, **fields: Any) -> Callable[[list[Record]], Any]:
 
 
 def between_markers(path: Path, begin: str, title: str, text: str) -> None:
-    """Put text behind a marker of a page, up to `END`; what is around them by hand stays."""
+    """Put text between the markers of a page, which is begun with a title if there is none."""
     page = path.read_text() if path.exists() else f"# {title}\n\n{begin}{END}\n"
+    write_text(path, inserted(page, begin, text))
+
+
+def inserted(page: str, begin: str, text: str) -> str:
+    """Return a page with text behind a marker, up to `END`; what is around them by hand stays."""
     before, _, rest = page.partition(begin)
-    after = rest.partition(END)[2]
-    write_text(path, f"{before}{begin}\n{text}\n{END}{after}")
+    return f"{before}{begin}\n{text}\n{END}{rest.partition(END)[2]}"
 
 
 def table(rows: Iterable[Any], columns: Sequence[Column], texts: int = 1) -> str:
@@ -292,7 +296,8 @@ def _cell(row: Any, of: str | Callable[[Any], object]) -> object:
 
 def line(cells: Iterable[object]) -> str:
     """Return a line of a Markdown table; see `number`."""
-    return f"| {' | '.join(map(number, cells))} |"
+    escaped = (number(cell).replace("|", "\\|") for cell in cells)
+    return f"| {' | '.join(escaped)} |"
 
 
 def busy(snapshot: object) -> int:

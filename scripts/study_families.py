@@ -54,7 +54,9 @@ def on(machine: str | MatrixModel, application: AnyApplication, per: int = 1) ->
 
 def drawn(kind: Callable[..., Messages], side: int) -> GraphApplication:
     """Return one of the graphs of the benchmark of mappings."""
-    application = problem_of(kind(side, np.random.default_rng(1)), side).instance.application
+    application = problem_of(
+        kind.__name__, kind(side, np.random.default_rng(1)), side
+    ).instance.application
     assert isinstance(application, GraphApplication)
     return application
 

@@ -16,7 +16,7 @@ import statistics
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -53,11 +53,6 @@ from topoplace.snapshot.schema import TorusModel
 from topoplace.snapshot.state import torus_of
 from topoplace.solving import Options, Outcome, method_of, result_of
 from topoplace.types import IntArray
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
-
 
 SCATTERED, PRISMS, SNAPSHOT = "scattered", "prisms", "snapshot"
 """What is unusable: single routers, prisms of them, what a snapshot says."""
@@ -285,29 +280,53 @@ def write(study: Study, rows: Sequence[Record], notes: str) -> None:
             for setting in (SCATTERED, PRISMS)
         ]
         parts += ["## By grid", table(grids, ["grid", ("unusable", "setting"), *FIGURES], 2)]
-        draw_excess(study, drawn)
+        by_grid = groups(drawn, "grid")
+        lines = [
+            # with nothing unusable there is no setting
+            {
+                f"{grid}, {setting}": [r for r in own if r.setting == setting or not r.percent]
+                for grid, own in by_grid.items()
+            }
+            for setting in (SCATTERED, PRISMS)
+        ]
+        size = {"figsize": (1 + 2.1 * len(by_grid), 5), "sharex": True, "sharey": "col"}
+        draw_excess(study, "_excess", lines, **size)
         draw_removed(study, drawn)
     if shipped:
         parts += ["## Snapshots of Blue Waters", table(shipped, BY_SNAPSHOT, 2)]
-        draw_snapshots(study, shipped)
+        by_grid = groups(shipped, "grid")
+        draw_excess(study, "_snapshots", [by_grid], figsize=(1 + 2.4 * len(by_grid), 3.2))
     study.page(*parts, title="Pencils: the leftmost usable routers against the optimal selection")
 
 
-def draw_excess(study: Study, rows: Sequence[Record]) -> None:
-    """Draw the excess against the share of unusable routers, a panel per setting and grid."""
-    grids = groups(rows, "grid")
-    size = {"figsize": (1 + 2.1 * len(grids), 5), "sharex": True, "sharey": "col"}
-    with study.picture("_excess", 2, len(grids), **size) as (figure, panels):
-        for line, setting in zip(panels, (SCATTERED, PRISMS), strict=True):
-            for panel, (grid, own) in zip(line, grids.items(), strict=True):
-                # with nothing unusable there is no setting
-                mine = [row for row in own if row.setting == setting or not row.percent]
-                _curves(panel, mine, lambda row: row.percent)
-                panel.set_title(f"{grid}, {setting}", fontsize=9)
+def draw_excess(
+    study: Study, suffix: str, lines: Sequence[dict[str, list[Record]]], **size: Any
+) -> None:
+    """Draw the mean excess of every method, a panel for every title and its records.
+
+    It is against the share of unusable routers, or of busy nodes on the shipped snapshots.
+    """
+    num = len(lines[0])
+    with study.picture(suffix, len(lines), num, **size) as (figure, panels):
+        for line, titled in zip(panels, lines, strict=True):
+            for panel, (title, own) in zip(line, titled.items(), strict=True):
+                along = sorted(groups(own, lambda row: row.percent or _busy(row)).items())
+                for method, label in METHODS.items():
+                    values = [(x, excess(some, method)) for x, some in along]
+                    points = [(x, 100 * y) for x, y in values if y is not None]
+                    curve(panel, points, STYLES[method], label=label)
+                panel.set_title(title, fontsize=9)
             line[0].set_ylabel("excess, %")
+        of_snapshots = any(row.snapshot for own in lines[0].values() for row in own)
         for panel in panels[-1]:
-            panel.set_xlabel("unusable routers, %")
-        _legend(figure, panels, 0.94)
+            panel.set_xlabel("busy nodes, %" if of_snapshots else "unusable routers, %")
+        handles = panels[0][0].get_legend_handles_labels()
+        figure.legend(*handles, loc="upper center", ncols=len(METHODS))
+        figure.tight_layout(rect=(0, 0, 1, 0.9 if of_snapshots else 0.94))
+
+
+def _busy(row: Record) -> int:
+    return busy(row.snapshot) if row.snapshot else 0
 
 
 def draw_removed(study: Study, rows: Sequence[Record]) -> None:
@@ -330,34 +349,6 @@ def draw_removed(study: Study, rows: Sequence[Record]) -> None:
         panels[0].set_ylabel("excess removed, %")
         panels[1].legend(fontsize=8)
         figure.tight_layout()
-
-
-def draw_snapshots(study: Study, rows: Sequence[Record]) -> None:
-    """Draw the excess on every snapshot, a panel per grid."""
-    grids = groups(rows, "grid")
-    size = (1 + 2.4 * len(grids), 3.2)
-    with study.picture("_snapshots", 1, len(grids), figsize=size) as (figure, panels):
-        for panel, (grid, own) in zip(panels[0], grids.items(), strict=True):
-            _curves(panel, own, lambda row: busy(row.snapshot))
-            panel.set_title(grid, fontsize=9)
-            panel.set_xlabel("busy nodes, %")
-        panels[0][0].set_ylabel("excess, %")
-        _legend(figure, panels, 0.9)
-
-
-def _legend(figure: Figure, panels: Any, top: float) -> None:
-    handles = panels[0][0].get_legend_handles_labels()
-    figure.legend(*handles, loc="upper center", ncols=len(METHODS))
-    figure.tight_layout(rect=(0, 0, 1, top))
-
-
-def _curves(panel: Axes, rows: Sequence[Record], at: Callable[[Record], int]) -> None:
-    """Draw the mean excess of every method; no point where nothing has room."""
-    along = sorted(groups(rows, at).items())
-    for method, label in METHODS.items():
-        values = [(x, excess(some, method)) for x, some in along]
-        points = [(x, 100 * y) for x, y in values if y is not None]
-        curve(panel, points, STYLES[method], label=label)
 
 
 # ---- Measuring -----------------------------------------------------------------------------------

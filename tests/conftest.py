@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import os
 import signal
 from collections.abc import Iterator
 
 import pytest
 from hypothesis import HealthCheck, settings
+
+# Set before numpy is loaded: the workers of the tests have a core each, and several threads of
+# linear algebra on one core wait for each other.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 # A busy machine is no fault of an example: how long one takes to draw or to run says nothing here.
 settings.register_profile("topoplace", deadline=None, suppress_health_check=[HealthCheck.too_slow])

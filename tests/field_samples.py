@@ -32,6 +32,7 @@ from topoplace.mapping.mapped import outcome_of
 from topoplace.mapping.objects.applications import problem_of
 from topoplace.mapping.onto import load_places
 from topoplace.mapping.problem import MappingProblem, prepare_mapping
+from topoplace.options import Repack
 from topoplace.placement.several import optima_of, traded_off
 from topoplace.placement.torus.repack.asked import instance_of
 from topoplace.placement.torus.repack.defragment import defragmented
@@ -108,10 +109,9 @@ _ROOMY = (5, 7, 10)
 def _made_room(seed: int, room: Room) -> Frontier:
     """Return by which moves a tiny machine has room."""
     instance, rule = tiny_repack(seed)
-    asked = instance_of(
-        instance.snapshot, (), 3, room,
-        fixed=instance.fixed, costs=instance.costs, keep_shape=instance.keep_shape,
-    )  # fmt: skip
+    same = {"fixed": instance.fixed, "costs": instance.costs, "keep_shape": instance.keep_shape}
+    snapshot = instance.snapshot
+    asked = instance_of(snapshot, Repack(snapshot, defragment=3, room=room, **same))
     return defragmented(repack_problem(asked, rule), Options(20.0, rule))
 
 
@@ -169,9 +169,6 @@ def _placements() -> Iterator[tuple[str, PlacementResult]]:
         yield reason, _result(min(at, key=_size).document)
     yield "geometry", _result(rare_cases()[4].document)
     yield "parts", _result(_in_parts(min((c for c in cases if len(c.chosen) > 1), key=_size)))
-    close = problem_on(random_graph(np.random.default_rng(5), 5, 40), [5], wrap=False)
-    crossed = replace(outcome_of(close.nodes), link_load=bisected(close))
-    yield "crossed", mapping_results.result_for(close, crossed)
     yield "no solution", _result(_unsolved(min(cases, key=_size).document))
     state = prepare(Snapshot.model_validate(small_document()))
     for method, rule in (("first-fit", Interference.TOLERANT), ("random-nodes", Interference.OFF)):
@@ -222,7 +219,8 @@ def _unsolved(document: Document) -> Document:
 
 
 def _mappings() -> Iterator[tuple[str, MappingResult]]:
-    for name in ("blocks", "rough", "pencils", "ring", "folded", "whole"):
+    names = ("blocks", "rough", "pencils", "ring", "folded", "whole", "star", "recognised")
+    for name in (*names, "cuts", "levels", "spectral"):
         yield name, mapping_results.solved(name)
     graph = problem_on(random_graph(np.random.default_rng(5), 8, 20), [2, 4])
     alone = mapping_results.solved("alone")
@@ -230,11 +228,6 @@ def _mappings() -> Iterator[tuple[str, MappingResult]]:
     yield "classes", _mapped(graph, distance_classes_bound)
     yield "pairs", _mapped(graph, pairs_bound)
     yield "tree", solve(problem_on(random_graph(np.random.default_rng(6), 5, 12), [5]), "exact")
-    yield "star", mapping_results.solved("star")
-    yield "cuts", mapping_results.solved("cuts")
-    yield "recognised", mapping_results.solved("recognised")
-    yield "levels", mapping_results.solved("levels")
-    yield "spectral", mapping_results.solved("spectral")
     close = problem_on(random_graph(np.random.default_rng(5), 5, 40), [5], wrap=False)
     crossed = replace(outcome_of(close.nodes), link_load=bisected(close))
     yield "crossed", mapping_results.result_for(close, crossed)
@@ -285,9 +278,6 @@ def _allocations() -> Iterator[tuple[str, AllocationResult]]:
     yield "domains", _exact(snapshot_on(apart([3, 3]), [], [(2, ring)] * 3))
     yield "heuristic", solve(prepare_tree(snapshot), "balanced")
     unsolved = _unsolved(_exact(snapshot).model_dump(mode="json"))
-    close = problem_on(random_graph(np.random.default_rng(5), 5, 40), [5], wrap=False)
-    crossed = replace(outcome_of(close.nodes), link_load=bisected(close))
-    yield "crossed", mapping_results.result_for(close, crossed)
     yield "no solution", AllocationResult.model_validate_json(json.dumps(unsolved))
     yield "shares", _exact(snapshot_on(model_of([3] * 6), [], [(8, uses(Pattern.BINOMIAL))]))
     for kind in KINDS:

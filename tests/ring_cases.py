@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import itertools
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from toy_ring import Job, Ring, windows
+from random_certificates import Column, Packing
+from toy_ring import Job, Ring, RingOracle, windows
 
 
 def packings(ring: Ring, jobs: Sequence[Job]) -> Iterator[tuple[int, int]]:
@@ -33,3 +34,39 @@ def random_ring(rng: random.Random) -> tuple[Ring, list[Job]]:
     if rng.random() < 0.4:  # some of one kind
         jobs = [replace(job, id=f"j{k}") for k, job in enumerate(rng.choices(jobs, k=4))]
     return ring, jobs
+
+
+def packing_of(ring: Ring, jobs: Mapping[str, Job], earlier: Sequence[int]) -> Packing:
+    """Return jobs on a ring as random certificates want them."""
+    columns = [
+        Column(
+            name,
+            {("slots", slot): window.rows.count(slot) for slot in window.rows},
+            frozenset(window.rows),
+            window.values,
+        )
+        for name, job in jobs.items()
+        for window in windows(ring, job)
+    ]
+    kinds: dict[object, list[str]] = {}
+    for name, job in jobs.items():
+        kinds.setdefault(frozenset(job.shapes), []).append(name)
+
+    def among(chosen: object) -> Packing:
+        some = {
+            name: replace(jobs[name], shapes=jobs[other].shapes)
+            for name, other in chosen  # type: ignore[attr-defined]
+        }
+        return packing_of(ring, some, earlier)
+
+    num = len(ring.capacities)
+    return Packing(
+        list(jobs),
+        {"slots": list(ring.capacities)},
+        columns,
+        num,
+        RingOracle(ring, tuple(jobs.values())).largest,
+        list(kinds.values()),
+        among,
+        earlier,
+    )

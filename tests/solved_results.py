@@ -16,7 +16,7 @@ from topoplace.certify.torus.instance import read_instance
 from topoplace.certify.torus.oracle import TorusOracle
 from topoplace.machine import Prism
 from topoplace.placement.torus.problem import Candidate, PlacementProblem
-from topoplace.result import Explanation, Interference, PlacementResult
+from topoplace.result import Explanation, Interference
 from topoplace.snapshot.schema import PrismModel, Request, Snapshot
 from topoplace.snapshot.state import prepare
 from topoplace.solving import Bound, Options, Outcome, result_of
@@ -194,8 +194,3 @@ def rare_cases() -> list[Case]:
         for snapshot in (ring, crowded, pencil)
         for mode in (Interference.STRICT, Interference.TOLERANT)
     ]
-
-
-def result_from(document: dict[str, Any]) -> PlacementResult:
-    """Return the result a document describes."""
-    return PlacementResult.model_validate(document)

@@ -7,42 +7,32 @@ import json
 import math
 import random
 import re
-from collections import Counter
-from functools import cache
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
 import topoplace as tp
-from anchored_cases import AnchoredTiny, packing_of, random_anchored
 from bending import bent
-from exact_cases import MODES, solve
-from few import few_of
+from exact_cases import MODES
 from field_samples import refigured
-from random_certificates import certificate_of, draw
-from soundness.attack import Target, attack
-from soundness.torus_kinds import Proving, spoilt
+from random_certificates import certificate_of
 from topoplace.certify import check_document
-from topoplace.certify.packing import Covers, Prices, certified_bound
+from topoplace.certify.packing import certified_bound
 from topoplace.certify.torus.anchored import (
     Anchored,
-    AnchoredOracle,
     cheapest_disjoint,
     oracle_of,
 )
 from topoplace.certify.torus.instance import read_instance
 from topoplace.cli import run
 from topoplace.machine import Prism, Torus
-from topoplace.packing.problem import NO_VALUE, Cover, Query
 from topoplace.placement.torus.anchored import prisms_of
-from topoplace.placement.torus.anchored_packing import AnchoredPacking, DisjointSearch
+from topoplace.placement.torus.anchored_packing import DisjointSearch
 from topoplace.placement.torus.problem import PlacementProblem
-from topoplace.result import Interference, PlacementResult, Proof, Status
+from topoplace.result import Interference, PlacementResult, Status
 from topoplace.snapshot.anchored import anchored_shapes
-from topoplace.snapshot.schema import AnchoredModel, Snapshot
-from topoplace.snapshot.state import prepare
+from topoplace.snapshot.schema import AnchoredModel
 
 Document = dict[str, Any]
 
@@ -176,51 +166,7 @@ def test_methods_that_do_not_fit_say_so() -> None:
         tp.place(model, "minizinc")
 
 
-@pytest.mark.parametrize("method", ["first-fit", "best-fit", "slurm-torus3d", "random-nodes"])
-def test_heuristics_obey_the_rules(method: str) -> None:
-    for seed in range(24):
-        snapshot, mode = random_anchored(seed), MODES[seed % 3]
-        result = solve(snapshot, mode, method)
-        report = check_document(result)
-        assert report.holds, (seed, report)
-        best = AnchoredTiny(snapshot, mode).best()[0]
-        assert result.objective is not None
-        assert method == "random-nodes" or result.objective <= best
-
-
 # ---- The optimum --------------------------------------------------------------------------------
-
-
-def assert_best(seed: int, max_routers: int) -> None:
-    snapshot, mode = random_anchored(seed, max_routers), MODES[seed % 3]
-    result = solve(snapshot, mode, time_limit=300)
-    best = AnchoredTiny(snapshot, mode).best()
-    assert tuple(level.objective for level in result.levels) == best, (seed, mode)
-    assert {level.status for level in result.levels} == {Status.OPTIMAL}, (seed, mode)
-    assert {level.proof for level in result.levels} == {Proof.CERTIFICATE}, (seed, mode)
-    report = check_document(result)
-    assert report.verified, (seed, mode, report)
-
-
-@pytest.mark.parametrize("chunk", range(4))
-def test_the_optimum_of_tiny_machines(chunk: int) -> None:
-    for seed in range(chunk * 15, (chunk + 1) * 15):
-        assert_best(seed, 8)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("chunk", range(30))
-def test_the_optimum_of_small_machines(chunk: int) -> None:
-    for seed in range(chunk * 10, (chunk + 1) * 10):
-        assert_best(seed, 16)
-
-
-def test_the_order_of_the_queue_says_nothing_about_the_optimum() -> None:
-    for seed in range(6):
-        snapshot, mode = random_anchored(seed, 8), MODES[seed % 3]
-        back = snapshot.model_copy(update={"queue": snapshot.queue[::-1]})
-        one, other = solve(snapshot, mode), solve(back, mode)
-        assert [x.objective for x in one.levels] == [x.objective for x in other.levels], seed
 
 
 # ---- Segments: several prisms for one job --------------------------------------------------------
@@ -267,31 +213,6 @@ def test_segments_decided_together_leave_room_that_segments_in_turn_do_not() -> 
     assert (slurm.objective, best.objective) == (0, 6)
     assert best.levels[0].status is Status.OPTIMAL
     assert tp.check(best).verified
-
-
-def assert_best_in_segments(seed: int, max_routers: int) -> bool:
-    """Hold one machine against brute force; whether a job with several prisms starts."""
-    snapshot = random_anchored(f"segments-{seed}", max_routers, segmented=True)
-    mode = MODES[seed % 3]
-    best = AnchoredTiny(snapshot, mode).best()
-    result = solve(snapshot, mode, time_limit=300)
-    assert tuple(level.objective for level in result.levels) == best, (seed, mode)
-    assert {level.status for level in result.levels} == {Status.OPTIMAL}, (seed, mode)
-    report = check_document(result)
-    assert report.verified, (seed, mode, report)
-    for method in ("first-fit", "slurm-torus3d"):
-        other = solve(snapshot, mode, method)
-        assert check_document(other).holds, (seed, method)
-        assert other.objective is not None
-        assert other.objective <= best[0]
-    assert result.solution is not None
-    return any(p.other_prisms for p in result.solution.placements)
-
-
-@pytest.mark.parametrize("chunk", few_of(range(30), 2))
-def test_segments_on_tiny_machines(chunk: int) -> None:
-    several = sum(assert_best_in_segments(seed, 8) for seed in range(chunk * 10, chunk * 10 + 10))
-    assert several
 
 
 def test_overlapping_segments_cost_what_the_best_of_all_do() -> None:
@@ -384,130 +305,12 @@ def test_an_allocator_of_others_says_its_prisms(
 # ---- The two oracles ----------------------------------------------------------------------------
 
 
-def drawn_prices(packing: AnchoredPacking, rng: np.random.Generator) -> np.ndarray[Any, Any]:
-    prices = rng.integers(0, int(rng.choice((2, 30, 2000))), size=packing.num_rows)
-    prices[rng.random(packing.num_rows) < rng.choice((0.0, 0.5, 0.95))] = 0
-    return prices
-
-
-def test_the_oracles_of_solver_and_checker_agree_and_are_the_best_of_all() -> None:
-    for seed in range(90):
-        snapshot, mode = random_anchored(seed, segmented=seed >= 45), MODES[seed % 3]
-        packing = AnchoredPacking(PlacementProblem(prepare(snapshot), mode))
-        oracle = oracle_of(Anchored(read_instance(snapshot, mode)))
-        assert [r.id for r in oracle.requests] == list(packing.names)
-        for name, rows in packing.families.items():
-            if name in oracle.rows:
-                assert len(oracle.rows[name]) == rows.stop - rows.start, (seed, name)
-        rng, drawn = np.random.default_rng(seed), random.Random(seed)
-        for weights in ((1,), (7,), (0, 3), (5, 2)):
-            prices = drawn_prices(packing, rng)
-            for name, rows in packing.families.items():
-                if name not in oracle.rows:  # nobody uses them
-                    prices[rows] = 0
-            covers = tuple(
-                Cover(q, drawn.randrange(packing.num_covers), inside=drawn.random() < 0.5)
-                for q in range(len(packing.names))
-                if drawn.random() < 0.3
-            )
-            found = packing.price(prices, Query(weights, 3, covers))
-            paid = {n: prices[rows] for n, rows in packing.families.items() if n in oracle.rows}
-            total = sum(int((paid[n] * oracle.rows[n]).sum()) for n in paid)
-            wanted = {q: Covers() for q in range(len(packing.names))}
-            for cover in covers:
-                wanted[cover.request_idx] = Covers().split(cover.row, inside=cover.inside)
-            best = oracle.best(Prices(paid, total, weights), wanted)
-            told = [NO_VALUE if best[q] is None else best[q] for q in range(len(packing.names))]
-            assert found.best.tolist() == told, (seed, weights)
-            for q, columns in enumerate(found.columns):
-                for gain, candidate in columns:
-                    values = packing.values_of([candidate])[0, : len(weights)]
-                    rows = packing.rows_of(candidate)
-                    assert gain == int(values @ weights) - int(prices[rows].sum())
-                    assert candidate.request_idx == q
-
-
 # ---- What the checker refuses -------------------------------------------------------------------
-
-
-@cache
-def solved() -> list[Document]:
-    results = [solve(random_anchored(seed, 8), MODES[seed % 3]) for seed in range(40)]
-    return [r.model_dump(mode="json") for r in results if r.solution and r.solution.placements]
 
 
 def fails(document: Document) -> str:
     report = check_document(PlacementResult.model_validate_json(json.dumps(document)))
     return report.failures[0].name if report.failures else ""
-
-
-def test_wrong_figures_are_refused() -> None:
-    for document in solved():
-        assert not fails(document)
-        bends = [f"levels[{k}].objective += {x}" for k in (0, 1) for x in (-1, 1)]
-        for bend in (*bends, "levels[0].bound += -1", "levels[1].bound += 1"):
-            assert fails(refigured(bent(document, bend))), bend
-        both = "levels[1].objective += -1 & levels[1].bound += -1"
-        assert fails(refigured(bent(document, both)))
-        assert fails(bent(document, 'levels[1].name = "shape"'))
-        assert fails(bent(document, 'levels[1].sense = "max"'))
-
-
-def test_prisms_that_are_not_anchored_are_refused() -> None:
-    seen: Counter[bool] = Counter()
-    for number, document in enumerate(solved()):
-        tiny = AnchoredTiny(Snapshot.model_validate(document["instance"]), MODES[0])
-        rng = random.Random(number)
-        at = rng.randrange(len(document["solution"]["placements"]))
-        placement = document["solution"]["placements"][at]
-        request = next(r for r in tiny.snapshot.queue if r.id == placement["request"])
-        boxes = {choice.box for choice in tiny.choices(request)}
-        for box in rng.sample(list(tiny.boxes()), min(20, len(list(tiny.boxes())))):
-            nodes = sorted(
-                tiny.all_routers.index(r) * tiny.per_router + k
-                for r in tiny.inside(box)
-                for k in range(tiny.per_router)
-            )[: request.nodes]
-            if len(nodes) < request.nodes or not set(nodes) <= set(tiny.class_of):
-                continue
-            prism = {"origin": list(box[0]), "extents": list(box[1])}
-            changed = bent(
-                document,
-                f"solution.placements[{at}].prism = {json.dumps(prism)} & "
-                f'solution.placements[{at}].nodes = "{",".join(map(str, nodes))}"',
-            )
-            if box not in boxes:
-                assert fails(changed) == "placements", (number, box)
-            seen[box in boxes] += 1
-    assert seen[False] > 50, seen
-
-
-def test_no_certificate_proves_too_much() -> None:
-    for level, kinds in enumerate((("start", "shared", "alike"), ("level 2",))):
-        for kind in kinds:
-            tally = attack(kind, targets(kind, level), seed=3, tries=150)
-            assert tally.accepted >= 0.35 * tally.tried, (kind, tally)
-            assert tally.tight >= 0.08 * tally.tried, (kind, tally)
-
-
-def targets(kind: str, level: int) -> Any:
-    """Yield tiny machines with what draws certificates for them; every other one has segments."""
-    for seed in itertools.count():
-        snapshot = random_anchored(f"attack-{seed}", 8, segmented=seed % 2 > 0)
-        mode = MODES[seed % 3]
-        if not snapshot.queue:
-            continue
-        tiny = AnchoredTiny(snapshot, mode)
-        nodes, blocked = tiny.best()
-        earlier = [nodes][:level]
-        packing = packing_of(tiny, earlier)
-        truth = tiny.total - blocked if level else nodes
-
-        def drawn(rng: random.Random, packing: Any = packing) -> Any:
-            return spoilt(rng, draw(rng, packing, kind))
-
-        oracle: AnchoredOracle = oracle_of(Anchored(read_instance(snapshot, mode)))
-        yield Target(truth, True, drawn, Proving(oracle, earlier))
 
 
 # ---- As it is typed -----------------------------------------------------------------------------

@@ -18,14 +18,14 @@ import numpy as np
 import pytest
 
 import topoplace as tp
-from hierarchy_rules import broken_rule, placements, random_problem
 from mistakes import lines_said
 from real_files import real_file
 from test_decisions import kueue_line, slurm_line
+from tiny_hierarchies import places_of, prepared, random_hierarchy, random_single
 from topoplace.certify import check_file
 from topoplace.cli import run
 from topoplace.errors import ExitCode
-from topoplace.formats.decisions import Decided, Decision, decision_of
+from topoplace.formats.decisions import Decided, Decision, decision_of, read_lines
 from topoplace.machine import parse_node_set
 from topoplace.machine.hierarchy import build_hierarchy
 from topoplace.placement.hierarchy.contract import held_to
@@ -385,11 +385,8 @@ def test_what_a_pair_does_not_say(running: Any, said: str, tmp_path: Path) -> No
 
 
 def best_by_brute_force(problem: HierarchyProblem) -> tuple[int, ...] | None:
-    found = [
-        problem.values_of(problem.requests[0], placed)
-        for placed in placements(problem)
-        if broken_rule(problem, {0: placed}) is None
-    ]
+    request = problem.requests[0]
+    found = [problem.values_of(request, placed) for placed in places_of(problem.state, request)]
     num = problem.machine.num_levels + 1
     return min((values[1:num] for values in found), default=None)
 
@@ -410,7 +407,7 @@ def random_decision(rng: random.Random, problem: HierarchyProblem) -> Decision:
 def test_verdicts_are_those_of_brute_force(seed: int) -> None:
     rng, seen = random.Random(seed), Counter[str]()
     for _ in range(12):
-        problem = random_problem(rng, queue=1, parts=1)
+        problem = random_single(rng)
         decision = random_decision(rng, problem)
         case = case_of_decision(decision)
         model = problem.state.snapshot.machine
@@ -423,7 +420,7 @@ def test_verdicts_are_those_of_brute_force(seed: int) -> None:
             placed = ({numbers[h]: n for h, n in decision.taken[None].items()},)
             own = problem.values_of(problem.requests[0], placed)[1 : len(levels) + 1]
             expected = Verdict.OPTIMAL if own == best else Verdict.SUBOPTIMAL
-            if broken_rule(problem, {0: placed}) is not None:
+            if placed not in places_of(problem.state, problem.requests[0]):
                 expected = Verdict.INVALID
         assert found.verdict is expected, (decision, found)
         seen[expected] += 1
@@ -433,7 +430,7 @@ def test_verdicts_are_those_of_brute_force(seed: int) -> None:
 def test_levels_left_out_leave_the_others_as_they_are() -> None:
     rng = random.Random(5)
     for _ in range(10):
-        snapshot = random_problem(rng).state.snapshot
+        snapshot = prepared(random_hierarchy(rng)).snapshot
         kept = [name for name in snapshot.machine.levels if rng.random() < 0.5]
         fewer = counted_on(snapshot, kept)
         old = tp.Model.of(snapshot).prepare().machine
@@ -456,8 +453,8 @@ KUEUE_CLASSES = {
 
 
 def recorded(name: str, keep: Callable[[dict[str, Any]], bool], step: int) -> list[dict[str, Any]]:
-    lines = real_file(f"{name}/decisions.jsonl").read_text().splitlines()
-    return [line for line in map(json.loads, lines) if keep(line)][::step]
+    lines = read_lines(real_file(f"{name}/decisions.jsonl"))
+    return [line for _, line, _ in lines if keep(line)][::step]
 
 
 STEPS = [pytest.param(19, id="some"), pytest.param(1, id="all", marks=pytest.mark.slow)]

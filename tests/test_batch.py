@@ -15,7 +15,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from batch_runs import (
@@ -34,9 +33,9 @@ from batch_runs import (
 )
 from batch_solvers import POISONS
 from external_answers import FIRST, answer_of
-from random_grids import random_grid
 from small_snapshot import small_document
 from test_cli_bad_input import one_line_error
+from tiny_instances import random_grid
 from tiny_objects import tiny_objects
 from topoplace.certify import check_file
 from topoplace.cli import run
@@ -171,7 +170,7 @@ def test_the_address_is_of_the_content(folder: Path, tmp_path: Path) -> None:
 
 
 def test_trees_and_mappings_too(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    grid = random_grid(np.random.default_rng(3), 12)
+    grid = random_grid(random.Random(3), 12)
     mapping = {
         "schema": "topoplace.mapping/1",
         "name": "grid",

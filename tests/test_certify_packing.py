@@ -2,28 +2,22 @@
 
 from __future__ import annotations
 
-import random
-from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
 import pytest
 from pydantic import TypeAdapter
 
-import random_certificates
-from random_certificates import Column, Packing
-from ring_cases import packings, random_ring
-from soundness.attack import Json, Target, UnsoundError, attack
-from soundness.torus_kinds import Proving, spoilt
+from soundness.attack import Json, UnsoundError, attack
+from soundness.packing_kinds import targets
 from topoplace.certify import packing as walker
 from topoplace.certify.packing import certified_bound
 from topoplace.certify.report import RefusedError
 from topoplace.result import Leaf, StartBranch
 from topoplace.result.certificate import Certificate
-from toy_ring import Job, Ring, RingOracle, windows
+from toy_ring import Job, Ring, RingOracle
 
 CERTIFICATE: TypeAdapter[Any] = TypeAdapter(Certificate)
-KINDS = (*random_certificates.KINDS, "level 2")
 
 
 def leaf(slots: str, scale: int = 1, *multipliers: int) -> Leaf:
@@ -35,14 +29,6 @@ TWO_SLOTS = RingOracle(
     (Job("a", 3, ((1, 1),)), Job("b", 1, ((1, 1),)), Job("d", 2, ((2,),))),
 )
 TREE = StartBranch(request="d", out=leaf("0 3"), into=leaf("2 0"))
-
-
-def test_the_example_for_pencil_and_paper() -> None:
-    assert max(packings(TWO_SLOTS.ring, TWO_SLOTS.requests)) == (3, 0)
-    for certificate, value in ((leaf("1 2"), 4), (leaf("2 4", 2), 4), (TREE, 3)):
-        proven = certified_bound(TWO_SLOTS, certificate, [])
-        assert proven is not None
-        assert proven.value == value
 
 
 def test_rows_that_hold_nothing_have_prices_within_64_bits() -> None:
@@ -124,71 +110,6 @@ def test_trees_of_such_leaves_are_some() -> None:
         assert certified_bound(TWO_SLOTS, CERTIFICATE.validate_python(document), []) is not None
 
 
-def packing_of(ring: Ring, jobs: Mapping[str, Job], earlier: tuple[int, ...]) -> Packing:
-    """Return jobs on a ring as random certificates want them."""
-    columns = [
-        Column(
-            name,
-            {("slots", slot): window.rows.count(slot) for slot in window.rows},
-            frozenset(window.rows),
-            window.values,
-        )
-        for name, job in jobs.items()
-        for window in windows(ring, job)
-    ]
-    kinds: dict[object, list[str]] = {}
-    for name, job in jobs.items():
-        kinds.setdefault(frozenset(job.shapes), []).append(name)
-
-    def among(chosen: object) -> Packing:
-        some = {
-            name: replace(jobs[name], shapes=jobs[other].shapes)
-            for name, other in chosen  # type: ignore[attr-defined]
-        }
-        return packing_of(ring, some, earlier)
-
-    num = len(ring.capacities)
-    return Packing(
-        list(jobs),
-        {"slots": list(ring.capacities)},
-        columns,
-        num,
-        RingOracle(ring, tuple(jobs.values())).largest,
-        list(kinds.values()),
-        among,
-        earlier,
-    )
-
-
-def targets(kind: str, seed: int) -> Iterator[Target]:
-    """Yield small rings with what draws certificates of a kind for them."""
-    for at in range(1 << 30):
-        rng = random.Random(f"{kind}, ring {at} of seed {seed}")
-        ring, jobs = random_ring(rng)
-        every = [*packings(ring, jobs)]
-        first = max(value for value, _ in every)
-        earlier = (first - rng.choice((0, 0, 1)),) if kind == "level 2" else ()
-        able = [job for job in jobs if windows(ring, job)]
-        if first == sum(job.value for job in able) and rng.random() < 0.75:
-            continue
-        truth = max(values[len(earlier)] for values in every if values[:1] >= earlier)
-        packing = packing_of(ring, {job.id: job for job in jobs}, earlier)
-
-        def draw(rng: random.Random, packing: Packing = packing) -> Json:
-            return spoilt(rng, random_certificates.draw(rng, packing, kind))
-
-        yield Target(truth, True, draw, Proving(RingOracle(ring, tuple(jobs)), list(earlier)))
-
-
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("tries", [200, pytest.param(2_000, marks=pytest.mark.slow)])
-def test_nothing_false_is_accepted(kind: str, tries: int) -> None:
-    tally = attack(kind, targets(kind, tries), seed=tries, tries=tries)
-    print(f"ring {kind}: {tally}")
-    assert tally.accepted >= 0.4 * tally.tried
-    assert tally.tight >= 0.15 * tally.tried
-
-
 def free_second_units(oracle: RingOracle, leaf: Leaf, level_idx: int) -> walker.Prices:
     prices = read_prices(oracle, leaf, level_idx)
     return replace(prices, total=sum(int(row.sum()) for row in prices.rows.values()))
@@ -230,25 +151,4 @@ def test_planted_faults_are_found(name: str, monkeypatch: pytest.MonkeyPatch) ->
     kind, holder, attribute, wrong = FAULTS[name]
     monkeypatch.setattr(holder, attribute, wrong)
     with pytest.raises(UnsoundError):
-        attack(kind, targets(kind, 0), seed=0, tries=2_000)
-
-
-def test_mutants_of_a_good_tree_are_rejected() -> None:
-    """Everything that proves less than the tree does is told from it, and so is what is none."""
-    rng = random.Random(0)
-    good = TREE.model_dump()
-    rejected = 0
-    for _ in range(300):
-        mutant = spoilt(rng, {"tree": _as_drawn(good)})["tree"]
-        proven = Proving(TWO_SLOTS, [])(mutant)
-        assert proven is None or proven >= 3
-        rejected += proven != 3
-    assert rejected > 50
-
-
-def _as_drawn(node: Json) -> Json:
-    """Return a certificate with prices as `random_certificates` has them."""
-    if node["kind"] == "leaf":
-        runs = [[int(price), 1] for price in node["prices"]["slots"].split()]
-        return node | {"prices": {"slots": runs}}
-    return node | {side: _as_drawn(node[side]) for side in ("out", "into")}
+        attack(kind, targets(f"ring {kind}", 0), seed=0, tries=2_000)

@@ -9,7 +9,7 @@ from functools import partial
 import numpy as np
 import pytest
 
-from soundness import mapping_kinds, torus_kinds, tree_kinds
+from soundness import mapping_kinds, packing_kinds, tree_kinds
 from soundness.attack import Target, attack
 from soundness.watched import Numpy, WrappedError, watch
 from topoplace.certify import integers
@@ -20,7 +20,7 @@ from topoplace.certify.report import RefusedError
 Targets = Callable[[int], Iterator[Target]]
 
 ATTACKS: dict[str, Targets] = {
-    **{f"torus {kind}": partial(torus_kinds.targets, kind) for kind in torus_kinds.KINDS},
+    **{k: partial(packing_kinds.targets, k) for k in packing_kinds.KINDS if k.startswith("torus")},
     **{f"mapping {kind}": partial(mapping_kinds.targets, kind) for kind in mapping_kinds.KINDS},
     **{f"tree {kind}": targets for kind, targets in tree_kinds.KINDS.items()},
 }

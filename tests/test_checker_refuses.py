@@ -14,6 +14,7 @@ import pytest
 
 import topoplace as tp
 from baseline_instances import problem_on
+from field_samples import refigured
 from mapping_results import document_of, solved
 from small_snapshot import snapshot_of
 from solved_results import solved_case
@@ -63,13 +64,8 @@ def reason(report: Report) -> str:
 def as_optimal(document: Document, bound: int, certificate: Document) -> Document:
     """Claim that a solution is optimal, or as near to a bound as it is."""
     level = document["levels"][0]
-    gap = abs(level["objective"] - bound) / max(1, abs(level["objective"]))
-    status = "optimal" if bound == level["objective"] else "feasible"
-    level |= {"bound": bound, "gap": gap, "status": status}
-    level |= {"proof": "certificate", "certificate": certificate}
-    for field in ("status", "bound", "gap", "proof"):
-        document[field] = level[field]
-    return document
+    level |= {"bound": bound, "proof": "certificate", "certificate": certificate}
+    return refigured(document)
 
 
 NOTHING = packed(np.zeros(4, dtype=np.int64)).model_dump(mode="json")
@@ -137,11 +133,8 @@ def two_leaves(*, starts_both: bool) -> Document:
     document = result.model_dump(mode="json")
     if not starts_both:
         document["solution"]["allocations"].pop(0)
-        level = document["levels"][0]
-        level["objective"] = {"numerator": 2, "denominator": 1}
-        level |= {"status": "feasible", "gap": 1.0}
-        document |= {"objective": 2, "status": "feasible", "gap": 1.0}
-    return document
+        document["levels"][0]["objective"] = {"numerator": 2, "denominator": 1}
+    return refigured(document)
 
 
 def test_a_cost_is_optimal_only_if_what_it_counts_has_to_start(tmp_path: Path) -> None:
@@ -167,9 +160,9 @@ def test_a_tree_without_solution_has_no_bound_of_its_cost(tmp_path: Path) -> Non
     document = two_leaves(starts_both=True)
     document["solution"] = None
     for level in document["levels"]:
-        level |= {"objective": None, "gap": None, "status": "unknown"}
-    document |= {"objective": None, "gap": None, "status": "unknown"}
-    assert reason(checked(document, tmp_path)).startswith("cost.bound: the earlier levels")
+        level["objective"] = None
+    found = reason(checked(refigured(document), tmp_path))
+    assert found.startswith("cost.bound: the earlier levels")
 
 
 @pytest.mark.parametrize(
@@ -199,6 +192,37 @@ def test_documents_that_readers_disagree_on_are_no_documents(
         check_file(file)
     assert expected in str(raised.value)
     assert str(file) in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"{",
+        b"7",
+        b"[]",
+        b"[" * 100_000,
+        b"\xff\xfe",
+        b'{"schema": "topoplace.result/1"}',
+        b'{"schema": "topoplace.result/2"}',
+        b'{"schema": "topoplace.result/3"}',
+        b'{"schema": "topoplace.result/3", "x": 1e999}',
+    ],
+)
+def test_files_that_are_no_results(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "result.json"
+    path.write_bytes(content)
+    with pytest.raises(InputError) as caught:
+        check_file(path)
+    lines = str(caught.value).splitlines()
+    assert all(line.startswith(f"{path}: ") for line in lines)
+    assert len(lines) == len(caught.value.faults)  # a line each, and no line within a line
+
+
+def test_files_that_cannot_be_read(tmp_path: Path) -> None:
+    for path in (tmp_path, tmp_path / "missing.json"):
+        with pytest.raises(InputError, match="a file"):
+            check_file(path)
 
 
 def test_a_key_twice_among_many_is_told_at_once(tmp_path: Path) -> None:
@@ -265,13 +289,9 @@ def test_a_rule_of_another_machine_is_not_passed_over(
 def figures(document: Document, *levels: tuple[int, int | None, Document | None]) -> Document:
     """Write objective, bound and certificate of every level into a placement."""
     for level, (objective, bound, certificate) in zip(document["levels"], levels, strict=True):
-        closed = objective == bound
         level |= {"objective": objective, "bound": bound, "certificate": certificate}
-        level |= {"status": "optimal" if closed else "feasible", "gap": 0.0 if closed else None}
         level["proof"] = "none" if certificate is None else "certificate"
-    for field in ("objective", "bound", "status", "gap", "proof"):
-        document[field] = document["levels"][0][field]
-    return document
+    return refigured(document)
 
 
 def test_a_job_without_segments_has_no_further_prisms(tmp_path: Path) -> None:
@@ -344,7 +364,7 @@ def on_hierarchy(**request: Any) -> Document:
         "solution": {"placements": []},
     }
     rest = [(0, None, None)] * 3
-    return figures(document, (0, request["nodes"], leaf), *rest) | {"gap": request["nodes"] * 1.0}
+    return figures(document, (0, request["nodes"], leaf), *rest)
 
 
 def test_no_rows_of_a_resource_are_called_as_those_of_none(tmp_path: Path) -> None:
@@ -370,7 +390,6 @@ def test_a_request_of_too_many_units_is_told(tmp_path: Path) -> None:
 def test_states_are_counted_in_integers_of_any_size(tmp_path: Path) -> None:
     parts = [{"id": f"p{k}", "nodes": MAX_SIZE} for k in range(3)]
     document = on_hierarchy(nodes=3 * MAX_SIZE, parts=parts)
-    document["levels"][0]["gap"] = document["gap"]
     assert reason(checked(document, tmp_path)).startswith("nodes.bound: the states of a request")
 
 
@@ -378,7 +397,6 @@ def test_tables_that_take_too_long_are_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     document = on_hierarchy(nodes=8)
-    document["levels"][0]["gap"] = document["gap"]
     assert checked(document, tmp_path).verified
     monkeypatch.setattr("topoplace.certify.hierarchy.oracle._MOST_WORK", 9_000)
     assert reason(checked(document, tmp_path)).endswith("additions for the document")

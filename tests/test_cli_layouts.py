@@ -5,16 +5,19 @@ from __future__ import annotations
 import json
 
 from topoplace.cli import run
-from topoplace.cli.grid import grid_application
+from topoplace.cli.map import Grid, grid_application
 
 
 def test_grid_options_describe_an_application():
-    found = grid_application("8x4x2", "xz", "8/4,8,1", "full", "2,1")
+    found = grid_application(
+        "8x4x2",
+        Grid(periodic="xz", message_bytes="8/4,8,1", stencil="full", diagonal_bytes="2,1"),
+    )
     assert found.shape == [8, 4, 2]
     assert found.periodic == [True, False, True]
     assert found.bytes == [[8, 4], [8, 8], [1, 1]]
     assert (found.stencil, found.diagonal_bytes) == ("full", [2, 1])
-    assert grid_application("8x4").bytes == [[1, 1], [1, 1]]
+    assert grid_application("8x4", Grid()).bytes == [[1, 1], [1, 1]]
 
 
 def listed(capsys, *args):

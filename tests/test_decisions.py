@@ -18,6 +18,7 @@ from topoplace.formats.decisions import (
     Decision,
     decision_of,
     read_decisions,
+    read_lines,
 )
 from topoplace.snapshot.hierarchy_state import HierarchyState
 from topoplace.snapshot.machines import prepare_any
@@ -56,10 +57,8 @@ def slurm_line(**more: Any) -> dict[str, Any]:
 
 
 def read(name: str) -> list[tuple[dict[str, Any], Decision, HierarchyState]]:
-    path = real_file(f"{name}/decisions.jsonl")
-    lines = [json.loads(line) for line in path.read_text().splitlines()]
     found = []
-    for line, decision in zip(lines, read_decisions(path), strict=True):
+    for _, line, decision in read_lines(real_file(f"{name}/decisions.jsonl")):
         state = prepare_any(decision.snapshot)
         assert isinstance(state, HierarchyState)
         found.append((line, decision, state))

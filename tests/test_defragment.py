@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import copy
 import itertools
 import json
-import random
-from collections import Counter
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pytest
-from pydantic import ValidationError
 from typer.testing import CliRunner
 
 import topoplace as tp
@@ -21,12 +17,12 @@ from brute_force import numbers
 from few import few_of
 from test_repack import ROW
 from tiny_repacks import TinyRepack, replayed, tiny_repack
-from topoplace.certify import check_document
 from topoplace.cli.app import app
+from topoplace.options import Repack
 from topoplace.placement.torus.repack.asked import instance_of
 from topoplace.placement.torus.repack.defragment import defragmented
 from topoplace.placement.torus.repack.problem import repack_problem
-from topoplace.report.frontier import best_for
+from topoplace.placement.torus.repack.view import best_for
 from topoplace.result import Interference
 from topoplace.result.several import Frontier
 from topoplace.snapshot.schema import DefragmentInstance, RepackInstance, Request, Room, Snapshot
@@ -43,10 +39,9 @@ def asked(seed: int, room: Room) -> tuple[DefragmentInstance, Interference]:
     instance, rule = tiny_repack(seed)
     snapshot = instance.snapshot
     queue = [r.model_copy(update={"priority": 1 + k % 2}) for k, r in enumerate(snapshot.queue)]
-    moving = instance_of(
-        snapshot.model_copy(update={"queue": queue}), (), MOST, room,
-        fixed=instance.fixed, costs=instance.costs, keep_shape=instance.keep_shape,
-    )  # fmt: skip
+    snapshot = snapshot.model_copy(update={"queue": queue})
+    same = {"fixed": instance.fixed, "costs": instance.costs, "keep_shape": instance.keep_shape}
+    moving = instance_of(snapshot, Repack(snapshot, defragment=MOST, room=room, **same))
     assert isinstance(moving, DefragmentInstance)
     return moving, rule
 
@@ -62,7 +57,7 @@ def best_rooms(instance: DefragmentInstance, rule: Interference) -> list[int]:
     snapshot = instance.snapshot
     start = [request.id for request in snapshot.queue]
     same = {"fixed": instance.fixed, "costs": instance.costs, "keep_shape": instance.keep_shape}
-    plain = instance_of(snapshot, start, **same)
+    plain = instance_of(snapshot, Repack(snapshot, start, **same))
     assert isinstance(plain, RepackInstance)
     case = TinyRepack(plain, rule)
     worth = {request.id: request.nodes * request.priority for request in snapshot.queue}
@@ -120,101 +115,9 @@ def plans_of(frontier: Frontier) -> Iterator[Document]:
         start = [request.id for request in snapshot.queue]
         if not start:
             continue
-        instance = instance_of(snapshot, start, **same)
+        instance = instance_of(snapshot, Repack(snapshot, start, **same))
         limits = {"interference": frontier.model_dump(mode="json")["limits"]["interference"]}
         yield {"instance": instance.model_dump(mode="json"), "limits": limits, **point}
-
-
-def test_curves_are_of_all_sorts() -> None:
-    kinds: Counter[str] = Counter()
-    for seed, room in CASES[:40]:
-        frontier = solved(seed, room)
-        kinds[room] += len(frontier.points) > 1
-        kinds["steep"] += len(frontier.points) > 2
-    assert min(kinds[kind] for kind in (*Room, "steep")) > 2, kinds
-
-
-# ---- What breaks a curve -------------------------------------------------------------------------
-
-
-def mutants(rng: random.Random, frontier: Frontier) -> Iterator[Document]:
-    """Yield false curves."""
-    whole = frontier.model_dump(mode="json")
-
-    def changed() -> Document:
-        return copy.deepcopy(whole)
-
-    at = rng.randrange(len(whole["points"]))
-    less = changed()
-    less["points"].pop(at)
-    yield less
-    for level in range(3):
-        other = changed()
-        other["points"][at]["values"][level] += rng.choice((-1, 1))
-        yield other
-    for k, step in enumerate(whole["steps"]):
-        tight = changed()
-        tight["steps"][k]["bound"] -= 1 if step["level"] == "room" else -1
-        yield tight
-        moves = step["required"][1:]
-        if moves and moves[0] is not None:
-            loose = changed()
-            loose["steps"][k]["required"] = [step["required"][0], None]
-            loose["steps"][k]["bound"] = step["bound"]
-            yield loose
-    none = changed()
-    none["steps"].clear()
-    yield none
-    opposite = changed()
-    opposite["complete"] = not opposite["complete"]
-    yield opposite
-    moved = [k for k, point in enumerate(whole["points"]) if point["solution"]["moves"]]
-    if moved:
-        at = rng.choice(moved)
-        stays = changed()
-        stays["points"][at]["solution"]["moves"].pop()
-        yield stays
-        stepless = changed()
-        stepless["points"][at]["solution"]["steps"].pop()
-        yield stepless
-        cheap = changed()
-        cheap["instance"]["most"] = whole["points"][at]["values"][1] - 1
-        yield cheap
-
-
-@pytest.mark.parametrize("most", [120, pytest.param(1_000, marks=pytest.mark.slow)])
-def test_false_curves_are_refused(most: int) -> None:
-    num = loose = 0
-    for seed, room in CASES:
-        frontier = solved(seed, room)
-        for document in mutants(random.Random(f"{seed} {room}"), frontier):
-            num += 1
-            try:
-                mutant = Frontier.model_validate_json(json.dumps(document))
-            except ValidationError:
-                continue
-            if check_document(mutant).holds:  # a step may prove as much for moves of any cost
-                assert mutant.points == frontier.points, (seed, room)
-                loose += 1
-        if num >= most:
-            break
-    assert num >= most
-    assert loose < num // 10
-
-
-def test_certificates_prove_the_bounds_of_steps() -> None:
-    told = 0
-    for seed, room in CASES[:40]:
-        frontier = solved(seed, room)
-        for k, step in enumerate(frontier.steps):
-            assert step.certificate is not None
-            empty = step.model_copy(
-                update={"certificate": step.certificate.model_copy(update={"prices": {}})}
-            )
-            steps = [*frontier.steps[:k], empty, *frontier.steps[k + 1 :]]
-            report = check_document(frontier.model_copy(update={"steps": steps}))
-            told += not report.holds
-    assert told > 10
 
 
 # ---- Front door and command ----------------------------------------------------------------------

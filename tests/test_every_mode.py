@@ -21,9 +21,9 @@ from typing import Any
 
 import pytest
 
-from test_frontier import best_of, points_of
+from few import few_of
 from test_optima import MOST_OPTIMA, best_by_trying
-from tiny_kinds import Drawn, Values, drawn
+from tiny_kinds import KINDS, Drawn, Values, drawn
 from topoplace import clock, interrupts
 from topoplace.certify import check_document
 from topoplace.certify.report import exact
@@ -162,7 +162,7 @@ def fits(method: str, kind: str) -> bool:
     only = {"joint": {"exact"}, "anchored": {"exact", "best-fit", "first-fit", "slurm-torus3d"}}
     if kind in only:
         return method in only[kind]
-    return method not in {"minizinc", "slurm-torus3d"}
+    return method not in {"minizinc", "slurm-torus3d", "slurm-block" if kind == "domains" else ""}
 
 
 def required(rng: random.Random, case: Drawn, options: Options) -> Made:
@@ -239,6 +239,19 @@ def hold_result(result: Result[Any, Any, Any], totals: Collection[Values], mode:
         top = max((total[k] for total in able), default=None)
         lexicographic = [t for t in able if floor is not None or t[k] == top]
     return settled and result.solution is not None
+
+
+def best_of(totals: Collection[Values], traded: Sequence[int]) -> set[Values]:
+    """Return the values on some levels that no others are as good as."""
+    own = {tuple(total[k] for k in traded) for total in totals}
+    return {v for v in own if not any(o != v and _reaches(o, v) for o in own)}
+
+
+def points_of(frontier: Frontier) -> set[Values]:
+    """Return the points on the levels traded, maximised."""
+    levels = [(k, v) for k, v in enumerate(frontier.levels) if v.name in frontier.traded]
+    signs = [(k, SIGNS[level.sense]) for k, level in levels]
+    return {tuple(sign * point.values[k] for k, sign in signs) for point in frontier.points}
 
 
 def hold_frontier(frontier: Frontier, totals: Collection[Values], mode: Mode) -> bool:
@@ -354,3 +367,29 @@ def test_some_documents() -> None:
 @pytest.mark.parametrize("first", range(FEW, MANY, PER_CHUNK))
 def test_many_documents(first: int) -> None:
     hold(range(first, min(MANY, first + PER_CHUNK)))
+
+
+# ---- Every method of every kind ------------------------------------------------------------------
+
+CHUNKS, PER_KIND = 12, 50
+SLOW = {"joint": 10, "tree": 30}
+"""Kinds of whose problems there are fewer: brute force, or the method, takes long."""
+NOT_PROVEN = {"joint": 0.4, "tree": 0.2}
+"""By kind, the largest share of problems that the exact method may leave unproven."""
+
+
+@pytest.mark.parametrize("chunk", few_of(range(CHUNKS), 1))
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "defragment"])
+def test_exact_is_the_best_of_all_placements_and_no_method_better(kind: str, chunk: int) -> None:
+    tally: Counter[str] = Counter()
+    num = SLOW.get(kind, PER_KIND)
+    for number in range(num):
+        case = drawn(seed := f"{FIRST}-{kind}-{chunk}-{number}", kind)
+        seconds = TREE_SECONDS if kind == "tree" else None
+        options = replace(case.options, seed=number, time_limit=seconds)
+        for method in filter(partial(fits, kind=kind), methods(case.problem.kind)):
+            make = partial(solve, case.problem, method, options)
+            found = held(case, Mode(seed, "place", method, make))
+            tally[found] += method == "exact"
+    assert tally["settled"] > num / 3, tally
+    assert tally["open"] <= NOT_PROVEN.get(kind, 0) * num, tally

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import subprocess
 import sys
@@ -14,6 +15,10 @@ import pytest
 import front_as_typed
 import topoplace as tp
 from mistakes import lines_said
+from topoplace import options
+from topoplace.cli.app import COMMANDS
+from topoplace.front.mapping import write_nodes
+from topoplace.mapping.problem import prepare_mapping
 
 door: Any = tp
 """The front door for calls with arguments that types forbid."""
@@ -219,3 +224,35 @@ def test_a_solve_is_shown_and_told(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_a_typed_program_runs() -> None:
     assert len(set(front_as_typed.main())) == 4
+
+
+@pytest.mark.parametrize(
+    ("name", "declaration"),
+    [
+        ("place", options.Place),
+        ("repack", options.Repack),
+        ("whatif", options.WhatIf),
+        ("compare", options.Compare),
+        ("audit", options.Audit),
+        ("map", options.Map),
+    ],
+)
+def test_an_option_reaches_the_command_and_the_function(name: str, declaration: type) -> None:
+    function, command = getattr(tp, name), COMMANDS[name][0]
+    keywords = inspect.signature(function).parameters
+    on_command_line = {of.name for of, _ in command.options}
+    for of, one in options.declared(declaration):
+        assert of.name in keywords
+        assert f"\n{of.name}\n    {one.text[:20]}" in function.__doc__
+        assert (of.name in on_command_line) == (one.metavar is not None)
+
+
+def test_a_mapping_takes_the_options_of_its_command(tmp_path: Path) -> None:
+    inside = tp.map(tp.grid(2, 2), "torus:4x4", "default", subset="4-7")
+    assert sorted(inside.solution.nodes) == [4, 5, 6, 7]
+    write_nodes(prepare_mapping(inside.instance), inside, csv=tmp_path / "m.csv")
+    again = tp.map(tp.grid(2, 2), "torus:4x4", mapping=tmp_path / "m.csv")
+    assert (again.method, again.solution.nodes) == ("given", inside.solution.nodes)
+    assert tp.map(tp.grid(4, 4), "torus:4x4", "grid-order", cell=(2, 2)).check().holds
+    with pytest.raises(tp.InputError, match="--cell: expected no such option for objects"):
+        tp.map(tp.grid(4, 4), "torus:2x2:4", balance=1.1, cell=(2, 2))

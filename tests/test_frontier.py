@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-import copy
 import json
 import math
 import random
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 from typer.testing import CliRunner
 
-import tiny_cubes
-import tiny_hierarchies
 import topoplace as tp
-from brute_force import Tiny
-from exact_cases import MODES
 from random_instances import random_snapshot
 from topoplace.certify import check_document
 from topoplace.cli.app import app
@@ -26,135 +21,19 @@ from topoplace.packing.frontier import TradeOff
 from topoplace.placement.several import traded_off
 from topoplace.placement.torus.problem import Candidate
 from topoplace.report.frontier import write_plot
-from topoplace.result import Interference, PlacementResult, Status
+from topoplace.result import PlacementResult, Status
 from topoplace.result.cubes import CubesResult
 from topoplace.result.hierarchy import HierarchyResult
 from topoplace.result.several import Frontier
-from topoplace.snapshot.cubes_state import prepare_cubes
 from topoplace.snapshot.files import write_document
 from topoplace.snapshot.machines import load_any
 from topoplace.snapshot.schema import SNAPSHOT_SCHEMA, Snapshot
 from topoplace.snapshot.state import prepare
-from topoplace.solving import Bound, Options, Outcome, result_of, solve
-from topoplace.solving.solve import frame_of, problem_of
+from topoplace.solving import Bound, Options, Outcome, result_of
+from topoplace.solving.solve import problem_of
 from topoplace.study.case import load_checkable
 
 Document = dict[str, Any]
-
-MOST_PLACEMENTS = 20_000
-LEVELS = {"placement": ("nodes", "shape", "fragmentation"), "cubes": ("nodes", "free_cubes")}
-
-
-def totals_of(snapshot: Snapshot, mode: Interference) -> set[tuple[int, ...]] | None:
-    """Return what all placements on a torus are worth, maximised; None if they are too many."""
-    tiny = Tiny(snapshot, mode)
-    found: list[tuple[tuple[int, ...], list[Any]]] = [((0, 0, 0), [])]
-    for request in snapshot.queue:
-        for total, chosen in list(found):
-            found += [
-                (tuple(map(sum, zip(total, choice.values, strict=True))), [*chosen, choice])
-                for choice in tiny.choices(request)
-                if not any(choice.meets(other) for other in chosen)
-            ]
-            if len(found) > MOST_PLACEMENTS:
-                return None
-    return {total for total, _ in found}
-
-
-def best_of(totals: Iterable[Sequence[int]], traded: Sequence[int]) -> set[tuple[int, ...]]:
-    """Return the values on some levels that no others are as good as."""
-    own = {tuple(total[k] for k in traded) for total in totals}
-    return {
-        v
-        for v in own
-        if not any(o != v and all(a >= b for a, b in zip(o, v, strict=True)) for o in own)
-    }
-
-
-def points_of(frontier: Frontier) -> set[tuple[int, ...]]:
-    """Return the points on the levels traded, maximised."""
-    levels = [(k, v) for k, v in enumerate(frontier.levels) if v.name in frontier.traded]
-    signs = [(k, 1 if level.sense == "max" else -1) for k, level in levels]
-    return {tuple(sign * point.values[k] for k, sign in signs) for point in frontier.points}
-
-
-TRADED = [(0, 1), (0, 2), (1, 2), (0, 1, 2)]
-
-
-def torus_equals_brute_force(seed: int) -> bool:
-    """Tell whether an instance was small enough; then its frontier is that of brute force."""
-    rng = random.Random(f"frontier-{seed}")
-    snapshot, mode = random_snapshot(rng, 10), MODES[seed % 3]
-    totals = totals_of(snapshot, mode)
-    if totals is None:
-        return False
-    traded = TRADED[seed % len(TRADED)]
-    names = [LEVELS["placement"][k] for k in traded]
-    frontier = traded_off(prepare(snapshot), names, Options(interference=mode))
-    assert points_of(frontier) == best_of(totals, traded), (seed, names)
-    assert frontier.complete, seed
-    report = frontier.check()
-    assert report.verified, (seed, report)
-    return True
-
-
-@pytest.mark.parametrize(
-    "seeds", [range(4), pytest.param(range(4, 330), marks=pytest.mark.slow)], ids=str
-)
-def test_frontiers_of_tori_equal_brute_force(seeds: range) -> None:
-    small = [torus_equals_brute_force(seed) for seed in seeds]
-    assert sum(small) > 0.9 * len(small)
-
-
-def test_frontiers_of_pods_equal_brute_force() -> None:
-    for seed in range(6):
-        snapshot = tiny_cubes.random_pod(random.Random(f"frontier-{seed}"))
-        frontier = traded_off(prepare_cubes(snapshot), ["nodes", "free_cubes"])
-        best = best_of(tiny_cubes.outcomes(snapshot), (0, 1))
-        assert points_of(frontier) == best, seed
-        assert frontier.check().verified, seed
-
-
-def test_frontiers_of_hierarchies_equal_brute_force() -> None:
-    num = 0
-    for seed in range(12):
-        state = tiny_hierarchies.prepared(tiny_hierarchies.random_hierarchy(random.Random(seed)))
-        if tiny_hierarchies.num_placements(state) > 2_000:
-            continue
-        totals = tiny_hierarchies.outcomes(state)
-        names = [name for name, _ in frame_of("hierarchy").levels(problem_of(state, Options()))]
-        frontier = traded_off(state, [names[0], names[-1]])
-        assert points_of(frontier) == best_of(totals, (0, -1)), seed
-        assert frontier.check().verified, seed
-        num += 1
-    assert num > 1
-
-
-@pytest.mark.parametrize(
-    "seeds", [range(8), pytest.param(range(8, 320), marks=pytest.mark.slow)], ids=str
-)
-def test_levels_as_set_equal_brute_force(seeds: range) -> None:
-    for seed in seeds:
-        rng = random.Random(f"set-{seed}")
-        snapshot, mode = random_snapshot(rng, 10), MODES[seed % 3]
-        totals = totals_of(snapshot, mode)
-        if totals is None:
-            continue
-        most = max(nodes for nodes, _, _ in totals)
-        floor = rng.randint(0, most + 1)
-        options = Options(interference=mode, required={"nodes": floor})
-        result = solve(prepare(snapshot), "exact", options)
-        assert result.check().verified, seed
-        within = [total for total in totals if total[0] >= floor]
-        if not within:
-            assert result.levels[0].status is Status.INFEASIBLE, seed
-            assert result.solution is None
-            continue
-        shape = max(total[1] for total in within)
-        boundary = max(total[2] for total in within if total[1] >= shape)
-        assert [level.objective for level in result.levels[1:]] == [shape, -boundary], seed
-        assert {level.status for level in result.levels[1:]} == {Status.OPTIMAL}, seed
-        assert (result.objective or 0) >= floor
 
 
 PlacedResult = PlacementResult | HierarchyResult | CubesResult
@@ -267,71 +146,6 @@ def test_false_witnesses_are_refused() -> None:
 def test_without_a_step_everything_is_open() -> None:
     anything = (-math.inf, -math.inf), (math.inf, math.inf)
     assert TradeOff((0, 1)).boxes() == [anything]
-
-
-# ---- What breaks a frontier ----------------------------------------------------------------------
-
-
-def mutants(rng: random.Random, frontier: Frontier) -> Iterator[tuple[str, Document]]:
-    """Yield false frontiers: what is changed, and the document."""
-    whole = frontier.model_dump(mode="json")
-    signs = {v.name: 1 if v.sense == "max" else -1 for v in frontier.levels}
-    num_points, num_steps = len(whole["points"]), len(whole["steps"])
-
-    def changed(change: Callable[..., object], *how: Any) -> Document:
-        document = copy.deepcopy(whole)
-        change(document, *how)
-        return document
-
-    def tighten(document: Document, step: int) -> None:
-        own = document["steps"][step]
-        own["bound"] -= signs[own["level"]]
-
-    at = rng.randrange(num_points)
-    yield "a point less", changed(lambda d: d["points"].pop(at))
-    yield "a point twice", changed(lambda d: d["points"].insert(at, d["points"][at]))
-    level = rng.randrange(len(whole["levels"]))
-    by = rng.choice((-1, 1))
-    own = [*whole["points"][at]["values"]]
-    own[level] += by
-    yield "another value", changed(lambda d: d["points"][at].update(values=own))
-    for step in range(num_steps):
-        yield "a tighter bound", changed(tighten, step)
-    yield "no step", changed(lambda d: d["steps"].clear())
-    yield "open and complete", changed(lambda d: d.update(complete=not d["complete"]))
-    box = {"worst": [None] * len(whole["traded"]), "best": [None] * len(whole["traded"])}
-    yield "a box", changed(lambda d: d["open"].append(box))
-
-
-@pytest.mark.parametrize("most", [60, pytest.param(1_000, marks=pytest.mark.slow)])
-def test_false_frontiers_are_refused(most: int) -> None:
-    num, seed = 0, 0
-    while num < most:
-        rng = random.Random(f"mutants-{seed}")
-        options = Options(interference=MODES[seed % 3])
-        frontier = traded_off(prepare(random_snapshot(rng, 8)), ["nodes", "shape"], options)
-        for what, document in mutants(rng, frontier):
-            mutant = Frontier.model_validate_json(json.dumps(document))
-            assert not check_document(mutant).holds, (seed, what)
-            num += 1
-        seed += 1
-
-
-def test_certificates_prove_the_bounds_of_steps() -> None:
-    told = 0
-    for seed in range(12):
-        rng = random.Random(f"mutants-{seed}")
-        frontier = traded_off(prepare(random_snapshot(rng, 8)), ["nodes", "shape"])
-        for step in frontier.steps:
-            assert step.certificate is not None
-            certificate = step.certificate.model_copy(update={"prices": {}})
-            steps = [
-                one.model_copy(update={"certificate": certificate}) if one is step else one
-                for one in frontier.steps
-            ]
-            report = check_document(frontier.model_copy(update={"steps": steps}))
-            told += any("the certificate proves" in c.detail for c in report.claims if not c.holds)
-    assert told > 5
 
 
 # ---- Commands ------------------------------------------------------------------------------------

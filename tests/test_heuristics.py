@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import random
 import re
-from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -20,7 +19,7 @@ from topoplace.errors import InputError
 from topoplace.machine import Prism, Torus, parse_node_set
 from topoplace.placement.torus import explain as explaining
 from topoplace.placement.torus.explain import explain
-from topoplace.placement.torus.footprints import footprints_of, quickest_footprints
+from topoplace.placement.torus.footprints import footprints_of
 from topoplace.placement.torus.heuristics.fits import best_fit, fill, first_fit
 from topoplace.placement.torus.heuristics.node_orders import (
     FOUR_Y,
@@ -32,7 +31,7 @@ from topoplace.placement.torus.heuristics.node_orders import (
 )
 from topoplace.placement.torus.outcome import Scattered
 from topoplace.placement.torus.problem import Candidate, PlacementProblem
-from topoplace.result import Explanation, Interference
+from topoplace.result import Interference
 from topoplace.snapshot.schema import Snapshot
 from topoplace.snapshot.state import SnapshotState, prepare
 from topoplace.solving import Options, Outcome, methods, register, result_of, solve
@@ -268,57 +267,6 @@ def test_a_name_is_registered_once() -> None:
 
 
 # ---- Explanations, by enumeration ------------------------------------------------------------
-
-
-def check_one(problem: PlacementProblem, started: list[Candidate], found: Explanation) -> None:
-    tiny, names = tiny_of(problem), [request.id for request in problem.requests]
-    idx = names.index(found.request)
-    request, snapshot = tiny.snapshot.queue[idx], tiny.snapshot
-    alone = Tiny(snapshot.model_copy(update={"running": []}), problem.interference)
-    # why it waits, the prisms among which the nearest to free is, and what others hold
-    reason, choices = "outbid", tiny.choices(request)
-    nodes = [problem.choose_nodes(c).tolist() for c in sorted(started)]
-    others = [(names[c.request_idx], choice_of(tiny, c)) for c in sorted(started)]
-    if not choices:
-        choices = alone.choices(request)
-        reason = "blocked" if choices else "no-shape"
-        nodes = [job.nodes.tolist() for job in problem.state.running]
-        others = [(job.id, own) for job, own in zip(snapshot.running, tiny.jobs, strict=True)]
-    assert found.reason == reason
-    assert found.request not in found.text
-    if reason == "no-shape":
-        assert (found.prism, found.jobs, found.nodes_to_free) == (None, [], None)
-        return
-    held = Counter(tiny.router_of(node) for job in nodes for node in job)
-    shaped = problem.requests[idx].geometries
-    view = (footprints_of if shaped else quickest_footprints)(problem.torus)
-
-    def rank(choice: Choice) -> tuple[object, ...]:
-        origin, extents = map(view.coords, choice.box)
-        return sum(held[r] for r in choice.routers), len(choice.routers), extents, origin
-
-    nearest = min(choices, key=rank)
-    assert found.prism is not None
-    assert (tuple(found.prism.origin), tuple(found.prism.extents)) == nearest.box
-    assert found.nodes_to_free == rank(nearest)[0]
-    assert found.jobs == [name for name, own in others if nearest.meets(own)]
-    assert found.jobs
-
-
-@pytest.mark.parametrize("mode", list(Interference))
-def test_explanations_hold_by_enumeration(mode: Interference) -> None:
-    reasons: Counter[str] = Counter()
-    for seed in range(150):
-        problem = PlacementProblem(prepare(random_snapshot(random.Random(seed), 18)), mode)
-        for started in (first_fit(problem), best_fit(problem)):
-            found = explain(problem, started)
-            there = {c.request_idx for c in started}
-            waiting = [r.id for i, r in enumerate(problem.requests) if i not in there]
-            assert [e.request for e in found] == waiting
-            for explanation in found:
-                check_one(problem, started, explanation)
-                reasons[explanation.reason] += 1
-    assert min(reasons[r] for r in ("no-shape", "blocked", "outbid")) >= 5, reasons
 
 
 @pytest.mark.parametrize("seed", range(8))

@@ -3,20 +3,15 @@
 from __future__ import annotations
 
 import itertools
-import json
-import random
-import re
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from few import few_of
 from real_files import real_file
-from tiny_hierarchies import best_of, lively_hierarchy, places_of, prepared, random_hierarchy
+from tiny_hierarchies import lively_hierarchy, prepared
 from topoplace.errors import InputError
-from topoplace.formats.decisions import decision_of
+from topoplace.formats.decisions import read_lines
 from topoplace.machine.hostlist import expand_host_list
 from topoplace.placement.hierarchy.contract import under_contract
 from topoplace.placement.hierarchy.packing import HierarchyPacking
@@ -24,8 +19,6 @@ from topoplace.placement.hierarchy.problem import HierarchyProblem
 from topoplace.result.hierarchy import HierarchyResult
 from topoplace.snapshot.schema import SNAPSHOT_SCHEMA
 from topoplace.solving import Options, solve
-
-MOST_PLACEMENTS = 30_000
 
 
 def solved(document: dict[str, Any], seconds: float | None = 20) -> HierarchyResult:
@@ -45,57 +38,15 @@ def in_maximising_sense(result: HierarchyResult) -> tuple[list[int | None], list
     return values, bounds
 
 
-def equals_brute_force(seed: int) -> None:
-    document = random_hierarchy(random.Random(seed))
-    state, placements = prepared(document), 1
-    for request in state.requests:
-        placements *= 1 + sum(1 for _ in places_of(state, request))
-    if placements > MOST_PLACEMENTS:
-        return
-    result, best = solved(document), best_of(state)
-    assert in_maximising_sense(result) == (best, best), seed
-    report = result.check()
-    assert report.verified, f"{seed}: {report}"
-
-
-@pytest.mark.parametrize("first", range(0, 100, 25))
-def test_equals_brute_force(first: int) -> None:
-    for seed in range(first, first + 25):
-        equals_brute_force(seed)
-
-
-def test_the_page_shows_what_its_program_prints(capsys: pytest.CaptureFixture[str]) -> None:
-    page = (
-        Path(__file__).resolve().parent.parent / "docs" / "guide" / "hierarchies.md"
-    ).read_text()
-    (program,), (shown,) = (
-        re.findall(rf"```{k}\n(.*?)```", page, re.S) for k in ("python", "text")
-    )
-    exec(program, {})
-    assert capsys.readouterr().out == shown
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("first", range(100, 700, 50))
-def test_equals_brute_force_widely(first: int) -> None:
-    for seed in range(first, first + 50):
-        equals_brute_force(seed)
-
-
 # ---- Decisions of real schedulers, with what is known of them ------------------------------------
-
-
-def recorded(folder: str) -> Iterator[dict[str, Any]]:
-    for line in real_file(f"{folder}/decisions.jsonl").read_text().splitlines():
-        yield json.loads(line)
 
 
 @pytest.mark.parametrize("begin", few_of(range(6), 1))
 def test_the_optima_of_all_decisions_of_kueue_are_proven(begin: int) -> None:
     """The truth beside every line: feasible or not, domains by level, room left over."""
-    lines = list(recorded("kueue_real"))
-    for line in lines[begin::6]:
-        result = solved(decision_of(line).snapshot.model_dump(mode="json"))
+    lines = list(read_lines(real_file("kueue_real/decisions.jsonl")))
+    for _, line, decision in lines[begin::6]:
+        result = solved(decision.snapshot.model_dump(mode="json"))
         truth, levels = line["truth"], {level.name: level for level in result.levels}
         assert result.check().verified, line["id"]
         assert all(level.status == "optimal" for level in result.levels), line["id"]
@@ -115,10 +66,9 @@ def test_the_fewest_blocks_of_decisions_of_slurm_are_proven(
 ) -> None:
     """Free and under the contract, which every placement of Slurm keeps."""
     started = above = 0
-    for line in [*recorded("slurm_block")][::step]:
+    for _, line, decision in [*read_lines(real_file("slurm_block/decisions.jsonl"))][::step]:
         if line["plugin"] != "topology/block" or line["request"]["options"]:
             continue
-        decision = decision_of(line)
         free = solved(decision.snapshot.model_dump(mode="json"))
         assert free.check().verified
         assert all(level.status == "optimal" for level in free.levels)

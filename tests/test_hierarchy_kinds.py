@@ -5,14 +5,12 @@ from __future__ import annotations
 import math
 import random
 
-import numpy as np
 import pytest
 
 from tiny_hierarchies import best_of, prepared, random_hierarchy
 from topoplace.packing.budget import Budget
 from topoplace.packing.dual.relaxation import DualPoint, Relaxation
 from topoplace.packing.problem import Subproblem, fits
-from topoplace.placement.hierarchy.layout import ROUNDED, rounded
 from topoplace.placement.hierarchy.packing import Candidate, HierarchyPacking
 from topoplace.placement.hierarchy.patterns import Patterns
 from topoplace.placement.hierarchy.problem import HierarchyProblem
@@ -59,15 +57,6 @@ def test_what_is_programmed_is_a_placement_and_best_where_all_is_known(seed: int
         assert found[-1][:2] == best[:2]
 
 
-def test_pieces_fill_racks_of_a_kind() -> None:
-    # 34 hosts: the 12 in fours, one a rack of five or seven; threes in all that is left
-    packing = cluster([(12, 4), (4, 4), (9, 3), (3, 3), (3, 3), (2, 1), (30, 5)])
-    knows_all, found = programmed(packing)
-    assert knows_all
-    assert found[-1][0] == 33
-    assert found[-1][1] >= found[0][1]
-
-
 def test_prices_of_kinds_bound_both_levels() -> None:
     packing = cluster([(12, 4), (4, 4), (9, 3), (3, 3), (3, 3), (2, 1), (30, 5)])
     relaxation = Relaxation(packing, Budget(None))
@@ -78,18 +67,3 @@ def test_prices_of_kinds_bound_both_levels() -> None:
         certified = relaxation.evaluate(sub, DualPoint(*known)).certified
         assert certified is not None
         assert reached <= certified <= reached + 1
-
-
-def test_rounded_rows_hold_whatever_fits_together() -> None:
-    rng = np.random.default_rng(500)
-    for _ in range(300):
-        capacity = int(rng.integers(2, 30))
-        cuts = np.sort(rng.integers(0, capacity + 1, size=int(rng.integers(1, 6))))
-        amounts = np.diff(np.concatenate([[0], cuts])).tolist()
-        for most in (k for k in ROUNDED if k < capacity):
-            assert sum(rounded(n, capacity, most) for n in amounts) <= most
-
-
-def test_two_that_take_more_than_half_do_not_fit_a_rounded_row() -> None:
-    assert rounded(9, 16, 1) == rounded(16, 16, 1) == 1
-    assert rounded(8, 16, 1) == rounded(0, 16, 1) == 0

@@ -2,30 +2,23 @@
 
 from __future__ import annotations
 
-from collections import Counter
+import json
 from collections.abc import Mapping
 from typing import Any
 
 import pytest
 
-from hierarchy_decisions import (
-    Hosts,
-    is_balanced,
-    kueue_answer,
-    kueue_mode,
-    kueue_problem,
-    named,
-    problem_of,
-    recorded,
-)
 from real_files import real_file
+from tiny_hierarchies import named, problem_of, racks
+from topoplace.formats.decisions import decision_of
 from topoplace.placement.hierarchy.heuristics.kueue import kueue, kueue_least_free
 from topoplace.placement.hierarchy.heuristics.kueue_balanced import kueue_balanced
 from topoplace.placement.hierarchy.heuristics.queue import Rule, serve
 from topoplace.placement.hierarchy.problem import HierarchyProblem
+from topoplace.snapshot.machines import prepare_any
 
 
-def decided(problem: HierarchyProblem, rule: Rule) -> dict[str | None, Hosts] | None:
+def decided(problem: HierarchyProblem, rule: Rule) -> dict[str | None, dict[str, int]] | None:
     """Return what the parts of the only request get, by name; None if it waits."""
     placed = serve(rule, problem).get(0)
     if placed is None:
@@ -34,38 +27,22 @@ def decided(problem: HierarchyProblem, rule: Rule) -> dict[str | None, Hosts] | 
     return {part.name: named(problem, own) for part, own in zip(parts, placed, strict=True)}
 
 
-def differing(single: bool) -> tuple[Counter[str], list[str]]:
-    """Return how many recorded decisions there are by mode, and which ones differ."""
-    total: Counter[str] = Counter()
-    wrong = []
-    for decision in recorded(real_file("kueue_real/decisions.jsonl")):
-        if ("request" in decision) is single and decision["truth"]["class"] != "invalid":
-            mode = kueue_mode(decision)
-            total[mode] += 1
-            rule = kueue_balanced if is_balanced(decision) else kueue
-            if decided(kueue_problem(decision), rule) != kueue_answer(decision):
-                wrong.append(f"{decision['id']} ({mode})")
-    return total, wrong
+def test_decides_as_the_recorded_scheduler() -> None:
+    total, wrong = 0, []
+    for text in real_file("kueue_real/decisions.jsonl").read_text().splitlines():
+        line = json.loads(text)
+        if line["truth"]["class"] != "invalid":
+            total += 1
+            podsets = line.get("requests") or [line["request"]]
+            is_balanced = any(podset.get("balanced") for podset in podsets)
+            decision = decision_of(line)
+            problem = HierarchyProblem(prepare_any(decision.snapshot))
+            if decided(problem, kueue_balanced if is_balanced else kueue) != decision.taken:
+                wrong.append(line["id"])
+    assert (wrong, total) == ([], 134)
 
 
-@pytest.mark.parametrize(("single", "number"), [(True, 98), (False, 36)])
-def test_decides_as_the_recorded_scheduler(single: bool, number: int) -> None:
-    total, wrong = differing(single)
-    assert not wrong, f"{len(wrong)} differ: {', '.join(wrong)}; of {dict(total)}"
-    assert total.total() == number
-
-
-def racks(*rooms: list[int]) -> dict[str, Any]:
-    """Return a machine of racks, by rack the units that its hosts have room for."""
-    hosts = [
-        {"hosts": f"r{r}h{h}", "domains": [f"r{r}"], "capacity": {"slots": units}}
-        for r, own in enumerate(rooms)
-        for h, units in enumerate(own)
-    ]
-    return {"kind": "hierarchy", "name": "racks", "levels": ["rack", "host"], "hosts": hosts}
-
-
-def hosts_of(rule: Rule, machine: Mapping[str, Any], **request: Any) -> Hosts | None:
+def hosts_of(rule: Rule, machine: Mapping[str, Any], **request: Any) -> dict[str, int] | None:
     found = decided(problem_of(machine, {"id": "job", **request}), rule)
     return None if found is None else found[None]
 

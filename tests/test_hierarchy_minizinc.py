@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from minizinc_cases import WITHOUT, needs_minizinc
+from minizinc_cases import WITHOUT, needs_minizinc, said_of
+from minizinc_cases import solved as optimum_of
 from test_hierarchy import in_maximising_sense, solved
 from tiny_hierarchies import best_of, lively_hierarchy, prepared
 from topoplace.errors import InputError, TopoplaceError
@@ -17,24 +18,11 @@ from topoplace.report.summary import headline
 from topoplace.result import Proof, Status
 from topoplace.snapshot.schema import SNAPSHOT_SCHEMA
 from topoplace.solving import Options, solve
-from topoplace.solving.minizinc import model_files, run_minizinc
+from topoplace.solving.minizinc import run_minizinc
 
 pytestmark = needs_minizinc
 
 Document = dict[str, Any]
-
-
-def model_optimum(problem: HierarchyProblem, definitions: str = "") -> list[int]:
-    """Return the optima of all levels; the checker model has to find the last placement correct."""
-    reached: list[int] = []
-    for level in range(len(problem.levels)):
-        is_last = level == len(problem.levels) - 1
-        run = backend.solve_level(problem, level, reached, checked=is_last, definitions=definitions)
-        assert run.complete
-        assert run.objective is not None
-        assert run.checks == ("CORRECT\n",) * is_last
-        reached.append(run.objective)
-    return reached
 
 
 MANY = [pytest.param(range(k, k + 25), marks=pytest.mark.slow) for k in range(3, 103, 25)]
@@ -45,7 +33,7 @@ def test_equals_the_exact_method_and_brute_force(seeds: range) -> None:
     for seed in seeds:
         document = lively_hierarchy(f"minizinc-{seed}", 30_000)
         state = prepared(document)
-        found = model_optimum(HierarchyProblem(state))
+        found = list(optimum_of(HierarchyProblem(state), checked=True))
         assert found == best_of(state), seed
         assert in_maximising_sense(solved(document)) == (found, found), seed
 
@@ -97,14 +85,14 @@ ALONE = [pytest.param((name,), marks=pytest.mark.slow) for name in WITHOUT]
 def test_optimum_does_not_depend_on_implied_constraints(left_out: tuple[str, ...]) -> None:
     problem = problem_of(queue=QUEUE[:2])
     text = "".join(WITHOUT[name] for name in left_out)
-    assert model_optimum(problem, text) == best_of(problem.state)
+    assert list(optimum_of(problem, text)) == best_of(problem.state)
 
 
 def test_fabrics_are_not_spanned_and_not_counted() -> None:
     queue = [{"id": "wide", "nodes": 14, "takes": GPU}, {"id": "some", "nodes": 6, "takes": GPU}]
     problem = problem_of(machine=MACHINE | {"fabrics": True}, queue=queue)
     assert [name for name, _ in problem.levels] == ["nodes", "rack", "host", "stranded"]
-    assert model_optimum(problem) == best_of(problem.state) == [6, -1, -2, -2]
+    assert list(optimum_of(problem)) == best_of(problem.state) == [6, -1, -2, -2]
     assert solve(problem.state, "minizinc").check().holds
 
 
@@ -152,19 +140,6 @@ def test_bad_data_is_an_error_and_not_unsatisfiable(field: str) -> None:
 
 # ---- The checker model --------------------------------------------------------------------------
 
-CLAIM = """
-include "lib/hierarchy_data.mzn";
-array[REQUEST] of bool: claimed_start;
-array[PART, HOST] of int: claimed_here;
-int: claimed_objective;
-array[REQUEST] of var bool: start;
-array[PART, HOST] of var int: here;
-var int: objective;
-constraint forall(q in REQUEST)(start[q] = claimed_start[q]);
-constraint forall(p in PART, h in HOST)(here[p, h] = claimed_here[p, h]);
-constraint objective = claimed_objective;
-solve maximize objective;
-"""
 NOBODY = [0] * 6
 # On hosts a0, a1, a2 of rack r0, b0 and b1 of rack r1, c of the other block.
 CLAIMS: dict[str, tuple[dict[int, list[int]], int, set[str]]] = {
@@ -203,16 +178,13 @@ CLAIMS: dict[str, tuple[dict[int, list[int]], int, set[str]]] = {
 @pytest.mark.parametrize("name", CLAIMS)
 def test_the_checker_names_each_violation(tmp_path: Path, name: str) -> None:
     placed, objective, expected = CLAIMS[name]
-    problem, model = problem_of(), tmp_path / "claim.mzn"
-    folder = model_files("hierarchy")[0].parent
-    model.write_text(CLAIM.replace('include "', f'include "{folder}/'))
+    problem = problem_of()
     of_part = [q for q, request in enumerate(problem.requests) for _ in request.parts]
-    starting = {of_part[p] for p in placed}
-    data = backend.data_of(problem, 0, []) | {
-        "claimed_start": [q in starting for q in range(len(problem.requests))],
-        "claimed_here": [placed.get(p, NOBODY) for p in range(len(of_part))],
-        "claimed_objective": objective,
-    }
-    (report,) = run_minizinc("hierarchy", data, checked=True, model=model).checks
+    starting = [q in {of_part[p] for p in placed} for q in range(len(problem.requests))]
+    here = [placed.get(p, NOBODY) for p in range(len(of_part))]
+    claimed = {"start": ("REQUEST", "bool", starting), "here": ("PART, HOST", "int", here)}
+    claimed["objective"] = ("", "int", objective)
+    data = backend.data_of(problem, 0, [])
+    report = said_of(tmp_path, "hierarchy", ["hierarchy_data"], data, claimed)
     wrong = {line.removeprefix("VIOLATION: ") for line in report.splitlines()}
     assert wrong == (expected or {"CORRECT"})

@@ -2,29 +2,27 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Mapping
+import json
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 import pytest
 
-from hierarchy_decisions import named, problem_of, recorded, slurm_problem
 from real_files import real_file
+from tiny_hierarchies import named, problem_of
 from topoplace.errors import InputError
+from topoplace.formats.decisions import decision_of
 from topoplace.placement.hierarchy.contract import (
-    LevelLimits,
-    Limits,
     blocks_of,
     keeps_contract,
     level_limits,
-    level_of_groups,
-    limits_of,
 )
 from topoplace.placement.hierarchy.heuristics.queue import serve
 from topoplace.placement.hierarchy.heuristics.slurm_block import reason, slurm_block
 from topoplace.placement.hierarchy.heuristics.slurm_tree import slurm_tree
 from topoplace.placement.hierarchy.problem import HierarchyProblem
+from topoplace.snapshot.machines import prepare_any
 
 OUTCOMES = {None: "running", "pending": "pending", "refused": "rejected"}
 
@@ -35,40 +33,26 @@ def chosen_by(problem: HierarchyProblem) -> list[str]:
     return sorted(named(problem, placed[0]))
 
 
-def decided(decision: Mapping[str, Any]) -> tuple[str, list[str]]:
-    """Return the outcome and the nodes; segments that do not divide the job are no valid input."""
-    wanted = decision["request"]
-    if wanted["segment"] and wanted["nodes"] % wanted["segment"]:
-        with pytest.raises(InputError, match="expected a divisor"):
-            slurm_problem(decision)
-        return "rejected", []
-    problem = slurm_problem(decision)
-    return OUTCOMES[reason(problem, problem.requests[0])], chosen_by(problem)
+def recorded(plugin: str) -> Iterator[tuple[HierarchyProblem, dict[str, Any]]]:
+    """Yield the problems of recorded decisions without options, and their lines."""
+    for text in real_file("slurm_block/decisions.jsonl").read_text().splitlines():
+        line = json.loads(text)
+        if line["plugin"] == f"topology/{plugin}" and not line["request"]["options"]:
+            yield HierarchyProblem(prepare_any(decision_of(line).snapshot)), line
 
 
 def test_chooses_the_nodes_that_the_recorded_controller_chose() -> None:
-    total: Counter[str] = Counter()
-    wrong = []
-    for idx, decision in enumerate(recorded(real_file("slurm_block/decisions.jsonl"))):
-        if decision["plugin"] == "topology/block" and not decision["request"]["options"]:
-            kind = f"{decision['config']} {decision['outcome']}"
-            total[kind] += 1
-            if decided(decision) != (decision["outcome"], sorted(decision["chosen"] or [])):
-                wrong.append(f"line {idx + 1} ({kind})")
-    assert not wrong, f"{len(wrong)} differ: {', '.join(wrong)}; of {dict(total)}"
-    assert total.total() == 126
-
-
-def test_what_the_controller_chose_keeps_the_contract() -> None:
-    seen = 0
-    for decision in recorded(real_file("slurm_block/decisions.jsonl")):
-        if decision["plugin"] == "topology/block" and decision["chosen"]:
-            problem = slurm_problem(decision)
+    total, wrong = 0, []
+    for problem, line in recorded("block"):
+        outcome, chosen = OUTCOMES[reason(problem, problem.requests[0])], chosen_by(problem)
+        total += 1
+        if (outcome, chosen) != (line["outcome"], sorted(line["chosen"] or [])):
+            wrong.append((outcome, chosen, line))
+        if line["chosen"]:
             numbers = {name: host for host, name in enumerate(problem.machine.host_names)}
-            placed = ({numbers[name]: 1 for name in decision["chosen"]},)
+            placed = ({numbers[name]: 1 for name in line["chosen"]},)
             assert keeps_contract(problem.machine, problem.requests[0], placed)
-            seen += 1
-    assert seen == 112
+    assert (wrong, total) == ([], 126)
 
 
 def blocks(sizes: list[int] | None, *free: int, nodes: int = 18) -> dict[str, Any]:
@@ -123,37 +107,6 @@ def test_segments_go_into_the_scraps_of_many_blocks() -> None:
     assert per_block(given, 18, segment=9) == "refused"
 
 
-def test_limits_are_levels_of_the_machine() -> None:
-    given = blocks([18, 36, 72], *[18] * 6)
-    machine = problem_of(given["machine"], {"id": "job", "nodes": 1}).machine
-    found = blocks_of(machine)
-    assert [limits_of(found, n) for n in (18, 19, 40, 73)] == [
-        Limits(18),
-        Limits(36),
-        Limits(72),
-        Limits(None, 72, 2),
-    ]
-    assert [level_of_groups(machine, found, size) for size in (18, 36, 72, 144)] == [2, 1, 0, None]
-
-
-@pytest.mark.parametrize(
-    ("asked", "expected"),
-    [
-        ({"nodes": 18}, LevelLimits(2, None)),
-        ({"nodes": 19}, LevelLimits(1, None)),
-        ({"nodes": 40}, LevelLimits(0, None)),
-        ({"nodes": 73}, LevelLimits(None, (0, 2))),
-        ({"nodes": 40, "segments": [{"size": 10, "level": "block"}]}, LevelLimits(None, None)),
-        ({"nodes": 40, "segments": [{"size": 20, "level": "block"}]}, None),
-        ({"nodes": 40, "segments": [{"size": 10, "level": "two"}]}, None),
-    ],
-)
-def test_limits_of_parts(asked: dict[str, Any], expected: LevelLimits | None) -> None:
-    given = blocks([18, 36, 72], *[18] * 6)
-    problem = problem_of(given["machine"], {"id": "job", **asked})
-    assert level_limits(problem.machine, problem.requests[0].parts[0]) == expected
-
-
 def test_a_level_of_limited_groups_has_to_be_there() -> None:
     machine = blocks([18, 36, 72], *[18] * 6)["machine"]
     for own in machine["hosts"]:
@@ -162,11 +115,6 @@ def test_a_level_of_limited_groups_has_to_be_there() -> None:
     problem = problem_of(machine, {"id": "job", "nodes": 19})
     with pytest.raises(InputError, match="a level of aligned groups of 2 blocks"):
         level_limits(problem.machine, problem.requests[0].parts[0])
-
-
-def test_without_sizes_the_smallest_block_is_the_base() -> None:
-    machine = problem_of(blocks(None, 18, 18)["machine"], {"id": "job", "nodes": 1}).machine
-    assert blocks_of(machine).sizes == (18, 36, 72, 144, 288)
 
 
 def test_a_size_that_is_no_multiple_of_the_base_is_refused() -> None:
@@ -192,15 +140,12 @@ def test_what_slurm_does_not_know_waits(asked: dict[str, Any]) -> None:
 
 def test_chooses_the_leaves_that_the_recorded_controller_chose() -> None:
     total, wrong = 0, []
-    for idx, decision in enumerate(recorded(real_file("slurm_block/decisions.jsonl"))):
-        if decision["plugin"] == "topology/tree" and not decision["request"]["options"]:
-            problem = slurm_problem(decision)
-            placed = serve(slurm_tree, problem).get(0, ({},))
-            total += 1
-            if sorted(named(problem, placed[0])) != sorted(decision["chosen"] or []):
-                wrong.append(f"line {idx + 1}")
-    assert not wrong, f"{len(wrong)} of {total} differ: {', '.join(wrong)}"
-    assert total == 55
+    for problem, line in recorded("tree"):
+        placed = serve(slurm_tree, problem).get(0, ({},))
+        total += 1
+        if sorted(named(problem, placed[0])) != sorted(line["chosen"] or []):
+            wrong.append(line)
+    assert (wrong, total) == ([], 55)
 
 
 def tree(*free: int) -> dict[str, Any]:

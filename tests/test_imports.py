@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
+
+from topoplace.kinds import shipped
 
 SOLVER = Path(__file__).resolve().parent.parent / "solver"
 
@@ -14,8 +17,7 @@ ALLOWED_CIRCLES = (
     {
         *("mapping.bounds.bisection", "mapping.bounds.cuts", "mapping.bounds.levels"),
         *("mapping.bounds.star", "mapping.bounds.total", "mapping.evaluate", "mapping.link_bounds"),
-        *("mapping.objects.problem", "mapping.onto", "mapping.problem", "solving"),
-        "solving.solve",
+        *("mapping.objects.problem", "mapping.onto", "mapping.problem"),
     },
     # The annealing of a packing names the type of the packing that calls it.
     {"placement.hierarchy.packing", "placement.hierarchy.ruin_recreate"},
@@ -120,3 +122,36 @@ def test_data_does_not_know_who_reads_it() -> None:
 def test_few_imports_are_inside_functions() -> None:
     count = sum(inside for tree in modules().values() for _, inside in imports(tree))
     assert count <= MOST_INSIDE_FUNCTIONS
+
+
+def test_the_checker_shares_no_code_with_the_solvers() -> None:
+    folder = SOLVER / "topoplace" / "certify"
+    shared = ("machine", "errors", "types", "result", "certify")
+    shared += ("snapshot.schema", "snapshot.geometry")
+    alone = {  # what one file may import beside them
+        "__init__.py": ("snapshot.normal",),
+        # snapshot.machines: of an instance beside the result that only names its machine
+        "check.py": ("kinds", "snapshot.files", "snapshot.machines", "snapshot.normal"),
+        "several.py": ("kinds",),
+        "mapping/_kernels.py": ("kernels",),
+        "objects/_kernels.py": ("kernels",),
+        "objects/instance.py": ("snapshot.objects",),  # a schema
+        "switches/_kernels.py": ("kernels",),
+    }
+    seen = set()
+    for file in sorted(folder.rglob("*.py")):
+        name = file.relative_to(folder).as_posix()
+        for node in ast.walk(ast.parse(file.read_text())):
+            modules = [node.module or "."] if isinstance(node, ast.ImportFrom) else []
+            if isinstance(node, ast.Constant) and ":" in str(node.value):  # loaded by its name
+                modules += re.findall(r"^(topoplace[\w.]*):\w+$", str(node.value))
+            modules += [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+            for module in modules:
+                seen.add(module)
+                assert module.split(".")[0] not in {"numba", "ortools", "scipy"}, name
+                ours = module.removeprefix("topoplace.")
+                assert ours == module or ours.startswith(shared + alone.get(name, ())), name
+    assert {"topoplace.machine", "topoplace.certify.optima"} <= seen
+    for kind in shipped().values():
+        own = (kind.checker, *filter(None, [kind.several]))
+        assert all(ref.startswith("topoplace.certify.") for ref in own), kind.name

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from topoplace.cli.grid import grid_application
+from topoplace.cli.map import Grid, grid_application
 from topoplace.errors import InputError
 from topoplace.machine import Torus
 from topoplace.mapping.graph import VirtualGrid, grid_of
@@ -38,7 +38,7 @@ Sides = tuple[tuple[int, ...], tuple[int, ...]]
 
 
 def grid(extents: str) -> VirtualGrid:
-    return grid_of(grid_application(extents))
+    return grid_of(grid_application(extents, Grid()))
 
 
 def sides(layout: Layout) -> Sides:
@@ -158,9 +158,9 @@ def test_bisection_and_bytes_of_a_ranked_layout() -> None:
 
 
 def test_exchangeable_dimensions_count_once_only_if_alike() -> None:
-    kept = grid_of(grid_application("4x4", periodic="x"))
-    free = grid_of(grid_application("4x4"))
-    wide = grid_of(grid_application("4x4", message_bytes="2,1"))
+    kept = grid_of(grid_application("4x4", Grid(periodic="x")))
+    free = grid_of(grid_application("4x4", Grid()))
+    wide = grid_of(grid_application("4x4", Grid(message_bytes="2,1")))
     number = {
         name: len(enumerate_layouts(virtual, 4, 1, (4, 4)))
         for name, virtual in (("kept", kept), ("free", free), ("wide", wide))

@@ -3,98 +3,26 @@
 from __future__ import annotations
 
 import math
-import time
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
 from pydantic import TypeAdapter
 
-from baseline_instances import application_of, grid, optimum_of, problem_on, random_problem
-from random_grids import random_grid
+from baseline_instances import application_of, grid, optimum_of, problem_on
 from topoplace.certify.mapping.blocks import inside_bound
 from topoplace.certify.mapping.check import VALUES
 from topoplace.certify.mapping.instance import read_instance
 from topoplace.certify.mapping.pencils import check_layout, window_value
-from topoplace.machine import Torus, format_node_set
-from topoplace.mapping.bounds import distance_classes
-from topoplace.mapping.bounds.best import best_bound, total_bound
+from topoplace.machine import format_node_set
+from topoplace.mapping.bounds.best import best_bound
 from topoplace.mapping.bounds.blocks import blocks_bound
-from topoplace.mapping.bounds.cuts import cuts_bound
 from topoplace.mapping.bounds.losses import directions_of, inside_units
-from topoplace.mapping.bounds.star import star_bound
-from topoplace.mapping.evaluate import hop_bytes
 from topoplace.mapping.problem import MappingProblem
 from topoplace.result.mapping import FlowCertificate, LayoutModel, MappingCertificate
 from topoplace.result.packed import packed
 from topoplace.snapshot.schema import GraphApplication, GridApplication
-from topoplace.solving import Bound, Options, method_of, solve
-
-BOUNDS: dict[str, Callable[[MappingProblem], Bound | None]] = {
-    "total": total_bound,
-    "blocks": blocks_bound,
-    "star": star_bound,
-    "cuts": cuts_bound,
-    "distance-classes": distance_classes.distance_classes_bound,
-}
-
-
-def drawn(kind: str, rng: np.random.Generator, most_tasks: int) -> MappingProblem:
-    """Return a random problem that a bound has something to say of, with holes and spare places."""
-    while True:
-        application = random_grid(rng, most_tasks) if kind == "blocks" else None
-        seed = int(rng.integers(1 << 32))
-        problem = random_problem(seed, most_tasks, 3, skewed=True, application=application)
-        on_torus = isinstance(problem.machine, Torus)
-        if kind != "cuts" or (on_torus and problem.graph.num_messages):
-            return problem
-
-
-def checked(problem: MappingProblem, kind: str) -> int | None:
-    """Return a bound, of which the checker proves as much; None if there is none."""
-    bound = BOUNDS[kind](problem)
-    if bound is None:
-        return None
-    instance = read_instance(problem.instance)
-    assert VALUES[bound.certificate.kind](instance, bound.certificate) == bound.value >= 0
-    return int(bound.value)
-
-
-def least_found(problem: MappingProblem) -> int:
-    """Return the hop-bytes of a mapping that a short search finds."""
-    outcome = method_of("mapping", "search").solver(problem, Options(time_limit=0.05))
-    assert outcome.solution is not None
-    return hop_bytes(problem, outcome.solution.nodes)
-
-
-@pytest.mark.parametrize("kind", BOUNDS)
-@pytest.mark.parametrize("seed", range(8))
-def test_no_mapping_beats_a_bound(kind: str, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Against the optimum where there are few mappings, else against what a search finds."""
-    # what the semidefinite bound proves is valid at any step
-    monkeypatch.setattr(distance_classes, "MAX_STEPS", 25)
-    monkeypatch.setattr(distance_classes, "MAX_PLACES", 64)
-    rng = np.random.default_rng(seed)
-    found = 0
-    for turn in range(99):
-        problem = drawn(kind, rng, 5 if turn % 4 else 14)
-        value = checked(problem, kind)
-        if value is not None:
-            assert value <= (optimum_of(problem) if turn % 4 else least_found(problem))
-            found += value > 0
-            if found == 4:
-                break
-    assert found > 0
-
-
-@pytest.mark.parametrize("seed", range(40))
-def test_the_checker_proves_the_same_of_larger_grids(seed: int) -> None:
-    problem = drawn("blocks", np.random.default_rng(2000 + seed), 60)
-    value, best = checked(problem, "blocks"), best_bound(problem)
-    assert value is not None
-    assert best is not None
-    assert best.value >= value
+from topoplace.solving import solve
 
 
 def psi_of(application: GridApplication) -> tuple[MappingProblem, list[int]]:
@@ -107,17 +35,6 @@ def psi_of(application: GridApplication) -> tuple[MappingProblem, list[int]]:
     assert checked_grid is not None
     assert psi == inside_bound(checked_grid, problem.num_tasks).tolist()
     return problem, psi
-
-
-@pytest.mark.parametrize("seed", range(120))
-def test_no_set_keeps_more_bytes_inside(seed: int) -> None:
-    problem, psi = psi_of(random_grid(np.random.default_rng(seed), 10))
-    n, graph = problem.num_tasks, problem.graph
-    members = (np.arange(1 << n)[:, None] >> np.arange(n) & 1).astype(bool)
-    most = np.zeros(n + 1, dtype=np.int64)
-    inside = (members[:, graph.sources] & members[:, graph.targets]) @ graph.bytes
-    np.maximum.at(most, members.sum(axis=1), inside)
-    assert (psi >= most).all()
 
 
 @pytest.mark.parametrize(
@@ -173,22 +90,19 @@ def test_blocks_of_cubes_are_optimal(
 
 def test_the_bound_is_a_multiple_of_the_bytes() -> None:
     problem = problem_on(grid((7, 5), size=1000), [3, 3], tasks_per_node=4, wrap=False)
-    value = checked(problem, "blocks")
-    assert value
-    assert value % 2000 == 0
+    bound = blocks_bound(problem)
+    assert bound is not None
+    assert bound.value % 2000 == 0 < bound.value
 
 
-def test_holes_and_spare_places_take_a_moment() -> None:
+def test_holes_and_spare_places_leave_room_for_cubes() -> None:
     usable = np.sort(np.random.default_rng(5).permutation(24**3)[400:])
     problem = problem_on(
         grid((32, 32, 32)), [24] * 3, tasks_per_node=64, nodes=format_node_set(usable.tolist())
     )
-    best_bound(problem_on(grid((4, 4)), [2, 2], tasks_per_node=4))  # compiled code is loaded once
-    start = time.process_time()
     bound = best_bound(problem)
     assert bound is not None
-    assert time.process_time() - start < 3.0  # a second on an idle machine
-    assert bound.value == 43008  # 512 cubes of 64: the holes leave room for them
+    assert bound.value == 43008  # 512 cubes of 64
 
 
 LINE = {

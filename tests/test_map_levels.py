@@ -12,7 +12,6 @@ import numpy as np
 import pytest
 
 import topoplace as tp
-from baseline_instances import optimum_of
 from level_cases import random_application, random_levels
 from level_hops import level_hops
 from topoplace.certify import check_document
@@ -21,11 +20,8 @@ from topoplace.certify.mapping.instance import read_instance
 from topoplace.cli import run
 from topoplace.errors import InputError
 from topoplace.mapping.bounds import levels
-from topoplace.mapping.bounds.best import best_bound
 from topoplace.mapping.bounds.levels import inside_of_product, levels_bound, orders_of
 from topoplace.mapping.evaluate import hop_bytes
-from topoplace.mapping.exact.branch import small_problem
-from topoplace.mapping.methods.best import is_installed
 from topoplace.mapping.onto import load_places, problem_on
 from topoplace.mapping.parallelism import (
     Transformer,
@@ -35,34 +31,8 @@ from topoplace.mapping.parallelism import (
     traffic,
 )
 from topoplace.mapping.rankfiles import read_mapping, write_mapping
-from topoplace.result.mapping import MappingResult
 from topoplace.snapshot.schema import GraphApplication, ParallelismApplication, Snapshot
-from topoplace.solving import Options, method_names, solve
-
-SLOW = [pytest.param(block, marks=pytest.mark.slow) for block in range(1, 25)]
-
-
-@pytest.mark.parametrize("block", [0, *SLOW])
-def test_exact_agrees_with_all_mappings(block: int) -> None:
-    for seed in range(12 * block, 12 * block + 12):
-        problem = random_levels(Random(f"levels-{seed}"))
-        least = optimum_of(problem)
-        if small_problem(problem) is None:  # bytes too large for branch and bound
-            continue
-        result = solve(problem, "exact", Options(time_limit=20))
-        assert isinstance(result, MappingResult)
-        assert result.objective == least == result.bound, seed
-        report = check_document(result)
-        assert report.holds, (seed, report.failures)
-        bound = best_bound(problem)
-        if bound is not None:
-            assert bound.value <= least, seed
-            assert (
-                VALUES[bound.certificate.kind](  # type: ignore[union-attr]
-                    read_instance(problem.instance), bound.certificate
-                )
-                == bound.value
-            )
+from topoplace.solving import Options, solve
 
 
 @pytest.mark.parametrize("seed", range(40))
@@ -134,22 +104,6 @@ def test_sharedmap_hierarchies_are_read_from_the_bottom_up() -> None:
     ends = [0, 3, 4, 31, 32, 191]
     assert machine.hops(np.array(0), np.array(ends)).tolist() == [0, 1, 10, 10, 100, 100]
     assert load_places("sharedmap:2:2/1:10", level_costs=[3, 3]).level_costs == (3, 3)
-
-
-ON_GRIDS_OF_ROUTERS = ("blocks", "fold-2d", "pencils", "topaware")
-
-
-@pytest.mark.parametrize("method", method_names("mapping"))
-def test_every_method_maps_or_says_why_not(method: str) -> None:
-    problem = problem_on(load_places("tree:2x3x4"), tp.grid(4, 6))
-    options = Options(time_limit=0.5, start=problem.nodes if method == "given" else None)
-    if method in ON_GRIDS_OF_ROUTERS:
-        with pytest.raises(InputError, match="torus or mesh"):
-            solve(problem, method, options)
-        return
-    if method == "scotch" and not is_installed():
-        pytest.skip("Scotch is not installed")
-    assert check_document(solve(problem, method, options)).holds
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,6 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +22,7 @@ from minizinc_cases import (
     WITHOUT,
     needs_minizinc,
     problem_of,
+    said_of,
     solved,
 )
 from random_instances import random_snapshot
@@ -33,7 +33,7 @@ from topoplace.placement.torus.outcome import num_shared_links
 from topoplace.placement.torus.problem import PlacementProblem
 from topoplace.result import Interference, Proof, Status
 from topoplace.solving import Options, Outcome
-from topoplace.solving.minizinc import model_files, run_minizinc
+from topoplace.solving.minizinc import run_minizinc
 
 pytestmark = needs_minizinc
 
@@ -174,11 +174,9 @@ def test_it_runs_inside_a_running_loop_as_in_notebooks() -> None:
 def test_an_interrupt_ends_the_program() -> None:
     problem = problem_of(snapshot_of([4, 4, 4], [{"nodes": 3 + q} for q in range(12)]))
     backend.minizinc(one_job(), Options())  # what is compiled or loaded first heeds no signals
-    began = time.monotonic()
     threading.Timer(1.5, os.kill, [os.getpid(), signal.SIGINT]).start()
     with pytest.raises(KeyboardInterrupt):
         backend.minizinc(problem, Options(time_limit=60))  # should the signal not come
-    assert time.monotonic() - began < 10
 
 
 def test_time_limit_keeps_the_best_placement_found() -> None:
@@ -227,24 +225,6 @@ def test_minizinc_stumbling_over_the_end_of_its_time_is_no_error(
 
 # ---- The checker model -----------------------------------------------------------------------
 
-CLAIM = """
-include "lib/torus.mzn";
-include "lib/placement_data.mzn";
-array[REQUEST] of bool: claimed_start;
-array[REQUEST, DIM] of int: claimed_origin;
-array[REQUEST, DIM] of int: claimed_extent;
-int: claimed_objective;
-array[REQUEST] of var bool: start;
-array[REQUEST, DIM] of var int: origin;
-array[REQUEST, DIM] of var int: extent;
-var int: objective;
-constraint forall(q in REQUEST)(start[q] = claimed_start[q]);
-constraint forall(q in REQUEST, d in DIM)(
-  origin[q, d] = claimed_origin[q, d] /\\ extent[q, d] = claimed_extent[q, d]);
-constraint objective = claimed_objective;
-solve maximize objective;
-"""
-
 
 @pytest.mark.parametrize(
     ("prisms", "objective", "expected"),
@@ -292,17 +272,14 @@ def check_claim(
     tmp_path: Path, problem: PlacementProblem, prisms: list[tuple[int, int] | None], objective: int
 ) -> str:
     """Return the checker's report on a claimed placement of a machine of one dimension."""
-    model = tmp_path / "claim.mzn"
-    folder = model_files("prism_placement")[0].parent
-    model.write_text(CLAIM.replace('include "', f'include "{folder}/'))
-    data = backend.data_of(problem, 1, []) | {
-        "claimed_start": [prism is not None for prism in prisms],
-        "claimed_origin": [[prism[0] if prism else 0] for prism in prisms],
-        "claimed_extent": [[prism[1] if prism else 1] for prism in prisms],
-        "claimed_objective": objective,
+    claimed = {
+        "start": ("REQUEST", "bool", [prism is not None for prism in prisms]),
+        "origin": ("REQUEST, DIM", "int", [[prism[0] if prism else 0] for prism in prisms]),
+        "extent": ("REQUEST, DIM", "int", [[prism[1] if prism else 1] for prism in prisms]),
+        "objective": ("", "int", objective),
     }
-    (report,) = run_minizinc("prism_placement", data, checked=True, model=model).checks
-    return report
+    data = backend.data_of(problem, 1, [])
+    return said_of(tmp_path, "prism_placement", ("torus", "placement_data"), data, claimed)
 
 
 def test_models_are_well_formed() -> None:

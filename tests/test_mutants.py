@@ -17,12 +17,12 @@ from functools import cache
 from typing import Any
 
 import pytest
-from pydantic import TypeAdapter
+from pydantic import BaseModel, TypeAdapter
 
 from bending import bent
 from brute_force import Choice, Tiny, numbers
 from few import few_of
-from field_samples import refigured, samples, with_top
+from field_samples import frontiers, optima, refigured, samples, with_top
 from solved_results import Case, explanations, nodes_of, rare_cases, solved_case
 from topoplace.certify import Report, check_document
 from topoplace.certify.packing import certified_bound
@@ -30,7 +30,7 @@ from topoplace.certify.report import RefusedError
 from topoplace.certify.torus.instance import read_instance
 from topoplace.certify.torus.oracle import TorusOracle
 from topoplace.machine import format_node_set
-from topoplace.result import Interference
+from topoplace.result import Interference, Result
 from topoplace.result.certificate import Certificate
 from topoplace.snapshot.schema import Request
 
@@ -38,7 +38,10 @@ Document = dict[str, Any]
 
 CERTIFICATE: TypeAdapter[Any] = TypeAdapter(Certificate)
 
-solved = cache(samples)
+
+@cache
+def solved() -> dict[str, BaseModel]:
+    return samples() | frontiers() | optima()
 
 
 @cache
@@ -95,7 +98,8 @@ def lies(document: Document) -> Iterator[tuple[str, Document]]:
 
 @pytest.mark.parametrize("step", few_of((4, 1), 1))
 def test_figures_that_fit_together_and_are_wrong(step: int) -> None:
-    for number, (name, result) in enumerate(solved().items()):
+    results = [(name, own) for name, own in solved().items() if isinstance(own, Result)]
+    for number, (name, result) in enumerate(results):
         document = result.model_dump(mode="json")
         for change, mutant in itertools.islice(lies(document), number % step, None, step):
             assert not checked(name, mutant).holds, (name, change)
@@ -130,6 +134,14 @@ FAULTS = {
         "solution.placements[0].prism.extents = [1, 2]",
         "solution.placements[+] = @solution.placements[0]",
         'instance.machine = "blue_waters"',
+    ),
+    "placements: mapped": (
+        "solution.placements[0].mapping.hop_bytes += 1",
+        "solution.placements[0].mapping.nodes[0] = 99",
+        "del solution.placements[0].mapping.nodes[-1]",
+        "del solution.placements[0].mapping",
+        "levels[1].certificate.mappings[0].extents[0] += 100",
+        "levels[1].certificate.mappings = []",
     ),
     "placements: first-fit": ("solution = null", "solution.placements[0].prism = null"),
     "mappings: rough": ('levels[0].certificate = {"kind": "total"}',),
@@ -193,12 +205,78 @@ def test_faults_of_a_sample(name: str) -> None:
         assert report.failures[0].detail
 
 
+LEAF = '{"kind": "leaf", "scale": 1, "prices": {"routers": "9*48"}, "multipliers": %s}'
+BEYOND = {
+    "placements: random-nodes": f"levels[0].bound = 999 & levels[0].certificate = {LEAF % '[]'}",
+    "placements: no solution": f"levels[1].bound = 999 & levels[1].certificate = {LEAF % '[0]'}",
+}
+"""Bounds of prisms where nodes are scattered, and of a level whose earlier ones have no value."""
+
+
+@pytest.mark.parametrize("name", BEYOND)
+def test_a_bound_needs_what_it_is_about(name: str) -> None:
+    document = refigured(bent(solved()[name].model_dump(mode="json"), BEYOND[name]))
+    for level in document["levels"]:
+        level["proof"] = "certificate" if level["certificate"] else "none"
+    failed = checked(name, with_top(document)).failures
+    assert [claim.name.endswith(".bound") for claim in failed] == [True], failed
+
+
 @pytest.mark.parametrize("node", ["@solution.nodes[-1]", "1", "16"])
 def test_a_task_is_on_a_node_of_the_set_with_room(node: str) -> None:
     mutant = bent(
         solved()["mappings: rough"].model_dump(mode="json"), f"solution.nodes[0] = {node}"
     )
     assert checked("mappings: rough", mutant).failures[0].name == "solution"
+
+
+# ---- Frontiers and optima ------------------------------------------------------------------------
+
+
+def lies_of_several(document: Document) -> Iterator[str]:
+    """Yield changes after which a frontier, or all optima, are false."""
+    yield f"complete = {json.dumps(not document['complete'])}"
+    if not document["complete"]:  # less may be claimed
+        return
+    yield from ("del points[0]", "points[+] = @points[0]", "steps = []")
+    first = document["points"][0]
+    yield from (
+        f"points[0].values[{k}] += {by}" for k in range(len(first["values"])) for by in (-1, 1)
+    )
+    if "traded" not in document:
+        if len(document["points"]) > 1:
+            yield f"asked = {len(document['points']) - 1}"
+        yield 'equal[+] = ["a", "stranger"]'
+        if document["rest"] is not None:
+            yield from ("rest = null", f"rest.bound += -{10**6}")
+        return
+    box = [None] * len(document["traded"])
+    yield f"open[+] = {json.dumps({'worst': box, 'best': box})}"
+    signs = {level["name"]: -1 if level["sense"] == "max" else 1 for level in document["levels"]}
+    for k, step in enumerate(document["steps"]):
+        yield f"steps[{k}].bound += {signs[step['level']]}"
+    for k, point in enumerate(document["points"]):
+        if point["solution"].get("moves"):
+            where = f"points[{k}].solution"
+            yield from (f"del {where}.moves[-1]", f"del {where}.steps[-1]")
+            yield f"instance.most = {point['values'][1] - 1}"
+
+
+@pytest.mark.parametrize("kind", ["frontiers", "optima"])
+def test_frontiers_and_optima_that_are_false(kind: str) -> None:
+    num = told = 0
+    for name, result in solved().items():
+        if name.startswith(kind):
+            document = result.model_dump(mode="json")
+            for change in lies_of_several(document):
+                assert not checked(name, bent(document, change)).holds, (name, change)
+                num += 1
+            for k, step in enumerate(document["steps"]):  # some prove as much without prices
+                if (step["certificate"] or {}).get("kind") == "leaf":
+                    change = f"steps[{k}].certificate.prices = {{}}"
+                    told += not checked(name, bent(document, change)).holds
+    assert num > 40
+    assert told > 1
 
 
 # ---- The rules of placements --------------------------------------------------------------------

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import copy
 import itertools
-import json
 import random
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Hashable
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +17,6 @@ import tiny_hierarchies
 from brute_force import Choice, Tiny
 from exact_cases import MODES, mid_size_snapshot
 from random_instances import random_snapshot
-from topoplace.certify import check_document
 from topoplace.cli.app import app
 from topoplace.placement.several import optima_of
 from topoplace.result import Interference
@@ -75,49 +72,10 @@ def best_by_trying(snapshot: Snapshot, mode: Interference, num: int, how: str) -
     return {told_apart(tiny, chosen, how) for total, chosen in found if total[:num] == best}
 
 
-def told_in(optima: Optima, snapshot: Snapshot, mode: Interference) -> list[Told]:
-    """Return what tells the placements of a document apart."""
-    tiny, found = Tiny(snapshot, mode), []
-    requests = {request.id: request for request in snapshot.queue}
-    for point in optima.points:
-        chosen = []
-        for placement in point.solution.placements:
-            request, prism = requests[placement.request], placement.prism
-            box = tuple(prism.origin), tuple(prism.extents)
-            chosen.append((request, next(c for c in tiny.choices(request) if c.box == box)))
-        found.append(told_apart(tiny, chosen, optima.distinct))
-    return found
-
-
 def case(seed: int) -> tuple[Snapshot, Interference, int, str]:
     """Return a small machine, how many levels count, and what tells placements apart."""
     snapshot = random_snapshot(random.Random(f"optima-{seed}"), 10)
     return snapshot, MODES[seed % 3], seed // 9 % 3 + 1, APART[seed // 3 % 3]
-
-
-def equals_brute_force(seed: int) -> bool:
-    """Tell whether an instance was small enough; then its optima are those of brute force."""
-    snapshot, mode, num, how = case(seed)
-    best = best_by_trying(snapshot, mode, num, how)
-    if best is None or len(best) > MOST_OPTIMA:
-        return False
-    options = Options(interference=mode)
-    optima = optima_of(prepare(snapshot), MOST_OPTIMA + 1, LEVELS[:num], how, options)
-    told = told_in(optima, snapshot, mode)
-    assert optima.complete, seed
-    assert len(told) == len(best), seed
-    assert {*told} == best, seed
-    report = optima.check()
-    assert report.verified, (seed, report)
-    return True
-
-
-@pytest.mark.parametrize(
-    "seeds", [range(27), pytest.param(range(27, 340), marks=pytest.mark.slow)], ids=str
-)
-def test_optima_of_tori_equal_brute_force(seeds: range) -> None:
-    small = [equals_brute_force(seed) for seed in seeds]
-    assert sum(small) > 0.9 * len(small)
 
 
 KindOf = Callable[[Request], Hashable]
@@ -236,61 +194,6 @@ def test_who_starts_on_larger_machines_is_proven_and_prisms_are_found() -> None:
     assert prisms.check().verified
     for number in range(3):
         assert prisms.result(number).check().verified
-
-
-# ---- What breaks a document ----------------------------------------------------------------------
-
-
-def mutants(rng: random.Random, optima: Optima) -> Iterator[tuple[str, Document]]:
-    """Yield false documents: what is changed, and the document."""
-    whole = optima.model_dump(mode="json")
-
-    def changed(change: Callable[..., object], *how: Any) -> Document:
-        document = copy.deepcopy(whole)
-        change(document, *how)
-        return document
-
-    at = rng.randrange(len(whole["points"]))
-    yield "all, or not", changed(lambda d: d.update(complete=not d["complete"]))
-    if not optima.complete:  # less may be claimed
-        return
-    yield "a point twice", changed(lambda d: d["points"].insert(at, d["points"][at]))
-    own = [*whole["points"][at]["values"]]
-    own[rng.randrange(3)] += rng.choice((-1, 1))
-    yield "another value", changed(lambda d: d["points"][at].update(values=own))
-    yield "no steps", changed(lambda d: d["steps"].clear())
-    if len(whole["points"]) > 1:
-        yield "fewer asked for", changed(lambda d: d.update(asked=len(whole["points"]) - 1))
-        yield "a point less", changed(lambda d: d["points"].pop(at))
-    if whole["rest"] is not None:
-        yield "no rest", changed(lambda d: d.update(rest=None))
-        yield (
-            "a tighter rest",
-            changed(lambda d: d["rest"].update(bound=d["rest"]["bound"] - 10**6)),
-        )
-    ids = [request["id"] for request in whole["instance"]["queue"]]
-    unequal = [
-        [a.id, b.id]
-        for a, b in itertools.combinations(optima.instance.queue, 2)
-        if a.nodes != b.nodes
-    ]
-    for pair in unequal[:2]:
-        yield "equals that are none", changed(lambda d, pair: d.update(equal=[pair]), pair)
-    yield "a stranger", changed(lambda d: d["equal"].append([ids[0], "stranger"]))
-
-
-@pytest.mark.parametrize("most", [100, pytest.param(1_000, marks=pytest.mark.slow)])
-def test_false_optima_are_refused(most: int) -> None:
-    num, seed = 0, 0
-    while num < most:
-        snapshot, mode, levels, how = case(seed)
-        options = Options(interference=mode)
-        optima = optima_of(prepare(snapshot), MOST_OPTIMA, LEVELS[:levels], how, options)
-        for what, document in mutants(random.Random(f"mutants-{seed}"), optima):
-            mutant = Optima.model_validate_json(json.dumps(document))
-            assert not check_document(mutant).holds, (seed, what)
-            num += 1
-        seed += 1
 
 
 # ---- Commands ------------------------------------------------------------------------------------

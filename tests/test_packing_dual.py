@@ -14,7 +14,6 @@ from ring_cases import random_ring
 from topoplace.packing.budget import Budget
 from topoplace.packing.dual import bundle as bundle_module
 from topoplace.packing.dual import cut_pool, generation
-from topoplace.packing.dual._bundle import minimise_near
 from topoplace.packing.dual.bundle import Bundle
 from topoplace.packing.dual.columns import Columns
 from topoplace.packing.dual.cut_pool import CutPool, KnapsackSearch, StartsBelow
@@ -22,102 +21,9 @@ from topoplace.packing.dual.generation import Bounded
 from topoplace.packing.dual.master import Master
 from topoplace.packing.dual.relaxation import DualPoint, Relaxation
 from topoplace.packing.dual.sparse import SparsePrices
-from topoplace.packing.problem import Query, Subproblem
+from topoplace.packing.problem import Subproblem
 from topoplace.result.certificate import CertificateNode, LeafRef, StartBranch
 from toy_ring import ring_packing
-
-NUM_ROWS = 90
-
-
-def random_columns(rng: np.random.Generator, num: int, most: int) -> list[np.ndarray]:
-    """Return the rows of columns, some of them up to so many times."""
-    every = [np.flatnonzero(rng.random(NUM_ROWS) < 0.2) for _ in range(num)]
-    return [np.repeat(rows, rng.integers(1, most + 1, len(rows))) for rows in every]
-
-
-def flat(columns: list[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
-    starts = np.concatenate([[0], np.cumsum([len(c) for c in columns])]).astype(np.uint32)
-    return starts, np.concatenate(columns).astype(np.uint32)
-
-
-@pytest.mark.parametrize("seed", range(10))
-def test_columns_keep_their_rows(seed: int) -> None:
-    """Also the amounts of columns that take several units of a row, and in the order given."""
-    problem = ring_packing(*random_ring(random.Random(f"rows-{seed}")))
-    columns, rng = Columns(problem), np.random.default_rng(seed)
-    free = np.zeros(problem.num_rows, dtype=np.int64)
-    listed = [c for found in problem.price(free, Query((1,), 9)).columns for _, c in found]
-    columns.add(listed)
-    kept = rng.random(len(columns)) < 0.6
-    left = [c.candidate for c, k in zip(columns.all, kept, strict=True) if k]
-    columns.keep(kept)
-    columns.add(listed)
-    assert [c.candidate for c in columns.all][: len(left)] == left
-    rows = [problem.rows_of(column.candidate) for column in columns.all]
-    assert columns.num_entries == sum(map(len, rows))
-    marked = rng.random(problem.num_rows) < 0.7
-    starts, among = columns.rows_among(np.arange(len(columns)), marked)
-    for k, mine in enumerate(rows):
-        assert columns.rows(k).tolist() == mine.tolist()
-        assert among[starts[k] : starts[k + 1]].tolist() == mine[marked[mine]].tolist()
-
-
-@pytest.mark.parametrize("most", [1, 3])
-@pytest.mark.parametrize("seed", range(15))
-def test_prices_minimise_the_model_and_the_distance(seed: int, most: int) -> None:
-    rng = np.random.default_rng(seed)
-    num_requests, num, num_levels = 6, 40, seed % 3
-    columns = random_columns(rng, num, most)
-    capacity = rng.integers(1, most + 1, NUM_ROWS).astype(float)
-    owner = rng.integers(0, num_requests, num)
-    at_most = rng.choice([1, 1, 2, 5], num_requests)
-    at_least = rng.integers(0, at_most + 1) * (rng.random(num_requests) < 0.4)
-    at_least *= np.isin(np.arange(num_requests), owner)
-    costs = rng.uniform(5, 20, num)
-    earlier = rng.uniform(-3, 3, (num_levels, num))
-    reached = rng.uniform(-2, 2, num_levels)
-    centre = rng.uniform(0, 2, NUM_ROWS) * (rng.random(NUM_ROWS) < 0.6)
-    level_centre = rng.uniform(0, 2, num_levels)
-    step_size, level_step_size = 0.4, rng.uniform(0.1, 1, num_levels)
-    members = np.argsort(owner, kind="stable")
-    first = np.searchsorted(owner[members], np.arange(num_requests + 1))
-    amounts = np.zeros(num)
-    for q in np.flatnonzero(at_least):
-        amounts[members[first[q]]] = at_least[q]
-    starts, rows = flat(columns)
-
-    def model(prices: np.ndarray, multipliers: np.ndarray) -> float:
-        gains = costs + multipliers @ earlier - [prices[c].sum() for c in columns]
-        total = prices @ capacity - multipliers @ reached
-        for q in range(num_requests):
-            high = gains[owner == q].max(initial=-np.inf)
-            if high > -np.inf:
-                total += high * (at_most[q] if high > 0 else at_least[q])
-        return float(total)
-
-    def objective(prices: np.ndarray, multipliers: np.ndarray) -> float:
-        distance = ((prices - centre) ** 2).sum() / (2 * step_size)
-        level_distance = ((multipliers - level_centre) ** 2 / (2 * level_step_size)).sum()
-        return model(prices, multipliers) + float(distance + level_distance)
-
-    prices, multipliers, value, solved = minimise_near(
-        first, members, at_least, at_most, costs, earlier, reached, starts, rows,
-        capacity, most == 1, centre, step_size,
-        np.ones(NUM_ROWS, bool), level_centre, level_step_size, amounts,
-        model(centre, level_centre), 1e-4, 60,
-    )  # fmt: skip
-    assert solved
-    assert value == pytest.approx(model(prices, multipliers))
-    for q in range(num_requests):
-        total = amounts[owner == q].sum()
-        assert at_least[q] - 1e-9 <= total <= at_most[q] + 1e-9
-    least = objective(prices, multipliers)
-    slack = 2e-4 * max(1.0, model(centre, level_centre) - value)
-    for scale in (1e-3, 1e-2, 0.1, 1.0):
-        for _ in range(30):
-            others = np.maximum(0, prices + scale * rng.normal(size=NUM_ROWS))
-            levels = np.maximum(0, multipliers + scale * rng.normal(size=num_levels))
-            assert objective(others, levels) >= least - slack
 
 
 @pytest.mark.parametrize("seed", range(60))
@@ -160,27 +66,6 @@ def test_a_bundle_forgets_columns_rather_than_fill_the_memory(
         assert least - 1e-3 <= start.value.bound
 
 
-@pytest.mark.parametrize("seed", range(40))
-def test_fixed_jobs_count_and_keep_what_they_hold(seed: int) -> None:
-    ring, jobs = random_ring(random.Random(f"fixed-{seed}"))
-    problem = ring_packing(ring, jobs)
-    candidates = problem.every_candidate
-    if not candidates:
-        return
-    fixed = (random.Random(seed).choice(candidates),)
-    gone = frozenset({fixed[0].request_idx})
-    rest = problem.around(fixed, frozenset())
-    budget, point = Budget(None), DualPoint(problem.start_prices.astype(float))
-    sub = Subproblem(excluded=gone, fixed=fixed)
-    bounds = []
-    for one, under, worth in ((problem, sub, 0), (rest.problem, Subproblem(), rest.worth)):
-        relaxation = Relaxation(one, budget)
-        start = Bounded(relaxation.evaluate(under, point), point)
-        bounded = Bundle(relaxation, Columns(one), under).run(start, -1, until=np.inf, max_steps=99)
-        bounds.append(bounded.value.bound + worth)
-    assert bounds[0] >= bounds[1] - 0.2  # without the windows that do not fit it may be less
-
-
 SCALE = 1000
 
 
@@ -194,15 +79,6 @@ def test_a_pool_does_not_grow_for_ever(
         pool.add(SparsePrices.of(np.array([price])), price, np.array([-price]))
     assert len(pool) == len(pool.bounds(frozenset(), frozenset())) == 70
     assert pool.point(69).dense().tolist() == [69]
-
-
-@pytest.mark.parametrize("dense", [[0, 5, 0, -7], [0, 1 << 40], [0.0, 0.5, 1e-9], [0, 0], []])
-def test_prices_are_kept_without_zeros(dense: list[float]) -> None:
-    prices = np.array(dense, dtype=None if dense else np.int64)
-    kept = SparsePrices.of(prices)
-    assert kept.dense().tolist() == dense
-    assert kept.dense().dtype == prices.dtype
-    assert len(kept.rows) == np.count_nonzero(prices)
 
 
 def test_a_point_is_taken_in_once() -> None:
@@ -339,11 +215,3 @@ def test_several_points_bound_more_than_each_by_itself() -> None:
         each = case.pool.bounds(case.forced, case.excluded)
         lower += tree.bound < int(np.floor(each.min()))
     assert lower > 50
-
-
-def test_points_hold_under_more_limits_than_they_were_found_for() -> None:
-    case = Case(5)
-    pool = case.pool.under((), [len(case.points) - 1])
-    assert len(pool) == 1
-    assert pool.point(0) is case.pool.point(len(case.points) - 1)
-    assert pool.bounds(frozenset(), frozenset()) == case.pool.bounds(frozenset(), frozenset())[-1:]

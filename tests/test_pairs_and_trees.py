@@ -2,26 +2,21 @@
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 import pytest
 
 from baseline_instances import application_of, matrix_problem, optimum_of, problem_on, random_graph
-from baseline_instances import random_problem as drawn_problem
 from real_files import real_file
 from topoplace.certify import check_document
 from topoplace.certify.mapping.check import VALUES
 from topoplace.certify.mapping.instance import read_instance
 from topoplace.certify.report import RefusedError
 from topoplace.errors import InputError
-from topoplace.mapping.bounds.assignment import assignment_of, orbits_of
 from topoplace.mapping.bounds.pairs import pairs_bound
-from topoplace.mapping.bounds.splitting import Splitting
 from topoplace.mapping.exact.branch import proof_tree, small_problem
 from topoplace.mapping.graphfiles import read_qaplib
 from topoplace.mapping.problem import MappingProblem
-from topoplace.result import Fraction, Proof, Status
+from topoplace.result import Fraction
 from topoplace.result.mapping import PairsCertificate, TreeCertificate
 from topoplace.result.packed import Packed, packed, unpacked
 from topoplace.solving import solve
@@ -40,33 +35,6 @@ def qaplib(name: str) -> MappingProblem:
 def proven(problem: MappingProblem, certificate: PairsCertificate | TreeCertificate) -> int:
     """Return what the checker says that a certificate proves."""
     return VALUES[certificate.kind](read_instance(problem.instance), certificate)
-
-
-def require_tiny(problem: MappingProblem) -> tuple[int, int]:
-    """Check bound, tree and exact method against brute force; return the bound and the optimum."""
-    least = optimum_of(problem)
-    bound = pairs_bound(problem)
-    value = 0
-    if bound is not None:
-        value = int(bound.value)
-        assert proven(problem, bound.certificate) == value <= least
-    result = solve(problem, "exact")
-    assert (result.objective, result.bound, result.status) == (least, least, Status.OPTIMAL)
-    assert result.proof is Proof.CERTIFICATE
-    assert check_document(result).verified
-    return value, least
-
-
-@pytest.mark.parametrize(
-    "block", [0, 1, *(pytest.param(block, marks=pytest.mark.slow) for block in range(2, 15))]
-)
-def test_brute_force_agrees_on_tiny_problems(block: int) -> None:
-    """Meshes, tori and matrices, with holes, spare places and several tasks on a router."""
-    found = [
-        require_tiny(drawn_problem(7_000 + 20 * block + k, 6, 2, skewed=True)) for k in range(20)
-    ]
-    met = sum(value == least for value, least in found)
-    assert met >= len(found) // 2
 
 
 @pytest.mark.parametrize("name", ["nug12", "nug15", "scr12", "esc16a"])
@@ -111,48 +79,6 @@ def test_thirty_places_are_bounded_within_ten_percent() -> None:
     assert 0.9 * OPTIMA["tho30"] <= proven(problem, bound.certificate) == bound.value
     assert bound.value <= OPTIMA["tho30"]
     assert len(bound.certificate.model_dump_json()) < 1_000_000
-
-
-# ---- Mirrors ------------------------------------------------------------------------------------
-
-
-def values_of(problem: MappingProblem, steps: int) -> list[float]:
-    """Return what some steps prove, with mirrors and without."""
-    assignment = assignment_of(problem)
-    assert assignment is not None
-    num = assignment.num
-    found = orbits_of(assignment)
-    assert found.mirrors
-    alone = orbits_of(assignment, most=0)
-    assert len(alone.firsts) == num
-    values = []
-    for orbits in (found, alone):
-        splitting = Splitting(assignment, orbits)
-        for _ in range(steps):
-            splitting.step()
-        values.append(splitting.value())
-    return values
-
-
-@pytest.mark.parametrize(("shape", "wrap"), [([2, 3], False), ([3, 3], True), ([2, 2, 2], True)])
-def test_mirrors_change_nothing_but_the_work(shape: list[int], wrap: bool) -> None:
-    graph = random_graph(np.random.default_rng(3), 6, 20)
-    with_mirrors, without = values_of(problem_on(graph, shape, wrap=wrap), 40)
-    assert math.isclose(with_mirrors, without, rel_tol=1e-6)
-
-
-def test_spaces_keep_a_matrix_apart() -> None:
-    problem = problem_on(random_graph(np.random.default_rng(4), 8, 30), [2, 4], wrap=False)
-    assignment = assignment_of(problem)
-    assert assignment is not None
-    orbits = orbits_of(assignment)
-    splitting = Splitting(assignment, orbits)
-    for _ in range(3):
-        splitting.step()
-    blocks = splitting.to_blocks(splitting.multipliers)
-    again = splitting.to_blocks(splitting.from_blocks(blocks))
-    assert all(np.allclose(one, other) for one, other in zip(blocks, again, strict=True))
-    assert sum(map(len, blocks)) == (assignment.num - 1) ** 2 + 1
 
 
 # ---- By hand ------------------------------------------------------------------------------------

@@ -175,6 +175,17 @@ def test_links_of_the_readme_lead_to_files() -> None:
     assert [link for link in local if not (ROOT / link).exists()] == []
 
 
+@pytest.mark.parametrize("name", ["hierarchies", "recognition", "topology"])
+def test_pages_show_what_their_programs_print(
+    name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    page = (ROOT / "docs" / "guide" / f"{name}.md").read_text()
+    blocks = (re.findall(rf"```{kind}\n(.*?)```", page, re.DOTALL) for kind in ("python", "text"))
+    (program,), (shown,) = blocks
+    exec(program, {})
+    assert capsys.readouterr().out == shown
+
+
 def test_the_example_of_adding_a_machine(capsys: pytest.CaptureFixture[str]) -> None:
     page = (ROOT / "docs" / "develop" / "adding-a-machine.md").read_text()
     [example] = re.findall(r"```python\n(.*?)```", page, re.DOTALL)

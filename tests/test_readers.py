@@ -13,7 +13,8 @@ from real_files import real_file
 from topoplace.errors import InputError
 from topoplace.formats import read_cray_neighbours, read_swf, snapshot_of_swf
 from topoplace.formats.yaml_text import parsed_text
-from topoplace.snapshot.convert import ConvertOptions, converted
+from topoplace.options import ConvertOptions
+from topoplace.snapshot.convert import converted
 from topoplace.snapshot.machines import load_machine, load_snapshot
 from topoplace.snapshot.state import torus_of
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import json
 import math
-import re
 from pathlib import Path
 
 import numpy as np
@@ -28,7 +27,6 @@ from topoplace.certify.mapping.check import VALUES
 from topoplace.certify.mapping.instance import read_instance
 from topoplace.certify.report import RefusedError
 from topoplace.cli import run
-from topoplace.mapping.bounds.recognised import recognised_bound
 from topoplace.mapping.evaluate import hop_bytes
 from topoplace.mapping.graph import TaskGraph, grid_of
 from topoplace.mapping.graphfiles import read_graph
@@ -364,24 +362,6 @@ def test_spoilt_certificates_are_refused(change: dict[str, object], said: str) -
         value_of(problem, certificate | change)
 
 
-@pytest.mark.parametrize("seed", range(12))
-def test_bounds_through_grids_hold_and_are_confirmed(seed: int) -> None:
-    """Tiny grids with noise, on tori and meshes where all mappings can be tried."""
-    rng = np.random.default_rng(seed)
-    shape = [(2, 3), (6,), (5,), (2, 2)][seed % 4]
-    sent = product(shape, ["line"] * len(shape), [30, 20][: len(shape)])
-    num = math.prod(shape)
-    mixed = permuted(with_noise(sent, num, rng, 0.2), num, rng)
-    machine = [3, 2] if seed % 2 else [2, 2]
-    problem = problem_on(
-        application_of(mixed, num), machine, tasks_per_node=2 - seed % 2, wrap=bool(seed % 3)
-    )
-    bound = recognised_bound(problem)
-    assert bound is not None
-    assert VALUES["recognised"](read_instance(problem.instance), bound.certificate) == bound.value
-    assert 0 < bound.value <= optimum_of(problem)
-
-
 def test_a_permuted_grid_is_solved_as_a_grid() -> None:
     """A search alone would not prove it: 512 tasks, 8 on a router."""
     problem = problem_on(grid((8, 8, 8), periodic=True, size=100), [4, 4, 4], tasks_per_node=8)
@@ -437,13 +417,3 @@ def test_the_command_and_its_files(tmp_path: Path, capsys: pytest.CaptureFixture
     assert (document["shape"], document["links"]) == ([2, 3], ["line", "ring"])
     assert document["application"]["bytes"] == [[7, 7], [9, 9]]
     assert run(["recognise", str(tmp_path / "none.csv")]) == 2
-
-
-def test_the_page_shows_what_its_program_prints(capsys: pytest.CaptureFixture[str]) -> None:
-    page = (
-        Path(__file__).resolve().parent.parent / "docs" / "guide" / "recognition.md"
-    ).read_text()
-    blocks = (re.findall(rf"```{kind}\n(.*?)```", page, re.S) for kind in ("python", "text"))
-    (program,), (shown,) = blocks
-    exec(program, {})
-    assert capsys.readouterr().out == shown

@@ -13,7 +13,8 @@ from mistakes import lines_said
 from topoplace.cli import run
 from topoplace.errors import ExitCode
 from topoplace.formats.slices import read_rfold, read_slice_scenario
-from topoplace.snapshot.convert import ConvertOptions, converted
+from topoplace.options import ConvertOptions
+from topoplace.snapshot.convert import converted
 from topoplace.snapshot.machines import load_any, load_machine
 from topoplace.snapshot.schema import HierarchyModel, TreeModel
 from topoplace.snapshot.tree_state import tree_of

@@ -23,7 +23,8 @@ from topoplace.formats.slurm.nodes import (
 )
 from topoplace.formats.slurm.topology import read_slurm_topology
 from topoplace.machine.hostlist import expand_host_list
-from topoplace.snapshot.convert import ConvertOptions, converted
+from topoplace.options import ConvertOptions
+from topoplace.snapshot.convert import converted
 from topoplace.snapshot.machines import load_any, load_machine
 from topoplace.snapshot.schema import TreeObjective
 from topoplace.snapshot.tree_state import tree_of

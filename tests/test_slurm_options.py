@@ -12,7 +12,8 @@ import pytest
 import topoplace as tp
 from real_files import real_file
 from topoplace.errors import InputError
-from topoplace.snapshot.convert import ConvertOptions, converted
+from topoplace.options import ConvertOptions
+from topoplace.snapshot.convert import converted
 from topoplace.snapshot.held import holds_of
 from topoplace.snapshot.machines import load_any
 

@@ -13,7 +13,8 @@ from topoplace.cli import run
 from topoplace.errors import ExitCode, InputError
 from topoplace.formats import NamedTorus, read_slurm_topology, topology_yaml_of
 from topoplace.formats.yaml_text import parsed_text
-from topoplace.snapshot.convert import ConvertOptions, converted
+from topoplace.options import ConvertOptions
+from topoplace.snapshot.convert import converted
 from topoplace.snapshot.machines import load_any, load_machine
 from topoplace.snapshot.schema import HierarchyModel, TorusModel, TreeModel
 from topoplace.snapshot.state import torus_of

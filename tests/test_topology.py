@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import re
 from collections import deque
 from pathlib import Path
 
@@ -273,15 +272,6 @@ def test_the_tasks_of_a_mapping_are_its_ranks(tmp_path: Path) -> None:
 def test_bad_arguments_are_told(arguments: dict[str, object], said: str) -> None:
     with pytest.raises(tp.InputError, match=said):
         tp.topology(**arguments)
-
-
-def test_the_page_shows_what_its_program_prints(capsys: pytest.CaptureFixture[str]) -> None:
-    page = (Path(__file__).resolve().parent.parent / "docs" / "guide" / "topology.md").read_text()
-    (program,), (shown,) = (
-        re.findall(rf"```{k}\n(.*?)```", page, re.S) for k in ("python", "text")
-    )
-    exec(program, {})
-    assert capsys.readouterr().out == shown
 
 
 def test_bad_ranks_are_told() -> None:

@@ -12,21 +12,19 @@ import pytest
 
 from brute_force import brute_force
 from exact_cases import MODES, mid_size_snapshot
-from random_instances import random_prism, random_snapshot
-from small_snapshot import snapshot_of
+from random_instances import random_snapshot
 from topoplace.certify.packing import certified_bound
 from topoplace.certify.torus.instance import read_instance
 from topoplace.certify.torus.oracle import TorusOracle
-from topoplace.machine import Prism, Torus
 from topoplace.packing.budget import Budget
 from topoplace.packing.primal.lns import NeighbourhoodSearch
 from topoplace.packing.problem import Query, Subproblem, fits
 from topoplace.packing.search import Search
 from topoplace.packing.tree.branching import Dominance, split_start
 from topoplace.placement.torus import footprints
-from topoplace.placement.torus.annealing import Annealer, forms_of
+from topoplace.placement.torus.annealing import Annealer
 from topoplace.placement.torus.oracle.listing import all_candidates
-from topoplace.placement.torus.packing import TorusPacking, hops_between
+from topoplace.placement.torus.packing import TorusPacking
 from topoplace.placement.torus.problem import Candidate, PlacementProblem
 from topoplace.result import Interference
 from topoplace.result.certificate import Leaf, LeafRef, SharedLeaves
@@ -159,32 +157,6 @@ def test_a_search_around_jobs_is_forgotten_as_soon_as_it_ends() -> None:
         gc.enable()
 
 
-@pytest.mark.parametrize("seed", range(30))
-def test_hops_between_prisms(seed: int) -> None:
-    rng = random.Random(seed)
-    shape = tuple(rng.randint(2, 7) for _ in range(rng.randint(1, 3)))
-    wrap = tuple(rng.random() < 0.6 for _ in shape)
-    torus = Torus(shape, wrap)
-    for _ in range(20):
-        one, other = (random_prism(rng, list(shape), list(wrap)) for _ in range(2))
-        a, b = (Prism(tuple(p.origin), tuple(p.extents)) for p in (one, other))
-        pairs = itertools.product(a.routers(torus).tolist(), b.routers(torus).tolist())
-        assert hops_between(torus, a, b) == min(torus.hops(r, s) for r, s in pairs)
-
-
-def test_fewer_nodes_more_value_or_the_same_and_earlier_is_preferred() -> None:
-    four = {"nodes": 4}
-    queue = [four, four, {"nodes": 3, "priority": 2}, {"nodes": 3}]
-    queue += [four | {"shapes": "4"}, four | {"communication": "none"}, four | {"shapes": "4"}]
-    problem = TorusPacking(PlacementProblem(prepare(snapshot_of([9], queue, wrap=False))))
-    found = Dominance(problem, frozenset(range(7)))
-    assert found.better == {0: {2}, 1: {0, 2}, 2: set(), 3: {2}, 4: set(), 5: set(), 6: {4}}
-    assert found.worse[2] == {0, 1, 3}
-    branch = split_start(problem, Subproblem(), 1, found)
-    assert branch.sides[0].excluded == {1}
-    assert branch.sides[1].forced == {0, 1, 2}
-
-
 @pytest.mark.parametrize("seed", range(40))
 def test_some_best_set_of_starts_obeys_the_preferences(seed: int) -> None:
     """And a tree of branches on starts bounds it."""
@@ -238,26 +210,6 @@ def test_heuristics_keep_to_the_candidates_where_tables_are_turned(
             assert fits(problem, better)
 
 
-def test_forms_stand_where_they_say() -> None:
-    for seed in range(40):
-        problem = tiny(seed).placement
-        forms = forms_of(problem)
-        allowed = {
-            (c.request_idx, c.prism.extents, problem.torus.router(c.prism.origin))
-            for c in all_candidates(problem)
-        }
-        for q in range(len(problem.requests)):
-            for form in range(forms.first[q], forms.first[q + 1]):
-                extents = tuple(forms.extents[form].tolist())
-                for origin in np.flatnonzero(forms.waste[form]).tolist():
-                    assert (q, extents, origin) in allowed, seed
-                    prism = Prism(problem.torus.coords(origin), extents)
-                    held = problem.state.usable_per_router[:, prism.routers(problem.torus)].sum()
-                    idle = int(held) - problem.requests[q].nodes
-                    assert forms.waste[form, origin] == 1 + min(254, idle)
-                    assert forms.passing[form] == (prism.num_wrapping_dims(problem.torus) > 0)
-
-
 def test_oracles_and_annealing_have_one_table_of_what_is_free(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -279,16 +231,3 @@ def test_oracles_and_annealing_have_one_table_of_what_is_free(
         assert other._scan.groups
     Annealer(problem.placement)
     assert len(made) == few
-
-
-@pytest.mark.parametrize("seed", range(6))
-def test_prisms_of_a_part_share_no_links_with_requests_elsewhere(seed: int) -> None:
-    snapshot = random_snapshot(random.Random(f"packing-{seed}"), 30)
-    problem = TorusPacking(PlacementProblem(prepare(snapshot), Interference.TOLERANT))
-    for mine in (frozenset(range(0, len(problem.names), k)) for k in (2, 3)):
-        part = problem.only(mine)
-        assert isinstance(part, TorusPacking)
-        elsewhere = ~part.families_of(mine)
-        for candidate in all_candidates(part.placement):
-            assert candidate.request_idx in mine
-            assert not elsewhere[part.rows_of(candidate)].any()

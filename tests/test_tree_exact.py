@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
 import random
+import time
 from collections.abc import Callable
 from fractions import Fraction
 
+import numpy as np
 import pytest
 
 from minizinc_cases import WITHOUT, needs_minizinc
@@ -14,6 +17,7 @@ from topoplace import clock
 from topoplace.certify import check_document
 from topoplace.placement.switches.exact import _annealing, annealing, boxes, settling
 from topoplace.placement.switches.exact import job as exact_job
+from topoplace.placement.switches.exact.annealing import best_start, realised
 from topoplace.placement.switches.exact.grids import LineOracle
 from topoplace.placement.switches.exact.job import Job
 from topoplace.placement.switches.exact.leaf_states import StateOracle
@@ -21,7 +25,7 @@ from topoplace.placement.switches.exact.requests import least_cost as least_cost
 from topoplace.placement.switches.exact.thresholds import ThresholdSearch
 from topoplace.placement.switches.problem import TreeProblem
 from topoplace.result import Status
-from topoplace.snapshot.schema import Communication, Pattern, PatternUse
+from topoplace.snapshot.schema import Communication, Pattern, PatternUse, SwitchModel, TreeModel
 from topoplace.snapshot.tree_state import TreeState, prepare_tree
 from topoplace.solving import solve
 from tree_brute_force import least_cost
@@ -178,3 +182,20 @@ def test_a_time_limit_is_passed_by_one_piece_of_work(
     found = least_cost_alone([job], in_order(job), float(end), 0)
     assert spent <= end + 4
     assert 0 < found.bound <= found.cost
+
+
+def test_ranks_are_not_moved_among_leaves_that_have_no_common_switch() -> None:
+    """Where domains overlap, an allocation on one of them may be what another has to beat."""
+    leaves = [SwitchModel(name=f"s{k}", nodes=f"n{k}-[0-{n - 1}]") for k, n in enumerate((2, 4, 2))]
+    uppers = [SwitchModel(name=name, switches=f"s{k},s{k + 1}") for k, name in enumerate("ab")]
+    machine = TreeModel(kind="tree", name="apart", switches=[*leaves, *uppers])
+    patterns = [PatternUse(pattern=Pattern.VECTOR_DOUBLING, share=20, message_bytes=3)]
+    state = prepare_tree(snapshot_on(machine, (), [(5, patterns)]))
+    jobs = jobs_of(state)
+    assert [job.domain.tolist() for job in jobs] == [[0, 1], [1, 2]]
+    for job, other in itertools.permutations(jobs):
+        start = best_start(other, 0.0, 0)
+        assert start is not None
+        start[0] = np.setdiff1d(other.domain, job.domain)[0]
+        found = realised(job, start, 0, time.perf_counter() + 0.3, 0)
+        TreeProblem(state).costs.require_common_switch(found)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from topoplace.certify.switches.instance import steps_of as checked_steps
 from topoplace.errors import InputError
 from topoplace.placement.switches.patterns import cubic_grid, pattern_steps
 from topoplace.snapshot.schema import Pattern
@@ -28,6 +29,8 @@ def test_steps_are_as_defined(ranks: int) -> None:
     for pattern in Pattern:
         slow = [({frozenset(p) for p in pairs}, w) for pairs, w in slow_steps(pattern, ranks)]
         assert steps_of(pattern, ranks) == slow
+        checked = [({frozenset(p) for p in pairs}, w) for pairs, w in checked_steps(pattern, ranks)]
+        assert checked == slow
 
 
 @pytest.mark.parametrize("ranks", [3, 7, 100, 511, 512, 513])

@@ -1,8 +1,9 @@
-"""The worked examples of docs/proofs/examples.md prove what the page says."""
+"""The worked examples of the documentation prove and print what their pages say."""
 
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,8 @@ from topoplace.solving import Options, solve
 from toy_ring import Job, Ring, RingOracle
 from tree_cases import apart, model_of, snapshot_on, uses
 
-DOCS = Path(__file__).resolve().parent.parent / "docs" / "proofs"
+GUIDE = Path(__file__).resolve().parent.parent / "docs" / "guide"
+DOCS = GUIDE.parent / "proofs"
 RING, GRID, TREE = uses(Pattern.RING), uses(Pattern.STENCIL_2D), uses(Pattern.BINOMIAL)
 
 SLOTS = RingOracle(
@@ -80,3 +82,14 @@ def test_examples_of_trees(title: str) -> None:
     assert report.holds, report
     claim = next(claim for claim in report.claims if claim.name == f"{name}.bound")
     assert claim.detail == f"the certificate proves {stated}"
+
+
+@pytest.mark.parametrize("name", ["hierarchies", "recognition", "topology"])
+def test_pages_show_what_their_programs_print(
+    name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    page = (GUIDE / f"{name}.md").read_text()
+    blocks = (re.findall(rf"```{kind}\n(.*?)```", page, re.S) for kind in ("python", "text"))
+    (program,), (shown,) = blocks
+    exec(program, {})
+    assert capsys.readouterr().out == shown

@@ -118,6 +118,40 @@ def prepared(document: dict[str, Any]) -> HierarchyState:
     return prepare_hierarchy(Snapshot.model_validate(document))
 
 
+def problem_of(
+    machine: Mapping[str, Any], request: Mapping[str, Any], **state: Any
+) -> HierarchyProblem:
+    """Return the problem of one request on a machine."""
+    given = {"schema": SNAPSHOT_SCHEMA, "name": "small", "machine": machine, "queue": [request]}
+    return HierarchyProblem(prepared(given | state))
+
+
+def racks(*rooms: list[int]) -> dict[str, Any]:
+    """Return a machine of racks in rows of two, by rack the units that its hosts have room for."""
+    hosts = [
+        {"hosts": f"r{r}h{h}", "domains": [f"row{r // 2}", f"r{r}"], "capacity": {"slots": units}}
+        for r, own in enumerate(rooms)
+        for h, units in enumerate(own)
+    ]
+    levels = ["row", "rack", "host"]
+    return {"kind": "hierarchy", "name": "racks", "levels": levels, "hosts": hosts}
+
+
+def named(problem: HierarchyProblem, hosts: Mapping[int, int]) -> dict[str, int]:
+    """Return units by the name of the host."""
+    return {problem.machine.host_names[host]: units for host, units in hosts.items()}
+
+
+def random_single(rng: random.Random) -> HierarchyProblem:
+    """Return the problem of one request of one part, in any number of domains, on one fabric."""
+    document = {"queue": [{"parts": []}]}
+    while "parts" in document["queue"][0]:
+        document = random_hierarchy(rng)
+    document["machine"].pop("fabrics", None)
+    document["queue"][0].pop("at_most", None)
+    return HierarchyProblem(prepared(document | {"queue": document["queue"][:1]}))
+
+
 def lively_hierarchy(name: str, most: int) -> dict[str, Any]:
     """Return a snapshot on which something can start, in so many ways at most."""
     for k in itertools.count():

@@ -10,15 +10,18 @@ from fractions import Fraction
 import tiny_cubes
 import tiny_hierarchies
 from anchored_cases import AnchoredTiny, random_anchored
-from brute_force import Choice, Tiny
+from brute_force import Choice, Tiny, brute_force
 from random_instances import random_snapshot
 from test_defragment import asked, best_rooms
 from tiny_instances import tiny_allocation, tiny_placement
 from tiny_joint import Joint, random_joint
 from tiny_repacks import TinyRepack, tiny_repack
+from tiny_trees import Truth as DomainsTruth
+from tiny_trees import random_snapshot as random_tree
 from topoplace.placement.torus.repack.problem import repack_problem
 from topoplace.result import Interference
 from topoplace.snapshot.cubes_state import prepare_cubes
+from topoplace.snapshot.machines import prepare_any
 from topoplace.snapshot.schema import Room, Snapshot
 from topoplace.snapshot.state import prepare
 from topoplace.snapshot.tree_state import prepare_tree
@@ -89,6 +92,13 @@ def _torus(rng: random.Random, rule: Interference) -> Drawn:
     return Drawn("torus", problem_of(prepare(snapshot), options), options, totals, snapshot)
 
 
+def _larger(rng: random.Random, rule: Interference) -> Drawn:
+    """Return a torus of which the best placement alone is known."""
+    snapshot, options = random_snapshot(rng, 24), Options(interference=rule)
+    totals = {brute_force(snapshot, rule)}
+    return Drawn("larger", problem_of(prepare(snapshot), options), options, totals)
+
+
 def _anchored(rng: random.Random, rule: Interference) -> Drawn:
     snapshot = random_anchored(rng.getrandbits(40), 8, segmented=rng.random() < 0.3)
     tiny, options = AnchoredTiny(snapshot, rule), Options(interference=rule)
@@ -112,6 +122,13 @@ def _tree(rng: random.Random, _: Interference) -> Drawn:
     state = prepare_tree(tiny_allocation(rng.getrandbits(40)))
     totals = {(worth, -cost) for worth, cost in Truth(state).costs.items()}
     return Drawn("tree", problem_of(state, Options()), Options(), totals)
+
+
+def _domains(rng: random.Random, _: Interference) -> Drawn:
+    """Return a switch tree of whose domains the fewest are used."""
+    snapshot = random_tree(f"domains-{rng.getrandbits(40)}")
+    problem = problem_of(prepare_any(snapshot), Options())
+    return Drawn("domains", problem, Options(), {DomainsTruth(snapshot).best()})
 
 
 def _hierarchy(rng: random.Random, _: Interference) -> Drawn:
@@ -144,10 +161,12 @@ def _defragment(rng: random.Random, _: Interference) -> Drawn:
 
 KINDS: dict[str, tuple[float, Callable[[random.Random, Interference], Drawn]]] = {
     "torus": (4, _torus),
+    "larger": (0.3, _larger),
     "anchored": (4, _anchored),
     "hierarchy": (4, _hierarchy),
     "cubes": (4, _cubes),
     "tree": (1, _tree),
+    "domains": (0.3, _domains),
     "joint": (0.3, _joint),
     "repack": (1, _repack),
     "defragment": (1, _defragment),
@@ -155,9 +174,9 @@ KINDS: dict[str, tuple[float, Callable[[random.Random, Interference], Drawn]]] =
 """By kind how often it is drawn, and what draws it."""
 
 
-def drawn(seed: str) -> Drawn:
-    """Return a tiny problem of any kind."""
+def drawn(seed: str, kind: str | None = None) -> Drawn:
+    """Return a tiny problem of a kind, or of any."""
     rng = random.Random(f"kind-{seed}")
     weights = [weight for weight, _ in KINDS.values()]
-    _, make = rng.choices([*KINDS.values()], weights)[0]
+    _, make = KINDS[kind or rng.choices([*KINDS], weights)[0]]
     return make(rng, rng.choice([*Interference]))

@@ -19,13 +19,6 @@ def link_number(tiny: Tiny, link: tuple[int, tuple[int, ...]]) -> int:
     return link[0] * len(tiny.all_routers) + number
 
 
-def with_only(tiny: Tiny, names: Sequence[str]) -> Tiny:
-    """Return the machine with some requests in its queue, in their order."""
-    of = {request.id: request for request in tiny.snapshot.queue}
-    queue = [of[name] for name in names]
-    return Tiny(tiny.snapshot.model_copy(update={"queue": queue}), tiny.mode)
-
-
 def packing_of(
     tiny: Tiny, earlier: Sequence[int] = (), chosen: Sequence[tuple[str, str]] | None = None
 ) -> Packing:

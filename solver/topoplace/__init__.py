@@ -26,14 +26,14 @@ if TYPE_CHECKING:
     from topoplace.front.mapping import map as map
     from topoplace.front.mapping import phase_time as phase_time
     from topoplace.front.mapping import recognise as recognise
-    from topoplace.front.mapping import topology as topology
     from topoplace.front.placing import place as place
-    from topoplace.front.several import frontier as frontier
-    from topoplace.front.several import optima as optima
-    from topoplace.front.several import repack as repack
+    from topoplace.front.placing import frontier as frontier
+    from topoplace.front.placing import optima as optima
+    from topoplace.front.placing import repack as repack
     from topoplace.front.studies import audit as audit
     from topoplace.front.studies import compare as compare
     from topoplace.front.studies import whatif as whatif
+    from topoplace.mapping.allocated import topology as topology
     from topoplace.mapping.parallelism import Transformer as Transformer
     from topoplace.mapping.parallelism import parallelism as parallelism
     from topoplace.model import Model as Model
@@ -54,10 +54,10 @@ if TYPE_CHECKING:
 _NAMES = {
     "errors": ("InputError", "TopoplaceError"),
     "front.documents": ("check", "load", "machines", "methods", "snapshots"),
-    "front.mapping": ("map", "phase_time", "recognise", "topology"),
-    "front.placing": ("place",),
-    "front.several": ("frontier", "optima", "repack"),
+    "front.mapping": ("map", "phase_time", "recognise"),
+    "front.placing": ("frontier", "optima", "place", "repack"),
     "front.studies": ("audit", "compare", "whatif"),
+    "mapping.allocated": ("topology",),
     "mapping.parallelism": ("Transformer", "parallelism"),
     "model": (
         *("Model", "cubes", "graph", "grid", "hierarchy", "mesh", "objects", "torus", "tree"),

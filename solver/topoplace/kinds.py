@@ -65,6 +65,13 @@ class Kind:
         What tables and pictures show of a result (`topoplace.report.view.View`).
     methods
         By name of a shipped method: the module that registers it, and a line on what it does.
+    site
+        The class of such a machine under a replay of a job log (`TreeSite` of
+        `topoplace.study.replay.trees`); None if there are no replays.
+    has_rule
+        Whether jobs obey an interference rule: that of tori, on which they share links.
+    usual
+        The method of those who name none, and of ``auto``.
     kernels
         Groups of compiled kernels, of all its methods together.
     needed
@@ -88,6 +95,9 @@ class Kind:
     schema: str | None = None
     instance: Ref | None = None
     methods: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+    site: Ref | None = None
+    has_rule: bool = False
+    usual: str = "exact"
     kernels: tuple[str, ...] = ()
     needed: Mapping[str | None, tuple[str, ...]] = field(default_factory=dict)
 

@@ -37,7 +37,7 @@ from topoplace.certify.report import RefusedError
 from topoplace.errors import InputError
 from topoplace.machine import Torus, format_node_set
 from topoplace.mapping import symmetry
-from topoplace.mapping.bounds import distance_classes
+from topoplace.mapping.bounds import distance_classes, pairs
 from topoplace.mapping.bounds.blocks import blocks_bound
 from topoplace.mapping.bounds.cuts import cuts_bound
 from topoplace.mapping.bounds.levels import levels_bound
@@ -52,6 +52,7 @@ from topoplace.mapping.link_bounds import (
     inside_bound,
     loaded,
     mean_bound,
+    reachable,
     task_bound,
 )
 from topoplace.mapping.pencils import network
@@ -168,8 +169,10 @@ def text_of(numbers: list[int]) -> Json:
     return packing.packed(np.array(numbers, dtype=np.int64)).model_dump(mode="json")
 
 
-def target_of(problem: MappingProblem, certificate: Json, share: float = 0.6) -> Target:
-    """Return a problem with a certificate and faults of it."""
+def target_of(
+    problem: MappingProblem, certificate: Json, value: Number | None = None, share: float = 0.6
+) -> Target:
+    """Return a problem with a certificate, which proves what the solver says, and faults of it."""
     instance = read_instance(problem.instance)
 
     def proven(document: Json) -> Number | None:
@@ -179,7 +182,9 @@ def target_of(problem: MappingProblem, certificate: Json, share: float = 0.6) ->
 
         return proven_by(value)
 
-    return Target(optimum_of(problem), False, drawn_from(opened(certificate), share), proven)
+    right = opened(certificate)
+    assert value is None or proven(right) == value, certificate
+    return Target(optimum_of(problem), False, drawn_from(right, share), proven)
 
 
 def bounded_target(kind: str, rng: Random) -> Target | None:
@@ -197,12 +202,14 @@ def bounded_target(kind: str, rng: Random) -> Target | None:
     if bound is None:
         return None
     certificate: Json = bound.certificate.model_dump(mode="json")
+    value = None if kind in ("star", "tree") else bound.value
     if kind == "star":
         prices = certificate["prices"] or [0] * len(problem.capacity)
+        assert VALUES["star"](read_instance(problem.instance), bound.certificate) == bound.value
         # the same price on every place changes nothing where all are taken
         lift = rng.choice((0, abs(number(rng, 1, 1 << 59, (1 << 61) - 1 - max(prices)))))
         certificate["prices"] = [price + lift for price in prices]
-    return target_of(problem, certificate, share=0.3 if kind == "cuts" else 0.6)
+    return target_of(problem, certificate, value, 0.3 if kind == "cuts" else 0.6)
 
 
 def levels_target(_: str, rng: Random) -> Target | None:
@@ -211,8 +218,7 @@ def levels_target(_: str, rng: Random) -> Target | None:
     bound = levels_bound(problem, target=0 if rng.random() < 0.7 else None)
     if bound is None:
         return None
-    certificate: Json = bound.certificate.model_dump(mode="json")
-    return target_of(problem, certificate)
+    return target_of(problem, bound.certificate.model_dump(mode="json"), bound.value)
 
 
 def recognised_target(kind: str, rng: Random) -> Target | None:
@@ -249,7 +255,7 @@ def recognised_target(kind: str, rng: Random) -> Target | None:
     bound = bound_through(whole, application, np.array(tasks, dtype=np.int64))
     if bound is None:
         return None
-    return target_of(whole, bound.certificate.model_dump(mode="json"), share=0.5)
+    return target_of(whole, bound.certificate.model_dump(mode="json"), bound.value, share=0.5)
 
 
 def tree_bound(rng: Random, problem: MappingProblem) -> Bound | None:
@@ -293,6 +299,8 @@ def link_target(_: str, rng: Random) -> Target | None:
 
         return proven_by(value)
 
+    value = reachable(view, Fraction(bound.value))
+    assert max(Fraction(0), value) == max(Fraction(0), proven(certificate) or Fraction(0))
     truth = least_load(problem.torus, problem.graph, ways)
     assert truth is not None
     return Target(truth, False, drawn_from(opened(certificate), 0.5), proven)
@@ -428,8 +436,9 @@ def targets(kind: str, seed: int) -> Iterator[Target]:
     """Yield problems for one kind of certificate without end, few of which cost nothing."""
     rng = Random(f"targets-{kind}-{seed}")
     with pytest.MonkeyPatch.context() as patch:
-        # what the semidefinite bound proves is valid at any step
+        # what semidefinite bounds prove is valid at any step
         patch.setattr(distance_classes, "MAX_STEPS", 50)
+        patch.setattr(pairs, "STEPS", 60)
         patch.setattr(distance_classes, "MAX_PLACES", 16)
         while True:
             target = KINDS[kind](kind, rng)

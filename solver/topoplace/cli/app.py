@@ -5,27 +5,20 @@ Each command imports what it needs when it runs, so that `--help` does not wait 
 
 from __future__ import annotations
 
-import time
 from typing import Annotated
 
 import typer
 
 from topoplace import kinds
-from topoplace.cli.audit import audit
-from topoplace.cli.documents import check, convert, show
-from topoplace.cli.grid import layouts
-from topoplace.cli.map import map_command
-from topoplace.cli.options import VERBOSITY, argument, flag, with_options
-from topoplace.cli.output import QUIET, USUAL, VERBOSE, print_json, say, set_verbosity
-from topoplace.cli.place import place
+from topoplace.cli.documents import check, convert, show, warmup
+from topoplace.cli.map import layouts, map_command, recognise
+from topoplace.cli.options import Everywhere, in_typer
+from topoplace.cli.output import QUIET, USUAL, VERBOSE, set_verbosity
+from topoplace.cli.place import place, repack, whatif
 from topoplace.cli.plain import PlainCommand, PlainGroup
-from topoplace.cli.recognise import recognise
-from topoplace.cli.repack import repack
-from topoplace.cli.replay import replay
-from topoplace.cli.shipped_names import epilogue
-from topoplace.cli.studies import batch, compare
-from topoplace.cli.whatif import whatif
-from topoplace.errors import InputError, number_of, unknown_name
+from topoplace.cli.studies import audit, batch, compare, replay
+from topoplace.options import declared
+from topoplace.shipped import MACHINES, SNAPSHOTS
 from topoplace.version import __version__
 
 HELP = "Optimal, certified placement of jobs and tasks on HPC interconnects."
@@ -40,29 +33,18 @@ app = typer.Typer(
 )
 
 
-@with_options(
-    problems=argument(
-        "PROBLEM...", f"For which problems: {', '.join(kinds.shipped())}; default all."
-    )
-)
-def warmup(problems: list[str] | None = None, *, as_json: bool = False) -> None:
-    """Compile ahead what the solvers run; the first solve that needs it would do it otherwise."""
-    from topoplace.kernels import compile_groups, compiling, folder_of_kernels
-
-    chosen = problems or list(kinds.known())
-    for problem in chosen:
-        if problem not in kinds.known():
-            raise unknown_name(problem, kinds.known(), field="PROBLEM")
-    began = time.perf_counter()
-    groups = [group for problem in chosen for group in kinds.kind_named(problem).kernels]
-    num = compile_groups(groups)
-    seconds = time.perf_counter() - began
-    if compiling.missing(groups):
-        expected = "a folder that can keep all compiled kernels (NUMBA_CACHE_DIR names another)"
-        raise InputError(expected, file=str(folder_of_kernels()), found=f"{num} kept")
-    compiled = f"{number_of(num, 'kernel')} compiled, {seconds:.1f} s"
-    say(compiled if num else "all kernels are compiled")
-    print_json({"schema": "topoplace.warmup/1", "kernels": num, "seconds": round(seconds, 3)})
+def epilogue(*problems: str, machines: bool = False, snapshots: bool = False) -> str:
+    """Return what comes below the options: the methods of problems, machines and snapshots."""
+    parts = []
+    for problem in problems:
+        kind = kinds.kind_named(problem)
+        rows = [f"- {name}: {summary}" for name, (_, summary) in kind.methods.items()]
+        parts.append("\n".join([f"Methods {kind.title}:", *rows]))
+    if machines:
+        parts.append(f"Machines: {', '.join(MACHINES)}")
+    if snapshots:
+        parts.append(f"Snapshots by name: {', '.join(SNAPSHOTS)}")
+    return "\n\n".join(parts)
 
 
 COMMANDS = {
@@ -87,6 +69,9 @@ for name, (command, below) in COMMANDS.items():
     app.command(name, cls=PlainCommand, epilog=below)(command)
 
 
+_EVERYWHERE = {of.name: in_typer(of.name, one) for of, one in declared(Everywhere)}
+
+
 def _print_version(wanted: bool) -> None:
     if wanted:
         typer.echo(f"topoplace {__version__}")
@@ -95,10 +80,15 @@ def _print_version(wanted: bool) -> None:
 
 @app.callback(help=HELP)
 def options(
-    verbose: Annotated[bool, VERBOSITY["verbose"]] = False,
-    quiet: Annotated[bool, VERBOSITY["quiet"]] = False,
+    verbose: Annotated[bool, _EVERYWHERE["verbose"]] = False,
+    quiet: Annotated[bool, _EVERYWHERE["quiet"]] = False,
     debug: Annotated[
-        bool, flag("Show the traceback of a failure (or set TOPOPLACE_DEBUG=1).", "--debug")
+        bool,
+        typer.Option(
+            "--debug",
+            help="Show the traceback of a failure (or set TOPOPLACE_DEBUG=1).",
+            metavar="",
+        ),
     ] = False,
     version: Annotated[
         bool,

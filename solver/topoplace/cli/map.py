@@ -1,202 +1,146 @@
-"""`topoplace map`: map the tasks of an application onto an allocation."""
+"""The commands about applications: `topoplace map`, `layouts` and `recognise`."""
 
 from __future__ import annotations
 
+import math
 import re
-from dataclasses import replace
+from dataclasses import MISSING, dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from topoplace import front
-from topoplace.cli.grid import GRID, grid_application, parse_extents
-from topoplace.cli.options import (
+from topoplace import front, options
+from topoplace.cli.options import command, require_writable
+from topoplace.cli.output import end_with, print_json, say, say_files, shown
+from topoplace.errors import InputError, number_of, refuse, unknown_name
+from topoplace.options import (
+    GRAPH_FORMAT,
+    METHOD,
+    OBJECTS,
+    again,
+    argument,
     flag,
-    in_panel,
     option,
-    require_writable,
-    with_options,
+    parse_extents,
 )
-from topoplace.cli.output import end_with, shown
-from topoplace.cli.shipped_names import machines_like, methods_like
-from topoplace.errors import InputError, refuse
 
-RANK_FILE = "The mapping in this form (docs/reference/formats.md)."
+if TYPE_CHECKING:
+    from topoplace.mapping.recognition import Recognition
+    from topoplace.snapshot.schema import GridApplication
+
+_LETTERS = "xyzt"
+_BYTES = re.compile(r"\d{1,15}")
+_APPLICATION = "Application"
+_FILES = "Files to write"
+_RANK_FILE = "The mapping in this form (docs/reference/formats.md)."
 
 
-@with_options(
-    **in_panel(
-        "Application",
-        grid=option("8x8x8", "A virtual grid."),
-        **GRID,
-        graph=option("FILE", "A communication graph, instead of a grid."),
-        parallelism=option(
-            "pipeline=4,data=16,tensor=8",
-            "A training job, instead of a grid: its axes, the slowest first; data=16:ring:1000 "
-            "says what ranks send (all, ring or line, bytes).",
-        ),
-        graph_format=option(
-            "csv|qaplib|metis|grf|edges",
-            "Format of --graph; by default its ending or content tells.",
-        ),
-        flow=option(
-            "first|second",
-            "qaplib: which matrix is the flows; by default the one with more zeros.",
-        ),
-    ),
-    **in_panel(
-        "Objects with loads, any number on a node",
-        objects=option(
-            "APPLICATION", "Arrays of objects: a file or a shipped name (docs/guide/objects.md)."
-        ),
-        balance=option(
-            "1.1", "Most load of a node, in averages; with a grid or graph, tasks are objects too."
-        ),
-        pooled=flag("The nodes of a router share their loads.", "--pooled"),
-        fixed=option("CSV", "Objects that stay: columns object and node."),
-    ),
-    **in_panel(
-        "Where to map to",
-        on=option(
-            "MACHINE",
-            "A machine (file, shipped name, torus:4x4x4), a snapshot, a placement result, "
-            "matrix:FILE (distances), sharedmap:4:8:6/1:10:100, or qaplib (those of the graph "
-            "file).",
-            autocompletion=machines_like,
-        ),
-        level_costs=option(
-            "1:10:100",
-            "Tree or hierarchy: cost of a byte by the level at which its ends meet, lowest first.",
-        ),
-        tasks_per_node=option("N", "Most tasks on a node."),
-        within=option("12x8x12@0,0,0", "Use the routers of this prism only."),
-        subset=option("0-47,60", "Use these nodes only."),
-        job=option("ID", "Map inside this job of the file."),
-        node_class=option("NAME", "Class of nodes.", "--class"),
-    ),
-    **in_panel(
-        "Method",
-        method=option("NAME", "The mapping method.", autocompletion=methods_like),
-        mapping=option("F", "Evaluate this mapping, or start the search from it."),
-        mapping_format=option(
-            "csv|maplib|scotch|hostfile|rank-order", "Format of --mapping.", "--format"
-        ),
-        cell=option("4x2", "Cell of grid-order.", "-c", "--cell"),
-        column_major=flag("grid-order: first dimension fastest.", "-C", "--column-major"),
-        max_depth=option("N", "Largest extent along the pencils."),
-        time_limit=option(
-            "S", "Seconds; then, as on Ctrl-C, the best answer so far is the result."
-        ),
-        figures=flag("Estimate, too, how long all messages at once take, by a model.", "--figures"),
-        progress=flag(
-            "Progress on stderr; by default at a terminal only.", "--progress/--no-progress"
-        ),
-    ),
-    **in_panel(
-        "Files to write",
-        output=option("RESULT", "The result file.", "-o", "--output"),
-        png=option("F", "A plane of the mapping."),
-        rank_order=option(
-            "F", "MPICH_RANK_ORDER; its node list goes to F.nodes, or where --node-list says."
-        ),
-        node_list=option("F", "The node list of --rank-order."),
-        hostfile=option("F", RANK_FILE),
-        csv=option("F", RANK_FILE),
-        maplib=option("F", RANK_FILE),
-        scotch_map=option("F", RANK_FILE),
-    ),
-)
-def map_command(
-    *,
-    on: str,
-    grid: str | None = None,
-    periodic: str = "",
-    message_bytes: str | None = None,
-    stencil: str = "nearest",
-    diagonal_bytes: str | None = None,
-    graph: Path | None = None,
-    graph_format: str | None = None,
-    flow: str | None = None,
-    objects: str | None = None,
-    balance: str | None = None,
-    pooled: bool = False,
-    fixed: Path | None = None,
-    parallelism: str | None = None,
-    level_costs: str | None = None,
-    tasks_per_node: int = 1,
-    within: str | None = None,
-    subset: str | None = None,
-    job: str | None = None,
-    node_class: str | None = None,
-    method: str = "auto",
-    mapping: Path | None = None,
-    mapping_format: str = "csv",
-    cell: str | None = None,
-    column_major: bool = False,
-    max_depth: int | None = None,
-    time_limit: float | None = None,
-    seed: int = 0,
-    figures: bool = False,
-    progress: bool | None = None,
-    output: Path | None = None,
-    png: Path | None = None,
-    rank_order: Path | None = None,
-    node_list: Path | None = None,
-    hostfile: Path | None = None,
-    csv: Path | None = None,
-    maplib: Path | None = None,
-    scotch_map: Path | None = None,
-    as_json: bool = False,
-) -> None:
+@dataclass(frozen=True, kw_only=True)
+class Grid:
+    """The options of a grid besides its extents."""
+
+    periodic: str = option(
+        "xyz", "Letters of the periodic dimensions of the grid.", default="", panel=_APPLICATION
+    )
+    message_bytes: str | None = option(
+        "8,8,8",
+        "Bytes per message in each dimension; 8/4 for different directions.",
+        "--bytes",
+        panel=_APPLICATION,
+    )
+    stencil: str = option(
+        "nearest|full",
+        "Neighbours: along axes only, or diagonal too (9, 27 points).",
+        default="nearest",
+        panel=_APPLICATION,
+    )
+    diagonal_bytes: str | None = option(
+        "1,1", "Bytes to neighbours that differ in 2, 3, ... dimensions (full).", panel=_APPLICATION
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Application(Grid):
+    """What `topoplace map` maps."""
+
+    grid: str | None = option("8x8x8", "A virtual grid.", panel=_APPLICATION)
+    graph: Path | None = option(
+        "FILE", "A communication graph, instead of a grid.", panel=_APPLICATION
+    )
+    parallelism: str | None = option(
+        "pipeline=4,data=16,tensor=8",
+        "A training job, instead of a grid: its axes, the slowest first; data=16:ring:1000 "
+        "says what ranks send (all, ring or line, bytes).",
+        panel=_APPLICATION,
+    )
+    graph_format: str | None = option(
+        GRAPH_FORMAT,
+        "Format of --graph; by default its ending or content tells.",
+        panel=_APPLICATION,
+    )
+    flow: str | None = again(options.FLOW, panel=_APPLICATION)
+    objects: str | None = option(
+        "APPLICATION",
+        "Arrays of objects: a file or a shipped name (docs/guide/objects.md).",
+        panel=OBJECTS,
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class MapFiles:
+    """How `topoplace map` shows and writes what it finds."""
+
+    figures: bool = flag(
+        "Estimate, too, how long all messages at once take, by a model.", panel=METHOD
+    )
+    progress: bool | None = flag(
+        "Progress on stderr; by default at a terminal only.",
+        "--progress/--no-progress",
+        default=None,
+        panel=METHOD,
+    )
+    output: Path | None = option("RESULT", "The result file.", "-o", "--output", panel=_FILES)
+    png: Path | None = option("F", "A plane of the mapping.", panel=_FILES)
+    rank_order: Path | None = option(
+        "F",
+        "MPICH_RANK_ORDER; its node list goes to F.nodes, or where --node-list says.",
+        panel=_FILES,
+    )
+    node_list: Path | None = option("F", "The node list of --rank-order.", panel=_FILES)
+    hostfile: Path | None = option("F", _RANK_FILE, panel=_FILES)
+    csv: Path | None = option("F", _RANK_FILE, panel=_FILES)
+    maplib: Path | None = option("F", _RANK_FILE, panel=_FILES)
+    scotch_map: Path | None = option("F", _RANK_FILE, panel=_FILES)
+
+
+@command
+def map_command(application: Application, asked: options.Map, files: MapFiles) -> None:
     """Map a grid, a graph, a training job or objects onto MACHINE, and bound any mapping."""
-    forms = {"hostfile": hostfile, "csv": csv, "maplib": maplib, "scotch_map": scotch_map}
-    node_list = _node_list(rank_order, node_list)
-    files = {"output": output, "png": png, "rank_order": rank_order, "node_list": node_list} | forms
-    require_writable(on, graph, objects, fixed, **files)
-    shape = (periodic, message_bytes, stencil, diagonal_bytes)
-    _refuse_beside(objects, grid, shape, graph, graph_format, flow, parallelism)
-    of_objects = objects is not None or balance is not None
-    if of_objects:
-        expected = "no such option for objects"
-        refuse(expected, cell=cell, column_major=column_major, max_depth=max_depth)
-        refuse(expected, tasks_per_node=tasks_per_node > 1, mapping=mapping)
-        refuse(expected, rank_order=rank_order, **forms | {"csv": None})
-    else:
-        refuse("--objects or --balance with this option", pooled=pooled, fixed=fixed)
-    options = front.arguments.options_of(time_limit, seed)
-    application, where = _application(
-        (objects, grid, parallelism), shape, graph, graph_format, flow, on
-    )
-    problem: Any = front.mapping.asked(
-        application,
-        where,
-        tasks_per_node=tasks_per_node,
-        balance=balance,
-        pooled=pooled,
-        fixed=None if fixed is None else front.mapping.read_fixed(fixed),
-        subset=subset,
-        named={"name": front.mapping.name_of(graph), "file": str(graph)} if graph else {},
-        level_costs=_costs(level_costs),
-        job=job,
-        node_class=node_class,
-        within=within,
-    )
-    if not of_objects:
-        if maplib is not None:
-            _require_coordinates(problem)
-        start = None
-        if mapping is not None:
-            start = front.mapping.read_mapping(mapping, mapping_format, problem)
-            method = "given" if method == "auto" else method
-        cells = None if cell is None else parse_extents(cell, "--cell")
-        options = replace(
-            options, cell=cells, column_major=column_major, max_depth=max_depth, start=start
-        )
-    with shown(progress) as watch:
-        result = front.mapping.solved(problem, method, options, callback=watch)
-    front.writing.write(result, output=output, png=png)
-    front.mapping.write_nodes(problem, result, node_list, rank_order=rank_order, **forms)
-    named = {name.replace("_", "-"): path for name, path in files.items()}
-    end_with(result, named, front.mapping.figures_of(problem, result) if figures else [])
+    files = replace(files, node_list=_node_list(files))
+    written = {
+        name: path for name, path in vars(files).items() if name not in ("figures", "progress")
+    }
+    graph = application.graph
+    require_writable(str(asked.on), graph, application.objects, asked.fixed, **written)
+    _refuse_beside(application)
+    if application.objects is not None or asked.balance is not None:
+        refuse("no such option for objects", **{name: getattr(files, name) for name in _OF_TASKS})
+    front.arguments.options_of(asked)  # checks them
+    given, on = _application(application, str(asked.on))
+    named = {"name": front.mapping.name_of(graph), "file": str(graph)} if graph else {}
+    problem: Any = front.mapping.problem_asked(replace(asked, application=given, on=on), named)
+    if files.maplib is not None:
+        _require_coordinates(problem)
+    with shown(files.progress) as watch:
+        result = front.mapping.solved(problem, replace(asked, callback=watch))
+    front.writing.write(result, output=written.pop("output"), png=written.pop("png"))
+    front.mapping.write_nodes(problem, result, **written)
+    every = {"output": files.output, "png": files.png, **written}
+    said = {name.replace("_", "-"): path for name, path in every.items()}
+    end_with(result, said, front.mapping.figures_of(problem, result) if files.figures else [])
+
+
+_OF_TASKS = ("rank_order", "hostfile", "maplib", "scotch_map")
+"""Files of mappings of tasks alone."""
 
 
 def _require_coordinates(problem: Any) -> None:
@@ -207,66 +151,190 @@ def _require_coordinates(problem: Any) -> None:
         raise error.at("--maplib with --on") from None
 
 
-def _costs(text: str | None) -> tuple[int, ...] | None:
-    """Return the costs of a text such as ``1:10:100``."""
-    if text is None:
-        return None
-    if not re.fullmatch(r"\d{1,7}(:\d{1,7}){0,16}", text):
-        raise InputError("costs such as 1:10:100", field="--level-costs", value=text)
-    return tuple(map(int, text.split(":")))
-
-
-def _node_list(rank_order: Path | None, node_list: Path | None) -> Path | None:
+def _node_list(files: MapFiles) -> Path | None:
     """Return where the node list of a rank order goes: beside it, where ``--mapping`` looks."""
+    rank_order, node_list = files.rank_order, files.node_list
     if rank_order is None and node_list is not None:
         raise InputError("--rank-order with it", field="--node-list", found="--node-list alone")
     return front.mapping.node_list_beside(rank_order) if rank_order and not node_list else node_list
 
 
-def _refuse_beside(
-    objects: str | None,
-    grid: str | None,
-    shape: tuple[str, str | None, str, str | None],
-    graph: Path | None,
-    form: str | None,
-    flow: str | None,
-    parallelism: str | None,
-) -> None:
+def _refuse_beside(given: Application) -> None:
     """Refuse options of grids and graph files beside applications of another kind."""
-    given = dict(zip(("periodic", "bytes", "stencil", "diagonal_bytes"), shape, strict=True))
-    given["stencil"] = shape[2].replace("nearest", "")
-    if objects is not None:
-        refuse("no such option with --objects", parallelism=parallelism)
-    if parallelism is not None:
-        refuse("no such option with --parallelism", grid=grid, graph=graph)
-        refuse("a grid (--grid) with this option", **given)
-    if objects is not None:
-        refuse("no such option with --objects", grid=grid, graph=graph, **given)
-    if graph is None:
-        refuse("a graph file (--graph) with this option", graph_format=form, flow=flow)
-    else:
-        refuse("no such option with --graph", grid=grid, **given)
+    shape = {
+        "periodic": given.periodic,
+        "bytes": given.message_bytes,
+        "stencil": given.stencil.replace("nearest", ""),
+        "diagonal_bytes": given.diagonal_bytes,
+    }
+    others = {"grid": given.grid, "graph": given.graph}
+    if given.objects is not None:
+        refuse("no such option with --objects", parallelism=given.parallelism)
+    if given.parallelism is not None:
+        refuse("no such option with --parallelism", **others)
+        refuse("a grid (--grid) with this option", **shape)
+    if given.objects is not None:
+        refuse("no such option with --objects", **others, **shape)
+    if given.graph is not None:
+        refuse("no such option with --graph", grid=given.grid, **shape)
+        return
+    expected = "a graph file (--graph) with this option"
+    refuse(expected, graph_format=given.graph_format, flow=given.flow)
 
 
-def _application(
-    given: tuple[str | None, str | None, str | None],
-    shape: tuple[str, str | None, str, str | None],
-    graph: Path | None,
-    form: str | None,
-    flow: str | None,
-    on: str,
-) -> tuple[Any, Any]:
+def _application(given: Application, on: str) -> tuple[Any, Any]:
     """Return objects, a grid, a training job or the graph of a file, and where to map it to."""
-    objects, grid, parallelism = given
-    if parallelism is not None:
-        return front.mapping.training_job(parallelism, field="--parallelism"), on
-    if objects is not None:
-        return front.mapping.read_application(objects), on
-    if graph is not None:
-        return front.mapping.graph_of_file(graph, form, flow, on)
+    if given.parallelism is not None:
+        return front.mapping.training_job(given.parallelism, field="--parallelism"), on
+    if given.objects is not None:
+        return front.mapping.read_application(given.objects), on
+    if given.graph is not None:
+        return front.mapping.graph_of_file(given.graph, given.graph_format, given.flow, on)
     if on == "qaplib":
         raise InputError("a graph file with --on qaplib", field="--graph", found="none")
-    if grid is None:
+    if given.grid is None:
         expected = "a virtual grid, a graph file (--graph) or axes (--parallelism)"
         raise InputError(expected, field="--grid", found="none of these")
-    return grid_application(grid, *shape), on
+    return grid_application(given.grid, given), on
+
+
+def grid_application(extents: str, given: Grid) -> GridApplication:
+    """Return the application that the options of a grid describe; an `InputError` names the option.
+
+    With the stencil ``full``, diagonal neighbours get one byte without any given.
+    """
+    make, most = front.mapping.GridApplication, front.mapping.MAX_TASKS
+    periodic, stencil, diagonal_bytes = given.periodic, given.stencil, given.diagonal_bytes
+    shape = parse_extents(extents, "--grid")
+    if len(shape) > len(_LETTERS):
+        raise InputError(
+            f"at most {number_of(len(_LETTERS), 'dimension')}", field="--grid", value=extents
+        )
+    if math.prod(shape) > most:
+        raise InputError(f"at most {number_of(most, 'task')}", field="--grid", value=extents)
+    letters = _LETTERS[: len(shape)]
+    if len(set(periodic)) != len(periodic) or not set(periodic) <= set(letters):
+        expected = f"some of the letters {letters}, each once"
+        raise InputError(expected, field="--periodic", value=periodic)
+    if stencil not in ("nearest", "full"):
+        raise unknown_name(stencil, ("nearest", "full"), field="--stencil")
+    diagonals = len(shape) - 1 if stencil == "full" else 0
+    sizes = [1] * diagonals
+    if diagonal_bytes is not None:
+        sizes = [_parse_count(part, "--diagonal-bytes") for part in diagonal_bytes.split(",")]
+        if len(sizes) != diagonals:
+            expected = (
+                f"{number_of(diagonals, 'number')} with --stencil {stencil} in "
+                f"{number_of(len(shape), 'dimension')}"
+            )
+            raise InputError(expected, field="--diagonal-bytes", value=diagonal_bytes)
+    return make(
+        shape=list(shape),
+        periodic=[letter in periodic for letter in letters],
+        bytes=_parse_bytes(given.message_bytes or "1", len(shape)),
+        stencil="full" if stencil == "full" else "nearest",
+        diagonal_bytes=sizes,
+    )
+
+
+def _parse_bytes(text: str, num_dims: int) -> list[list[int]]:
+    """Return bytes up and down per dimension: ``8/4,8,8``, or one number for all of them."""
+    parts = text.split(",")
+    if len(parts) == 1:
+        parts *= num_dims
+    if len(parts) != num_dims:
+        raise InputError(
+            f"{number_of(num_dims, 'number')} of bytes, one for each dimension",
+            field="--bytes",
+            value=text,
+        )
+    found = []
+    for part in parts:
+        ways = [_parse_count(way, "--bytes") for way in part.split("/")]
+        if len(ways) > 2:
+            raise InputError("one number, or two such as 8/4", field="--bytes", value=part)
+        found.append([ways[0], ways[-1]])
+    return found
+
+
+def _parse_count(text: str, field: str) -> int:
+    if not _BYTES.fullmatch(text):
+        raise InputError("bytes, 0 or more, such as 8", field=field, value=text)
+    return int(text)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Listed(Grid):
+    """Of which grid `topoplace layouts` lists layouts, and how many."""
+
+    grid: str = option("32x32x32", "Tasks per dimension.", default=MISSING)
+    limit: int = option("N", "List at most N.", default=20)
+
+
+@command
+def layouts(given: Listed, asked: options.Layouts) -> None:
+    """List every admissible layout of a virtual grid in a region, best first."""
+    limit = given.limit
+    for name, number in (("--tasks-per-node", asked.tasks_per_node), ("--limit", limit)):
+        if number < 1:
+            raise InputError("a positive integer", field=name, value=number)
+    found = front.mapping.layouts(grid_application(given.grid, given), asked)
+    if found.ranked:
+        say(found.table(limit))
+        count = number_of(len(found.ranked), "layout")
+        say(f"{min(limit, len(found.ranked))} of {count}, best first")
+        say(f"geometry: {found.geometry}")
+    else:
+        within = "x".join(map(str, asked.within))
+        say(f"no admissible layout of {given.grid} in {within}")
+    print_json(found.document(limit))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Graph:
+    """The graph that `topoplace recognise` looks at, and what it writes."""
+
+    graph: Path = argument(
+        "GRAPH", "A communication graph, a mapping instance or the result of one."
+    )
+    graph_format: str | None = option(
+        GRAPH_FORMAT, "Format of GRAPH; by default its ending or content tells."
+    )
+    flow: str | None = again(options.FLOW)
+    csv: Path | None = option("F", "Write the task of every cell as CSV here.")
+
+
+@command
+def recognise(given: Graph) -> None:
+    """Say whether GRAPH is a grid, all-to-all in parts or a tree, and how it is numbered."""
+    graph, form, flow, csv = given.graph, given.graph_format, given.flow, given.csv
+    require_writable(graph, csv=csv)
+    told = form is not None or flow is not None
+    found = front.mapping.recognise(
+        front.mapping.read_graph(graph, form, flow=flow) if told else graph
+    )
+    say(found.text)
+    front.writing.write(found, csv=csv)
+    say_files({"cells": csv})
+    print_json(_document(found))
+
+
+def _document(found: Recognition) -> dict[str, object]:
+    return {
+        "schema": "topoplace.recognise/1",
+        "kind": found.kind,
+        "text": found.text,
+        "num_tasks": found.num_tasks,
+        "shape": list(found.shape),
+        "links": list(found.links),
+        "form": found.form,
+        "numbering": found.numbering if found.kind != "none" else None,
+        "bytes": [list(one) for one in found.bytes],
+        "diagonals": [list(one) for one in found.diagonals],
+        "tasks": found.tasks.tolist(),
+        "sizes": list(found.sizes),
+        "extras": found.extras.tolist(),
+        "extra_bytes": found.extra_bytes,
+        "total_bytes": found.total_bytes,
+        "application": found.application and found.application.model_dump(mode="json"),
+    }

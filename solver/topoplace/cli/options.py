@@ -1,4 +1,4 @@
-"""How commands declare options; those that several of them share, and their checks."""
+"""How commands get the options that are declared for them, and the checks that several share."""
 
 from __future__ import annotations
 
@@ -8,109 +8,108 @@ import inspect
 import os
 import tempfile
 from collections.abc import Callable
+from dataclasses import MISSING, Field, dataclass
 from pathlib import Path
 from typing import Annotated, Any, get_type_hints
 
 import typer
 
-from topoplace import front, rescue
+from topoplace import front, kinds, rescue
 from topoplace.cli.output import QUIET, VERBOSE, set_json, set_verbosity
 from topoplace.errors import InputError
-
-COMMAND = "An allocator of your own, '[NAME=]PROG ARGS': snapshot on stdin, placements on stdout."
-
-
-def option(metavar: str, told: str, *names: str, **more: Any) -> Any:
-    """Return an option with a value, by default named as the parameter."""
-    return typer.Option(*names, metavar=metavar, help=told, **more)
+from topoplace.options import Option, declared, flag
+from topoplace.shipped import MACHINES, SNAPSHOTS
 
 
-def flag(told: str, *names: str) -> Any:
-    """Return an option without a value."""
-    return typer.Option(*names, help=told, metavar="")
+@dataclass(frozen=True, kw_only=True)
+class Everywhere:
+    """The options of every command."""
+
+    as_json: bool = flag("Print one JSON document on stdout; talk goes to stderr.", "--json")
+    verbose: bool = flag("Say on stderr what is done, as it is done.", "-v", "--verbose")
+    quiet: bool = flag("Say nothing but errors, and JSON if asked for.", "-q", "--quiet")
 
 
-def argument(metavar: str, told: str, **more: Any) -> Any:
-    """Return what a command takes besides its options."""
-    return typer.Argument(metavar=metavar, help=told, **more)
+def command(function: Callable[..., None]) -> Callable[..., None]:
+    """Return a command of a function of classes of options, whose fields it declares.
 
-
-def in_panel(title: str, **options: Any) -> dict[str, Any]:
-    """Return options that the help of a command shows together."""
-    for one in options.values():
-        one.rich_help_panel = title
-    return options
-
-
-VERBOSITY = {
-    "verbose": flag("Say on stderr what is done, as it is done.", "-v", "--verbose"),
-    "quiet": flag("Say nothing but errors, and JSON if asked for.", "-q", "--quiet"),
-}
-SHARED = {
-    "as_json": flag("Print one JSON document on stdout; talk goes to stderr.", "--json"),
-    "time_limit": option("S", "Seconds per solve; without it method exact ends after some 300."),
-    "thorough": flag(
-        "Method exact spends what is left of the time limit on the later levels too, as it always "
-        "does on trees.",
-        "--thorough",
-    ),
-    "interference": option(
-        "strict|tolerant|off",
-        "Which jobs may share links: none, tolerant ones with each other, all.",
-    ),
-    "seed": option("N", "Seed of whatever a method draws at random."),
-    "objective": option(
-        "domains|contention",
-        "On switch trees, what counts after the nodes; default contention if requests have "
-        "patterns.",
-    ),
-    "contract": option(
-        "NAME", "On hierarchies: hold requests to what a scheduler promises: slurm-block."
-    ),
-    "command": option("TEXT", COMMAND),
-    "ignore": option(
-        "OPTION[,..]|all",
-        "Release requests that are held by these options, which are not modelled.",
-    ),
-    "stderr": option("F", "Keep what allocators of your own say here."),
-}
-"""Options of several commands, by the name of the parameter."""
-
-
-def with_options(**own: Any) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Return a decorator that declares the parameters of a command as options and arguments.
-
-    Those of `SHARED` are known by their names. Every command also has options of how much is said.
+    Every command also has the options of how much is said, and where.
     """
+    classes = get_type_hints(function)
+    del classes["return"]
+    classes["everywhere"] = Everywhere
 
-    def declared(command: Callable[..., None]) -> Callable[..., None]:
-        @functools.wraps(command)
-        def run(*, verbose: bool = False, quiet: bool = False, **given: Any) -> None:
-            if verbose or quiet:
-                set_verbosity(QUIET if quiet else VERBOSE)
-            set_json(given.get("as_json", False))
-            command(**given)
+    @functools.wraps(function)
+    def run(**given: Any) -> None:
+        *asked, everywhere = [_read(options, given) for options in classes.values()]
+        if everywhere.verbose or everywhere.quiet:
+            set_verbosity(QUIET if everywhere.quiet else VERBOSE)
+        set_json(everywhere.as_json)
+        function(*asked)
 
-        hints = get_type_hints(command)
-        told = SHARED | own
-        parameters = [
-            parameter.replace(annotation=Annotated[hints[name], told[name]])
-            for name, parameter in inspect.signature(command).parameters.items()
-        ]
-        parameters += [
-            inspect.Parameter(
-                name, inspect.Parameter.KEYWORD_ONLY, default=False, annotation=Annotated[bool, one]
-            )
-            for name, one in VERBOSITY.items()
-        ]
-        run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
-        run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
-        return run
-
-    return declared
+    every = [pair for options in classes.values() for pair in declared(options)]
+    own = [pair for pair in every if pair[1].metavar is not None]
+    parameters = [_parameter(*pair) for pair in own]
+    run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    run.options = own  # type: ignore[attr-defined]
+    run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+    return run
 
 
-def require_writable(*read: str | Path | None, **files: Path | None) -> None:
+_KINDS = {
+    **{kind.__name__: kind for kind in (bool, int, float, str, Path)},
+    **dict.fromkeys(("File", "File | Snapshot | Model", "Instance"), Path),
+    "Where": str,
+}
+"""What the command line reads for the types of fields."""
+
+
+def _parameter(of: Field[Any], one: Option) -> inspect.Parameter:
+    """Return a field of a class of options as the parameter of a command, which typer reads."""
+    default = inspect.Parameter.empty if of.default is MISSING or one.is_required else of.default
+    if not isinstance(default, bool | int | float | str | type):
+        default = None  # what Python has for it stands
+    kind: Any = one.kind or (str if one.parse else _KINDS[of.type.removesuffix(" | None")])
+    annotation: Any = Annotated[
+        kind if default is not None else kind | None, in_typer(of.name, one)
+    ]
+    keyword = inspect.Parameter.KEYWORD_ONLY
+    return inspect.Parameter(of.name, keyword, default=default, annotation=annotation)
+
+
+def in_typer(name: str, one: Option) -> Any:
+    """Return an option as typer has it."""
+    more: dict[str, Any] = {"metavar": one.metavar, "help": one.help, "rich_help_panel": one.panel}
+    more |= {"min": one.least, "max": one.most, "autocompletion": _names_like(one.names)}
+    if one.is_argument:
+        return typer.Argument(**more)
+    return typer.Option(*one.names_of(name), **more)
+
+
+def _names_like(which: str | None) -> Callable[[str], list[str]] | None:
+    """Return what lists, for a shell that completes, the names of a sort that begin so."""
+    if which is None:
+        return None
+
+    def like(incomplete: str) -> list[str]:
+        methods = {name for kind in kinds.shipped().values() for name in kind.methods}
+        known = {"machines": MACHINES, "snapshots": SNAPSHOTS, "methods": sorted(methods)}
+        return [one for one in known[which] if one.startswith(incomplete)]
+
+    return like
+
+
+def _read(options: type, given: dict[str, Any]) -> Any:
+    """Return options of what the command line says; of what it does not, the defaults stand."""
+    said = {
+        of.name: given[of.name] if one.parse is None else one.parse(given[of.name])
+        for of, one in declared(options)
+        if given.get(of.name) is not None
+    }
+    return options(**said)
+
+
+def require_writable(*read: object, **files: Path | None) -> None:
     """Raise `InputError` unless the files of these options can be written; before long work.
 
     None of them may be one that is `read`, or one of the others. What can no longer be written
@@ -118,7 +117,8 @@ def require_writable(*read: str | Path | None, **files: Path | None) -> None:
     """
     rescue.begin()
     realpath = os.path.realpath  # not Path.resolve, which fails on links that lead to themselves
-    taken = {realpath(path) for path in read if path is not None and Path(path).is_file()}
+    named = [path for path in read if isinstance(path, str | Path)]
+    taken = {realpath(path) for path in named if Path(path).is_file()}
     for name, path in files.items():
         if path is None:
             continue
@@ -161,25 +161,3 @@ def _require_png(path: Path) -> None:
     """Raise `InputError` if the name of a picture says that it is of another format."""
     if path.suffix.lower() not in ("", ".png") and (path.is_file() or not path.exists()):
         raise InputError("a file that ends in .png", field="--png", value=str(path))
-
-
-def listed(text: str) -> list[str]:
-    """Return the parts of a text with commas between."""
-    return [part.strip() for part in text.split(",") if part.strip()]
-
-
-def named_numbers(text: str, option: str, expected: str) -> dict[str, int]:
-    """Return the numbers of a text such as ``a=3,b=1`` by name, a value of an option."""
-    found = {}
-    for part in listed(text) or [""]:
-        name, sign, number = part.rpartition("=")
-        if not sign or not number.isdecimal():
-            raise InputError(expected, field=option, value=part)
-        found[name.strip()] = int(number)
-    return found
-
-
-def require_one(method: str | None, command: str | None) -> None:
-    """Raise `InputError` if both a method and a command are given."""
-    if method is not None and command is not None:
-        raise InputError("either --method or --command", field="--command", found="both")

@@ -46,6 +46,11 @@ def set_json(wanted: bool) -> None:
     _as_json[0] = wanted
 
 
+def json_wanted() -> bool:
+    """Return whether stdout belongs to a JSON document."""
+    return _as_json[0]
+
+
 def say(text: str, *, aside: bool = False) -> None:
     """Print talk: to stdout, or to stderr when stdout belongs to a document."""
     if _verbosity[0] != QUIET:

@@ -1,165 +1,71 @@
-"""The commands about many instances: `topoplace compare` and `topoplace batch`."""
+"""The commands about many instances: `topoplace compare`, `batch`, `audit` and `replay`."""
 
 from __future__ import annotations
 
+import math
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import typer
 
-from topoplace import front
-from topoplace.cli.options import (
-    COMMAND,
-    argument,
-    flag,
-    listed,
-    option,
-    require_one,
-    require_writable,
-    with_options,
+from topoplace import front, options
+from topoplace.cli.options import command, require_writable
+from topoplace.cli.output import (
+    counted,
+    print_json,
+    say,
+    say_files,
+    shown,
+    tell_breaches,
+    tell_trials,
 )
-from topoplace.cli.output import counted, print_json, say, say_files, shown, tell_trials
-from topoplace.cli.shipped_names import methods_like, snapshots_like
-from topoplace.errors import ExitCode, InputError, number_of
+from topoplace.errors import ExitCode, InputError, number_of, refuse
+from topoplace.options import option
 
 if TYPE_CHECKING:
     from topoplace.study.batch.run import Batch
+    from topoplace.study.external.verdict import VerdictError
 
 BATCH_SCHEMA = "topoplace.batch/1"
 
-SPARE_SECONDS = 60.0
-"""What an instance of a batch gets beyond twice its time limit before its process is killed."""
+
+@dataclass(frozen=True, kw_only=True)
+class CompareFiles:
+    """What `topoplace compare` writes."""
+
+    csv: Path | None = option("F", "Write the table as CSV here.")
+    html: Path | None = option("F", "Write a page with tables, plots and pictures here.")
+    stderr: Path | None = option("F", "Keep what allocators of your own say here.")
+    results: Path | None = option("DIR", "Write all results here; the page links to them.")
 
 
-@with_options(
-    snapshots=argument(
-        "SNAPSHOT...",
-        "Snapshots, mapping instances or results: files, folders of them, shipped snapshots, or - "
-        "for stdin.",
-        autocompletion=snapshots_like,
-    ),
-    methods=option(
-        "A,B,...|none",
-        "Methods to run, also installed allocators; none holds only results against each other; "
-        "default all ours.",
-    ),
-    command=option("TEXT", f"{COMMAND} May be repeated."),
-    csv=option("F", "Write the table as CSV here."),
-    html=option("F", "Write a page with tables, plots and pictures here."),
-    results=option("DIR", "Write all results here; the page links to them."),
-)
-def compare(
-    snapshots: list[Path],
-    *,
-    methods: str | None = None,
-    command: list[str] | None = None,
-    stderr: Path | None = None,
-    time_limit: float | None = None,
-    thorough: bool = False,
-    interference: str = "strict",
-    objective: str | None = None,
-    ignore: str = "",
-    seed: int = 0,
-    csv: Path | None = None,
-    html: Path | None = None,
-    results: Path | None = None,
-    as_json: bool = False,
-) -> None:
+@command
+def compare(asked: options.Compare, files: CompareFiles) -> None:
     """Run methods on each SNAPSHOT and hold all its results against the best certified bound."""
-    require_writable(*snapshots, csv=csv, html=html, stderr=stderr)
-    names = None if methods is None else [name.strip() for name in methods.split(",")]
-    exhibits = front.writing.Exhibits(folder=results, pictures=html is not None)
+    results = files.results
+    require_writable(*asked.sources, csv=files.csv, html=files.html, stderr=files.stderr)
+    exhibits = front.writing.Exhibits(folder=results, pictures=files.html is not None)
     require_writable(results=None if results is None else results / "r.json")
     with shown() as watch:
-        comparison = front.studies.compare(
-            *snapshots,
-            methods=[] if names == ["none"] else names,
-            time_limit=time_limit,
-            interference=interference,
-            thorough=thorough,
-            objective=objective,
-            ignore=listed(ignore),
-            seed=seed,
-            commands=command or (),
-            keep=exhibits.keep,
-            callback=watch,
-        )
-    front.writing.write(comparison, csv=csv, html=html, files=exhibits)
+        given = vars(replace(asked, keep=exhibits.keep, callback=watch))
+        comparison = front.studies.compare(*given.pop("sources"), **given)
+    front.writing.write(comparison, csv=files.csv, html=files.html, files=exhibits)
     say(str(comparison))
-    tell_trials(comparison.trials, stderr, verdicts=True)
-    say_files({"table": csv, "page": html, "results": results, "stderr": stderr})
+    tell_trials(comparison.trials, files.stderr, verdicts=True)
+    told = {"table": files.csv, "page": files.html, "results": results, "stderr": files.stderr}
+    say_files(told)
     refused = [trial.refusal for trial in comparison.trials if trial.refusal is not None]
     verdicts = {"verdicts": [one.document for one in refused]} if refused else {}
     print_json(comparison.document() | verdicts)
     raise typer.Exit(max((one.exit_code for one in refused), default=ExitCode.DONE))
 
 
-@with_options(
-    sources=argument(
-        "DIR|FILES",
-        "Snapshots and mapping instances, folders of them, or shipped snapshots by name.",
-    ),
-    output=option("OUTDIR", "The folder of results and table.", "-o", "--output"),
-    method=option(
-        "NAME",
-        "The method, or an installed allocator; default exact, for mappings auto.",
-        autocompletion=methods_like,
-    ),
-    jobs=option("N", "Worker processes; default one per core.", min=1),
-    kill_after=option(
-        "S",
-        "Kill an instance's process after S seconds; default twice the time limit and 60, or never "
-        "without one.",
-        min=0.1,
-    ),
-    memory=option("GIB", "Most memory that an instance may take.", min=0.001),
-    retry_failed=flag("Try again what failed in earlier runs.", "--retry-failed"),
-    dask=option("ADDRESS", "Run on the Dask cluster of this scheduler."),
-)
-def batch(
-    sources: list[Path],
-    *,
-    output: Path,
-    method: str | None = None,
-    command: str | None = None,
-    time_limit: float | None = None,
-    thorough: bool = False,
-    interference: str = "strict",
-    objective: str | None = None,
-    ignore: str = "",
-    seed: int = 0,
-    jobs: int | None = None,
-    kill_after: float | None = None,
-    memory: float | None = None,
-    retry_failed: bool = False,
-    dask: str | None = None,
-    as_json: bool = False,
-) -> None:
+@command
+def batch(asked: options.Batch) -> None:
     """Solve every instance that has no result in OUTDIR yet; killed, it goes on when run again."""
-    require_one(method, command)
-    if dask is not None and jobs is not None:
-        raise InputError("either --jobs or --dask", field="--jobs", found="both")
-    if kill_after is None and time_limit is not None:
-        kill_after = 2 * time_limit + SPARE_SECONDS
     with counted("batch") as progress:
-        done = front.batching.batch(
-            sources,
-            output,
-            method,
-            command=command,
-            time_limit=time_limit,
-            thorough=thorough,
-            interference=interference,
-            objective=objective,
-            ignore=listed(ignore),
-            seed=seed,
-            jobs=jobs,
-            kill_after=kill_after,
-            memory=None if memory is None else int(memory * 2**30),
-            retry_failed=retry_failed,
-            dask=dask,
-            progress=progress,
-        )
+        done = front.studies.batch(asked, progress)
     _report(done)
     raise typer.Exit(done.exit_code)
 
@@ -188,3 +94,62 @@ def _report(done: Batch) -> None:
             "exit_code": int(done.exit_code),
         }
     )
+
+
+@dataclass(frozen=True, kw_only=True)
+class AuditFiles:
+    """What `topoplace audit` tolerates, and what it writes."""
+
+    tolerate: float = option(
+        "PERCENT", "Most domains above the fewest, in percent of these.", default=0.0
+    )
+    csv: Path | None = option("F", "Write a row per decision as CSV here.")
+    html: Path | None = option("F", "Write a page with tables and all decisions here.")
+
+
+@command
+def audit(asked: options.Audit, files: AuditFiles) -> None:
+    """Hold decisions of schedulers against the rules and the proven optimum; exit 0, 5 or 6."""
+    tolerate, csv, html = files.tolerate, files.csv, files.html
+    if not (math.isfinite(tolerate) and tolerate >= 0):
+        raise InputError("a percentage of at least 0", field="--tolerate", value=tolerate)
+    require_writable(*asked.sources, asked.after, csv=csv, html=html)
+    with counted("audit") as progress:
+        found, names = front.studies.audited(asked, progress)
+    front.writing.write(found, csv=csv, html=html, files=names)
+    say(str(found))
+    say_files({"table": csv, "page": html, "results": asked.results})
+    code = found.exit_code(tolerate)
+    print_json(found.document() | {"tolerate": tolerate, "exit_code": int(code)})
+    raise typer.Exit(code)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReplayFiles:
+    """What `topoplace replay` writes."""
+
+    csv: Path | None = option("F", "Write a line per job as CSV here.")
+    timeline: Path | None = option("F", "Write a line per event as CSV here.")
+    output: Path | None = option("F", "Write the JSON document here.", "-o", "--output")
+
+
+@command
+def replay(asked: options.Replay, files: ReplayFiles) -> None:
+    """Replay LOG on a machine through an allocation or placement method (docs/guide/replay.md)."""
+    if asked.protocol == "individual":
+        refused = {"snapshots": asked.snapshots, "timeline": files.timeline}
+        refuse("a continuous run with it", **refused)
+    require_writable(asked.log, **vars(files))
+    found = front.replaying.replay(asked, counted, _tell_refused)
+    front.replaying.write(found, **vars(files))
+    say(str(found))
+    say_files(found.counts(asked.snapshots))
+    say_files({"table": files.csv, "time line": files.timeline, "document": files.output})
+    print_json(found.document)
+
+
+def _tell_refused(refused: VerdictError, path: Path | None) -> None:
+    tell_breaches(refused)
+    if path is not None:
+        say(f"snapshot: {path}")
+    print_json(refused.document)

@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from topoplace.cli.app import COMMANDS
 from topoplace.errors import InputError
 
 _WRONG_VALUES: tuple[tuple[str, Callable[[re.Match[str]], str]], ...] = (
@@ -17,35 +18,26 @@ _WRONG_VALUES: tuple[tuple[str, Callable[[re.Match[str]], str]], ...] = (
 )
 """What typer says of the value of an option, before and since it says so in pydantic's words."""
 
-_AS_NAMED = (
-    *("after", "bytes", "cell", "class", "command", "contract", "defragment", "distinct"),
-    *("fixed", "format", "graph format", "keep_shape", "limit", "method", "methods"),
-    *("node_class", "objective", "on", "output", "procs_per_node", "protocol", "room"),
-    *("seed", "start", "states", "time_limit"),
-)
-OPTION_OF: dict[str, str | tuple[str, ...]] = {
-    **{name: f"--{re.sub('[_ ]', '-', name)}" for name in _AS_NAMED},
-    "machine": "--on",
-    **dict.fromkeys(("num_tasks", "shape"), "--grid"),
-    "costs": "--cost",
-    "levels": ("--levels", "--pareto"),
-    "most": "--all",
-    "sources": "SOURCE",
-    "interference": ("--base-interference", "--interference"),
-    "required": "--set",
-}
-"""The option, or options, behind what the library calls the arguments of its functions."""
+_ALSO = {
+    "bytes": "message_bytes", "class": "node_class", "command": "commands",
+    "format": "mapping_format", "graph format": "graph_format", "machine": "on",
+    "method": "methods", "num_tasks": "grid", "output": "results", "shape": "grid",
+}  # fmt: skip
+"""Fields of options by what the library calls them, where that is another name."""
 
 
 def of_option(error: InputError, args: Sequence[str]) -> InputError:
     """Return an error that is about no file with its field named as the option given is."""
-    option = OPTION_OF.get(re.split(r"[.\[]", error.field or "")[0])
-    if option is None or error.file is not None:
+    name = re.split(r"[.\[]", error.field or "")[0]
+    command = next((COMMANDS[arg][0] for arg in args if arg in COMMANDS), None)
+    if command is None or error.file is not None:
         return error
-    options = (option,) if isinstance(option, str) else option
-    given = [arg.partition("=")[0] for arg in args]
-    named = (arg for one in options for arg in given if arg.startswith(one))
-    return error.at(next(named, options[0]))
+    given = {arg.partition("=")[0] for arg in args}
+    if name == "levels" and "--pareto" in given:
+        return error.at("--pareto")
+    own = {of.name: one.names_of(of.name) for of, one in command.options}  # type: ignore[attr-defined]
+    found = own.get(name) or own.get(_ALSO.get(name, ""))
+    return error if found is None else error.at(found[-1])
 
 
 def usage_error(error: Any, args: Sequence[str]) -> InputError:

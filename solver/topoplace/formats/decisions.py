@@ -640,23 +640,23 @@ def _unread(line: Mapping[str, Any], table: Table) -> tuple[tuple[str, ...], tup
 
 
 def read_lines(path: str | Path) -> Iterator[tuple[int, dict[str, Any], Decision]]:
-    """Yield the lines of a file, one JSON object each, of any form: number, fields and decision."""
+    """Yield the lines of a file, one JSON object each, of any form: number, fields and decision.
+
+    Decisions of Slurm, which have no names, are numbered by their lines: ``slurm-A-17``.
+    """
     for number, text in enumerate(text_of(path, or_json=True).splitlines(), start=1):
         if text.strip():
             with blamed_on(path, f"line {number}"):
                 raw = parse_object(text.encode(), str(path))
                 decision = decision_of(raw)
+            if "slurm" in raw:
+                name = f"{decision.snapshot.name}-{number}"
+                snapshot = decision.snapshot.model_copy(update={"name": name})
+                decision = replace(decision, snapshot=snapshot)
             yield number, raw, decision
 
 
 def read_decisions(path: str | Path) -> Iterator[Decision]:
-    """Yield the decisions of a file.
-
-    Those of Slurm, which have no names, are numbered by their lines: ``slurm-A-17``.
-    """
-    for number, raw, decision in read_lines(path):
-        if "slurm" not in raw:
-            yield decision
-            continue
-        name = f"{decision.snapshot.name}-{number}"
-        yield replace(decision, snapshot=decision.snapshot.model_copy(update={"name": name}))
+    """Yield the decisions of a file, as `read_lines`."""
+    for _, _, decision in read_lines(path):
+        yield decision

@@ -1,8 +1,9 @@
 """The front door: what Python offers as `import topoplace as tp`, and what the commands call.
 
-`documents`, `placing`, `several`, `mapping` and `studies` have the functions, `writing` what files
-and the screen show of what they return; they share `arguments`. Each is imported when it is first
-used, so that the command line starts at once.
+`documents`, `placing`, `mapping`, `studies` and `replaying` have the functions, `writing` what
+files and the screen show of what they return; they share `arguments`. Their options are declared in
+`topoplace.options`. Each is imported when it is first used, so that the command line starts at
+once.
 """
 
 from __future__ import annotations
@@ -14,21 +15,14 @@ if TYPE_CHECKING:
     from typing import Any
 
     from topoplace.front import arguments as arguments
-    from topoplace.front import batching as batching
-    from topoplace.front import converting as converting
     from topoplace.front import documents as documents
-    from topoplace.front import layouts as layouts
     from topoplace.front import mapping as mapping
     from topoplace.front import placing as placing
     from topoplace.front import replaying as replaying
-    from topoplace.front import several as several
     from topoplace.front import studies as studies
     from topoplace.front import writing as writing
 
-_ROOMS = (
-    *("arguments", "batching", "converting", "documents", "layouts", "mapping"),
-    *("placing", "replaying", "several", "studies", "writing"),
-)
+_ROOMS = ("arguments", "documents", "mapping", "placing", "replaying", "studies", "writing")
 
 
 def __getattr__(name: str) -> Any:

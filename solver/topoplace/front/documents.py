@@ -17,21 +17,18 @@ from topoplace.result.claims import Report
 from topoplace.result.reading import Checkable
 from topoplace.result.several import Several
 from topoplace.snapshot.changes import request_of as request_of_fields
+from topoplace.snapshot.convert import converted
 from topoplace.snapshot.files import machine_names, read_bytes, snapshot_names
 from topoplace.snapshot.machines import is_machine, load_machine
 from topoplace.snapshot.objects import ObjectsInstance
-from topoplace.snapshot.schema import (
-    MappingInstance,
-    Request,
-    Snapshot,
-    TreeObjective,
-)
+from topoplace.snapshot.schema import MappingInstance, Request, Snapshot, TreeObjective
 from topoplace.solving import methods as registered
 from topoplace.study.case import Document, File, State, load_checkable, load_document
 
 __all__ = [
     "check",
     "check_file",
+    "converted",
     "load",
     "load_checkable",
     "machines",
@@ -44,9 +41,7 @@ Instance = Model | Snapshot | File | Document
 Loaded = Model | Machine | MappingInstance | ObjectsInstance | Result[Any, Any, Any] | Several
 
 
-def load(
-    source: File | Document,
-) -> Loaded:
+def load(source: File | Document) -> Loaded:
     """Return what a file, a shipped name or a document in memory holds.
 
     Parameters

@@ -2,23 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 
-from topoplace.errors import InputError
+from topoplace import options
+from topoplace.errors import InputError, refuse
 from topoplace.formats.text import name_of
 from topoplace.front.arguments import options_of, watched
 from topoplace.front.documents import load
 from topoplace.kernels import compile_for
-from topoplace.machine.topology import Topology
-from topoplace.mapping.allocated import Allocated, Ranks, topology_of
+from topoplace.kinds import kind_named, known
 from topoplace.mapping.contention import phase_time as estimated_phase
 from topoplace.mapping.graph import grid_of
 from topoplace.mapping.graphfiles import graph_format, read_graph, read_qaplib
+from topoplace.mapping.layouts.candidates import (
+    RankedLayout,
+    enumerate_layouts,
+    geometry_request,
+    one_per_prism,
+    rank_layouts,
+)
 from topoplace.mapping.objects.applications import (
     BALANCE,
     application_names,
@@ -26,26 +34,24 @@ from topoplace.mapping.objects.applications import (
     read_application,
     read_fixed,
 )
-from topoplace.mapping.objects.problem import ObjectsProblem, prepare_objects
-from topoplace.mapping.onto import Source, load_places, problem_on
+from topoplace.mapping.objects.problem import ObjectsProblem
+from topoplace.mapping.onto import load_places, problem_on
 from topoplace.mapping.parallelism import parallelism as training_job
 from topoplace.mapping.parallelism import parallelism_graph
-from topoplace.mapping.problem import MappingProblem, graph_of, prepare_mapping
+from topoplace.mapping.problem import MappingProblem, graph_of
 from topoplace.mapping.rankfiles import node_list_beside, read_mapping, write_mapping
 from topoplace.mapping.recognition import Recognition
 from topoplace.mapping.recognition import recognise as recognise_graph
 from topoplace.model import Model
+from topoplace.options import takes
+from topoplace.report.layouts import layout_document, layouts_table
 from topoplace.result.cubes import CubesResult
 from topoplace.result.hierarchy import HierarchyResult
 from topoplace.result.mapping import MappingResult
 from topoplace.result.objects import ObjectsResult
-from topoplace.result.tree import AllocationResult
 from topoplace.snapshot.files import csv_of, parse_object, read_bytes, write_text
-from topoplace.snapshot.objects import (
-    APPLICATION_SCHEMA,
-    ObjectsApplication,
-    ObjectsInstance,
-)
+from topoplace.snapshot.machines import load_torus
+from topoplace.snapshot.objects import APPLICATION_SCHEMA, ObjectsApplication, ObjectsInstance
 from topoplace.snapshot.schema import (
     MAX_TASKS,
     AnyApplication,
@@ -55,27 +61,25 @@ from topoplace.snapshot.schema import (
     MatrixModel,
     ParallelismApplication,
 )
-from topoplace.solving import Options, solve
-from topoplace.solving.outcome import Watch
+from topoplace.snapshot.state import torus_of
+from topoplace.solving import solve
 from topoplace.study.case import File
 
 __all__ = [
     "MAX_TASKS",
     "GridApplication",
-    "asked",
     "figures_of",
     "graph_of_file",
+    "layouts",
     "map",
     "name_of",
     "node_list_beside",
     "phase_time",
+    "problem_asked",
     "read_application",
-    "read_fixed",
     "read_graph",
-    "read_mapping",
     "recognise",
     "solved",
-    "topology",
     "training_job",
     "write_nodes",
 ]
@@ -85,160 +89,88 @@ OF_GRAPH_FILE = "qaplib"
 
 Application = AnyApplication | MappingInstance | File
 Objects = ObjectsApplication | ObjectsInstance
+Problem = MappingProblem | ObjectsProblem
+Mapped = MappingResult | ObjectsResult
 
-Placed = AllocationResult | HierarchyResult | CubesResult
+Placed = HierarchyResult | CubesResult
 """Results that no mapping goes on yet: they are told so in a line."""
 
 
-def map(
-    application: Application | Objects,
-    on: Source | Model | MatrixModel | Placed | Path | None = None,
-    method: str = "auto",
-    *,
-    tasks_per_node: int = 1,
-    balance: float | str | None = None,
-    pooled: bool = False,
-    fixed: Mapping[int, int] | None = None,
-    level_costs: Sequence[int] | None = None,
-    job: str | None = None,
-    node_class: str | None = None,
-    within: str | None = None,
-    time_limit: float | None = None,
-    seed: int = 0,
-    display: bool = False,
-    callback: Watch | None = None,
-) -> MappingResult | ObjectsResult:
-    """Map the tasks or objects of an application to nodes; bound the hop-bytes of any mapping.
+@takes(options.Map)
+def map(asked: options.Map) -> Mapped:
+    """Map the tasks or objects of an application to nodes; bound the hop-bytes of any mapping."""
+    options_of(asked)  # checks them
+    return solved(problem_asked(asked), asked)
+
+
+def problem_asked(asked: options.Map, named: Mapping[str, str] = MappingProxyType({})) -> Problem:
+    """Return the problem that `map` solves.
 
     Parameters
     ----------
-    application
-        A `grid`, `graph` or `parallelism`, the file of a graph, or a mapping instance or its file;
-        or `objects`, their file, a shipped name such as ``namd_apoa1``, or an instance of objects.
-    on
-        Where to: a machine (or its name, file or shorthand), a `Model` or snapshot file (its free
-        nodes), or the result of a placement (the nodes of one of its jobs). Not with a mapping
-        instance, which says so itself.
-    method
-        A name of ``methods("mapping")``, for objects of ``methods("objects")``.
-    tasks_per_node
-        Most tasks on a node.
-    balance
-        Of objects: most load of a node, in averages; 1.1 by default. With it, the tasks of a grid
-        or graph are objects of load 1.
-    pooled
-        Of objects: whether the nodes of a router share their loads.
-    fixed
-        Of objects: those that stay, each with its node.
-    level_costs
-        On a tree or hierarchy, what a byte costs by the level at which its ends meet, the lowest
-        first; by default two hops per level.
-    job, node_class, within
-        The job inside whose nodes to stay, the class of the nodes, and a prism of routers such as
-        ``4x4x8@0,0,0`` to stay in.
-    time_limit
-        Seconds; by default the method's own limit, or none.
-    seed
-        Of whatever the method draws at random.
-    display
-        Whether to show on stderr where the solve is: one live line at a terminal.
-    callback
-        Called with the `Progress` of the solve a few times a second, and at its end.
-
-    Raises
-    ------
-    InputError
-        If an argument or a field of the instance cannot be used.
-    """
-    options = options_of(time_limit, seed)
-    problem = asked(
-        application,
-        on,
-        tasks_per_node=tasks_per_node,
-        balance=balance,
-        pooled=pooled,
-        fixed=fixed,
-        level_costs=level_costs,
-        job=job,
-        node_class=node_class,
-        within=within,
-    )
-    return solved(problem, method, options, display, callback)
-
-
-def asked(
-    application: Application | Objects,
-    on: Source | Model | MatrixModel | Placed | Path | None,
-    *,
-    tasks_per_node: int = 1,
-    balance: float | str | None = None,
-    pooled: bool = False,
-    fixed: Mapping[int, int] | Iterable[tuple[int, int]] | None = None,
-    subset: str | None = None,
-    named: Mapping[str, str] = MappingProxyType({}),
-    **parts: Any,
-) -> MappingProblem | ObjectsProblem:
-    """Return the problem that `map` solves, of the same arguments.
-
-    Parameters
-    ----------
-    subset
-        The nodes to use, such as ``0-47,60``.
     named
         Of a graph of a file, how the instance is called, and the file.
-    parts
-        What `load_places` takes: `level_costs`, `job`, `node_class` and `within`.
     """
-    application = _application(application)
-    if isinstance(application, ObjectsInstance):
-        if on is not None or balance is not None or pooled or fixed is not None:
-            raise InputError("nothing beside an instance, which says it", field="application")
-        return prepare_objects(application)
-    loaded = balance is not None or isinstance(application, ObjectsApplication)
-    if not loaded and (pooled or fixed is not None):
-        raise InputError("objects, or balance beside it", field="pooled" if pooled else "fixed")
-    if isinstance(application, MappingInstance):
-        if on is not None:
-            raise InputError("no places beside those of the instance", field="on")
-        return prepare_mapping(application)
+    application, on = _application(asked.application), asked.on
+    of_objects = isinstance(application, Objects) or asked.balance is not None
+    tasks, objects = _options_of_tasks(asked), {"pooled": asked.pooled, "fixed": asked.fixed}
+    if of_objects:
+        if asked.cell is not None:
+            tasks["cell"] = "x".join(str(size) for size in asked.cell)
+        refuse("no such option for objects", **tasks, tasks_per_node=asked.tasks_per_node > 1)
+    else:
+        refuse("--objects or --balance with this option", **objects)
+    if isinstance(application, MappingInstance | ObjectsInstance):
+        refuse("no such option with an instance, which says it", on=on, balance=asked.balance)
+        refuse("no such option with an instance, which says it", **objects)
+        kind = next(k for k in known().values() if k.schema == application.schema_version)
+        problem: Problem = kind.get("prepare")(application)
+        return problem
     if on is None:
         raise InputError("a machine, an instance or a result to map to", field="on", found="None")
-    if isinstance(on, HierarchyResult | CubesResult):
+    if isinstance(on, Placed):
         found = f"a result of {on.problem}"
         raise InputError("places on a torus, mesh or tree", field="on", found=found)
     source = on.snapshot if isinstance(on, Model) else str(on) if isinstance(on, Path) else on
-    places = load_places(source, **parts)
-    if subset is not None:
-        places = places.only(subset)
-    if not loaded:
+    parts = ("level_costs", "job", "node_class", "within")
+    places = load_places(source, **{name: getattr(asked, name) for name in parts})
+    if asked.subset is not None:
+        places = places.only(asked.subset)
+    if not of_objects:
         assert not isinstance(application, ObjectsApplication), "it is loaded"
-        return problem_on(places, application, tasks_per_node, **named)
-    stay = fixed.items() if isinstance(fixed, Mapping) else fixed or ()
-    cap = BALANCE if balance is None else str(balance)
-    return problem_of(application, places, cap, pooled=pooled, fixed=stay)
+        return problem_on(places, application, asked.tasks_per_node, **named)
+    fixed: Any = asked.fixed or ()
+    if isinstance(fixed, Path):
+        fixed = read_fixed(fixed)
+    stay = fixed.items() if isinstance(fixed, Mapping) else fixed
+    cap = BALANCE if asked.balance is None else str(asked.balance)
+    return problem_of(application, places, cap, pooled=asked.pooled, fixed=stay)
 
 
-def solved(
-    problem: MappingProblem | ObjectsProblem,
-    method: str,
-    options: Options,
-    display: bool = False,
-    callback: Watch | None = None,
-) -> MappingResult | ObjectsResult:
-    """Map by a method, ``auto`` for the usual one."""
-    if isinstance(problem, ObjectsProblem) and method == "auto":
-        method = "search"
+def _options_of_tasks(asked: options.Map) -> dict[str, Any]:
+    """Return the options that only mappings of tasks have."""
+    names = ("cell", "column_major", "max_depth", "mapping")
+    return {name: getattr(asked, name) for name in names}
+
+
+def solved(problem: Problem, asked: options.Map) -> Mapped:
+    """Map by the method asked for, ``auto`` for the usual one."""
+    more, method = _options_of_tasks(asked), asked.method
+    path = more.pop("mapping")
+    if path is not None:
+        assert isinstance(problem, MappingProblem), "no other takes one"
+        more["start"] = read_mapping(path, asked.mapping_format, problem)
+        method = "given" if method == "auto" else method
+    if method == "auto":
+        method = kind_named(problem.kind).usual
     compile_for(problem.kind, [method])
-    with watched(options, display, callback) as shown:
-        found: MappingResult | ObjectsResult = solve(problem, method, shown)
+    with watched(replace(options_of(asked), **more), asked) as settings:
+        found: Mapped = solve(problem, method, settings)
         return found
 
 
 def write_nodes(
-    problem: MappingProblem | ObjectsProblem,
-    result: MappingResult | ObjectsResult,
-    node_list: Path | None = None,
-    **forms: Path | None,
+    problem: Problem, result: Mapped, node_list: Path | None = None, **forms: Path | None
 ) -> None:
     """Write where tasks or objects are, by form: ``csv``, ``hostfile``, ``maplib`` and so on.
 
@@ -259,9 +191,7 @@ def write_nodes(
             write_mapping(path, form, problem, nodes)
 
 
-def figures_of(
-    problem: MappingProblem | ObjectsProblem, result: MappingResult | ObjectsResult
-) -> list[str]:
+def figures_of(problem: Problem, result: Mapped) -> list[str]:
     """Return how long all messages of a mapping take at once, in a line; none without links."""
     if result.solution is None or problem.machine.torus is None:
         return []
@@ -315,7 +245,7 @@ def recognise(application: Application | GraphApplication | MappingResult) -> Re
     return recognise_graph(graph_of(application))
 
 
-def phase_time(result: MappingResult | ObjectsResult) -> float:
+def phase_time(result: Mapped) -> float:
     """Return when all messages of a mapping are over that are sent at once: an estimate.
 
     In bytes per unit of bandwidth, as the largest link load, which it is never below. It is a model
@@ -328,60 +258,8 @@ def phase_time(result: MappingResult | ObjectsResult) -> float:
     """
     if result.solution is None:
         raise InputError("a result with a mapping", field="solution", found="none")
-    nodes = np.asarray(result.solution.nodes, dtype=np.int64)
-    if isinstance(result, ObjectsResult):
-        return estimated_phase(prepare_objects(result.instance), nodes)
-    return estimated_phase(prepare_mapping(result.instance), nodes)
-
-
-def topology(
-    on: Allocated | Model | Path,
-    *,
-    job: str | None = None,
-    node_class: str | None = None,
-    within: str | None = None,
-    cores: int = 1,
-    ranks: Ranks | None = None,
-    rank_format: str = "csv",
-    num_ranks: int | None = None,
-) -> Topology:
-    """Return the nodes of a job as its ranks see them: sizes, coordinates, hops, routes.
-
-    Parameters
-    ----------
-    on
-        A machine (or its name, file or shorthand): all its nodes. A `Model`, snapshot or its file:
-        the free nodes, or those of a running job. A result or its file: the nodes of a job it
-        started, or the tasks of a mapping, which are the ranks.
-    job, node_class, within
-        As of `map`.
-    cores
-        Most ranks on a node.
-    ranks
-        The node of every rank, a number (on trees also a name); or a rank file of a torus, mesh or
-        matrix. By default ranks fill node after node (SMP order), in the order that results have
-        on trees, else ascending.
-    rank_format
-        Of a rank file: ``rank-order``, ``hostfile``, ``csv``, ``maplib`` or ``scotch``.
-    num_ranks
-        By default as many as there is room for.
-
-    Raises
-    ------
-    InputError
-        If an argument cannot be used, or there is no such job.
-    """
-    given = on.snapshot if isinstance(on, Model) else str(on) if isinstance(on, Path) else on
-    return topology_of(
-        given,
-        job=job,
-        node_class=node_class,
-        within=within,
-        cores=cores,
-        ranks=ranks,
-        rank_format=rank_format,
-        num_ranks=num_ranks,
-    )
+    problem = kind_named(result.problem).get("prepare")(result.instance)
+    return estimated_phase(problem, np.asarray(result.solution.nodes, dtype=np.int64))
 
 
 def _application(given: Application | Objects) -> AnyApplication | MappingInstance | Objects:
@@ -416,3 +294,42 @@ def _is_application(path: File) -> bool:
     if Path(path).suffix != ".json" or not Path(path).is_file():
         return False
     return parse_object(read_bytes(path), str(path)).get("schema") == APPLICATION_SCHEMA
+
+
+@dataclass(frozen=True)
+class Layouts:
+    """Layouts, the best first, and the text that asks a scheduler for their prisms."""
+
+    ranked: Sequence[RankedLayout]
+    geometry: str
+
+    def document(self, limit: int) -> dict[str, object]:
+        """Return it ready for JSON, with some of the layouts."""
+        documents = [layout_document(entry) for entry in self.ranked[:limit]]
+        return {"layouts": documents, "num_layouts": len(self.ranked), "geometry": self.geometry}
+
+    def table(self, limit: int) -> str:
+        """Return some of the layouts as a table."""
+        return layouts_table(self.ranked[:limit])
+
+
+def layouts(application: GridApplication, asked: options.Layouts) -> Layouts:
+    """List every admissible layout of a grid in a region, in routers, of a machine."""
+    torus, region = torus_of(load_torus(asked.on)), asked.within
+    if len(region) != torus.num_dims or any(
+        e > n for e, n in zip(region, torus.shape, strict=True)
+    ):
+        within = "x".join(str(extent) for extent in region)
+        raise InputError(f"a region inside {torus.text}", field="--within", value=within)
+    virtual = grid_of(application)
+    found = enumerate_layouts(
+        virtual,
+        asked.tasks_per_node,
+        torus.nodes_per_router,
+        region,
+        rings=[w and e == n for e, n, w in zip(region, torus.shape, torus.wrap, strict=True)],
+        balanced=asked.balanced,
+        stagger=asked.stagger,
+    )
+    ranked = one_per_prism(rank_layouts(found, virtual, torus, asked.tasks_per_node))
+    return Layouts(ranked, geometry_request(ranked, torus))

@@ -1,134 +1,149 @@
-"""Place queues."""
+"""Place queues, trade their levels off, find all optima, and move jobs."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import TypeVar
 
+from topoplace import options
 from topoplace.errors import InputError
-from topoplace.front.arguments import names_of, options_of, watched
-from topoplace.front.documents import Instance, model_of
+from topoplace.front.arguments import options_of, require_one, watched
+from topoplace.front.documents import model_of
 from topoplace.kernels import compile_for
+from topoplace.kinds import kind_named
+from topoplace.options import names_of, takes
 from topoplace.placement.hierarchy.contract import prepared_under
+from topoplace.placement.several import optima_of, traded_off
+from topoplace.placement.torus.repack.asked import instance_of
+from topoplace.placement.torus.repack.defragment import defragmented
+from topoplace.placement.torus.repack.problem import repack_problem
 from topoplace.result import Interference, PlacementResult
 from topoplace.result.cubes import CubesResult
 from topoplace.result.hierarchy import HierarchyResult
+from topoplace.result.repack import RepackResult
+from topoplace.result.several import Frontier, Optima
 from topoplace.result.tree import AllocationResult
 from topoplace.snapshot.held import ignoring
 from topoplace.snapshot.machines import AnyState, load_any, prepare_any
 from topoplace.snapshot.schema import TreeObjective
-from topoplace.snapshot.state import SnapshotState
 from topoplace.solving import Options, method_names, solve
-from topoplace.solving.outcome import Watch
-from topoplace.solving.solve import maps_in, on_trees, required_in
+from topoplace.solving.solve import maps_in, on_trees, required_in, tree_objective
 from topoplace.study.external.allocator import chosen
-from topoplace.study.external.trial import Trial, try_on
+from topoplace.study.external.trial import try_on
+
+Found = TypeVar("Found")
+AnyPlacement = PlacementResult | AllocationResult | HierarchyResult | CubesResult
 
 
-def place(
-    instance: Instance,
-    method: str = "exact",
-    *,
-    time_limit: float | None = None,
-    interference: str = "strict",
-    contract: str | None = None,
-    ignore: Sequence[str] = (),
-    seed: int = 0,
-    thorough: bool = False,
-    required: Mapping[str, int] | str | None = None,
-    objective: str | None = None,
-    command: str | None = None,
-    tried: Callable[[Trial], None] | None = None,
-    display: bool = False,
-    callback: Watch | None = None,
-) -> PlacementResult | AllocationResult | HierarchyResult | CubesResult:
+@takes(options.Place)
+def place(asked: options.Place) -> AnyPlacement:
     """Place the queue of an instance on its machine and prove how good the answer is.
-
-    Parameters
-    ----------
-    instance
-        A `Model`, or whatever `load` takes for one.
-    method
-        A name of ``methods("placement")``, on hierarchies and trees of ``methods("hierarchy")``, by
-        contention of ``methods("allocation")``, on pods of cubes of ``methods("cubes")``; or that
-        of an installed allocator.
-    time_limit
-        Seconds; by default some 300 for the method ``exact``, none for others.
-    interference
-        On tori, which jobs may share links: ``strict`` (none), ``tolerant`` (tolerant ones with
-        each other) or ``off`` (all).
-    contract
-        On hierarchies, what a scheduler promises requests beyond what these say: ``slurm-block``.
-    ignore
-        Options that are not modelled and hold no request all the same; ``all`` for every one.
-    seed
-        Of whatever the method draws at random.
-    thorough
-        Whether ``exact`` spends what is left of the time limit on the later levels too, as it
-        always does on trees.
-    required
-        By level what is required of it instead of its optimum, at least this of levels that are
-        maximised, at most of others: ``{"nodes": 6000}``, or as a text ``nodes>=6000``. Of method
-        ``exact``, not by contention.
-    objective
-        ``nodes,hop-bytes`` on tori: the applications of requests are mapped, and the second level
-        is their bytes x hops. On switch trees ``domains``, the fewest switches level by level, or
-        ``contention``, the cost of Mishra 2020; by default the latter if a request has patterns.
-    command
-        An allocator of your own instead of a method, as ``[NAME=]PROG ARGS``: it gets the snapshot
-        as JSON on stdin and prints placements on stdout.
-    tried
-        Called with what came of such an allocator, before a verdict on it is raised.
-    display
-        Whether to show on stderr where the solve is: one live line at a terminal.
-    callback
-        Called with the `Progress` of the solve a few times a second, and at its end.
 
     Raises
     ------
-    InputError
-        If an argument or a field of the instance cannot be used.
     VerdictError
         If an allocator that is not ours breaks a rule, or gives no answer.
     """
-    options = replace(
-        options_of(time_limit, seed, interference), thorough=thorough, maps=maps_in(objective)
-    )
-    state = prepared(instance, contract, ignore, options, on_trees(objective))
+    require_one(asked.method, asked.command)
+    settings = replace(options_of(asked), maps=maps_in(asked.objective))
+    state = prepared(asked, settings, on_trees(asked.objective))
+    required = asked.required
     if isinstance(required, str):
-        required = required_in(required, state, options)
-    options = replace(options, required=dict(required or {}))
-    who = chosen(method, command, method_names(state.kind))
+        required = required_in(required, state, settings)
+    settings = replace(settings, required=dict(required or {}))
+    who = chosen(asked.method or "exact", asked.command, method_names(state.kind))
     if isinstance(who, str):
         compile_for(state.kind, [who])
-    with watched(options, display, callback) as options:
+    with watched(settings, asked) as settings:
         if isinstance(who, str):
-            return solve(state, who, options)
-        trial = try_on(state, who, options)
-    if tried is not None:
-        tried(trial)
+            found: AnyPlacement = solve(state, who, settings)
+            return found
+        trial = try_on(state, who, settings)
+    if asked.tried is not None:
+        asked.tried(trial)
     if trial.refusal is not None:
         raise trial.refusal
     return trial.result
 
 
+@takes(options.Frontier)
+def frontier(asked: options.Frontier) -> Frontier:
+    """Trade levels of placements off: return the best placements, and prove that these are all.
+
+    There is no such document of trees by contention. What is open at the time limit is told.
+
+    Returns
+    -------
+    Frontier
+        Its `points`; printed, it is a table. It plots itself, and can be checked.
+    """
+    levels = names_of(asked.levels)
+    return _exactly(asked, lambda state, settings: traded_off(state, levels, settings))
+
+
+@takes(options.Optima)
+def optima(asked: options.Optima) -> Optima:
+    """Find placements that are as good as any other one, and prove that these are all.
+
+    There is no such document of trees by contention.
+
+    Returns
+    -------
+    Optima
+        Its `points`, and each as a result of its own by `result`; printed, it is a table. It plots
+        itself, and can be checked.
+    """
+    own = asked.most, names_of(asked.levels), asked.distinct
+    return _exactly(asked, lambda state, settings: optima_of(state, *own, settings))
+
+
+def _exactly(asked: options.Placing, find: Callable[[AnyState, Options], Found]) -> Found:
+    """Return what is found of an instance with the method exact."""
+    settings = options_of(asked)
+    state = prepared(asked, settings, tree_objective(asked.objective))
+    compile_for(state.kind, ["exact"])
+    with watched(settings, asked) as settings:
+        return find(state, settings)
+
+
+@takes(options.Repack)
+def repack(asked: options.Repack) -> RepackResult | Frontier:
+    """Find the fewest running jobs to move so that requests start, or that make most room.
+
+    Either way it is proven that no other moves do better.
+
+    Returns
+    -------
+    RepackResult, Frontier
+        The plan; or, to defragment, a plan for every cost with more room, in `points`. Printed, it
+        is the curve and the steps of the last plan; it plots itself, and can be checked.
+    """
+    settings = options_of(asked)
+    snapshot = prepared(asked, Options()).snapshot
+    problem = repack_problem(instance_of(snapshot, asked), settings.interference)
+    compile_for("repack", ["exact"])
+    with watched(settings, asked) as settings:
+        if asked.defragment is None:
+            plan: RepackResult = solve(problem, "exact", settings)
+            return plan
+        return defragmented(problem, settings)
+
+
 def prepared(
-    instance: Instance,
-    contract: str | None,
-    ignore: Sequence[str],
-    options: Options,
-    objective: TreeObjective | None = None,
+    asked: options.OfSnapshot, settings: Options, objective: TreeObjective | None = None
 ) -> AnyState:
     """Return an instance ready to be placed, under a contract and with a rule that fit it."""
-    ignore = names_of(ignore)
+    instance, ignore = asked.instance, names_of(asked.ignore)
     if isinstance(instance, Path):
         state = load_any(instance, objective, ignore)
     else:
         state = prepare_any(ignoring(model_of(instance, objective).snapshot, ignore), objective)
+    contract = getattr(asked, "contract", None)
     if contract is not None:
         state = prepared_under(state.snapshot, contract)
-    if not isinstance(state, SnapshotState) and options.interference is not Interference.STRICT:
+    if not kind_named(state.kind).has_rule and settings.interference is not Interference.STRICT:
         expected = "no interference rule but on tori and meshes"
-        raise InputError(expected, field="interference", value=str(options.interference))
+        raise InputError(expected, field="interference", value=str(settings.interference))
     return state

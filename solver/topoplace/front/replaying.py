@@ -14,9 +14,11 @@ from typing import Any
 
 from topoplace.errors import InputError, number_of, refuse, unknown_name
 from topoplace.formats.text import integer, name_of
-from topoplace.front.arguments import options_of
+from topoplace.front.arguments import options_of, require_one
 from topoplace.interrupts import Interrupted, heeded
 from topoplace.kernels import compile_for
+from topoplace.kinds import kind_named
+from topoplace.options import DEFAULT_MIX, Replay
 from topoplace.report.replay import (
     decisions_text,
     efficiency_table,
@@ -26,10 +28,8 @@ from topoplace.report.replay import (
     timeline_csv,
 )
 from topoplace.snapshot.files import make_folder, write_document, write_text
-from topoplace.snapshot.machines import load_machine, prepare_empty
+from topoplace.snapshot.machines import AnyState, load_machine, prepare_empty
 from topoplace.snapshot.schema import Pattern, PatternUse, TorusModel, TreeObjective
-from topoplace.snapshot.state import SnapshotState
-from topoplace.snapshot.tree_state import TreeState
 from topoplace.solving import method_names, method_of
 from topoplace.solving.solve import tree_objective
 from topoplace.study.external.allocator import Allocator, chosen
@@ -46,40 +46,10 @@ from topoplace.study.replay import (
     with_intensive,
 )
 
-__all__ = ["Asked", "Replayed", "replay", "replay_csv", "timeline_csv"]
-
-DEFAULT_MIX = "B"
+__all__ = ["Replayed", "replay", "replay_csv", "timeline_csv"]
 
 Counted = Callable[[str], AbstractContextManager[Callable[..., None]]]
 """Shows, for an allocator by name, how many of how many jobs are done."""
-
-
-@dataclass(frozen=True)
-class Asked:
-    """What is replayed, through which allocators, and how; the options of the command."""
-
-    log: Path
-    machine: str
-    method: str | None = None
-    command: str | None = None
-    prisms: bool = False
-    against: str | None = None
-    protocol: str = "continuous"
-    mix: str | None = None
-    pattern: str | None = None
-    share: int | None = None
-    intensive: int = 90
-    occupancy: int = 50
-    limit: int | None = None
-    procs_per_node: int = 1
-    time_limit: float | None = None
-    interference: str = "strict"
-    objective: str | None = None
-    fill_interior: bool = False
-    seed: int = 0
-    snapshots: Path | None = None
-    every: int | None = None
-    at: str | None = None
 
 
 @dataclass(frozen=True)
@@ -92,7 +62,7 @@ class Replayed:
 
     def __str__(self) -> str:
         tables = [replay_table(self.runs)]
-        if not isinstance(self.setup.state, TreeState):
+        if self.setup.site.has_prisms:
             tables.append(efficiency_table(self.runs))
         return "\n\n".join(tables)
 
@@ -124,9 +94,7 @@ def write(found: Replayed, *, csv: Path | None, timeline: Path | None, output: P
 
 
 def replay(
-    asked: Asked,
-    counted: Counted,
-    refused: Callable[[VerdictError, Path | None], None],
+    asked: Replay, counted: Counted, refused: Callable[[VerdictError, Path | None], None]
 ) -> Replayed:
     """Replay a log through the allocators asked for.
 
@@ -135,11 +103,8 @@ def replay(
     """
     begin = time.perf_counter()
     state, model, counts = _machine(asked)
-    kind = _PROBLEMS[counts] if isinstance(state, TreeState) else "placement"
-    allocators = _methods_to_run(
-        kind, asked.method, asked.command, asked.against, in_prisms=asked.prisms
-    )
-    patterns = _patterns_of(asked.mix, asked.pattern, asked.share)
+    kind = state.kind if counts is None else _PROBLEMS[counts]
+    allocators, patterns = _methods_to_run(kind, asked), _patterns_of(asked)
     torus = model if isinstance(model, TorusModel) else None
     read = read_log(asked.log, procs_per_node=asked.procs_per_node, machine=torus)
     jobs = with_intensive(read.jobs[: asked.limit], asked.intensive, patterns, asked.seed)
@@ -151,12 +116,12 @@ def replay(
         Protocol(asked.protocol),
         allocators[0] if isinstance(allocators[0], str) else "",  # of no use on a torus
         asked.occupancy,
-        options_of(asked.time_limit, asked.seed, asked.interference),
+        options_of(asked),
         asked.fill_interior,
-        objective=counts,
+        objective=counts or TreeObjective.CONTENTION,
     )
     begin += compile_for(kind, [one for one in allocators if isinstance(one, str)])
-    writer = _snapshot_writer(asked.snapshots, asked.every, asked.at, asked.log)
+    writer = _snapshot_writer(asked)
     try:
         runs, interrupted = _runs(setup, allocators, writer, counted)
     except VerdictError as error:
@@ -176,7 +141,7 @@ def replay(
         "not_modelled": dict(sorted(read.not_modelled.items())),
         "patterns": [use.model_dump(mode="json") for use in patterns],
         "intensive_percent": asked.intensive,
-        "objective": counts if isinstance(state, TreeState) else None,
+        "objective": counts,
         "snapshots": [] if writer is None else [str(path) for path in writer.written],
         "interrupted": interrupted,
         "seconds": round(time.perf_counter() - begin, 3),
@@ -184,21 +149,22 @@ def replay(
     return Replayed(setup, runs, document)
 
 
-def _machine(asked: Asked) -> tuple[SnapshotState | TreeState, Any, TreeObjective]:
+def _machine(asked: Replay) -> tuple[AnyState, Any, TreeObjective | None]:
     """Return the empty machine, ready and as a document, and what counts if it is a tree."""
-    options_of(asked.time_limit, asked.seed, asked.interference)  # checks them
+    options_of(asked)  # checks them
     if asked.protocol not in list(Protocol):
         raise unknown_name(asked.protocol, Protocol, field="--protocol")
     model = load_machine(asked.machine)
     state = prepare_empty(model)
-    if not isinstance(state, SnapshotState | TreeState):
+    site = kind_named(state.kind).get("site")
+    if site is None:
         raise InputError("a torus, mesh or tree", field="--on", value=asked.machine)
-    if isinstance(state, TreeState):
-        refuse("a torus, whose jobs have prisms", fill_interior=asked.fill_interior)
-        shared = asked.interference if asked.interference != "strict" else None
-        refuse("a torus to share links on", interference=shared)
-    else:
+    if site.has_prisms:
         refuse("a switch tree beside it", objective=asked.objective)
+        return state, model, None
+    refuse("a torus, whose jobs have prisms", fill_interior=asked.fill_interior)
+    shared = asked.interference if asked.interference != "strict" else None
+    refuse("a torus to share links on", interference=shared)
     default = TreeObjective.CONTENTION if asked.intensive else TreeObjective.DOMAINS
     return state, model, tree_objective(asked.objective) or default
 
@@ -225,16 +191,17 @@ def _runs(
     return runs, bool(interrupt)
 
 
-def _patterns_of(mix: str | None, pattern: str | None, share: int | None) -> tuple[PatternUse, ...]:
+def _patterns_of(asked: Replay) -> tuple[PatternUse, ...]:
     """Return the patterns of the jobs that communicate."""
-    if pattern is not None:
-        if mix is not None:
+    if asked.pattern is not None:
+        if asked.mix is not None:
             raise InputError("either --mix or --pattern", field="--mix", found="both")
-        if pattern not in list(Pattern):
-            raise unknown_name(pattern, Pattern, field="--pattern")
-        return (PatternUse(pattern=Pattern(pattern), share=100 if share is None else share),)
-    refuse("--pattern with it", share=share)
-    mix = DEFAULT_MIX if mix is None else mix
+        if asked.pattern not in list(Pattern):
+            raise unknown_name(asked.pattern, Pattern, field="--pattern")
+        share = 100 if asked.share is None else asked.share
+        return (PatternUse(pattern=Pattern(asked.pattern), share=share),)
+    refuse("--pattern with it", share=asked.share)
+    mix = DEFAULT_MIX if asked.mix is None else asked.mix
     if mix not in MIXES:
         raise unknown_name(mix, MIXES, field="--mix")
     return MIXES[mix]
@@ -244,27 +211,19 @@ _PROBLEMS = {"domains": "hierarchy", "contention": "allocation"}
 """Whose methods place jobs on a switch tree, by what counts there."""
 
 
-def _methods_to_run(
-    kind: str,
-    method: str | None,
-    command: str | None,
-    against: str | None,
-    *,
-    in_prisms: bool,
-) -> list[str | Allocator]:
+def _methods_to_run(kind: str, asked: Replay) -> list[str | Allocator]:
     """Return who places in a replay, each once, the one that others are compared with first."""
-    if method is not None and command is not None:
-        raise InputError("either --method or --command", field="--command", found="both")
+    method, command, against = asked.method, asked.command, asked.against
+    require_one(method, command)
     if method is None and command is None:
         raise InputError("--method NAME or --command TEXT", field="--method", found="neither")
-    on_tree = kind != "placement"
     known = method_names(kind)
     main = chosen(method or "", command, known)
-    if in_prisms:
-        if isinstance(main, str) or on_tree:
+    if asked.prisms:
+        if isinstance(main, str) or kind != "placement":
             raise InputError("an allocator that is not ours, on a torus", field="--prisms")
         main = dataclasses.replace(main, in_prisms=True)
-    if on_tree:  # its costs are what others' run times are reckoned with
+    if kind != "placement":  # its costs are what others' run times are reckoned with
         method_of(kind, against or "default")
         found = [against or "default", main]
     else:
@@ -280,10 +239,9 @@ def _require_started(runs: Sequence[MethodRun], jobs: Sequence[LogJob], log: Pat
         raise InputError("at least one job that fits the machine", file=str(log), found=found)
 
 
-def _snapshot_writer(
-    folder: Path | None, every: int | None, at: str | None, log: Path
-) -> SnapshotWriter | None:
+def _snapshot_writer(asked: Replay) -> SnapshotWriter | None:
     """Return what writes the snapshots, None if none is wanted; makes their folder."""
+    folder, every, at = asked.snapshots, asked.every, asked.at
     if folder is None:
         refuse("--snapshots with it", every=every, at=at)
         return None
@@ -291,4 +249,4 @@ def _snapshot_writer(
         raise InputError("--every or --at with it", field="--snapshots", found="neither")
     times = [] if at is None else [integer(text.strip(), 0, field="--at") for text in at.split(",")]
     make_folder(folder, "--snapshots", parents=False)
-    return SnapshotWriter(folder, name_of(log), every, times)
+    return SnapshotWriter(folder, name_of(asked.log), every, times)

@@ -1,124 +1,66 @@
-"""Ask what if, compare methods and results, and audit decisions of schedulers."""
+"""Ask what if, compare methods and results, solve thousands, and audit decisions of schedulers."""
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from topoplace.front.arguments import names_of, options_of, watched
-from topoplace.front.documents import Instance
+from topoplace import options
+from topoplace.errors import InputError
+from topoplace.front.arguments import options_of, require_one, watched
 from topoplace.front.placing import prepared
 from topoplace.kernels import compile_for
 from topoplace.model import Model
-from topoplace.snapshot.schema import Snapshot
+from topoplace.options import names_of, takes, takes_many
 from topoplace.solving import method_names
-from topoplace.solving.outcome import Display, Watch
+from topoplace.solving.outcome import Display
 from topoplace.solving.solve import tree_objective
-from topoplace.study.audit.cases import Source as Audited
 from topoplace.study.audit.cases import counting
 from topoplace.study.audit.live import cases_of
 from topoplace.study.audit.run import Audit, ResultFiles, audit_cases, require_contract
-from topoplace.study.case import File, load_cases
-from topoplace.study.case import Source as Comparable
-from topoplace.study.compare import Comparison, Keep
+from topoplace.study.batch.pool import Cluster, Pool
+from topoplace.study.batch.run import SOLVER, Batch, num_cores, run_batch
+from topoplace.study.batch.task import Limits, Settings
+from topoplace.study.case import load_cases
+from topoplace.study.compare import Comparison
 from topoplace.study.compare import compare as compare_cases
 from topoplace.study.external.allocator import command_allocators
-from topoplace.study.what_if import Changes, Scenario, WhatIf, what_if
+from topoplace.study.what_if import WhatIf, what_if
+
+SPARE_SECONDS = 60.0
+"""What an instance of a batch gets beyond twice its time limit before its process is killed."""
 
 
-def whatif(
-    instance: Instance,
-    changes: Sequence[Changes],
-    method: str = "exact",
-    *,
-    worth: bool = False,
-    time_limit: float | None = None,
-    interference: str = "strict",
-    objective: str | None = None,
-    ignore: Sequence[str] = (),
-    seed: int = 0,
-    display: bool = False,
-    callback: Watch | None = None,
-    keep: Callable[[Scenario], None] | None = None,
-    count: Callable[[int, int], None] | None = None,
-) -> WhatIf:
+@takes(options.WhatIf)
+def whatif(asked: options.WhatIf) -> WhatIf:
     """Place an instance as it is and after changes, and say what each change can gain at most.
-
-    Parameters
-    ----------
-    instance
-        A `Model`, or whatever `load` takes for one.
-    changes
-        Scenarios, each a mapping or a list of pairs, from what is changed to how: ``add_down`` and
-        ``free`` nodes (as text, such as ``0-3,8``), ``without_job`` (the id of one that runs or
-        waits), ``with_request`` (its fields), ``weights`` of the shape score, and ``interference``.
-    method
-        A placement method. What changes can gain at most needs one that proves, as ``exact`` does.
-    worth
-        Whether to say for each running job what its release can gain at most, and on tori and
-        meshes between what figures the first level is if a router goes down, or is freed.
-    time_limit, interference, ignore, seed, display, callback
-        As of `place`, for each solve; the rule is that of scenarios that do not change it.
-    objective
-        What counts on switch trees, as of `place`.
-    keep
-        Called with every scenario as soon as it is known.
-    count
-        Called with how many of how many running jobs and routers are looked at.
 
     Returns
     -------
     WhatIf
         Its `scenarios`, the base first, each with its `result`; `worth` and `routers`. Printed, it
         is tables.
-
-    Raises
-    ------
-    InputError
-        If an argument, a change or a field of the instance cannot be used.
     """
-    options = options_of(time_limit, seed, interference)
-    state = prepared(instance, None, ignore, options, tree_objective(objective))
-    compile_for(state.kind, [method])
-    with watched(options, display, callback) as options:
-        return what_if(state, changes, method, options, worth=worth, keep=keep, count=count)
+    settings = options_of(asked)
+    state = prepared(asked, settings, tree_objective(asked.objective))
+    compile_for(state.kind, [asked.method])
+    with watched(settings, asked) as settings:
+        return what_if(
+            state,
+            asked.changes,
+            asked.method,
+            settings,
+            worth=asked.worth,
+            keep=asked.keep,
+            count=asked.count,
+        )
 
 
-def compare(
-    *sources: Model | Comparable,
-    methods: Sequence[str] | None = None,
-    time_limit: float | None = None,
-    interference: str = "strict",
-    thorough: bool = False,
-    objective: str | None = None,
-    ignore: Sequence[str] = (),
-    seed: int = 0,
-    commands: Sequence[str] = (),
-    keep: Keep | None = None,
-    display: bool = False,
-    callback: Watch | None = None,
-) -> Comparison:
+@takes_many(options.Compare)
+def compare(asked: options.Compare) -> Comparison:
     """Run methods on instances and hold all results of each against the best certified bound.
-
-    Parameters
-    ----------
-    sources
-        Instances and results of any problem, their files, and folders of these. A result stands
-        for its method, which is not run again.
-    methods
-        Names of methods; by default all of ours that suit an instance, an empty list for none.
-    ignore
-        Options that hold no request of any instance (as of `place`), where it has them.
-    time_limit, interference, thorough, seed, display, callback
-        As of `place`, for each solve.
-    commands
-        Allocators of your own, as the `command` of `place`.
-    keep
-        Called with every row, its result and the instance: results are large, and not held.
-    objective
-        What counts on switch trees, as of `place`. Results say so themselves.
 
     Returns
     -------
@@ -127,72 +69,58 @@ def compare(
 
     Raises
     ------
-    InputError
-        If an argument or a field of an instance cannot be used, or there is nothing to compare.
     TopoplaceError
         If a conforming answer beats a proven bound: then one of the two is wrong.
     """
-    given = [source.snapshot if isinstance(source, Model) else source for source in sources]
-    methods = None if methods is None else names_of(methods)
-    options = options_of(time_limit, seed, interference)
-    options = replace(options, thorough=thorough)
-    cases, skipped = load_cases(given, tree_objective(objective), names_of(ignore))
+    given = [source.snapshot if isinstance(source, Model) else source for source in asked.sources]
+    methods = None if asked.methods is None else names_of(asked.methods)
+    settings = options_of(asked)
+    cases, skipped = load_cases(given, tree_objective(asked.objective), names_of(asked.ignore))
     kinds = dict.fromkeys(case.kind for case in cases)
     known = {kind: method_names(kind) for kind in kinds}
     ours = [name for names in known.values() for name in names]
-    allocators = command_allocators(commands, [*ours, *(methods or ())])
+    allocators = command_allocators(asked.commands, [*ours, *(methods or ())])
     for kind, names in known.items():
         compile_for(kind, [name for name in names if methods is None or name in methods])
-    with watched(options, display, callback) as options:
-        found = compare_cases(cases, methods, options, keep, allocators)
+    with watched(settings, asked) as settings:
+        found = compare_cases(cases, methods, settings, asked.keep, allocators)
     return replace(found, notes=(*skipped, *found.notes))
 
 
-def audit(
-    *sources: Audited | Model,
-    after: File | Snapshot | Model | None = None,
-    contract: str | None = None,
-    levels: Sequence[str] | None = None,
-    command: str | None = None,
-    states: int | None = None,
-    on: str | None = None,
-    ignore: Sequence[str] = (),
-    time_limit: float | None = None,
-    seed: int = 0,
-    results: str | Path | None = None,
-    display: bool = False,
-) -> Audit:
-    """Hold decisions of schedulers against the rules and the proven optimum.
+def batch(asked: options.Batch, progress: Callable[[int, int], None]) -> Batch:
+    """Solve every instance that has no result in a folder yet (`run_batch`)."""
+    options_of(asked)  # checks them
+    tree_objective(asked.objective)  # checks it
+    require_one(asked.method, asked.command)
+    if asked.dask is not None and asked.jobs is not None:
+        raise InputError("either --jobs or --dask", field="--jobs", found="both")
+    kill_after = asked.kill_after
+    if kill_after is None and asked.time_limit is not None:
+        kill_after = 2 * asked.time_limit + SPARE_SECONDS
+    limits = Limits(kill_after, None if asked.memory is None else int(asked.memory * 2**30))
+    executor = Pool(SOLVER, asked.jobs or num_cores(), limits)
+    if asked.dask:
+        executor = Cluster(asked.dask, SOLVER, limits)
+    settings = Settings(
+        asked.method, asked.time_limit, asked.interference, asked.seed, asked.command,
+        thorough=asked.thorough, objective=asked.objective,
+    )  # fmt: skip
+    return run_batch(
+        asked.sources,
+        asked.output,
+        settings,
+        executor=executor,
+        retry_failed=asked.retry_failed,
+        ignore=asked.ignore,
+        progress=progress,
+        # Workers on other machines compile what they miss.
+        prepare=None if asked.dask else lambda problem, method: compile_for(problem, [method]),
+    )
 
-    Parameters
-    ----------
-    sources
-        Files of recorded decisions, results on hierarchies, their files, and folders of these; or,
-        with `after`, the snapshot before.
-    after
-        The snapshot after: what of the queue of the one before runs in it was started.
-    contract
-        What the scheduler promises requests beyond what these say: ``slurm-block``.
-    levels
-        Levels of the machine whose domains count; by default all, but of Slurm's topology/block
-        the base blocks and the nodes.
-    command
-        A live allocator, as ``[NAME=]PROG ARGS``: it gets the states of recorded decisions as JSON
-        lines on stdin and prints them with its answers. Then `sources` are files of such lines.
-    states
-        How many states to draw for `command`, instead of those of `sources`.
-    on
-        A pod of cubes to draw them on, such as ``cubes:64``; by default racks of hosts.
-    ignore
-        With `after`, options that hold no request of the snapshot before (as of `place`).
-    time_limit
-        Seconds of each solve.
-    seed
-        Of each solve, and of the states drawn.
-    results
-        A folder for the results that prove the optima.
-    display
-        Whether to show on stderr how many decisions are judged.
+
+@takes_many(options.Audit)
+def audit(asked: options.Audit) -> Audit:
+    """Hold decisions of schedulers against the rules and the proven optimum.
 
     Returns
     -------
@@ -201,65 +129,39 @@ def audit(
 
     Raises
     ------
-    InputError
-        If an argument or a field of a decision cannot be used, or there is nothing to audit.
     TopoplaceError
         If the checker does not confirm an optimum, or a decision beats it: one is wrong then.
     """
-    with Display() if display else contextlib.nullcontext() as shown:
+    with Display() if asked.display else contextlib.nullcontext() as shown:
 
         def progress(done: int, total: int) -> None:
             if shown is not None:
                 shown.show(f"audit: {done:,} of {total:,}")
 
-        found, _ = audited(
-            sources,
-            after=after,
-            contract=contract,
-            levels=levels,
-            command=command,
-            states=states,
-            on=on,
-            ignore=ignore,
-            time_limit=time_limit,
-            seed=seed,
-            results=results,
-            progress=progress,
-        )
-    return found
+        return audited(asked, progress)[0]
 
 
 def audited(
-    sources: Sequence[Audited | Model],
-    *,
-    after: File | Snapshot | Model | None,
-    contract: str | None,
-    levels: Sequence[str] | None,
-    command: str | None,
-    states: int | None,
-    on: str | None,
-    ignore: Sequence[str],
-    time_limit: float | None,
-    seed: int,
-    results: str | Path | None,
-    progress: Callable[[int, int], None],
+    asked: options.Audit, progress: Callable[[int, int], None]
 ) -> tuple[Audit, Mapping[tuple[int, str], Path]]:
     """Return what `audit` does, and its files by number of the decision and rules.
 
     `progress` is called with how many of how many decisions are judged.
     """
-    options = options_of(time_limit, seed)
-    require_contract(contract)
-    given = [one.snapshot if isinstance(one, Model) else one for one in sources]
-    later = after.snapshot if isinstance(after, Model) else after
-    cases, notes = cases_of(given, later, command, states, seed, on, names_of(ignore))
-    cases = [counting(case, None if levels is None else names_of(levels)) for case in cases]
-    files = ResultFiles(None if results is None else Path(results))
+    settings = options_of(asked)
+    require_contract(asked.contract)
+    given = [one.snapshot if isinstance(one, Model) else one for one in asked.sources]
+    later = asked.after.snapshot if isinstance(asked.after, Model) else asked.after
+    drawn = (asked.command, asked.states, asked.seed, asked.on)
+    cases, notes = cases_of(given, later, *drawn, names_of(asked.ignore))
+    levels = None if asked.levels is None else names_of(asked.levels)
+    cases = [counting(case, levels) for case in cases]
+    files = ResultFiles(None if asked.results is None else Path(asked.results))
     compile_for("hierarchy", ["exact"])
     found = audit_cases(
         cases,
-        contract=contract,
-        options=options,
+        contract=asked.contract,
+        options=settings,
         notes=notes,
         keep=files.keep,
         progress=progress,

@@ -23,6 +23,7 @@ from topoplace.mapping.onto import (
 )
 from topoplace.mapping.problem import machine_of
 from topoplace.mapping.rankfiles import read_mapping
+from topoplace.model import Model
 from topoplace.result import RESULT_SCHEMA, Result
 from topoplace.result.mapping import MappingResult
 from topoplace.result.reading import parse_result
@@ -44,8 +45,8 @@ Ranks = str | Path | Sequence[int] | Sequence[str] | IntArray
 """The node of every rank: numbers or names, or a file of them."""
 
 
-def topology_of(
-    on: Allocated,
+def topology(
+    on: Allocated | Model | Path,
     *,
     job: str | None = None,
     node_class: str | None = None,
@@ -55,7 +56,33 @@ def topology_of(
     rank_format: str = "csv",
     num_ranks: int | None = None,
 ) -> Topology:
-    """Return the topology of nodes (`topoplace.front.mapping.topology` says what may be given)."""
+    """Return the nodes of a job as its ranks see them: sizes, coordinates, hops, routes.
+
+    Parameters
+    ----------
+    on
+        A machine (or its name, file or shorthand): all its nodes. A `Model`, snapshot or its file:
+        the free nodes, or those of a running job. A result or its file: the nodes of a job it
+        started, or the tasks of a mapping, which are the ranks.
+    job, node_class, within
+        As of `map`.
+    cores
+        Most ranks on a node.
+    ranks
+        The node of every rank, a number (on trees also a name); or a rank file of a torus, mesh or
+        matrix. By default ranks fill node after node (SMP order), in the order that results have
+        on trees, else ascending.
+    rank_format
+        Of a rank file: ``rank-order``, ``hostfile``, ``csv``, ``maplib`` or ``scotch``.
+    num_ranks
+        By default as many as there is room for.
+
+    Raises
+    ------
+    InputError
+        If an argument cannot be used, or there is no such job.
+    """
+    on = on.snapshot if isinstance(on, Model) else str(on) if isinstance(on, Path) else on
     document = _document(on) if isinstance(on, str) else on
     if isinstance(document, MappingResult):
         return _of_mapping(document, job, ranks)

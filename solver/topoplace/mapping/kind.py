@@ -46,6 +46,7 @@ KIND = Kind(
         "tabu": (_SEARCHES, "robust tabu search, for machines of few places"),
         "topaware": (_BUILT, "best-ranked layout, leftmost routers of every pencil"),
     },
+    usual="auto",
     kernels=(*_SEARCH, _BRANCH, "mapping.certify"),
     needed={
         "auto": (*_SEARCH, _BRANCH),

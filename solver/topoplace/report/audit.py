@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 
 from topoplace.errors import number_of
-from topoplace.report.text import plain_table
-from topoplace.snapshot.files import csv_of
+from topoplace.report.text import Table, count_text, plain_table, records_csv
 from topoplace.study.audit.judging import Row, Standing, Verdict
 from topoplace.study.audit.run import Audit, Group
 
@@ -26,20 +24,9 @@ _GRAVEST_FIRST = (
 )
 
 
-@dataclass(frozen=True)
-class Table:
-    """A table as text: its header, its rows, and which columns are numbers."""
-
-    header: list[str]
-    rows: list[list[str]]
-
-    @property
-    def numbers(self) -> list[int]:
-        """Columns set flush right: all but the first."""
-        return list(range(1, len(self.header)))
-
-    def __str__(self) -> str:
-        return plain_table(self.header, self.rows, right=self.numbers)
+def _table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> Table:
+    """Return a table of which all columns but the first are numbers."""
+    return Table(header, rows, range(1, len(header)))
 
 
 def _counted(audit: Audit) -> list[Group]:
@@ -53,11 +40,11 @@ def verdicts_table(audit: Audit) -> Table:
     rare = (Verdict.UNPROVEN, Verdict.UNJUDGED)
     shown = [v for v in Verdict if v not in rare or any(g.verdicts[v] for g in groups)]
     rows = [
-        [group.name or "all", _count(group.decisions)]
-        + [_count(group.verdicts[verdict]) for verdict in shown]
+        [group.name or "all", count_text(group.decisions)]
+        + [count_text(group.verdicts[verdict]) for verdict in shown]
         for group in groups
     ]
-    return Table(["group", "decisions", *shown], rows)
+    return _table(["group", "decisions", *shown], rows)
 
 
 def domains_table(audit: Audit) -> Table:
@@ -81,8 +68,8 @@ def domains_table(audit: Audit) -> Table:
             cells += [under.above, under.fewest] if under else [None, None]
         cells += [group.stranded_more, group.waiting, group.with_room, group.fits]
         cells += [group.fits_contract] if contract else []
-        rows.append([group.name or "all", *map(_count, cells)])
-    return Table(header, rows)
+        rows.append([group.name or "all", *map(count_text, cells)])
+    return _table(header, rows)
 
 
 def fragmentation_table(audit: Audit) -> Table | None:
@@ -94,8 +81,8 @@ def fragmentation_table(audit: Audit) -> Table | None:
     for group in groups:
         own = group.fragmentation
         assert own is not None, "the others are left out"
-        rows.append([group.name or "all", *map(_count, (own.before, own.after, own.optimum))])
-    return Table(["group", "fragmentation before", "after", "after the optimum"], rows)
+        rows.append([group.name or "all", *map(count_text, (own.before, own.after, own.optimum))])
+    return _table(["group", "fragmentation before", "after", "after the optimum"], rows)
 
 
 def tables_of(audit: Audit) -> list[tuple[str, Table]]:
@@ -124,10 +111,6 @@ def percent_text(percent: Fraction) -> str:
     """Return a percentage; one that is not zero never reads as zero."""
     text = f"{float(percent):.1f} %"
     return "< 0.1 %" if percent > 0 and text == "0.0 %" else text
-
-
-def _count(value: object) -> str:
-    return f"{value:,}" if isinstance(value, int) else "-" if value is None else str(value)
 
 
 def findings(audit: Audit) -> list[Row]:
@@ -170,15 +153,13 @@ def conclusion(audit: Audit) -> str:
 
 def levels_table(standing: Standing) -> Table:
     """Return the levels of one decision beside what is possible."""
-    rows = [[lv.name, *map(_count, (lv.decision, lv.best, lv.bound))] for lv in standing.levels]
-    return Table(["level", "decision", "possible", "bound"], rows)
+    rows = [[lv.name, *map(count_text, (lv.decision, lv.best, lv.bound))] for lv in standing.levels]
+    return _table(["level", "decision", "possible", "bound"], rows)
 
 
 def audit_csv(audit: Audit) -> str:
     """Return a row per decision as CSV with a header line; absent values are empty."""
-    records = [_record(row) for row in audit.rows]
-    names = dict.fromkeys(name for record in records for name in record)
-    return csv_of(names, ([record.get(name) for name in names] for record in records))
+    return records_csv([_record(row) for row in audit.rows])
 
 
 def _record(row: Row) -> dict[str, object]:

@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from topoplace.errors import ExitCode, number_of
-from topoplace.placement.torus.repack.view import step_lines
 from topoplace.report.cells import job_colour
 from topoplace.report.figure import png_of, styled
 from topoplace.report.text import plain_table
+from topoplace.report.view import view_of
 from topoplace.result import level_label
-from topoplace.result.placement import PlacementLimits
-from topoplace.result.repack import RepackSolution
-from topoplace.result.several import Frontier, OpenBox, Point, Several
+from topoplace.result.several import Frontier, OpenBox, Several
 from topoplace.snapshot.files import write_bytes
 from topoplace.snapshot.held import held_text
-from topoplace.snapshot.schema import DefragmentInstance
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -26,13 +22,13 @@ if TYPE_CHECKING:
 _MOST_SHOWN = 40
 _HEIGHT, _WIDTH = 4.2, 900 / 96
 _TWO = 2
-_MOVES = 1  # the level of plans that make room
 
 
 def summary(frontier: Frontier, width: int = 0) -> str:
     """Return the points as a table, and what is open."""
-    if isinstance(frontier.instance, DefragmentInstance):
-        return "\n".join([headline(frontier), *_curve(frontier, frontier.instance)])
+    curve = view_of(frontier).curve()
+    if curve is not None:
+        return "\n".join([headline(frontier), *curve])
     header = level_headers(frontier)
     rows = [
         [f"{value:,}" for value in point.values] + [str(len(point.solution.placements))]
@@ -55,47 +51,6 @@ def level_headers(document: Several) -> list[str]:
     return [f"{level_label(instance, level.name)} ({level.sense})" for level in levels]
 
 
-def _curve(frontier: Frontier, asked: DefragmentInstance) -> list[str]:
-    """Return the most room by what moves may cost, and the steps of the last plan."""
-    known = [point.values[_MOVES] for point in frontier.points]
-    fewest = [box.best[0] or 0 for box in frontier.open]
-    costs = sorted({cost for cost in (0, *known, *fewest) if cost <= asked.most})
-    rows = []
-    for cost, following in itertools.pairwise([*costs, asked.most + 1]):
-        point, bound = best_for(frontier, cost)
-        moves = [placement.request for placement in _plan(point).moves] if point else []
-        room = "-" if point is None else f"{point.values[-1]:,}"
-        proven = "-" if bound is None else f"{bound:,}"
-        last = f" to {following - 1:,}" if following > cost + 1 else ""
-        rows.append([f"{cost:,}{last}", room, proven, " ".join(moves) or "-"])
-    lines = [plain_table(["moves", "room (max)", "bound", "who moves"], rows, right=range(3))]
-    if frontier.points:
-        lines += step_lines(asked.snapshot, _plan(frontier.points[-1]))
-    return lines
-
-
-def best_for(frontier: Frontier, cost: int) -> tuple[Point | None, int | None]:
-    """Return the plan with most room for moves of a cost, and the bound; None if nothing is known.
-
-    Of a frontier of moves and room.
-    """
-    within = [point for point in frontier.points if point.values[_MOVES] <= cost]
-    best = within[-1] if within else None
-    bounds = [0 if best is None else best.values[-1]]
-    for box in frontier.open:
-        (fewest, most) = box.best
-        if fewest is None or fewest <= cost:
-            if most is None:
-                return best, None
-            bounds.append(most)
-    return best, max(bounds)
-
-
-def _plan(point: Point) -> RepackSolution:
-    assert isinstance(point.solution, RepackSolution)
-    return point.solution
-
-
 def headline(frontier: Frontier) -> str:
     """Return one line: what is traded, how many points there are, and whether these are all."""
     num = len(frontier.open)
@@ -110,13 +65,12 @@ def _traded(frontier: Frontier) -> list[str]:
 def told(document: Several, what: str, state: str) -> str:
     """Return one line about several placements: what they are, how many, and what is proven."""
     num, limits = len(document.points), document.limits
-    rule = f"{limits.interference} interference, " if isinstance(limits, PlacementLimits) else ""
     if limits.hit:
         state += (
             f" at the time limit of {limits.time_limit:g} s" if limits.time_limit else ", ended"
         )
     text = f"{what}, {number_of(num, 'point')}, {state}"
-    solver = f"{document.method}, {rule}{document.seconds:.2f} s"
+    solver = f"{document.method}, {view_of(document).rule}{document.seconds:.2f} s"
     return f"{document.instance.name}: {text}{held_text(document.instance)} ({solver})"
 
 
@@ -166,8 +120,9 @@ def draw(frontier: Frontier, axes: Axes, *, dark: bool = False) -> Axes:
         axes.set_ylabel(labels[1], color=ink, fontsize=8)
         if len(columns) == _TWO:
             xs, ys = _staircase(*columns)
-            if isinstance(frontier.instance, DefragmentInstance):  # and on up to the most
-                xs, ys = [*xs, frontier.instance.most], [*ys, columns[1][-1]]
+            most = view_of(frontier).most()
+            if most is not None:  # and on up to the most
+                xs, ys = [*xs, most], [*ys, columns[1][-1]]
                 axes.xaxis.set_major_locator(MaxNLocator(integer=True))
             axes.plot(xs, ys, color=job_colour(0), linewidth=1)
             axes.plot(*columns, "o", color=job_colour(0), markersize=5)

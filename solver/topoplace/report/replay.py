@@ -9,10 +9,9 @@ from fractions import Fraction
 
 from topoplace.report.text import plain_table
 from topoplace.snapshot.files import csv_of
-from topoplace.snapshot.state import SnapshotState
-from topoplace.solving import Options
 from topoplace.study.replay.figures import JobRecord, Moment
-from topoplace.study.replay.run import MethodRun, Protocol, Setup
+from topoplace.study.replay.log import Protocol, Setup
+from topoplace.study.replay.run import MethodRun
 from topoplace.version import __version__
 
 REPLAY_SCHEMA = "topoplace.replay/1"
@@ -101,14 +100,14 @@ def replay_document(setup: Setup, runs: Sequence[MethodRun]) -> dict[str, object
     Times are in seconds, costs are texts such as ``37/4``. On a torus every run has its
     efficiencies, from 0 to 1, instead of a reference it ran against.
     """
-    on_torus, options = isinstance(setup.state, SnapshotState), setup.options
+    on_torus, options = setup.site.has_prisms, setup.options
     individual = setup.protocol is Protocol.INDIVIDUAL
     return {
         "schema": REPLAY_SCHEMA,
         "machine": setup.state.snapshot.name,
         "protocol": setup.protocol,
         "against": None if on_torus else setup.against,
-        "interference": options.interference if on_torus and isinstance(options, Options) else None,
+        "interference": options.interference if on_torus else None,
         "fill_interior": setup.fill_interior,
         "occupancy_percent": setup.occupancy if individual else None,
         "time_limit": setup.options.time_limit,

@@ -8,9 +8,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from topoplace.report.text import gap_text, plain_table
+from topoplace.report.text import count_text, gap_text, plain_table, records_csv
 from topoplace.result import Proof
-from topoplace.snapshot.files import csv_of
 from topoplace.study.compare import Comparison
 from topoplace.study.ranking import Exact, MethodSummary, Row, by_instance, summaries
 
@@ -26,20 +25,12 @@ class Column:
     number: bool = True
 
 
-def _count(value: int | None) -> str:
-    return "-" if value is None else f"{value:,}"
-
-
-def _decimal(value: float | None, digits: int = 2) -> str:
-    return "-" if value is None else f"{value:,.{digits}f}"
-
-
 def _method(row: Row) -> str:
     return f"{row.method} *" if row.breaks_rule else row.method
 
 
 def _fact(name: str, row: Row) -> str:
-    return _count(row.facts.get(name))
+    return count_text(row.facts.get(name))
 
 
 def _jobs(row: Row) -> str:
@@ -50,12 +41,12 @@ def _jobs(row: Row) -> str:
 SUMMARY_COLUMNS = (
     Column("method", lambda entry: entry.method, number=False),
     Column("ranked", lambda entry: f"{entry.ranked}/{entry.instances}"),
-    Column("wins", lambda entry: _count(entry.wins)),
-    Column("mean rank", lambda entry: _decimal(entry.mean_rank)),
+    Column("wins", lambda entry: count_text(entry.wins)),
+    Column("mean rank", lambda entry: count_text(entry.mean_rank, ",.2f")),
     Column("median gap", lambda entry: gap_text(entry.median_gap)),
     Column("largest gap", lambda entry: gap_text(entry.largest_gap)),
-    Column("median seconds", lambda entry: _decimal(entry.median_seconds)),
-    Column("total seconds", lambda entry: _decimal(entry.total_seconds)),
+    Column("median seconds", lambda entry: count_text(entry.median_seconds, ",.2f")),
+    Column("total seconds", lambda entry: count_text(entry.total_seconds, ",.2f")),
 )
 """Columns of a table of `MethodSummary`."""
 
@@ -68,8 +59,8 @@ def columns_of(rows: Sequence[Row], *, whole: bool = False) -> list[Column]:
     columns = [Column("method", _method, number=False)]
     for k in range(_num_shared(rows) if whole else rows[0].decisive + 1):
         columns += _level_columns(rows, k, bounded=k == rows[0].decisive, whole=whole)
-    columns.append(Column("seconds", lambda row: _decimal(row.seconds)))
-    columns.append(Column("rank", lambda row: _count(row.rank)))
+    columns.append(Column("seconds", lambda row: count_text(row.seconds, ",.2f")))
+    columns.append(Column("rank", lambda row: count_text(row.rank)))
     facts = dict.fromkeys(name for row in rows for name in row.facts)
     if "queued" in facts:
         columns.append(Column("jobs", _jobs))
@@ -126,9 +117,7 @@ def _table(rows: Sequence[Row]) -> str:
 
 def comparison_csv(comparison: Comparison) -> str:
     """Return a comparison as CSV with a header line; absent values are empty."""
-    records = [_record(row) for row in comparison.document()["rows"]]
-    names = dict.fromkeys(name for record in records for name in record)
-    return csv_of(names, ([record.get(name) for name in names] for record in records))
+    return records_csv([_record(row) for row in comparison.document()["rows"]])
 
 
 def _record(row: dict[str, Any]) -> dict[str, object]:

@@ -1,8 +1,11 @@
-"""Aligned text and percentages; imports nothing heavy, as every command needs them."""
+"""Tables of text, numbers and percentages; light, as every command needs them."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+
+from topoplace.snapshot.files import csv_of
 
 
 def gap_text(gap: float | None) -> str:
@@ -11,6 +14,31 @@ def gap_text(gap: float | None) -> str:
         return "-"
     text = f"{100 * gap:.2f} %"
     return "< 0.01 %" if gap > 0 and text == "0.00 %" else text
+
+
+def count_text(value: object, form: str = ",") -> str:
+    """Return a number with thousands set apart, or in another form; a dash for None."""
+    if value is None:
+        return "-"
+    return f"{value:{form}}" if isinstance(value, int | float) else str(value)
+
+
+def records_csv(records: Sequence[Mapping[str, object]]) -> str:
+    """Return records as CSV with a header line of all their names; absent values are empty."""
+    names = dict.fromkeys(name for record in records for name in record)
+    return csv_of(names, ([record.get(name) for name in names] for record in records))
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table of text: its header, its rows, and which columns are numbers, set flush right."""
+
+    header: Sequence[str]
+    cells: Sequence[Sequence[str]]
+    numbers: Collection[int]
+
+    def __str__(self) -> str:
+        return plain_table(self.header, self.cells, self.numbers)
 
 
 def plain_table(

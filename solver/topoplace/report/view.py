@@ -17,7 +17,7 @@ import numpy as np
 from topoplace.errors import number_of
 from topoplace.kinds import kind_named
 from topoplace.report.cells import DOWN, FREE, RGB, RUNNING, Cells, job_colour
-from topoplace.report.text import plain_table
+from topoplace.report.text import Table, plain_table
 from topoplace.report.tiles import Tiles, machine_tiles
 from topoplace.result import Fraction as FractionModel
 from topoplace.result import Result, Status
@@ -39,15 +39,6 @@ WIDTH = 100
 _MOST_ROWS = 15
 _LEAST_PLACE = 24
 """Characters of a place that are shown however narrow a terminal is."""
-
-
-@dataclass(frozen=True)
-class Rows:
-    """A table of text: its header, its rows, and which columns are numbers."""
-
-    header: Sequence[str]
-    cells: Sequence[Sequence[str]]
-    numbers: Sequence[int]
 
 
 def exact(value: int | FractionModel) -> Fraction:
@@ -153,9 +144,9 @@ class View:
         return [start.request, f"{len(start.nodes):,}", start.hosts]
 
     @property
-    def rows(self) -> Rows:
+    def rows(self) -> Table:
         """The table of what starts, every place in full."""
-        return Rows(self.header, [self.row(start) for start in self.starts], self.numbers)
+        return Table(self.header, [self.row(start) for start in self.starts], self.numbers)
 
     def frame(self) -> dict[str, list[Any]]:
         """Return the result as named columns, with a row for every request."""
@@ -196,14 +187,14 @@ class View:
         return "it fits alone, but not beside the started jobs"
 
     @property
-    def waiting(self) -> Rows:
+    def waiting(self) -> Table:
         """The table of every request that does not start, and why as far as that is known."""
         cells = [
             [request.id, f"{request.nodes:,}", self.waits.get(request.id, "no reason is known")]
             for request in self.result.instance.queue
             if request.id not in self.started
         ]
-        return Rows(["request", f"{self.unit}s", "why it waits"], cells, (1,))
+        return Table(["request", f"{self.unit}s", "why it waits"], cells, (1,))
 
     # ---- What the screen shows
 
@@ -260,6 +251,14 @@ class View:
     def has_space(self) -> bool:
         """Whether the cells are also shown in space."""
         return False
+
+    def most(self) -> int | None:
+        """Return up to which value of its first level a frontier goes on, if it does."""
+        return None
+
+    def curve(self) -> list[str] | None:
+        """Return a frontier as lines; None for the table of its points."""
+        return None
 
     def picture(self) -> Picture | None:
         """Return the essential picture; None for the tiles with a legend of jobs."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from topoplace.report.summary import headline, level_rows
-from topoplace.report.text import gap_text, plain_table
+from topoplace.report.text import count_text, gap_text, plain_table
 from topoplace.result import level_label
 from topoplace.study.what_if import Scenario, WhatIf
 
@@ -34,7 +34,7 @@ def table(found: WhatIf, num_worth: int | None = None) -> str:
         level = f"what {first} can be if one router alone"
         lines.append(f"{level} goes down, or is free: at least as placed, at most as proven")
         told = [
-            [str(one.router), one.change, f"{one.at_least:,}", _proven(one.at_most)]
+            [str(one.router), one.change, f"{one.at_least:,}", count_text(one.at_most)]
             for change in ("down", "free")
             for one in [one for one in found.routers if one.change == change][:num_worth]
         ]
@@ -52,10 +52,6 @@ def _row(one: Scenario) -> list[str]:
     own = [gap_text(one.result.gap), _signed(one.gain), _signed(one.at_most)]
     texts = [value if value == bound else f"{value} ({bound})" for value, bound in later]
     return [one.name, *first, *own, *texts]
-
-
-def _proven(value: int | None) -> str:
-    return "-" if value is None else f"{value:,}"
 
 
 def _signed(value: int | None) -> str:

@@ -25,6 +25,7 @@ from topoplace.formats.slurm.torus import NamedTorus
 from topoplace.formats.text import name_of
 from topoplace.formats.topograph import read_topograph
 from topoplace.machine.hostlist import parse_node_set
+from topoplace.options import ConvertOptions
 from topoplace.snapshot.files import text_of_document
 from topoplace.snapshot.held import left_out_text
 from topoplace.snapshot.hierarchy_state import hierarchy_of
@@ -43,27 +44,6 @@ from topoplace.snapshot.tree_state import tree_of
 File = str | Path
 Made = tuple[BaseModel | str, tuple[str, ...]]
 Conversion = Callable[["File", "ConvertOptions"], Made]
-
-
-@dataclass(frozen=True)
-class ConvertOptions:
-    """What some conversions ask for besides the file.
-
-    `machine`, `procs_per_node`, `node_class` and `limit` are for ``swf``; the files of a
-    cluster's topology, node states, jobs, partitions and reservations for ``slurm``. Beside a file,
-    `topology` is the name of a topology in it, as `topology_name` is.
-    """
-
-    machine: str | None = None
-    procs_per_node: int = 1
-    node_class: str | None = None
-    limit: int | None = None
-    topology: File | None = None
-    nodes: File | None = None
-    jobs: File | None = None
-    partitions: File | None = None
-    reservations: File | None = None
-    topology_name: str | None = None
 
 
 @dataclass(frozen=True)

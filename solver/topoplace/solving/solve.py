@@ -10,39 +10,17 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, Protocol, overload
+from typing import Any, Protocol
 
 from topoplace.errors import InputError, unknown_name
 from topoplace.interrupts import ended_in_time, heeded
 from topoplace.kinds import State, kind_named
-from topoplace.result import RESULT_SCHEMA, PlacementResult, Proof, Result, Status
-from topoplace.result.cubes import CubesResult
-from topoplace.result.hierarchy import HierarchyResult
-from topoplace.result.mapping import MappingResult
-from topoplace.result.objects import ObjectsResult
-from topoplace.result.repack import RepackResult
+from topoplace.result import RESULT_SCHEMA, Proof, Status
 from topoplace.result.several import Optima
-from topoplace.result.tree import AllocationResult
 from topoplace.snapshot.schema import TreeObjective
 from topoplace.solving.outcome import WATCH_SECONDS, Bound, Incumbent, Number, Outcome, gap_of
 from topoplace.solving.registry import Method, Options, method_of
 from topoplace.version import __version__
-
-if TYPE_CHECKING:
-    from topoplace.mapping.objects.problem import ObjectsProblem
-    from topoplace.mapping.problem import MappingProblem
-    from topoplace.placement.cubes.problem import CubesProblem
-    from topoplace.placement.hierarchy.problem import HierarchyProblem
-    from topoplace.placement.switches.problem import TreeProblem
-    from topoplace.placement.torus.problem import PlacementProblem
-    from topoplace.placement.torus.repack.problem import RepackProblem
-    from topoplace.snapshot.cubes_state import CubesState
-    from topoplace.snapshot.hierarchy_state import HierarchyState
-    from topoplace.snapshot.machines import AnyState
-    from topoplace.snapshot.state import SnapshotState
-    from topoplace.snapshot.tree_state import TreeState
-
-    AnyResult = Result[Any, Any, Any]
 
 
 class Problem(Protocol):
@@ -120,43 +98,7 @@ def called(problem: Any, method: Method, options: Options) -> Outcome:
     return method.solver(problem, options)
 
 
-@overload
-def solve(
-    problem: SnapshotState | PlacementProblem, method: str = ..., options: Options | None = ...
-) -> PlacementResult: ...
-@overload
-def solve(
-    problem: TreeState | TreeProblem, method: str = ..., options: Options | None = ...
-) -> AllocationResult: ...
-@overload
-def solve(
-    problem: HierarchyState | HierarchyProblem, method: str = ..., options: Options | None = ...
-) -> HierarchyResult: ...
-@overload
-def solve(
-    problem: CubesState | CubesProblem, method: str = ..., options: Options | None = ...
-) -> CubesResult: ...
-@overload
-def solve(
-    problem: RepackProblem, method: str = ..., options: Options | None = ...
-) -> RepackResult: ...
-@overload
-def solve(
-    problem: MappingProblem, method: str = ..., options: Options | None = ...
-) -> MappingResult: ...
-@overload
-def solve(
-    problem: ObjectsProblem, method: str = ..., options: Options | None = ...
-) -> ObjectsResult: ...
-@overload
-def solve(
-    problem: AnyState, method: str = ..., options: Options | None = ...
-) -> PlacementResult | AllocationResult | HierarchyResult | CubesResult: ...
-def solve(
-    problem: AnyState | Problem,
-    method: str = "exact",
-    options: Options | None = None,
-) -> AnyResult:
+def solve(problem: State | Problem, method: str = "exact", options: Options | None = None) -> Any:
     """Solve a problem by a method.
 
     Parameters
@@ -171,6 +113,11 @@ def solve(
 
     In the main thread, SIGINT and SIGTERM end the method with its best: the result says so in its
     limits. A second signal, or one before there is any solution, acts as without this call.
+
+    Returns
+    -------
+    Result
+        Of the class that the kind of problem names.
 
     Raises
     ------
@@ -190,7 +137,7 @@ def solve(
         start = time.perf_counter()
         outcome = found_by(chosen, problem, options)
         seconds = time.perf_counter() - start
-        result: AnyResult = result_of(problem, outcome, method, options, seconds)
+        result = result_of(problem, outcome, method, options, seconds)
     if options.watch is not None:
         ended = replace(incumbent.progress(), level=levels[0][0], phase=result.status)
         options.watch(replace(ended, objective=result.objective, bound=result.bound))
@@ -381,7 +328,7 @@ def require_maps(options: Options, levels: Sequence[tuple[str, str]], method: st
 _REQUIRED = re.compile(r"([^\s<>=]+)(>=|<=|=)(-?[0-9]{1,18})")
 
 
-def required_in(text: str, instance: AnyState | Problem, options: Options) -> dict[str, int]:
+def required_in(text: str, instance: State | Problem, options: Options) -> dict[str, int]:
     """Return what a text such as ``nodes>=6000,shape>=100`` requires of the levels of a problem.
 
     At most, ``<=``, is for levels that are minimised; ``=`` stands for what fits the level.

@@ -17,6 +17,7 @@ from pydantic import TypeAdapter
 from topoplace.certify.check import bound_on
 from topoplace.errors import InputError, TopoplaceError, blamed_on, unknown_name
 from topoplace.interrupts import Interrupted, heeded, is_asked
+from topoplace.kinds import kind_named
 from topoplace.machine import Prism, format_node_set, parse_node_set
 from topoplace.result import Interference, Proof
 from topoplace.result.cubes import CubesResult
@@ -27,7 +28,7 @@ from topoplace.shown import Told
 from topoplace.snapshot.changes import Change, changed, named
 from topoplace.snapshot.machines import AnyState, prepare_again
 from topoplace.snapshot.schema import Snapshot
-from topoplace.snapshot.state import SnapshotState, prepare
+from topoplace.snapshot.state import prepare
 from topoplace.solving import Options, Progress, solve
 from topoplace.types import IntArray
 
@@ -244,7 +245,7 @@ def _prepared(
     name = named(changes)
     with blamed_on(name):
         for _, rule in (change for change in changes if change[0] == "interference"):
-            if not isinstance(state, SnapshotState):
+            if not kind_named(state.kind).has_rule:
                 raise InputError("no interference rule but on tori and meshes", value=rule)
             if rule not in list(Interference):
                 raise unknown_name(rule, Interference, field="interference")
@@ -269,7 +270,7 @@ def _compared(name: str, base: Placed, result: Placed) -> Scenario:
     """Return a scenario compared with the base, which may be itself."""
     if result is base:
         return Scenario(name, result)
-    rule = result.limits.interference if isinstance(result, PlacementResult) else None
+    rule = _rule(result)
     most, gain = at_most(base, result.instance, rule), None
     if result.objective is not None and base.objective is not None:
         gain = result.objective - base.objective
@@ -281,12 +282,17 @@ def _compared(name: str, base: Placed, result: Placed) -> Scenario:
     return Scenario(name, result, gain, most, starts, waits)
 
 
+def _rule(result: Placed) -> Interference | None:
+    """Return the interference rule of a result; None of a kind that has none."""
+    return getattr(result.limits, "interference", None)
+
+
 def _worth(base: Placed, count: Callable[[int, int], None] | None) -> tuple[Worth, ...]:
     """Return the value of each running job, those that may gain most first."""
     level, jobs = base.levels[0], base.instance.running
     if level.proof is not Proof.CERTIFICATE or base.objective is None:
         return ()
-    rule = base.limits.interference if isinstance(base, PlacementResult) else None
+    rule = _rule(base)
     found: list[Worth] = []
     for done, job in enumerate(jobs):
         if is_asked():

@@ -120,7 +120,7 @@ def _may_move(whole: Instance, job: Job) -> bool:
 def _share_links(one: Job, other: Job) -> bool:
     """Return whether two jobs share a link against the rule."""
     both = both_tolerant(one.sharing, other.sharing)
-    return not both and bool(np.isin(one.links, other.links).any())
+    return not both and not {*one.links.tolist()}.isdisjoint(other.links.tolist())
 
 
 def _as_request(whole: Instance, job: Job, keep: KeepShape) -> Request:
@@ -228,7 +228,8 @@ def _counts(found: tuple[Instance, list[Start]]) -> str:
 
 def _apart(one: Job, other: Job) -> bool:
     """Tell whether two jobs may stand at the same time."""
-    return not _share_links(one, other) and not np.isin(one.routers, other.routers).any()
+    apart = {*one.routers.tolist()}.isdisjoint(other.routers.tolist())
+    return apart and not _share_links(one, other)
 
 
 def _check_steps(repacking: Repacking, starts: list[Start], solution: RepackSolution) -> str:
@@ -544,23 +545,25 @@ def _beside(
 
     Links of a dimension are a box like the routers, as long as a row of them in that dimension.
     """
-    found = np.ones((len(origins), len(jobs)), dtype=bool)
-    for k, job in enumerate(jobs):
-        assert job.prism is not None
-        own = request.sharing, job.sharing
-        boxes = [(extents, job.prism.extents)]
-        if Communication.NONE not in own and not both_tolerant(*own):
-            boxes += zip(*(_links_of(torus, e) for e in boxes[0]), strict=True)
-        for mine, theirs in boxes:
-            ahead = (np.array(job.prism.origin) - origins) % np.array(torus.shape)
-            behind = -ahead % np.array(torus.shape)
-            meet = (ahead < np.array(mine)) | (behind < np.array(theirs))
-            if all((*mine, *theirs)):
-                found[:, k] &= ~meet.all(axis=1)
-    return found
+    prisms = [job.prism for job in jobs if job.prism is not None]
+    first = np.array([p.origin for p in prisms], dtype=np.int64).reshape(-1, len(extents))
+    theirs = np.array([p.extents for p in prisms], dtype=np.int64).reshape(first.shape)
+    pairs = [(request.sharing, job.sharing) for job in jobs]
+    closes = [Communication.NONE not in pair and not both_tolerant(*pair) for pair in pairs]
+    ahead = [(first[:, d] - np.arange(n)[:, None]) % n for d, n in enumerate(torus.shape)]
+    behind = [(n - part) % n for n, part in zip(torus.shape, ahead, strict=True)]
 
+    def meet(mine: IntArray, others: IntArray) -> BoolArray:
+        """Return which boxes have a place in common; one without length has none."""
+        sides = zip(ahead, behind, mine, others.T, strict=True)
+        along = [(m > 0) & (x > 0) & ((a < m) | (b < x)) for a, b, m, x in sides]
+        every = [own[origins[:, d]] for d, own in enumerate(along)]  # they are by origin
+        return np.asarray(np.logical_and.reduce(every))
 
-def _links_of(torus: Torus, extents: Extents) -> list[Extents]:
-    """Return by dimension how long the box of a prism's links is."""
-    lengths = [link_length(torus, d, e) for d, e in enumerate(extents)]
-    return [(*extents[:d], n, *extents[d + 1 :]) for d, n in enumerate(lengths)]
+    clash = meet(np.array(extents), theirs)
+    for d, e in enumerate(extents):
+        mine, other = np.array(extents), theirs.copy()
+        mine[d] = link_length(torus, d, e)
+        other[:, d] = [link_length(torus, d, x) for x in theirs[:, d].tolist()]
+        clash |= meet(mine, other) & np.array(closes, dtype=bool)
+    return ~clash

@@ -25,6 +25,7 @@ KIND = Kind(
         "oblivious": (_OBJECTS, "the largest load first, on the emptiest node"),
         "prisms": (_PAPERS, "GSpace, RealSpace, PairCalculators in prisms (Bhatele 2009, 3.3.1)"),
     },
+    usual="search",
     kernels=("mapping.objects", "mapping.halving", "mapping.local_search"),
     needed={
         "search": ("mapping.objects", "mapping.halving", "mapping.local_search"),

@@ -18,6 +18,7 @@ KIND = Kind(
     shorthand="topoplace.snapshot.shorthands:tree_of",
     problem="topoplace.placement.switches.problem:problem_of",
     view="topoplace.placement.switches.view:AllocationView",
+    site="topoplace.study.replay.trees:TreeSite",
     methods={
         "exact": (_THRESHOLDS, "least cost (eq. 6) of the most nodes, with a bound"),
         "default": (_RULES, "Slurm's own: below the lowest switch that fits, fullest leaves first"),

@@ -22,6 +22,8 @@ KIND = Kind(
     problem="topoplace.placement.torus.problem:problem_of",
     solution="topoplace.result.placement:Solution",
     view="topoplace.placement.torus.view:TorusView",
+    has_rule=True,
+    site="topoplace.study.replay.torus:TorusSite",
     methods={
         "exact": (_EXACT, "column generation, integer phase and branching; certified bounds"),
         "alps-o2": (_NODES, "nodes in queue order, along yz slabs of 2x4x2 blocks"),

@@ -33,7 +33,7 @@ from topoplace.snapshot.hierarchy_state import (
     prepare_hierarchy,
 )
 from topoplace.snapshot.machines import resolve_machine
-from topoplace.snapshot.schema import CubesModel, HierarchyModel, LeftOut, RunningJob, Snapshot
+from topoplace.snapshot.schema import HierarchyModel, LeftOut, RunningJob, Snapshot
 from topoplace.study.case import load_instance, state_of
 
 File = str | Path
@@ -102,11 +102,15 @@ def _levels_of(snapshot: Snapshot) -> tuple[str, ...]:
 
     No job asks for few of the groups of blocks that BlockSizes enforces.
     """
-    machine = snapshot.machine
-    if isinstance(machine, CubesModel):
+    machine = hierarchy_in(snapshot)
+    if machine is None:
         return ()
-    assert isinstance(machine, HierarchyModel), "audited machines are hierarchies, or pods"
     return tuple(machine.levels if machine.block_sizes is None else machine.levels[-2:])
+
+
+def hierarchy_in(snapshot: Snapshot) -> HierarchyModel | None:
+    """Return the machine of a snapshot; None if it is another one, such as a pod."""
+    return snapshot.machine if isinstance(snapshot.machine, HierarchyModel) else None
 
 
 # ---- Results -------------------------------------------------------------------------------------
@@ -132,9 +136,9 @@ def case_of_result(result: HierarchyResult) -> Case:
                     units[host] = units.get(host, 0) + share.units
         started.append((placement.request, taken))
     outcome = Decided.STARTED if started else Decided.WAITING
-    assert isinstance(instance.machine, HierarchyModel), "state_of has checked it"
-    levels = tuple(instance.machine.levels)
-    return Case(instance, tuple(started), outcome, levels, result.method)
+    machine = hierarchy_in(instance)
+    assert machine is not None, "state_of has checked it"
+    return Case(instance, tuple(started), outcome, tuple(machine.levels), result.method)
 
 
 # ---- Pairs of snapshots --------------------------------------------------------------------------
@@ -202,7 +206,7 @@ def case_of_pair(before: Snapshot, after: Snapshot) -> tuple[Case, list[str]]:
 
 
 def _require_hierarchy(snapshot: Snapshot) -> None:
-    if not isinstance(snapshot.machine, HierarchyModel):
+    if hierarchy_in(snapshot) is None:
         kind = snapshot.machine if isinstance(snapshot.machine, str) else snapshot.machine.kind
         expected = "a hierarchy or a tree, as audits are of those only"
         raise InputError(expected, field="machine", found=kind)
@@ -395,9 +399,10 @@ def counting(case: Case, levels: Iterable[str] | None) -> Case:
     """
     if levels is None:
         return case
-    if not isinstance(case.snapshot.machine, HierarchyModel):
+    machine = hierarchy_in(case.snapshot)
+    if machine is None:
         raise InputError("no levels on a pod of cubes", field="levels", value=", ".join(levels))
-    known = case.snapshot.machine.levels
+    known = machine.levels
     for level in levels:
         if level not in known:
             expected = f"levels of {case.snapshot.name}: {', '.join(known)}"

@@ -35,7 +35,6 @@ from topoplace.snapshot.cubes_state import prepare_cubes
 from topoplace.snapshot.held import counts_text, hold_text, with_queue
 from topoplace.snapshot.hierarchy_state import hierarchy_of, prepare_hierarchy
 from topoplace.snapshot.schema import (
-    CubesModel,
     HierarchyModel,
     HostsModel,
     Part,
@@ -44,7 +43,7 @@ from topoplace.snapshot.schema import (
     Snapshot,
 )
 from topoplace.solving import Options, solve
-from topoplace.study.audit.cases import Case
+from topoplace.study.audit.cases import Case, hierarchy_in
 from topoplace.study.audit.fragmentation import Fragmentation, after, after_result, before
 from topoplace.study.audit.pods import chips_started, cubes_taken
 from topoplace.study.audit.pods import has_room as has_chips
@@ -160,7 +159,7 @@ def stand(case: Case, contract: str | None, options: Options, keep: Keep | None 
         If the checker does not confirm the optimum, or the decision beats it: one is wrong then.
     """
     snapshot = case.snapshot
-    if isinstance(snapshot.machine, CubesModel):
+    if hierarchy_in(snapshot) is None:
         return _stand_in_pod(case, options, keep)
     if contract is not None:
         snapshot, refused = _under(snapshot, contract)
@@ -268,7 +267,7 @@ def _figures(instance: Instance, started: Sequence[tuple[Asked, Place]]) -> list
 
 def has_room(case: Case) -> bool:
     """Whether some request that was not started asks for no more units than hosts can hold."""
-    if isinstance(case.snapshot.machine, CubesModel):
+    if hierarchy_in(case.snapshot) is None:
         return has_chips(case)
     instance, started = read_instance(case.snapshot), {name for name, _ in case.started}
     return any(
@@ -282,7 +281,7 @@ def has_room(case: Case) -> bool:
 
 
 def _proven(snapshot: Snapshot, options: Options) -> HierarchyResult:
-    result = solve(prepare_hierarchy(snapshot), "exact", options)
+    result: HierarchyResult = solve(prepare_hierarchy(snapshot), "exact", options)
     _require_checked(snapshot, result)
     return result
 
@@ -328,8 +327,9 @@ def counted_on(snapshot: Snapshot, levels: Sequence[str]) -> Snapshot:
 
 
 def _machine_of(snapshot: Snapshot) -> HierarchyModel:
-    assert isinstance(snapshot.machine, HierarchyModel), "audited machines are hierarchies"
-    return snapshot.machine
+    machine = hierarchy_in(snapshot)
+    assert machine is not None, "other machines are pods, which are judged before"
+    return machine
 
 
 def _named(request: Request) -> set[str]:
@@ -353,8 +353,8 @@ def _judged(
     levels = _beside(result, figures)
     if figures is None:
         return Standing(Verdict.INVALID, broken, levels)
-    assert isinstance(result.instance.machine, HierarchyModel)
-    machine_levels = result.instance.machine.levels[int(result.instance.machine.fabrics) :]
+    machine = _machine_of(result.instance)
+    machine_levels = machine.levels[int(machine.fabrics) :]
     verdict, differs = _verdict(levels[: len(machine_levels) + 1], case)
     level = differs or machine_levels[max(0, len(machine_levels) - 2)]
     used = fewest = None
@@ -527,8 +527,8 @@ def _fragmentation(case: Case, row: Row) -> Fragmentation:
 
 def is_of_blocks(case: Case) -> bool:
     """Whether a decision is one about the blocks of Slurm's topology/block."""
-    machine = case.snapshot.machine
-    return isinstance(machine, HierarchyModel) and machine.block_sizes is not None
+    machine = hierarchy_in(case.snapshot)
+    return machine is not None and machine.block_sizes is not None
 
 
 def in_words(queue: Sequence[Request]) -> str:

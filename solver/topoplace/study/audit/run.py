@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from topoplace.errors import ExitCode, InputError, number_of, unknown_name
 from topoplace.formats.decisions import Decided
@@ -30,9 +30,6 @@ from topoplace.study.audit.judging import (
     is_of_blocks,
     judge,
 )
-
-if TYPE_CHECKING:
-    pass
 
 AUDIT_SCHEMA = "topoplace.audit/1"
 
@@ -56,13 +53,11 @@ class Domains:
     @classmethod
     def of(cls, standings: Iterable[Standing]) -> Domains:
         """Add up decisions under the same rules."""
-        own = [
-            (one.used, one.fewest)
+        pairs = [
+            (one.used, one.fewest or 0)
             for one in standings
-            if one.verdict is not Verdict.UNJUDGED
-            for _ in range(one.used is not None)
+            if one.used is not None and one.verdict is not Verdict.UNJUDGED
         ]
-        pairs = [(used, fewest or 0) for used, fewest in own if used is not None]
         return cls(
             len(pairs),
             sum(used > fewest for used, fewest in pairs),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
+from topoplace.kinds import kind_named
 from topoplace.study.external.allocator import command_allocator
 
 
@@ -15,7 +16,7 @@ class Settings:
     Attributes
     ----------
     method
-        Name of a method; None for ``exact``, or ``auto`` for mappings.
+        Name of a method; None for the usual one of a kind of problem.
     interference
         ``strict``, ``tolerant`` or ``off``; anything but strict is for tori and meshes only.
     command
@@ -39,7 +40,7 @@ class Settings:
         """Return the method that solves instances of a problem, named as in result documents."""
         if self.command is not None:
             return command_allocator(self.command).name
-        return self.method or ("auto" if problem == "mapping" else "exact")
+        return self.method or kind_named(problem).usual
 
 
 @dataclass(frozen=True)

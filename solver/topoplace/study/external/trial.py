@@ -19,8 +19,8 @@ import numpy as np
 from pydantic import BaseModel, Field
 
 from topoplace.certify.report import RefusedError
-from topoplace.certify.torus.check import read_starts
 from topoplace.certify.torus.instance import Instance, Job, prism_of, read_instance
+from topoplace.certify.torus.starts import read_starts
 from topoplace.errors import InputError, number_of
 from topoplace.machine import Prism, Torus, format_node_set, parse_node_set, prism_links
 from topoplace.placement.torus.outcome import Scattered

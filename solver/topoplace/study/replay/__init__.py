@@ -1,11 +1,17 @@
 """Job logs replayed through an allocator (Mishra 2020, section 5.4; Enos 2014, section III)."""
 
-from topoplace.study.replay.log import MIXES, JobLog, LogJob, read_log, with_intensive
+from topoplace.study.replay.log import (
+    MIXES,
+    JobLog,
+    LogJob,
+    Protocol,
+    Setup,
+    read_log,
+    with_intensive,
+)
 from topoplace.study.replay.run import (
     MethodRun,
-    Protocol,
     Replay,
-    Setup,
     SnapshotWriter,
     run_method,
 )

@@ -7,18 +7,29 @@ import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from enum import StrEnum
 from fractions import Fraction
 from pathlib import Path
 from types import MappingProxyType
+from typing import Any
 
 import numpy as np
 
 from topoplace.errors import InputError
 from topoplace.formats.slices import is_rfold, rfold_jobs
 from topoplace.formats.text import SwfLog, read_swf
+from topoplace.kinds import kind_named
 from topoplace.placement.switches.cost import runtime
-from topoplace.snapshot.schema import Communication, Pattern, PatternUse, Request, TorusModel
+from topoplace.snapshot.schema import (
+    Communication,
+    Pattern,
+    PatternUse,
+    Request,
+    TorusModel,
+    TreeObjective,
+)
 from topoplace.snapshot.tree_state import TreeRequest
+from topoplace.solving import Options
 
 
 @dataclass(frozen=True)
@@ -170,3 +181,46 @@ def with_intensive(
         dataclasses.replace(job, patterns=tuple(patterns) if idx in drawn else ())
         for idx, job in enumerate(jobs)
     )
+
+
+class Protocol(StrEnum):
+    """How the jobs of a log are submitted to the machine (Mishra 2020, section 5.4)."""
+
+    CONTINUOUS = "continuous"
+    INDIVIDUAL = "individual"
+
+
+@dataclass(frozen=True)
+class Setup:
+    """The settings that all runs of a comparison share.
+
+    Attributes
+    ----------
+    state
+        The machine, of a kind that has a site (`topoplace.kinds.Kind.site`).
+    against
+        The reference of eq. (7) on a tree: the method under which jobs run as long as in the log.
+    occupancy
+        For individual runs: percent of the machine that the log's first jobs hold.
+    options
+        Time limit per job, and seed; on a torus the interference rule too.
+    fill_interior
+        On a torus, offer the idle nodes inside running jobs' prisms to jobs that use no links
+        (`topoplace.study.replay.torus.TorusSite.interior`).
+    objective
+        On a tree, the objective of the methods.
+    """
+
+    state: Any
+    jobs: Sequence[LogJob]
+    protocol: Protocol = Protocol.CONTINUOUS
+    against: str = "default"
+    occupancy: int = 50
+    options: Options = field(default_factory=Options)
+    fill_interior: bool = False
+    objective: TreeObjective = TreeObjective.CONTENTION
+
+    @property
+    def site(self) -> Any:
+        """The class of the machine under a replay."""
+        return kind_named(self.state.kind).get("site")

@@ -5,19 +5,15 @@ from __future__ import annotations
 import heapq
 from bisect import bisect_right
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from enum import StrEnum
 from pathlib import Path
 
 from topoplace.errors import InputError, TopoplaceError
 from topoplace.interrupts import Interrupted, heeded, is_asked
 from topoplace.machine import Prism
 from topoplace.snapshot.files import write_document
-from topoplace.snapshot.schema import Snapshot, TreeObjective
-from topoplace.snapshot.state import SnapshotState
-from topoplace.snapshot.tree_state import TreeState
-from topoplace.solving import Options
+from topoplace.snapshot.schema import Snapshot
 from topoplace.study.external.allocator import Allocator
 from topoplace.study.replay.figures import (
     Decision,
@@ -30,7 +26,7 @@ from topoplace.study.replay.figures import (
     improvements,
     metrics_of,
 )
-from topoplace.study.replay.log import LogJob
+from topoplace.study.replay.log import LogJob, Protocol, Setup
 from topoplace.study.replay.torus import TorusSite
 from topoplace.study.replay.trees import TreeSite, individual_runs, occupied
 
@@ -100,42 +96,6 @@ def reserve(job: LogJob, site: Site, running: Iterable[Running], now: int) -> Re
     return Reservation(job, times[low], then)
 
 
-class Protocol(StrEnum):
-    """How the jobs of a log are submitted to the machine (Mishra 2020, section 5.4)."""
-
-    CONTINUOUS = "continuous"
-    INDIVIDUAL = "individual"
-
-
-@dataclass(frozen=True)
-class Setup:
-    """The settings that all runs of a comparison share.
-
-    Attributes
-    ----------
-    against
-        The reference of eq. (7) on a tree: the method under which jobs run as long as in the log.
-    occupancy
-        For individual runs: percent of the machine that the log's first jobs hold.
-    options
-        Time limit per job, and seed; on a torus the interference rule too.
-    fill_interior
-        On a torus, offer the idle nodes inside running jobs' prisms to jobs that use no links
-        (`topoplace.study.replay.torus.TorusSite.interior`).
-    objective
-        On a tree, the objective of the methods.
-    """
-
-    state: TreeState | SnapshotState
-    jobs: Sequence[LogJob]
-    protocol: Protocol = Protocol.CONTINUOUS
-    against: str = "default"
-    occupancy: int = 50
-    options: Options = field(default_factory=Options)
-    fill_interior: bool = False
-    objective: TreeObjective = TreeObjective.CONTENTION
-
-
 class Replay:
     """A job log running through an allocator, from one event to the next.
 
@@ -169,12 +129,8 @@ class Replay:
         self.now = 0
         self.records: list[JobRecord] = []
         self.timeline: list[Moment] = []
-        state, jobs = setup.state, setup.jobs
-        self._site: Site = (
-            TreeSite(state, method, setup.options, setup.against, objective=setup.objective)
-            if isinstance(state, TreeState)
-            else TorusSite(state, method, setup.options)
-        )
+        jobs = setup.jobs
+        self._site: Site = setup.site.of(setup, method)
         self._fills = setup.fill_interior
         self._queue: list[LogJob] = []
         self._running: dict[int, Running] = {}  # by place in `records`
@@ -344,17 +300,15 @@ def run_method(
     `Replay`.
     """
     name = method.name if isinstance(method, Allocator) else method
-    state, jobs = setup.state, setup.jobs
     if setup.protocol is Protocol.INDIVIDUAL:
-        if isinstance(state, SnapshotState):
+        if setup.site.has_prisms:
             text = "continuous on a torus: only trees have individual runs"
             raise InputError(text, field="protocol", value=str(setup.protocol))
         if isinstance(method, Allocator):
             text = "a method of ours in individual runs, which no snapshot tells of"
             raise InputError(text, field="method", value=name)
-        occupancy = occupied(state, jobs, setup.occupancy)
-        site = TreeSite(state, method, setup.options, setup.against, occupancy, setup.objective)
-        return MethodRun(name, individual_runs(site, jobs, progress))
+        site = TreeSite.of(setup, method, occupied(setup.state, setup.jobs, setup.occupancy))
+        return MethodRun(name, individual_runs(site, setup.jobs, progress))
     replay = Replay(setup, method)
     replay.run(progress=progress, before_starts=before_starts)
     return MethodRun(

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -34,7 +34,7 @@ from topoplace.solving import Method, Options, found_by, method_of
 from topoplace.study.external.allocator import Allocator
 from topoplace.study.replay._largest import most_usable
 from topoplace.study.replay.figures import Decision, Decisions
-from topoplace.study.replay.log import LogJob
+from topoplace.study.replay.log import LogJob, Setup
 from topoplace.types import BoolArray, IntArray
 
 Place = tuple[IntArray, Prism | None]
@@ -68,6 +68,8 @@ class TorusSite:
     `state`; `known` keeps the answers until then.
     """
 
+    has_prisms: ClassVar[bool] = True
+
     def __init__(
         self, state: SnapshotState, method: str | Allocator, options: Options | None = None
     ) -> None:
@@ -91,6 +93,11 @@ class TorusSite:
         for job in state.running:
             self._users[self._links_of(job)] += 1
         self.known: dict[object, Any] = {}
+
+    @classmethod
+    def of(cls, setup: Setup, method: str | Allocator) -> TorusSite:
+        """Return the machine of a replay."""
+        return cls(setup.state, method, setup.options)
 
     def copy(self) -> Self:
         """Return a copy in which other jobs may run."""

@@ -6,7 +6,7 @@ import copy
 import dataclasses
 from collections.abc import Callable, Iterable, Sequence
 from fractions import Fraction
-from typing import Self
+from typing import ClassVar, Self
 
 import numpy as np
 
@@ -22,7 +22,7 @@ from topoplace.snapshot.tree_state import TreeState
 from topoplace.solving import Method, Options, found_by, method_of
 from topoplace.study.external.allocator import Allocator
 from topoplace.study.replay.figures import Decision, Decisions, JobRecord
-from topoplace.study.replay.log import LogJob, require_percent
+from topoplace.study.replay.log import LogJob, Setup, require_percent
 from topoplace.types import IntArray
 
 
@@ -33,6 +33,8 @@ class TreeSite:
     is the reference of eq. (7): the method under which jobs run as long as in the log; `occupancy`
     are the nodes free at first, if not those of `state`.
     """
+
+    has_prisms: ClassVar[bool] = False
 
     def __init__(
         self,
@@ -50,6 +52,13 @@ class TreeSite:
         self._by_domains = objective is TreeObjective.DOMAINS
         self._choose = self._chooser(method)
         self._reference = None if against == method else self._chooser(against)
+
+    @classmethod
+    def of(
+        cls, setup: Setup, method: str | Allocator, occupancy: Occupancy | None = None
+    ) -> TreeSite:
+        """Return the machine of a replay."""
+        return cls(setup.state, method, setup.options, setup.against, occupancy, setup.objective)
 
     def copy(self) -> Self:
         """Return a copy in which other jobs may run; it decides nothing."""

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from typing import Any
 
 from topoplace.errors import InputError, unknown_name
+from topoplace.options import Repack, names_of
 from topoplace.snapshot.held import candidates_of
 from topoplace.snapshot.schema import (
     MAX_COST,
@@ -19,26 +19,17 @@ from topoplace.snapshot.schema import (
 )
 
 
-def instance_of(
-    snapshot: Snapshot,
-    start: Sequence[str] = (),
-    defragment: int | None = None,
-    room: str | None = None,
-    node_class: str | None = None,
-    *,
-    fixed: Sequence[str] = (),
-    costs: Mapping[str, int] | None = None,
-    keep_shape: str = "as-good",
-) -> RepackInstance | DefragmentInstance:
+def instance_of(snapshot: Snapshot, asked: Repack) -> RepackInstance | DefragmentInstance:
     """Return an instance in which requests have to start, or moves of some cost free space.
 
     The space is for the queue by default, if there is one.
     """
-    shared = _shared(snapshot, fixed, costs, keep_shape)
+    start, defragment, room = names_of(asked.start), asked.defragment, asked.room
+    shared = _shared(snapshot, asked)
     if defragment is None:
         if not start:
             raise InputError("requests to start", field="start", found="none")
-        for name, given in (("room", room), ("node_class", node_class)):
+        for name, given in (("room", room), ("node_class", asked.node_class)):
             if given is not None:
                 raise InputError("defragment beside it", field=name, value=given)
         return RepackInstance(start=[*start], **shared)
@@ -51,6 +42,7 @@ def instance_of(
         raise unknown_name(room, Room, field="room")
     if room == Room.QUEUE and not candidates_of(snapshot):
         raise InputError("requests that wait, or room for a prism", field="room", value=room)
+    node_class = asked.node_class
     if room == Room.QUEUE and node_class is not None:
         raise InputError("room for a prism", field="node_class", value=node_class)
     machine = snapshot.machine
@@ -61,19 +53,17 @@ def instance_of(
     return DefragmentInstance(most=defragment, room=Room(room), node_class=node_class, **shared)
 
 
-def _shared(
-    snapshot: Snapshot, fixed: Sequence[str], costs: Mapping[str, int] | None, keep_shape: str
-) -> dict[str, Any]:
+def _shared(snapshot: Snapshot, asked: Repack) -> dict[str, Any]:
     """Return the fields of all instances: the snapshot, and what running jobs may do."""
-    if keep_shape not in list(KeepShape):
-        raise unknown_name(keep_shape, KeepShape, field="keep_shape")
-    for name, cost in (costs or {}).items():
+    if asked.keep_shape not in list(KeepShape):
+        raise unknown_name(asked.keep_shape, KeepShape, field="keep_shape")
+    for name, cost in (asked.costs or {}).items():
         if not 1 <= cost <= MAX_COST:
             raise InputError(f"from 1 to {MAX_COST}", field=f"costs.{name}", value=cost)
     return {
         "name": snapshot.name,
         "snapshot": snapshot,
-        "fixed": [*fixed],
-        "costs": dict(costs or {}),
-        "keep_shape": KeepShape(keep_shape),
+        "fixed": [*names_of(asked.fixed)],
+        "costs": dict(asked.costs or {}),
+        "keep_shape": KeepShape(asked.keep_shape),
     }

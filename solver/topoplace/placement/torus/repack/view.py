@@ -5,19 +5,24 @@ Jobs that move or start have the same colour in both.
 
 from __future__ import annotations
 
+import itertools
 from functools import cached_property
 from typing import Any, ClassVar
 
 from topoplace.errors import number_of
 from topoplace.machine import Prism, parse_node_set
 from topoplace.report.figure import picture_of, title
-from topoplace.report.view import AnyResult, Picture, Rows, View, view_of
+from topoplace.report.text import Table, count_text, plain_table
+from topoplace.report.view import AnyResult, Picture, View, view_of
 from topoplace.result import Placement, PlacementLimits, PlacementResult, Solution
 from topoplace.result.repack import Action, RepackResult, RepackSolution
+from topoplace.result.several import Frontier, Point
 from topoplace.result.started import Start
 from topoplace.snapshot.machines import resolve_machine
 from topoplace.snapshot.schema import PrismModel, Request, RunningJob, Snapshot
 from topoplace.snapshot.state import prepare
+
+_MOVES = 1  # the level of plans that make room
 
 
 class RepackView(View):
@@ -39,7 +44,7 @@ class RepackView(View):
         return self.after.starts
 
     @property
-    def rows(self) -> Rows:
+    def rows(self) -> Table:
         """The table of what moves or starts."""
         return self.after.rows
 
@@ -55,6 +60,32 @@ class RepackView(View):
         """Return how many start and move."""
         return plan_lines(self.result)[:1]
 
+    def most(self) -> int:
+        """Return what moves may cost at most, of a frontier."""
+        most: int = self.result.instance.most
+        return most
+
+    def curve(self) -> list[str]:
+        """Return the most room by what moves may cost, and the steps of the last plan."""
+        frontier: Any = self.result
+        most = self.most()
+        known = [point.values[_MOVES] for point in frontier.points]
+        fewest = [box.best[0] or 0 for box in frontier.open]
+        costs = sorted({cost for cost in (0, *known, *fewest) if cost <= most})
+        rows = []
+        for cost, following in itertools.pairwise([*costs, most + 1]):
+            point, bound = best_for(frontier, cost)
+            plan: Any = point and point.solution
+            moves = [move.request for move in plan.moves] if plan else []
+            room, proven = count_text(point and point.values[-1]), count_text(bound)
+            last = f" to {following - 1:,}" if following > cost + 1 else ""
+            rows.append([f"{cost:,}{last}", room, proven, " ".join(moves) or "-"])
+        header = ["moves", "room (max)", "bound", "who moves"]
+        lines = [plain_table(header, rows, right=range(3))]
+        if frontier.points:
+            lines += step_lines(frontier.instance.snapshot, frontier.points[-1].solution)
+        return lines
+
     def picture(self) -> Picture:
         """Return the picture of the placement after the plan."""
         return picture_of(self.after)
@@ -64,6 +95,23 @@ class RepackView(View):
         before, after = before_and_after(self.result)
         heads = [*title(self.result)[:1], "before"], ["after", *self.title()]
         return [(before, heads[0]), (after, heads[1])]
+
+
+def best_for(frontier: Frontier, cost: int) -> tuple[Point | None, int | None]:
+    """Return the plan with most room for moves of a cost, and the bound; None if nothing is known.
+
+    Of a frontier of moves and room.
+    """
+    within = [point for point in frontier.points if point.values[_MOVES] <= cost]
+    best = within[-1] if within else None
+    bounds = [0 if best is None else best.values[-1]]
+    for box in frontier.open:
+        (fewest, most) = box.best
+        if fewest is None or fewest <= cost:
+            if most is None:
+                return best, None
+            bounds.append(most)
+    return best, max(bounds)
 
 
 def before_and_after(result: RepackResult) -> tuple[PlacementResult, PlacementResult]:

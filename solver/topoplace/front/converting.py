@@ -1,5 +1,0 @@
-"""Convert files of other tools, for the command line."""
-
-from topoplace.snapshot.convert import ConvertOptions, converted
-
-__all__ = ["ConvertOptions", "converted"]
