@@ -41,7 +41,9 @@ from topoplace.solving import Bound, Options, result_of
 
 def with_graph(problem, num_tasks, sources, targets, sizes):
     """Return the problem with another graph."""
-    return replace(problem, graph=TaskGraph(num_tasks, sources, targets, sizes), grid=None)
+    graph = TaskGraph(num_tasks, sources, targets, sizes)
+    loads, home = np.ones(num_tasks, dtype=np.int64), np.full(num_tasks, -1)
+    return replace(problem, graph=graph, grid=None, loads=loads, home=home)
 
 
 def matrix_of(sent, distances):

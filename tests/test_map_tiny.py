@@ -42,6 +42,8 @@ a time limit."""
 
 def may_refuse(name: str, problem: MappingProblem) -> bool:
     """Return whether an instance may be bad input for a method."""
+    if not problem.takes(methods("mapping")[name]):
+        return True
     if name == "scotch":
         return not is_installed() or problem.graph.total_bytes > 1 << 20
     if name == "nested-boxes":

@@ -198,7 +198,7 @@ def test_why_requests_wait_on_a_tree() -> None:
     assert texts["q1"] == "no fabric has 5 free nodes: the most below one root are 4"
     assert "q0 waits: 9 nodes wanted, 8 free" in summary(result)
     alike = summary(on_tree([(4, ())] * 20, (4,)))
-    assert "  q0, q1, q2, q3 and 15 more wait: outbid" in alike
+    assert "  q1, q2, q3, q4 and 15 more wait: outbid" in alike
 
 
 def test_who_is_outbid() -> None:

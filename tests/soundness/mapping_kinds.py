@@ -300,7 +300,7 @@ def link_target(_: str, rng: Random) -> Target | None:
         return proven_by(value)
 
     value = reachable(view, Fraction(bound.value))
-    assert max(Fraction(0), value) == max(Fraction(0), proven(certificate) or Fraction(0))
+    assert max(Fraction(0), value) == max(Fraction(0), proven(opened(certificate)) or Fraction(0))
     truth = least_load(problem.torus, problem.graph, ways)
     assert truth is not None
     return Target(truth, False, drawn_from(opened(certificate), 0.5), proven)

@@ -59,7 +59,7 @@ def resized(request: QueuedState, nodes: int) -> QueuedState:
     """Return a request as if it needed another number of nodes, on prisms of any shape."""
     r = request
     return _Resized(
-        *(r.id, nodes, r.class_idx, r.priority, (), r.region, r.communication, r.tasks),
+        *(r.id, nodes, r.priority, r.class_idx, (), r.region, r.communication, r.tasks),
         worth=r.value,
     )
 
