@@ -8,14 +8,14 @@ from pathlib import Path
 import pytest
 
 from topoplace.cli.app import COMMANDS
-from topoplace.errors import InputError
+from topoplace.errors import MAX_FAULTS, InputError
 from topoplace.kinds import kind_named
 from topoplace.shipped import FORMATS, MACHINES
 
 NAMES = {
     "PLACING": ", ".join(kind_named("placement").methods),
     "ALLOCATING": ", ".join(kind_named("allocation").methods),
-    "MAPPING": ", ".join(kind_named("mapping").methods),
+    "MAPPING": ", ".join([*kind_named("mapping").methods][:MAX_FAULTS]) + ", ...",
     "MACHINE": "a file, a shorthand such as torus:4x4x4, tree:24x16 or hierarchy:4x8x18, or one of "
     + ", ".join(MACHINES),
     "COMMANDS": ", ".join(COMMANDS),

@@ -18,9 +18,9 @@ from topoplace.types import IntArray
 
 
 class Cuts(NamedTuple):
-    """Cuts of a machine: how often each kind is there, by twice its weight and the largest |s|.
+    """Cuts of a machine: how often each kind is there, by twice its weight and the largest s (below).
 
-    s is the load on one side less that on the other. The hop distance is the sum of the weights of
+    s is the difference of the loads on both sides, 0 or more. The hop distance is the sum of the weights of
     the cuts between two routers. `spread` is an upper bound on the sum of all s^2, each as often as
     twice the weight of its cut.
     """
