@@ -18,11 +18,11 @@ from topoplace.types import IntArray
 
 
 class Cuts(NamedTuple):
-    """Cuts of a machine: how often each kind is there, by twice its weight and the largest s (below).
+    """Cuts of a machine: how often each kind is there, by twice its weight and the largest s.
 
-    s is the difference of the loads on both sides, 0 or more. The hop distance is the sum of the weights of
-    the cuts between two routers. `spread` is an upper bound on the sum of all s^2, each as often as
-    twice the weight of its cut.
+    s is the difference of the loads on the two sides, 0 or more. The hop distance is the sum of the
+    weights of the cuts between two routers. `spread` is an upper bound on the sum of all s^2, each
+    as often as twice the weight of its cut.
     """
 
     kinds: Counter[tuple[int, int]]
