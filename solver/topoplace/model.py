@@ -186,8 +186,8 @@ class Model:
         communication, patterns
             As in `add_running`.
         application, tasks_per_node
-            On tori: a `grid`, `graph` or `parallelism` whose tasks are mapped to its nodes, at most
-            so many to each, where the objective is ``nodes,hop-bytes``.
+            On tori: a `grid`, `graph` or `parallelism` whose tasks are mapped to its nodes, and the
+            most tasks on a node, where the objective is ``nodes,hop-bytes``.
         segment
             On tori with anchored prisms: nodes of every prism, of which the job has several.
         on_hierarchy
@@ -400,7 +400,7 @@ def hierarchy(
         By level, top first, how many domains are in every domain of the level above; the last one
         says how many hosts: ``{"block": 4, "rack": 8, "host": 18}``. Hosts are called h0, h1, ...
     capacity
-        Of every host: so many slots, or amounts of resources by name.
+        Of every host: the number of its slots, or amounts of resources by name.
 
     Raises
     ------

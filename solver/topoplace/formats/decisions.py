@@ -118,7 +118,7 @@ class KueueNode(_Line):
 
 
 class KueueLayer(_Line):
-    """Slices of so many pods, each in one domain of a level."""
+    """Slices of `size` pods, each in one domain of a level."""
 
     level: Name
     size: Size

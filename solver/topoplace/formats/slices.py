@@ -254,7 +254,7 @@ def _shapes(wanted: _Demand, shape: Sequence[int], wrap: Sequence[bool], field: 
 
 
 def _factors(chips: int, shape: Sequence[int]) -> Iterator[tuple[int, ...]]:
-    """Yield all extents within a shape that hold so many chips."""
+    """Yield all extents within a shape that have the given number of chips."""
     if len(shape) == 1:
         if chips <= shape[0]:
             yield (chips,)

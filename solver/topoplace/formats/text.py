@@ -215,7 +215,7 @@ def snapshot_of_swf(
 ) -> tuple[Snapshot, int]:
     """Return an empty machine with a log as its queue, and how many jobs are too large for it.
 
-    With `limit`, the first so many jobs that fit are kept; later ones are not looked at.
+    With `limit`, only that many jobs that fit are kept, the first ones.
     """
     if limit is not None and limit < 1:
         raise InputError("a positive integer", field="limit", value=limit)

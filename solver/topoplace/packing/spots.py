@@ -193,7 +193,7 @@ class SpotPacking(PackingProblem):
         must: Sequence[BoolArray],
         most: int,
     ) -> tuple[int | None, Costed]:
-        """Return what so many spots of a form cost at least, and the cheapest such sets.
+        """Return the least cost of a number of spots of a form, and the cheapest sets of them.
 
         This is for forms no two of whose spots share a row.
 

@@ -135,7 +135,7 @@ def dimension_name(dim: int) -> str:
 
 
 def tiles_height(tiles: Tiles, wide: float, most: float) -> float:
-    """Return the inches that tiles need in so many inches of width, `most` at most."""
+    """Return the height of tiles in inches, at most `most`, for a given width in inches."""
     canvas = tiles.fitted(wide * _POINTS, most * _POINTS, TEXT)
     return min(canvas.unit, _LARGEST) * len(canvas.numbers) / _POINTS
 

@@ -237,7 +237,7 @@ class TreeCertificate(Model):
 
 
 DENOMINATOR = 1 << 8
-"""A certificate of shares divides the bytes of every pair into so many parts."""
+"""The parts into which a certificate of shares divides the bytes of every pair."""
 
 ENUMERATION_WORK = 1 << 34
 """Most steps of an enumeration, times the squares of the numbers of objects and of their places."""

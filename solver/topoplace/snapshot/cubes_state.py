@@ -39,7 +39,7 @@ _OWN = {
 
 @dataclass(frozen=True)
 class CubesRequest(Queued):
-    """A queued request: whole cubes, any so many of them, or a part of one.
+    """A queued request: a number of whole cubes, no matter which, or a part of one.
 
     Attributes
     ----------
@@ -142,7 +142,7 @@ def _request(request: Request, machine: Cubes, field: str) -> CubesRequest:
 
 @lru_cache(maxsize=1024)
 def _parts(side: Extents, nodes: int) -> list[Extents]:
-    """Return the extents of all parts of so many chips."""
+    """Return the extents of all parts that have `nodes` chips."""
     every = itertools.product(*(range(1, n + 1) for n in side))
     return [extents for extents in every if math.prod(extents) == nodes]
 

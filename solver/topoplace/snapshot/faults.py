@@ -279,7 +279,7 @@ def _machine_of_prisms(prisms: list[tuple[str, PrismModel]], machine: MachineMod
 
 
 def _machine_of_nodes(sets: list[tuple[str, str]], num_nodes: int) -> str | None:
-    """Return the machine that most sets of nodes are of, if it is none of so many."""
+    """Return a machine that suits most sets of nodes, if one of `num_nodes` nodes does not."""
     if sets and all(_LETTER.search(text) for _, text in sets):
         return f"a tree machine, as {sets[0][0]} has names of nodes"
     most = [(max(map(int, _NUMBER.findall(text)), default=0), field) for field, text in sets]

@@ -172,7 +172,7 @@ class _Pricing:
         self._known: dict[object, int | None] = {}
 
     def cheapest(self, count: int, shapes: frozenset[Shape], covers: Covers) -> int | None:
-        """Return the least that so many cubes, or a part, cost; None if covers leave none."""
+        """Return the least cost of the cubes or part of a request; None if covers leave none."""
         key = count, shapes, covers
         if key not in self._known:
             costs = [self._whole(count, covers)] if count else []

@@ -37,7 +37,7 @@ class Work:
         self.left = _MOST_WORK
 
     def spend(self, steps: int, additions: int = 0) -> None:
-        """Take so many steps in Python of so many additions each from what is left."""
+        """Take steps in Python, each with a number of additions, from what is left."""
         self.left -= steps * (_STEP + additions)
         if self.left < 0:
             raise RefusedError(f"more than {_MOST_WORK} additions for the document")

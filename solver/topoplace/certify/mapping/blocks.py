@@ -140,7 +140,7 @@ def _inside(psi: IntArray, slope: Fraction, counts: Counter[int]) -> Fraction:
 class Lines:
     """The lines of one direction, whose first entry other than 0 is positive.
 
-    They move in so many dimensions. A task inside the grid sends `size` units both ways along it,
+    They move in these dimensions. A task inside the grid sends `size` units both ways along it,
     and the longest line has `longest` tasks. Lines are `bounded` if they lose a message when
     touched but not held whole.
     """

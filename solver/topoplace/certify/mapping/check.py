@@ -171,7 +171,7 @@ class Mapping(Problem[MappingResult]):
 
 
 def read_nodes(instance: Instance, solution: MappingSolution) -> IntArray:
-    """Return the node of every task; refuse nodes that may not be used, or not by so many."""
+    """Return the node of every task; refuse nodes that are unusable or have too many tasks."""
     if len(solution.nodes) != instance.num_tasks:
         raise RefusedError(
             f"{number_of(len(solution.nodes), 'node')} for {number_of(instance.num_tasks, 'task')}"

@@ -62,7 +62,7 @@ def _by_degrees(instance: Instance, rooms: list[int], _: schema.DegreesLevel) ->
 
 
 def _by_inside(instance: Instance, rooms: list[int], part: schema.InsideLevel) -> int:
-    """Return what leaves if every domain has the most inside that so many tasks can have."""
+    """Return what leaves if every domain has the most inside that its tasks can have."""
     psi = inside_of(instance, max(rooms), part.order)
     slope = fraction_of(part.slope)
     worth = [slope.denominator * x - slope.numerator * s for s, x in enumerate(psi.tolist())]
@@ -142,4 +142,4 @@ LEAVING: dict[str, Callable[[Instance, list[int], Any], int]] = {
     "inside": _by_inside,
     "spectral": _by_spectrum,
 }
-"""Bytes that leave domains of so many places at least, by kind of what proves it."""
+"""The least bytes that leave domains, given their places, by the kind of the proof."""

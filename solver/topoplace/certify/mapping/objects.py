@@ -36,7 +36,7 @@ Trees = tuple[
 
 
 def least_trees(instance: Instance) -> int:
-    """Return what the trees cost at least: their objects need so many routers, joined by links."""
+    """Return the least cost of the trees: links that join the routers their objects need."""
     largest, total, most = sorted(instance.room.tolist(), reverse=True), 0, [0]
     for room in largest:
         most.append(most[-1] + room)

@@ -47,7 +47,7 @@ class Defragment(Packings[RepackResult]):
         return f"{whole.torus.text}, {counts}, {moves}, {rule.value} interference"
 
     def _of_size(self, nodes: int) -> Repacking:
-        """Return the instance in which one job of so many nodes waits."""
+        """Return the instance in which only one job waits, with a given number of nodes."""
         asked = self._asked
         if nodes < 1:
             raise RefusedError(f"a prism of {number_of(nodes, 'node')}")

@@ -46,8 +46,8 @@ def machine_of_blocks(
 ) -> HierarchyModel:
     """Return the machine of base blocks and Slurm's BlockSizes.
 
-    Above the level of the base blocks there is one for every larger size that is enforced: of
-    aligned groups, so many consecutive blocks counted from the first as the size has base blocks.
+    Above the level of the base blocks there is one for every larger size that is enforced. Its
+    domains are aligned groups: consecutive blocks, counted from the first, as many as the size has.
     Sizes after one that spans all blocks are not enforced. Without sizes Slurm takes the nodes of
     the first block that has any, and four doublings of it.
 
@@ -132,7 +132,7 @@ def _require_sizes(sizes: Sequence[int]) -> None:
 
 
 def _group(blocks: Sequence[Block], idx: int, length: int) -> str:
-    """Return the name of the aligned group of so many blocks that one of them is in."""
+    """Return the name of the aligned group that a block is in."""
     first = idx // length * length
     last = min(first + length, len(blocks)) - 1
     both = f"{blocks[first].name}..{blocks[last].name}"
@@ -143,7 +143,7 @@ def _group(blocks: Sequence[Block], idx: int, length: int) -> str:
 def asked_of_blocks(
     nodes: int, segment: int | None, exclusive: str | None = None
 ) -> dict[str, Any]:
-    """Return what a job of so many nodes asks of blocks, as fields of a request.
+    """Return what a job asks of blocks, as fields of a request.
 
     Without segment it asks for nothing: where Slurm then puts it is Slurm's contract. Where a
     segment does not divide the nodes, which Slurm refuses before 25.05, the rest is a part and a

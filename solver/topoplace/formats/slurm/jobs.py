@@ -265,7 +265,7 @@ def _by_fields(entry: Entry, num_nodes: int) -> Iterator[LeftOut]:
 
 
 def _other_sizes(entry: Entry, num_nodes: int) -> str:
-    """Return what else a job may start on than so many nodes; nothing if its size is fixed.
+    """Return the other sizes that a job may start with; nothing if its size is fixed.
 
     `node_count` is Slurm's estimate where the job asks for a range, or for tasks alone. The most
     nodes are 0 once Slurm has tried to start a job, whatever it asked for.

@@ -22,7 +22,7 @@ from topoplace.result.packed import packed, unpacked
 from topoplace.types import FloatArray, IntArray
 
 RANK, ROUNDS, SWEEPS, PACE = 24, 60, 6, 20
-"""Dimensions of the vectors, and how long they are turned: rounds of so many sweeps. After `PACE`
+"""Dimensions of the vectors, rounds in which they are turned, and sweeps of a round. After `PACE`
 rounds the steps of the balance are half as long, so that they come to rest where it has a kink."""
 
 SCALE_BITS = 49
@@ -36,7 +36,8 @@ WORK, LONG = 200_000, 1e5
 
 LOOK, LIST, GAIN, IDLE = 25, 10, 1e-3, 3
 """Steps between two values of the bound, and between two lists of triangles that are violated; and
-the part by which a value has to rise from one look to the next, or so many looks are the last."""
+the part by which a value has to rise from one look to the next. After `IDLE` looks without such a
+rise the search ends."""
 
 STEP, HALVED, MOMENTUM = 0.05, 60, 0.8
 """The first step's length, in bytes of a task; after how many steps it is half as long; and the

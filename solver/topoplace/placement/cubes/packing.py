@@ -87,7 +87,7 @@ class _Spots:
         return families, np.array([*chips, *blocks], dtype=np.int64)
 
     def whole(self, count: int) -> Form:
-        """Return where so many whole cubes may be: free cubes are all of the pool, or none is."""
+        """Return where `count` whole cubes may be: all free cubes are in the pool, or none is."""
         if self.pool.has_free:
             return self._form(count, lambda: [self._of_pool(self.pool.blocks_of_cube, count)])
         machine, cubes = self.problem.machine, self.problem.free_cubes.tolist()

@@ -157,7 +157,7 @@ class AnchoredPacking(SpotPacking):
         must: Sequence[BoolArray],
         most: int,
     ) -> tuple[int | None, Costed]:
-        """Return what so many disjoint prisms cost at least; and sets, the cheapest first.
+        """Return the least cost of a number of disjoint prisms; and sets, the cheapest first.
 
         Of a search that was left off the bound is the cost of the cheapest prisms, whether they
         meet or not.

@@ -37,7 +37,7 @@ _SHOWN_PIXELS = 300
 
 @dataclass(frozen=True)
 class Thumbnail:
-    """A PNG image of so many pixels, to be shown enlarged."""
+    """A PNG image, its size in pixels; it is shown enlarged."""
 
     png: bytes
     width: int

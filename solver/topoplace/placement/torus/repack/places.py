@@ -207,7 +207,7 @@ def _minimal(problem: PlacementProblem, idx: int) -> Iterator[tuple[Extents, Int
 
 
 def largest_prism(problem: PlacementProblem, idx: int) -> tuple[int, Prism | None]:
-    """Return the most nodes that a request may take in a prism, and one with so many."""
+    """Return the most nodes that a request may take in a prism, and such a prism."""
     free, most, best = _Free(problem, idx), 0, None
     for footprint, deepest in enumerate(free.reach.deepest.tolist()):
         room = int(free.view.area[footprint]) * problem.torus.nodes_per_router
