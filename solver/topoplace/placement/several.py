@@ -165,6 +165,14 @@ def _names(problem: Problem) -> list[str]:
     return [name for name, _ in frame_of(problem.kind).levels(problem)]
 
 
+def _point(problem: Problem, own: Packed, point: Point) -> dict[str, Any]:
+    """Return a point as documents have it: its values on all levels, and its solution."""
+    return {
+        "values": _reported(own.packing, range(len(point.values)), point.values),
+        "solution": frame_of(problem.kind).solution(problem, own.solution_of(point.placement)),
+    }
+
+
 def _searched(
     problem: Problem,
     options: Options,
@@ -235,13 +243,7 @@ def _searched(
             "limits": {"time_limit": options.time_limit, "hit": hit, **frame.rule(problem)},
             "seed": options.seed,
             "versions": versions(),
-            "points": [
-                {
-                    "values": _reported(packing, range(len(levels)), point.values),
-                    "solution": frame.solution(problem, own.solution_of(point.placement)),
-                }
-                for point in found.points
-            ],
+            "points": [_point(problem, own, point) for point in found.points],
             "steps": [_step(packing, _names(problem), step) for step in found.steps],
             "instance": frame.instance(problem),
             **fields(found, packing),
