@@ -74,7 +74,9 @@ def main(given: Sequence[str] | None = None) -> None:
         *fitting,
         methods=METHODS,
         time_limit=options.limit,
-        keep=lambda row, *_: print(row, file=sys.stderr),
+        keep=lambda row, *_: print(
+            f"{row.instance}, {row.method}: {row.seconds:.1f} s", file=sys.stderr
+        ),
     )
     print(found)
     exact = [row for row in found.rows if row.method == "exact"]
