@@ -374,8 +374,11 @@ def test_many_documents(first: int) -> None:
 CHUNKS, PER_KIND = 12, 50
 SLOW = {"joint": 10, "tree": 30}
 """Kinds of whose problems there are fewer: brute force, or the method, takes long."""
-NOT_PROVEN = {"joint": 0.4, "tree": 0.2}
-"""By kind, the largest share of problems that the exact method may leave unproven."""
+NOT_PROVEN = {"joint": 0.4, "tree": 0.2, "hierarchy": 0.02}
+"""By kind, the largest share of problems that the exact method may leave unproven.
+
+On hierarchies a middle level of one problem in a chunk of 50 is known to stay open.
+"""
 
 
 @pytest.mark.parametrize("chunk", few_of(range(CHUNKS), 1))
