@@ -22,6 +22,7 @@ from topoplace import compare
 from topoplace.placement.switches.allocators import registered_allocator
 from topoplace.placement.switches.occupancy import Occupancy
 from topoplace.placement.switches.problem import TreeProblem
+from topoplace.snapshot.hierarchy_state import HierarchyRequest, prepare_contention
 from topoplace.snapshot.machines import load_machine
 from topoplace.snapshot.schema import (
     Communication,
@@ -32,7 +33,6 @@ from topoplace.snapshot.schema import (
     Snapshot,
     TreeModel,
 )
-from topoplace.snapshot.tree_state import TreeRequest, prepare_tree
 from topoplace.solving import Options, solve
 
 SECONDS = 10.0
@@ -59,7 +59,7 @@ def main(given: Sequence[str] | None = None) -> None:
     assert isinstance(machine, TreeModel)
     nearly_full = fill(machine, 90, 0, "jobs")
     for pattern in Pattern:  # compile or load the kernels, so that no case is charged for it
-        state = prepare_tree(case(machine, nearly_full, pattern, 64))
+        state = prepare_contention(case(machine, nearly_full, pattern, 64))
         solve(state, "exact", Options(time_limit=4))
     cases = [
         case(machine, running, Pattern(pattern), size, f"-busy{busy}-seed{seed}")
@@ -69,7 +69,7 @@ def main(given: Sequence[str] | None = None) -> None:
         for pattern in options.patterns
         for size in options.sizes
     ]
-    fitting = [one for one in cases if prepare_tree(one).free.sum() >= one.queue[0].nodes]
+    fitting = [one for one in cases if prepare_contention(one).free.sum() >= one.queue[0].nodes]
     found = compare(
         *fitting,
         methods=METHODS,
@@ -103,10 +103,10 @@ def case(
 def fill(machine: TreeModel, busy: int, seed: int, how: str) -> list[RunningJob]:
     """Return running jobs that hold so many percent of the nodes."""
     rng = random.Random(f"{busy}-{seed}-{how}")
-    empty = TreeProblem(prepare_tree(case(machine, [], Pattern.RING, 1)))
+    empty = TreeProblem(prepare_contention(case(machine, [], Pattern.RING, 1)))
     occupancy = empty.occupancy()
     held: list[tuple[np.ndarray, bool]] = []
-    num_nodes = occupancy.tree.num_nodes
+    num_nodes = occupancy.machine.num_nodes
     # Twice nearly full and mostly drained again, so that what is free lies as jobs leave it.
     for percent in (97, 97, busy) if how == "jobs" else (busy,):
         for job in _arrivals(occupancy, rng, round(num_nodes * percent / 100), how):
@@ -116,7 +116,7 @@ def fill(machine: TreeModel, busy: int, seed: int, how: str) -> list[RunningJob]
             for nodes, intensive in held[len(held) // 3 :]:
                 occupancy.end(nodes, intensive)
             del held[len(held) // 3 :]
-    names = occupancy.tree.node_names
+    names = occupancy.machine.host_names
     return [
         RunningJob(
             id=f"r{k}",
@@ -136,7 +136,7 @@ def _arrivals(
         size = min(1 << rng.randrange(8), left)
         intensive = rng.random() < 0.9
         if how == "jobs":
-            request = TreeRequest("r", size, 1, (), intensive)
+            request = HierarchyRequest("r", size, 1, ())
             nodes = default(occupancy, request, np.random.default_rng(0))
         else:
             nodes = np.array(rng.sample(np.flatnonzero(occupancy.free).tolist(), size))

@@ -18,8 +18,8 @@ import numpy as np
 from study import Column, Record, Study, groups, table, timed, where
 from topoplace.placement.switches.occupancy import Occupancy
 from topoplace.placement.switches.problem import TreeProblem
+from topoplace.snapshot.hierarchy_state import HierarchyState, prepare_contention
 from topoplace.snapshot.schema import Pattern, PatternUse, Snapshot, SwitchModel, TreeModel
-from topoplace.snapshot.tree_state import TreeState, prepare_tree
 from topoplace.solving import Options, method_of
 from topoplace.study.replay import MIXES, LogJob, MethodRun, Replay, Setup, read_log, with_intensive
 from topoplace.study.replay.figures import improvements, metrics_of, percent_below
@@ -159,7 +159,7 @@ def records(options: argparse.Namespace, names: Sequence[str]) -> Iterator[Recor
                         print(per_leaf, protocol, name, seed, run.method, file=sys.stderr)
 
 
-def leaves_of(num_nodes: int, per_leaf: int) -> TreeState:
+def leaves_of(num_nodes: int, per_leaf: int) -> HierarchyState:
     """Return one switch above leaves of so many nodes, the last of what is left."""
     num_leaves = math.ceil(num_nodes / per_leaf)
     leaves = [
@@ -170,7 +170,7 @@ def leaves_of(num_nodes: int, per_leaf: int) -> TreeState:
     ]
     root = SwitchModel(name="root", switches=f"s[0-{num_leaves - 1}]")
     machine = TreeModel(kind="tree", name=f"theta-{per_leaf}", switches=[*leaves, root])
-    return prepare_tree(
+    return prepare_contention(
         Snapshot(schema_version="topoplace.snapshot/1", name=machine.name, machine=machine)
     )
 
@@ -179,7 +179,7 @@ def leaves_of(num_nodes: int, per_leaf: int) -> TreeState:
 class _Study:
     """All protocols with the same jobs on the same machine."""
 
-    state: TreeState
+    state: HierarchyState
     jobs: Sequence[LogJob]
     methods: Sequence[str]
     options: Options
@@ -210,7 +210,7 @@ class _Study:
         hour = self.jobs[-1].submitted // 7200
         while True:
             replay.run(until=3600 * hour)
-            occupancy = TreeProblem(prepare_tree(replay.snapshot("in-use"))).occupancy()
+            occupancy = TreeProblem(prepare_contention(replay.snapshot("in-use"))).occupancy()
             if 100 * occupancy.free_per_leaf.sum() >= (100 - OCCUPANCY) * NUM_NODES:
                 return occupancy
             hour += 1

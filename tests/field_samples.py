@@ -45,7 +45,7 @@ from topoplace.result.repack import RepackResult
 from topoplace.result.several import Frontier, OpenBox
 from topoplace.result.tree import AllocationResult
 from topoplace.snapshot.cubes_state import prepare_cubes
-from topoplace.snapshot.hierarchy_state import prepare_hierarchy
+from topoplace.snapshot.hierarchy_state import prepare_contention, prepare_hierarchy
 from topoplace.snapshot.machines import load_machine
 from topoplace.snapshot.objects import ObjectsApplication
 from topoplace.snapshot.schema import (
@@ -59,7 +59,6 @@ from topoplace.snapshot.schema import (
     TorusModel,
 )
 from topoplace.snapshot.state import prepare
-from topoplace.snapshot.tree_state import prepare_tree
 from topoplace.solving import Bound, Options, result_of, solve
 from tree_cases import apart, model_of, snapshot_on, uses
 from tree_threshold_cases import KINDS, proof_of, threshold_snapshot
@@ -275,7 +274,7 @@ def _allocations() -> Iterator[tuple[str, AllocationResult]]:
         snapshot = snapshot_on(model_of([5, 5, 6]), running, queue, down="n15")
         yield name, _exact(snapshot)
     yield "domains", _exact(snapshot_on(apart([3, 3]), [], [(2, ring)] * 3))
-    yield "heuristic", solve(prepare_tree(snapshot), "balanced")
+    yield "heuristic", solve(prepare_contention(snapshot), "balanced")
     unsolved = _unsolved(_exact(snapshot).model_dump(mode="json"))
     yield "no solution", AllocationResult.model_validate_json(json.dumps(unsolved))
     yield "shares", _exact(snapshot_on(model_of([3] * 6), [], [(8, uses(Pattern.BINOMIAL))]))
@@ -286,12 +285,12 @@ def _allocations() -> Iterator[tuple[str, AllocationResult]]:
 
 
 def _exact(snapshot: Snapshot) -> AllocationResult:
-    return solve(prepare_tree(snapshot), "exact", Options(time_limit=60.0))
+    return solve(prepare_contention(snapshot), "exact", Options(time_limit=60.0))
 
 
 def _with_proofs(snapshot: Snapshot, proofs: Sequence[BaseModel]) -> AllocationResult:
     """Return an allocation with these proofs of its cost."""
-    result = solve(prepare_tree(snapshot), "balanced")
+    result = solve(prepare_contention(snapshot), "balanced")
     document = result.model_dump(mode="json")
     own = [proof.model_dump(mode="json") for proof in proofs]
     total = sum((Fraction(*proof["bound"].values()) for proof in own), Fraction(0))

@@ -31,7 +31,7 @@ def model_least_cost(
 ) -> Fraction | None:
     """Return the least cost of the only request of a problem, or None if it does not fit."""
     (request,), state = problem.requests, problem.state
-    tree = state.tree
+    tree = state.machine
     steps = [
         (step.pairs, use.share * use.message_bytes * step.weight)
         for use in request.patterns
@@ -42,9 +42,9 @@ def model_least_cost(
     prices = [price // common for _, price in steps]
     assert 7 * int(tree.common_level.max()) * scale * max(1, sum(prices)) <= MAX_VALUE
     pairs = np.concatenate([np.zeros((0, 2), dtype=np.int64), *(own for own, _ in steps)])
-    free = np.bincount(tree.leaf_of_node[state.free], minlength=tree.num_leaves)
+    free = np.bincount(tree.leaf_of[state.free[:, 0] > 0], minlength=tree.num_leaves)
     data = {
-        "leaf_nodes": tree.nodes_per_leaf.tolist(),
+        "leaf_nodes": tree.leaf_sizes.tolist(),
         "leaf_comm": state.comm.tolist(),
         "leaf_free": free.tolist(),
         "common_level": tree.common_level.ravel().tolist(),

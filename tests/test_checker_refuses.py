@@ -26,7 +26,7 @@ from topoplace.cli import run
 from topoplace.errors import InputError
 from topoplace.mapping.mapped import outcome_of
 from topoplace.result.packed import packed
-from topoplace.snapshot.hierarchy_state import prepare_hierarchy
+from topoplace.snapshot.hierarchy_state import prepare_contention, prepare_hierarchy
 from topoplace.snapshot.schema import (
     MAPPING_SCHEMA,
     MAX_SIZE,
@@ -41,7 +41,6 @@ from topoplace.snapshot.schema import (
     TorusModel,
 )
 from topoplace.snapshot.state import prepare
-from topoplace.snapshot.tree_state import prepare_tree
 from topoplace.solving import Options, result_of, solve
 from tree_cases import model_of, snapshot_on
 
@@ -128,7 +127,7 @@ def two_leaves(*, starts_both: bool) -> Document:
     """Return what starts B, two nodes that communicate, on two leaves of two; and A, if asked."""
     uses = [PatternUse(pattern=Pattern.BINOMIAL)]
     queue: list[tuple[int, list[PatternUse]]] = [(2, []), (2, uses)]
-    state = prepare_tree(snapshot_on(model_of([2, 2]), queue=queue))
+    state = prepare_contention(snapshot_on(model_of([2, 2]), queue=queue))
     result = solve(state, "exact", Options(time_limit=5))
     document = result.model_dump(mode="json")
     if not starts_both:
@@ -274,7 +273,7 @@ def test_a_rule_of_another_machine_is_not_passed_over(
         return
     tree = snapshot_on(model_of([2, 2]), queue=[(2, [])])
     snapshot = snapshot_of([4], [{"nodes": 2}]) if machine == "torus" else tree
-    prepared: Any = prepare if machine == "torus" else prepare_tree
+    prepared: Any = prepare if machine == "torus" else prepare_contention
     document = solve(prepared(snapshot), "exact").model_dump(mode="json")
     assert checked(document, tmp_path).holds
     document["instance"]["queue"][0][name] = FOREIGN[name]

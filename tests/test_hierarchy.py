@@ -82,7 +82,7 @@ def test_the_fewest_blocks_of_decisions_of_slurm_are_proven(
         if decision.taken is not None:
             state = prepared(decision.snapshot.model_dump(mode="json"))
             numbers = [state.machine.host_names.index(name) for name in decision.taken[None]]
-            used = len({int(state.machine.lowest[host]) for host in numbers})
+            used = len({int(state.machine.leaf_of[host]) for host in numbers})
             least = [next(v for v in r.levels if v.name == "block").objective for r in (free, held)]
             assert least[0] <= least[1] <= used
             started, above = started + 1, above + (used > least[0])

@@ -14,7 +14,6 @@ from mistakes import MISTAKES, lines_said
 from topoplace.certify.cubes import instance as cubes
 from topoplace.certify.hierarchy import instance as hierarchy
 from topoplace.certify.report import RefusedError
-from topoplace.certify.switches import instance as switches
 from topoplace.certify.torus import instance as torus
 from topoplace.errors import InputError
 from topoplace.machine import format_node_set, parse_node_set
@@ -148,7 +147,7 @@ def test_the_lists_of_a_document_are_limited_in_all_before_they_are_expanded(cas
 
 
 READ_BY_CHECKER = {
-    TreeModel: switches.read_instance,
+    TreeModel: hierarchy.read_instance,
     HierarchyModel: hierarchy.read_instance,
     TorusModel: partial(torus.read_instance, interference=Interference.STRICT),
     CubesModel: cubes.read_instance,

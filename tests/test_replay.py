@@ -15,6 +15,7 @@ from topoplace.certify import check_document
 from topoplace.errors import InputError
 from topoplace.machine import Prism, Torus, bisection_per_node, scattered_links
 from topoplace.result import Interference
+from topoplace.snapshot.hierarchy_state import HierarchyState, prepare_contention
 from topoplace.snapshot.machines import load_snapshot, load_torus
 from topoplace.snapshot.schema import (
     Pattern,
@@ -23,7 +24,6 @@ from topoplace.snapshot.schema import (
     Snapshot,
 )
 from topoplace.snapshot.state import SnapshotState, prepare
-from topoplace.snapshot.tree_state import TreeState, prepare_tree
 from topoplace.solving import Options, solve
 from topoplace.study.replay import (
     MIXES,
@@ -48,8 +48,8 @@ HALF = (PatternUse(pattern=Pattern.RECURSIVE_DOUBLING, share=50),)
 Spans = dict[str, tuple[int, int]]
 
 
-def state_of(*sizes: int) -> TreeState:
-    return prepare_tree(snapshot_on(model_of(sizes)))
+def state_of(*sizes: int) -> HierarchyState:
+    return prepare_contention(snapshot_on(model_of(sizes)))
 
 
 def empty(spec: str = "torus:4x4") -> SnapshotState:
@@ -68,14 +68,14 @@ def spans(replay: Replay) -> Spans:
 
 
 def replayed(
-    state: TreeState | SnapshotState,
+    state: HierarchyState | SnapshotState,
     jobs: list[LogJob],
     method: str | None = None,
     options: Options | None = None,
     *,
     fill_interior: bool = False,
 ) -> Replay:
-    method = method or ("default" if isinstance(state, TreeState) else "first-fit")
+    method = method or ("default" if isinstance(state, HierarchyState) else "first-fit")
     replay = Replay(
         Setup(state, jobs, options=options or Options(), fill_interior=fill_interior), method
     )

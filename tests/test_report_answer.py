@@ -25,9 +25,9 @@ from topoplace.report.view import (
 from topoplace.result import PlacementResult, Proof, Status
 from topoplace.result.tree import AllocationResult
 from topoplace.snapshot.files import write_document
+from topoplace.snapshot.hierarchy_state import prepare_contention
 from topoplace.snapshot.machines import load_any
 from topoplace.snapshot.schema import Communication, Pattern, Request
-from topoplace.snapshot.tree_state import prepare_tree
 from topoplace.solving import Options, solve
 from tree_cases import apart, model_of, snapshot_on, uses
 
@@ -36,7 +36,7 @@ RING = uses(Pattern.RING)
 
 def on_tree(queue: list[Any], sizes: tuple[int, ...] = (4, 4), method="exact") -> AllocationResult:
     snapshot = snapshot_on(model_of(sizes), [], queue)
-    return solve(prepare_tree(snapshot), method, Options(time_limit=2.0))
+    return solve(prepare_contention(snapshot), method, Options(time_limit=2.0))
 
 
 def on_torus(folder: Path, method: str = "first-fit") -> PlacementResult:
@@ -131,7 +131,7 @@ def test_place_writes_host_lists_and_csv(
 def test_the_headline_says_what_is_proven_of_every_level(tmp_path: Path) -> None:
     snapshot = snapshot_on(model_of([4, 4]), [], [(5, ()), (4, ())])
     queue = [request.model_copy(update={"priority": 3}) for request in snapshot.queue]
-    weighted = solve(prepare_tree(snapshot.model_copy(update={"queue": queue})))
+    weighted = solve(prepare_contention(snapshot.model_copy(update={"queue": queue})))
     assert headline(on_tree([(5, ()), (4, ())])).startswith("case: nodes and cost optimal (exact, ")
     assert headline(weighted).startswith("case: weighted nodes and cost optimal (")
     assert "weighted nodes (max)" in summary(weighted)
@@ -192,7 +192,7 @@ def test_the_headline_without_an_answer() -> None:
 def test_why_requests_wait_on_a_tree() -> None:
     queue = [(9, RING), (5, RING), (4, ()), (8, ()), (3, RING)]
     snapshot = snapshot_on(apart([5, 4]), [("n0", Communication.NONE)], queue)
-    result = solve(prepare_tree(snapshot), "exact", Options(time_limit=2.0))
+    result = solve(prepare_contention(snapshot), "exact", Options(time_limit=2.0))
     texts = view_of(result).waits
     assert texts["q0"] == "9 nodes wanted, 8 free"
     assert texts["q1"] == "no fabric has 5 free nodes: the most below one root are 4"

@@ -35,10 +35,10 @@ from topoplace.report.view import view_of
 from topoplace.report.voxels import draw_torus
 from topoplace.result import PlacementResult
 from topoplace.snapshot.files import data_folder
+from topoplace.snapshot.hierarchy_state import prepare_contention
 from topoplace.snapshot.machines import load_machine, load_snapshot
 from topoplace.snapshot.schema import Pattern, Snapshot
 from topoplace.snapshot.state import SnapshotState, prepare
-from topoplace.snapshot.tree_state import prepare_tree
 from topoplace.solving import solve
 from tree_cases import model_of, snapshot_on, uses
 
@@ -193,7 +193,7 @@ def test_a_tree_is_a_row_for_every_leaf() -> None:
     assert sorted(uneven.numbers[uneven.numbers >= 0]) == list(range(133))
     two_columns = leaf_tiles(list("abcd"), np.ones(4, dtype=np.int64)).fitted(6, 4).numbers
     assert [[n for n in row if n >= 0] for row in two_columns] == [[0, 2], [1, 3]]
-    state = prepare_tree(
+    state = prepare_contention(
         snapshot_on(model_of([3, 2]), [("n0", "strict")], [(2, uses(Pattern.RING))])
     )
     result = solve(state, "default")
@@ -202,7 +202,7 @@ def test_a_tree_is_a_row_for_every_leaf() -> None:
     axes = draw(result)
     shown = image_of(axes)
     assert (shown == [*job_colour(0), 1]).all(axis=-1).sum() == 2
-    leaves = [switch.name for switch in state.tree.switches[: state.tree.num_leaves]]
+    leaves = list(state.machine.leaf_names)
     assert set(leaves) <= set(texts_of(axes))
 
 

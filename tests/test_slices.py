@@ -15,9 +15,9 @@ from topoplace.errors import ExitCode
 from topoplace.formats.slices import read_rfold, read_slice_scenario
 from topoplace.options import ConvertOptions
 from topoplace.snapshot.convert import converted
+from topoplace.snapshot.hierarchy_state import hierarchy_of
 from topoplace.snapshot.machines import load_any, load_machine
 from topoplace.snapshot.schema import HierarchyModel, TreeModel
-from topoplace.snapshot.tree_state import tree_of
 
 # ---- topograph -----------------------------------------------------------------------------------
 
@@ -50,9 +50,10 @@ def written(folder: Path, text: str, name: str = "model.yaml") -> Path:
 def test_switches_of_topograph(tmp_path):
     machine = load_machine(str(written(tmp_path, MODEL)))
     assert isinstance(machine, TreeModel)
-    tree = tree_of(machine)
-    assert tree.node_names == ("n01", "n02", "n9", "n03", "n04", "n05", "m1", "m2")
-    assert [switch.name for switch in tree.switches] == ["leaf-a", "leaf-b", "core"]
+    tree = hierarchy_of(machine)
+    assert tree.host_names == ("n01", "n02", "n9", "n03", "n04", "n05", "m1", "m2")
+    assert [switch.name for switch in machine.switches] == ["leaf-a", "leaf-b", "core"]
+    assert tree.leaf_names == ("leaf-a", "leaf-b")
 
 
 def test_domains_of_topograph(tmp_path):

@@ -25,9 +25,9 @@ from topoplace.formats.slurm.topology import read_slurm_topology
 from topoplace.machine.hostlist import expand_host_list
 from topoplace.options import ConvertOptions
 from topoplace.snapshot.convert import converted
+from topoplace.snapshot.hierarchy_state import hierarchy_of
 from topoplace.snapshot.machines import load_any, load_machine
 from topoplace.snapshot.schema import TreeObjective
-from topoplace.snapshot.tree_state import tree_of
 
 TOPOLOGY = """\
 SwitchName=s0 Nodes=n[0-3]
@@ -67,7 +67,7 @@ SWITCHNAME = top  Switches=s[0-1]
     model = read_slurm_topology(written(tmp_path, text, "my tree.conf"))
     assert model.name == "my-tree"
     assert [switch.name for switch in model.switches] == ["s0", "s1", "top"]
-    assert tree_of(model).node_names == tuple(f"n{k}" for k in range(8))
+    assert hierarchy_of(model).host_names == tuple(f"n{k}" for k in range(8))
 
 
 @pytest.mark.parametrize(
@@ -233,7 +233,7 @@ def test_what_is_closed_and_left_out(tmp_path, capsys):
     assert run(["convert", "--from", "slurm", *options, "-o", str(out)]) == 0
     state = load_any(out, TreeObjective.CONTENTION)
     assert state.snapshot.down == "n[1-3,6-7]"
-    assert [state.tree.node_names[k] for k in state.free.nonzero()[0]] == ["n4", "n5"]
+    assert [state.machine.host_names[k] for k in state.free.nonzero()[0]] == ["n4", "n5"]
     assert (state.busy.tolist(), state.comm.tolist()) == ([2, 0], [0, 0])
     assert [request.id for request in state.requests] == ["3"]
     assert capsys.readouterr().out.splitlines() == [

@@ -94,12 +94,11 @@ def test_the_real_tree():
     assert [len(names) for names in hierarchy.domain_names] == [2, 8, 64]
 
 
-def test_trees_that_are_no_hierarchies(tmp_path):
+def test_switches_that_overlap_are_refused(tmp_path):
     text = "SwitchName=a Nodes=n1\nSwitchName=b Nodes=n2\nSwitchName=c Nodes=n3\n"
     text += "SwitchName=t Switches=a,b\nSwitchName=u Switches=b,c\n"
-    tree = read_slurm_topology(written(tmp_path, text))
     with pytest.raises(InputError, match=r"share all nodes of one of them or none.*t and u"):
-        hierarchy_of_tree(tree)
+        read_slurm_topology(written(tmp_path, text))
 
 
 def test_blocks_without_nodes_count_in_their_group(tmp_path):

@@ -18,9 +18,9 @@ from topoplace.report.text import gap_text
 from topoplace.result import Interference, Proof
 from topoplace.result.reading import AnyResult
 from topoplace.snapshot.files import write_document
+from topoplace.snapshot.hierarchy_state import prepare_contention
 from topoplace.snapshot.schema import Pattern, Snapshot
 from topoplace.snapshot.state import prepare
-from topoplace.snapshot.tree_state import prepare_tree
 from topoplace.solving import Options, method_names, solve
 from topoplace.study import ranking
 from topoplace.study.case import Case, load_case, load_cases, load_document
@@ -34,7 +34,9 @@ def small(**changes: Any) -> Case:
 
 def tree() -> Case:
     pattern = uses(Pattern.RECURSIVE_DOUBLING)
-    return Case(prepare_tree(snapshot_on(model_of([4, 4, 4]), [], [(4, pattern), (3, pattern)])))
+    return Case(
+        prepare_contention(snapshot_on(model_of([4, 4, 4]), [], [(4, pattern), (3, pattern)]))
+    )
 
 
 def mapping() -> Case:

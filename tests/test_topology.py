@@ -172,10 +172,10 @@ def test_ranks_fill_the_nodes_of_a_machine_in_smp_order() -> None:
 
 def test_trees_count_switches() -> None:
     topology = tp.topology(tp.tree(2, 3, 4), cores=2)
-    assert topology.shape == (6, 4)
+    assert topology.shape == (2, 3, 4)
     assert topology.hops([0, 0, 0, 0], [1, 2, 8, 24]).tolist() == [0, 2, 4, 6]
-    assert topology.coordinates(27).tolist() == [3, 1, 1]
-    assert topology.rank_at([3, 1, 1]) == 27
+    assert topology.coordinates(27).tolist() == [1, 0, 1, 1]
+    assert topology.rank_at([1, 0, 1, 1]) == 27
     assert topology.neighbours(0).tolist() == [2, 3, 4, 5, 6, 7]
     with pytest.raises(tp.InputError, match="a torus or mesh, whose routes are known"):
         topology.route(0, 1)

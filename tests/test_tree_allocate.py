@@ -12,8 +12,8 @@ from topoplace.placement.switches.problem import TreeProblem
 from topoplace.report.summary import summary
 from topoplace.result import Proof, Status
 from topoplace.result.tree import AllocationResult
+from topoplace.snapshot.hierarchy_state import HierarchyState, prepare_contention
 from topoplace.snapshot.schema import Communication, Pattern, PatternUse
-from topoplace.snapshot.tree_state import TreeState, prepare_tree
 from topoplace.solving import Options, Outcome, methods, register, result_of, solve
 from tree_cases import HEURISTICS, model_of, snapshot_on, uses
 
@@ -21,17 +21,17 @@ RD = uses(Pattern.RECURSIVE_DOUBLING)
 STRICT, NONE = Communication.STRICT, Communication.NONE
 
 
-def random_state(rng: random.Random) -> TreeState:
+def random_state(rng: random.Random) -> HierarchyState:
     """Return a prepared snapshot with running jobs and a queue on two levels of switches."""
     machine = model_of([rng.randint(1, 6) for _ in range(rng.randint(1, 5))])
-    tree = prepare_tree(snapshot_on(machine)).tree
-    names = rng.sample(tree.node_names, rng.randint(0, tree.num_nodes // 2))
+    tree = prepare_contention(snapshot_on(machine)).machine
+    names = rng.sample(tree.host_names, rng.randint(0, tree.num_nodes // 2))
     running = [(name, rng.choice([STRICT, NONE])) for name in names]
     queue = [
         (rng.randint(1, tree.num_nodes), uses(*rng.sample(list(Pattern), rng.randint(0, 2))))
         for _ in range(rng.randint(0, 4))
     ]
-    return prepare_tree(snapshot_on(machine, running, queue))
+    return prepare_contention(snapshot_on(machine, running, queue))
 
 
 @pytest.mark.parametrize("name", HEURISTICS)
@@ -55,14 +55,14 @@ def test_results_are_sound(name: str) -> None:
 
 
 def test_random_is_by_seed() -> None:
-    state = prepare_tree(snapshot_on(model_of([9, 9]), queue=[(8, RD)]))
+    state = prepare_contention(snapshot_on(model_of([9, 9]), queue=[(8, RD)]))
     by_seed = [solve(state, "random", Options(seed=seed)).solution for seed in (1, 1, 2)]
     assert by_seed[0] == by_seed[1] != by_seed[2]
 
 
 def test_requests_that_do_not_fit_are_skipped_and_later_ones_see_earlier_ones() -> None:
     queue = [(3, RD), (6, RD), (4, RD)]
-    state = prepare_tree(snapshot_on(model_of([4, 4]), [("n7", STRICT)], queue))
+    state = prepare_contention(snapshot_on(model_of([4, 4]), [("n7", STRICT)], queue))
     result = solve(state, "default")
     assert result.solution is not None
     found = {a.request: a.nodes for a in result.solution.allocations}
@@ -77,7 +77,7 @@ def test_requests_that_do_not_fit_are_skipped_and_later_ones_see_earlier_ones() 
 
 def test_summary_shows_fractions() -> None:
     thirds = [PatternUse(pattern=Pattern.RING, share=33)]
-    state = prepare_tree(snapshot_on(model_of([3] * 11), queue=[(31, thirds)]))
+    state = prepare_contention(snapshot_on(model_of([3] * 11), queue=[(31, thirds)]))
     result = solve(state, "balanced")
     assert result.solution is not None
     cost = result.solution.cost
@@ -89,7 +89,7 @@ def test_summary_shows_fractions() -> None:
 
 
 def test_no_solution_is_unknown() -> None:
-    problem = TreeProblem(prepare_tree(snapshot_on(model_of([2]), queue=[(1, RD)])))
+    problem = TreeProblem(prepare_contention(snapshot_on(model_of([2]), queue=[(1, RD)])))
     result = result_of(problem, Outcome(None, time_limit_hit=True), "x", Options(), 0.0)
     assert result.status is Status.UNKNOWN
     assert result.objective is result.solution is None
@@ -98,7 +98,7 @@ def test_no_solution_is_unknown() -> None:
 
 def test_registry() -> None:
     assert set(HEURISTICS) <= set(methods("allocation"))
-    state = prepare_tree(snapshot_on(model_of([2])))
+    state = prepare_contention(snapshot_on(model_of([2])))
     with pytest.raises(InputError, match=r"default.*found 'best'"):
         solve(state, "best")
     with pytest.raises(ValueError, match="registered already"):

@@ -14,15 +14,15 @@ import numpy as np
 import pytest
 
 from topoplace.certify import check_document
+from topoplace.certify.hierarchy.instance import read_instance
 from topoplace.certify.report import RefusedError
-from topoplace.certify.switches.instance import read_instance
 from topoplace.certify.switches.nogoods import MOST_DEPTH
 from topoplace.certify.switches.relaxed import Relaxed
 from topoplace.certify.switches.rules import LARGEST_WORTH
 from topoplace.result import Proof
 from topoplace.result.tree import ThresholdProof, ThresholdsCertificate
+from topoplace.snapshot.hierarchy_state import prepare_contention
 from topoplace.snapshot.schema import Pattern, PatternUse, Snapshot
-from topoplace.snapshot.tree_state import prepare_tree
 from tree_cases import model_of, snapshot_on, uses
 from tree_exact_cases import solved
 from tree_threshold_cases import KINDS, follow, proof_of, threshold_snapshot
@@ -147,7 +147,7 @@ def test_nogoods_may_only_be_left_out_if_others_say_the_same(kind: str) -> None:
     answers = set()
     for snapshot, document in cases(kind):
         instance = read_instance(snapshot)
-        relaxed = Relaxed(instance, instance.wishes["q0"])
+        relaxed = Relaxed(instance, instance.queue[0])
         bound = Fraction(*document["bound"].values()) * relaxed.scale / relaxed.prices[0]
         corners = [nogood["at"] for nogood in document["nogoods"]]
         every = np.indices([len(relaxed.values)] * len(corners[0])).reshape(len(corners[0]), -1)
@@ -171,7 +171,7 @@ def test_nogoods_may_only_be_left_out_if_others_say_the_same(kind: str) -> None:
 @pytest.mark.parametrize("kind", KINDS)
 def test_results_carry_what_the_checker_follows(kind: str) -> None:
     snapshot = threshold_snapshot(kind, 5)
-    result = solved(prepare_tree(snapshot), 4.0)
+    result = solved(prepare_contention(snapshot), 4.0)
     level = result.levels[1]
     assert level.proof is Proof.CERTIFICATE
     assert isinstance(level.certificate, ThresholdsCertificate)
@@ -186,7 +186,7 @@ def test_both_exchanges_are_one_cube() -> None:
     snapshot = threshold_snapshot("cube", 1)
     both = [PatternUse(pattern=pattern, share=50) for pattern in KINDS["cube"][0]]
     request = snapshot.queue[0].model_copy(update={"patterns": both})
-    result = solved(prepare_tree(snapshot.model_copy(update={"queue": [request]})), 10.0)
+    result = solved(prepare_contention(snapshot.model_copy(update={"queue": [request]})), 10.0)
     assert result.levels[1].proof is Proof.CERTIFICATE
     assert check_document(result).holds
 
@@ -197,7 +197,9 @@ def test_both_exchanges_are_one_cube() -> None:
 def test_a_search_cut_off_at_once_still_proves_its_bound(
     ranks: int, pattern: Pattern, seconds: float
 ) -> None:
-    state = prepare_tree(snapshot_on(model_of([9, 8, 7, 10, 9]), (), [(ranks, uses(pattern))]))
+    state = prepare_contention(
+        snapshot_on(model_of([9, 8, 7, 10, 9]), (), [(ranks, uses(pattern))])
+    )
     result = solved(state, time_limit=seconds)
     assert result.levels[1].bound is not None
     assert check_document(result).holds

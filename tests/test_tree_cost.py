@@ -9,23 +9,22 @@ import numpy as np
 import pytest
 
 from topoplace.errors import InputError
-from topoplace.machine.tree import build_tree
 from topoplace.placement.switches.cost import CostModel, communication_ratio, runtime
 from topoplace.snapshot.schema import Pattern, PatternUse
 from tree_brute_force import cost_of
-from tree_cases import random_tree, two_level
+from tree_cases import built, random_tree, two_level
 
 
 def test_the_worked_example_of_figure_5() -> None:
     tree = two_level([4, 4])
-    assert [tree.distance(0, 1), tree.distance(0, 4)] == [2, 4]
+    assert [tree.node_hops(0, 1), tree.node_hops(0, 4)] == [2, 4]
     job1, job2 = [0, 1, 4, 5], [2, 3]
-    comm = np.bincount(tree.leaf_of_node[job1 + job2])
+    comm = np.bincount(tree.leaf_of[job1 + job2])
     model = CostModel(tree)
     assert Fraction(int(model.scaled_hops(0, 0, comm)), model.scale) == 4
     assert Fraction(int(model.scaled_hops(0, 1, comm)), model.scale) == Fraction(23, 2)
     # Recursive doubling: the first step stays on the leaves, the second crosses.
-    cost = model.pattern_cost(Pattern.RECURSIVE_DOUBLING, tree.leaf_of_node[job1], comm)
+    cost = model.pattern_cost(Pattern.RECURSIVE_DOUBLING, tree.leaf_of[job1], comm)
     assert cost == 4 + Fraction(23, 2)
 
 
@@ -33,7 +32,7 @@ def test_the_worked_example_of_figure_5() -> None:
 def test_cost_is_that_of_a_slow_double_loop(seed: int) -> None:
     rng = random.Random(seed)
     tree = random_tree(rng)
-    comm = [rng.randint(0, size) for size in tree.nodes_per_leaf.tolist()]
+    comm = [rng.randint(0, size) for size in tree.leaf_sizes.tolist()]
     nodes = rng.sample(range(tree.num_nodes), rng.randint(1, tree.num_nodes))
     uses = [
         PatternUse(
@@ -41,8 +40,8 @@ def test_cost_is_that_of_a_slow_double_loop(seed: int) -> None:
         )
         for pattern in rng.sample(list(Pattern), 2)
     ]
-    found = CostModel(tree).job_cost(uses, tree.leaf_of_node[nodes], np.array(comm))
-    assert found == cost_of(tree, comm, uses, tree.leaf_of_node[nodes].tolist())
+    found = CostModel(tree).job_cost(uses, tree.leaf_of[nodes], np.array(comm))
+    assert found == cost_of(tree, comm, uses, tree.leaf_of[nodes].tolist())
 
 
 def test_large_common_denominators_stay_exact() -> None:
@@ -53,14 +52,12 @@ def test_large_common_denominators_stay_exact() -> None:
     model = CostModel(tree)
     assert model.scale > 1 << 63
     uses = [PatternUse(pattern=Pattern.RECURSIVE_DOUBLING)]
-    found = model.job_cost(uses, tree.leaf_of_node[nodes], np.array(comm))
-    assert found == cost_of(tree, comm, uses, tree.leaf_of_node[nodes].tolist())
+    found = model.job_cost(uses, tree.leaf_of[nodes], np.array(comm))
+    assert found == cost_of(tree, comm, uses, tree.leaf_of[nodes].tolist())
 
 
 def test_leaves_without_a_common_switch() -> None:
-    tree = build_tree(
-        [(f"s{k}", [f"n{k}"]) for k in range(3)], [("a", ["s0", "s1"]), ("b", ["s1", "s2"])]
-    )
+    tree = built([(f"s{k}", [f"n{k}"]) for k in range(3)], [("a", ["s0", "s1"])])
     model = CostModel(tree)
     comm = np.ones(3, dtype=np.int64)
     # Ranks 0 and 2 do not talk, but the job is on both leaves.

@@ -13,9 +13,8 @@ from tiny_trees import random_tree
 from topoplace.certify.hierarchy.switches import machine_of_switches
 from topoplace.cli import run
 from topoplace.errors import ExitCode
-from topoplace.machine.hierarchy import hierarchy_of_switches
+from topoplace.snapshot.hierarchy_state import hierarchy_of
 from topoplace.snapshot.schema import TreeModel, TreeObjective
-from topoplace.snapshot.tree_state import tree_of
 
 DOMAINS = TreeObjective.DOMAINS
 CHUNKS, PER_CHUNK = 4, 75
@@ -25,7 +24,7 @@ def test_both_sides_read_the_same_levels() -> None:
     several = 0
     for k in range(400):
         model = TreeModel.model_validate(random_tree(random.Random(f"levels-{k}")))
-        ours, theirs = hierarchy_of_switches(tree_of(model)), machine_of_switches(model)
+        ours, theirs = hierarchy_of(model), machine_of_switches(model)
         assert (ours.levels, ours.fabrics) == (theirs.levels, theirs.fabrics), k
         assert ours.domain_names == theirs.domain_names, k
         assert (ours.domain_of == theirs.domain_of).all(), k
@@ -164,18 +163,15 @@ def test_rules_of_hierarchies_on_switches(tmp_path: Path) -> None:
         tp.place(document, objective="contention")
 
 
-def test_switches_that_overlap_have_no_levels() -> None:
+def test_switches_that_overlap_are_refused() -> None:
     switches = [{"name": name, "nodes": f"{name}[1-2]"} for name in "abc"]
     switches += [{"name": "u", "switches": "a,b"}, {"name": "v", "switches": "b,c"}]
     machine = {"kind": "tree", "name": "overlap", "switches": switches}
     queue = [{"id": "q", "nodes": 4}, {"id": "p", "nodes": 5}]
     document = {"schema": "topoplace.snapshot/1", "name": "o", "machine": machine, "queue": queue}
-    with pytest.raises(tp.InputError, match="u and v"):
-        tp.place(document)
-    result = tp.place(document, objective="contention", time_limit=10)
-    assert [start.request for start in result.placements] == ["q"]
-    assert result.objective == result.bound == 4
-    assert result.check().holds
+    for objective in TreeObjective:
+        with pytest.raises(tp.InputError, match="all nodes of one of them or none, found u and v"):
+            tp.place(document, objective=objective)
 
 
 def test_other_commands_on_switches(tmp_path: Path) -> None:

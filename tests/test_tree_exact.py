@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import itertools
 import random
-import time
 from collections.abc import Callable
 from fractions import Fraction
 
-import numpy as np
 import pytest
 
 from minizinc_cases import WITHOUT, needs_minizinc
@@ -17,7 +14,6 @@ from topoplace import clock
 from topoplace.certify import check_document
 from topoplace.placement.switches.exact import _annealing, annealing, boxes, settling
 from topoplace.placement.switches.exact import job as exact_job
-from topoplace.placement.switches.exact.annealing import best_start, realised
 from topoplace.placement.switches.exact.grids import LineOracle
 from topoplace.placement.switches.exact.job import Job
 from topoplace.placement.switches.exact.leaf_states import StateOracle
@@ -25,8 +21,8 @@ from topoplace.placement.switches.exact.requests import least_cost as least_cost
 from topoplace.placement.switches.exact.thresholds import ThresholdSearch
 from topoplace.placement.switches.problem import TreeProblem
 from topoplace.result import Status
-from topoplace.snapshot.schema import Communication, Pattern, PatternUse, SwitchModel, TreeModel
-from topoplace.snapshot.tree_state import TreeState, prepare_tree
+from topoplace.snapshot.hierarchy_state import HierarchyState, prepare_contention
+from topoplace.snapshot.schema import Communication, Pattern, PatternUse
 from topoplace.solving import solve
 from tree_brute_force import least_cost
 from tree_cases import HEURISTICS, model_of, snapshot_on, uses
@@ -86,7 +82,7 @@ def test_equals_minizinc(seeds: range, most_ranks: int, least: int) -> None:
 def test_minizinc_does_not_depend_on_implied_constraints(left_out: tuple[str, ...]) -> None:
     request = (5, uses(Pattern.RECURSIVE_DOUBLING))
     machine = model_of([3, 3, 3])
-    problem = TreeProblem(prepare_tree(snapshot_on(machine, [("n0", STRICT)], [request])))
+    problem = TreeProblem(prepare_contention(snapshot_on(machine, [("n0", STRICT)], [request])))
     definitions = "".join(WITHOUT[name] for name in left_out)
     assert model_least_cost(problem, definitions) == model_least_cost(problem)
 
@@ -116,7 +112,7 @@ def test_prices_that_fit_no_64_bits_are_rounded_down(monkeypatch: pytest.MonkeyP
         PatternUse(pattern=Pattern.VECTOR_DOUBLING, share=33, message_bytes=7),
         PatternUse(pattern=Pattern.RING, share=67, message_bytes=5),
     ]
-    state = prepare_tree(snapshot_on(model_of([3, 3, 2]), [], [(6, patterns)]))
+    state = prepare_contention(snapshot_on(model_of([3, 3, 2]), [], [(6, patterns)]))
     (job,), (rounded,) = jobs_of(state), jobs_of(state)
     assert job.price_unit == 1
     monkeypatch.setattr(exact_job, "_LARGEST_COST", 1 << 14)
@@ -127,14 +123,14 @@ def test_prices_that_fit_no_64_bits_are_rounded_down(monkeypatch: pytest.MonkeyP
 # ---- The method -------------------------------------------------------------------------------
 
 
-def large_state(seed: int) -> TreeState:
+def large_state(seed: int) -> HierarchyState:
     """Return six leaves and a request of any pattern."""
     rng = random.Random(f"above-{seed}")
     machine = model_of([rng.randint(4, 10) for _ in range(6)])
-    tree = prepare_tree(snapshot_on(machine)).tree
-    held = [(name, STRICT) for name in rng.sample(tree.node_names, 8)]
+    tree = prepare_contention(snapshot_on(machine)).machine
+    held = [(name, STRICT) for name in rng.sample(tree.host_names, 8)]
     request = (rng.randint(2, 16), uses(rng.choice(list(Pattern))))
-    return prepare_tree(snapshot_on(machine, held, [request]))
+    return prepare_contention(snapshot_on(machine, held, [request]))
 
 
 @pytest.mark.parametrize("num_requests", [1, 4])
@@ -182,20 +178,3 @@ def test_a_time_limit_is_passed_by_one_piece_of_work(
     found = least_cost_alone([job], in_order(job), float(end), 0)
     assert spent <= end + 4
     assert 0 < found.bound <= found.cost
-
-
-def test_ranks_are_not_moved_among_leaves_that_have_no_common_switch() -> None:
-    """Where domains overlap, an allocation on one of them may be what another has to beat."""
-    leaves = [SwitchModel(name=f"s{k}", nodes=f"n{k}-[0-{n - 1}]") for k, n in enumerate((2, 4, 2))]
-    uppers = [SwitchModel(name=name, switches=f"s{k},s{k + 1}") for k, name in enumerate("ab")]
-    machine = TreeModel(kind="tree", name="apart", switches=[*leaves, *uppers])
-    patterns = [PatternUse(pattern=Pattern.VECTOR_DOUBLING, share=20, message_bytes=3)]
-    state = prepare_tree(snapshot_on(machine, (), [(5, patterns)]))
-    jobs = jobs_of(state)
-    assert [job.domain.tolist() for job in jobs] == [[0, 1], [1, 2]]
-    for job, other in itertools.permutations(jobs):
-        start = best_start(other, 0.0, 0)
-        assert start is not None
-        start[0] = np.setdiff1d(other.domain, job.domain)[0]
-        found = realised(job, start, 0, time.perf_counter() + 0.3, 0)
-        TreeProblem(state).costs.require_common_switch(found)

@@ -11,43 +11,43 @@ import pytest
 
 from real_files import real_file
 from topoplace.formats.slurm.topology import read_slurm_topology
-from topoplace.machine.tree import SwitchTree, build_tree
+from topoplace.machine.hierarchy import Hierarchy
 from topoplace.placement.switches.allocators import balanced_counts, registered_allocator
 from topoplace.placement.switches.cost import CostModel, communication_ratio
 from topoplace.placement.switches.occupancy import Occupancy
+from topoplace.snapshot.hierarchy_state import HierarchyRequest, hierarchy_of
 from topoplace.snapshot.schema import Pattern
-from topoplace.snapshot.tree_state import TreeRequest, tree_of
 from topoplace.solving import methods
-from tree_cases import HEURISTICS, random_tree, two_level, uses
+from tree_cases import HEURISTICS, built, random_tree, two_level, uses
 
 RD = tuple(uses(Pattern.RECURSIVE_DOUBLING))
 
 
-def occupancy_of(tree: SwitchTree, free: list[int], comm: list[int] | None = None) -> Occupancy:
+def occupancy_of(tree: Hierarchy, free: list[int], comm: list[int] | None = None) -> Occupancy:
     """Return a state with so many free nodes on each leaf, the last ones, the others busy."""
-    sizes = tree.nodes_per_leaf
+    sizes = tree.leaf_sizes
     first = np.concatenate([[0], np.cumsum(sizes)[:-1]])
-    place = np.arange(tree.num_nodes) - first[tree.leaf_of_node]
+    place = np.arange(tree.num_nodes) - first[tree.leaf_of]
     busy = sizes - np.array(free)
-    is_free = place >= busy[tree.leaf_of_node]
+    is_free = place >= busy[tree.leaf_of]
     return Occupancy(CostModel(tree), is_free, busy, busy if comm is None else np.array(comm))
 
 
-def request_of(nodes: int, intensive: bool = True) -> TreeRequest:
-    return TreeRequest("q", nodes, 1, RD if intensive else (), intensive)
+def request_of(nodes: int, intensive: bool = True) -> HierarchyRequest:
+    return HierarchyRequest("q", nodes, 1, (), RD if intensive else ())
 
 
-def chosen(name: str, occupancy: Occupancy, request: TreeRequest) -> np.ndarray | None:
+def chosen(name: str, occupancy: Occupancy, request: HierarchyRequest) -> np.ndarray | None:
     allocator = registered_allocator(methods("allocation")[name].name)
     assert allocator is not None
     return allocator(occupancy, request, np.random.default_rng(0))
 
 
-def counts_by_leaf(name: str, occupancy: Occupancy, request: TreeRequest) -> dict[int, int]:
+def counts_by_leaf(name: str, occupancy: Occupancy, request: HierarchyRequest) -> dict[int, int]:
     """Return nodes per leaf, in the order of the ranks."""
     nodes = chosen(name, occupancy, request)
     assert nodes is not None
-    return dict(Counter(occupancy.tree.leaf_of_node[nodes].tolist()))
+    return dict(Counter(occupancy.machine.leaf_of[nodes].tolist()))
 
 
 def test_table_2() -> None:
@@ -85,11 +85,11 @@ def test_balanced_is_the_printed_algorithm(seed: int) -> None:
 @pytest.mark.parametrize(("wanted", "switch"), [(4, "s1"), (2, "s0"), (6, "s2")])
 @pytest.mark.parametrize("name", HEURISTICS[:-1])
 def test_the_lowest_switch_of_section_3_1(name: str, wanted: int, switch: str) -> None:
-    tree = build_tree(
+    tree = built(
         [("s0", ["n0", "n1", "n2", "n3"]), ("s1", ["n4", "n5", "n6", "n7"])], [("s2", ["s0", "s1"])]
     )
     occupancy = occupancy_of(tree, [2, 4])
-    below = next(s for s in tree.switches if s.name == switch).leaves
+    below = {"s0": (0,), "s1": (1,), "s2": (0, 1)}[switch]
     leaves = occupancy.leaves_that_fit(wanted)
     assert leaves is not None
     assert tuple(leaves) == below
@@ -99,7 +99,7 @@ def test_the_lowest_switch_of_section_3_1(name: str, wanted: int, switch: str) -
 def test_lowest_level_then_fewest_free_then_first() -> None:
     leaves = [(f"s{k}", [f"n{k}-{i}" for i in range(4)]) for k in range(6)]
     uppers = [("a", ["s0", "s1"]), ("b", ["s2", "s3"]), ("c", ["s4", "s5"])]
-    tree = build_tree(leaves, [*uppers, ("root", ["a", "b", "c"])])
+    tree = built(leaves, [*uppers, ("root", ["a", "b", "c"])])
     occupancy = occupancy_of(tree, [4, 4, 3, 3, 2, 4])
     for wanted, expected in ((1, [4]), (3, [2]), (4, [0]), (5, [2, 3]), (7, [0, 1])):
         leaves_found = occupancy.leaves_that_fit(wanted)
@@ -143,8 +143,8 @@ def test_adaptive_takes_the_better_of_the_two(intensive: bool) -> None:
     differ = 0
     for _ in range(60):
         tree = two_level([rng.randint(4, 12) for _ in range(5)])
-        free = [rng.randint(0, size) for size in tree.nodes_per_leaf.tolist()]
-        busy = tree.nodes_per_leaf - free
+        free = [rng.randint(0, size) for size in tree.leaf_sizes.tolist()]
+        busy = tree.leaf_sizes - free
         occupancy = occupancy_of(tree, free, comm=[rng.randint(0, b) for b in busy.tolist()])
         request = request_of(rng.randint(1, max(1, sum(free))), intensive)
         found = [chosen(name, occupancy, request) for name in ("adaptive", "greedy", "balanced")]
@@ -158,18 +158,18 @@ def test_adaptive_takes_the_better_of_the_two(intensive: bool) -> None:
 
 
 def test_the_60_decisions_of_a_real_slurm() -> None:
-    tree = tree_of(read_slurm_topology(real_file("slurm_real/topology.conf")))
-    number = {name: node for node, name in enumerate(tree.node_names)}
+    tree = hierarchy_of(read_slurm_topology(real_file("slurm_real/topology.conf")))
+    number = {name: node for node, name in enumerate(tree.host_names)}
     costs = CostModel(tree)
     decisions = json.loads(real_file("slurm_real/decisions.json").read_text())
     assert len(decisions) == 60
     for decision in decisions:
         free = np.zeros(tree.num_nodes, dtype=bool)
         free[[number[name] for name in decision["free"]]] = True
-        busy = np.bincount(tree.leaf_of_node[~free], minlength=tree.num_leaves)
+        busy = np.bincount(tree.leaf_of[~free], minlength=tree.num_leaves)
         nodes = chosen("default", Occupancy(costs, free, busy, busy), request_of(decision["nodes"]))
         assert nodes is not None
-        assert [tree.node_names[node] for node in nodes] == decision["chosen"]
+        assert [tree.host_names[node] for node in nodes] == decision["chosen"]
 
 
 @pytest.mark.parametrize("name", HEURISTICS)
@@ -177,7 +177,7 @@ def test_jobs_stay_below_common_switches(name: str) -> None:
     rng = random.Random(7)
     for _ in range(60):
         tree = random_tree(rng)
-        free = [rng.randint(0, size) for size in tree.nodes_per_leaf.tolist()]
+        free = [rng.randint(0, size) for size in tree.leaf_sizes.tolist()]
         occupancy = occupancy_of(tree, free)
         nodes = chosen(name, occupancy, request_of(rng.randint(1, tree.num_nodes)))
         if nodes is not None:

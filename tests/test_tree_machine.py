@@ -12,12 +12,12 @@ import pytest
 
 from real_files import real_file
 from topoplace.errors import InputError
-from topoplace.machine.tree import build_tree
+from topoplace.machine.hierarchy import APART
 from topoplace.snapshot.convert import converted
+from topoplace.snapshot.hierarchy_state import HierarchyState, hierarchy_of
 from topoplace.snapshot.machines import load_any, load_machine, load_snapshot, load_torus
 from topoplace.snapshot.state import SnapshotState
-from topoplace.snapshot.tree_state import TreeState, tree_of
-from tree_cases import random_tree
+from tree_cases import built, random_switches
 
 
 def document(**changes: Any) -> dict[str, Any]:
@@ -47,52 +47,56 @@ def document(**changes: Any) -> dict[str, Any]:
     } | changes
 
 
-def state_of(folder, **changes) -> TreeState:
+def state_of(folder, **changes) -> HierarchyState:
     path = folder / "snapshot.json"
     path.write_text(json.dumps(document(**changes)))
     return load_any(path)
 
 
 def test_janus_is_read_whole():
-    tree = tree_of(load_machine(str(real_file("trees/janus_topology.conf"))))
+    tree = hierarchy_of(load_machine(str(real_file("trees/janus_topology.conf"))))
     assert (tree.num_leaves, tree.num_nodes) == (77, 1368)
-    assert len(set(tree.node_names)) == 1368
-    cores = [switch for switch in tree.switches if switch.level > 1]
-    assert [switch.name for switch in cores] == [f"hpcf-ib-core{k}" for k in (1, 2, 3)]
-    assert all(switch.leaves == tuple(range(77)) for switch in cores)
-    assert tree.distance(0, 1) == 2
-    assert tree.distance(0, tree.num_nodes - 1) == 4
+    assert len(set(tree.host_names)) == 1368
+    assert tree.levels == ("leaf", "node")  # below three cores that hold the same
+    assert tree.node_hops(0, 1) == 2
+    assert tree.node_hops(0, tree.num_nodes - 1) == 4
     assert set(np.unique(2 * tree.common_level)) == {2, 4}
-    assert tree.nodes_per_leaf.sum() == 1368
+    assert tree.leaf_sizes.sum() == 1368
 
 
 @pytest.mark.parametrize("sizes", [(5,), (3, 4), (2, 3, 2), (2, 2, 2, 3)])
 def test_regular_trees(sizes):
-    tree = tree_of(load_machine("tree:" + "x".join(map(str, sizes))))
+    tree = hierarchy_of(load_machine("tree:" + "x".join(map(str, sizes))))
     places = list(itertools.product(*map(range, sizes)))  # of the nodes, root first
     assert tree.num_nodes == len(places)
     depth = len(sizes)
     for (a, here), (b, there) in itertools.product(enumerate(places), repeat=2):
         level = next(k for k in range(1, depth + 1) if here[: depth - k] == there[: depth - k])
-        assert tree.distance(a, b) == 2 * level
+        assert tree.node_hops(a, b) == (2 * level if a != b else 0)
 
 
 def test_distances_are_those_of_the_lowest_common_switch():
+    apart = 0
     for seed in range(40):
-        tree = random_tree(random.Random(seed))
-        above = [(switch.level, set(switch.leaves)) for switch in tree.switches]
-        for a, b in itertools.product(range(tree.num_nodes), repeat=2):
-            both = set(tree.leaf_of_node[[a, b]].tolist())
-            assert tree.distance(a, b) == 2 * min(level for level, own in above if both <= own)
+        leaves, uppers = random_switches(random.Random(seed))
+        tree, below = built(leaves, uppers), {name: frozenset([name]) for name, _ in leaves}
+        for name, children in uppers:
+            below[name] = frozenset().union(*(below[child] for child in children))
+        level: dict[frozenset[str], int] = {}  # switches that hold the same are one
+        for own in sorted(set(below.values()), key=len):
+            level[own] = 1 + max((level[other] for other in level if other < own), default=0)
+        leaf_of = [name for name, nodes in leaves for _ in nodes]
+        for a, b in itertools.permutations(range(tree.num_nodes), 2):
+            above = [own for own in level if {leaf_of[a], leaf_of[b]} <= own]
+            least = 2 * min(level[own] for own in above) if above else APART
+            assert tree.node_hops(a, b) == least
+            apart += not above
+    assert apart
 
 
-def test_several_roots_and_none_in_common():
-    tree = build_tree(
-        [(name, [f"{name}0"]) for name in "abc"], [("r1", ["a", "b"]), ("r2", ["b", "c"])]
-    )
-    assert tree.common_level.tolist() == [[1, 2, 0], [2, 1, 2], [0, 2, 1]]
-    with pytest.raises(InputError, match="a common switch"):
-        tree.distance(0, 2)
+def test_switches_that_overlap_are_no_tree():
+    with pytest.raises(InputError, match="share all nodes of one of them or none, found r1 and r2"):
+        built([(n, [f"{n}0"]) for n in "abc"], [("r1", ["a", "b"]), ("r2", ["b", "c"])])
 
 
 @pytest.mark.parametrize(
@@ -148,11 +152,11 @@ def test_bad_trees(tmp_path, switches, expected):
 
 def test_a_tree_snapshot_as_arrays(tmp_path):
     state = state_of(tmp_path)
-    assert state.tree.num_nodes == 8
-    assert state.free.nonzero()[0].tolist() == [2, 5, 6]
+    assert state.machine.num_nodes == 8
+    assert state.free.tolist() == [[0], [0], [1], [0], [0], [1], [1], [0]]
     assert state.busy.tolist() == [3, 1]
     assert state.comm.tolist() == [1, 1]
-    assert [(job.id, job.nodes.tolist(), job.intensive) for job in state.running] == [
+    assert [(job.id, job.hosts.tolist(), job.intensive) for job in state.running] == [
         ("talks", [4, 0], True),
         ("computes", [1, 3], False),
     ]
@@ -189,7 +193,7 @@ HALVES = [{"pattern": "rd", "share": 60}, {"pattern": "ring", "share": 50}]
         (
             {"running": [RUNNING | {"prism": {"origin": [0], "extents": [1]}}]},
             "running[0].prism",
-            [0],
+            None,
         ),
         ({"regions": {"east": []}}, "regions", "east"),
         ({"queue": [QUEUED, QUEUED]}, "queue[1].id", "q"),
@@ -218,7 +222,7 @@ def test_each_kind_of_snapshot_is_loaded_as_such(tmp_path):
     path.write_text(json.dumps(document(machine="torus:4x4", down="", running=[], queue=[])))
     assert isinstance(load_any(path), SnapshotState)
     path.write_text(json.dumps(document()))
-    assert isinstance(load_any(path), TreeState)
+    assert isinstance(load_any(path), HierarchyState)
     with pytest.raises(InputError) as caught:
         load_snapshot(path)
     assert (caught.value.field, caught.value.value) == ("machine.kind", "tree")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from topoplace.certify.switches.instance import steps_of as checked_steps
+from topoplace.certify.switches.costs import steps_of as checked_steps
 from topoplace.errors import InputError
 from topoplace.placement.switches.patterns import cubic_grid, pattern_steps
 from topoplace.snapshot.schema import Pattern

@@ -15,16 +15,16 @@ import pytest
 
 from real_files import real_file
 from topoplace.certify import Report, check_document
+from topoplace.certify.hierarchy.instance import Asked, read_instance
 from topoplace.certify.packing import certified_bound
 from topoplace.certify.report import RefusedError
-from topoplace.certify.switches.instance import Wish, read_instance
 from topoplace.certify.switches.starts import least_of_choices, oracle_of, parts_of
 from topoplace.cli import run
 from topoplace.placement.switches.exact import starts
 from topoplace.result import Proof
 from topoplace.result.tree import AllocationResult
+from topoplace.snapshot.hierarchy_state import prepare_contention
 from topoplace.snapshot.schema import Pattern, Snapshot, SwitchModel, TreeModel
-from topoplace.snapshot.tree_state import prepare_tree
 from tree_cases import apart, model_of, snapshot_on, uses
 from tree_exact_cases import solved
 
@@ -51,38 +51,30 @@ def crowded(seed: int) -> Snapshot:
     return weighted(rng, snapshot_on(apart(sizes), [], queue))
 
 
-def test_parts_are_leaves_that_switches_connect() -> None:
-    whole = read_instance(snapshot_on(model_of([3, 4])))
-    assert [(one.free, one.together) for one in parts_of(whole)] == [(7, 7)]
-    two = read_instance(snapshot_on(apart([3, 4]), down="n0"))
-    assert [(one.free, one.together) for one in parts_of(two)] == [(2, 2), (4, 4)]
+def test_parts_are_the_free_leaves_below_roots() -> None:
+    assert parts_of(read_instance(snapshot_on(model_of([3, 4])))) == [7]
+    assert parts_of(read_instance(snapshot_on(apart([3, 4]), down="n0"))) == [2, 4]
     leaves = apart([3, 1, 5]).switches
-    uppers = [
-        SwitchModel(name="a", switches=f"{leaves[0].name},{leaves[1].name}"),
-        SwitchModel(name="b", switches=f"{leaves[1].name},{leaves[2].name}"),
-    ]
-    chain = TreeModel(kind="tree", name="chain", switches=[*leaves, *uppers])
-    assert [(p.free, p.together) for p in parts_of(read_instance(snapshot_on(chain)))] == [(9, 6)]
-    ends = read_instance(snapshot_on(chain, down="n3"))
-    assert [(p.free, p.together) for p in parts_of(ends)] == [(3, 3), (5, 5)]
+    upper = SwitchModel(name="a", switches=f"{leaves[0].name},{leaves[1].name}")
+    two = TreeModel(kind="tree", name="two", switches=[*leaves, upper])
+    assert parts_of(read_instance(snapshot_on(two))) == [4, 5]
+    assert parts_of(read_instance(snapshot_on(two, down="n[0-3]"))) == [5]
 
 
 @pytest.mark.parametrize("seed", range(40))
 def test_the_engine_starts_the_most_and_proves_it(seed: int) -> None:
     """Against all choices of requests and parts, and in parts as the checker reads them."""
     snapshot = crowded(seed)
-    state, instance = prepare_tree(snapshot), read_instance(snapshot)
-    tree = state.tree
-    free = np.bincount(tree.leaf_of_node[state.free], minlength=tree.num_leaves)
+    state, instance = prepare_contention(snapshot), read_instance(snapshot)
+    tree = state.machine
+    free = np.bincount(tree.leaf_of[state.free[:, 0] > 0], minlength=tree.num_leaves)
     parts = starts.parts_of(tree, free)
-    assert [(p.free, p.together) for p in parts] == [
-        (p.free, p.together) for p in parts_of(instance)
-    ]
+    assert [part.free for part in parts] == parts_of(instance)
     best = {(0, *(part.free for part in parts))}
     for request in state.requests:
         for value, *rooms in list(best):
-            for k, part in enumerate(parts):
-                if request.nodes <= min(part.together, rooms[k]):
+            for k in range(len(parts)):
+                if request.nodes <= rooms[k]:
                     left = [r - request.nodes * (k == at) for at, r in enumerate(rooms)]
                     best.add((value + request.value, *left))
     most = max(value for value, *_ in best)
@@ -102,12 +94,12 @@ def test_least_of_choices_is_that_of_all_choices() -> None:
         queue = [(rng.randint(1, 5), rng.choice((RING, ()))) for _ in range(rng.randint(1, 6))]
         instance = read_instance(weighted(rng, snapshot_on(model_of([4, 3]), [], queue)))
         bounds = {
-            name: Fraction(rng.randint(-1, 9), rng.choice((1, 2, 3)))
-            for name in instance.wishes
+            asked.id: Fraction(rng.randint(-1, 9), rng.choice((1, 2, 3)))
+            for asked in instance.queue
             if rng.random() < 0.8
         }
         known: dict[int, Fraction] = {}
-        for chosen in choices(list(instance.wishes.values())):
+        for chosen in choices(instance.queue):
             if sum(wish.nodes for wish in chosen) <= 7:
                 value = sum(wish.value for wish in chosen)
                 cost = sum((bounds.get(wish.id, Fraction(0)) for wish in chosen), Fraction(0))
@@ -119,7 +111,7 @@ def test_least_of_choices_is_that_of_all_choices() -> None:
             least_of_choices(instance, bounds, max(known) + 1)
 
 
-def choices(wishes: Sequence[Wish]) -> Iterator[tuple[Wish, ...]]:
+def choices(wishes: Sequence[Asked]) -> Iterator[tuple[Asked, ...]]:
     for number in range(len(wishes) + 1):
         yield from itertools.combinations(wishes, number)
 
@@ -134,7 +126,7 @@ def test_too_many_choices_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_the_cost_of_a_queue_that_does_not_fit_is_verified() -> None:
     """One of two jobs that communicate has to wait, and either has its price."""
     queue = [(9, uses(Pattern.RECURSIVE_DOUBLING)), (9, RING)]
-    result = solved(prepare_tree(snapshot_on(model_of([8, 8]), [], queue)))
+    result = solved(prepare_contention(snapshot_on(model_of([8, 8]), [], queue)))
     assert result.levels[1].proof is Proof.CERTIFICATE
     assert check_document(result).verified
     document = result.model_dump(mode="json")
@@ -143,7 +135,9 @@ def test_the_cost_of_a_queue_that_does_not_fit_is_verified() -> None:
 
 
 def test_a_certificate_that_proves_less_is_refused() -> None:
-    result = solved(prepare_tree(snapshot_on(apart([4, 4]), [], [(3, RING)] * 2 + [(2, RING)])))
+    result = solved(
+        prepare_contention(snapshot_on(apart([4, 4]), [], [(3, RING)] * 2 + [(2, RING)]))
+    )
     assert claim(check_document(result), "nodes.bound").holds
     document = result.model_dump(mode="json")
     document["levels"][0]["certificate"] = {"kind": "leaf", "scale": 1}

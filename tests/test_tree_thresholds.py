@@ -11,8 +11,8 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from topoplace.certify.hierarchy.instance import read_instance
 from topoplace.certify.report import RefusedError
-from topoplace.certify.switches.instance import read_instance
 from topoplace.certify.switches.nogoods import has_cheap_one, rules_of
 from topoplace.certify.switches.relaxed import Relaxed
 from topoplace.certify.switches.rules import least_met
@@ -26,8 +26,8 @@ from topoplace.placement.switches.exact.thresholds import (
     ThresholdSearch,
 )
 from topoplace.result import Status
+from topoplace.snapshot.hierarchy_state import prepare_contention
 from topoplace.snapshot.schema import Pattern
-from topoplace.snapshot.tree_state import prepare_tree
 from tree_brute_force import least_cost
 from tree_cases import model_of, snapshot_on, uses
 from tree_exact_cases import job_on, number, solved, worst_hops
@@ -87,7 +87,7 @@ def test_tiny_bounds_are_below_brute_force(kind: str) -> None:
     for seed in range(40):
         snapshot = threshold_snapshot(kind, seed, tiny=True)
         bound, nogoods = proven(single_job(snapshot))
-        optimum = least_cost(prepare_tree(snapshot))[1]
+        optimum = least_cost(prepare_contention(snapshot))[1]
         assert bound <= optimum, seed
         follow(snapshot, nogoods, bound)
         tight += bound == optimum
@@ -112,7 +112,7 @@ def test_the_least_cost_of_a_full_machine() -> None:
 def test_binomial_trees_are_proven_on_many_leaves(ranks: int) -> None:
     # as many free leaves as Janus has half full
     request = (ranks, uses(Pattern.BINOMIAL))
-    state = prepare_tree(snapshot_on(model_of([18] * 38), [], [request]))
+    state = prepare_contention(snapshot_on(model_of([18] * 38), [], [request]))
     cost = solved(state, time_limit=60).levels[1]
     assert cost.status is Status.OPTIMAL
     # 4 ranks on the root's leaf or 8, and the last steps between leaves of few
@@ -128,7 +128,7 @@ def test_a_binomial_search_encloses_the_optimum() -> None:
         search = DoublingSearch(job, in_order(job), time.perf_counter() + 60)
         bound = Fraction(search.run() * job.price_unit, 100 * job.scale)
         cost = Fraction(job.cost(search.leaves), 100 * job.scale)
-        assert bound <= least_cost(prepare_tree(snapshot))[1] <= cost, seed
+        assert bound <= least_cost(prepare_contention(snapshot))[1] <= cost, seed
         closed += bound == cost
     assert closed >= 32
 
@@ -183,7 +183,7 @@ def test_cells_meet_as_many_lines_as_said(extents: tuple[int, ...]) -> None:
 def test_where_a_rank_is_idle_a_leaf_need_not_double(ranks: int, fits: bool) -> None:
     """One of 3 ranks has no child in the last step: a leaf without partners may get one there."""
     instance = read_instance(snapshot_on(model_of([4, 4]), [], [(ranks, uses(Pattern.BINOMIAL))]))
-    wish = instance.wishes["q0"]
+    wish = instance.queue[0]
     every = np.ones((2, 1), dtype=np.bool_)
     found = rules_of(Relaxed(instance, wish), wish).fits(np.array([1]), every, every)
     assert found.tolist() == [fits]

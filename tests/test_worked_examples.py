@@ -14,8 +14,8 @@ from topoplace.certify import check_document
 from topoplace.certify.packing import certified_bound
 from topoplace.result.certificate import Certificate
 from topoplace.result.tree import AllocationResult
+from topoplace.snapshot.hierarchy_state import prepare_contention
 from topoplace.snapshot.schema import Pattern, Snapshot
-from topoplace.snapshot.tree_state import prepare_tree
 from topoplace.solving import Options, solve
 from toy_ring import Job, Ring, RingOracle
 from tree_cases import apart, model_of, snapshot_on, uses
@@ -74,7 +74,7 @@ def test_the_example_of_a_branch() -> None:
 def test_examples_of_trees(title: str) -> None:
     stated, certificate = example(title)
     name, snapshot = TREES[title]
-    result = solve(prepare_tree(snapshot), "exact", Options(time_limit=60))
+    result = solve(prepare_contention(snapshot), "exact", Options(time_limit=60))
     document = result.model_dump(mode="json")
     level = next(level for level in document["levels"] if level["name"] == name)
     level |= {"certificate": certificate, "proof": "certificate"}

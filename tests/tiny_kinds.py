@@ -21,10 +21,10 @@ from tiny_trees import random_snapshot as random_tree
 from topoplace.placement.torus.repack.problem import repack_problem
 from topoplace.result import Interference
 from topoplace.snapshot.cubes_state import prepare_cubes
+from topoplace.snapshot.hierarchy_state import prepare_contention
 from topoplace.snapshot.machines import prepare_any
 from topoplace.snapshot.schema import Room, Snapshot
 from topoplace.snapshot.state import prepare
-from topoplace.snapshot.tree_state import prepare_tree
 from topoplace.solving import Options
 from topoplace.solving.solve import Problem, problem_of
 from tree_brute_force import Truth
@@ -119,7 +119,7 @@ def _joint(rng: random.Random, rule: Interference) -> Drawn:
 
 
 def _tree(rng: random.Random, _: Interference) -> Drawn:
-    state = prepare_tree(tiny_allocation(rng.getrandbits(40)))
+    state = prepare_contention(tiny_allocation(rng.getrandbits(40)))
     totals = {(worth, -cost) for worth, cost in Truth(state).costs.items()}
     return Drawn("tree", problem_of(state, Options()), Options(), totals)
 

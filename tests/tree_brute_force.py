@@ -11,9 +11,9 @@ from functools import cached_property, lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from topoplace.machine.tree import SwitchTree
+from topoplace.machine.hierarchy import Hierarchy
+from topoplace.snapshot.hierarchy_state import HierarchyRequest, HierarchyState, prepare_contention
 from topoplace.snapshot.schema import Pattern, PatternUse, Snapshot
-from topoplace.snapshot.tree_state import TreeRequest, TreeState, prepare_tree
 
 Counts = tuple[int, ...]
 Steps = list[tuple[list[tuple[int, int]], int]]
@@ -71,9 +71,9 @@ def _halo(p: int, dims: int) -> Steps:
     return found
 
 
-def hops(tree: SwitchTree, comm: Sequence[int], a: int, b: int) -> Fraction:
+def hops(tree: Hierarchy, comm: Sequence[int], a: int, b: int) -> Fraction:
     """Return Hops of nodes on leaves a and b (eqs. 2, 3 and 5)."""
-    nodes = tree.nodes_per_leaf.tolist()
+    nodes = tree.leaf_sizes.tolist()
     contention = Fraction(comm[a], nodes[a])
     if a != b:
         contention += Fraction(comm[b], nodes[b])
@@ -82,7 +82,7 @@ def hops(tree: SwitchTree, comm: Sequence[int], a: int, b: int) -> Fraction:
 
 
 def cost_of(
-    tree: SwitchTree, comm: Sequence[int], patterns: Sequence[PatternUse], leaves: Sequence[int]
+    tree: Hierarchy, comm: Sequence[int], patterns: Sequence[PatternUse], leaves: Sequence[int]
 ) -> Fraction:
     """Return eq. (6); `comm` counts the job itself."""
     table = {(a, b): hops(tree, comm, a, b) for a in set(leaves) for b in set(leaves)}
@@ -114,13 +114,14 @@ def _orders_of(counts: Counts) -> Iterator[tuple[int, ...]]:
 class Truth:
     """What brute force knows of a state: ranks per leaf, and every order of them."""
 
-    def __init__(self, state: TreeState) -> None:
-        self.tree, self.requests = state.tree, state.requests
-        leaf_of = self.tree.leaf_of_node
-        self.free = [int(state.free[leaf_of == n].sum()) for n in range(self.tree.num_leaves)]
+    def __init__(self, state: HierarchyState) -> None:
+        self.machine, self.requests = state.machine, state.requests
+        leaf_of = self.machine.leaf_of
+        free = state.free[:, 0] > 0
+        self.free = [int(free[leaf_of == n].sum()) for n in range(self.machine.num_leaves)]
         self.names = [
-            [str(self.tree.node_names[k]) for k in np.flatnonzero(state.free & (leaf_of == n))]
-            for n in range(self.tree.num_leaves)
+            [str(self.machine.host_names[k]) for k in np.flatnonzero(free & (leaf_of == n))]
+            for n in range(self.machine.num_leaves)
         ]
         self.running = tuple(int(n) for n in state.comm)
 
@@ -145,7 +146,7 @@ class Truth:
         """Return the least cost of all allocations worth at least as much."""
         return min(cost for own, cost in self.costs.items() if own >= worth)
 
-    def costs_of(self, started: Sequence[TreeRequest]) -> Iterator[Fraction]:
+    def costs_of(self, started: Sequence[HierarchyRequest]) -> Iterator[Fraction]:
         """Yield the least cost for all ranks per leaf that the requests can have."""
         for placed in self._placed(started, self.free):
             comm = self.with_ranks(started, placed)
@@ -158,13 +159,13 @@ class Truth:
                 Fraction(0),
             )
 
-    def with_ranks(self, started: Sequence[TreeRequest], placed: Sequence[Counts]) -> Counts:
+    def with_ranks(self, started: Sequence[HierarchyRequest], placed: Sequence[Counts]) -> Counts:
         """Return the communicating nodes per leaf with requests that start."""
         own = [counts for one, counts in zip(started, placed, strict=True) if one.intensive]
         return tuple(map(sum, zip(self.running, *own, strict=True)))
 
     def _placed(
-        self, started: Sequence[TreeRequest], free: Sequence[int]
+        self, started: Sequence[HierarchyRequest], free: Sequence[int]
     ) -> Iterator[list[Counts]]:
         if not started:
             yield []
@@ -174,14 +175,14 @@ class Truth:
             for rest in self._placed(started[1:], left):
                 yield [counts, *rest]
 
-    def counts(self, request: TreeRequest, free: Sequence[int]) -> Iterator[Counts]:
+    def counts(self, request: HierarchyRequest, free: Sequence[int]) -> Iterator[Counts]:
         """Yield the ranks per leaf that a request can have."""
         for counts in _sums(request.nodes, free):
             used = {leaf for leaf, count in enumerate(counts) if count}
-            if any(used.issubset(switch.leaves) for switch in self.tree.switches):
+            if any(used.issubset(root.tolist()) for root in self.machine.roots):
                 yield counts
 
-    def _least_of(self, request: TreeRequest, counts: Counts, comm: Counts) -> Fraction:
+    def _least_of(self, request: HierarchyRequest, counts: Counts, comm: Counts) -> Fraction:
         """Return the least cost over all orders of the ranks."""
         prices = [
             Fraction(use.share, 100) * use.message_bytes * weight
@@ -194,17 +195,17 @@ class Truth:
         )
 
     def profiles(
-        self, request: TreeRequest, counts: Counts, comm: Counts, level: int | None = None
+        self, request: HierarchyRequest, counts: Counts, comm: Counts, level: int | None = None
     ) -> set[tuple[Fraction, ...]]:
         """Return what the dearest hops of all steps can be, over all orders of the ranks.
 
         With `level` all leaves are taken to be below a switch of that level.
         """
         used = [leaf for leaf, count in enumerate(counts) if count]
-        table = {(a, b): hops(self.tree, comm, a, b) for a in used for b in used}
+        table = {(a, b): hops(self.machine, comm, a, b) for a in used for b in used}
         if level is not None:
             for a, b in itertools.permutations(used, 2):
-                table[a, b] *= Fraction(level, int(self.tree.common_level[a, b]))
+                table[a, b] *= Fraction(level, int(self.machine.common_level[a, b]))
         values = sorted(set(table.values()))
         numbers = np.zeros([len(counts)] * 2, dtype=np.int64)
         for pair, value in table.items():
@@ -235,11 +236,11 @@ def _sums(total: int, most: Sequence[int]) -> Iterator[Counts]:
             yield (first, *rest)
 
 
-def least_cost(state: TreeState) -> tuple[int, Fraction]:
+def least_cost(state: HierarchyState) -> tuple[int, Fraction]:
     """Return the best of both levels over every choice of requests and leaf of every rank."""
     truth = Truth(state)
     return truth.most, truth.least(truth.most)
 
 
-def state_of(snapshot: Snapshot) -> TreeState:
-    return prepare_tree(snapshot)
+def state_of(snapshot: Snapshot) -> HierarchyState:
+    return prepare_contention(snapshot)

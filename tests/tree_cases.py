@@ -6,7 +6,8 @@ import itertools
 import random
 from collections.abc import Sequence
 
-from topoplace.machine.tree import SwitchTree, build_tree
+from topoplace.machine.hierarchy import Hierarchy, hierarchy_of_switches
+from topoplace.machine.switches import switches_of
 from topoplace.snapshot.schema import (
     Communication,
     Pattern,
@@ -21,10 +22,17 @@ from topoplace.snapshot.schema import (
 HEURISTICS = ("default", "greedy", "balanced", "adaptive", "fewest-domains", "random")
 
 
-def two_level(sizes: Sequence[int]) -> SwitchTree:
+def two_level(sizes: Sequence[int]) -> Hierarchy:
     """Return leaves of such sizes under one root; nodes are n0, n1, .. leaf by leaf."""
     leaves = [(leaf.name, leaf.nodes.split(",")) for leaf in _leaves(sizes)]
-    return build_tree(leaves, [("root", [name for name, _ in leaves])])
+    return built(leaves, [("root", [name for name, _ in leaves])])
+
+
+def built(
+    leaves: Sequence[tuple[str, Sequence[str]]], uppers: Sequence[tuple[str, Sequence[str]]]
+) -> Hierarchy:
+    """Return the machine of leaf switches (name, nodes) and switches above (name, children)."""
+    return hierarchy_of_switches(switches_of(leaves, uppers))
 
 
 def model_of(sizes: Sequence[int]) -> TreeModel:
@@ -74,13 +82,22 @@ def uses(*patterns: Pattern) -> list[PatternUse]:
     return [PatternUse(pattern=pattern, share=100 // len(patterns)) for pattern in patterns]
 
 
-def random_tree(rng: random.Random) -> SwitchTree:
-    """Return a tree of two or three levels, leaves of different sizes, now and then two roots."""
+Described = list[tuple[str, list[str]]]
+"""Switches, each with the nodes or switches below it."""
+
+
+def random_switches(rng: random.Random, least_roots: int = 0) -> tuple[Described, Described]:
+    """Return leaves of different sizes, and switches above them, below up to two roots."""
     leaves = [
         (f"s{k}", [f"n{k}-{i}" for i in range(rng.randint(1, 6))]) for k in range(rng.randint(1, 6))
     ]
     names = [name for name, _ in leaves]
     cut = rng.randint(0, len(names))
     uppers = [(f"m{k}", part) for k, part in enumerate((names[:cut], names[cut:])) if part]
-    roots = [(f"root{k}", [name for name, _ in uppers]) for k in range(rng.randint(1, 2))]
-    return build_tree(leaves, [*uppers, *roots])
+    roots = [(f"root{k}", [name for name, _ in uppers]) for k in range(rng.randint(least_roots, 2))]
+    return leaves, [*uppers, *roots]
+
+
+def random_tree(rng: random.Random) -> Hierarchy:
+    """Return the machine of such switches, with a root."""
+    return built(*random_switches(rng, least_roots=1))

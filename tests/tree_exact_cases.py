@@ -14,6 +14,7 @@ from topoplace.placement.switches.exact.job import Job, job_of
 from topoplace.placement.switches.exact.requests import Room
 from topoplace.placement.switches.problem import TreeProblem
 from topoplace.result.tree import AllocationResult
+from topoplace.snapshot.hierarchy_state import HierarchyState, prepare_contention
 from topoplace.snapshot.schema import (
     Communication,
     Pattern,
@@ -24,7 +25,6 @@ from topoplace.snapshot.schema import (
     SwitchModel,
     TreeModel,
 )
-from topoplace.snapshot.tree_state import TreeState, prepare_tree
 from topoplace.solving import Options, solve
 from tree_cases import two_level
 
@@ -32,7 +32,7 @@ KINDS = ("flat", "flat", "deep", "fat", "apart")
 
 
 def tiny_machine(rng: random.Random, num_leaves: int) -> TreeModel:
-    """Return leaves of two to five nodes under one root, deeper, under two, or partly apart."""
+    """Return leaves of two to five nodes under one root, deeper, or under two, apart or not."""
     switches = []
     for leaf in range(num_leaves):
         names = [f"n{leaf}-{k}" for k in range(rng.choice((2, 2, 3, 4, 4, 5)))]
@@ -44,7 +44,7 @@ def tiny_machine(rng: random.Random, num_leaves: int) -> TreeModel:
         "flat": {"root": names},
         "deep": {"a": names[:half], "b": names[half:], "root": ["a", "b"]},
         "fat": {"a": names, "b": names},
-        "apart": {"a": names[:2], "b": names[1:]},
+        "apart": {"a": names[:half], "b": names[half:]},
     }[kind]
     switches += [SwitchModel(name=n, switches=",".join(below)) for n, below in uppers.items()]
     return TreeModel(kind="tree", name="tiny", switches=switches)
@@ -93,11 +93,11 @@ def _patterns(rng: random.Random) -> list[PatternUse]:
     ]
 
 
-def tiny_state(seed: int, *, most_ranks: int, num_requests: int = 1) -> TreeState:
-    return prepare_tree(tiny_snapshot(seed, most_ranks=most_ranks, num_requests=num_requests))
+def tiny_state(seed: int, *, most_ranks: int, num_requests: int = 1) -> HierarchyState:
+    return prepare_contention(tiny_snapshot(seed, most_ranks=most_ranks, num_requests=num_requests))
 
 
-def solved(state: TreeState, time_limit: float = 2.0) -> AllocationResult:
+def solved(state: HierarchyState, time_limit: float = 2.0) -> AllocationResult:
     return solve(state, "exact", Options(time_limit=time_limit))
 
 
@@ -124,9 +124,8 @@ def worst_hops(job: Job, leaves: NDArray[np.int64]) -> NDArray[np.int64]:
     return np.array([job.model.scaled_hops(e[:, 0], e[:, 1], comm).max() for e in ends])
 
 
-def jobs_of(state: TreeState, number: int = 0) -> list[Job]:
+def jobs_of(state: HierarchyState, number: int = 0) -> list[Job]:
     """Return a request alone, once per set of leaves that it may use together."""
-    problem = TreeProblem(state)
-    tree, request = state.tree, state.requests[number]
-    free = np.bincount(tree.leaf_of_node[state.free], minlength=tree.num_leaves)
+    problem, request = TreeProblem(state), state.requests[number]
+    free = problem.occupancy().free_per_leaf
     return Room(problem.costs, state.comm, free).jobs(request.patterns, request.nodes)

@@ -10,7 +10,7 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from topoplace.certify.switches.instance import read_instance
+from topoplace.certify.hierarchy.instance import read_instance
 from topoplace.certify.switches.nogoods import Nogoods
 from topoplace.certify.switches.relaxed import Relaxed
 from topoplace.placement.switches.exact.binomial import doubles
@@ -22,8 +22,8 @@ from topoplace.placement.switches.exact.plans import PlanOracle
 from topoplace.placement.switches.exact.thresholds import Oracle, ThresholdSearch, certificate_of
 from topoplace.result.mapping import Fraction as FractionModel
 from topoplace.result.tree import ThresholdNogood, ThresholdProof
+from topoplace.snapshot.hierarchy_state import prepare_contention
 from topoplace.snapshot.schema import Communication, Pattern, PatternUse, Snapshot
-from topoplace.snapshot.tree_state import prepare_tree
 from tree_cases import model_of, snapshot_on
 from tree_exact_cases import jobs_of
 
@@ -61,7 +61,7 @@ def threshold_snapshot(kind: str, seed: int, tiny: bool = False) -> Snapshot:
 
 def single_job(snapshot: Snapshot) -> Job:
     """Return the request alone; all leaves are under one root."""
-    (job,) = jobs_of(prepare_tree(snapshot))
+    (job,) = jobs_of(prepare_contention(snapshot))
     return job
 
 
@@ -107,5 +107,5 @@ def proof_of(snapshot: Snapshot) -> ThresholdProof:
 def follow(snapshot: Snapshot, nogoods: Sequence[ThresholdNogood], bound: Fraction) -> None:
     """Have the checker follow nogoods; raises `RefusedError` unless they prove the bound."""
     instance = read_instance(snapshot)
-    wish = instance.wishes["q0"]
+    wish = instance.queue[0]
     Nogoods(Relaxed(instance, wish), wish).follow(nogoods, bound)

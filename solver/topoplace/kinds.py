@@ -13,7 +13,7 @@ import importlib.metadata
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache
-from typing import Any, ClassVar
+from typing import Any
 
 from topoplace.errors import unknown_name
 
@@ -122,7 +122,7 @@ class State:
         The name of the kind.
     """
 
-    kind: ClassVar[str]
+    kind: str
 
 
 _SHIPPED = {

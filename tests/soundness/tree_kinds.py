@@ -25,7 +25,7 @@ from pydantic import ValidationError
 from soundness.attack import EXTREMES, Json, Number, Target, number
 from tiny_instances import full_tree, random_tree
 from topoplace.certify import check_document
-from topoplace.certify.switches.instance import read_instance
+from topoplace.certify.hierarchy.instance import read_instance
 from topoplace.placement.switches.exact.cubes import SideOracle
 from topoplace.placement.switches.exact.grids import LineOracle
 from topoplace.placement.switches.exact.job import Job, States, states_of

@@ -14,8 +14,8 @@ from topoplace.formats.slurm.blocks import Block, machine_of_blocks
 from topoplace.formats.text import name_of
 from topoplace.formats.yaml_text import YamlModel, only_document
 from topoplace.machine.hostlist import NodeLists, format_host_list
+from topoplace.snapshot.hierarchy_state import hierarchy_of
 from topoplace.snapshot.schema import HierarchyModel, Name, SwitchModel, TreeModel
-from topoplace.snapshot.tree_state import tree_of
 
 DOMAIN = "accelerator.topology.test/domain"
 """The annotation that names the accelerator domain of nodes."""
@@ -134,7 +134,7 @@ def _tree(model: _Model, nodes: Sequence[Sequence[str]], name: str) -> TreeModel
         )
     machine = TreeModel(kind="tree", name=name, switches=switches, source=_SOURCE)
     try:
-        tree_of(machine)
+        hierarchy_of(machine)
     except InputError as error:
         raise error.at(f"switches.{(error.field or '').removeprefix('switch ')}") from None
     return machine

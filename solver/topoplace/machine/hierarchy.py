@@ -10,16 +10,22 @@ from typing import ClassVar
 import numpy as np
 
 from topoplace.errors import InputError
-from topoplace.machine.tree import SwitchTree
+from topoplace.machine.switches import Switches
 from topoplace.types import IntArray
 
 NODE, LEAF, FABRIC = "node", "leaf", "fabric"
-"""Levels of a switch tree that is read as a hierarchy; those between are ``switch1``, .. ."""
+"""Levels of a switch tree; those between are ``switch1``, .. ."""
+
+APART = 1 << 40
+"""The distance of hosts of different fabrics."""
 
 
 @dataclass(frozen=True)
 class Hierarchy:
     """Hosts below domains of several levels, numbered in the order of the description.
+
+    The domains just above the hosts are its *leaves*: leaf switches, racks, or the whole machine
+    if there is no level above the hosts.
 
     Attributes
     ----------
@@ -122,17 +128,72 @@ class Hierarchy:
         return np.stack([own[domain[nodes]] for own, domain in numbers], axis=-1)
 
     def node_hops(self, nodes: IntArray, others: IntArray) -> IntArray:
-        """Return the levels up and down between hosts, elementwise; 0 on one host."""
+        """Return the levels up and down between hosts, elementwise; 0 on one host.
+
+        On a switch tree that is d of Mishra 2020, eq. 4. It is `APART` between fabrics.
+        """
         ends = np.broadcast_arrays(nodes, others)
         apart = self.domain_of[:, ends[0]] != self.domain_of[:, ends[1]]
-        return np.asarray(2 * apart.sum(axis=0), dtype=np.int64)
+        hops = 2 * apart.sum(axis=0)
+        return np.asarray(np.where(apart[0], APART, hops) if self.fabrics else hops)
 
-    @property
-    def lowest(self) -> IntArray:
-        """The domain just above every host, shape ``(num_hosts,)``; 0 if there is none."""
+    # ---- Leaves ----------------------------------------------------------------------------------
+
+    @cached_property
+    def leaf_of(self) -> IntArray:
+        """The leaf of every host, shape ``(num_hosts,)``."""
         if self.num_levels == 1:
             return np.zeros(self.num_hosts, dtype=np.int64)
         return np.asarray(self.domain_of[-2])
+
+    @property
+    def leaf_names(self) -> tuple[str, ...]:
+        """Own name of every leaf, without the path."""
+        if self.num_levels < 3:
+            return self.domain_names[-2] if self.num_levels == 2 else ("",)
+        above = [f"{self.domain_names[-3][upper]}/" for upper in self.parents[-2]]
+        names = zip(self.domain_names[-2], above, strict=True)
+        return tuple(name.removeprefix(upper) for name, upper in names)
+
+    @property
+    def num_leaves(self) -> int:
+        """Number of leaves."""
+        return len(self.domain_names[-2]) if self.num_levels > 1 else 1
+
+    @cached_property
+    def leaf_sizes(self) -> IntArray:
+        """Hosts of every leaf, shape ``(num_leaves,)``."""
+        return np.bincount(self.leaf_of, minlength=self.num_leaves)
+
+    @cached_property
+    def above_leaves(self) -> IntArray:
+        """By level down to the leaves the domain above every leaf, first a root above all.
+
+        There is no such root where there are fabrics, which the first level has then. Shape
+        ``(num_levels, num_leaves)``, or a row less.
+        """
+        _, firsts = np.unique(self.leaf_of, return_index=True)
+        above = self.domain_of[: max(0, self.num_levels - 1), firsts]
+        return above if self.fabrics else np.pad(above, ((1, 0), (0, 0)))
+
+    @cached_property
+    def common_level(self) -> IntArray:
+        """The level of the lowest domain above two leaves, counted from 1, that of the leaves.
+
+        It is 0 where there is none. Shape ``(num_leaves, num_leaves)``.
+        """
+        above = self.above_leaves
+        common = np.ones((self.num_leaves, self.num_leaves), dtype=np.int64)
+        for of in above[1:]:
+            common += of[:, None] != of
+        common[above[0][:, None] != above[0]] = 0
+        return common
+
+    @property
+    def roots(self) -> list[IntArray]:
+        """The leaves of every fabric, or all; a job lies below one of them."""
+        root = self.above_leaves[0]
+        return [np.flatnonzero(root == own) for own in range(int(root.max()) + 1)]
 
 
 def build_hierarchy(
@@ -165,10 +226,10 @@ def build_hierarchy(
     )
 
 
-# ---- Switch trees as hierarchies (docs/reference/formats.md, "Trees as hierarchies") -----------
+# ---- Switch trees (docs/reference/formats.md, "Trees as hierarchies") --------------------------
 
 
-def hierarchy_of_switches(tree: SwitchTree) -> Hierarchy:
+def hierarchy_of_switches(switches: Switches) -> Hierarchy:
     """Return a switch tree as a hierarchy: its nodes are hosts of one slot, its switches domains.
 
     Switches that hold the same nodes are one domain. A switch is one level above the highest that
@@ -181,7 +242,7 @@ def hierarchy_of_switches(tree: SwitchTree) -> Hierarchy:
     InputError
         If two switches share some of their nodes, and neither has all nodes of the other.
     """
-    domains, chains = _domains_of(tree)
+    domains, chains = _domains_of(switches)
     depth = max(height for height, _ in domains)
     paths = [
         [[name for height, name in chain if height <= level][-1] for level in range(depth, 0, -1)]
@@ -194,38 +255,38 @@ def hierarchy_of_switches(tree: SwitchTree) -> Hierarchy:
         levels = [FABRIC, *levels[min(1, depth - 1) :]]
     elif depth > 1:
         levels, paths = levels[1:], [path[1:] for path in paths]
-    leaves = tree.leaf_of_node.tolist()
-    hosts = [(name, paths[leaf], (1,)) for name, leaf in zip(tree.node_names, leaves, strict=True)]
+    hosts = [
+        (name, path, (1,))
+        for path, nodes in zip(paths, switches.nodes, strict=True)
+        for name in nodes
+    ]
     return build_hierarchy([*levels, NODE], ["slots"], hosts, fabrics=several)
 
 
-def _domains_of(tree: SwitchTree) -> tuple[list[tuple[int, str]], list[list[int]]]:
+def _domains_of(switches: Switches) -> tuple[list[tuple[int, str]], list[list[int]]]:
     """Return height and name of every set of nodes that a switch holds, and by leaf its sets.
 
     The leaf itself is the first of its sets, and every other one holds those before it.
     """
     domains: list[tuple[int, str]] = []
     sizes: list[int] = []
-    chains: list[list[int]] = [[] for _ in range(tree.num_leaves)]
+    chains: list[list[int]] = [[] for _ in switches.nodes]
     known: set[tuple[int, ...]] = set()
-    for switch in sorted(tree.switches, key=lambda own: len(own.leaves)):
-        if switch.leaves in known:
+    for name, leaves in sorted(switches.leaves.items(), key=lambda own: len(own[1])):
+        if leaves in known:
             continue
-        known.add(switch.leaves)
-        inside = {chains[leaf][-1] for leaf in switch.leaves if chains[leaf]}
-        if sum(sizes[number] for number in inside) > len(switch.leaves):
+        known.add(leaves)
+        inside = {chains[leaf][-1] for leaf in leaves if chains[leaf]}
+        if sum(sizes[number] for number in inside) > len(leaves):
             other = next(
                 domains[number][1]
                 for number in inside
-                if sum(number in chains[leaf] for leaf in switch.leaves) < sizes[number]
+                if sum(number in chains[leaf] for leaf in leaves) < sizes[number]
             )
-            expected = (
-                "switches that share all nodes of one of them or none, "
-                "or objective contention and another method than slurm-tree"
-            )
-            raise InputError(expected, field="switches", found=f"{other} and {switch.name}")
-        for leaf in switch.leaves:
+            expected = "switches that share all nodes of one of them or none"
+            raise InputError(expected, field="switches", found=f"{other} and {name}")
+        for leaf in leaves:
             chains[leaf].append(len(domains))
-        domains.append((1 + max((domains[number][0] for number in inside), default=0), switch.name))
-        sizes.append(len(switch.leaves))
+        domains.append((1 + max((domains[number][0] for number in inside), default=0), name))
+        sizes.append(len(leaves))
     return domains, chains

@@ -13,7 +13,6 @@ from topoplace.machine import torus as base
 from topoplace.machine.hierarchy import Hierarchy
 from topoplace.machine.matrix import MAX_DISTANCE, MatrixMachine
 from topoplace.machine.torus import Torus
-from topoplace.machine.tree import SwitchTree
 from topoplace.types import IntArray
 
 HOPS_PER_LEVEL = 2
@@ -122,43 +121,15 @@ Network = Torus | MatrixMachine | LevelMachine
 """What tasks are mapped to."""
 
 
-def levels_of_tree(tree: SwitchTree, costs: Sequence[int] | None = None) -> LevelMachine:
-    """Return a switch tree as levels, those of its switches; by default Mishra's distances.
-
-    Raises `InputError` if the leaves are below no common switch, or switches that overlap make
-    domains of a level that do (fat trees of several roots whose leaves differ).
-    """
-    common, rows = tree.common_level, [np.arange(tree.num_nodes)]
-    if not common.all():
-        a, b = (int(x[0]) for x in np.nonzero(common == 0))
-        found = f"{tree.switches[a].name} and {tree.switches[b].name} apart"
-        raise InputError("a tree with a switch above all", field="switches", found=found)
-    for level in range(1, int(common.max()) + 1):
-        near = common <= level
-        first = near.argmax(axis=1)
-        if (near != np.equal.outer(first, first)).any():
-            expected = f"a tree: no leaf in two domains of level {level}"
-            raise InputError(expected, field="switches", found="switches that overlap")
-        rows.append(np.unique(first, return_inverse=True)[1].ravel()[tree.leaf_of_node])
-    return _levels(tree.node_names, rows, costs)
-
-
 def levels_of_hierarchy(machine: Hierarchy, costs: Sequence[int] | None = None) -> LevelMachine:
-    """Return a hierarchy as levels: those of its domains, and one above all of them.
+    """Return a tree or hierarchy as levels: those of its domains, and one above all of them.
 
     Raises `InputError` for fabrics, which are unconnected.
     """
     if machine.fabrics and len(machine.domain_names[0]) > 1:
-        expected = "a hierarchy with a network above its top level"
+        expected = "a machine with a network above its top level"
         raise InputError(expected, field="fabrics", found=", ".join(machine.domain_names[0]))
     rows = [*machine.domain_of[::-1], np.zeros(machine.num_hosts, dtype=np.int64)]
-    return _levels(machine.host_names, rows, costs)
-
-
-def _levels(
-    names: tuple[str, ...], rows: Sequence[IntArray], costs: Sequence[int] | None
-) -> LevelMachine:
-    num = len(rows) - 1
-    by_default = range(HOPS_PER_LEVEL, HOPS_PER_LEVEL * (num + 1), HOPS_PER_LEVEL)
+    by_default = range(HOPS_PER_LEVEL, HOPS_PER_LEVEL * len(rows), HOPS_PER_LEVEL)
     given = np.array([*(by_default if costs is None else costs)], dtype=np.int64)
-    return LevelMachine(names, np.stack(rows), given)
+    return LevelMachine(machine.host_names, np.stack(rows), given)

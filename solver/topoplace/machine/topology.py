@@ -12,14 +12,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from topoplace.errors import InputError, number_of
-from topoplace.machine.hierarchy import Hierarchy
+from topoplace.machine.hierarchy import APART, Hierarchy
 from topoplace.machine.links import route_links
 from topoplace.machine.matrix import MatrixMachine
 from topoplace.machine.torus import Torus
-from topoplace.machine.tree import APART, SwitchTree
 from topoplace.types import IntArray
 
-AnyMachine = Torus | MatrixMachine | SwitchTree | Hierarchy
+AnyMachine = Torus | MatrixMachine | Hierarchy
 
 NOT_THERE = -1
 """The rank of coordinates without a rank."""
@@ -114,8 +113,8 @@ class Topology:
         """Sizes of the job's partition (``getDimNX``, ``getDimNY``, ``getDimNZ``).
 
         On a torus or mesh the extents of the least box of routers around all ranks, which may cross
-        the edge of a ring. On a tree the number of leaves and the most nodes of one, on a hierarchy
-        the most domains in a domain, level by level, on a matrix its size.
+        the edge of a ring. On a tree or hierarchy the most domains in a domain, level by level, on
+        a matrix its size.
         """
         return self._box[1]
 
@@ -199,9 +198,9 @@ class Topology:
     def hops(self, ranks: ArrayLike, others: ArrayLike) -> IntArray:
         """Return the hops between ranks (``getHopsBetweenRanks``), elementwise.
 
-        Links of a torus or mesh on the whole machine; entries of a matrix; on a tree twice the
-        level of the lowest common switch (Mishra 2020, eq. 4), on a hierarchy levels up and down
-        again, 0 on one node in either. `InputError` for nodes below no common switch.
+        Links of a torus or mesh on the whole machine; entries of a matrix; on a tree or hierarchy
+        levels up and down again (Mishra 2020, eq. 4), 0 on one node. `InputError` for nodes of
+        different fabrics.
         """
         found = self._hops(self._known(ranks), self._known(others))
         if (found >= APART).any():

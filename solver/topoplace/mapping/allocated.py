@@ -12,7 +12,6 @@ from topoplace.errors import InputError, number_of
 from topoplace.machine.hierarchy import Hierarchy
 from topoplace.machine.levels import LevelMachine
 from topoplace.machine.topology import AnyMachine, Topology
-from topoplace.machine.tree import SwitchTree
 from topoplace.mapping.onto import (
     MATRIX,
     Source,
@@ -158,7 +157,7 @@ def _ranked(
             raise InputError(expected, field="num_ranks", value=num)
         return Topology(machine, np.repeat(nodes, cores)[:num], cores)
     listed = list(ranks)
-    if isinstance(machine, SwitchTree | Hierarchy) and all(isinstance(x, str) for x in listed):
+    if isinstance(machine, Hierarchy) and all(isinstance(x, str) for x in listed):
         given = numbers_of(machine, map(str, listed))
     else:
         given = np.asarray(listed)

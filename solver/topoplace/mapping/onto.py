@@ -15,7 +15,6 @@ from topoplace.machine import Prism, format_node_set, parse_node_set
 from topoplace.machine.hierarchy import Hierarchy
 from topoplace.machine.hostlist import expand_host_list
 from topoplace.machine.topology import AnyMachine
-from topoplace.machine.tree import SwitchTree
 from topoplace.mapping.graphfiles import read_matrix_machine
 from topoplace.mapping.problem import MachineToMap, MappingProblem, machine_of, prepare_mapping
 from topoplace.result import RESULT_SCHEMA, PlacementResult
@@ -43,7 +42,6 @@ from topoplace.snapshot.schema import (
 )
 from topoplace.snapshot.shorthands import regular_hierarchy
 from topoplace.snapshot.state import SnapshotState, prepare, torus_of
-from topoplace.snapshot.tree_state import TreeState, prepare_tree, tree_of
 from topoplace.types import IntArray
 
 MATRIX = "matrix:"
@@ -261,7 +259,7 @@ def _of_state(spec: str, state: SnapshotState, job: str | None, node_class: str 
 
 # ---- Trees and hierarchies, whose nodes have names -----------------------------------------------
 
-OffTorus = tuple[TreeModel | HierarchyModel, SwitchTree | Hierarchy, IntArray]
+OffTorus = tuple[TreeModel | HierarchyModel, Hierarchy, IntArray]
 """A tree or hierarchy, as a document and as a machine, and the nodes meant."""
 
 
@@ -275,24 +273,17 @@ def off_torus(document: object, job: str | None) -> OffTorus | None:
     if isinstance(document, AllocationResult | HierarchyResult):
         model = resolve_machine(document.instance).machine
         assert isinstance(model, TreeModel | HierarchyModel)
-        return model, _named(model), _started(document, job)[1]
+        return model, hierarchy_of(model), _started(document, job)[1]
     if isinstance(document, TreeModel | HierarchyModel):
         if job is not None:
             raise InputError("a snapshot or a result that has jobs", field="job", value=job)
-        machine = _named(document)
+        machine = hierarchy_of(document)
         return document, machine, np.arange(machine.num_nodes)
     if isinstance(document, Snapshot):
         resolved = resolve_machine(document)
         if isinstance(resolved.machine, TreeModel | HierarchyModel):
-            on_tree = isinstance(resolved.machine, TreeModel)
-            state = prepare_tree(resolved, rules=True) if on_tree else prepare_hierarchy(resolved)
-            return _of_named(state, job)
+            return _of_named(prepare_hierarchy(resolved), job)
     return None
-
-
-def _named(model: TreeModel | HierarchyModel) -> SwitchTree | Hierarchy:
-    """Return the machine of a document whose nodes have names."""
-    return tree_of(model) if isinstance(model, TreeModel) else hierarchy_of(model)
 
 
 def _started(result: Placed, job: str | None) -> tuple[str, IntArray]:
@@ -305,24 +296,21 @@ def _started(result: Placed, job: str | None) -> tuple[str, IntArray]:
     return job, np.array(list(dict.fromkeys(nodes_of[job])), dtype=np.int64)
 
 
-def _of_named(state: TreeState | HierarchyState, job: str | None) -> OffTorus:
-    machine = state.tree if isinstance(state, TreeState) else state.machine
-    model = state.snapshot.machine
+def _of_named(state: HierarchyState, job: str | None) -> OffTorus:
+    model, machine = state.snapshot.machine, state.machine
     assert isinstance(model, TreeModel | HierarchyModel)
     if job is not None:
         nodes_of = {running.id: running.nodes for running in state.snapshot.running}
         if job not in nodes_of:
             raise unknown_name(job, nodes_of, field="job")
         return model, machine, numbers_of(machine, expand_host_list(nodes_of[job] or ""))
-    free = state.free if isinstance(state, TreeState) else state.free.any(axis=1)
-    return model, machine, np.flatnonzero(free)
+    return model, machine, np.flatnonzero(state.free.any(axis=1))
 
 
 def numbers_of(machine: AnyMachine, names: Iterable[str]) -> IntArray:
     """Return the numbers of nodes of a tree or hosts of a hierarchy."""
-    assert isinstance(machine, SwitchTree | Hierarchy)
-    known = machine.node_names if isinstance(machine, SwitchTree) else machine.host_names
-    numbers = {name: number for number, name in enumerate(known)}
+    assert isinstance(machine, Hierarchy)
+    numbers = {name: number for number, name in enumerate(machine.host_names)}
     listed = list(names)
     strange = [name for name in listed if name not in numbers]
     if strange:

@@ -12,7 +12,7 @@ import numpy as np
 
 from topoplace.errors import InputError, number_of
 from topoplace.machine import MatrixMachine, Network, Torus, parse_node_set
-from topoplace.machine.levels import levels_of_hierarchy, levels_of_tree
+from topoplace.machine.levels import levels_of_hierarchy
 from topoplace.machine.links import tree_arms
 from topoplace.mapping.graph import Rows, TaskGraph, VirtualGrid, grid_of
 from topoplace.mapping.parallelism import parallelism_graph
@@ -33,7 +33,6 @@ from topoplace.snapshot.schema import (
     TreeModel,
 )
 from topoplace.snapshot.state import torus_of
-from topoplace.snapshot.tree_state import tree_of
 from topoplace.types import BoolArray, IntArray
 
 if TYPE_CHECKING:
@@ -468,9 +467,7 @@ def _ranks(application: ParallelismApplication) -> TaskGraph:
 
 def machine_of(model: MachineToMap, level_costs: Sequence[int] | None = None) -> Network:
     """Return the machine of a model, with costs of levels if it has any."""
-    if isinstance(model, TreeModel):
-        return levels_of_tree(tree_of(model), level_costs)
-    if isinstance(model, HierarchyModel):
+    if isinstance(model, TreeModel | HierarchyModel):
         return levels_of_hierarchy(hierarchy_of(model), level_costs)
     if level_costs is not None:
         expected = "no costs of levels but on trees and hierarchies"

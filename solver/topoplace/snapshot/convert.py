@@ -39,7 +39,6 @@ from topoplace.snapshot.schema import (
     TorusModel,
     TreeModel,
 )
-from topoplace.snapshot.tree_state import tree_of
 
 File = str | Path
 Made = tuple[BaseModel | str, tuple[str, ...]]
@@ -177,8 +176,8 @@ def _told(machine: MachineModel) -> Made:
     """Return a machine, and in a line what it has."""
     match machine:
         case TreeModel():
-            tree = tree_of(machine)
-            upper = len(tree.switches) - tree.num_leaves
+            tree = hierarchy_of(machine)
+            upper = len(machine.switches) - tree.num_leaves
             text = (
                 f"{number_of(tree.num_nodes, 'node')} on {number_of(tree.num_leaves, 'leaf')} "
                 f"below {number_of(upper, 'switch')}"

@@ -7,7 +7,6 @@ import math
 import re
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import ClassVar
 
 import numpy as np
 
@@ -65,7 +64,7 @@ class CubesState(State):
         The chips of every running job.
     """
 
-    kind: ClassVar[str] = "cubes"
+    kind = "cubes"
 
     snapshot: Snapshot
     machine: Cubes

@@ -1,24 +1,27 @@
-"""A validated snapshot of a hierarchy as arrays: the one form in which solvers see it."""
+"""A validated snapshot of a hierarchy or switch tree as arrays, as solvers see it."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
-from topoplace.errors import Faults, InputError, blamed_on, number_of, unknown_name
+from topoplace.errors import InputError, blamed_on, number_of, unknown_name
 from topoplace.kinds import State
 from topoplace.machine.hierarchy import Hierarchy, build_hierarchy, hierarchy_of_switches
 from topoplace.machine.hostlist import NodeLists, format_host_list
+from topoplace.machine.switches import switches_of
 from topoplace.snapshot.schema import (
     MAX_SIZE,
+    ON_HIERARCHIES,
     Communication,
     HierarchyModel,
     HostsModel,
     Part,
+    PatternUse,
     Request,
     RunningJob,
     Segment,
@@ -27,19 +30,20 @@ from topoplace.snapshot.schema import (
 )
 from topoplace.snapshot.state import (
     Queued,
-    checked_queue,
     checked_snapshot,
-    machine_of,
     numbers_of,
+    require_free,
     require_none,
 )
-from topoplace.snapshot.tree_state import prepare_tree, tree_of
 from topoplace.types import BoolArray, IntArray
 
 NO_LEVEL_NAMES = ("nodes", "balance", "stranded")
 """What levels of a machine may not be called: levels of the objective are."""
 
-_TORUS_OR_TREE = ("node_class", "shapes", "region", "patterns", "tasks", "segment")
+MAX_LEAVES = 4096
+"""Of switch trees: contention keeps a number for every pair of leaves."""
+
+_ON_TORI = ("node_class", "shapes", "region", "tasks", "segment")
 _LevelOf = Callable[[str, str], int]
 
 _LEVELS_OF_PARTS = ("required", "preferred", "exclusive", "balance")
@@ -84,9 +88,19 @@ class PartState:
 
 @dataclass(frozen=True)
 class HierarchyRequest(Queued):
-    """A queued request."""
+    """A queued request.
+
+    On a switch tree it has the patterns of its communication, none if it is compute-intensive
+    (docs/proofs/tree.md).
+    """
 
     parts: tuple[PartState, ...]
+    patterns: tuple[PatternUse, ...] = ()
+
+    @property
+    def intensive(self) -> bool:
+        """Whether it is communication-intensive."""
+        return bool(self.patterns)
 
     @property
     def exclusive(self) -> int | None:
@@ -95,8 +109,20 @@ class HierarchyRequest(Queued):
 
 
 @dataclass(frozen=True)
+class HierarchyRunning:
+    """A running job: its hosts, in the order of its list, and its kind.
+
+    `intensive` jobs are communication-intensive (docs/proofs/tree.md).
+    """
+
+    id: str
+    hosts: IntArray
+    intensive: bool
+
+
+@dataclass(frozen=True)
 class HierarchyState(State):
-    """What a snapshot of a hierarchy says, checked and turned into arrays.
+    """What a snapshot of a hierarchy or switch tree says, checked and turned into arrays.
 
     Attributes
     ----------
@@ -104,15 +130,27 @@ class HierarchyState(State):
         What is left on every host, 0 where it is down, shape ``(num_hosts, num_resources)``.
     occupied
         Whether a running job holds some of the host, shape ``(num_hosts,)``.
+    busy, comm
+        L_busy and L_comm of Mishra 2020, section 4: hosts held by running jobs, and by
+        communication-intensive ones, per leaf, shape ``(num_leaves,)``.
+    kind
+        ``allocation`` if contention counts, else ``hierarchy``.
     """
-
-    kind: ClassVar[str] = "hierarchy"
 
     snapshot: Snapshot
     machine: Hierarchy
     free: IntArray
     occupied: BoolArray
+    busy: IntArray
+    comm: IntArray
+    running: tuple[HierarchyRunning, ...]
     requests: tuple[HierarchyRequest, ...]
+    kind: str = "hierarchy"
+
+    @property
+    def on_tree(self) -> bool:
+        """Whether the machine is a switch tree."""
+        return isinstance(self.snapshot.machine, TreeModel)
 
 
 def hierarchy_of(model: HierarchyModel | TreeModel) -> Hierarchy:
@@ -125,7 +163,7 @@ def hierarchy_of(model: HierarchyModel | TreeModel) -> Hierarchy:
         a tree for what makes none, or has no levels (`hierarchy_of_switches`).
     """
     if isinstance(model, TreeModel):
-        return hierarchy_of_switches(tree_of(model))
+        return _of_switches(model)
     for idx, level in enumerate(model.levels):
         if level in model.levels[:idx]:
             raise InputError("each level once", field=f"levels[{idx}]", value=level)
@@ -148,6 +186,23 @@ def hierarchy_of(model: HierarchyModel | TreeModel) -> Hierarchy:
     return build_hierarchy(model.levels, resources, hosts, blocks, fabrics=model.fabrics)
 
 
+def _of_switches(model: TreeModel) -> Hierarchy:
+    leaves: list[tuple[str, list[str]]] = []
+    uppers: list[tuple[str, list[str]]] = []
+    lists = NodeLists()
+    for switch in model.switches:
+        field = f"switch {switch.name}"
+        if (switch.nodes is None) == (switch.switches is None):
+            found = "neither" if switch.nodes is None else "both"
+            raise InputError("either nodes or switches", field=field, value=found)
+        names = lists.hosts(switch.nodes or switch.switches or "", field)
+        of_kind = uppers if switch.nodes is None else leaves
+        of_kind.append((switch.name, names))
+        if len(leaves) > MAX_LEAVES:
+            raise InputError(f"at most {MAX_LEAVES} leaves", field=field)
+    return hierarchy_of_switches(switches_of(leaves, uppers))
+
+
 def _hosts_of(group: HostsModel, lists: NodeLists, num_domains: int, field: str) -> list[str]:
     if len(group.domains) != num_domains:
         expected = f"{number_of(num_domains, 'domain')}, one for each level above the hosts"
@@ -159,68 +214,107 @@ def _hosts_of(group: HostsModel, lists: NodeLists, num_domains: int, field: str)
 
 
 def prepare_hierarchy(snapshot: Snapshot) -> HierarchyState:
-    """Check a snapshot of a hierarchy and return its arrays.
+    """Check a snapshot of a hierarchy or switch tree of which domains count; return its arrays.
 
-    A host may be down (draining) and hold running jobs. A snapshot of a switch tree is read as one
-    of a hierarchy, and stays what it is; how its jobs communicate does not matter.
+    A host may be down (draining) and hold running jobs. On a switch tree, jobs hold whole nodes.
 
     Raises
     ------
     InputError
         With the field at fault, for anything the schema alone could not see.
     """
-    if isinstance(snapshot.machine, TreeModel):
-        return _prepare_switches(snapshot, snapshot.machine)
-    model = machine_of(snapshot, HierarchyModel, "a hierarchy")
+    return _prepared(snapshot, "hierarchy")
+
+
+def prepare_contention(snapshot: Snapshot) -> HierarchyState:
+    """Check a snapshot of a switch tree on which contention counts; return its arrays.
+
+    Raises
+    ------
+    InputError
+        As of `prepare_hierarchy`, and for requests with rules of hierarchies.
+    """
+    return _prepared(snapshot, "allocation")
+
+
+def _prepared(snapshot: Snapshot, kind: str) -> HierarchyState:
+    model = snapshot.machine
+    if not isinstance(model, HierarchyModel | TreeModel):
+        found = model if isinstance(model, str) else model.kind
+        raise InputError("a hierarchy or tree", field="machine.kind", value=found)
     with blamed_on(inside="machine"):
         machine = hierarchy_of(model)
+    on_tree = model.kind == "tree"
+    where, what = ("a tree", "node") if on_tree else ("a hierarchy", "host")
     numbers = {name: idx for idx, name in enumerate(machine.host_names)}
     lists = NodeLists()
-    free, occupied = machine.capacity.copy(), np.zeros(machine.num_hosts, dtype=bool)
+    free, holder = machine.capacity.copy(), np.full(machine.num_hosts, -1, dtype=np.int64)
 
     def hosts_of(text: str, field: str) -> IntArray:
-        return numbers_of(lists.hosts(text, field), numbers, "host", field)
+        return numbers_of(lists.hosts(text, field), numbers, what, field)
 
-    def running_job(_: int, job: RunningJob, field: str) -> None:
+    def running_job(idx: int, job: RunningJob, field: str) -> HierarchyRunning:
         hosts = hosts_of(job.nodes, f"{field}.nodes")
-        _take(job, machine, hosts, free, field)
-        occupied[hosts] = True
+        require_none(job, ("prism",), where, field)
+        if not len(hosts):
+            raise InputError(f"at least one {what}", field=f"{field}.nodes", value=job.nodes)
+        if on_tree:
+            require_shares(job.patterns or (), f"{field}.patterns")
+            at = f"{field}.nodes"
+            require_free(hosts, holder, snapshot.running, at, machine.host_names.__getitem__)
+            free[hosts] = 0
+        else:
+            _take(job, machine, hosts, free, field)
+        holder[hosts] = idx
+        return HierarchyRunning(job.id, hosts, job.communication is not Communication.NONE)
 
-    _, down, requests = checked_snapshot(
-        snapshot,
-        "a hierarchy",
-        running_job,
-        lambda text: hosts_of(text, "down"),
-        lambda _, job, field: _request(job, machine, field),
+    def request(_: int, one: Request, field: str) -> HierarchyRequest:
+        require_none(
+            one, _ON_TORI if on_tree else (*_ON_TORI, "patterns"), where, field, shown=True
+        )
+        if kind == "allocation":
+            require_none(one, ON_HIERARCHIES, "a tree by objective contention", field)
+        if on_tree and one.nodes > machine.num_hosts:
+            expected = f"no more nodes than the machine's {machine.num_hosts}"
+            raise InputError(expected, field=f"{field}.nodes", value=one.nodes)
+        require_shares(one.patterns or (), f"{field}.patterns")
+        return _request(one, machine, field)
+
+    running, down, requests = checked_snapshot(
+        snapshot, where, running_job, lambda text: hosts_of(text, "down"), request
     )
     free[down] = 0
-    return HierarchyState(snapshot, machine, free, occupied, requests)
+    return HierarchyState(
+        snapshot,
+        machine,
+        free,
+        holder >= 0,
+        _per_leaf(machine, running),
+        _per_leaf(machine, [job for job in running if job.intensive]),
+        running,
+        requests,
+        kind,
+    )
 
 
-def _prepare_switches(snapshot: Snapshot, model: TreeModel) -> HierarchyState:
-    """Check a snapshot of a switch tree and return its arrays as those of a hierarchy."""
-    state = prepare_tree(snapshot, rules=True)
-    with blamed_on(inside="machine"):
-        machine = hierarchy_of(model)
-    occupied = np.zeros(machine.num_hosts, dtype=bool)
-    for job in state.running:
-        occupied[job.nodes] = True
-    faults = Faults()
+def _per_leaf(machine: Hierarchy, running: Sequence[HierarchyRunning]) -> IntArray:
+    """Return how many hosts of every leaf some jobs hold, each host once."""
+    held = np.zeros(machine.num_hosts, dtype=bool)
+    for job in running:
+        held[job.hosts] = True
+    return np.bincount(machine.leaf_of[held], minlength=machine.num_leaves)
 
-    def request(_: int, job: Request, field: str) -> HierarchyRequest:
-        return _request(job.model_copy(update={"patterns": None}), machine, field)
 
-    requests = checked_queue(snapshot, set(), faults, request)
-    faults.require_none()
-    free = state.free.astype(np.int64)[:, None]
-    return HierarchyState(snapshot, machine, free, occupied, requests)
+def require_shares(patterns: Sequence[PatternUse], field: str) -> None:
+    """Raise `InputError` if the shares of a job's patterns add up to more than 100."""
+    total = sum(use.share for use in patterns)
+    if total > 100:
+        raise InputError("shares that add up to 100 at most", field=field, value=total)
 
 
 def _take(job: RunningJob, machine: Hierarchy, hosts: IntArray, free: IntArray, field: str) -> None:
     """Take what a running job holds from what is free."""
-    require_none(job, ("prism", "patterns"), "a hierarchy", field)
-    if not len(hosts):
-        raise InputError("at least one host", field=f"{field}.nodes", value=job.nodes)
+    require_none(job, ("patterns",), "a hierarchy", field)
     takes = machine.capacity[hosts]
     if job.takes is not None:
         takes = np.array([_amounts(job.takes, machine, f"{field}.takes")])
@@ -244,7 +338,6 @@ def _amounts(takes: Mapping[str, int], machine: Hierarchy, field: str) -> tuple[
 
 
 def _request(request: Request, machine: Hierarchy, field: str) -> HierarchyRequest:
-    require_none(request, _TORUS_OR_TREE, "a hierarchy", field, shown=True)
     if request.parts is None:
         if request.nodes > MAX_SIZE:
             expected = f"at most {MAX_SIZE} units"
@@ -259,7 +352,8 @@ def _request(request: Request, machine: Hierarchy, field: str) -> HierarchyReque
         parts: tuple[PartState, ...] = (part,)
     else:
         parts = _parts(request, request.parts, machine, field)
-    return HierarchyRequest(request.id, request.nodes, request.priority, parts)
+    patterns = () if request.communication is Communication.NONE else request.patterns or ()
+    return HierarchyRequest(request.id, request.nodes, request.priority, parts, tuple(patterns))
 
 
 def _parts(

@@ -37,7 +37,6 @@ from topoplace.snapshot.schema import (
     TreeObjective,
 )
 from topoplace.snapshot.state import SnapshotState
-from topoplace.snapshot.tree_state import TreeState
 
 _SHORTHAND = re.compile(r"([a-z]+):(\d{1,7}(?:x\d{1,7})*)(?::(\d{1,7}(?:x\d{1,7})*))?")
 _LIKELY = re.compile(r"([a-z]+)\W?\d[^.]*$", re.IGNORECASE)
@@ -205,7 +204,7 @@ def resolve_machine(snapshot: Snapshot) -> Snapshot:
     return snapshot.model_copy(update={"machine": machine})
 
 
-AnyState = SnapshotState | TreeState | HierarchyState | CubesState
+AnyState = SnapshotState | HierarchyState | CubesState
 
 
 def problem_named(snapshot: Snapshot, objective: TreeObjective | None = None) -> str:

@@ -12,6 +12,7 @@ from pydantic import ValidationError
 from topoplace.errors import InputError
 from topoplace.machine.hostlist import MAX_HOSTS
 from topoplace.snapshot.faults import faults_of
+from topoplace.snapshot.hierarchy_state import MAX_LEAVES
 from topoplace.snapshot.schema import (
     CubesModel,
     HierarchyModel,
@@ -20,7 +21,6 @@ from topoplace.snapshot.schema import (
     TorusModel,
     TreeModel,
 )
-from topoplace.snapshot.tree_state import MAX_LEAVES
 
 _MAX_LEVELS = 16
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import ClassVar, TypeVar
+from typing import TypeVar
 
 import numpy as np
 
@@ -108,7 +108,7 @@ class SnapshotState(State):
         What requests want to map to their nodes, each once.
     """
 
-    kind: ClassVar[str] = "placement"
+    kind = "placement"
 
     snapshot: Snapshot
     torus: Torus

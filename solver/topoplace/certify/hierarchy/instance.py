@@ -1,4 +1,4 @@
-"""A snapshot of a hierarchy as the checker sees it, and the rules of a place."""
+"""A snapshot of a hierarchy or switch tree as the checker sees it, and the rules of a place."""
 
 from __future__ import annotations
 
@@ -16,8 +16,10 @@ from topoplace.machine.hostlist import NodeLists
 from topoplace.snapshot.schema import (
     MAX_SIZE,
     ON_TORI,
+    Communication,
     HierarchyModel,
     Part,
+    PatternUse,
     Request,
     RunningJob,
     Segment,
@@ -56,12 +58,14 @@ class Wanted:
 
 @dataclass(frozen=True)
 class Asked:
-    """A request."""
+    """A request; `patterns` is empty on hierarchies, and if it is compute-intensive."""
 
     id: str
+    nodes: int
     value: int
     parts: tuple[Wanted, ...]
     part_names: tuple[str | None, ...]
+    patterns: tuple[PatternUse, ...]
 
     @property
     def alone(self) -> int | None:
@@ -71,11 +75,15 @@ class Asked:
 
 @dataclass(frozen=True)
 class Instance:
-    """What is free on every host by resource, who waits, and where somebody runs."""
+    """What is free on every host by resource, who waits, and where somebody runs.
+
+    `comm` are the hosts of every leaf that communication-intensive jobs hold, on a switch tree.
+    """
 
     machine: Hierarchy
     free: tuple[tuple[int, ...], ...]
     busy: frozenset[int]
+    comm: tuple[int, ...]
     queue: tuple[Asked, ...]
     num_running: int
 
@@ -103,7 +111,13 @@ Place = Sequence[Mapping[int, int]]
 
 
 def read_instance(snapshot: Snapshot) -> Instance:
-    """Return the checker's view of a snapshot; raise `RefusedError` if it contradicts itself."""
+    """Return the checker's view of a snapshot.
+
+    Raises
+    ------
+    RefusedError
+        If it contradicts itself.
+    """
     machine = machine_of(snapshot.machine)
     on_switches = isinstance(snapshot.machine, TreeModel)
     numbers = {name: host for host, name in enumerate(machine.host_names)}
@@ -112,10 +126,14 @@ def read_instance(snapshot: Snapshot) -> Instance:
     if any(count > 1 for count in ids.values()):
         raise RefusedError("an id is used twice")
     busy: set[int] = set()
+    comm = [0] * machine.num_leaves
     lists = NodeLists()
     for job in snapshot.running:
-        hosts = lists.hosts(job.nodes)
-        busy |= _run(job, hosts, machine, numbers, free, on_switches=on_switches)
+        names = lists.hosts(job.nodes)
+        hosts = _run(job, names, machine, numbers, free, on_switches=on_switches)
+        busy |= hosts
+        for host in hosts if job.communication is not Communication.NONE else ():
+            comm[machine.leaf_of[host]] += 1
     down = lists.hosts(snapshot.down, "down")
     if snapshot.regions or len({*down}) < len(down) or not {*down} <= numbers.keys():
         raise RefusedError("regions, or a host that is down twice, or is none")
@@ -124,7 +142,7 @@ def read_instance(snapshot: Snapshot) -> Instance:
     waiting = candidates(snapshot)
     queue = tuple(_asked(one, machine, on_switches=on_switches) for one in waiting)
     rows = tuple(tuple(own) for own in free)
-    return Instance(machine, rows, frozenset(busy), queue, len(snapshot.running))
+    return Instance(machine, rows, frozenset(busy), tuple(comm), queue, len(snapshot.running))
 
 
 def machine_of(model: object) -> Hierarchy:
@@ -184,7 +202,9 @@ def _amounts(takes: Mapping[str, int], machine: Hierarchy) -> tuple[int, ...]:
 
 
 def _asked(request: Request, machine: Hierarchy, *, on_switches: bool) -> Asked:
-    value = request.priority * request.nodes
+    nodes, value = request.nodes, request.priority * request.nodes
+    talks = request.communication is not Communication.NONE
+    patterns = tuple(request.patterns or ()) if talks else ()
     require_none(request, "node_class", "shapes", "region", *ON_TORI)
     if not on_switches:
         require_none(request, "patterns")
@@ -207,7 +227,7 @@ def _asked(request: Request, machine: Hierarchy, *, on_switches: bool) -> Asked:
         if request.at_most is not None:
             level = _level(machine, request.at_most.level, request.id)
             wanted = replace(wanted, at_most=(level, request.at_most.size))
-        return Asked(request.id, value, (wanted,), (None,))
+        return Asked(request.id, nodes, value, (wanted,), (None,), patterns)
     own_rules = ("required", "preferred", "exclusive", "balance", "spread", "at_most")
     require_none(request, "takes", "segments", *own_rules)
     parts = [_wanted(part, machine, request.id) for part in request.parts]
@@ -218,7 +238,7 @@ def _asked(request: Request, machine: Hierarchy, *, on_switches: bool) -> Asked:
         together = {p.required for p in parts if p.group == part.group}
         if len(together) > 1 or part.exclusive != parts[0].exclusive:
             raise RefusedError(f"{request.id}: parts that go together differ in their levels")
-    return Asked(request.id, value, tuple(parts), tuple(names))
+    return Asked(request.id, nodes, value, tuple(parts), tuple(names), patterns)
 
 
 def _level(machine: Hierarchy, name: str, request: str) -> int:

@@ -106,7 +106,7 @@ class Rows:
                 all(x + y <= have for x, y, have in zip(a, b, free, strict=True)) for a, b in pairs
             )
             if self._usable[host] and not two:
-                above = int(self.instance.machine.lowest[host])
+                above = int(self.instance.machine.leaf_of[host])
                 found.setdefault((above, fits[host]), []).append(host)
         return sorted(tuple(hosts) for hosts in found.values())
 

@@ -15,11 +15,10 @@ from numpy.typing import NDArray
 from topoplace.certify.hierarchy.instance import machine_of as read_hierarchy
 from topoplace.certify.integers import require_room
 from topoplace.certify.report import RefusedError
-from topoplace.certify.switches.instance import tree_of as read_tree
 from topoplace.certify.torus.instance import torus_of
 from topoplace.errors import number_of
 from topoplace.machine import Network, Torus, parse_node_set
-from topoplace.machine.levels import levels_of_hierarchy, levels_of_tree
+from topoplace.machine.levels import levels_of_hierarchy
 from topoplace.machine.matrix import MatrixMachine
 from topoplace.result.mapping import STAR_ROUTERS
 from topoplace.snapshot.schema import (
@@ -237,9 +236,7 @@ def _trees(application: Any, num: int) -> tuple[Tree, ...]:
 
 def _machine(instance: MappingInstance) -> Network:
     model, costs = instance.machine, instance.level_costs
-    if isinstance(model, TreeModel):
-        return levels_of_tree(read_tree(model), costs)
-    if isinstance(model, HierarchyModel):
+    if isinstance(model, TreeModel | HierarchyModel):
         return levels_of_hierarchy(read_hierarchy(model), costs)
     if costs is not None:
         raise RefusedError("costs of levels on a machine that has none")

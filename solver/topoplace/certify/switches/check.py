@@ -6,30 +6,32 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 
+from topoplace.certify.candidates import candidates
+from topoplace.certify.hierarchy.instance import Asked, Instance, read_instance
 from topoplace.certify.packing import Packings
-from topoplace.certify.report import Claims, Number, RefusedError, fraction_of
-from topoplace.certify.switches.instance import Instance, Wish, cost_of, read_instance
+from topoplace.certify.report import Claims, Number, RefusedError, fraction_of, require_none
+from topoplace.certify.switches.costs import cost_of
 from topoplace.certify.switches.nogoods import Nogoods
 from topoplace.certify.switches.relaxed import Relaxed
 from topoplace.certify.switches.starts import StartOracle, least_of_choices, oracle_of
 from topoplace.errors import number_of
 from topoplace.result.tree import (
-    Allocation,
     AllocationResult,
     ThresholdProof,
     ThresholdsCertificate,
     TreeSolution,
 )
+from topoplace.snapshot.schema import ON_HIERARCHIES, TreeModel
 
 
 @dataclass(frozen=True)
 class Starts:
-    """Requests that start: the node of every rank, by request, and their value.
+    """Requests that start, with the host of every rank, and their value.
 
     `cost` is the total by eq. (6) in the state in which all of them run, `each` that of a request.
     """
 
-    nodes: dict[str, list[str]]
+    hosts: dict[str, list[int]]
     value: int
     cost: Fraction
     each: dict[str, Fraction]
@@ -37,41 +39,36 @@ class Starts:
 
 def read_starts(instance: Instance, solution: TreeSolution) -> Starts:
     """Return the requests that start, after checking their nodes."""
-    nodes: dict[str, list[str]] = {}
+    by_id = {asked.id: asked for asked in instance.queue}
+    numbers, leaf_of = instance.numbers, instance.machine.leaf_of
+    hosts: dict[str, list[int]] = {}
     taken: set[str] = set()
-    for allocation in solution.allocations:
-        if allocation.request in nodes:
-            raise RefusedError(f"{allocation.request} is started twice")
-        _check(instance, allocation)
-        if taken & set(allocation.nodes):
-            raise RefusedError(f"{allocation.request} takes a node of another request")
-        taken |= set(allocation.nodes)
-        nodes[allocation.request] = list(allocation.nodes)
     comm = list(instance.comm)
-    for name, own in nodes.items():
-        for node in own if instance.wishes[name].patterns else ():
-            comm[instance.leaf_of[node]] += 1
-    each = {
-        name: cost_of(instance, comm, instance.wishes[name], own) for name, own in nodes.items()
-    }
-    value = sum(instance.wishes[name].value for name in nodes)
-    return Starts(nodes, value, sum(each.values(), Fraction(0)), each)
-
-
-def _check(instance: Instance, allocation: Allocation) -> None:
-    name, nodes = allocation.request, allocation.nodes
-    if name not in instance.wishes:
-        raise RefusedError(f"{name} is no request of the queue")
-    wish = instance.wishes[name]
-    if len(nodes) != wish.nodes:
-        raise RefusedError(f"{name} has {number_of(len(nodes), 'node')} and wants {wish.nodes}")
-    if len(set(nodes)) < len(nodes):
-        raise RefusedError(f"{name} has a node twice")
-    for node in nodes:
-        if node not in instance.free:
-            raise RefusedError(f"{name} may not use node {node}")
-    if not instance.have_common_switch(instance.leaf_of[n] for n in nodes):
-        raise RefusedError(f"{name} has nodes without a common switch")
+    for allocation in solution.allocations:
+        name, nodes = allocation.request, allocation.nodes
+        if name in hosts:
+            raise RefusedError(f"{name} is started twice")
+        if name not in by_id:
+            raise RefusedError(f"{name} is no request of the queue")
+        if len(nodes) != by_id[name].nodes:
+            found, wanted = number_of(len(nodes), "node"), by_id[name].nodes
+            raise RefusedError(f"{name} has {found} and wants {wanted}")
+        if len(set(nodes)) < len(nodes):
+            raise RefusedError(f"{name} has a node twice")
+        for node in nodes:
+            if node not in numbers or not instance.free[numbers[node]][0]:
+                raise RefusedError(f"{name} may not use node {node}")
+        if taken & set(nodes):
+            raise RefusedError(f"{name} takes a node of another request")
+        taken |= set(nodes)
+        hosts[name] = [numbers[node] for node in nodes]
+        if len({*instance.machine.above_leaves[0][leaf_of[hosts[name]]].tolist()}) > 1:
+            raise RefusedError(f"{name} has nodes without a common switch")
+        for host in hosts[name] if by_id[name].patterns else ():
+            comm[leaf_of[host]] += 1
+    each = {name: cost_of(instance, comm, by_id[name], own) for name, own in hosts.items()}
+    value = sum(by_id[name].value for name in hosts)
+    return Starts(hosts, value, sum(each.values(), Fraction(0)), each)
 
 
 def check_costs(starts: Starts, solution: TreeSolution) -> str:
@@ -95,9 +92,14 @@ class TreeAllocation(Packings[AllocationResult]):
 
     def read(self) -> str:
         """Read the instance and return what it is."""
-        self._instance = read_instance(self.result.instance)
-        tree = self._instance.tree
-        return f"{number_of(tree.num_leaves, 'leaf')}, {number_of(tree.num_nodes, 'node')}"
+        snapshot = self.result.instance
+        if not isinstance(snapshot.machine, TreeModel):
+            raise RefusedError("the instance has no tree machine")
+        for request in candidates(snapshot):
+            require_none(request, *ON_HIERARCHIES)
+        self._instance = read_instance(snapshot)
+        machine = self._instance.machine
+        return f"{number_of(machine.num_leaves, 'leaf')}, {number_of(machine.num_nodes, 'node')}"
 
     def follow(self, claims: Claims) -> bool:
         """Add the claims about the solution."""
@@ -130,8 +132,8 @@ class TreeAllocation(Packings[AllocationResult]):
 
 
 def _counts(starts: Starts) -> str:
-    nodes = sum(len(nodes) for nodes in starts.nodes.values())
-    return f"{number_of(len(starts.nodes), 'request')} placed, {number_of(nodes, 'node')}"
+    nodes = sum(len(hosts) for hosts in starts.hosts.values())
+    return f"{number_of(len(starts.hosts), 'request')} placed, {number_of(nodes, 'node')}"
 
 
 def _alone(instance: Instance, certificate: ThresholdsCertificate, starts: Starts) -> Fraction:
@@ -141,28 +143,29 @@ def _alone(instance: Instance, certificate: ThresholdsCertificate, starts: Start
     a request without a proof costs nothing.
     """
     bounds: dict[str, Fraction] = {}
+    by_id = {asked.id: asked for asked in instance.queue}
     for proof in certificate.proofs:
-        wish = instance.wishes.get(proof.request)
+        asked = by_id.get(proof.request)
         if proof.request in bounds:
             raise RefusedError("the certificate counts a request twice")
-        if wish is None or not wish.patterns:
+        if asked is None or not asked.patterns:
             raise RefusedError(f"{proof.request} is no request that communicates")
-        bounds[proof.request] = _proven_alone(instance, wish, proof, starts)
+        bounds[proof.request] = _proven_alone(instance, asked, proof, starts)
     return least_of_choices(instance, bounds, starts.value)
 
 
 def _proven_alone(
-    instance: Instance, wish: Wish, proof: ThresholdProof, starts: Starts
+    instance: Instance, asked: Asked, proof: ThresholdProof, starts: Starts
 ) -> Fraction:
     """Return what a proof shows that a request costs alone."""
     bound = fraction_of(proof.bound)
     try:
-        Nogoods(Relaxed(instance, wish), wish).follow(proof.nogoods, bound)
+        Nogoods(Relaxed(instance, asked), asked).follow(proof.nogoods, bound)
     except RefusedError as error:
-        raise RefusedError(f"{wish.id} at {bound}: {error}") from None
-    if wish.id in starts.each and bound > starts.each[wish.id]:
+        raise RefusedError(f"{asked.id} at {bound}: {error}") from None
+    if asked.id in starts.each and bound > starts.each[asked.id]:
         raise RefusedError(
-            f"{wish.id} is proven to cost {bound} at least, yet costs {starts.each[wish.id]}: "
+            f"{asked.id} is proven to cost {bound} at least, yet costs {starts.each[asked.id]}: "
             "the evidence contradicts itself"
         )
     return bound

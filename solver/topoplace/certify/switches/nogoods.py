@@ -11,9 +11,10 @@ from fractions import Fraction
 
 import numpy as np
 
+from topoplace.certify.hierarchy.instance import Asked
 from topoplace.certify.integers import ROOM, require_room
 from topoplace.certify.report import RefusedError
-from topoplace.certify.switches.instance import GRIDS, Wish
+from topoplace.certify.switches.costs import GRIDS
 from topoplace.certify.switches.relaxed import (
     CUBES,
     Assumed,
@@ -39,9 +40,9 @@ MOST_RANKS = 1 << 20
 class Nogoods:
     """Follows the nogoods of one request, alone with the running jobs."""
 
-    def __init__(self, relaxed: Relaxed, wish: Wish) -> None:
+    def __init__(self, relaxed: Relaxed, asked: Asked) -> None:
         self._relaxed = relaxed
-        self.rules = rules_of(relaxed, wish)
+        self.rules = rules_of(relaxed, asked)
         self._any = Rules(relaxed)
         self._parts = self._work = 0
 
@@ -90,18 +91,18 @@ class Nogoods:
         return self._any.view(most, assumed) is None
 
 
-def rules_of(relaxed: Relaxed, wish: Wish) -> Rules:
+def rules_of(relaxed: Relaxed, asked: Asked) -> Rules:
     """Return the rules of a request: of its single pattern, if it has some and is not too large."""
-    kinds = {CUBES[0] if use.pattern in CUBES else use.pattern for use in wish.patterns}
-    if len(kinds) != 1 or len(relaxed.types) > MOST_STATES or not 1 < wish.nodes <= MOST_RANKS:
+    kinds = {CUBES[0] if use.pattern in CUBES else use.pattern for use in asked.patterns}
+    if len(kinds) != 1 or len(relaxed.types) > MOST_STATES or not 1 < asked.nodes <= MOST_RANKS:
         return Rules(relaxed)
     kind = kinds.pop()
     if kind is Pattern.BINOMIAL:
         return Plans(relaxed)
     if kind in GRIDS:
         return Lines(relaxed, kind)
-    full = kind in CUBES and wish.nodes & (wish.nodes - 1) == 0
-    is_sided = full or (kind is Pattern.RING and wish.nodes > 2)
+    full = kind in CUBES and asked.nodes & (asked.nodes - 1) == 0
+    is_sided = full or (kind is Pattern.RING and asked.nodes > 2)
     return Sides(relaxed, kind) if is_sided else Rules(relaxed)
 
 

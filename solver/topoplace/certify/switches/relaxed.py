@@ -16,17 +16,10 @@ from typing import Any
 
 import numpy as np
 
+from topoplace.certify.hierarchy.instance import Asked, Instance
 from topoplace.certify.integers import added_at
 from topoplace.certify.report import RefusedError
-from topoplace.certify.switches.instance import (
-    GRIDS,
-    Instance,
-    Pair,
-    Wish,
-    grid_of,
-    hops,
-    steps_of,
-)
+from topoplace.certify.switches.costs import GRIDS, Pair, free_per_leaf, grid_of, hops, steps_of
 from topoplace.result.tree import Empty
 from topoplace.snapshot.schema import Pattern
 from topoplace.types import BoolArray, IntArray
@@ -54,15 +47,16 @@ class Relaxed:
     are the hops on a leaf in a state and between leaves in two.
     """
 
-    def __init__(self, instance: Instance, wish: Wish) -> None:
-        self.ranks = wish.nodes
-        leaves = [leaf for leaf, free in enumerate(instance.free_per_leaf) if free]
-        levels = instance.tree.common_level
+    def __init__(self, instance: Instance, asked: Asked) -> None:
+        self.ranks = asked.nodes
+        free, machine = free_per_leaf(instance), instance.machine
+        leaves = [leaf for leaf, own in enumerate(free) if own]
+        levels = machine.common_level
         apart = [int(levels[a, b]) for a in leaves for b in leaves if a < b]
         if any(level == 0 for level in apart):
             raise RefusedError("leaves without a common switch: the certificate does not apply")
         level = min(apart, default=2)
-        free, sizes = instance.free_per_leaf, instance.sizes
+        sizes: list[int] = machine.leaf_sizes.tolist()
         found = Counter(sorted((sizes[leaf], instance.comm[leaf], free[leaf]) for leaf in leaves))
         self.leaves = np.array(list(found.values()), dtype=np.int64)
         states = [
@@ -88,15 +82,15 @@ class Relaxed:
         self.prices: list[Fraction] = []
         self.chains: list[list[int]] = []
         self.families: list[tuple[list[int], list[tuple[Pair, ...]]]] = []
-        self._read_steps(wish)
+        self._read_steps(asked)
 
-    def _read_steps(self, wish: Wish) -> None:
+    def _read_steps(self, asked: Asked) -> None:
         """Collect the different steps of every pattern; both exchanges share theirs."""
         found: dict[tuple[Pattern, tuple[Pair, ...]], int] = {}
         families: dict[Pattern, list[int]] = {}
-        for use in wish.patterns:
+        for use in asked.patterns:
             pattern = CUBES[0] if use.pattern in CUBES else use.pattern
-            for pairs, weight in steps_of(use.pattern, wish.nodes):
+            for pairs, weight in steps_of(use.pattern, asked.nodes):
                 name = pattern, tuple(sorted(pairs))
                 if name not in found:
                     found[name] = len(self.prices)

@@ -14,7 +14,7 @@ import numpy as np
 from topoplace.certify.integers import require_room
 from topoplace.certify.report import RefusedError
 from topoplace.certify.switches._kernels import NONE, best_plans
-from topoplace.certify.switches.instance import grid_of
+from topoplace.certify.switches.costs import grid_of
 from topoplace.certify.switches.relaxed import Box, Relaxed, Rules, View
 from topoplace.result.tree import BinomialShares, LinePrices, Needs
 from topoplace.snapshot.schema import Pattern

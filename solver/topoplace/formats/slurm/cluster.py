@@ -32,7 +32,6 @@ from topoplace.snapshot.schema import (
     TreeModel,
 )
 from topoplace.snapshot.state import MAX_SEGMENTS, prepare
-from topoplace.snapshot.tree_state import prepare_tree, tree_of
 
 _OF_TREES: dict[str, Any] = {"patterns": None, "communication": Communication.STRICT}
 
@@ -111,8 +110,6 @@ def snapshot_of_slurm(
 
 
 def _names_of(machine: SlurmMachine) -> tuple[str, ...]:
-    if isinstance(machine, TreeModel):
-        return tree_of(machine).node_names
     if isinstance(machine, NamedTorus):
         return tuple(name for name in machine.node_names if name is not None)
     return hierarchy_of(machine).host_names
@@ -160,7 +157,7 @@ def _running_on(machine: SlurmMachine, job: RunningJob, hosts: Sequence[str]) ->
 
 
 def _require_sound(snapshot: Snapshot) -> None:
-    check: dict[str, Any] = {"tree": prepare_tree, "hierarchy": prepare_hierarchy}
+    check: dict[str, Any] = {"tree": prepare_hierarchy, "hierarchy": prepare_hierarchy}
     kind = snapshot.machine if isinstance(snapshot.machine, str) else snapshot.machine.kind
     check.get(kind, prepare)(snapshot)
 

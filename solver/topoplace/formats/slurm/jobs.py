@@ -18,6 +18,7 @@ from topoplace.formats.slurm.fields import (
 from topoplace.formats.slurm.listings import Entry, listing_of
 from topoplace.formats.text import integer, require_once, text_of
 from topoplace.machine.hostlist import NodeLists, format_host_list
+from topoplace.snapshot.hierarchy_state import require_shares
 from topoplace.snapshot.schema import (
     Communication,
     LeftOut,
@@ -27,7 +28,6 @@ from topoplace.snapshot.schema import (
     RunningJob,
     Segment,
 )
-from topoplace.snapshot.tree_state import require_shares
 
 # ---- A job as Slurm tells of it, whatever the form of the listing --------------------------------
 

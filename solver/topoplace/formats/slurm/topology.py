@@ -32,6 +32,7 @@ from topoplace.formats.slurm.torus import (
 from topoplace.formats.text import first_said, name_of, text_of
 from topoplace.formats.yaml_text import YamlModel, only_document
 from topoplace.machine.hostlist import count_hosts, format_host_list
+from topoplace.snapshot.hierarchy_state import hierarchy_of
 from topoplace.snapshot.schema import (
     AnchoredModel,
     CubesModel,
@@ -41,7 +42,6 @@ from topoplace.snapshot.schema import (
     SwitchModel,
     TreeModel,
 )
-from topoplace.snapshot.tree_state import tree_of
 
 _SOURCE = "a Slurm topology.yaml"
 
@@ -301,7 +301,7 @@ def _of_switches(tree: _Tree, name: str, field: str) -> TreeModel:
         switches.append(SwitchModel(name=switch.switch, nodes=nodes, switches=children))
     machine = TreeModel(kind="tree", name=name, switches=switches, source=_SOURCE)
     with _placed(places, f"{field}.switches"):
-        tree_of(machine)
+        hierarchy_of(machine)
     return machine
 
 
@@ -369,7 +369,7 @@ def topology_yaml_of(machine: MachineModel | NamedTorus) -> str:
 
 def _written(machine: MachineModel | NamedTorus) -> dict[str, Any]:
     if isinstance(machine, TreeModel):
-        tree_of(machine)
+        hierarchy_of(machine)
         return {"tree": {"switches": [_written_switch(switch) for switch in machine.switches]}}
     if isinstance(machine, HierarchyModel):
         blocks = [{"block": one.name, "nodes": one.nodes} for one in blocks_of_machine(machine)]

@@ -17,8 +17,8 @@ from topoplace.formats.slurm.blocks import (
 )
 from topoplace.formats.text import first_said, integer, require_once
 from topoplace.machine.hostlist import count_hosts, expand_host_list
+from topoplace.snapshot.hierarchy_state import hierarchy_of
 from topoplace.snapshot.schema import HierarchyModel, MachineModel, SwitchModel, TreeModel
-from topoplace.snapshot.tree_state import tree_of
 
 # A value ends at a blank; one left empty must not take the next key for its value.
 _SETTING = re.compile(r'\s*([A-Za-z]\w*)\s*=[ \t]*(?:"([^"]*)"|(?!\w+\s*=)(\S*))(?=\s|$)')
@@ -68,7 +68,7 @@ def topology_conf_of(machine: MachineModel) -> str:
         lines = [f"BlockName={block.name} Nodes={block.nodes}" for block in blocks]
         lines.append(f"BlockSizes={','.join(map(str, machine.block_sizes or ()))}")
     elif isinstance(machine, TreeModel):
-        tree_of(machine)
+        hierarchy_of(machine)
         lines = [
             f"SwitchName={switch.name} "
             + (f"Switches={switch.switches}" if switch.nodes is None else f"Nodes={switch.nodes}")
@@ -151,7 +151,7 @@ def _tree_of(lines: Sequence[_Line], name: str) -> TreeModel:
         raise InputError("at least one line SwitchName=...")
     machine = TreeModel(kind="tree", name=name, switches=switches, source=_SOURCE)
     with _placed(place_of, "switch "):
-        tree_of(machine)
+        hierarchy_of(machine)
     return machine
 
 

@@ -115,7 +115,7 @@ class Layout:
         fits = self.rooms > 0
         alone = self._holds_one(fits)
         found: dict[object, list[int]] = {}
-        lowest = self.machine.lowest
+        lowest = self.machine.leaf_of
         for host in np.flatnonzero(alone).tolist():
             found.setdefault((int(lowest[host]), fits[host].tobytes()), []).append(host)
         return [tuple(hosts) for hosts in found.values()]
@@ -275,7 +275,7 @@ class Layout:
 
     def _make_tree(self) -> None:
         machine, last = self.machine, self.machine.num_levels - 1
-        lowest = machine.lowest
+        lowest = machine.leaf_of
         usable = np.asarray((self.rooms > 0).any(axis=1))
         of_domain: list[list[int]] = [[] for _ in range(int(lowest.max(initial=0)) + 1)]
         for pool, hosts in enumerate(self._pools):

@@ -106,9 +106,7 @@ class HierarchyView(View):
     def tiles(self) -> Tiles:
         """A row for every domain of the lowest level above the hosts."""
         machine = self.state.machine
-        domains = machine.domain_names[-2] if machine.num_levels > 1 else ("",)
-        own = [name.split("/")[-1] for name in domains]
-        return leaf_tiles(own, np.bincount(machine.lowest), machine.levels[-1])
+        return leaf_tiles(machine.leaf_names, machine.leaf_sizes, machine.levels[-1])
 
 
 def _with_units(shares: Sequence[Share]) -> str:

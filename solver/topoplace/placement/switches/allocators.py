@@ -11,16 +11,16 @@ from fractions import Fraction
 
 import numpy as np
 
-from topoplace.placement.hierarchy.heuristics.slurm_tree import Leaves, switches_above
+from topoplace.placement.hierarchy.heuristics.slurm_tree import Leaves
 from topoplace.placement.switches.cost import communication_ratio
 from topoplace.placement.switches.occupancy import Occupancy
 from topoplace.placement.switches.problem import TreeProblem
+from topoplace.snapshot.hierarchy_state import HierarchyRequest
 from topoplace.snapshot.schema import Pattern, PatternUse
-from topoplace.snapshot.tree_state import TreeRequest
 from topoplace.solving import Options, Outcome, register
 from topoplace.types import IntArray
 
-Allocator = Callable[[Occupancy, TreeRequest, np.random.Generator], IntArray | None]
+Allocator = Callable[[Occupancy, HierarchyRequest, np.random.Generator], IntArray | None]
 """Chooses the node of every rank of a request, or None if it does not fit; changes nothing."""
 
 _ALLOCATORS: dict[str, Allocator] = {}
@@ -75,31 +75,26 @@ def fill(occupancy: Occupancy, leaves: Iterable[int], num_nodes: int) -> list[tu
 
 @register_allocator("default")
 def slurm_default(
-    occupancy: Occupancy, request: TreeRequest, rng: np.random.Generator
+    occupancy: Occupancy, request: HierarchyRequest, rng: np.random.Generator
 ) -> IntArray | None:
     """Take leaves by fewest free nodes; ranks are in node order, as Slurm lays them out."""
-    leaves = occupancy.leaves_that_fit(request.nodes)
-    if leaves is None:
-        return None
-    order = leaves[np.argsort(occupancy.free_per_leaf[leaves], kind="stable")]
-    return np.sort(occupancy.nodes_of(fill(occupancy, order, request.nodes)))
+    takes = Leaves(occupancy.machine, occupancy.free_per_leaf).fullest(request.nodes)
+    return None if takes is None else np.sort(occupancy.nodes_of(takes))
 
 
 @register_allocator("slurm-tree")
 def slurm_tree(
-    occupancy: Occupancy, request: TreeRequest, rng: np.random.Generator
+    occupancy: Occupancy, request: HierarchyRequest, rng: np.random.Generator
 ) -> IntArray | None:
-    """Take leaves as Slurm 24.11 does; ranks are in node order, as Slurm lays them out.
-
-    `InputError` where the switches have no levels.
-    """
-    above = switches_above(occupancy.costs.levels)
-    takes = Leaves(above, np.flatnonzero(occupancy.free)).choose(request.nodes)
+    """Take leaves as Slurm 24.11 does; ranks are in node order, as Slurm lays them out."""
+    takes = Leaves(occupancy.machine, occupancy.free_per_leaf).choose(request.nodes)
     return None if takes is None else np.sort(occupancy.nodes_of(takes))
 
 
 @register_allocator("greedy")
-def greedy(occupancy: Occupancy, request: TreeRequest, rng: np.random.Generator) -> IntArray | None:
+def greedy(
+    occupancy: Occupancy, request: HierarchyRequest, rng: np.random.Generator
+) -> IntArray | None:
     """Take leaves by communication ratio, increasing for an intensive job, else decreasing.
 
     Leaves of the same ratio are taken in the order of their description.
@@ -107,7 +102,7 @@ def greedy(occupancy: Occupancy, request: TreeRequest, rng: np.random.Generator)
     leaves = occupancy.leaves_that_fit(request.nodes)
     if leaves is None:
         return None
-    sizes = occupancy.tree.nodes_per_leaf
+    sizes = occupancy.machine.leaf_sizes
     sign = 1 if request.intensive else -1
 
     def key(leaf: int) -> Fraction:
@@ -120,7 +115,7 @@ def greedy(occupancy: Occupancy, request: TreeRequest, rng: np.random.Generator)
 
 @register_allocator("balanced")
 def balanced(
-    occupancy: Occupancy, request: TreeRequest, rng: np.random.Generator
+    occupancy: Occupancy, request: HierarchyRequest, rng: np.random.Generator
 ) -> IntArray | None:
     """Take halved shares of the request on the emptiest leaves, and the rest on the fullest.
 
@@ -172,7 +167,7 @@ _SUPPOSED = (PatternUse(pattern=Pattern.RECURSIVE_DOUBLING),)
 
 @register_allocator("adaptive")
 def adaptive(
-    occupancy: Occupancy, request: TreeRequest, rng: np.random.Generator
+    occupancy: Occupancy, request: HierarchyRequest, rng: np.random.Generator
 ) -> IntArray | None:
     """Choose between greedy and balanced by eq. (6): the cheaper for an intensive job.
 
@@ -191,7 +186,7 @@ def adaptive(
 
 @register_allocator("fewest-domains")
 def fewest_domains(
-    occupancy: Occupancy, request: TreeRequest, rng: np.random.Generator
+    occupancy: Occupancy, request: HierarchyRequest, rng: np.random.Generator
 ) -> IntArray | None:
     """Take the emptiest leaves whole until one can hold the rest; the fullest that can takes it.
 
@@ -213,11 +208,11 @@ def fewest_domains(
 
 @register_allocator("random")
 def random_nodes(
-    occupancy: Occupancy, request: TreeRequest, rng: np.random.Generator
+    occupancy: Occupancy, request: HierarchyRequest, rng: np.random.Generator
 ) -> IntArray | None:
     """Draw nodes below the switch with the most free ones; ranks are in the order drawn."""
     leaves = occupancy.widest_leaves()
-    free = np.flatnonzero(occupancy.free & np.isin(occupancy.tree.leaf_of_node, leaves))
+    free = np.flatnonzero(occupancy.free & np.isin(occupancy.machine.leaf_of, leaves))
     if len(free) < request.nodes:
         return None
     return rng.choice(free, size=request.nodes, replace=False)

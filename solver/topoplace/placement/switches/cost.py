@@ -5,13 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from fractions import Fraction
-from functools import cached_property, lru_cache
+from functools import lru_cache
 
 import numpy as np
 
 from topoplace.errors import InputError
-from topoplace.machine.hierarchy import Hierarchy, hierarchy_of_switches
-from topoplace.machine.tree import SwitchTree
+from topoplace.machine.hierarchy import Hierarchy
 from topoplace.placement.switches.patterns import pattern_steps
 from topoplace.snapshot.schema import Pattern, PatternUse
 from topoplace.types import IntArray
@@ -36,36 +35,25 @@ class CostModel:
 
     Attributes
     ----------
-    tree
-        The machine.
+    machine
+        The machine, whose leaves are leaf switches.
     scale
         A common denominator of all hops: of all L_nodes and 2 (Li_nodes + Lj_nodes).
-    upper_switches
-        Level and leaves of every switch above the leaves, in the tree's order.
     """
 
-    def __init__(self, tree: SwitchTree) -> None:
-        self.tree = tree
-        sizes, kind = np.unique(tree.nodes_per_leaf, return_inverse=True)
+    def __init__(self, machine: Hierarchy) -> None:
+        self.machine = machine
+        sizes, kind = np.unique(machine.leaf_sizes, return_inverse=True)
         sums = sizes[:, None] + sizes
         self.scale = math.lcm(*sizes.tolist(), *(2 * sums).ravel().tolist())
         # The largest hops: 2 x level x (1 + 1 + 1 + 1/2), in units. Beyond 64 bits Python's
         # integers take over: slower, but as exact.
-        fits = 7 * int(tree.common_level.max()) * self.scale < _LARGEST
+        fits = 7 * int(machine.common_level.max()) * self.scale < _LARGEST
         exact = np.dtype(np.int64 if fits else np.object_)
         self._own: IntArray = self.scale // sizes.astype(exact)[kind]
         self._shared: IntArray = self.scale // (2 * sums.astype(exact))
         self._kind = kind
-        self._twice_level = 2 * tree.common_level
-        self.upper_switches = tuple(
-            (switch.level, np.array(switch.leaves, dtype=np.int64))
-            for switch in tree.switches[tree.num_leaves :]
-        )
-
-    @cached_property
-    def levels(self) -> Hierarchy:
-        """The tree read as a hierarchy; `InputError` if it has no levels."""
-        return hierarchy_of_switches(self.tree)
+        self._twice_level = 2 * machine.common_level
 
     def scaled_hops(self, a: IntArray, b: IntArray, comm: IntArray) -> IntArray:
         """Return `scale` x Hops between leaves `a` and `b` (eqs. 2, 3 and 5), of any shape.
@@ -126,10 +114,10 @@ class CostModel:
 
     def require_common_switch(self, leaves: IntArray) -> None:
         """Raise an `InputError` unless any two of the leaves are below a common switch."""
-        used = np.flatnonzero(np.bincount(leaves, minlength=self.tree.num_leaves))
+        used = np.flatnonzero(np.bincount(leaves, minlength=self.machine.num_leaves))
         apart = np.argwhere(self._twice_level[np.ix_(used, used)] == 0)
         if len(apart):
-            names = ", ".join(self.tree.switches[used[k]].name for k in apart[0])
+            names = ", ".join(self.machine.leaf_names[used[k]] for k in apart[0])
             raise InputError("leaves below a common switch", field="nodes", value=names)
 
 

@@ -7,6 +7,7 @@ from fractions import Fraction
 
 import numpy as np
 
+from topoplace.placement.hierarchy.heuristics.slurm_tree import leaves_that_fit
 from topoplace.placement.switches.cost import CostModel
 from topoplace.snapshot.schema import PatternUse
 from topoplace.types import BoolArray, IntArray
@@ -35,13 +36,13 @@ class Occupancy:
 
     def __init__(self, costs: CostModel, free: BoolArray, busy: IntArray, comm: IntArray) -> None:
         self.costs = costs
-        self.tree = costs.tree
+        self.machine = costs.machine
         self.free = free.copy()
         self.busy = busy.copy()
         self.comm = comm.copy()
         self.free_per_leaf = self._per_leaf(np.flatnonzero(free))
         self._first_node = np.searchsorted(
-            self.tree.leaf_of_node, np.arange(self.tree.num_leaves + 1)
+            self.machine.leaf_of, np.arange(self.machine.num_leaves + 1)
         )
 
     def copy(self) -> Occupancy:
@@ -66,38 +67,16 @@ class Occupancy:
             self.comm += change
 
     def _per_leaf(self, nodes: IntArray) -> IntArray:
-        leaves = self.tree.leaf_of_node[nodes]
-        return np.bincount(leaves, minlength=self.tree.num_leaves)
+        leaves = self.machine.leaf_of[nodes]
+        return np.bincount(leaves, minlength=self.machine.num_leaves)
 
     def leaves_that_fit(self, num_nodes: int) -> IntArray | None:
-        """Return the leaves with free nodes below the lowest switch with enough of them.
-
-        Of several such switches of one level the one with the fewest free nodes, then the first
-        described. This is line 2 of Algorithms 1 and 2 (Mishra 2020), which leaves ties open; Slurm
-        breaks them in this way.
-
-        Returns
-        -------
-        Leaves in the order of their description; None if no switch has enough free nodes.
-        """
-        free = self.free_per_leaf
-        enough = np.flatnonzero(free >= num_nodes)
-        if len(enough):
-            return enough[[np.argmin(free[enough])]]
-        best: tuple[tuple[int, int], IntArray] | None = None
-        for level, leaves in self.costs.upper_switches:
-            if best is not None and level > best[0][0]:
-                break
-            there = int(free[leaves].sum())
-            if there >= num_nodes and (best is None or (level, there) < best[0]):
-                best = ((level, there), leaves)
-        return None if best is None else best[1][free[best[1]] > 0]
+        """Return the leaves that heuristics choose from; None if the nodes do not fit."""
+        return leaves_that_fit(self.machine.above_leaves, self.free_per_leaf, num_nodes)
 
     def widest_leaves(self) -> IntArray:
-        """Return the leaves below the switch with the most free nodes; of several, the first."""
-        single = np.array([np.argmax(self.free_per_leaf)])
-        below = [single, *(leaves for _, leaves in self.costs.upper_switches)]
-        return max(below, key=lambda leaves: int(self.free_per_leaf[leaves].sum()))
+        """Return the leaves below the root with the most free nodes; of several, the first."""
+        return max(self.machine.roots, key=lambda leaves: int(self.free_per_leaf[leaves].sum()))
 
     def nodes_of(self, takes: Takes) -> IntArray:
         """Return the nodes that such takes choose: on each leaf the lowest-numbered free ones.
@@ -123,4 +102,4 @@ class Occupancy:
         An intensive one counts itself in L_comm (Mishra 2020, figure 5).
         """
         comm = self.comm + self._per_leaf(nodes) if intensive else self.comm
-        return self.costs.job_cost(patterns, self.tree.leaf_of_node[nodes], comm)
+        return self.costs.job_cost(patterns, self.machine.leaf_of[nodes], comm)

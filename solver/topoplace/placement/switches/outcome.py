@@ -20,7 +20,7 @@ Started = Mapping[int, IntArray]
 def costs_of(problem: TreeProblem, started: Started) -> dict[int, Fraction]:
     """Return the cost of every started request (eq. 6) in the state in which all of them run."""
     comm = problem.occupancy(started.items()).comm
-    leaf_of_node = problem.state.tree.leaf_of_node
+    leaf_of_node = problem.state.machine.leaf_of
     costs = {}
     for idx, nodes in sorted(started.items()):
         request = problem.requests[idx]
@@ -37,7 +37,7 @@ def worth(problem: TreeProblem, started: Started) -> list[Number | None]:
 
 
 def _solution(problem: TreeProblem, started: Started) -> TreeSolution:
-    names, costs = problem.state.tree.node_names, costs_of(problem, started)
+    names, costs = problem.state.machine.host_names, costs_of(problem, started)
     return TreeSolution(
         allocations=[
             Allocation(

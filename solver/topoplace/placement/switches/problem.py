@@ -9,7 +9,7 @@ from typing import ClassVar
 
 from topoplace.placement.switches.cost import CostModel
 from topoplace.placement.switches.occupancy import Occupancy
-from topoplace.snapshot.tree_state import TreeRequest, TreeState
+from topoplace.snapshot.hierarchy_state import HierarchyRequest, HierarchyState
 from topoplace.solving.registry import Options
 from topoplace.types import IntArray
 
@@ -18,28 +18,28 @@ from topoplace.types import IntArray
 class TreeProblem:
     """Which requests of a snapshot start, and on which nodes (docs/proofs/tree.md)."""
 
-    state: TreeState
+    state: HierarchyState
     kind: ClassVar[str] = "allocation"
 
     @property
-    def requests(self) -> tuple[TreeRequest, ...]:
+    def requests(self) -> tuple[HierarchyRequest, ...]:
         """The queue, in its order."""
         return self.state.requests
 
     @cached_property
     def costs(self) -> CostModel:
         """The cost model of the machine."""
-        return CostModel(self.state.tree)
+        return CostModel(self.state.machine)
 
     def occupancy(self, started: Iterable[tuple[int, IntArray]] = ()) -> Occupancy:
         """Return the state in which some requests, by number, run on some nodes besides."""
         state = self.state
-        occupancy = Occupancy(self.costs, state.free, state.busy, state.comm)
+        occupancy = Occupancy(self.costs, state.free[:, 0] > 0, state.busy, state.comm)
         for request_idx, nodes in started:
             occupancy.start(nodes, self.requests[request_idx].intensive)
         return occupancy
 
 
-def problem_of(state: TreeState, options: Options) -> TreeProblem:
+def problem_of(state: HierarchyState, options: Options) -> TreeProblem:
     """Return the problem of placing the queue; options do not change it."""
     return TreeProblem(state)

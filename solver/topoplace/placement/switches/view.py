@@ -14,7 +14,7 @@ from topoplace.report.cells import DOWN, FREE
 from topoplace.report.tiles import Tiles, leaf_tiles
 from topoplace.report.view import View, decimal_text, exact
 from topoplace.result.started import Start
-from topoplace.snapshot.tree_state import TreeRequest
+from topoplace.snapshot.hierarchy_state import HierarchyRequest
 from topoplace.types import BoolArray, IntArray
 
 
@@ -31,7 +31,7 @@ class AllocationView(View):
         return set() if solution is None else {one.request for one in solution.allocations}
 
     def _starts(self) -> list[Start]:
-        numbers = {name: number for number, name in enumerate(self.state.tree.node_names)}
+        numbers = {name: number for number, name in enumerate(self.state.machine.host_names)}
         starts = []
         for own in self.result.solution.allocations:
             nodes = tuple(numbers[name] for name in own.nodes)
@@ -58,18 +58,18 @@ class AllocationView(View):
     def reasons(self) -> Mapping[str, str]:
         """Return why requests wait, from the result alone."""
         state = self.state
-        tree, free = state.tree, state.free
+        machine, free = state.machine, state.free[:, 0] > 0
         taken = {name for own in self.result.solution.allocations for name in own.nodes}
-        left = free & np.array([name not in taken for name in tree.node_names], dtype=bool)
+        left = free & np.array([name not in taken for name in machine.host_names], dtype=bool)
 
         def most(nodes: BoolArray) -> int:
             """Return how many of some nodes one request can have: those below one root."""
-            per_leaf = np.bincount(tree.leaf_of_node[nodes], minlength=tree.num_leaves)
-            return max(int(per_leaf[list(root)].sum()) for root in tree.roots)
+            per_leaf = np.bincount(machine.leaf_of[nodes], minlength=machine.num_leaves)
+            return max(int(per_leaf[root].sum()) for root in machine.roots)
 
         num_free, most_free, most_left = int(free.sum()), most(free), most(left)
 
-        def text(request: TreeRequest) -> str:
+        def text(request: HierarchyRequest) -> str:
             wanted = f"{number_of(request.nodes, 'node')} wanted"
             if request.nodes > num_free:
                 return f"{wanted}, {num_free:,} free"
@@ -84,11 +84,10 @@ class AllocationView(View):
 
     def ground(self) -> tuple[IntArray, Sequence[IntArray]]:
         """Return what is on every node before anything starts, and the nodes of running jobs."""
-        return np.where(self.state.free, FREE, DOWN), [job.nodes for job in self.state.running]
+        free = self.state.free[:, 0] > 0
+        return np.where(free, FREE, DOWN), [job.hosts for job in self.state.running]
 
     @property
     def tiles(self) -> Tiles:
         """A row for every leaf switch."""
-        tree = self.state.tree
-        names = [switch.name for switch in tree.switches[: tree.num_leaves]]
-        return leaf_tiles(names, tree.nodes_per_leaf)
+        return leaf_tiles(self.state.machine.leaf_names, self.state.machine.leaf_sizes)

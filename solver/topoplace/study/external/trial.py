@@ -29,6 +29,7 @@ from topoplace.result import Interference, Placement, PlacementResult, Solution
 from topoplace.result.hierarchy import HierarchyResult
 from topoplace.result.tree import AllocationResult
 from topoplace.snapshot.files import parse_document
+from topoplace.snapshot.hierarchy_state import HierarchyState
 from topoplace.snapshot.machines import AnyState
 from topoplace.snapshot.schema import (
     Communication,
@@ -37,10 +38,8 @@ from topoplace.snapshot.schema import (
     NodeSet,
     PrismModel,
     Snapshot,
-    TreeModel,
 )
 from topoplace.snapshot.state import SnapshotState
-from topoplace.snapshot.tree_state import TreeState, prepare_tree
 from topoplace.solving import Options, Outcome, result_of
 from topoplace.solving.solve import problem_of
 from topoplace.study.external.allocator import DEFAULT_SECONDS, Allocator
@@ -99,7 +98,7 @@ def torus_breaches(
     return _TorusJudge(read_instance(snapshot, interference)).breaches_of(answer.placements)
 
 
-def tree_breaches(state: TreeState, answer: TreePlacements) -> list[Breach]:
+def tree_breaches(state: HierarchyState, answer: TreePlacements) -> list[Breach]:
     """Return the rules an answer breaks, at most `MAX_BREACHES`; none if it is a solution."""
     return _TreeJudge(state).breaches_of(answer.placements)
 
@@ -242,15 +241,17 @@ def _and_more(wrong: BoolArray) -> str:
 
 
 class _TreeJudge(_Judge):
-    def __init__(self, state: TreeState) -> None:
+    def __init__(self, state: HierarchyState) -> None:
         self._requests = {request.id: request for request in state.requests}
         super().__init__(self._requests, {job.id for job in state.running})
-        self._tree, names = state.tree, state.tree.node_names
+        self._machine, names = state.machine, state.machine.host_names
         self._numbers = {name: node for node, name in enumerate(names)}
         # By node, why nobody else may have it.
-        self._taken = {names[node]: ", which is down" for node in np.flatnonzero(~state.free)}
+        self._taken = {
+            names[node]: ", which is down" for node in np.flatnonzero(state.free[:, 0] == 0)
+        }
         for job in state.running:
-            for node in job.nodes:
+            for node in job.hosts:
                 self._taken[names[node]] = f", held by running job {job.id}"
 
     def _judge(self, placement: TreePlacedJob) -> None:
@@ -274,16 +275,12 @@ class _TreeJudge(_Judge):
 
     def _judge_leaves(self, request: str, nodes: Sequence[str]) -> None:
         """Report nodes of a request that no switch is above."""
-        leaf_of = self._tree.leaf_of_node[[self._numbers[name] for name in nodes]]
-        leaves, first = np.unique(leaf_of, return_index=True)
-        if any(set(leaves.tolist()).issubset(root) for root in self._tree.roots):
-            return
-        one, text = nodes[first[0]], "has nodes of several fabrics: no switch is above all"
-        apart = np.argwhere(self._tree.common_level[np.ix_(leaves, leaves)] == 0)
-        if len(apart):
-            one, other = (nodes[first[k]] for k in apart[0])
+        leaf_of = self._machine.leaf_of[[self._numbers[name] for name in nodes]]
+        fabrics, first = np.unique(self._machine.above_leaves[0][leaf_of], return_index=True)
+        if len(fabrics) > 1:
+            one, other = (nodes[k] for k in first[:2])
             text = f"has {one} and {other}: no switch is above both"
-        self._breach(request, text, node=one)
+            self._breach(request, text, node=one)
 
 
 # ---- A run ---------------------------------------------------------------------------------------
@@ -323,13 +320,11 @@ def try_on(state: AnyState, allocator: Allocator, options: Options) -> Trial:
     """
     problem: Any = problem_of(state, options)
     by_domains = state.kind == "hierarchy"
-    if by_domains and isinstance(state.snapshot.machine, TreeModel):
-        state = prepare_tree(state.snapshot, rules=True)
     model: type[Placements | TreePlacements]
     breaches: Any
     solution: Any
     match state:
-        case TreeState():
+        case HierarchyState() if state.on_tree:
             document, model = tree_input(state), TreePlacements
             breaches, solution = partial(tree_breaches, state), partial(_tree_solution, state)
         case SnapshotState():
@@ -382,14 +377,13 @@ def torus_input(problem: PlacementProblem) -> dict[str, Any]:
     return document | {"rooms": list(rooms.values())}
 
 
-def tree_input(state: TreeState) -> dict[str, Any]:
+def tree_input(state: HierarchyState) -> dict[str, Any]:
     """Return the input of an allocator: the snapshot, and the free nodes of every leaf by name."""
-    document, tree = state.snapshot.model_dump(mode="json"), state.tree
-    free: list[list[str]] = [[] for _ in range(tree.num_leaves)]
-    for node in np.flatnonzero(state.free).tolist():
-        free[tree.leaf_of_node[node]].append(tree.node_names[node])
-    leaves = [switch["name"] for switch in document["machine"]["switches"] if switch["nodes"]]
-    return document | {"free": dict(zip(leaves, free, strict=True))}
+    machine = state.machine
+    free: dict[str, list[str]] = {name: [] for name in machine.leaf_names}
+    for node in np.flatnonzero(state.free[:, 0]).tolist():
+        free[machine.leaf_names[machine.leaf_of[node]]].append(machine.host_names[node])
+    return state.snapshot.model_dump(mode="json") | {"free": free}
 
 
 def _run(allocator: Allocator, document: dict[str, Any], options: Options, *, on_tree: bool) -> Run:
@@ -434,9 +428,9 @@ def _with_words(text: str, run: Run) -> str:
     return f'{text}; it said "{said}"' if said else text
 
 
-def _tree_solution(state: TreeState, answer: TreePlacements) -> dict[int, IntArray]:
+def _tree_solution(state: HierarchyState, answer: TreePlacements) -> dict[int, IntArray]:
     number = {request.id: idx for idx, request in enumerate(state.requests)}
-    node = {name: k for k, name in enumerate(state.tree.node_names)}
+    node = {name: k for k, name in enumerate(state.machine.host_names)}
     return {
         number[placed.request]: np.array([node[name] for name in placed.nodes], dtype=np.int64)
         for placed in answer.placements

@@ -9,8 +9,8 @@ from fractions import Fraction
 from typing import Any
 
 from topoplace.machine import Prism
+from topoplace.snapshot.hierarchy_state import HierarchyState
 from topoplace.snapshot.state import SnapshotState
-from topoplace.snapshot.tree_state import TreeState
 from topoplace.solving import Options
 from topoplace.study.external.allocator import Allocator
 from topoplace.study.external.trial import try_on
@@ -165,7 +165,9 @@ class Decisions:
     timed_out: int = 0
     proven: int = 0
 
-    def ask(self, state: TreeState | SnapshotState, allocator: Allocator, options: Options) -> Any:
+    def ask(
+        self, state: HierarchyState | SnapshotState, allocator: Allocator, options: Options
+    ) -> Any:
         """Return where an external allocator puts the one job of a queue, in the form of results.
 
         None if it finds no place, or met its time limit; raises `VerdictError` if its answer does
@@ -174,7 +176,7 @@ class Decisions:
         trial = try_on(state, allocator, options)
         if trial.refusal is not None and trial.refusal.fault is not Fault.TIME_OUT:
             raise trial.refusal
-        placed = "allocations" if isinstance(state, TreeState) else "placements"
+        placed = "allocations" if state.kind == "allocation" else "placements"
         found = next(iter(getattr(trial.result.solution, placed, ())), None)
         self.count(found=found is not None, timed_out=trial.result.limits.hit)
         return found

@@ -28,7 +28,6 @@ from topoplace.snapshot.schema import (
     TorusModel,
     TreeObjective,
 )
-from topoplace.snapshot.tree_state import TreeRequest
 from topoplace.solving import Options
 
 
@@ -49,11 +48,6 @@ class LogJob:
     walltime: int
     patterns: tuple[PatternUse, ...] = ()
     shapes: str | None = None
-
-    @property
-    def request(self) -> TreeRequest:
-        """The job as allocators see it."""
-        return TreeRequest(self.id, self.nodes, 1, self.patterns, bool(self.patterns))
 
     @property
     def communication(self) -> Communication:

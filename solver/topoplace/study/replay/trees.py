@@ -18,7 +18,6 @@ from topoplace.placement.switches.occupancy import Occupancy
 from topoplace.placement.switches.problem import TreeProblem
 from topoplace.snapshot.hierarchy_state import HierarchyRequest, HierarchyState, PartState
 from topoplace.snapshot.schema import RunningJob, Snapshot, TreeObjective
-from topoplace.snapshot.tree_state import TreeState
 from topoplace.solving import Method, Options, found_by, method_of
 from topoplace.study.external.allocator import Allocator
 from topoplace.study.replay.figures import Decision, Decisions, JobRecord
@@ -38,7 +37,7 @@ class TreeSite:
 
     def __init__(
         self,
-        state: TreeState,
+        state: HierarchyState,
         method: str | Allocator,
         options: Options | None = None,
         against: str = "default",
@@ -86,12 +85,12 @@ class TreeSite:
 
     def start(self, job: LogJob, decision: Decision) -> None:
         """Let a job hold the nodes that were decided."""
-        self.occupancy.start(decision.nodes, job.request.intensive)
+        self.occupancy.start(decision.nodes, bool(job.patterns))
         self.running[job.id] = job, decision
 
     def end(self, job: LogJob, decision: Decision) -> None:
         """Free what `start` gave."""
-        self.occupancy.end(decision.nodes, job.request.intensive)
+        self.occupancy.end(decision.nodes, bool(job.patterns))
         del self.running[job.id]
 
     def decide(self, job: LogJob) -> Decision | None:
@@ -103,7 +102,7 @@ class TreeSite:
         nodes = self._choose(job)
         if nodes is None:
             return None
-        if not job.request.intensive:
+        if not bool(job.patterns):
             return Decision(nodes, Fraction(0), Fraction(0), job.seconds)
         cost = default_cost = self.occupancy.cost_with(nodes, job.patterns)
         if self._reference is not None:
@@ -117,7 +116,7 @@ class TreeSite:
 
     def snapshot(self, name: str, queue: Sequence[LogJob]) -> Snapshot:
         """Return the machine as it is, with these jobs waiting, as a document."""
-        base, names = self._state.snapshot, self._state.tree.node_names
+        base, names = self._state.snapshot, self._state.machine.host_names
         jobs = [
             RunningJob(
                 id=job.id,
@@ -144,7 +143,7 @@ class TreeSite:
 
         def choose(job: LogJob) -> IntArray | None:
             if allocator is not None:
-                return allocator(self.occupancy, job.request, rng)
+                return allocator(self.occupancy, self._request(job), rng)
             started = found_by(method, TreeProblem(self._state_for(job)), self._options).solution
             return None if started is None else started.get(0)
 
@@ -152,17 +151,7 @@ class TreeSite:
 
     def _on_domains(self, method: Method, job: LogJob) -> IntArray | None:
         """Return the nodes that a method of hierarchies gives a job, in their order."""
-        machine, free = self.occupancy.costs.levels, self.occupancy.free
-        required = 0 if machine.fabrics else None
-        part = PartState(None, job.nodes, (1,), (), required=required)
-        state = HierarchyState(
-            self._state.snapshot,
-            machine,
-            free.astype(np.int64)[:, None],
-            ~free,
-            (HierarchyRequest(job.id, job.nodes, 1, (part,)),),
-        )
-        started = found_by(method, HierarchyProblem(state), self._options).solution
+        started = found_by(method, HierarchyProblem(self._state_for(job)), self._options).solution
         return np.sort(np.array([*started[0][0]], dtype=np.int64)) if started else None
 
     def _asked(self, allocator: Allocator, job: LogJob) -> IntArray | None:
@@ -172,18 +161,28 @@ class TreeSite:
         found = self.decisions.ask(state, allocator, self._options)
         if found is None:
             return None
-        place = {name: node for node, name in enumerate(self._state.tree.node_names)}
+        place = {name: node for node, name in enumerate(self._state.machine.host_names)}
         return np.array([place[name] for name in found.nodes], dtype=np.int64)
 
-    def _state_for(self, job: LogJob) -> TreeState:
+    def _state_for(self, job: LogJob) -> HierarchyState:
         """Return the machine as it is, with a queue of one job; its document stays as it was."""
         now = self.occupancy.copy()
         return dataclasses.replace(
-            self._state, free=now.free, busy=now.busy, comm=now.comm, requests=(job.request,)
+            self._state,
+            free=now.free.astype(np.int64)[:, None],
+            occupied=~now.free,
+            busy=now.busy,
+            comm=now.comm,
+            requests=(self._request(job),),
         )
 
+    def _request(self, job: LogJob) -> HierarchyRequest:
+        required = 0 if self._state.machine.fabrics else None
+        part = PartState(None, job.nodes, (1,), (), required=required)
+        return HierarchyRequest(job.id, job.nodes, 1, (part,), job.patterns)
 
-def occupied(state: TreeState, jobs: Iterable[LogJob], percent: int) -> Occupancy:
+
+def occupied(state: HierarchyState, jobs: Iterable[LogJob], percent: int) -> Occupancy:
     """Return a machine on which Slurm's default has started jobs, as many as keep below a share.
 
     They start in their order; those that would exceed `percent` of the free nodes are skipped.
@@ -194,7 +193,7 @@ def occupied(state: TreeState, jobs: Iterable[LogJob], percent: int) -> Occupanc
     for job in jobs:
         decision = site.decide(job) if job.nodes <= left else None
         if decision is not None:
-            site.occupancy.start(decision.nodes, job.request.intensive)
+            site.occupancy.start(decision.nodes, bool(job.patterns))
             left -= job.nodes
     return site.occupancy
 

@@ -50,32 +50,48 @@ def _placed(vacancy: Vacancy, request: HierarchyRequest, choose: Choose) -> Plac
             return None
     if not asks_only(request, "required"):
         return None
-    above = switches_above(machine)
     placed = []
     for part in request.parts:
         free = np.flatnonzero(room(vacancy.free, part) > 0)
-        leaves = choose(Leaves(above, free), part.units)
+        leaf_of = machine.leaf_of[free]
+        counts = np.bincount(leaf_of, minlength=machine.num_leaves)
+        leaves = choose(Leaves(machine, counts), part.units)
         if leaves is None:
             return None
-        leaf_of = above[-1][free]
         hosts = np.concatenate([free[leaf_of == leaf][:taken] for leaf, taken in leaves])
         placed.append(dict.fromkeys(hosts.tolist(), 1))
         vacancy.take(part, placed[-1])
     return tuple(placed)
 
 
-def switches_above(machine: Hierarchy) -> IntArray:
-    """Return by level the switch above every host, first a root above all unless there are several.
+def leaves_that_fit(above: IntArray, free: IntArray, nodes: int) -> IntArray | None:
+    """Return the leaves with free nodes below the lowest switch with enough of them.
 
-    A machine without any level of switches is one leaf.
+    Of several such switches of one level it is the one with the fewest free nodes, then the one
+    whose leaves are described first. This is line 2 of Algorithms 1 and 2 (Mishra 2020), which
+    leaves ties open; Slurm breaks them in this way.
+
+    Parameters
+    ----------
+    above
+        `Hierarchy.above_leaves`.
+    free
+        Free nodes of every leaf, shape ``(num_leaves,)``.
+
+    Returns
+    -------
+    Leaves in the order of their description; None if no switch has enough free nodes.
     """
-    if machine.fabrics:
-        return machine.domain_of[:-1]
-    return np.concatenate([np.zeros_like(machine.domain_of[:1]), machine.domain_of[:-1]])
+    for of in above[::-1]:
+        counts = np.bincount(of, weights=free)
+        enough = np.flatnonzero(counts >= nodes)
+        if len(enough):
+            return np.flatnonzero((of == enough[np.argmin(counts[enough])]) & (free > 0))
+    return None
 
 
 class Leaves:
-    """The leaf switches of a machine with their free nodes, while a job takes some.
+    """The leaf switches of a machine with their free nodes, by leaf, while a job takes some.
 
     Attributes
     ----------
@@ -85,21 +101,21 @@ class Leaves:
         Of every leaf the switches above it and itself, shape ``(num_leaves, num_switch_levels)``.
     """
 
-    def __init__(self, above: IntArray, free: IntArray) -> None:
-        self.counts = [np.bincount(of[free], minlength=int(of.max()) + 1) for of in above]
-        _, firsts = np.unique(above[-1], return_index=True)
-        self.ways = above[:, firsts].T
+    def __init__(self, machine: Hierarchy, free: IntArray) -> None:
+        above = machine.above_leaves
+        self.counts = [np.bincount(of, weights=free).astype(np.int64) for of in above]
+        self.ways = above.T
 
     def choose(self, nodes: int) -> list[tuple[int, int]] | None:
         """Return leaves, and how many nodes of each, or None if no switch can hold the job."""
-        below = self._below_top(nodes)
+        below = leaves_that_fit(self.ways.T, self.counts[-1], nodes)
         if below is None:
             return None
         distance = np.zeros(len(self.ways), dtype=np.int64)
         found = []
         while nodes:
             best = None
-            for leaf in below:
+            for leaf in below.tolist():
                 if self.counts[-1][leaf] and self._is_better(leaf, best, nodes, distance):
                     best = leaf
             assert best is not None
@@ -113,23 +129,15 @@ class Leaves:
     def fullest(self, nodes: int) -> list[tuple[int, int]] | None:
         """Return the leaves with the fewest free nodes below the switch, until there is enough."""
         found = []
-        for leaf in sorted(self._below_top(nodes) or (), key=lambda own: int(self.counts[-1][own])):
+        below = leaves_that_fit(self.ways.T, self.counts[-1], nodes)
+        if below is None:
+            return None
+        for leaf in below[np.argsort(self.counts[-1][below], kind="stable")].tolist():
             taken = min(nodes, int(self.counts[-1][leaf]))
             if taken:
                 found.append((leaf, taken))
                 nodes -= taken
-        return found or None
-
-    def _below_top(self, nodes: int) -> list[int] | None:
-        """Return the leaves below the lowest switch that can hold a job, or None."""
-        for level in reversed(range(len(self.counts))):
-            counts = self.counts[level]
-            enough = np.flatnonzero(counts >= nodes)
-            if len(enough):
-                top = enough[np.argmin(counts[enough])]
-                below = np.flatnonzero(self.ways[:, level] == top)
-                return [int(leaf) for leaf in below]
-        return None
+        return found
 
     def _is_better(self, leaf: int, best: int | None, rest: int, distance: IntArray) -> bool:
         if best is None:

@@ -53,7 +53,7 @@ class Parts:
         """Return the leaf of every part, leaves filled evenly; None if they do not fit."""
         job = self.job
         unit = int(self.size.max())
-        nodes = job.model.tree.nodes_per_leaf
+        nodes = job.model.machine.leaf_sizes
         taken = np.zeros(len(nodes), dtype=np.int64)
         domain = job.domain
         for _ in self.size:
@@ -71,12 +71,12 @@ class Parts:
     def improve(self, leaf: IntArray, hot: float, seed: int) -> IntArray:
         """Return the best assignment met by annealing from one, as leaf per part."""
         job = self.job
-        nodes = job.model.tree.nodes_per_leaf
+        nodes = job.model.machine.leaf_sizes
         taken = np.bincount(leaf, weights=self.size, minlength=len(nodes)).astype(np.int64)
         pairs, first = self.pairs
         prices = np.array([float(step.price) for step in job.steps])
         shared = np.divide(0.5, nodes[:, None] + nodes, dtype=np.float64)
-        hops = Hops(2 * job.model.tree.common_level, 1.0 / nodes, shared)
+        hops = Hops(2 * job.model.machine.common_level, 1.0 / nodes, shared)
         moves = min(_MOVES_AT_ONCE, 1 + _MOST_PRICED // len(pairs))
         room, busy = job.free - taken, job.comm + taken
         best: IntArray = anneal(

@@ -155,7 +155,7 @@ class Job:
     @cached_property
     def exact(self) -> bool:
         """Whether `scale` is a common denominator of all hops."""
-        return int(self.model.scale) * 7 * int(self.model.tree.common_level.max()) < _LARGEST
+        return int(self.model.scale) * 7 * int(self.model.machine.common_level.max()) < _LARGEST
 
     @cached_property
     def scale(self) -> int:
@@ -165,7 +165,7 @@ class Job:
     @cached_property
     def leaves(self) -> tuple[IntArray, ...]:
         """Leaves of the domain by type: equal in size, L_comm and free nodes."""
-        size = self.model.tree.nodes_per_leaf
+        size = self.model.machine.leaf_sizes
         kinds = np.stack([size, self.comm, self.free], axis=1)[self.domain]
         types, number = np.unique(kinds, axis=0, return_inverse=True)
         return tuple(self.domain[number.ravel() == t] for t in range(len(types)))
@@ -177,11 +177,11 @@ class Job:
         most = np.minimum(self.free[leaf], self.ranks)
         leaf_type = np.repeat(np.arange(len(leaf)), most)
         ranks = np.concatenate([np.arange(1, m + 1) for m in most])
-        size = self.model.tree.nodes_per_leaf[leaf[leaf_type]]
+        size = self.model.machine.leaf_sizes[leaf[leaf_type]]
         busy = self.comm[leaf[leaf_type]] + ranks
         own = busy * self.scale // size
         shared = (busy[:, None] + busy) * self.scale // (2 * (size[:, None] + size))
-        levels = self.model.tree.common_level[np.ix_(self.domain, self.domain)]
+        levels = self.model.machine.common_level[np.ix_(self.domain, self.domain)]
         apart = levels[~np.eye(len(levels), dtype=bool)]
         least = int(apart.min()) if len(apart) else 2
         hops = 2 * least * (self.scale + own[:, None] + own + shared)

@@ -20,7 +20,7 @@ from topoplace.placement.switches.exact.starts import Choice, cheapest_choice, c
 from topoplace.placement.switches.problem import TreeProblem
 from topoplace.result import Fraction as FractionModel
 from topoplace.result.tree import ThresholdProof, ThresholdsCertificate
-from topoplace.snapshot.tree_state import TreeRequest
+from topoplace.snapshot.hierarchy_state import HierarchyRequest
 from topoplace.solving import Bound, Options, Outcome, register
 from topoplace.types import IntArray
 
@@ -58,7 +58,7 @@ class _Exact:
             self.limit = _SECONDS * max(1, len(problem.requests))
         self.placing = Placing(problem, options.seed)
         self.room = self.placing.room
-        self.parts = parts_of(problem.state.tree, self.room.free)
+        self.parts = parts_of(problem.state.machine, self.room.free)
 
     def outcome(self) -> Outcome:
         requests, placing = self.problem.requests, self.placing
@@ -87,8 +87,6 @@ class _Exact:
             leaves = {0: alone[0].leaves}
         else:
             leaves = self._together(choice, served, 0.95)
-        if placing.worth(leaves) < most.value:  # roots share leaves, and none has room enough
-            return Outcome(placing.nodes(leaves), (nodes,), True, versions)
         found = placing.cost(leaves)
         bound = Bound(value)
         if value < found:
@@ -166,7 +164,7 @@ class _Exact:
             if least is not None and least >= value:
                 bounds = less
                 continue
-            if answer.nogoods is None or len(self.problem.state.tree.roots) > 1:
+            if answer.nogoods is None or len(self.problem.state.machine.roots) > 1:
                 return Bound(value)
             bound = FractionModel.of(answer.bound)
             proofs.append(
@@ -183,9 +181,7 @@ class _Exact:
         """
         requests = self.problem.requests
         best = None
-        # roots that share leaves
-        overlap = sum(map(len, self.problem.state.tree.roots)) > len(self.room.free)
-        if len(requests) > _SMALL_QUEUE or overlap:
+        if len(requests) > _SMALL_QUEUE:
             return best, False
         for picked in itertools.product((False, True), repeat=len(requests)):
             started = [q for q, starts in enumerate(picked) if starts]
@@ -204,7 +200,7 @@ class _Exact:
 
 
 def best_of_all(
-    room: Room, requests: Sequence[TreeRequest], to_beat: Fraction
+    room: Room, requests: Sequence[HierarchyRequest], to_beat: Fraction
 ) -> tuple[list[IntArray] | None, bool]:
     """Return the leaf of every rank of all requests at the least total cost below one.
 
@@ -224,7 +220,7 @@ def best_of_all(
             step += [len(prices)] * len(own.pairs)
             prices.append(own.price)
     unit, scale = math.gcd(*prices) or 1, int(model.scale)
-    levels, sizes = 2 * model.tree.common_level, model.tree.nodes_per_leaf
+    levels, sizes = 2 * model.machine.common_level, model.machine.leaf_sizes
     if 4 * int(levels.max()) * scale * sum(prices) // unit >= _LARGEST:
         return None, False
     all_pairs = np.concatenate(pairs)
@@ -250,8 +246,8 @@ def best_of_all(
 
 def _twins(room: Room) -> IntArray:
     """Return, per leaf, the last leaf before it that is the same in size, state and place."""
-    tree = room.model.tree
-    own = np.stack([tree.nodes_per_leaf, room.comm, room.free])
+    tree = room.model.machine
+    own = np.stack([tree.leaf_sizes, room.comm, room.free])
     twin = np.full(tree.num_leaves, -1, dtype=np.int64)
     for leaf in range(tree.num_leaves):
         for other in range(leaf - 1, -1, -1):

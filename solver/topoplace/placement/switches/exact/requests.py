@@ -68,7 +68,7 @@ class Room:
         """Return the request on every set of leaves that it may use together and fits on."""
         found = [
             job_of(self.model, patterns, ranks, self.comm, self.free, domain)
-            for domain in map(np.array, self.model.tree.roots)
+            for domain in self.model.machine.roots
         ]
         return [job for job in found if int(self.free[job.domain].sum()) >= ranks]
 
@@ -163,9 +163,7 @@ class Placing:
         self._seed = seed
         found = map(registered_allocator, _ALLOCATORS)
         self._allocators = [allocator for allocator in found if allocator is not None]
-        tree = problem.state.tree
-        free = np.bincount(tree.leaf_of_node[problem.state.free], minlength=tree.num_leaves)
-        self.room = Room(problem.costs, problem.state.comm, free)
+        self.room = Room(problem.costs, problem.state.comm, problem.occupancy().free_per_leaf)
 
     def good(self, q: int, room: Room, deadline: float) -> IntArray | None:
         """Return a good allocation of one request; None if it does not fit.
@@ -181,7 +179,7 @@ class Placing:
             occupancy = self._problem.occupancy()
             rng = np.random.default_rng(self._seed)
             nodes = [allocator(occupancy, request, rng) for allocator in self._allocators]
-            leaf_of_node = self._problem.state.tree.leaf_of_node
+            leaf_of_node = self._problem.state.machine.leaf_of
             found += [leaf_of_node[own] for own in nodes if own is not None]
         for number, job in enumerate(jobs):
             end = at_share(1 / (len(jobs) - number), deadline)
@@ -194,7 +192,7 @@ class Placing:
     def served(self) -> list[dict[int, IntArray]]:
         """Return the allocations of the algorithms for the queue."""
         every = [serve(allocator, self._problem, self._seed) for allocator in self._allocators]
-        leaf_of_node = self._problem.state.tree.leaf_of_node
+        leaf_of_node = self._problem.state.machine.leaf_of
         return [{q: leaf_of_node[nodes] for q, nodes in one.items()} for one in every]
 
     def worth(self, started: Iterable[int]) -> int:
@@ -202,10 +200,7 @@ class Placing:
         return sum(self._problem.requests[q].value for q in started)
 
     def place(self, parts: Mapping[int, Part], deadline: float) -> dict[int, IntArray]:
-        """Place requests in their parts one after the other, intensive and large ones first.
-
-        Where roots share leaves, one may not fit any more, and is left out.
-        """
+        """Place requests in their parts one after the other, intensive and large ones first."""
         requests = self._problem.requests
         order = sorted(parts, key=lambda q: (not requests[q].intensive, -requests[q].nodes, q))
         placed: dict[int, IntArray] = {}
@@ -213,14 +208,12 @@ class Placing:
             room = self._left(placed)
             inside = np.isin(np.arange(len(room.free)), parts[q].leaves)
             room = replace(room, free=np.where(inside, room.free, 0))
-            leaves = None
             if requests[q].intensive:
                 leaves = self.good(q, room, at_share(1 / (len(order) - number), deadline))
-            else:
-                jobs = room.jobs((), requests[q].nodes)
-                leaves = in_order(jobs[0]) if jobs else None
-            if leaves is not None:
+                assert leaves is not None, "it fits in its part"
                 placed[q] = leaves
+            else:
+                placed[q] = in_order(room.jobs((), requests[q].nodes)[0])
         return placed
 
     def _left(self, placed: Leaves) -> Room:

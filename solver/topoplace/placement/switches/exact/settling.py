@@ -128,7 +128,7 @@ def chained(job: Job, deadline: float) -> Iterator[IntArray]:
 
 def _in_chains(board: Board, share: float, row: int, num_between: int) -> IntArray | None:
     """Return an assignment in which leaves are filled up to a share of their nodes."""
-    comm, nodes = board.job.comm[board.domain], board.job.model.tree.nodes_per_leaf[board.domain]
+    comm, nodes = board.job.comm[board.domain], board.job.model.machine.leaf_sizes[board.domain]
     # the emptiest come last: they are put between the others
     order = np.lexsort((-nodes, comm / nodes))[::-1]
     full = np.floor(share * nodes + 1e-9).astype(np.int64) - comm
@@ -145,7 +145,7 @@ def _in_chains(board: Board, share: float, row: int, num_between: int) -> IntArr
 
 def _shares(board: Board) -> list[float]:
     """Return the shares of their nodes up to which leaves may be filled, a few of all."""
-    comm, nodes = board.job.comm[board.domain], board.job.model.tree.nodes_per_leaf[board.domain]
+    comm, nodes = board.job.comm[board.domain], board.job.model.machine.leaf_sizes[board.domain]
     counts = board.unit * np.arange(1, board.room.max(initial=0) + 1)
     held = (comm[:, None] + counts) / nodes[:, None]
     shares = np.unique(held[held <= 1.0])[::-1]
@@ -201,7 +201,7 @@ def around(job: Job, counts: IntArray) -> IntArray:
         held = np.repeat(states.ranks[own], counts[own])
         ranks[leaves[: len(held)]] = held
     used = np.flatnonzero(ranks)
-    share = (job.comm + ranks)[used] / job.model.tree.nodes_per_leaf[used]
+    share = (job.comm + ranks)[used] / job.model.machine.leaf_sizes[used]
     used = used[np.argsort(-share, kind="stable")]
     found = []
     # The more runs are kept apart, the worse the leaves that can be: try every number of them.

@@ -1,7 +1,7 @@
 """Which requests start: the most value, then the least sum of bounds, by the engine of packings.
 
-Free leaves that switches connect are a *part* of the machine, and a row of the packing: a request
-takes its nodes of one part (docs/proofs/tree.md, "Certificates").
+The free leaves below a root are a *part* of the machine, and a row of the packing: a request takes
+its nodes of one part (docs/proofs/tree.md, "Certificates").
 """
 
 from __future__ import annotations
@@ -11,11 +11,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
-import numpy as np
-
-from topoplace.machine.tree import SwitchTree
+from topoplace.machine.hierarchy import Hierarchy
 from topoplace.result.certificate import Certificate, Leaf
-from topoplace.snapshot.tree_state import TreeRequest
+from topoplace.snapshot.hierarchy_state import HierarchyRequest
 from topoplace.types import IntArray
 
 _LEAST_SECONDS = 0.2
@@ -27,32 +25,16 @@ _MOST_CHOICES = 1 << 18
 
 @dataclass(frozen=True)
 class Part:
-    """Leaves with free nodes that switches connect, perhaps over others of them.
-
-    `free` are their free nodes, `together` the most of them below one root.
-    """
+    """The leaves with free nodes below one root, and how many are free."""
 
     leaves: IntArray
     free: int
-    together: int
 
 
-def parts_of(tree: SwitchTree, free: IntArray) -> list[Part]:
+def parts_of(machine: Hierarchy, free: IntArray) -> list[Part]:
     """Return the parts of a machine, of its free nodes per leaf."""
-    used = {leaf for leaf, room in enumerate(free.tolist()) if room}
-    found: list[set[int]] = []
-    for root in tree.roots:
-        joined = used & set(root)
-        apart = [part for part in found if not part & joined]
-        found = [*apart, joined.union(*(part for part in found if part & joined))]
-    return [
-        Part(
-            np.array(sorted(part)),
-            int(free[sorted(part)].sum()),
-            max(int(free[sorted(part & set(root))].sum()) for root in tree.roots),
-        )
-        for part in sorted(filter(None, found), key=min)
-    ]
+    below = [root[free[root] > 0] for root in machine.roots]
+    return [Part(leaves, int(free[leaves].sum())) for leaves in below if len(leaves)]
 
 
 @dataclass(frozen=True)
@@ -70,7 +52,7 @@ class Choice:
 
 
 def chosen(
-    requests: Sequence[TreeRequest],
+    requests: Sequence[HierarchyRequest],
     parts: Sequence[Part],
     seconds: float,
     costs: Sequence[Fraction] = (),
@@ -78,7 +60,7 @@ def chosen(
 ) -> Choice:
     """Return the requests of the most value that fit together, at the least sum of costs."""
     able = {
-        q: [k for k, part in enumerate(parts) if request.nodes <= part.together]
+        q: [k for k, part in enumerate(parts) if request.nodes <= part.free]
         for q, request in enumerate(requests)
     }
     fits = {q: own for q, own in able.items() if own}
@@ -90,7 +72,7 @@ def chosen(
 
 
 def _packed(
-    requests: Sequence[TreeRequest],
+    requests: Sequence[HierarchyRequest],
     parts: Sequence[Part],
     fits: dict[int, list[int]],
     seconds: float,
@@ -133,7 +115,7 @@ def _packed(
 
 
 def cheapest_choice(
-    requests: Sequence[TreeRequest], costs: Sequence[Fraction], room: int, worth: int
+    requests: Sequence[HierarchyRequest], costs: Sequence[Fraction], room: int, worth: int
 ) -> Fraction | None:
     """Return the least cost of a choice of requests of that value at least that fits.
 
