@@ -27,27 +27,24 @@ def num_levels(machine: TreeModel | HierarchyModel) -> int:
     return max(_heights(machine).values())
 
 
-def _heights(machine: TreeModel) -> dict[str, int]:
-    heights: dict[str, int] = {}
+def _heights(machine: TreeModel) -> dict[frozenset[str], int]:
+    """Return the height of every set of nodes that a switch holds: switches of one are one."""
+    nodes: dict[str, frozenset[str]] = {}
     for switch in machine.switches:  # children come first here
-        below = expand_host_list(switch.switches or "")
-        heights[switch.name] = 1 + max((heights[child] for child in below), default=0)
+        below = [nodes[child] for child in expand_host_list(switch.switches or "")]
+        nodes[switch.name] = frozenset(expand_host_list(switch.nodes or "")).union(*below)
+    heights: dict[frozenset[str], int] = {}
+    for own in sorted({*nodes.values()}, key=len):
+        heights[own] = 1 + max((n for other, n in heights.items() if other < own), default=0)
     return heights
 
 
 def _meets_in_tree(machine: TreeModel) -> list[list[int]]:
-    heights, above = _heights(machine), {}
-    for switch in machine.switches:
-        for child in expand_host_list(switch.nodes or switch.switches or ""):
-            above[child] = switch.name
+    heights = _heights(machine)
     nodes = [n for s in machine.switches for n in expand_host_list(s.nodes or "")]
 
-    def path(name: str) -> list[str]:
-        return [name, *path(above[name])] if name in above else [name]
-
     def level(a: str, b: str) -> int:
-        shared = [name for name in path(a) if name in path(b)]
-        return 0 if a == b else heights[shared[0]]
+        return 0 if a == b else min(n for own, n in heights.items() if {a, b} <= own)
 
     return [[level(a, b) for b in nodes] for a in nodes]
 

@@ -214,7 +214,7 @@ def test_the_study_of_mishra_2020(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert len(rows) == 2 * 3 * 2 * 2  # machines, protocols, seeds, methods
     assert all(float(r["execution_percent_saved"]) == 0 for r in rows if r["method"] == "default")
     assert any(float(r["mean_job_gain"]) for r in rows if r["method"] == "greedy")
-    assert {study.leaves_of(4392, n).tree.num_leaves for n in (16, 366)} == {275, 12}
+    assert {study.leaves_of(4392, n).machine.num_leaves for n in (16, 366)} == {275, 12}
 
 
 XE_NODES = 22_640

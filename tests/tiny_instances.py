@@ -304,13 +304,10 @@ def full_tree(rng: random.Random, *, apart: float) -> Json:
 
 
 def _pairs(rng: random.Random, names: list[str]) -> Json:
-    """Return switches over one or two leaves each, now and then one that joins two of them."""
+    """Return switches over one or two leaves each."""
     names = rng.sample(names, len(names))
     found = [{"name": f"t{k}", "switches": ",".join(names[k : k + 2])} for k in range(0, 4, 2)]
-    found = [one for one in found if one["switches"]]
-    if len(names) > 2 and rng.random() < 0.2:
-        found.append({"name": "joint", "switches": ",".join(names[1:3])})
-    return found
+    return [one for one in found if one["switches"]]
 
 
 def nodes_down(rng: random.Random, snapshot: Snapshot) -> Snapshot:

@@ -156,9 +156,11 @@ class Problem:
         comm = truth.with_ranks(started, placed)
         found, total = [], Fraction(0)
         for request in started:
-            leaves = [self.instance.leaf_of[name] for name in nodes[request.id]]
+            machine = self.instance.machine
+            hosts = [machine.host_names.index(name) for name in nodes[request.id]]
+            leaves = machine.leaf_of[hosts].tolist()
             uses = request.patterns if request.intensive else ()
-            cost = cost_of(truth.tree, comm, uses, leaves)
+            cost = cost_of(truth.machine, comm, uses, leaves)
             total += cost
             found.append(
                 {"request": request.id, "nodes": nodes[request.id], "cost": fraction(cost)}
@@ -275,7 +277,7 @@ class Alone:
         truth, job = self._problem.truth, self.job
         leaves = job.domain.tolist()
         pairs = itertools.combinations(leaves, 2)
-        level = min((int(truth.tree.common_level[pair]) for pair in pairs), default=2)
+        level = min((int(truth.machine.common_level[pair]) for pair in pairs), default=2)
         known = {Fraction(value, job.scale): n for n, value in enumerate(job.values.tolist())}
         found: set[At] = set()
         for counts in truth.counts(self._request, truth.free):
@@ -441,9 +443,9 @@ def _problems(name: str, seed: int, family: Family) -> Iterator[tuple[random.Ran
         problem = Problem(
             random_tree(rng, family.patterns(rng), family.sizes, others=family.others)
         )
-        free, instance = problem.truth.free, problem.instance
-        used = [leaf for leaf, room in enumerate(free) if room]
-        if sum(free) < problem.truth.requests[0].nodes or not instance.have_common_switch(used):
+        free = np.array(problem.truth.free)
+        rooms = [int(free[root].sum()) for root in problem.instance.machine.roots]
+        if sum(map(bool, rooms)) > 1 or sum(rooms) < problem.truth.requests[0].nodes:
             continue
         yield rng, problem
 
@@ -504,7 +506,7 @@ def _start_certificates(problem: Problem) -> Callable[[random.Random], Json]:
     """Return what draws trees of prices: the solver's, or round ones that pay for some requests."""
     requests, truth = problem.truth.requests, problem.truth
     free = np.array(truth.free, dtype=np.int64)
-    parts = parts_of(truth.tree, free)
+    parts = parts_of(truth.machine, free)
     known = chosen(requests, parts, 1.0).certificate
     right = None if known is None else known.model_dump(mode="json")
 
