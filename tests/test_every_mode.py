@@ -27,7 +27,6 @@ from tiny_kinds import KINDS, Drawn, Values, drawn
 from topoplace import clock, interrupts
 from topoplace.certify import check_document
 from topoplace.certify.report import exact
-from topoplace.errors import InputError
 from topoplace.placement.several import optima_of, traded_off
 from topoplace.placement.torus.repack.defragment import defragmented
 from topoplace.result import Proof, Result, Status
@@ -308,10 +307,6 @@ def held(case: Drawn, mode: Mode) -> str:
         except KeyboardInterrupt:
             assert mode.interrupt is not None, mode
             return "no answer"
-        except InputError:
-            if mode.drawn != "slurm-tree":  # Slurm's rule is for switches that nest
-                raise
-            return "unsuited"
     document = parse_checkable(text_of_document(written).encode(), "document")
     report = check_document(document)
     assert report.holds, (mode, *report.failures)
