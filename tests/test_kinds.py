@@ -70,6 +70,39 @@ def test_commands_take_a_kind_of_others(
     assert run(["place", "ring:0:1"]) == ExitCode.BAD_INPUT
 
 
+def test_what_a_kind_does_not_offer_is_told_in_a_line(
+    snapshot: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    result, log = str(tmp_path / "result.json"), tmp_path / "log.swf"
+    log.write_text(" ".join(["1"] * 18) + "\n")
+    assert run(["place", snapshot, "-o", result]) == 0
+    capsys.readouterr()
+    calls = (
+        (
+            ["replay", str(log), "--on", "ring:6:2"],
+            "--on: expected a machine of kind torus or tree",
+        ),
+        (["audit", result], "problem: expected a result of kind hierarchy, found 'ring'"),
+        (
+            ["place", snapshot, "--command", "true"],
+            "machine.kind: expected a machine of kind torus",
+        ),
+        (["audit", snapshot, "--after", snapshot], "machine: expected a hierarchy or a tree"),
+        (["map", "--grid", "2x2", "--on", snapshot], "expected"),
+    )
+    for call, line in calls:
+        more = ["--method", "exact"] if call[0] == "replay" else []
+        assert run([*call, *more]) == ExitCode.BAD_INPUT, call
+        said = capsys.readouterr().err.strip()
+        assert line in said
+        assert len(said.splitlines()) == 1, said
+
+
+def test_a_kind_of_others_has_scenarios(snapshot: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["whatif", snapshot, "--add-down", "1", "--without-job", "j0", "--worth", "2"]) == 0
+    assert "without-job j0" in capsys.readouterr().out
+
+
 def test_python_takes_a_kind_of_others() -> None:
     model = tp.Model("ring:5:2")
     model.add_request("a", 4)

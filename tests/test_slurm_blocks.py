@@ -14,7 +14,7 @@ from topoplace.errors import ExitCode, InputError
 from topoplace.formats import read_slurm_topology
 from topoplace.formats.slurm.topology_conf import topology_conf_of
 from topoplace.snapshot.convert import converted
-from topoplace.snapshot.hierarchy_state import hierarchy_of, hierarchy_of_tree
+from topoplace.snapshot.hierarchy_state import hierarchy_of, hierarchy_written
 from topoplace.snapshot.machines import load_any, load_machine
 from topoplace.snapshot.schema import HierarchyModel, TreeModel
 
@@ -89,7 +89,7 @@ def test_the_real_topologies(name, levels, sizes):
 def test_the_real_tree():
     tree = load_machine(str(real_file("slurm_block/topology_T.conf")))
     assert isinstance(tree, TreeModel)
-    hierarchy = hierarchy_of(hierarchy_of_tree(tree))
+    hierarchy = hierarchy_of(hierarchy_written(tree))
     assert hierarchy.levels == ("switch1", "leaf", "node")
     assert [len(names) for names in hierarchy.domain_names] == [2, 8, 64]
 

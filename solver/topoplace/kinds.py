@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 
-from topoplace.errors import unknown_name
+from topoplace.errors import InputError, unknown_name
 
 Ref = str
 """What is imported when it is first used, as ``module:name``."""
@@ -68,6 +68,19 @@ class Kind:
     site
         The class of such a machine under a replay of a job log (`TreeSite` of
         `topoplace.study.replay.trees`); None if there are no replays.
+    allocator
+        How external allocators are asked for placements there (`Door` of
+        `topoplace.study.external.trial`); None if they are not.
+    decided
+        Returns what a result decided, for audits (`Case` of `topoplace.study.audit.cases`); None
+        if these do not judge it.
+    priced
+        What the prices of a certificate say of single routers in a what-if (`Routers` of
+        `topoplace.study.what_if`); None if nothing.
+    about
+        Returns a line on a machine, called with its document; None for no line.
+    written
+        By format of another tool: what writes such a machine in it, called with its document.
     has_rule
         Whether jobs obey an interference rule: that of tori, on which they share links.
     usual
@@ -96,6 +109,11 @@ class Kind:
     instance: Ref | None = None
     methods: Mapping[str, tuple[str, str]] = field(default_factory=dict)
     site: Ref | None = None
+    allocator: Ref | None = None
+    decided: Ref | None = None
+    priced: Ref | None = None
+    about: Ref | None = None
+    written: Mapping[str, Ref] = field(default_factory=dict)
     has_rule: bool = False
     usual: str = "exact"
     kernels: tuple[str, ...] = ()
@@ -105,6 +123,25 @@ class Kind:
         """Return what an attribute of the kind refers to; None if it has none."""
         ref = getattr(self, name)
         return None if ref is None else loaded(ref)
+
+    def offered(self, name: str, what: str, *, field: str | None = None, value: Any = None) -> Any:
+        """Return what an attribute refers to, which has to be there.
+
+        Raises
+        ------
+        InputError
+            If this kind has none, naming those of which `what` has to be.
+        """
+        if getattr(self, name) is None:
+            others = [kind for kind in known().values() if getattr(kind, name) is not None]
+            names = dict.fromkeys(kind.machine or kind.name for kind in others)
+            expected = f"{what} of kind {' or '.join(names)}"
+            raise InputError(expected, field=field, value=value or self.machine or self.name)
+        return self.get(name)
+
+    def writer(self, form: str) -> Any:
+        """Return what writes a machine in a format of another tool; None if nothing does."""
+        return loaded(self.written[form]) if form in self.written else None
 
 
 def loaded(ref: Ref) -> Any:
@@ -185,6 +222,11 @@ def kind_named(name: str) -> Kind:
 def placing() -> Iterator[Kind]:
     """Return the kinds that place the queue of a snapshot."""
     return (kind for kind in known().values() if kind.machine is not None)
+
+
+def kind_of_schema(schema: str) -> Kind:
+    """Return the kind that places no queue and whose instances have a schema."""
+    return next(kind for kind in known().values() if kind.schema == schema)
 
 
 def kind_of_machine(machine: str) -> Kind | None:

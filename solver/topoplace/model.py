@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from numbers import Real
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -225,6 +226,8 @@ class Model:
     def add_region(self, name: str, origin: Sequence[int], extents: Sequence[int]) -> None:
         """Add a prism, in routers, to a region that requests may ask for."""
         prism = _checked(PrismModel, origin=_listed(origin), extents=_listed(extents))
+        if not isinstance(name, str):
+            raise InputError("the name of a region", field="name", value=name)
         regions = self.snapshot.regions
         self._change(regions={**regions, name: [*regions.get(name, ()), prism]})
 
@@ -267,9 +270,10 @@ class Model:
         self.snapshot = self.snapshot.model_copy(update=fields)
 
     def _nodes_of(self, prism: PrismModel | None) -> str:
-        if prism is None or not isinstance(self.machine, TorusModel):
+        if prism is None:
             raise InputError("the nodes of the job", field="nodes", found="nothing")
-        torus = torus_of(self.machine)
+        expected = "a torus or mesh for a prism"
+        torus = torus_of(self.machine.only(TorusModel, expected, field="origin"))
         box = Prism(tuple(prism.origin), tuple(prism.extents))
         box.require_inside(torus, "origin")
         return format_node_set(torus.nodes_of(box.routers(torus)))
@@ -312,24 +316,30 @@ def torus(
     InputError
         With the argument at fault.
     """
-    wraps = [wrap] * len(shape) if isinstance(wrap, bool) else list(wrap)
-    kind = "mesh" if not any(wraps) else "torus"
+    wraps = _each(wrap, len(shape), bool)
+    is_torus = any(wraps) if isinstance(wraps, list) else True
+    kind = "torus" if is_torus else "mesh"
     return _checked(
         TorusModel,
         name=name or f"{kind}-{'x'.join(map(str, shape))}",
-        shape=list(shape),
+        shape=_listed(shape),
         wrap=wraps,
-        bandwidth=None if bandwidth is None else list(bandwidth),
+        bandwidth=_listed(bandwidth),
         nodes_per_router=nodes_per_router,
-        classes={key: _node_text(nodes) for key, nodes in (classes or {}).items()},
-        service=_node_text(service),
-        anchored=None if anchored is None else [_anchored_shape(shape) for shape in anchored],
+        classes={
+            key: _node_text(nodes, f"classes[{key}]")
+            for key, nodes in _items(classes or {}, "classes", "nodes by class")
+        },
+        service=_node_text(service, "service"),
+        anchored=_anchored_shapes(anchored),
     )
 
 
-def _anchored_shape(shape: Sequence[int] | Mapping[str, Sequence[int]]) -> dict[str, Any]:
-    fields = shape if isinstance(shape, Mapping) else {"dims": shape}
-    return {name: _listed(numbers) for name, numbers in fields.items()}
+def _anchored_shapes(shapes: Any) -> Any:
+    if not isinstance(shapes, Iterable) or isinstance(shapes, str):
+        return shapes
+    fields = (one if isinstance(one, Mapping) else {"dims": one} for one in shapes)
+    return [{name: _listed(numbers) for name, numbers in one.items()} for one in fields]
 
 
 def mesh(*shape: int, **options: Any) -> TorusModel:
@@ -356,8 +366,14 @@ def tree(*sizes: int, leaves: Mapping[str, Nodes] | None = None, name: str = "tr
     if bool(sizes) == bool(leaves):
         raise InputError("sizes such as tree(24, 16), or leaves", field="tree")
     if not leaves:
-        return regular_tree(sizes, f"tree:{'x'.join(map(str, sizes))}")
-    switches = [_checked(SwitchModel, name=leaf, nodes=_node_text(n)) for leaf, n in leaves.items()]
+        spec = f"tree:{'x'.join(map(str, sizes))}"
+        if not all(isinstance(size, int) for size in sizes):
+            raise InputError("numbers of switches and nodes", field="sizes", value=sizes)
+        return regular_tree(sizes, spec)
+    switches = [
+        _checked(SwitchModel, name=leaf, nodes=_node_text(own, f"leaves[{leaf}]"))
+        for leaf, own in _items(leaves, "leaves", "nodes by leaf switch")
+    ]
     if len(switches) > 1:
         below = format_host_list(leaves)
         switches.append(_checked(SwitchModel, name=f"root-{name}", switches=below))
@@ -382,8 +398,10 @@ def cubes(
     InputError
         With the argument at fault.
     """
-    name = name or f"cubes-{num_cubes}-{'x'.join(map(str, side))}"
-    return _checked(CubesModel, kind="cubes", name=name, cubes=num_cubes, side=list(side))
+    sides = _listed(side)
+    told = "x".join(map(str, sides)) if isinstance(sides, list) else sides
+    name = name or f"cubes-{num_cubes}-{told}"
+    return _checked(CubesModel, kind="cubes", name=name, cubes=num_cubes, side=sides)
 
 
 def hierarchy(
@@ -407,7 +425,12 @@ def hierarchy(
     InputError
         With the argument at fault.
     """
-    own = {"slots": capacity} if isinstance(capacity, int) else dict(capacity)
+    own: dict[str, Any] = {"slots": capacity}
+    if not isinstance(capacity, int):
+        own = dict(_items(capacity, "capacity", "amounts by resource, or a number of slots"))
+    for level, size in _items(sizes, "sizes", "numbers by level, such as {'rack': 8, 'host': 18}"):
+        if not isinstance(size, int):
+            raise InputError("a number of domains or hosts", field=f"sizes[{level}]", value=size)
     try:
         return regular_hierarchy(sizes, own, name)
     except ValidationError as error:
@@ -439,14 +462,14 @@ def grid(
         With the argument at fault.
     """
     num_dims = len(shape)
-    sizes = [bytes] * num_dims if isinstance(bytes, int) else list(bytes)
+    sizes = _each(bytes, num_dims, int)
     return _checked(
         GridApplication,
-        shape=list(shape),
-        periodic=[periodic] * num_dims if isinstance(periodic, bool) else list(periodic),
-        bytes=[[size, size] for size in sizes],
+        shape=_listed(shape),
+        periodic=_each(periodic, num_dims, bool),
+        bytes=[[size, size] for size in sizes] if isinstance(sizes, list) else sizes,
         stencil="nearest" if diagonal_bytes is None else "full",
-        diagonal_bytes=list(diagonal_bytes or ()),
+        diagonal_bytes=_listed(diagonal_bytes or []),
     )
 
 
@@ -529,20 +552,22 @@ def objects(
     InputError
         With the argument at fault.
     """
-    given = loads or {}
+    given = dict(_items(loads or {}, "loads", "loads by array"))
+    shapes = dict(_items(arrays, "arrays", "shapes by array"))
+    sizes = dict(_items(rules, "rules", "bytes by rule"))
     for one in given:
         if one not in arrays:
             raise unknown_name(one, arrays, field="loads")
-    for rule, cost in (costs or {}).items():
+    for rule, cost in _items(costs or {}, "costs", "costs by rule"):
         if rule not in rules:
             raise unknown_name(rule, rules, field="costs")
         if cost not in COSTS:
             raise unknown_name(cost, COSTS, field=f"costs[{rule}]")
     listed: list[dict[str, Any]] = []
-    for array, shape in arrays.items():
+    for array, shape in shapes.items():
         load = given.get(array, 1)
-        own = {"load": load} if isinstance(load, int) else {"loads": [int(x) for x in load]}
-        listed.append({"name": array, "shape": list(shape), **own})
+        own = {"load": load} if isinstance(load, int) else {"loads": _listed(load)}
+        listed.append({"name": array, "shape": _listed(shape), **own})
     return _checked(
         ObjectsApplication,
         schema_version="topoplace.application/1",
@@ -555,7 +580,7 @@ def objects(
                 "periodic": periodic,
                 "cost": (costs or {}).get(rule, "hops"),
             }
-            for rule, size in rules.items()
+            for rule, size in sizes.items()
         ],
     )
 
@@ -568,22 +593,45 @@ def _checked(model: type[Kind], /, **fields: Any) -> Kind:
         raise faults_of(error, model, fields) from None
 
 
-def _listed(numbers: Sequence[int] | None) -> list[int] | None:
-    return None if numbers is None else [int(n) if n == int(n) else n for n in numbers]
+def _listed(values: Any) -> Any:
+    """Return numbers of any type and sequence as a list of ints; others as the model finds them."""
+    if not isinstance(values, Iterable) or isinstance(values, str | Mapping):
+        return values
+    return [_plain(value) for value in values]
 
 
-def _pattern_uses(shares: Mapping[str, int] | None) -> list[dict[str, Any]] | None:
+def _plain(value: Any) -> Any:
+    """Return a whole number of another type, such as numpy's, as an int; all else as it is."""
+    is_whole = isinstance(value, Real) and not isinstance(value, bool) and value % 1 == 0
+    return int(value) if is_whole else value
+
+
+def _each(values: Any, number: int, kind: type) -> Any:
+    """Return one value for each of a number of dimensions; those that are given as a list."""
+    return [values] * number if isinstance(values, kind) else _listed(values)
+
+
+def _items(given: Any, field: str, expected: str) -> Iterable[tuple[Any, Any]]:
+    """Return the items of a dictionary; `InputError` if another type is given."""
+    if not isinstance(given, Mapping):
+        raise InputError(f"a dictionary of {expected}", field=field, value=given)
+    return given.items()
+
+
+def _pattern_uses(shares: Any) -> list[dict[str, Any]] | None:
     if shares is None:
         return None
-    return [{"pattern": name, "share": share} for name, share in shares.items()]
+    items = _items(shares, "patterns", "shares by pattern, such as {'ring': 100}")
+    return [{"pattern": name, "share": share} for name, share in items]
 
 
-def _node_text(nodes: Nodes) -> str:
+def _node_text(nodes: Any, field: str = "nodes") -> str:
     if isinstance(nodes, str):
         return nodes
-    listed: list[Any] = list(nodes)
+    listed: list[Any] = [_plain(node) for node in nodes] if isinstance(nodes, Iterable) else [None]
     if any(isinstance(node, str) for node in listed):
         return format_host_list(map(str, listed))
-    if any(node != int(node) for node in listed):
-        raise InputError("numbers of nodes", field="nodes", found=str(listed)[:200])
-    return format_node_set(sorted(int(node) for node in listed))
+    if not all(isinstance(node, int) for node in listed):
+        expected = "numbers of nodes, names, or a text such as 0-47,60"
+        raise InputError(expected, field=field, value=nodes)
+    return format_node_set(sorted(listed))

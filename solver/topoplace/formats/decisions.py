@@ -28,7 +28,7 @@ from topoplace.snapshot.cubes_state import prepare_cubes
 from topoplace.snapshot.files import parse_object
 from topoplace.snapshot.hierarchy_state import (
     hierarchy_of,
-    hierarchy_of_tree,
+    hierarchy_written,
     prepare_hierarchy,
 )
 from topoplace.snapshot.schema import (
@@ -45,7 +45,6 @@ from topoplace.snapshot.schema import (
     Segment,
     Size,
     Snapshot,
-    TreeModel,
 )
 
 Taken = Mapping[str | None, Mapping[str, int]]
@@ -448,10 +447,10 @@ def _slurm_machine(line: SlurmLine) -> HierarchyModel:
     with blamed_on(None, "topology"):
         machine = topology_of_text(line.topology, f"slurm-{line.config}-nodes")
     is_blocks = line.plugin == "topology/block"
-    if isinstance(machine, TreeModel) is is_blocks:
+    if machine.has_contention is is_blocks:
         expected = f"the {'blocks' if is_blocks else 'switches'} of {line.plugin}"
         raise InputError(expected, field="topology", value=line.topology[:40])
-    return hierarchy_of_tree(machine) if isinstance(machine, TreeModel) else machine
+    return hierarchy_written(machine)
 
 
 def _require_states(line: SlurmLine, names: Sequence[str]) -> None:

@@ -108,25 +108,16 @@ def problem_asked(
         Of a graph of a file, how the instance is called, and the file.
     """
     application, on = _application(asked.application), asked.on
-    of_objects = asked.balance is not None or isinstance(application, ObjectsApplication)
-    of_objects |= isinstance(application, MappingInstance) and application.cap is not None
-    tasks, objects = _options_of_tasks(asked), {"pooled": asked.pooled, "fixed": asked.fixed}
-    if of_objects:
-        if asked.cell is not None:
-            tasks["cell"] = "x".join(str(size) for size in asked.cell)
-        refuse("no such option for objects", **tasks, tasks_per_node=asked.tasks_per_node > 1)
-    else:
-        refuse("--objects or --balance with this option", **objects)
     if isinstance(application, MappingInstance):
-        refuse("no such option with an instance, which says it", on=on, balance=asked.balance)
-        refuse("no such option with an instance, which says it", **objects)
-        return prepare_mapping(application)
+        return _problem_of_instance(application, asked)
+    of_objects = asked.balance is not None or isinstance(application, ObjectsApplication)
+    _refuse_others(asked, of_objects=of_objects)
     if on is None:
         raise InputError("a machine, an instance or a result to map to", field="on", found="None")
     if isinstance(on, Placed):
         found = f"a result of {on.problem}"
         raise InputError("places on a torus, mesh or tree", field="on", found=found)
-    source = on.snapshot if isinstance(on, Model) else str(on) if isinstance(on, Path) else on
+    source: Any = on.snapshot if isinstance(on, Model) else str(on) if isinstance(on, Path) else on
     parts = ("level_costs", "job", "node_class", "within")
     places = load_places(source, **{name: getattr(asked, name) for name in parts})
     if asked.subset is not None:
@@ -140,6 +131,30 @@ def problem_asked(
     stay = fixed.items() if isinstance(fixed, Mapping) else fixed
     cap = BALANCE if asked.balance is None else str(asked.balance)
     return problem_of(application, places, cap, pooled=asked.pooled, fixed=stay)
+
+
+def _problem_of_instance(instance: MappingInstance, asked: options.Map) -> MappingProblem:
+    """Return the problem of an instance, which says all that options could say of it."""
+    _refuse_others(asked, of_objects=asked.balance is not None or instance.cap is not None)
+    given = {name: getattr(asked, name) for name in ("on", "balance", *_OF_OBJECTS)}
+    refuse("no such option with an instance, which says it", **given)
+    return prepare_mapping(instance)
+
+
+_OF_OBJECTS = ("pooled", "fixed")
+"""Options that only mappings of objects have."""
+
+
+def _refuse_others(asked: options.Map, *, of_objects: bool) -> None:
+    """Raise `InputError` for options that only tasks have, or only objects."""
+    if not of_objects:
+        own = {name: getattr(asked, name) for name in _OF_OBJECTS}
+        refuse("--objects or --balance with this option", **own)
+        return
+    tasks = _options_of_tasks(asked)
+    if asked.cell is not None:
+        tasks["cell"] = "x".join(str(size) for size in asked.cell)
+    refuse("no such option for objects", **tasks, tasks_per_node=asked.tasks_per_node > 1)
 
 
 def _options_of_tasks(asked: options.Map) -> dict[str, Any]:
@@ -228,9 +243,8 @@ def recognise(application: Application | GraphApplication | MappingResult) -> Re
     """
     if isinstance(application, str | Path):
         application = _application_of(application, results=True)
-    if isinstance(application, MappingResult):
-        application = application.instance
-    graph = application.application if isinstance(application, MappingInstance) else application
+    holder = getattr(application, "instance", application)  # of a result
+    graph: Any = getattr(holder, "application", holder)  # of an instance
     if isinstance(graph, ObjectsApplication | ObjectsGraph):
         raise InputError("a graph or a grid", field="application", found="objects")
     return recognise_graph(messages_of(graph)[0])
@@ -272,8 +286,8 @@ def _application_of(
     if Path(path).suffix != ".json":
         return read_graph(path)
     found = load(path)
-    if results and isinstance(found, MappingResult):
-        return found.instance
+    if results:
+        found = getattr(found, "instance", found)
     if not isinstance(found, MappingInstance):
         found_kind = type(found).__name__
         raise InputError("a graph or a mapping instance", file=str(path), found=found_kind)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from topoplace import options
 from topoplace.errors import InputError
@@ -19,22 +19,19 @@ from topoplace.placement.several import optima_of, traded_off
 from topoplace.placement.torus.repack.asked import instance_of
 from topoplace.placement.torus.repack.defragment import defragmented
 from topoplace.placement.torus.repack.problem import repack_problem
-from topoplace.result import Interference, PlacementResult
-from topoplace.result.cubes import CubesResult
-from topoplace.result.hierarchy import HierarchyResult
+from topoplace.result import Interference, Result
 from topoplace.result.repack import RepackResult
 from topoplace.result.several import Frontier, Optima
-from topoplace.result.tree import AllocationResult
 from topoplace.snapshot.held import ignoring
 from topoplace.snapshot.machines import AnyState, load_any, prepare_any
-from topoplace.snapshot.schema import TreeObjective
+from topoplace.snapshot.schema import Snapshot, TreeObjective
 from topoplace.solving import Options, method_names, solve
 from topoplace.solving.solve import maps_in, on_trees, required_in, tree_objective
 from topoplace.study.external.allocator import chosen
 from topoplace.study.external.trial import try_on
 
 Found = TypeVar("Found")
-AnyPlacement = PlacementResult | AllocationResult | HierarchyResult | CubesResult
+AnyPlacement = Result[Any, Any, Snapshot]
 
 
 @takes(options.Place)

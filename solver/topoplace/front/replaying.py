@@ -29,7 +29,7 @@ from topoplace.report.replay import (
 )
 from topoplace.snapshot.files import make_folder, write_document, write_text
 from topoplace.snapshot.machines import AnyState, load_machine, prepare_empty
-from topoplace.snapshot.schema import Pattern, PatternUse, TorusModel, TreeObjective
+from topoplace.snapshot.schema import Pattern, PatternUse, TreeObjective
 from topoplace.solving import method_names, method_of
 from topoplace.solving.solve import tree_objective
 from topoplace.study.external.allocator import Allocator, chosen
@@ -103,9 +103,10 @@ def replay(
     """
     begin = time.perf_counter()
     state, model, counts = _machine(asked)
+    site = kind_named(state.kind).get("site")
     kind = state.kind if counts is None else _PROBLEMS[counts]
     allocators, patterns = _methods_to_run(kind, asked), _patterns_of(asked)
-    torus = model if isinstance(model, TorusModel) else None
+    torus = model if site.has_prisms else None
     read = read_log(asked.log, procs_per_node=asked.procs_per_node, machine=torus)
     jobs = with_intensive(read.jobs[: asked.limit], asked.intensive, patterns, asked.seed)
     if not jobs:
@@ -156,9 +157,7 @@ def _machine(asked: Replay) -> tuple[AnyState, Any, TreeObjective | None]:
         raise unknown_name(asked.protocol, Protocol, field="--protocol")
     model = load_machine(asked.machine)
     state = prepare_empty(model)
-    site = kind_named(state.kind).get("site")
-    if site is None:
-        raise InputError("a torus, mesh or tree", field="--on", value=asked.machine)
+    site = kind_named(state.kind).offered("site", "a machine", field="--on", value=asked.machine)
     if site.has_prisms:
         refuse("a switch tree beside it", objective=asked.objective)
         return state, model, None

@@ -6,7 +6,7 @@ from it, whatever the kind.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -25,6 +25,7 @@ from topoplace.result.started import Start
 from topoplace.snapshot.files import csv_of
 from topoplace.snapshot.held import hold_text, holds_of
 from topoplace.snapshot.machines import resolve_machine
+from topoplace.snapshot.schema import TasksModel
 from topoplace.types import FloatArray, IntArray
 
 if TYPE_CHECKING:
@@ -131,6 +132,10 @@ class View:
 
     def _starts(self) -> list[Start]:
         raise NotImplementedError
+
+    def mapped(self) -> Iterator[tuple[str, TasksModel, IntArray]]:
+        """Yield the requests whose tasks are mapped, with these, and the node of each; none."""
+        return iter(())
 
     @property
     def header(self) -> tuple[str, ...]:

@@ -98,13 +98,8 @@ def _text_of(machine: MachineModel, nodes: Iterable[Any]) -> str:
     return (format_host_list if machine.num_nodes is None else format_node_set)(nodes)
 
 
-def _machine_of(snapshot: Snapshot) -> MachineModel:
-    assert not isinstance(snapshot.machine, str), "a snapshot read has its machine"
-    return snapshot.machine
-
-
 def _add_down(snapshot: Snapshot, value: str) -> Snapshot:
-    machine = _machine_of(snapshot)
+    machine = snapshot.written
     before, more = (_known_nodes(machine, text) for text in (snapshot.down, value))
     known = set(before)
     down = [*before, *(node for node in more if node not in known)]
@@ -112,7 +107,7 @@ def _add_down(snapshot: Snapshot, value: str) -> Snapshot:
 
 
 def _free(snapshot: Snapshot, value: str) -> Snapshot:
-    machine = _machine_of(snapshot)
+    machine = snapshot.written
     freed = set(_known_nodes(machine, value))
     down = _known_nodes(machine, snapshot.down)
     serving: str | None = getattr(machine, "service", None)
@@ -142,9 +137,7 @@ def _with_request(snapshot: Snapshot, value: Request | Mapping[str, Any] | str) 
 
 
 def _weights(snapshot: Snapshot, value: ShapeWeights | Mapping[str, int]) -> Snapshot:
-    machine = _machine_of(snapshot)
-    if not isinstance(machine, TorusModel):
-        raise InputError("no weights but on tori and meshes", found=f"a machine of {machine.kind}")
+    snapshot.on(TorusModel, "no weights but on tori and meshes")
     return snapshot.model_copy(update={"weights": weights_of(value, snapshot.weights)})
 
 

@@ -24,6 +24,7 @@ from topoplace.formats.slurm.topology_conf import topology_conf_of
 from topoplace.formats.slurm.torus import NamedTorus
 from topoplace.formats.text import name_of
 from topoplace.formats.topograph import read_topograph
+from topoplace.kinds import kind_of_machine
 from topoplace.machine.hostlist import parse_node_set
 from topoplace.options import ConvertOptions
 from topoplace.snapshot.files import text_of_document
@@ -174,27 +175,37 @@ def _machine_of_topology(source: File, options: ConvertOptions) -> MachineModel:
 
 def _told(machine: MachineModel) -> Made:
     """Return a machine, and in a line what it has."""
-    match machine:
-        case TreeModel():
-            tree = hierarchy_of(machine)
-            upper = len(machine.switches) - tree.num_leaves
-            text = (
-                f"{number_of(tree.num_nodes, 'node')} on {number_of(tree.num_leaves, 'leaf')} "
-                f"below {number_of(upper, 'switch')}"
-            )
-        case TorusModel():
-            num_service = len(parse_node_set(machine.service, machine.num_nodes, "service"))
-            shape = "x".join(map(str, machine.shape))
-            text = f"{number_of(machine.num_nodes - num_service, 'node')} on {shape} routers"
-        case CubesModel():
-            cubes = number_of(machine.cubes, "cube")
-            text = f"{cubes} of {'x'.join(map(str, machine.side))} chips"
-        case HierarchyModel():
-            hierarchy = hierarchy_of(machine)
-            pairs = zip(hierarchy.domain_names, hierarchy.levels, strict=True)
-            domains = [f"{len(names)} {level}" for names, level in pairs]
-            text = f"domains by level: {', '.join(domains)}"
-    return machine, (text,)
+    kind = kind_of_machine(machine.kind)
+    about = None if kind is None else kind.get("about")
+    return machine, () if about is None else (about(machine),)
+
+
+def about_tree(machine: TreeModel) -> str:
+    """Return a line on a switch tree."""
+    tree = hierarchy_of(machine)
+    upper = number_of(len(machine.switches) - tree.num_leaves, "switch")
+    nodes, leaves = number_of(tree.num_nodes, "node"), number_of(tree.num_leaves, "leaf")
+    return f"{nodes} on {leaves} below {upper}"
+
+
+def about_torus(machine: TorusModel) -> str:
+    """Return a line on a torus or mesh."""
+    num_service = len(parse_node_set(machine.service, machine.num_nodes, "service"))
+    shape = "x".join(map(str, machine.shape))
+    return f"{number_of(machine.num_nodes - num_service, 'node')} on {shape} routers"
+
+
+def about_pod(machine: CubesModel) -> str:
+    """Return a line on a pod of cubes."""
+    cubes = number_of(machine.cubes, "cube")
+    return f"{cubes} of {'x'.join(map(str, machine.side))} chips"
+
+
+def about_hierarchy(machine: HierarchyModel) -> str:
+    """Return a line on a hierarchy."""
+    hierarchy = hierarchy_of(machine)
+    pairs = zip(hierarchy.domain_names, hierarchy.levels, strict=True)
+    return f"domains by level: {', '.join(f'{len(names)} {level}' for names, level in pairs)}"
 
 
 def _text_of_machine(source: File, text_of: Callable[[MachineModel], str]) -> Made:

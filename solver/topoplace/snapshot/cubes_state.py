@@ -19,7 +19,6 @@ from topoplace.snapshot.schema import CubesModel, Request, RunningJob, Snapshot
 from topoplace.snapshot.state import (
     Queued,
     checked_snapshot,
-    machine_of,
     require_free,
     require_none,
 )
@@ -83,7 +82,7 @@ def prepare_cubes(snapshot: Snapshot) -> CubesState:
     InputError
         With the field at fault, for anything the schema alone could not see.
     """
-    model = machine_of(snapshot, CubesModel, "a machine of cubes")
+    model = snapshot.on(CubesModel, "a machine of cubes")
     machine = Cubes(model.cubes, tuple(model.side))
     if machine.volume > MAX_VOLUME:
         expected = f"at most {MAX_VOLUME} chips in a cube"

@@ -18,7 +18,6 @@ from topoplace.snapshot.schema import (
     MachineModel,
     PrismModel,
     Snapshot,
-    TorusModel,
 )
 
 # ---- What kind of file something is, and which commands take it: for whoever gave the wrong one --
@@ -272,9 +271,9 @@ def _machine_of_prisms(prisms: list[tuple[str, PrismModel]], machine: MachineMod
     if not prisms:
         return None
     field, dims = prisms[0][0], len(prisms[0][1].extents)
-    if not isinstance(machine, TorusModel):
+    if machine.num_dims is None:
         return f"a torus or mesh, as {field} is a prism"
-    others = all(len(prism.extents) == dims != len(machine.shape) for _, prism in prisms)
+    others = all(len(prism.extents) == dims != machine.num_dims for _, prism in prisms)
     return f"a machine of {number_of(dims, 'dimension')}, as {field} has" if others else None
 
 

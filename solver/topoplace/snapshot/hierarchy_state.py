@@ -20,6 +20,7 @@ from topoplace.snapshot.schema import (
     Communication,
     HierarchyModel,
     HostsModel,
+    MachineDocument,
     Part,
     PatternUse,
     Request,
@@ -150,10 +151,10 @@ class HierarchyState(State):
     @property
     def on_tree(self) -> bool:
         """Whether the machine is a switch tree."""
-        return isinstance(self.snapshot.machine, TreeModel)
+        return self.snapshot.written.has_contention
 
 
-def hierarchy_of(model: HierarchyModel | TreeModel) -> Hierarchy:
+def hierarchy_of(model: MachineDocument) -> Hierarchy:
     """Return the machine a model describes, a switch tree read as a hierarchy.
 
     Raises
@@ -164,6 +165,7 @@ def hierarchy_of(model: HierarchyModel | TreeModel) -> Hierarchy:
     """
     if isinstance(model, TreeModel):
         return _of_switches(model)
+    model = model.only(HierarchyModel, "a hierarchy or tree")
     for idx, level in enumerate(model.levels):
         if level in model.levels[:idx]:
             raise InputError("each level once", field=f"levels[{idx}]", value=level)
@@ -238,13 +240,10 @@ def prepare_contention(snapshot: Snapshot) -> HierarchyState:
 
 
 def _prepared(snapshot: Snapshot, kind: str) -> HierarchyState:
-    model = snapshot.machine
-    if not isinstance(model, HierarchyModel | TreeModel):
-        found = model if isinstance(model, str) else model.kind
-        raise InputError("a hierarchy or tree", field="machine.kind", value=found)
+    model = snapshot.written
     with blamed_on(inside="machine"):
         machine = hierarchy_of(model)
-    on_tree = model.kind == "tree"
+    on_tree = model.has_contention
     where, what = ("a tree", "node") if on_tree else ("a hierarchy", "host")
     numbers = {name: idx for idx, name in enumerate(machine.host_names)}
     lists = NodeLists()
@@ -436,8 +435,8 @@ def _segments(part: Part, level_of: _LevelOf, field: str) -> tuple[tuple[int, in
 _MAX_LEVELS = 16  # of a document of a hierarchy
 
 
-def hierarchy_of_tree(model: TreeModel) -> HierarchyModel:
-    """Return the hierarchy that a switch tree is read as, written out.
+def hierarchy_written(model: MachineDocument) -> HierarchyModel:
+    """Return the hierarchy that a switch tree is read as, written out; a hierarchy as it is.
 
     Its levels are those of `topoplace.machine.hierarchy.hierarchy_of_switches`.
 
@@ -446,7 +445,10 @@ def hierarchy_of_tree(model: TreeModel) -> HierarchyModel:
     InputError
         If the switches have no levels, or too many.
     """
-    machine = hierarchy_of(model)
+    if not model.has_contention:
+        return model.only(HierarchyModel, "a hierarchy or tree")
+    tree = model.only(TreeModel, "a tree")
+    machine = hierarchy_of(tree)
     if machine.num_levels > _MAX_LEVELS:
         expected = f"at most {_MAX_LEVELS} levels of switches and nodes"
         raise InputError(expected, field="switches", found=str(machine.num_levels))
@@ -455,14 +457,14 @@ def hierarchy_of_tree(model: TreeModel) -> HierarchyModel:
         names.setdefault(tuple(path), []).append(name)
     return HierarchyModel(
         kind="hierarchy",
-        name=model.name,
+        name=tree.name,
         levels=list(machine.levels),
         hosts=[
             HostsModel(hosts=format_host_list(own), domains=list(path))
             for path, own in names.items()
         ],
         fabrics=machine.fabrics,
-        source=model.source,
+        source=tree.source,
     )
 
 
@@ -475,14 +477,14 @@ def on_switches(snapshot: Snapshot) -> Snapshot:
     Raises
     ------
     InputError
-        As of `hierarchy_of_tree`.
+        As of `hierarchy_written`.
     """
-    if not isinstance(snapshot.machine, TreeModel):
+    if not snapshot.written.has_contention:
         return snapshot
     plain = {"patterns": None, "communication": Communication.STRICT}
     return snapshot.model_copy(
         update={
-            "machine": hierarchy_of_tree(snapshot.machine),
+            "machine": hierarchy_written(snapshot.written),
             "running": [job.model_copy(update=plain) for job in snapshot.running],
             "queue": [request.model_copy(update=plain) for request in snapshot.queue],
         }

@@ -97,10 +97,8 @@ def _of_shorthand(spec: str) -> MachineModel | None:
 def load_torus(spec: str) -> TorusModel:
     """Return a machine as `load_machine` does, where only a torus or mesh will do."""
     machine = load_machine(spec)
-    if not isinstance(machine, TorusModel):
-        expected = f"a torus or mesh machine, not a {machine.kind}"
-        raise InputError(expected, field="machine", value=spec)
-    return machine
+    expected = f"a torus or mesh machine, not a {machine.kind}"
+    return machine.only(TorusModel, expected, field="machine", value=spec)
 
 
 def _no_machine(spec: str) -> InputError:
@@ -209,10 +207,9 @@ AnyState = SnapshotState | HierarchyState | CubesState
 
 def problem_named(snapshot: Snapshot, objective: TreeObjective | None = None) -> str:
     """Return the same of a snapshot whose machine is resolved; only trees have an objective."""
-    assert not isinstance(snapshot.machine, str), "its machine is resolved"
     if objective_of(snapshot, objective) is TreeObjective.DOMAINS:
         return "hierarchy"
-    machine = snapshot.machine.kind
+    machine = snapshot.written.kind
     return next(kind.name for kind in kinds.placing() if kind.machine == machine)
 
 
@@ -226,11 +223,11 @@ def objective_of(snapshot: Snapshot, wanted: TreeObjective | None = None) -> Tre
     InputError
         If an objective is wanted on another machine.
     """
-    machine = snapshot.machine
-    kind = machine if isinstance(machine, str) else machine.kind
-    if kind != "tree":
+    machine = snapshot.written
+    if not machine.has_contention:
         if wanted is not None:
-            raise InputError(f"a switch tree for {wanted}", field="objective", found=f"a {kind}")
+            found = f"a {machine.kind}"
+            raise InputError(f"a switch tree for {wanted}", field="objective", found=found)
         return None
     by_patterns = any(request.patterns for request in snapshot.queue)
     default = TreeObjective.CONTENTION if by_patterns else TreeObjective.DOMAINS
@@ -269,12 +266,10 @@ def load_any(
 def load_snapshot(path: str | Path) -> SnapshotState:
     """Read a snapshot as `load_any` does, where only a torus or mesh will do."""
     state = load_any(path)
-    if not isinstance(state, SnapshotState):
-        assert not isinstance(state.snapshot.machine, str), "a snapshot read has its machine"
-        kind = state.snapshot.machine.kind
-        expected = "a torus or mesh machine"
-        raise InputError(expected, file=str(path), field="machine.kind", value=kind)
-    return state
+    with blamed_on(path):
+        state.snapshot.on(TorusModel, "a torus or mesh machine")
+    found: SnapshotState = state  # type: ignore[assignment]  # that of such a machine
+    return found
 
 
 def prepare_any(snapshot: Snapshot, objective: TreeObjective | None = None) -> AnyState:
@@ -305,4 +300,4 @@ def prepare_again(snapshot: Snapshot, state: AnyState) -> AnyState:
 def prepare_empty(machine: MachineModel) -> AnyState:
     """Return a machine on which nothing runs; of a switch tree, with what contention takes."""
     nothing = Snapshot(schema_version=SNAPSHOT_SCHEMA, name=machine.name, machine=machine)
-    return prepare_any(nothing, TreeObjective.CONTENTION if machine.kind == "tree" else None)
+    return prepare_any(nothing, TreeObjective.CONTENTION if machine.has_contention else None)

@@ -5,21 +5,27 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from typing import TypeVar
+from collections.abc import Callable
+from typing import Any, TypeVar
 
-from topoplace.errors import InputError
 from topoplace.machine import format_node_set, parse_node_set
 from topoplace.machine.hostlist import MAX_HOSTS, NodeLists, format_host_list
 from topoplace.snapshot.schema import (
+    DEFRAGMENT_SCHEMA,
+    MAPPING_SCHEMA,
+    REPACK_SCHEMA,
+    SNAPSHOT_SCHEMA,
     DefragmentInstance,
     MachineDocument,
     MappingInstance,
+    Model,
     RepackInstance,
     Snapshot,
     Tidy,
 )
 
 Machine = TypeVar("Machine", bound=MachineDocument)
+Moving = TypeVar("Moving", RepackInstance, DefragmentInstance)
 
 
 def normal_snapshot(snapshot: Snapshot) -> Snapshot:
@@ -30,10 +36,7 @@ def normal_snapshot(snapshot: Snapshot) -> Snapshot:
     InputError
         If it only names its machine.
     """
-    machine = snapshot.machine
-    if isinstance(machine, str):
-        raise InputError("a machine that is written out", field="machine", value=machine)
-    machine, tidy = _normal_machine(machine)
+    machine, tidy = _normal_machine(snapshot.written)
     running = [job.model_copy(update={"nodes": tidy(job.nodes)}) for job in snapshot.running]
     update = {"machine": machine, "down": tidy(snapshot.down), "running": running}
     return snapshot.model_copy(update=update)
@@ -45,6 +48,20 @@ def normal_mapping(instance: MappingInstance) -> MappingInstance:
     numbers = parse_node_set(instance.nodes, machine.num_nodes or MAX_HOSTS)
     nodes = format_node_set(numbers.tolist())
     return instance.model_copy(update={"machine": machine, "nodes": nodes})
+
+
+def normal_moves(instance: Moving) -> Moving:
+    """Return an instance of moves with its snapshot in the normal form."""
+    return instance.model_copy(update={"snapshot": normal_snapshot(instance.snapshot)})
+
+
+_FORMS: dict[str, Callable[[Any], Model]] = {
+    SNAPSHOT_SCHEMA: normal_snapshot,
+    MAPPING_SCHEMA: normal_mapping,
+    REPACK_SCHEMA: normal_moves,
+    DEFRAGMENT_SCHEMA: normal_moves,
+}
+"""What brings an instance into its normal form, by its schema."""
 
 
 def sha256_of(
@@ -60,14 +77,7 @@ def sha256_of(
     InputError
         If the instance has no normal form.
     """
-    normal: Snapshot | MappingInstance | RepackInstance | DefragmentInstance
-    if isinstance(instance, Snapshot):
-        normal = normal_snapshot(instance)
-    elif isinstance(instance, RepackInstance | DefragmentInstance):
-        normal = instance.model_copy(update={"snapshot": normal_snapshot(instance.snapshot)})
-    else:
-        normal = normal_mapping(instance)
-    document = normal.model_dump(mode="json")
+    document = _FORMS[instance.schema_version](instance).model_dump(mode="json")
     text = json.dumps(document, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()
 

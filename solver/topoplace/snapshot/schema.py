@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from enum import StrEnum
-from typing import Annotated, Any, ClassVar, Final, Literal, Self
+from typing import Annotated, Any, ClassVar, Final, Literal, Self, TypeVar
 
 from pydantic import (
     BaseModel,
@@ -26,7 +26,7 @@ from pydantic import (
     model_serializer,
 )
 
-from topoplace.errors import UNSEEN
+from topoplace.errors import UNSEEN, InputError
 from topoplace.kinds import kind_of_machine
 
 SNAPSHOT_SCHEMA: Final = "topoplace.snapshot/1"
@@ -111,6 +111,8 @@ class PatternUse(Model):
 Tidy = Callable[[str], str]
 """Shortens a node set."""
 
+Machine = TypeVar("Machine", bound="MachineDocument")
+
 Seconds = Annotated[float, Field(ge=0)]
 
 CommunicationField = Annotated[Communication, Field(strict=False)]
@@ -138,12 +140,55 @@ class AnchoredModel(Model):
 
 
 class MachineDocument(_Sparse):
-    """Base of the documents of machines: what a snapshot's node sets mean on one."""
+    """Base of the documents of machines: what others ask of one, whatever its kind.
+
+    Attributes
+    ----------
+    has_contention
+        Whether jobs hold whole nodes below switches and may have patterns, so that the cost of
+        their contention can be an objective.
+    """
+
+    has_contention: ClassVar[bool] = False
 
     @property
     def num_nodes(self) -> int | None:
         """How many nodes it has, which have numbers; None of a machine whose nodes have names."""
         return None
+
+    @property
+    def num_dims(self) -> int | None:
+        """How many dimensions the prisms of its jobs have; None where jobs have no prisms."""
+        return None
+
+    @property
+    def domain_levels(self) -> Sequence[str]:
+        """The names of its levels of domains, top first; none of a machine that names none."""
+        return ()
+
+    @property
+    def has_blocks(self) -> bool:
+        """Whether its domains are the blocks of Slurm's topology/block, and groups of these."""
+        return False
+
+    def only(
+        self,
+        model: type[Machine],
+        expected: str,
+        *,
+        field: str = "machine.kind",
+        value: str | None = None,
+    ) -> Machine:
+        """Return the machine itself, where just those of one model will do.
+
+        Raises
+        ------
+        InputError
+            Saying what is expected, if it is of another model; of a `value`, by default its kind.
+        """
+        if not isinstance(self, model):
+            raise InputError(expected, field=field, value=value or getattr(self, "kind", None))
+        return self
 
     def normal(self, tidy: Tidy, ordered: Tidy) -> Self:
         """Return it with its defaults written out, and its node sets in their shortest form.
@@ -185,6 +230,11 @@ class TorusModel(MachineDocument):
         """How many nodes it has."""
         return math.prod(self.shape) * self.nodes_per_router
 
+    @property
+    def num_dims(self) -> int:
+        """How many dimensions it has."""
+        return len(self.shape)
+
     def normal(self, tidy: Tidy, ordered: Tidy) -> Self:
         """Return it with its defaults written out, and its node sets in their shortest form."""
         update = {
@@ -211,6 +261,8 @@ class TreeModel(MachineDocument):
     A switch has either nodes or switches. The order of the leaves, and of the nodes on each, is
     the order in which ties are broken.
     """
+
+    has_contention = True
 
     kind: Literal["tree"]
     name: Name
@@ -278,6 +330,16 @@ class HierarchyModel(MachineDocument):
         "one of them",
     )
     source: str | None = optional("where the figures come from")
+
+    @property
+    def domain_levels(self) -> Sequence[str]:
+        """The names of its levels of domains, top first."""
+        return self.levels
+
+    @property
+    def has_blocks(self) -> bool:
+        """Whether its domains are the blocks of Slurm's topology/block, and groups of these."""
+        return self.block_sizes is not None
 
 
 class CubesModel(MachineDocument):
@@ -666,6 +728,18 @@ class Snapshot(_Sparse):
     seed: int | None = optional("seed of the generator that wrote it")
     source: str | None = optional("where the snapshot comes from")
 
+    @property
+    def written(self) -> MachineModel:
+        """The machine, where it is written out; `InputError` if it is only named."""
+        if isinstance(self.machine, str):
+            expected = "a machine that is written out"
+            raise InputError(expected, field="machine", value=self.machine)
+        return self.machine
+
+    def on(self, model: type[Machine], expected: str) -> Machine:
+        """Return the machine, which is written out and of one model (`MachineDocument.only`)."""
+        return self.written.only(model, expected)
+
 
 # ---- The mapping instance (``topoplace.mapping/1``): an application, and where its tasks may go --
 
@@ -759,6 +833,11 @@ class _Moving(Model):
     )
     keep_shape: Annotated[KeepShape, Field(strict=False)] = KeepShape.AS_GOOD
 
+    @property
+    def aim(self) -> Snapshot:
+        """The snapshot of whose queue moves start requests."""
+        return self.snapshot
+
 
 class RepackInstance(_Moving):
     """A snapshot, the requests that have to start, and what the running jobs may do."""
@@ -767,6 +846,10 @@ class RepackInstance(_Moving):
     start: Annotated[list[Name], Field(min_length=1)] = Field(
         description="requests of the snapshot's queue that have to start"
     )
+
+    def wanted(self, waiting: Iterable[str]) -> list[str]:
+        """Return the requests that moves make room for, of those that wait."""
+        return self.start
 
 
 class Room(StrEnum):
@@ -787,6 +870,21 @@ class DefragmentInstance(_Moving):
     node_class: Annotated[Name | None, Field(alias="class")] = Field(
         default=None, description="of the nodes that a prism is made room for; of the machine's"
     )
+
+    def wanted(self, waiting: Iterable[str]) -> list[str]:
+        """Return the requests that moves make room for, of those that wait: all."""
+        return [*waiting]
+
+    @property
+    def aim(self) -> Snapshot:
+        """The snapshot of whose queue moves start requests: with one node to begin a prism."""
+        return self.wanting(1) if self.room is Room.PRISM else self.snapshot
+
+    def wanting(self, nodes: int) -> Snapshot:
+        """Return the snapshot with just one job waiting, of `nodes` nodes."""
+        request = Request(id=self.room_id, nodes=nodes, node_class=self.node_class)
+        update = {"queue": [request], "left_out": []}  # a held request may have the same name
+        return self.snapshot.model_copy(update=update)
 
     @property
     def room_id(self) -> str:

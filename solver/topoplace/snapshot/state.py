@@ -20,7 +20,6 @@ from topoplace.snapshot.schema import (
     FREE_PREFIX,
     ON_HIERARCHIES,
     Communication,
-    MachineDocument,
     PrismModel,
     Request,
     RunningJob,
@@ -36,7 +35,6 @@ MAX_SEGMENTS = 256
 Job = TypeVar("Job", RunningJob, Request)
 Checked = TypeVar("Checked")
 Asked = TypeVar("Asked")
-Machine = TypeVar("Machine", bound=MachineDocument)
 
 
 @dataclass(frozen=True)
@@ -159,7 +157,7 @@ def prepare(snapshot: Snapshot) -> SnapshotState:
     InputError
         With every field at fault, for anything the schema alone could not see.
     """
-    model = machine_of(snapshot, TorusModel, "a torus or mesh machine")
+    model = snapshot.on(TorusModel, "a torus or mesh machine")
     torus = torus_of(model)
     classes, node_class = _node_classes(model, torus)
     faults = Faults()
@@ -197,15 +195,6 @@ def prepare(snapshot: Snapshot) -> SnapshotState:
         snapshot, torus, classes, node_class, usable, occupied, running, queue, regions, anchored,
         tuple(tasks),
     )  # fmt: skip
-
-
-def machine_of(snapshot: Snapshot, kind: type[Machine], expected: str) -> Machine:
-    """Return the machine of a snapshot, which has to be of a kind."""
-    model = snapshot.machine
-    if not isinstance(model, kind):
-        found = model if isinstance(model, str) else model.kind
-        raise InputError(expected, field="machine.kind", value=found)
-    return model
 
 
 def checked_snapshot(

@@ -11,7 +11,7 @@ from typing import Any
 
 from topoplace import kinds
 from topoplace.errors import InputError, blamed_on
-from topoplace.kinds import kind_named, known
+from topoplace.kinds import kind_named, kind_of_schema, known
 from topoplace.mapping.problem import MappingProblem
 from topoplace.result import RESULT_SCHEMA, Result
 from topoplace.result.base import Kept
@@ -114,20 +114,18 @@ def state_of(document: AnyInstance | AnyResult, objective: TreeObjective | None 
     `objective` is that of a snapshot of a switch tree; a result has its own.
     """
     if isinstance(document, Result):
-        prepare = kind_named(document.problem).get("prepare")
-        if prepare is None:
-            raise InputError("a placement, an allocation or a mapping", found="a plan of repacking")
+        prepare = kind_named(document.problem).offered(
+            "prepare", "a result", field="problem", value=document.problem
+        )
         instance = document.instance
         resolved = resolve_machine(instance) if isinstance(instance, Snapshot) else instance
         state: State = prepare(resolved)
         return state
     if not isinstance(document, Snapshot):
-        kind = next(k for k in known().values() if k.schema == document.schema_version)
-        problem: State = kind.get("prepare")(document)
+        problem: State = kind_of_schema(document.schema_version).get("prepare")(document)
         return problem
     instance = resolve_machine(document)
-    on_tree = getattr(instance.machine, "kind", None) == "tree"
-    return prepare_any(instance, objective if on_tree else None)
+    return prepare_any(instance, objective if instance.written.has_contention else None)
 
 
 def load_case(

@@ -19,11 +19,8 @@ from topoplace.errors import InputError, TopoplaceError, blamed_on, unknown_name
 from topoplace.interrupts import Interrupted, heeded, is_asked
 from topoplace.kinds import kind_named
 from topoplace.machine import Prism, format_node_set, parse_node_set
-from topoplace.result import Interference, Proof
-from topoplace.result.cubes import CubesResult
-from topoplace.result.hierarchy import HierarchyResult
+from topoplace.result import Interference, Proof, Result
 from topoplace.result.placement import PlacementCertificate, PlacementResult
-from topoplace.result.tree import AllocationResult
 from topoplace.shown import Told
 from topoplace.snapshot.changes import Change, changed, named
 from topoplace.snapshot.machines import AnyState, prepare_again
@@ -40,7 +37,7 @@ MOST_FREED = 64
 WHAT_IF_SCHEMA = "topoplace.what-if/1"
 BASE = "base"
 
-Placed = PlacementResult | AllocationResult | HierarchyResult | CubesResult
+Placed = Result[Any, Any, Snapshot]
 Changes = Mapping[str, Any] | Sequence[Change]
 
 Keep = Callable[["Scenario"], None]
@@ -179,7 +176,8 @@ def what_if(
     if not found:
         raise Interrupted
     valued = _worth(found[0].result, count) if worth else ()
-    routers = _routers(found[0].result, count) if worth else ()
+    priced = kind_named(found[0].result.problem).get("priced") if worth else None
+    routers = () if priced is None else priced(found[0].result).worth(count)
     return WhatIf(tuple(found), valued, routers, is_asked())
 
 
@@ -192,47 +190,10 @@ def at_most(base: Placed, snapshot: Snapshot, rule: Interference | None = None) 
     bound = bound_on(base, snapshot, rule)
     if bound is None or base.objective is None:
         return None
-    if isinstance(base, PlacementResult) and bound > base.objective:
-        first, freed = base.levels[0], _freed(base.instance, snapshot)
-        if first.certificate is not None and freed.any():
-            dear = first.model_copy(update={"certificate": _priced(first.certificate, freed)})
-            priced = base.model_copy(update={"levels": [dear, *base.levels[1:]]})
-            other = bound_on(priced, snapshot, rule)
-            bound = bound if other is None else min(bound, other)
+    priced = kind_named(base.problem).get("priced")
+    if priced is not None and bound > base.objective:
+        bound = priced(base).bound_on(snapshot, rule, bound)
     return bound - base.objective
-
-
-def _freed(before: Snapshot, after: Snapshot) -> IntArray:
-    """Return the values of routers without usable nodes before: nodes times priority."""
-    old, new = (prepare(one).usable_per_router.sum(axis=0) for one in (before, after))
-    highest = max((request.priority for request in after.queue), default=0)
-    return np.where(old == 0, new * highest, 0)
-
-
-def _leaves(document: Any, num_routers: int) -> Iterator[tuple[dict[str, Any], IntArray]]:
-    """Yield the leaves of a certificate as JSON has it, and what each charges for routers."""
-    todo: list[Any] = [document]
-    while todo:
-        node = todo.pop()
-        if isinstance(node, list):
-            todo += node
-        elif isinstance(node, dict) and node.get("kind") == "leaf":
-            text = node["prices"].get("routers", f"0*{num_routers}")
-            words = [word.split("*") for word in text.split()]
-            counts = [int(word[1]) if word[1:] else 1 for word in words]
-            yield node, np.repeat([int(word[0]) for word in words], counts)
-        elif isinstance(node, dict):
-            todo += node.values()
-
-
-def _priced(certificate: PlacementCertificate, worth: IntArray) -> PlacementCertificate:
-    """Return a certificate whose leaves charge for routers at least these values."""
-    document = certificate.model_dump(mode="json")
-    for leaf, prices in _leaves(document, len(worth)):
-        dear = np.maximum(prices, leaf["scale"] * worth)
-        leaf["prices"]["routers"] = " ".join(map(str, dear.tolist()))
-    adapter: TypeAdapter[PlacementCertificate] = TypeAdapter(PlacementCertificate)
-    return adapter.validate_python(document)
 
 
 def _prepared(
@@ -305,44 +266,102 @@ def _worth(base: Placed, count: Callable[[int, int], None] | None) -> tuple[Wort
     return tuple(found[k] for _, k in sorted(known))
 
 
-def _routers(base: Placed, count: Callable[[int, int], None] | None) -> tuple[RouterWorth, ...]:
-    """Return the values of routers: those of highest price that go down, then the best freed."""
-    level = base.levels[0]
-    if not isinstance(base, PlacementResult) or level.certificate is None or not base.solution:
-        return ()
-    state, objective, rule = prepare(base.instance), base.objective or 0, base.limits.interference
-    per, num = state.torus.nodes_per_router, state.torus.num_routers
-    prices, worth = np.zeros(num), np.zeros(num, dtype=np.int64)
-    for leaf, own in _leaves(level.certificate.model_dump(mode="json"), num):
-        prices += own / leaf["scale"]
-    values = {request.id: request.value for request in state.queue}
-    counted = {r.id for r in base.instance.queue if r.shapes is not None and "maxz" in r.shapes}
-    for job in base.solution.placements:
-        on = np.unique(parse_node_set(job.nodes, state.torus.num_nodes) // per)
-        if job.prism is not None and job.request in counted:  # whole routers count, idle ones too
-            prism = Prism(tuple(job.prism.origin), tuple(job.prism.extents))
-            on = prism.routers(state.torus)
-        worth[on] += values[job.request]
-    usable = state.usable.reshape(num, per)
-    idle = ~state.occupied[:, None] & ~usable
-    dear = [r for r in np.argsort(-prices, kind="stable").tolist() if usable[r].any()]
-    taken = [r for r in dear[:MOST_ROUTERS] if prices[r] > 0]
-    freed = np.flatnonzero(idle.any(axis=1))[:MOST_FREED].tolist()
-    asked = [*(("add_down", r, usable) for r in taken), *(("free", r, idle) for r in freed)]
-    found: list[RouterWorth] = []
-    for done, (change, router, which) in enumerate(asked):
-        if is_asked():
-            break
-        if count is not None:
-            count(done, len(asked))
-        nodes = format_node_set((router * per + np.flatnonzero(which[router])).tolist())
-        gain = at_most(base, changed(base.instance, [(change, nodes)]), rule)
-        least = objective - int(worth[router]) if change == "add_down" else objective
-        most = None if gain is None else objective + gain
-        found.append(RouterWorth(router, change.removeprefix("add_"), least, most))
+# ---- Routers of a torus or mesh ------------------------------------------------------------------
 
-    def best_first(one: RouterWorth) -> tuple[bool, int]:
-        most = one.at_most or 0
-        return one.change == "free", -most if one.change == "free" else most
 
-    return tuple(sorted(found, key=best_first))
+class Routers:
+    """What the prices of a placement on a torus or mesh say of single routers."""
+
+    def __init__(self, base: PlacementResult) -> None:
+        self._base, self._level = base, base.levels[0]
+
+    def bound_on(self, snapshot: Snapshot, rule: Interference | None, bound: int) -> int:
+        """Return the lower of a bound and that with prices for routers no job could use before."""
+        certificate, freed = self._level.certificate, _freed(self._base.instance, snapshot)
+        if certificate is None or not freed.any():
+            return bound
+        dear = self._level.model_copy(update={"certificate": _priced(certificate, freed)})
+        priced = self._base.model_copy(update={"levels": [dear, *self._base.levels[1:]]})
+        other = bound_on(priced, snapshot, rule)
+        return bound if other is None else min(bound, other)
+
+    def worth(self, count: Callable[[int, int], None] | None) -> tuple[RouterWorth, ...]:
+        """Return the values of those of highest price that go down, then of the best freed."""
+        base = self._base
+        if self._level.certificate is None or not base.solution:
+            return ()
+        state, objective, rule = (
+            prepare(base.instance),
+            base.objective or 0,
+            base.limits.interference,
+        )
+        per, num = state.torus.nodes_per_router, state.torus.num_routers
+        prices, worth = np.zeros(num), np.zeros(num, dtype=np.int64)
+        for leaf, own in _leaves(self._level.certificate.model_dump(mode="json"), num):
+            prices += own / leaf["scale"]
+        values = {request.id: request.value for request in state.queue}
+        counted = {r.id for r in base.instance.queue if r.shapes is not None and "maxz" in r.shapes}
+        for job in base.solution.placements:
+            on = np.unique(parse_node_set(job.nodes, state.torus.num_nodes) // per)
+            if (
+                job.prism is not None and job.request in counted
+            ):  # whole routers count, idle ones too
+                prism = Prism(tuple(job.prism.origin), tuple(job.prism.extents))
+                on = prism.routers(state.torus)
+            worth[on] += values[job.request]
+        usable = state.usable.reshape(num, per)
+        idle = ~state.occupied[:, None] & ~usable
+        dear = [r for r in np.argsort(-prices, kind="stable").tolist() if usable[r].any()]
+        taken = [r for r in dear[:MOST_ROUTERS] if prices[r] > 0]
+        freed = np.flatnonzero(idle.any(axis=1))[:MOST_FREED].tolist()
+        asked = [*(("add_down", r, usable) for r in taken), *(("free", r, idle) for r in freed)]
+        found: list[RouterWorth] = []
+        for done, (change, router, which) in enumerate(asked):
+            if is_asked():
+                break
+            if count is not None:
+                count(done, len(asked))
+            nodes = format_node_set((router * per + np.flatnonzero(which[router])).tolist())
+            gain = at_most(base, changed(base.instance, [(change, nodes)]), rule)
+            least = objective - int(worth[router]) if change == "add_down" else objective
+            most = None if gain is None else objective + gain
+            found.append(RouterWorth(router, change.removeprefix("add_"), least, most))
+
+        def best_first(one: RouterWorth) -> tuple[bool, int]:
+            most = one.at_most or 0
+            return one.change == "free", -most if one.change == "free" else most
+
+        return tuple(sorted(found, key=best_first))
+
+
+def _freed(before: Snapshot, after: Snapshot) -> IntArray:
+    """Return the values of routers without usable nodes before: nodes times priority."""
+    old, new = (prepare(one).usable_per_router.sum(axis=0) for one in (before, after))
+    highest = max((request.priority for request in after.queue), default=0)
+    return np.where(old == 0, new * highest, 0)
+
+
+def _leaves(document: Any, num_routers: int) -> Iterator[tuple[dict[str, Any], IntArray]]:
+    """Yield the leaves of a certificate as JSON has it, and what each charges for routers."""
+    todo: list[Any] = [document]
+    while todo:
+        node = todo.pop()
+        if isinstance(node, list):
+            todo += node
+        elif isinstance(node, dict) and node.get("kind") == "leaf":
+            text = node["prices"].get("routers", f"0*{num_routers}")
+            words = [word.split("*") for word in text.split()]
+            counts = [int(word[1]) if word[1:] else 1 for word in words]
+            yield node, np.repeat([int(word[0]) for word in words], counts)
+        elif isinstance(node, dict):
+            todo += node.values()
+
+
+def _priced(certificate: PlacementCertificate, worth: IntArray) -> PlacementCertificate:
+    """Return a certificate whose leaves charge for routers at least these values."""
+    document = certificate.model_dump(mode="json")
+    for leaf, prices in _leaves(document, len(worth)):
+        dear = np.maximum(prices, leaf["scale"] * worth)
+        leaf["prices"]["routers"] = " ".join(map(str, dear.tolist()))
+    adapter: TypeAdapter[PlacementCertificate] = TypeAdapter(PlacementCertificate)
+    return adapter.validate_python(document)

@@ -104,10 +104,7 @@ class Instance:
 
 def read_instance(snapshot: Snapshot) -> Instance:
     """Return the checker's view of a snapshot."""
-    model = snapshot.machine
-    if not isinstance(model, CubesModel):
-        kind = model if isinstance(model, str) else model.kind
-        raise RefusedError(f"the machine is no pod of cubes: {kind}")
+    model = snapshot.on(CubesModel, "a pod of cubes")
     side = tuple(model.side)
     num = model.cubes * math.prod(side)
     if num > MOST_CHIPS or math.prod(side) > MOST_IN_A_CUBE:

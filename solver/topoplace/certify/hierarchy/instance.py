@@ -18,6 +18,7 @@ from topoplace.snapshot.schema import (
     ON_TORI,
     Communication,
     HierarchyModel,
+    MachineDocument,
     Part,
     PatternUse,
     Request,
@@ -118,8 +119,8 @@ def read_instance(snapshot: Snapshot) -> Instance:
     RefusedError
         If it contradicts itself.
     """
-    machine = machine_of(snapshot.machine)
-    on_switches = isinstance(snapshot.machine, TreeModel)
+    machine = machine_of(snapshot.written)
+    on_switches = snapshot.written.has_contention
     numbers = {name: host for host, name in enumerate(machine.host_names)}
     free = [list(own) for own in machine.capacity.tolist()]
     ids = Counter([job.id for job in snapshot.running] + [one.id for one in snapshot.queue])
@@ -145,12 +146,11 @@ def read_instance(snapshot: Snapshot) -> Instance:
     return Instance(machine, rows, frozenset(busy), tuple(comm), queue, len(snapshot.running))
 
 
-def machine_of(model: object) -> Hierarchy:
+def machine_of(model: MachineDocument) -> Hierarchy:
     """Return the machine that a document describes, hosts in the order in which it names them."""
     if isinstance(model, TreeModel):
         return machine_of_switches(model)
-    if not isinstance(model, HierarchyModel):
-        raise RefusedError("the machine of the instance is no hierarchy and no tree")
+    model = model.only(HierarchyModel, "a hierarchy or tree")
     if model.fabrics and len(model.levels) == 1:
         raise RefusedError("fabrics without a level of hosts below")
     resources = sorted({name for group in model.hosts for name in group.capacity})

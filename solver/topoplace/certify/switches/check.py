@@ -93,8 +93,7 @@ class TreeAllocation(Packings[AllocationResult]):
     def read(self) -> str:
         """Read the instance and return what it is."""
         snapshot = self.result.instance
-        if not isinstance(snapshot.machine, TreeModel):
-            raise RefusedError("the instance has no tree machine")
+        snapshot.on(TreeModel, "a switch tree")
         for request in candidates(snapshot):
             require_none(request, *ON_HIERARCHIES)
         self._instance = read_instance(snapshot)

@@ -57,8 +57,8 @@ class TorusPlacement(Packings[PlacementResult]):
     @property
     def levels(self) -> tuple[tuple[str, str], ...]:
         """Name and sense of every level: shapes have no value where they are anchored."""
-        machine = self.result.instance.machine
-        if isinstance(machine, TorusModel) and machine.anchored:  # and nothing is mapped
+        machine = self.result.instance.on(TorusModel, "a torus or mesh")
+        if machine.anchored:  # and nothing is mapped
             return (("nodes", "max"), ("fragmentation", "min"))
         if [level.name for level in self.result.levels] == [name for name, _ in HOP_BYTES]:
             return HOP_BYTES

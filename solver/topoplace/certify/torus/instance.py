@@ -181,11 +181,7 @@ def torus_of(model: TorusModel) -> Torus:
 
 def read_instance(snapshot: Snapshot, interference: Interference) -> Instance:
     """Return the checker's view of a snapshot."""
-    model = snapshot.machine
-    if isinstance(model, str):
-        raise RefusedError(f"the instance only names its machine, {model}")
-    if not isinstance(model, TorusModel):
-        raise RefusedError(f"the machine of a placement is a torus or mesh, not a {model.kind}")
+    model = snapshot.on(TorusModel, "a torus or mesh")
     torus = torus_of(model)
     names, node_class = _classes(model, torus)
     lists = NodeLists(torus.num_nodes)

@@ -28,8 +28,7 @@ _MOST_BOUNDS = 256
 
 def _on(instance: Instance, tasks: TasksModel, nodes: IntArray) -> MappingInstance:
     """Return the instance of mapping an application to some nodes of the machine."""
-    machine = instance.snapshot.machine
-    assert isinstance(machine, TorusModel), "the instance of a torus is read"
+    machine = instance.snapshot.on(TorusModel, "a torus or mesh")
     bare = TorusModel(
         name="bare",
         shape=machine.shape,

@@ -96,7 +96,7 @@ def read_repacking(
     snapshot = snapshot or document.snapshot
     queue = {request.id: request for request in candidates(snapshot)}
     names = {job.id for job in snapshot.running}
-    start = document.start if isinstance(document, RepackInstance) else [*queue]
+    start = document.wanted(queue)
     for some, known in ((start, queue), (document.fixed, names), (document.costs, names)):
         if len({*some}) < len(some) or not {*some} <= {*known}:
             raise RefusedError("start, fixed or costs name somebody twice, or nobody")

@@ -29,7 +29,6 @@ from topoplace.snapshot.schema import (
     Request,
     RunningJob,
     Snapshot,
-    TreeModel,
 )
 from topoplace.snapshot.state import MAX_SEGMENTS, prepare
 
@@ -152,7 +151,7 @@ def _node_set(machine: SlurmMachine, names: Iterable[str]) -> str:
 
 
 def _running_on(machine: SlurmMachine, job: RunningJob, hosts: Sequence[str]) -> RunningJob:
-    own = {} if isinstance(machine, TreeModel) else _OF_TREES
+    own = {} if machine.has_contention else _OF_TREES
     return job.model_copy(update={"nodes": _node_set(machine, hosts), **own})
 
 
@@ -176,7 +175,7 @@ def _queue_on(machine: SlurmMachine, jobs: SlurmJobs, num_nodes: int) -> _Queue:
     queue, wants = jobs.queue, jobs.wants
     fitting = [request for request in queue if request.nodes <= num_nodes]
     left_out = {"jobs left out, larger than the machine": len(queue) - len(fitting)}
-    has_blocks = not isinstance(machine, NamedTorus | TreeModel) and BLOCK in machine.levels
+    has_blocks = BLOCK in machine.domain_levels
     if isinstance(machine, NamedTorus) and machine.machine.anchored:
         fitting = [_in_prisms(request) for request in fitting]
     held: list[LeftOut] = []
@@ -185,7 +184,7 @@ def _queue_on(machine: SlurmMachine, jobs: SlurmJobs, num_nodes: int) -> _Queue:
         fitting = [
             one.model_copy(update=dict.fromkeys(("segments", "exclusive"))) for one in fitting
         ]
-    if isinstance(machine, TreeModel):
+    if machine.has_contention:
         return _Queue(tuple(fitting), left_out, tuple(held))
     fitting = [request.model_copy(update=_OF_TREES) for request in fitting]
     if isinstance(machine, NamedTorus):

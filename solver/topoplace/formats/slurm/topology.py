@@ -31,15 +31,16 @@ from topoplace.formats.slurm.torus import (
 )
 from topoplace.formats.text import first_said, name_of, text_of
 from topoplace.formats.yaml_text import YamlModel, only_document
+from topoplace.kinds import kind_of_machine
 from topoplace.machine.hostlist import count_hosts, format_host_list
 from topoplace.snapshot.hierarchy_state import hierarchy_of
 from topoplace.snapshot.schema import (
     AnchoredModel,
-    CubesModel,
     HierarchyModel,
     HostsModel,
     MachineModel,
     SwitchModel,
+    TorusModel,
     TreeModel,
 )
 
@@ -353,6 +354,10 @@ def flat_machine(nodes: Sequence[str] | None, name: str, field: str | None) -> H
 # ---- Writing -------------------------------------------------------------------------------------
 
 
+FORM = "slurm-yaml"
+"""What `topoplace convert` and `Kind.written` call a topology.yaml."""
+
+
 def topology_yaml_of(machine: MachineModel | NamedTorus) -> str:
     """Return a machine as the text of a topology.yaml: of blocks, switches, or a torus.
 
@@ -362,20 +367,30 @@ def topology_yaml_of(machine: MachineModel | NamedTorus) -> str:
         If Slurm has no such topology.
     """
     model = machine.machine if isinstance(machine, NamedTorus) else machine
-    topology = {"topology": model.name, "cluster_default": True, **_written(machine)}
+    kind = kind_of_machine(model.kind)
+    write = None if kind is None else kind.writer(FORM)
+    if write is None:
+        expected = "blocks, a switch tree or a torus"
+        raise InputError(expected, field="machine.kind", value=model.kind)
+    topology = {"topology": model.name, "cluster_default": True, **write(machine)}
     text = yaml.safe_dump([topology], explicit_start=True, sort_keys=False, width=2**31)
     return str(text)
 
 
-def _written(machine: MachineModel | NamedTorus) -> dict[str, Any]:
-    if isinstance(machine, TreeModel):
-        hierarchy_of(machine)
-        return {"tree": {"switches": [_written_switch(switch) for switch in machine.switches]}}
-    if isinstance(machine, HierarchyModel):
-        blocks = [{"block": one.name, "nodes": one.nodes} for one in blocks_of_machine(machine)]
-        return {"block": {"block_sizes": list(machine.block_sizes or ()), "blocks": blocks}}
-    if isinstance(machine, CubesModel):
-        raise InputError("blocks, a switch tree or a torus", field="machine.kind", value="cubes")
+def switches_written(machine: TreeModel) -> dict[str, Any]:
+    """Return a switch tree as a topology of a topology.yaml."""
+    hierarchy_of(machine)
+    return {"tree": {"switches": [_written_switch(switch) for switch in machine.switches]}}
+
+
+def blocks_written(machine: HierarchyModel) -> dict[str, Any]:
+    """Return blocks as a topology of a topology.yaml."""
+    blocks = [{"block": one.name, "nodes": one.nodes} for one in blocks_of_machine(machine)]
+    return {"block": {"block_sizes": list(machine.block_sizes or ()), "blocks": blocks}}
+
+
+def torus_written(machine: TorusModel | NamedTorus) -> dict[str, Any]:
+    """Return a torus as a topology of a topology.yaml."""
     torus = machine if isinstance(machine, NamedTorus) else named_torus(machine)
     if len(torus.machine.shape) == 1:
         nodes = format_host_list(name for name in torus.node_names if name is not None)

@@ -16,6 +16,7 @@ from topoplace.formats.slurm.blocks import (
     machine_of_blocks,
 )
 from topoplace.formats.text import first_said, integer, require_once
+from topoplace.kinds import kind_of_machine
 from topoplace.machine.hostlist import count_hosts, expand_host_list
 from topoplace.snapshot.hierarchy_state import hierarchy_of
 from topoplace.snapshot.schema import HierarchyModel, MachineModel, SwitchModel, TreeModel
@@ -55,6 +56,10 @@ def topology_of_text(text: str, name: str) -> TreeModel | HierarchyModel:
     return _blocks_of(lines, name)
 
 
+FORM = "slurm-topology"
+"""What `topoplace convert` and `Kind.written` call a topology.conf."""
+
+
 def topology_conf_of(machine: MachineModel) -> str:
     """Return a switch tree, or a machine of blocks, as the text of a topology.conf.
 
@@ -63,21 +68,29 @@ def topology_conf_of(machine: MachineModel) -> str:
     InputError
         If it is neither.
     """
-    if isinstance(machine, HierarchyModel):
-        blocks = blocks_of_machine(machine)
-        lines = [f"BlockName={block.name} Nodes={block.nodes}" for block in blocks]
-        lines.append(f"BlockSizes={','.join(map(str, machine.block_sizes or ()))}")
-    elif isinstance(machine, TreeModel):
-        hierarchy_of(machine)
-        lines = [
-            f"SwitchName={switch.name} "
-            + (f"Switches={switch.switches}" if switch.nodes is None else f"Nodes={switch.nodes}")
-            for switch in machine.switches
-        ]
-    else:
+    kind = kind_of_machine(machine.kind)
+    write = None if kind is None else kind.writer(FORM)
+    if write is None:
         expected = "a tree machine, or one of blocks"
         raise InputError(expected, field="kind", value=machine.kind)
-    return "\n".join(lines) + "\n"
+    return "\n".join(write(machine)) + "\n"
+
+
+def blocks_written(machine: HierarchyModel) -> list[str]:
+    """Return the lines of a topology.conf of blocks."""
+    blocks = blocks_of_machine(machine)
+    lines = [f"BlockName={block.name} Nodes={block.nodes}" for block in blocks]
+    return [*lines, f"BlockSizes={','.join(map(str, machine.block_sizes or ()))}"]
+
+
+def switches_written(machine: TreeModel) -> list[str]:
+    """Return the lines of a topology.conf of switches."""
+    hierarchy_of(machine)
+    return [
+        f"SwitchName={switch.name} "
+        + (f"Switches={switch.switches}" if switch.nodes is None else f"Nodes={switch.nodes}")
+        for switch in machine.switches
+    ]
 
 
 # ---- Lines of settings ---------------------------------------------------------------------------

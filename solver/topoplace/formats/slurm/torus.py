@@ -41,6 +41,9 @@ class NamedTorus:
         Name of every node by its number; None of cells without one.
     """
 
+    has_contention = False
+    domain_levels = ()
+
     machine: TorusModel
     node_names: tuple[str | None, ...]
 

@@ -19,6 +19,7 @@ KIND = Kind(
     problem="topoplace.placement.cubes.problem:problem_of",
     solution="topoplace.result.cubes:CubesSolution",
     view="topoplace.placement.cubes.view:CubesView",
+    about="topoplace.snapshot.convert:about_pod",
     methods={
         "exact": (_CUBES, "most value, then most cubes left free; certified bounds"),
         "best-fit": (_IN_CUBES, "in queue order, parts in the fullest cube that has room"),

@@ -24,6 +24,12 @@ KIND = Kind(
     problem="topoplace.placement.hierarchy.problem:problem_of",
     solution="topoplace.result.hierarchy:HierarchySolution",
     view="topoplace.placement.hierarchy.view:HierarchyView",
+    decided="topoplace.study.audit.cases:case_of_result",
+    about="topoplace.snapshot.convert:about_hierarchy",
+    written={
+        "slurm-topology": "topoplace.formats.slurm.topology_conf:blocks_written",
+        "slurm-yaml": "topoplace.formats.slurm.topology:blocks_written",
+    },
     methods={
         "exact": (_DOMAINS, "most value on the fewest domains, by branch and price; certified"),
         "first-fit": (_FILLS, "hosts in their order, below the first domain that fits"),

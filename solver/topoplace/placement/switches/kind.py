@@ -19,6 +19,12 @@ KIND = Kind(
     problem="topoplace.placement.switches.problem:problem_of",
     view="topoplace.placement.switches.view:AllocationView",
     site="topoplace.study.replay.trees:TreeSite",
+    allocator="topoplace.study.external.trial:TreeDoor",
+    about="topoplace.snapshot.convert:about_tree",
+    written={
+        "slurm-topology": "topoplace.formats.slurm.topology_conf:switches_written",
+        "slurm-yaml": "topoplace.formats.slurm.topology:switches_written",
+    },
     methods={
         "exact": (_THRESHOLDS, "least cost (eq. 6) of the most nodes, with a bound"),
         "default": (_RULES, "Slurm's own: below the lowest switch that fits, fullest leaves first"),

@@ -24,6 +24,10 @@ KIND = Kind(
     view="topoplace.placement.torus.view:TorusView",
     has_rule=True,
     site="topoplace.study.replay.torus:TorusSite",
+    allocator="topoplace.study.external.trial:TorusDoor",
+    priced="topoplace.study.what_if:Routers",
+    about="topoplace.snapshot.convert:about_torus",
+    written={"slurm-yaml": "topoplace.formats.slurm.topology:torus_written"},
     methods={
         "exact": (_EXACT, "column generation, integer phase and branching; certified bounds"),
         "alps-o2": (_NODES, "nodes in queue order, along yz slabs of 2x4x2 blocks"),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import ClassVar
 
@@ -15,6 +15,8 @@ from topoplace.report.cells import DOWN, FREE, RUNNING, UNUSABLE, Cells
 from topoplace.report.tiles import Tiles, machine_tiles
 from topoplace.report.view import View
 from topoplace.result.started import Start
+from topoplace.snapshot.schema import TasksModel
+from topoplace.types import IntArray
 
 _SPACE_DIMS = 3
 
@@ -31,6 +33,14 @@ class TorusView(View):
     def rule(self) -> str:
         """The interference rule."""
         return f"{self.result.limits.interference} interference, "
+
+    def mapped(self) -> Iterator[tuple[str, TasksModel, IntArray]]:
+        """Yield the requests whose tasks are mapped, with these, and the node of each."""
+        tasks = {request.id: request.tasks for request in self.result.instance.queue}
+        for own in () if self.result.solution is None else self.result.solution.placements:
+            wanted = tasks[own.request]
+            if own.mapping is not None and wanted is not None:
+                yield own.request, wanted, np.array(own.mapping.nodes, dtype=np.int64)
 
     def _starts(self) -> list[Start]:
         state, result = self.state, self.result

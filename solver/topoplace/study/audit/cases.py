@@ -19,6 +19,7 @@ from topoplace.formats.decisions import (
     decision_of,
     read_decisions,
 )
+from topoplace.kinds import kind_named
 from topoplace.machine.hostlist import expand_host_list
 from topoplace.result import RESULT_SCHEMA, Result
 from topoplace.result.hierarchy import HierarchyResult
@@ -33,13 +34,13 @@ from topoplace.snapshot.hierarchy_state import (
     prepare_hierarchy,
 )
 from topoplace.snapshot.machines import resolve_machine
-from topoplace.snapshot.schema import HierarchyModel, LeftOut, RunningJob, Snapshot
+from topoplace.snapshot.schema import LeftOut, RunningJob, Snapshot
 from topoplace.study.case import load_instance, state_of
 
 File = str | Path
 _OF_LINES = (".jsonl", ".ndjson")
 
-Source = File | Mapping[str, Any] | Decision | HierarchyResult | Snapshot
+Source = File | Mapping[str, Any] | Decision | Result[Any, Any, Any] | Snapshot
 
 
 @dataclass(frozen=True)
@@ -102,15 +103,8 @@ def _levels_of(snapshot: Snapshot) -> tuple[str, ...]:
 
     No job asks for few of the groups of blocks that BlockSizes enforces.
     """
-    machine = hierarchy_in(snapshot)
-    if machine is None:
-        return ()
-    return tuple(machine.levels if machine.block_sizes is None else machine.levels[-2:])
-
-
-def hierarchy_in(snapshot: Snapshot) -> HierarchyModel | None:
-    """Return the machine of a snapshot; None if it is another one, such as a pod."""
-    return snapshot.machine if isinstance(snapshot.machine, HierarchyModel) else None
+    levels = tuple(snapshot.written.domain_levels)
+    return levels[-2:] if snapshot.written.has_blocks else levels
 
 
 # ---- Results -------------------------------------------------------------------------------------
@@ -136,9 +130,8 @@ def case_of_result(result: HierarchyResult) -> Case:
                     units[host] = units.get(host, 0) + share.units
         started.append((placement.request, taken))
     outcome = Decided.STARTED if started else Decided.WAITING
-    machine = hierarchy_in(instance)
-    assert machine is not None, "state_of has checked it"
-    return Case(instance, tuple(started), outcome, tuple(machine.levels), result.method)
+    levels = tuple(instance.written.domain_levels)
+    return Case(instance, tuple(started), outcome, levels, result.method)
 
 
 # ---- Pairs of snapshots --------------------------------------------------------------------------
@@ -206,10 +199,9 @@ def case_of_pair(before: Snapshot, after: Snapshot) -> tuple[Case, list[str]]:
 
 
 def _require_hierarchy(snapshot: Snapshot) -> None:
-    if hierarchy_in(snapshot) is None:
-        kind = snapshot.machine if isinstance(snapshot.machine, str) else snapshot.machine.kind
+    if not snapshot.written.domain_levels:
         expected = "a hierarchy or a tree, as audits are of those only"
-        raise InputError(expected, field="machine", found=kind)
+        raise InputError(expected, field="machine", found=snapshot.written.kind)
 
 
 def _entries(request: str, running: Iterable[RunningJob]) -> list[RunningJob]:
@@ -327,7 +319,7 @@ def _cases(source: Source) -> Iterator[Case]:
     if isinstance(source, Decision):
         yield case_of_decision(source)
     elif isinstance(source, Result):
-        yield case_of_result(_on_hierarchy(source))
+        yield _judged(source)
     elif isinstance(source, Mapping):
         yield _of_document(source)
     elif isinstance(source, Snapshot):
@@ -344,9 +336,7 @@ def _cases(source: Source) -> Iterator[Case]:
 
 def _of_document(document: Mapping[str, Any]) -> Case:
     if document.get("schema") == RESULT_SCHEMA:
-        return case_of_result(
-            _on_hierarchy(parse_result(json.dumps(document).encode(), "document"))
-        )
+        return _judged(parse_result(json.dumps(document).encode(), "document"))
     return case_of_decision(decision_of(document))
 
 
@@ -364,7 +354,7 @@ def _of_file(file: File) -> Iterator[Case]:
         found = kind_of_document(raw)
         raise InputError(expected, file=str(file), field="schema", found=found)
     with blamed_on(str(file)):
-        yield case_of_result(_on_hierarchy(parse_result(text, str(file))))
+        yield _judged(parse_result(text, str(file)))
 
 
 def _is_lines(text: bytes) -> bool:
@@ -382,11 +372,12 @@ def _object(text: bytes) -> dict[str, Any] | None:
     return found if isinstance(found, dict) else None
 
 
-def _on_hierarchy(result: Result[Any, Any, Any]) -> HierarchyResult:
-    if not isinstance(result, HierarchyResult):
-        expected = "a result on a hierarchy, as audits are of those only"
-        raise InputError(expected, field="problem", value=result.problem)
-    return result
+def _judged(result: Result[Any, Any, Any]) -> Case:
+    """Return what was decided in a result, of a kind of problem that audits know."""
+    kind = kind_named(result.problem)
+    decided = kind.offered("decided", "a result", field="problem", value=result.problem)
+    case: Case = decided(result)
+    return case
 
 
 def counting(case: Case, levels: Iterable[str] | None) -> Case:
@@ -399,10 +390,9 @@ def counting(case: Case, levels: Iterable[str] | None) -> Case:
     """
     if levels is None:
         return case
-    machine = hierarchy_in(case.snapshot)
-    if machine is None:
+    known = case.snapshot.written.domain_levels
+    if not known:
         raise InputError("no levels on a pod of cubes", field="levels", value=", ".join(levels))
-    known = machine.levels
     for level in levels:
         if level not in known:
             expected = f"levels of {case.snapshot.name}: {', '.join(known)}"

@@ -43,7 +43,7 @@ from topoplace.snapshot.schema import (
     Snapshot,
 )
 from topoplace.solving import Options, solve
-from topoplace.study.audit.cases import Case, hierarchy_in
+from topoplace.study.audit.cases import Case
 from topoplace.study.audit.fragmentation import Fragmentation, after, after_result, before
 from topoplace.study.audit.pods import chips_started, cubes_taken
 from topoplace.study.audit.pods import has_room as has_chips
@@ -159,7 +159,7 @@ def stand(case: Case, contract: str | None, options: Options, keep: Keep | None 
         If the checker does not confirm the optimum, or the decision beats it: one is wrong then.
     """
     snapshot = case.snapshot
-    if hierarchy_in(snapshot) is None:
+    if not snapshot.written.domain_levels:
         return _stand_in_pod(case, options, keep)
     if contract is not None:
         snapshot, refused = _under(snapshot, contract)
@@ -267,7 +267,7 @@ def _figures(instance: Instance, started: Sequence[tuple[Asked, Place]]) -> list
 
 def has_room(case: Case) -> bool:
     """Whether some request that was not started asks for no more units than hosts can hold."""
-    if hierarchy_in(case.snapshot) is None:
+    if not case.snapshot.written.domain_levels:
         return has_chips(case)
     instance, started = read_instance(case.snapshot), {name for name, _ in case.started}
     return any(
@@ -327,9 +327,7 @@ def counted_on(snapshot: Snapshot, levels: Sequence[str]) -> Snapshot:
 
 
 def _machine_of(snapshot: Snapshot) -> HierarchyModel:
-    machine = hierarchy_in(snapshot)
-    assert machine is not None, "other machines are pods, which are judged before"
-    return machine
+    return snapshot.on(HierarchyModel, "a hierarchy, as pods are judged before")
 
 
 def _named(request: Request) -> set[str]:
@@ -527,8 +525,7 @@ def _fragmentation(case: Case, row: Row) -> Fragmentation:
 
 def is_of_blocks(case: Case) -> bool:
     """Whether a decision is one about the blocks of Slurm's topology/block."""
-    machine = hierarchy_in(case.snapshot)
-    return machine is not None and machine.block_sizes is not None
+    return case.snapshot.written.has_blocks
 
 
 def in_words(queue: Sequence[Request]) -> str:

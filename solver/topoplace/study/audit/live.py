@@ -158,10 +158,8 @@ def cases_of(
 
 
 def _pod(machine: str) -> CubesModel:
-    model = load_machine(machine)
-    if not isinstance(model, CubesModel):
-        raise InputError("a pod of cubes, such as cubes:64", field="on", value=machine)
-    return model
+    expected = "a pod of cubes, such as cubes:64"
+    return load_machine(machine).only(CubesModel, expected, field="on", value=machine)
 
 
 # ---- States drawn at random ----------------------------------------------------------------------

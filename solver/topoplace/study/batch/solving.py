@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from topoplace.kinds import kind_named
 from topoplace.result import Interference
 from topoplace.snapshot.files import text_of_document
-from topoplace.snapshot.schema import MappingInstance, Snapshot
+from topoplace.snapshot.schema import Snapshot
 from topoplace.solving import Options, method_names, method_of, solve
 from topoplace.solving.solve import frame_of, tree_objective
 from topoplace.study.batch.task import Task
@@ -27,7 +28,7 @@ def solve_task(task: Task) -> str:
     an external allocator whose answer does not count.
     """
     settings, problem = task.settings, task.problem
-    model = MappingInstance if problem == "mapping" else Snapshot
+    model = kind_named(problem).get("instance") or Snapshot
     objective = tree_objective(settings.objective)
     state: Any = state_of(model.model_validate_json(task.document), objective)
     who = chosen(settings.method_for(problem), settings.command, method_names(problem))

@@ -20,6 +20,7 @@ from typing import Final
 from pydantic import TypeAdapter, ValidationError
 
 from topoplace.errors import InputError
+from topoplace.kinds import kind_of_schema
 from topoplace.result.reading import AnyResult
 from topoplace.snapshot.files import (
     file_meant,
@@ -31,7 +32,7 @@ from topoplace.snapshot.files import (
 )
 from topoplace.snapshot.held import ignoring
 from topoplace.snapshot.machines import problem_named
-from topoplace.snapshot.schema import MappingInstance
+from topoplace.snapshot.schema import Snapshot
 from topoplace.solving.solve import frame_of, tree_objective
 from topoplace.study.batch.task import Failure, Settings
 from topoplace.study.case import load_instance
@@ -58,8 +59,9 @@ def read_instance(
     Options to `ignore` hold no request of a snapshot.
     """
     found = load_instance(path)
-    problem = "mapping"
-    if not isinstance(found, MappingInstance):
+    if not isinstance(found, Snapshot):
+        problem = kind_of_schema(found.schema_version).name
+    else:
         found = ignoring(found, ignore, strict=False)
         problem = problem_named(
             found, tree_objective(None if settings is None else settings.objective)

@@ -10,10 +10,11 @@ from __future__ import annotations
 
 import json
 import signal
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Annotated, Any, Final, Literal, TypeVar
+from typing import Annotated, Any, Final, Generic, Literal, TypeVar
 
 import numpy as np
 from pydantic import BaseModel, Field
@@ -22,12 +23,11 @@ from topoplace.certify.report import RefusedError
 from topoplace.certify.torus.instance import Instance, Job, prism_of, read_instance
 from topoplace.certify.torus.starts import read_starts
 from topoplace.errors import InputError, number_of
+from topoplace.kinds import kind_named, kind_of_machine
 from topoplace.machine import Prism, Torus, format_node_set, parse_node_set, prism_links
 from topoplace.placement.torus.outcome import Scattered
 from topoplace.placement.torus.problem import Candidate, PlacementProblem, in_prisms
-from topoplace.result import Interference, Placement, PlacementResult, Solution
-from topoplace.result.hierarchy import HierarchyResult
-from topoplace.result.tree import AllocationResult
+from topoplace.result import Interference, Placement, PlacementResult, Result, Solution
 from topoplace.snapshot.files import parse_document
 from topoplace.snapshot.hierarchy_state import HierarchyState
 from topoplace.snapshot.machines import AnyState
@@ -39,7 +39,6 @@ from topoplace.snapshot.schema import (
     PrismModel,
     Snapshot,
 )
-from topoplace.snapshot.state import SnapshotState
 from topoplace.solving import Options, Outcome, result_of
 from topoplace.solving.solve import problem_of
 from topoplace.study.external.allocator import DEFAULT_SECONDS, Allocator
@@ -300,7 +299,7 @@ class Trial:
 
     snapshot: str
     allocator: str
-    result: PlacementResult | AllocationResult | HierarchyResult
+    result: Result[Any, Any, Snapshot]
     refusal: VerdictError | None
     stderr: str
 
@@ -318,39 +317,101 @@ def try_on(state: AnyState, allocator: Allocator, options: Options) -> Trial:
     InputError
         If its program cannot be started, or the machine is not of a kind that allocators take.
     """
-    problem: Any = problem_of(state, options)
-    by_domains = state.kind == "hierarchy"
-    model: type[Placements | TreePlacements]
-    breaches: Any
-    solution: Any
-    match state:
-        case HierarchyState() if state.on_tree:
-            document, model = tree_input(state), TreePlacements
-            breaches, solution = partial(tree_breaches, state), partial(_tree_solution, state)
-        case SnapshotState():
-            document, model = torus_input(problem), Placements
-            breaches = partial(torus_breaches, state.snapshot, options.interference)
-            solution = partial(_torus_solution, problem)
-        case _:
-            raise InputError("a torus, mesh or tree for an allocator", field="machine.kind")
-    run = _run(allocator, document, options, on_tree=model is TreePlacements)
+    kind = kind_of_machine(state.snapshot.written.kind) or kind_named(state.kind)
+    door: Door[Any] = kind.offered("allocator", "a machine", field="machine.kind")(state, options)
+    run = _run(allocator, door.document(), options, has_rule=kind.has_rule)
     refuse = partial(VerdictError, state.snapshot, allocator.name, run.stderr)
     started: Any = None
     answer: Any = None
     refusal: VerdictError | None = None
     try:
-        answer = _answer_of(run, model, breaches, refuse)
-        started = solution(answer)
-        if by_domains:
-            started = {q: (dict.fromkeys(own.tolist(), 1),) for q, own in started.items()}
+        answer = _answer_of(run, door.model, door.breaches, refuse)
+        started = door.solution(answer)
     except VerdictError as error:
         refusal = error
     hit = run.end is End.TIME_OUT
     outcome = Outcome(started, time_limit_hit=hit, versions={"allocator": allocator.source})
-    result = result_of(problem, outcome, allocator.name, options, run.seconds)
-    if answer is not None and model is Placements:
-        result = _with_nodes(problem, result, answer)
+    result = result_of(door.problem, outcome, allocator.name, options, run.seconds)
+    if answer is not None:
+        result = door.kept(result, answer)
     return Trial(state.snapshot.name, allocator.name, result, refusal, run.stderr)
+
+
+class Door(ABC, Generic[Answer]):
+    """How an allocator is asked about a snapshot, and what its answers mean.
+
+    Attributes
+    ----------
+    model
+        The model of answers.
+    problem
+        What is solved.
+    """
+
+    model: type[Answer]
+
+    def __init__(self, state: Any, options: Options) -> None:
+        self.state, self.options = state, options
+        self.problem: Any = problem_of(state, options)
+
+    @abstractmethod
+    def document(self) -> dict[str, Any]:
+        """Return what the allocator reads."""
+
+    @abstractmethod
+    def breaches(self, answer: Answer) -> list[Breach]:
+        """Return the rules that an answer breaks."""
+
+    @abstractmethod
+    def solution(self, answer: Answer) -> Any:
+        """Return an answer that breaks none as a solution of the problem."""
+
+    def kept(self, result: Any, answer: Answer) -> Any:
+        """Return the result of a solution with what only the answer says."""
+        return result
+
+
+class TorusDoor(Door[Placements]):
+    """That of a torus or mesh."""
+
+    model = Placements
+
+    def document(self) -> dict[str, Any]:
+        """Return the snapshot, and what its requests may have."""
+        return torus_input(self.problem)
+
+    def breaches(self, answer: Placements) -> list[Breach]:
+        """Return the rules that an answer breaks."""
+        return torus_breaches(self.state.snapshot, self.options.interference, answer)
+
+    def solution(self, answer: Placements) -> list[Candidate | Scattered]:
+        """Return the prisms or nodes of the requests that start."""
+        return _torus_solution(self.problem, answer)
+
+    def kept(self, result: Any, answer: Placements) -> Any:
+        """Return the result with the allocator's own choice of nodes in its prisms."""
+        return _with_nodes(self.problem, result, answer)
+
+
+class TreeDoor(Door[TreePlacements]):
+    """That of a switch tree, whatever counts on it."""
+
+    model = TreePlacements
+
+    def document(self) -> dict[str, Any]:
+        """Return the snapshot, and the free nodes of every leaf."""
+        return tree_input(self.state)
+
+    def breaches(self, answer: TreePlacements) -> list[Breach]:
+        """Return the rules that an answer breaks."""
+        return tree_breaches(self.state, answer)
+
+    def solution(self, answer: TreePlacements) -> Any:
+        """Return the nodes of the requests that start; where domains count, units on each."""
+        started = _tree_solution(self.state, answer)
+        if self.state.kind == "allocation":
+            return started
+        return {q: (dict.fromkeys(own.tolist(), 1),) for q, own in started.items()}
 
 
 def torus_input(problem: PlacementProblem) -> dict[str, Any]:
@@ -386,10 +447,12 @@ def tree_input(state: HierarchyState) -> dict[str, Any]:
     return state.snapshot.model_dump(mode="json") | {"free": free}
 
 
-def _run(allocator: Allocator, document: dict[str, Any], options: Options, *, on_tree: bool) -> Run:
+def _run(
+    allocator: Allocator, document: dict[str, Any], options: Options, *, has_rule: bool
+) -> Run:
     seconds = DEFAULT_SECONDS if options.time_limit is None else options.time_limit
     told = {"TOPOPLACE_TIME_LIMIT": f"{seconds:g}", "TOPOPLACE_SEED": str(options.seed)}
-    if not on_tree:
+    if has_rule:
         told["TOPOPLACE_INTERFERENCE"] = str(options.interference)
     arguments = [word.replace("{seconds}", f"{seconds:g}") for word in allocator.arguments]
     text = json.dumps(document | {"schema": INPUT_SCHEMA}, ensure_ascii=False).encode()

@@ -73,8 +73,7 @@ class Applications:
     @cached_property
     def _bare(self) -> TorusModel:
         """The machine without classes and service nodes."""
-        machine = self.problem.state.snapshot.machine
-        assert isinstance(machine, TorusModel)
+        machine = self.problem.state.snapshot.on(TorusModel, "a torus or mesh")
         return machine.model_copy(update={"classes": {}, "service": "", "anchored": None})
 
     def in_idle(self, tasks: int, extents: Extents) -> MappingProblem:
@@ -156,8 +155,7 @@ class Applications:
 def _by_turned_pencils(problem: MappingProblem, options: Options) -> list[tuple[int, IntArray]]:
     """Return the pencil placements along all dimensions except the last, which `pencils` has."""
     torus, found = problem.torus, []
-    machine = problem.instance.machine
-    assert isinstance(machine, TorusModel)
+    machine = problem.instance.machine.only(TorusModel, "a torus or mesh")
     every = np.arange(torus.num_nodes).reshape(*torus.shape, torus.nodes_per_router)
     for d in range(torus.num_dims - 1):
         axes = [*(k for k in range(torus.num_dims) if k != d), d]

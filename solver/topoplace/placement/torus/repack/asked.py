@@ -45,8 +45,8 @@ def instance_of(snapshot: Snapshot, asked: Repack) -> RepackInstance | Defragmen
     node_class = asked.node_class
     if room == Room.QUEUE and node_class is not None:
         raise InputError("room for a prism", field="node_class", value=node_class)
-    machine = snapshot.machine
-    if node_class is not None and isinstance(machine, TorusModel):  # others are refused later
+    if node_class is not None:
+        machine = snapshot.on(TorusModel, "a torus or mesh machine")
         known = [machine.default_class, *machine.classes]
         if node_class not in known:
             raise unknown_name(node_class, known, field="node_class")

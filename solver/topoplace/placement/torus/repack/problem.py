@@ -20,9 +20,6 @@ from topoplace.snapshot.schema import (
     DefragmentInstance,
     KeepShape,
     RepackInstance,
-    Request,
-    Room,
-    Snapshot,
 )
 from topoplace.snapshot.state import QueuedState, RunningState, prepare
 from topoplace.types import IntArray
@@ -144,13 +141,8 @@ def repack_problem(
     InputError
         Naming the field at fault.
     """
-    snapshot = instance.snapshot
-    if isinstance(instance, RepackInstance):
-        start = instance.start
-    else:
-        if instance.room is Room.PRISM:
-            snapshot = _wanting(instance, 1)
-        start = [request.id for request in candidates_of(snapshot)]
+    snapshot = instance.aim
+    start = instance.wanted(request.id for request in candidates_of(snapshot))
     state = prepare(snapshot)
     if state.anchored:
         raise InputError("a machine on which any prism will do", field="machine.anchored")
@@ -180,23 +172,15 @@ def of_size(problem: RepackProblem, nodes: int) -> RepackProblem:
     """Return the problem of starting a job of `nodes` nodes, from one of the largest prism."""
     asked = problem.instance
     assert isinstance(asked, DefragmentInstance)
-    snapshot = _wanting(asked, nodes)
     instance = RepackInstance(
         name=asked.name,
-        snapshot=snapshot,
+        snapshot=asked.wanting(nodes),
         start=[asked.room_id],
         fixed=asked.fixed,
         costs=asked.costs,
         keep_shape=asked.keep_shape,
     )
     return repack_problem(instance, problem.interference)
-
-
-def _wanting(asked: DefragmentInstance, nodes: int) -> Snapshot:
-    """Return a snapshot in which only a job of `nodes` nodes waits."""
-    request = Request(id=asked.room_id, nodes=nodes, node_class=asked.node_class)
-    update = {"queue": [request], "left_out": []}  # a held request may have the same name
-    return asked.snapshot.model_copy(update=update)
 
 
 def require_names(names: Sequence[str], known: Iterable[str], where: str, expected: str) -> None:
