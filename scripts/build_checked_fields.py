@@ -14,11 +14,8 @@ from study import ROOT, inserted, line
 from topoplace import result as schema
 from topoplace.result import (
     certificate,
-    cubes,
-    hierarchy,
     mapping,
     placement,
-    repack,
     several,
     tree,
 )
@@ -331,44 +328,44 @@ FIELDS: dict[Model, Covers] = {
         "nodes": claim("allocations", "costs", unless=ANOTHER),
         "cost": claim("costs"),
     },
-    hierarchy.HierarchyResult: {
+    placement.HierarchyResult: {
         **RESULT,
         "solution": claim("placements", "hosts", "witness", *DOMAINS),
         "witness": claim("witness", *DOMAINS, *DOMAIN_BOUNDS),
     },
-    hierarchy.HierarchyLevel: level(
+    placement.HierarchyLevel: level(
         claim("levels"),
         claim("levels", *DOMAINS, *DOMAIN_BOUNDS),
         evidence(*DOMAINS, *DOMAIN_BOUNDS),
         required=REQUIRED,
     ),
-    hierarchy.HierarchySolution: {
+    placement.HierarchySolution: {
         "placements": claim("placements", "hosts", *DOMAINS, unless="Their order says nothing.")
     },
-    hierarchy.HierarchyPlacement: {
+    placement.HierarchyPlacement: {
         "request": claim("placements", "hosts", *DOMAINS, unless=ANOTHER),
         "parts": claim("placements", "hosts", *DOMAINS, unless=ANOTHER),
     },
-    hierarchy.PlacedPart: {
+    placement.PlacedPart: {
         "part": claim("placements"),
         "shares": claim("placements", "hosts", *DOMAINS, unless=ANOTHER),
     },
-    hierarchy.Share: {
+    placement.Share: {
         "hosts": claim("placements", "hosts", *DOMAINS, unless=ANOTHER),
         "units": claim("placements", "hosts", *DOMAINS, unless=ANOTHER),
     },
-    cubes.CubesResult: {
+    placement.CubesResult: {
         **RESULT,
         "solution": claim(*CUBES, "witness"),
         "witness": claim("witness", *CUBES, "nodes.bound", "free_cubes.bound"),
     },
-    cubes.CubesLevel: level(
+    placement.CubesLevel: level(
         claim("levels"),
         claim("levels", *CUBES, "nodes.bound", "free_cubes.bound"),
         evidence(*CUBES, "nodes.bound", "free_cubes.bound"),
         required=REQUIRED,
     ),
-    cubes.CubesSolution: {"placements": claim(*CUBES, unless="Their order says nothing.")},
+    placement.CubesSolution: {"placements": claim(*CUBES, unless="Their order says nothing.")},
     several.Frontier: {
         **SEVERAL,
         "traded": claim("traded", *POINTS, unless="Less may be claimed of the same points."),
@@ -390,7 +387,7 @@ FIELDS: dict[Model, Covers] = {
     },
     **{
         certificate.Witness[kind]: WITNESS
-        for kind in (schema.Solution, hierarchy.HierarchySolution, cubes.CubesSolution)
+        for kind in (schema.Solution, placement.HierarchySolution, placement.CubesSolution)
     },
     several.NamedLevel: same(claim("levels"), "name sense"),
     several.Point: {
@@ -404,8 +401,8 @@ FIELDS: dict[Model, Covers] = {
         "certificate": evidence("steps", "complete"),
     },
     several.OpenBox: same(claim("open"), "worst best"),
-    repack.RepackResult: {**RESULT, "solution": claim(*PLANS)},
-    repack.RepackLevel: level(
+    placement.RepackResult: {**RESULT, "solution": claim(*PLANS)},
+    placement.RepackLevel: level(
         claim("levels"), claim("levels", *PLANS, *PLAN_BOUNDS), evidence(*PLANS, *PLAN_BOUNDS)
     ),
 }
@@ -415,8 +412,8 @@ WHOLE: tuple[tuple[Cover, tuple[Model, ...]], ...] = (
     (QUESTION, (snapshot.Snapshot, snapshot.MappingInstance)),
     (QUESTION, (snapshot.RepackInstance, snapshot.DefragmentInstance)),
     (evidence("optimum"), (mapping.FlowCertificate,)),
-    (claim(*CUBES, unless=ANOTHER), (cubes.CubesPlacement,)),
-    (claim(*PLANS, unless=ANOTHER_PLAN), (repack.RepackSolution,)),
+    (claim(*CUBES, unless=ANOTHER), (placement.CubesPlacement,)),
+    (claim(*PLANS, unless=ANOTHER_PLAN), (placement.RepackSolution,)),
     (
         evidence("hop-bytes.bound", "largest-load.bound"),
         (
@@ -437,10 +434,10 @@ for _cover, _roots in WHOLE:
         FIELDS.setdefault(_model, whole(_cover, _model))
 
 _IN_WITNESSES = (
-    *(schema.Solution, schema.Placement, hierarchy.HierarchySolution, hierarchy.HierarchyPlacement),
-    *(hierarchy.PlacedPart, hierarchy.Share, cubes.CubesSolution, cubes.CubesPlacement),
+    *(schema.Solution, schema.Placement, placement.HierarchySolution, placement.HierarchyPlacement),
+    *(placement.PlacedPart, placement.Share, placement.CubesSolution, placement.CubesPlacement),
 )
-_IN_POINTS = (*_IN_WITNESSES, repack.RepackSolution, repack.Step)
+_IN_POINTS = (*_IN_WITNESSES, placement.RepackSolution, placement.Step)
 for _models, _claims in ((_IN_WITNESSES, ("witness",)), (_IN_POINTS, ANSWERS)):
     for _model in _models:  # which are part of other documents as well
         for _name, _cover in FIELDS[_model].items():
@@ -450,11 +447,11 @@ RESULTS_BY_TITLE: dict[str, Model] = {
     "A placement on a torus or mesh": schema.PlacementResult,
     "A mapping": mapping.MappingResult,
     "An allocation on a tree": tree.AllocationResult,
-    "A placement on a hierarchy": hierarchy.HierarchyResult,
-    "A placement on a pod of cubes": cubes.CubesResult,
+    "A placement on a hierarchy": placement.HierarchyResult,
+    "A placement on a pod of cubes": placement.CubesResult,
     "A frontier": several.Frontier,
     "All optima": several.Optima,
-    "A plan of repacking": repack.RepackResult,
+    "A plan of repacking": placement.RepackResult,
 }
 RESULTS = tuple(RESULTS_BY_TITLE.values())
 DOCUMENTS: dict[str, Model] = RESULTS_BY_TITLE | {

@@ -22,7 +22,7 @@ from topoplace.snapshot.hierarchy_state import HierarchyState, prepare_contentio
 from topoplace.snapshot.schema import Pattern, PatternUse, Snapshot, SwitchModel, TreeModel
 from topoplace.solving import Options, method_of
 from topoplace.study.replay import MIXES, LogJob, MethodRun, Replay, Setup, read_log, with_intensive
-from topoplace.study.replay.figures import improvements, metrics_of, percent_below
+from topoplace.study.replay.log import improvements, metrics_of, percent_below
 from topoplace.study.replay.trees import TreeSite, individual_runs, occupied
 
 DEFAULT_HOURS = {"execution": 2189, "wait": 45303}

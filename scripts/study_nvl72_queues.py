@@ -26,7 +26,7 @@ from families import cluster
 from study import Column, Record, Study, read_rows, table, timed, where
 from topoplace import clock
 from topoplace.placement.hierarchy.problem import HierarchyProblem, Placed, Started
-from topoplace.result.hierarchy import HierarchyResult
+from topoplace.result.placement import HierarchyResult
 from topoplace.snapshot.hierarchy_state import prepare_hierarchy
 from topoplace.solving import Options, Outcome, methods, solve
 from topoplace.solving.solve import result_of

@@ -38,10 +38,8 @@ from topoplace.placement.torus.repack.asked import instance_of
 from topoplace.placement.torus.repack.defragment import defragmented
 from topoplace.placement.torus.repack.problem import repack_problem
 from topoplace.result import Interference, PlacementResult
-from topoplace.result.cubes import CubesResult
-from topoplace.result.hierarchy import HierarchyResult
 from topoplace.result.mapping import MappingResult
-from topoplace.result.repack import RepackResult
+from topoplace.result.placement import CubesResult, HierarchyResult, RepackResult
 from topoplace.result.several import Frontier, OpenBox
 from topoplace.result.tree import AllocationResult
 from topoplace.snapshot.cubes_state import prepare_cubes

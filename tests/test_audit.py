@@ -30,7 +30,7 @@ from topoplace.machine import parse_node_set
 from topoplace.machine.hierarchy import build_hierarchy
 from topoplace.placement.hierarchy.contract import held_to
 from topoplace.placement.hierarchy.problem import HierarchyProblem
-from topoplace.result.hierarchy import HierarchyResult
+from topoplace.result.placement import HierarchyResult
 from topoplace.snapshot.schema import CubesModel, Snapshot
 from topoplace.study.audit.cases import case_of_decision, load_cases
 from topoplace.study.audit.fragmentation import Fragmentation, slurm_fragmentation

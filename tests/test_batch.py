@@ -410,7 +410,7 @@ def test_a_program_ends_with_a_parent_that_is_killed(tmp_path: Path) -> None:
     pid = tmp_path / "pid"
     script = f"echo $$ > {pid}.new; mv {pid}.new {pid}; exec sleep 60"
     text = (
-        "from topoplace.study.external.program import run_program\n"
+        "from topoplace.study.external.allocator import run_program\n"
         f"run_program(['sh', '-c', {script!r}], b'', 60)\n"
     )
     with subprocess.Popen([sys.executable, "-c", text]) as parent:

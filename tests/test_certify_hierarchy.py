@@ -38,7 +38,7 @@ from topoplace.certify.report import RefusedError
 from topoplace.errors import InputError
 from topoplace.machine.hostlist import expand_host_list
 from topoplace.placement.hierarchy.outcome import shares_of
-from topoplace.result.hierarchy import HierarchyResult
+from topoplace.result.placement import HierarchyResult
 from topoplace.snapshot.hierarchy_state import HierarchyState
 from topoplace.snapshot.machines import resolve_machine
 from topoplace.snapshot.schema import Snapshot

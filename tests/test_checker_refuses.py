@@ -25,7 +25,7 @@ from topoplace.certify.packing import Proven
 from topoplace.cli import run
 from topoplace.errors import InputError
 from topoplace.mapping.mapped import outcome_of
-from topoplace.result.packed import packed
+from topoplace.result.certificate import packed
 from topoplace.snapshot.hierarchy_state import prepare_contention, prepare_hierarchy
 from topoplace.snapshot.schema import (
     MAPPING_SCHEMA,

@@ -19,11 +19,11 @@ from matplotlib.image import imread
 from baseline_instances import grid, problem_on, random_graph
 from test_study_compare import small, tree
 from topoplace.cli.entry import run
-from topoplace.report.cells import rgb
 from topoplace.report.page import exhibits
 from topoplace.report.page.exhibits import PICTURE_BYTES, Exhibits, thumbnail
 from topoplace.report.page.pages import comparison_page
 from topoplace.report.page.plots import gap_axis, ratio_axis, seconds_axis
+from topoplace.report.tiles import rgb
 from topoplace.snapshot.files import write_document
 from topoplace.solving import Options, solve
 from topoplace.study.case import load_result

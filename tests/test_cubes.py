@@ -23,7 +23,7 @@ from topoplace.errors import InputError
 from topoplace.placement.cubes.pool import Pool
 from topoplace.placement.cubes.problem import CubesProblem
 from topoplace.result.certificate import Leaf
-from topoplace.result.cubes import CubesResult
+from topoplace.result.placement import CubesResult
 from topoplace.snapshot.cubes_state import prepare_cubes
 from topoplace.snapshot.normal import sha256_of
 from topoplace.snapshot.schema import Snapshot
@@ -181,7 +181,7 @@ BASE: Document = {
 }
 
 CONTRADICTIONS = {
-    'machine = "xt3"': "no pod of cubes",
+    'machine = "xt3"': "expected a pod of cubes",
     "machine.cubes = 4096 & machine.side = [4, 4, 8]": "too many",
     "machine.side = [8, 8, 16]": "too many",
     'running[0].nodes = ""': "is none of a pod",

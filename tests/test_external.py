@@ -34,8 +34,12 @@ from topoplace.errors import ExitCode, InputError
 from topoplace.machine import Prism, format_node_set
 from topoplace.result import Interference, Placement, PlacementResult, Solution
 from topoplace.snapshot.schema import Snapshot
-from topoplace.study.external.allocator import command_allocator, command_allocators
-from topoplace.study.external.program import MAX_STDERR_BYTES, run_program
+from topoplace.study.external.allocator import (
+    MAX_STDERR_BYTES,
+    command_allocator,
+    command_allocators,
+    run_program,
+)
 from topoplace.study.external.trial import PlacedJob, Placements, torus_breaches
 
 RING = [placed("wide", "3-11", [3], [9]), placed("narrow", "13-14", [13], [2])]

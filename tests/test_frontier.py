@@ -20,10 +20,9 @@ from topoplace.machine import Prism
 from topoplace.packing.frontier import TradeOff
 from topoplace.placement.several import traded_off
 from topoplace.placement.torus.problem import Candidate
-from topoplace.report.frontier import write_plot
+from topoplace.report.several import write_plot
 from topoplace.result import PlacementResult, Status
-from topoplace.result.cubes import CubesResult
-from topoplace.result.hierarchy import HierarchyResult
+from topoplace.result.placement import CubesResult, HierarchyResult
 from topoplace.result.several import Frontier
 from topoplace.snapshot.files import write_document
 from topoplace.snapshot.machines import load_any

@@ -16,7 +16,7 @@ from topoplace.machine.hostlist import expand_host_list
 from topoplace.placement.hierarchy.contract import under_contract
 from topoplace.placement.hierarchy.packing import HierarchyPacking
 from topoplace.placement.hierarchy.problem import HierarchyProblem
-from topoplace.result.hierarchy import HierarchyResult
+from topoplace.result.placement import HierarchyResult
 from topoplace.snapshot.schema import SNAPSHOT_SCHEMA
 from topoplace.solving import Options, solve
 

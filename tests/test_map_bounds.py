@@ -19,8 +19,8 @@ from topoplace.mapping.bounds.best import best_bound
 from topoplace.mapping.bounds.blocks import blocks_bound
 from topoplace.mapping.bounds.losses import directions_of, inside_units
 from topoplace.mapping.problem import MappingProblem
+from topoplace.result.certificate import packed
 from topoplace.result.mapping import FlowCertificate, LayoutModel, MappingCertificate
-from topoplace.result.packed import packed
 from topoplace.snapshot.schema import GraphApplication, GridApplication
 from topoplace.solving import solve
 

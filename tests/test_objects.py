@@ -38,13 +38,13 @@ from topoplace.mapping.objects.builders import BUILDERS, mesh, milc, namd, opena
 from topoplace.mapping.objects.search import Annealing, consecutive
 from topoplace.mapping.onto import load_places
 from topoplace.mapping.problem import MappingProblem
+from topoplace.result.certificate import Packed, packed, unpacked
 from topoplace.result.mapping import (
     MappingResult,
     RecognisedCertificate,
     SharesCertificate,
     Triangles,
 )
-from topoplace.result.packed import Packed, packed, unpacked
 from topoplace.snapshot.objects import ObjectsApplication
 from topoplace.snapshot.schema import MatrixModel
 from topoplace.solving import Incumbent, Options, solve

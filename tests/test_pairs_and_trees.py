@@ -17,8 +17,8 @@ from topoplace.mapping.exact.branch import proof_tree, small_problem
 from topoplace.mapping.graphfiles import read_qaplib
 from topoplace.mapping.problem import MappingProblem
 from topoplace.result import Fraction
+from topoplace.result.certificate import Packed, packed, unpacked
 from topoplace.result.mapping import PairsCertificate, TreeCertificate
-from topoplace.result.packed import Packed, packed, unpacked
 from topoplace.solving import solve
 
 OPTIMA = {"nug12": 578, "nug15": 1150, "scr12": 31410, "esc16a": 68, "tho30": 149936}

@@ -17,7 +17,7 @@ from topoplace.placement.torus.repack.order import ordered, without
 from topoplace.placement.torus.repack.problem import repack_problem
 from topoplace.report.summary import summary
 from topoplace.result import Interference
-from topoplace.result.repack import RepackResult
+from topoplace.result.placement import RepackResult
 from topoplace.snapshot.schema import RepackInstance, Snapshot
 from topoplace.solving import Options, solve
 

@@ -34,7 +34,7 @@ from topoplace.study.replay import (
     read_log,
     with_intensive,
 )
-from topoplace.study.replay.figures import (
+from topoplace.study.replay.log import (
     JobRecord,
     Moment,
     efficiency_of,

@@ -19,20 +19,19 @@ from mpl_toolkits.mplot3d.art3d import Poly3DCollection
 
 from baseline_instances import grid, problem_on, random_graph
 from small_snapshot import small_document
-from topoplace.report.cells import (
+from topoplace.report.figure import WIDTH, draw, draw_torus, full_figure, title
+from topoplace.report.page.exhibits import thumbnail
+from topoplace.report.tiles import (
     DOWN,
     FREE,
     RUNNING,
     UNUSABLE,
     colours_of,
     job_colour,
+    leaf_tiles,
     palette_png,
 )
-from topoplace.report.figure import WIDTH, draw, full_figure, title
-from topoplace.report.page.exhibits import thumbnail
-from topoplace.report.tiles import leaf_tiles
 from topoplace.report.view import view_of
-from topoplace.report.voxels import draw_torus
 from topoplace.result import PlacementResult
 from topoplace.snapshot.files import data_folder
 from topoplace.snapshot.hierarchy_state import prepare_contention

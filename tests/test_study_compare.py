@@ -13,7 +13,7 @@ import pytest
 from baseline_instances import grid, problem_on, random_graph
 from small_snapshot import small_document
 from topoplace.errors import InputError, TopoplaceError
-from topoplace.report.table import comparison_csv
+from topoplace.report.studies import comparison_csv
 from topoplace.report.text import gap_text
 from topoplace.result import Interference, Proof
 from topoplace.result.reading import AnyResult

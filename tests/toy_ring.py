@@ -23,10 +23,10 @@ from topoplace.machine import format_node_set, parse_node_set
 from topoplace.packing.budget import Budget
 from topoplace.packing.listed import Listed, ListedPacking
 from topoplace.placement.engine import Packed, solved
-from topoplace.report.cells import DOWN, FREE
+from topoplace.report.tiles import DOWN, FREE
 from topoplace.report.view import View
+from topoplace.result.base import Start
 from topoplace.result.certificate import PackingLevel, PackingResult
-from topoplace.result.started import Start
 from topoplace.snapshot.schema import MachineDocument, Model, Name, Snapshot
 from topoplace.solving import Options, Outcome, register
 from topoplace.solving.solve import Frame, called

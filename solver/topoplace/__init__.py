@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from topoplace.model import torus as torus
     from topoplace.model import tree as tree
     from topoplace.result import Result as Result
-    from topoplace.result.claims import Report as Report
+    from topoplace.result.base import Report as Report
     from topoplace.solving import Progress as Progress
     from topoplace.study.audit.run import Audit as Audit
     from topoplace.study.compare import Comparison as Comparison

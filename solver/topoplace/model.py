@@ -19,6 +19,8 @@ from topoplace.snapshot.machines import (
     AnyState,
     load_machine,
     prepare_any,
+    regular_hierarchy,
+    regular_tree,
     resolve_machine,
 )
 from topoplace.snapshot.objects import ObjectsApplication
@@ -41,7 +43,6 @@ from topoplace.snapshot.schema import (
     TreeObjective,
 )
 from topoplace.snapshot.schema import Model as Document
-from topoplace.snapshot.shorthands import regular_hierarchy, regular_tree
 from topoplace.snapshot.state import torus_of
 
 Machine = MachineModel

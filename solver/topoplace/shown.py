@@ -20,21 +20,21 @@ _WORK: Mapping[str, Mapping[str, Ref]] = {
     "result": {"Optima": "topoplace.solving.solve:result_at"},
     "text": {
         "Result": "topoplace.report.summary:brief",
-        "Frontier": "topoplace.report.frontier:summary",
-        "Optima": "topoplace.report.optima:summary",
-        "Comparison": "topoplace.report.table:comparison_table",
+        "Frontier": "topoplace.report.several:summary",
+        "Optima": "topoplace.report.several:optima_summary",
+        "Comparison": "topoplace.report.studies:comparison_table",
         "Audit": "topoplace.report.audit:audit_text",
-        "WhatIf": "topoplace.report.what_if:table",
+        "WhatIf": "topoplace.report.studies:what_if_table",
     },
     "summary": {
         "Result": "topoplace.report.summary:summary",
-        "Frontier": "topoplace.report.frontier:summary",
-        "Optima": "topoplace.report.optima:summary",
-        "WhatIf": "topoplace.report.what_if:table",
+        "Frontier": "topoplace.report.several:summary",
+        "Optima": "topoplace.report.several:optima_summary",
+        "WhatIf": "topoplace.report.studies:what_if_table",
     },
     "exit_code": {
         "Result": "topoplace.report.summary:exit_code_of",
-        "Several": "topoplace.report.frontier:exit_code_of",
+        "Several": "topoplace.report.several:exit_code_of",
     },
     "notebook": {"Result": "topoplace.report.frames:result_html"},
     "frame": {
@@ -44,8 +44,8 @@ _WORK: Mapping[str, Mapping[str, Ref]] = {
     },
     "png": {
         "Result": "topoplace.report.figure:write_figure",
-        "Frontier": "topoplace.report.frontier:write_plot",
-        "Optima": "topoplace.report.optima:write_picture",
+        "Frontier": "topoplace.report.several:write_plot",
+        "Optima": "topoplace.report.several:write_picture",
     },
     "html": {
         "Result": "topoplace.report.page.pages:result_page",
@@ -55,15 +55,15 @@ _WORK: Mapping[str, Mapping[str, Ref]] = {
     "hostlist": {"Result": "topoplace.report.view:hostlist_text"},
     "csv": {
         "Result": "topoplace.report.view:csv_text",
-        "Comparison": "topoplace.report.table:comparison_csv",
+        "Comparison": "topoplace.report.studies:comparison_csv",
         "Audit": "topoplace.report.audit:audit_csv",
-        "Recognition": "topoplace.report.layouts:cells_csv",
+        "Recognition": "topoplace.report.mappings:cells_csv",
     },
-    "rank_files": {"Result": "topoplace.report.rank_files:write_rank_files"},
+    "rank_files": {"Result": "topoplace.report.mappings:write_rank_files"},
     "plot": {
         "Result": "topoplace.report.figure:plot",
-        "Frontier": "topoplace.report.frontier:plot",
-        "Optima": "topoplace.report.optima:plot",
+        "Frontier": "topoplace.report.several:plot",
+        "Optima": "topoplace.report.several:plot_optima",
     },
 }
 

@@ -66,7 +66,7 @@ from topoplace.mapping.pencils.space import (
     window_at,
 )
 from topoplace.mapping.problem import MappingProblem, prepare_mapping
-from topoplace.result import packed as packing
+from topoplace.result import certificate as packing
 from topoplace.result.mapping import (
     CutLoad,
     FlowCertificate,

@@ -15,7 +15,7 @@ whatever the topology. Then come the problems one by one: `torus` (placements), 
 """
 
 from topoplace.certify.check import check_document, check_file
-from topoplace.result.claims import Claim, Report
+from topoplace.result.base import Claim, Report
 from topoplace.snapshot.normal import sha256_of
 
 __all__ = ["Claim", "Report", "check_document", "check_file", "sha256_of"]

@@ -23,8 +23,7 @@ from topoplace.certify.report import (
 from topoplace.errors import InputError
 from topoplace.kinds import kind_named, loaded
 from topoplace.result import Interference, Proof, Result
-from topoplace.result.base import Kept
-from topoplace.result.claims import Claim, Report
+from topoplace.result.base import Claim, Kept, Report
 from topoplace.result.reading import CHECKABLE, AnyResult, parse_checkable, parse_instance
 from topoplace.result.several import Frontier, Optima
 from topoplace.snapshot.files import parse_object, read_bytes

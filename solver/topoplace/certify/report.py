@@ -14,7 +14,7 @@ from typing import Any, ClassVar, Generic, Literal, TypeVar
 from topoplace.errors import InputError
 from topoplace.result import Fraction as FractionModel
 from topoplace.result import Level, Proof, Result, Status
-from topoplace.result.claims import Claim
+from topoplace.result.base import Claim
 from topoplace.snapshot.schema import Request, RunningJob
 
 Found = TypeVar("Found")

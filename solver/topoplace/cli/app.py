@@ -5,9 +5,11 @@ Each command imports what it needs when it runs, so that `--help` does not wait 
 
 from __future__ import annotations
 
-from typing import Annotated
+import inspect
+from typing import Annotated, Any
 
 import typer
+import typer.core
 
 from topoplace import kinds
 from topoplace.cli.documents import check, convert, show, warmup
@@ -15,11 +17,47 @@ from topoplace.cli.map import layouts, map_command, recognise
 from topoplace.cli.options import Everywhere, in_typer
 from topoplace.cli.output import QUIET, USUAL, VERBOSE, set_verbosity
 from topoplace.cli.place import place, repack, whatif
-from topoplace.cli.plain import PlainCommand, PlainGroup
 from topoplace.cli.studies import audit, batch, compare, replay
 from topoplace.options import declared
 from topoplace.shipped import MACHINES, SNAPSHOTS
 from topoplace.version import __version__
+
+
+def _as_written(*, text: str, style: str = "", markup_mode: object = None) -> Any:
+    """Return a text of the help, in place of typer's function that parses it."""
+    from typer.rich_utils import highlighter
+
+    shown = highlighter(inspect.cleandoc(text))
+    shown.style = style
+    return shown
+
+
+def _show_texts_as_written() -> None:
+    from typer import rich_utils  # which loads rich
+
+    rich_utils._make_rich_text = _as_written
+
+
+class PlainCommand(typer.core.TyperCommand):
+    """A command whose help has no markup."""
+
+    def format_help(self, *given: Any) -> None:
+        """Write the help of the command."""
+        _show_texts_as_written()
+        super().format_help(*given)
+
+
+class PlainGroup(typer.core.TyperGroup):
+    """The commands under one name, whose help has no markup."""
+
+    def format_help(self, *given: Any) -> None:
+        """Write the help of the group."""
+        _show_texts_as_written()
+        super().format_help(*given)
+
+
+# ---- The commands --------------------------------------------------------------------------------
+
 
 HELP = "Optimal, certified placement of jobs and tasks on HPC interconnects."
 

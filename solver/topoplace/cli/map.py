@@ -124,7 +124,7 @@ def map_command(application: Application, asked: options.Map, files: MapFiles) -
     _refuse_beside(application)
     if application.objects is not None or asked.balance is not None:
         refuse("no such option for objects", **{name: getattr(files, name) for name in _OF_TASKS})
-    front.arguments.options_of(asked)  # checks them
+    front.documents.options_of(asked)  # checks them
     given, on = _application(application, str(asked.on))
     named = {"name": front.mapping.name_of(graph), "file": str(graph)} if graph else {}
     problem: Any = front.mapping.problem_asked(replace(asked, application=given, on=on), named)

@@ -19,8 +19,8 @@ from topoplace.errors import visible
 
 if TYPE_CHECKING:
     from topoplace.solving.outcome import Display
+    from topoplace.study.external.allocator import VerdictError
     from topoplace.study.external.trial import Trial
-    from topoplace.study.external.verdict import VerdictError
 
 QUIET, USUAL, VERBOSE = range(3)
 WIDTH = 100
@@ -101,7 +101,7 @@ def shown(asked: bool | None = None) -> Iterator[Display | None]:
     if not asked:
         yield None
         return
-    with front.arguments.Display(live=live and not verbose) as display:
+    with front.documents.Display(live=live and not verbose) as display:
         yield display
 
 

@@ -58,7 +58,7 @@ def place(asked: options.Place, several: Several, files: PlaceFiles) -> None:
         refuse("--objective nodes,hop-bytes with this option", rank_files=files.rank_files)
     written = {name: path for name, path in vars(files).items() if name != "rank_files"}
     require_writable(asked.instance, **written)
-    front.arguments.require_one(asked.method, asked.command)
+    front.documents.require_one(asked.method, asked.command)
     del written["stderr"]
     label = "result"
     if several.pareto is None and several.most is None:

@@ -25,7 +25,7 @@ from topoplace.options import option
 
 if TYPE_CHECKING:
     from topoplace.study.batch.run import Batch
-    from topoplace.study.external.verdict import VerdictError
+    from topoplace.study.external.allocator import VerdictError
 
 BATCH_SCHEMA = "topoplace.batch/1"
 

@@ -1,9 +1,8 @@
 """The front door: what Python offers as `import topoplace as tp`, and what the commands call.
 
 `documents`, `placing`, `mapping`, `studies` and `replaying` have the functions, `writing` what
-files and the screen show of what they return; they share `arguments`. Their options are declared in
-`topoplace.options`. Each is imported when it is first used, so that the command line starts at
-once.
+files and the screen show of what they return. Their options are declared in `topoplace.options`.
+Each is imported when it is first used, so that the command line starts at once.
 """
 
 from __future__ import annotations
@@ -14,7 +13,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from topoplace.front import arguments as arguments
     from topoplace.front import documents as documents
     from topoplace.front import mapping as mapping
     from topoplace.front import placing as placing
@@ -22,7 +20,7 @@ if TYPE_CHECKING:
     from topoplace.front import studies as studies
     from topoplace.front import writing as writing
 
-_ROOMS = ("arguments", "documents", "mapping", "placing", "replaying", "studies", "writing")
+_ROOMS = ("documents", "mapping", "placing", "replaying", "studies", "writing")
 
 
 def __getattr__(name: str) -> Any:

@@ -1,19 +1,23 @@
-"""Load what files and names hold, check it, and list what is shipped."""
+"""Load what files and names hold, check it, and list what is shipped; options that many share."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import contextlib
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from numbers import Integral, Real
 from pathlib import Path
 from typing import Any
 
 from topoplace import kinds
 from topoplace.certify.check import check_document, check_file
-from topoplace.errors import InputError
+from topoplace.errors import InputError, unknown_name
 from topoplace.kinds import kind_named, known
 from topoplace.model import Machine, Model
-from topoplace.result import Result
-from topoplace.result.base import Kept
-from topoplace.result.claims import Report
+from topoplace.options import Solve, Watched
+from topoplace.result import Interference, Result
+from topoplace.result.base import Kept, Report
 from topoplace.result.reading import Checkable
 from topoplace.result.several import Several
 from topoplace.snapshot.changes import request_of as request_of_fields
@@ -21,10 +25,14 @@ from topoplace.snapshot.convert import converted
 from topoplace.snapshot.files import machine_names, read_bytes, snapshot_names
 from topoplace.snapshot.machines import is_machine, load_machine
 from topoplace.snapshot.schema import MappingInstance, Request, Snapshot, TreeObjective
+from topoplace.solving import Options
 from topoplace.solving import methods as registered
+from topoplace.solving.outcome import Display, Progress
 from topoplace.study.case import Document, File, State, load_checkable, load_document
 
 __all__ = [
+    "MAX_SEED",
+    "Display",
     "check",
     "check_file",
     "converted",
@@ -32,9 +40,54 @@ __all__ = [
     "load_checkable",
     "machines",
     "methods",
+    "options_of",
     "request_of",
+    "require_one",
     "snapshots",
+    "watched",
 ]
+
+MAX_SEED = 2**31 - 1
+
+
+def options_of(asked: Solve) -> Options:
+    """Return the options of a solve; `InputError` names the argument that is none."""
+    time_limit, seed = asked.time_limit, asked.seed
+    interference = getattr(asked, "interference", Interference.STRICT)
+    if time_limit is not None:
+        is_number = isinstance(time_limit, Real) and math.isfinite(time_limit)
+        if not is_number or time_limit < 0:
+            expected = "a finite number of seconds, 0 or more"
+            raise InputError(expected, field="time_limit", value=time_limit)
+    if not isinstance(seed, Integral) or not 0 <= seed <= MAX_SEED:
+        raise InputError(f"a seed from 0 to {MAX_SEED}", field="seed", value=seed)
+    if interference not in list(Interference):
+        raise unknown_name(interference, Interference, field="interference")
+    thorough = getattr(asked, "thorough", False)
+    return Options(time_limit, Interference(interference), seed, thorough)
+
+
+def require_one(method: str | None, command: str | None) -> None:
+    """Raise `InputError` if both a method and a command are given."""
+    if method is not None and command is not None:
+        raise InputError("either --method or --command", field="--command", found="both")
+
+
+@contextlib.contextmanager
+def watched(options: Options, asked: Watched) -> Iterator[Options]:
+    """Yield the options of a solve that is shown, told to a callback, or both."""
+    with Display() if asked.display else contextlib.nullcontext() as shown:
+        watches = [watch for watch in (shown, asked.callback) if watch is not None]
+
+        def watch(progress: Progress) -> None:
+            for each in watches:
+                each(progress)
+
+        yield replace(options, watch=watch) if watches else options
+
+
+# ---- Documents -----------------------------------------------------------------------------------
+
 
 Instance = Model | Snapshot | File | Document
 Loaded = Model | Machine | MappingInstance | Result[Any, Any, Any] | Several

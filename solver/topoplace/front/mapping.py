@@ -13,8 +13,7 @@ import numpy as np
 from topoplace import options
 from topoplace.errors import InputError, refuse
 from topoplace.formats.text import name_of
-from topoplace.front.arguments import options_of, watched
-from topoplace.front.documents import load
+from topoplace.front.documents import load, options_of, watched
 from topoplace.kernels import compile_for
 from topoplace.kinds import kind_named
 from topoplace.mapping.contention import phase_time as estimated_phase
@@ -42,10 +41,9 @@ from topoplace.mapping.recognition import Recognition
 from topoplace.mapping.recognition import recognise as recognise_graph
 from topoplace.model import Model
 from topoplace.options import takes
-from topoplace.report.layouts import layout_document, layouts_table
-from topoplace.result.cubes import CubesResult
-from topoplace.result.hierarchy import HierarchyResult
+from topoplace.report.mappings import layout_document, layouts_table
 from topoplace.result.mapping import MappingResult
+from topoplace.result.placement import CubesResult, HierarchyResult
 from topoplace.snapshot.files import csv_of, parse_object, read_bytes, write_text
 from topoplace.snapshot.machines import load_torus
 from topoplace.snapshot.objects import APPLICATION_SCHEMA, ObjectsApplication

@@ -9,8 +9,7 @@ from typing import Any, TypeVar
 
 from topoplace import options
 from topoplace.errors import InputError
-from topoplace.front.arguments import options_of, require_one, watched
-from topoplace.front.documents import model_of
+from topoplace.front.documents import model_of, options_of, require_one, watched
 from topoplace.kernels import compile_for
 from topoplace.kinds import kind_named
 from topoplace.options import names_of, takes
@@ -20,7 +19,7 @@ from topoplace.placement.torus.repack.asked import instance_of
 from topoplace.placement.torus.repack.defragment import defragmented
 from topoplace.placement.torus.repack.problem import repack_problem
 from topoplace.result import Interference, Result
-from topoplace.result.repack import RepackResult
+from topoplace.result.placement import RepackResult
 from topoplace.result.several import Frontier, Optima
 from topoplace.snapshot.held import ignoring
 from topoplace.snapshot.machines import AnyState, load_any, prepare_any

@@ -14,7 +14,7 @@ from typing import Any
 
 from topoplace.errors import InputError, number_of, refuse, unknown_name
 from topoplace.formats.text import integer, name_of
-from topoplace.front.arguments import options_of, require_one
+from topoplace.front.documents import options_of, require_one
 from topoplace.interrupts import Interrupted, heeded
 from topoplace.kernels import compile_for
 from topoplace.kinds import kind_named
@@ -32,8 +32,7 @@ from topoplace.snapshot.machines import AnyState, load_machine, prepare_empty
 from topoplace.snapshot.schema import Pattern, PatternUse, TreeObjective
 from topoplace.solving import method_names, method_of
 from topoplace.solving.solve import tree_objective
-from topoplace.study.external.allocator import Allocator, chosen
-from topoplace.study.external.verdict import VerdictError
+from topoplace.study.external.allocator import Allocator, VerdictError, chosen
 from topoplace.study.replay import (
     MIXES,
     LogJob,

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from topoplace import options
 from topoplace.errors import InputError
-from topoplace.front.arguments import options_of, require_one, watched
+from topoplace.front.documents import options_of, require_one, watched
 from topoplace.front.placing import prepared
 from topoplace.kernels import compile_for
 from topoplace.model import Model

@@ -18,7 +18,7 @@ from topoplace.machine.topology import AnyMachine
 from topoplace.mapping.graphfiles import read_matrix_machine
 from topoplace.mapping.problem import MachineToMap, MappingProblem, machine_of, prepare_mapping
 from topoplace.result import RESULT_SCHEMA, PlacementResult
-from topoplace.result.hierarchy import HierarchyResult
+from topoplace.result.placement import HierarchyResult
 from topoplace.result.reading import parse_result
 from topoplace.result.tree import AllocationResult
 from topoplace.snapshot.files import file_meant, parse_object, read_bytes
@@ -26,6 +26,7 @@ from topoplace.snapshot.hierarchy_state import HierarchyState, hierarchy_of, pre
 from topoplace.snapshot.machines import (
     load_any,
     load_machine,
+    regular_hierarchy,
     resolve_machine,
 )
 from topoplace.snapshot.schema import (
@@ -40,7 +41,6 @@ from topoplace.snapshot.schema import (
     TorusModel,
     TreeModel,
 )
-from topoplace.snapshot.shorthands import regular_hierarchy
 from topoplace.snapshot.state import SnapshotState, prepare, torus_of
 from topoplace.types import IntArray
 

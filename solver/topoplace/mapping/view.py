@@ -14,13 +14,21 @@ from topoplace.kinds import kind_named
 from topoplace.machine import format_node_set
 from topoplace.mapping.problem import MappingProblem
 from topoplace.report import mapping_plane as pencils
-from topoplace.report.cells import FREE, NUM_FAR, RGB, UNUSABLE, Cells, far_colour
 from topoplace.report.figure import MOST_HEIGHT, WIDE, entry, flat, greys_of
-from topoplace.report.tiles import Tiles, machine_tiles
+from topoplace.report.tiles import (
+    FREE,
+    NUM_FAR,
+    RGB,
+    UNUSABLE,
+    Cells,
+    Tiles,
+    far_colour,
+    machine_tiles,
+)
 from topoplace.report.view import Picture, View, exact
 from topoplace.result import Proof
+from topoplace.result.base import Start
 from topoplace.result.mapping import CutLoad, LayoutModel, LinkLoad, TaskLoad
-from topoplace.result.started import Start
 from topoplace.snapshot.schema import GridApplication, ParallelismApplication
 
 if TYPE_CHECKING:

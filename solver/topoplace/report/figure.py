@@ -1,7 +1,7 @@
-"""Pictures of results of all three problems, by matplotlib, without a window system.
+"""Pictures of results of all problems, by matplotlib, without a window system.
 
 `draw` draws what matters most into any Axes; `write_figure` writes a PNG file with all there is to
-see. What stands where is in `cells`; `tiles`, `voxels` and `mapping_plane` draw it.
+see. What stands where is in `tiles`, which draws it flat, as `mapping_plane` does for mappings.
 """
 
 from __future__ import annotations
@@ -18,24 +18,34 @@ import numpy as np
 
 from topoplace.errors import number_of
 from topoplace.report import mapping_plane as pencils
-from topoplace.report.cells import (
+from topoplace.report.summary import headline
+from topoplace.report.tiles import (
     CLASS_COLOUR,
+    DOWN,
+    GREY,
     GREY_NAMES,
+    RIM,
+    RUNNING,
+    UNUSABLE,
     Cells,
+    borders,
     colour_of,
+    draw_tiles,
     job_colour,
     palette_png,
+    rgb,
+    spread_ticks,
+    tiles_height,
 )
-from topoplace.report.summary import headline
-from topoplace.report.tiles import RIM, draw_tiles, tiles_height
 from topoplace.report.view import AnyResult, Picture, View, view_of
-from topoplace.report.voxels import draw_torus
 from topoplace.snapshot.files import write_bytes
+from topoplace.types import FloatArray, IntArray
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+    from mpl_toolkits.mplot3d import Axes3D
 
 WIDTH = 900 / 96
 """Inches of a figure; 900 pixels of a page or notebook show its text of 8 points as such."""
@@ -233,3 +243,107 @@ def entry(text: str, colour: Any = "none", rim: str | None = None) -> Artist:
         text = f"{text[:_HALF_TEXT]}\N{HORIZONTAL ELLIPSIS}{text[-_HALF_TEXT:]}"
     rim = rim or ("none" if colour == "none" else RIM)
     return Patch(facecolor=colour, edgecolor=rim, linewidth=0.5 if rim == RIM else 1.3, label=text)
+
+
+# ---- The machine in space: routers as cubes, seen from a corner (Enos 2014, Figures 1 to 4) ------
+
+
+ELEVATION, AZIMUTH = 24.0, -58.0
+_VIEWER = np.array([0.484, -0.775, 0.407])  # the direction to the viewer
+
+_SIZE = {DOWN: 0.55, UNUSABLE: 0.4}
+_RUNNING_OPACITY = 0.22
+_SHADE = (0.78, 0.9, 1.0)  # faces across x, y, z: light from above
+# The two dimensions along the face across each dimension, and the side of a cube that is seen.
+_SPAN = ((1, 2), (0, 2), (0, 1))
+_SEEN_SIDE = (1, 0, 1)
+_NEARER = 0.4  # lines lie before the faces they bound, by so many routers; twice around classes
+
+
+def draw_torus(axes: Axes3D, cells: Cells) -> None:
+    """Draw a 3-D machine as cubes.
+
+    Started jobs are opaque, running ones a haze with edges, service and down routers small cubes,
+    and what is free is empty. Only the sides that face the viewer are drawn, of jobs where no job
+    stands before them.
+    """
+    from mpl_toolkits.mplot3d.art3d import Poly3DCollection  # noqa: PLC0415 - heavy
+
+    codes, colours, none = cells.codes, cells.colours, np.zeros(4)
+    hazy = codes == RUNNING
+    colours[hazy, 3] = _RUNNING_OPACITY
+    special = np.where(cells.special, 0, -1)
+    parts: list[tuple[FloatArray, FloatArray, FloatArray, float]] = []  # quads, fill, edge, width
+    for dim in range(3):
+        shaded = colours * (*[_SHADE[dim]] * 3, 1)
+        for code, size in _SIZE.items():
+            where = codes == code
+            parts.append((_faces(np.argwhere(where), dim, size), shaded[where], none, 0))
+        before = _before(codes, dim)
+        for where, grid, ink in (
+            (hazy & (before < 0) & (before != RUNNING), 0.0, (*rgb(GREY), 0.75)),
+            ((codes >= 0) & (before < 0), 0.35, (0.1, 0.1, 0.1, 0.9)),
+        ):
+            faint = shaded[where] * (0.6, 0.6, 0.6, grid)
+            parts.append((_faces(np.argwhere(where), dim, 1.0), shaded[where], faint, 0.25))
+            lines = _outlines(np.where(where, cells.owner, -1), dim)
+            parts.append((lines, none, np.array(ink), 0.5))
+        lines = _outlines(np.where(_before(special, dim) < 0, special, -1), dim)
+        red = np.array((*rgb(CLASS_COLOUR), 1.0))
+        parts.append((lines + _NEARER * _VIEWER, none, red, 1.3))
+
+    axes.add_collection3d(
+        Poly3DCollection(
+            np.concatenate([quads for quads, *_ in parts]),
+            facecolors=np.concatenate([np.broadcast_to(f, (len(q), 4)) for q, f, _, _ in parts]),
+            edgecolors=np.concatenate([np.broadcast_to(e, (len(q), 4)) for q, _, e, _ in parts]),
+            linewidths=np.concatenate([np.full(len(q), width) for q, *_, width in parts]),
+            clip_on=False,
+        )
+    )
+    axes.view_init(elev=ELEVATION, azim=AZIMUTH)
+    axes.set_proj_type("persp", focal_length=1.4)
+    shape = codes.shape
+    axes.set_box_aspect(shape, zoom=1.15 * (min(shape) / max(shape)) ** 0.15)  # fills the panel
+    for dim, name in enumerate("xyz"):
+        ticks = spread_ticks(shape[dim])
+        axes.set(**{f"{name}lim": (0, shape[dim])})
+        axis = getattr(axes, f"{name}axis")
+        axis.set_ticks([t + 0.5 for t in ticks], [str(t) for t in ticks])
+        axis.set_tick_params(labelsize=7, pad=-1)
+        axis.set_label_text(name, fontsize=8)
+        axis.labelpad = -4
+        axis.pane.set(facecolor="none", edgecolor="none")
+
+
+def _before(codes: IntArray, dim: int) -> IntArray:
+    """Return what stands right before the seen side of every cell; before the rim nothing, -1."""
+    step = 1 if _SEEN_SIDE[dim] else -1
+    before: IntArray = np.roll(codes, -step, axis=dim)
+    np.moveaxis(before, dim, 0)[-1 if step == 1 else 0] = -1
+    return before
+
+
+def _faces(at: IntArray, dim: int, size: float) -> FloatArray:
+    """Return the seen faces across one dimension of the cubes at some cells, ``(n, 4, 3)``."""
+    low = at + (1 - size) / 2
+    a, b = (np.eye(3)[k] * size for k in _SPAN[dim])
+    start = low + np.eye(3)[dim] * size * _SEEN_SIDE[dim]
+    corners: FloatArray = np.stack([start, start + a, start + a + b, start + b], axis=1)
+    return corners
+
+
+def _outlines(owner: IntArray, dim: int) -> FloatArray:
+    """Return the edges of what has one owner on the seen faces across a dimension.
+
+    They are quads without area, ``(n, 4, 3)``, so that they are sorted by depth with the faces.
+    """
+    lines = []
+    for level, layer in enumerate(np.moveaxis(owner, dim, 0)):
+        flat = borders(np.pad(layer, 1, constant_values=-1)) - 1  # (n, 2, 2): second, first axis
+        line = np.empty((len(flat), 2, 3))
+        line[..., _SPAN[dim][1]], line[..., _SPAN[dim][0]] = flat[..., 0], flat[..., 1]
+        line[..., dim] = level + _SEEN_SIDE[dim]
+        lines.append(line)
+    ends = np.concatenate(lines)[:, [0, 1, 1, 0]]
+    return ends + _NEARER * _VIEWER

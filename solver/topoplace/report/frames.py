@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import pandas as pd
 
 from topoplace.report.audit import audit_csv
+from topoplace.report.studies import comparison_csv
 from topoplace.report.summary import LEVEL_HEADER, headline, level_rows
-from topoplace.report.table import comparison_csv
 from topoplace.report.view import AnyResult, view_of
 
 if TYPE_CHECKING:

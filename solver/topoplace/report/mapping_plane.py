@@ -8,8 +8,16 @@ import numpy as np
 
 from topoplace.mapping.evaluate import link_loads
 from topoplace.mapping.problem import MappingProblem
-from topoplace.report.cells import FREE, UNUSABLE, colours_of, rgb
-from topoplace.report.tiles import RIM, dimension_name, size_of, spread_ticks
+from topoplace.report.tiles import (
+    FREE,
+    RIM,
+    UNUSABLE,
+    colours_of,
+    dimension_name,
+    rgb,
+    size_of,
+    spread_ticks,
+)
 from topoplace.result.mapping import LayoutModel
 from topoplace.types import FloatArray, IntArray
 

@@ -9,8 +9,7 @@ from fractions import Fraction
 
 from topoplace.report.text import plain_table
 from topoplace.snapshot.files import csv_of
-from topoplace.study.replay.figures import JobRecord, Moment
-from topoplace.study.replay.log import Protocol, Setup
+from topoplace.study.replay.log import JobRecord, Moment, Protocol, Setup
 from topoplace.study.replay.run import MethodRun
 from topoplace.version import __version__
 

@@ -16,12 +16,11 @@ import numpy as np
 
 from topoplace.errors import number_of
 from topoplace.kinds import kind_named
-from topoplace.report.cells import DOWN, FREE, RGB, RUNNING, Cells, job_colour
 from topoplace.report.text import Table, plain_table
-from topoplace.report.tiles import Tiles, machine_tiles
+from topoplace.report.tiles import DOWN, FREE, RGB, RUNNING, Cells, Tiles, job_colour, machine_tiles
 from topoplace.result import Fraction as FractionModel
 from topoplace.result import Result, Status
-from topoplace.result.started import Start
+from topoplace.result.base import Start
 from topoplace.snapshot.files import csv_of
 from topoplace.snapshot.held import hold_text, holds_of
 from topoplace.snapshot.machines import resolve_machine

@@ -1,4 +1,4 @@
-"""What the result documents of all problems share.
+"""What the result documents of all problems share, what starts in them, and what a check finds.
 
 Absent is null, never 0. A result holds its instance, so that `check`, `show` and `compare` need
 nothing else.
@@ -7,6 +7,7 @@ nothing else.
 from __future__ import annotations
 
 import fractions
+from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Generic, Literal, TypeVar
@@ -14,15 +15,13 @@ from typing import TYPE_CHECKING, Annotated, Generic, Literal, TypeVar
 from pydantic import Field
 
 from topoplace.kinds import kind_named
-from topoplace.result.claims import Report
+from topoplace.machine import Prism
 from topoplace.shown import Drawn, Tabled, work
 from topoplace.snapshot.files import write_document
 from topoplace.snapshot.schema import Model, Name, Seconds
 
 if TYPE_CHECKING:
     from pandas import DataFrame
-
-    from topoplace.result.started import Start
 
 Value = TypeVar("Value")
 Certificate = TypeVar("Certificate")
@@ -146,3 +145,128 @@ class Result(Drawn, Tabled, Kept, Generic[LevelType, SolutionType, InstanceType]
     def _repr_html_(self) -> str:
         """Return what notebooks show: what is proven, the levels, and what was found."""
         return str(work("notebook", self)(self))
+
+
+# ---- What starts, whatever the kind of problem ---------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Start:
+    """A request that starts.
+
+    Attributes
+    ----------
+    nodes
+        Numbers of its nodes: ascending on a torus, in the order of its ranks on a tree; on a
+        hierarchy the hosts of its units, ascending, a host once for each.
+    hosts
+        The same nodes as text: ranges of numbers on a torus, a host list as Slurm has it on a
+        tree (``srun -w``) or hierarchy, there with the units of each host if they are several.
+    origin, extents
+        Its prism in routers; None on trees, and where the nodes form no prism. On cubes, of a part
+        of one, from its first chip on.
+    node_class
+        On a torus.
+    cost
+        By eq. (6) of Mishra 2020, on a tree.
+    score
+        Of the prism on level `shape`.
+    cubes
+        The cubes it is in.
+    others
+        The prisms of its further segments.
+    """
+
+    request: str
+    nodes: tuple[int, ...]
+    hosts: str
+    origin: tuple[int, ...] | None = None
+    extents: tuple[int, ...] | None = None
+    node_class: str | None = None
+    cost: fractions.Fraction | None = None
+    score: int | None = None
+    cubes: tuple[int, ...] | None = None
+    others: tuple[Prism, ...] = ()
+
+    @property
+    def prism(self) -> str | None:
+        """Extents and origin, such as ``4x4x8@0,0,8``; of several prisms one after another."""
+        if self.origin is None or self.extents is None:
+            return None
+        prisms = (Prism(self.origin, self.extents), *self.others)
+        return " ".join(prism.text for prism in prisms)
+
+
+# ---- What a check finds: one claim after the other -----------------------------------------------
+
+
+@dataclass(frozen=True)
+class Claim:
+    """One statement of a result, and whether it holds.
+
+    Attributes
+    ----------
+    name
+        What is claimed, such as ``links`` or ``shape.bound``.
+    holds
+        Whether the checker's own computation agrees.
+    detail
+        What was found; the first disagreement if the claim does not hold.
+    by_search
+        Whether it rests on a search of the solver, which the checker does not repeat: nothing
+        speaks against the claim, but nothing here confirms it either.
+    """
+
+    name: str
+    holds: bool
+    detail: str
+    by_search: bool = False
+
+    def __str__(self) -> str:
+        mark = "FAILS" if not self.holds else "trust" if self.by_search else "holds"
+        return f"{mark}  {self.name}: {self.detail}"
+
+
+@dataclass(frozen=True)
+class Report:
+    """All claims of a result in the order they were checked.
+
+    Attributes
+    ----------
+    sha256
+        Of the instance that the claims are about (`topoplace.snapshot.normal.sha256_of`); None
+        where it was not asked for, or the instance has no normal form.
+    """
+
+    claims: tuple[Claim, ...]
+    sha256: str | None = None
+
+    @property
+    def holds(self) -> bool:
+        """Whether every claim holds."""
+        return bool(self.claims) and all(claim.holds for claim in self.claims)
+
+    @property
+    def verified(self) -> bool:
+        """Whether every claim holds and none rests on a search alone."""
+        return self.holds and not any(claim.by_search for claim in self.claims)
+
+    @property
+    def lines(self) -> list[str]:
+        """A line for every claim, and one for what follows of them."""
+        verdict = "NOT verified"
+        if self.verified:
+            verdict = "every claim holds"
+        elif self.holds:
+            verdict += ": no claim fails, but a bound rests on a search not repeated here"
+        return [*(str(claim) for claim in self.claims), verdict]
+
+    def __str__(self) -> str:
+        return "\n".join(self.lines)
+
+    __repr__ = __str__
+
+    @property
+    def failures(self) -> tuple[Claim, ...]:
+        """The claims that do not hold."""
+        return tuple(claim for claim in self.claims if not claim.holds)

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from topoplace.result.base import Fraction, Level, Proof, Result
-from topoplace.result.packed import Packed
+from topoplace.result.certificate import Packed
 from topoplace.snapshot.schema import (
     Coordinate,
     GridApplication,

@@ -1,4 +1,7 @@
-"""The result of a placement on a torus (``topoplace.result/4``, ``"problem": "placement"``)."""
+"""The results of placements (``topoplace.result/4``): on tori, pods and hierarchies, and of moves.
+
+`problem` is ``placement``, ``cubes``, ``hierarchy`` or ``repack``; `tree` has allocations.
+"""
 
 from __future__ import annotations
 
@@ -7,12 +10,13 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, SerializerFunctionWrapHandler, model_serializer
 
-from topoplace.result.base import Limits
+from topoplace.result.base import Level, Limits, Result
 from topoplace.result.certificate import (
     Certificate,
     CoverBranch,
     Leaf,
     LeafRef,
+    PackingLevel,
     PackingResult,
     Parts,
     RequiredLevel,
@@ -20,7 +24,16 @@ from topoplace.result.certificate import (
     StartBranch,
 )
 from topoplace.result.mapping import MappingCertificate
-from topoplace.snapshot.schema import Extents, Model, Name, NodeSet, PrismModel, Snapshot
+from topoplace.snapshot.schema import (
+    Coordinate,
+    Extents,
+    Model,
+    Name,
+    NodeSet,
+    PrismModel,
+    RepackInstance,
+    Snapshot,
+)
 
 
 class Interference(StrEnum):
@@ -123,3 +136,119 @@ class PlacementResult(PackingResult[PlacementLevel, Solution, Snapshot]):
     problem: Literal["placement"]
     limits: PlacementLimits
     explanations: list[Explanation] = Field(default_factory=list)
+
+
+# ---- On a pod of cubes ---------------------------------------------------------------------------
+
+
+class CubesLevel(PackingLevel):
+    """A level: ``nodes`` started, or ``free_cubes`` left free as a whole; both are maximised."""
+
+
+class CubesPlacement(Model):
+    """A request that starts: its cubes, its nodes, and its prism if it is a part of one cube.
+
+    The prism counts from the first chip of its cube. Whole cubes are listed ascending.
+    """
+
+    request: Name
+    cubes: Annotated[list[Coordinate], Field(min_length=1)]
+    prism: PrismModel | None = None
+    nodes: NodeSet
+
+
+class CubesSolution(Model):
+    """Which requests start, and where."""
+
+    placements: list[CubesPlacement]
+
+
+class CubesResult(PackingResult[CubesLevel, CubesSolution, Snapshot]):
+    """One solve of one snapshot of a pod of cubes."""
+
+    problem: Literal["cubes"]
+
+
+# ---- On a hierarchy or tree, in as few domains as possible ---------------------------------------
+
+
+class HierarchyLevel(PackingLevel):
+    """A level: ``nodes`` started (max), domains used by level of it, ``stranded`` (min)."""
+
+
+class Share(Model):
+    """So many units on each of some hosts."""
+
+    hosts: NodeSet
+    units: Annotated[int, Field(ge=1)]
+
+
+class PlacedPart(Model):
+    """Where a part of a request is; `part` is null if the request has no parts."""
+
+    part: Name | None = None
+    shares: Annotated[list[Share], Field(min_length=1)]
+
+
+class HierarchyPlacement(Model):
+    """A request that starts."""
+
+    request: Name
+    parts: Annotated[list[PlacedPart], Field(min_length=1)]
+
+
+class HierarchySolution(Model):
+    """Which requests start, and where."""
+
+    placements: list[HierarchyPlacement]
+
+
+class HierarchyResult(PackingResult[HierarchyLevel, HierarchySolution, Snapshot]):
+    """One solve of one snapshot of a hierarchy."""
+
+    problem: Literal["hierarchy"]
+
+
+# ---- Which running jobs move so that others start ------------------------------------------------
+
+
+class RepackLevel(Level[int, Certificate]):
+    """A level: requests ``started``, what the ``moves`` cost, nodes of the jobs that move."""
+
+
+class Action(StrEnum):
+    """What happens to a job in a step."""
+
+    SUSPEND = "suspend"
+    MOVE = "move"
+    RESUME = "resume"
+    START = "start"
+
+
+class Step(Model):
+    """A step of a plan: steps are carried out one after the other."""
+
+    action: Annotated[Action, Field(strict=False)]
+    job: Name
+
+
+class RepackSolution(Model):
+    """The jobs that move and the requests that start, with their places, and the steps.
+
+    All other running jobs stay where they are.
+    """
+
+    moves: list[Placement] = Field(description="running jobs that move, by `request`")
+    placements: list[Placement] = Field(description="requests that start")
+    steps: list[Step]
+    suspended: list[Name] = Field(
+        description="jobs that are suspended, so that the others move through free space"
+    )
+    fewest_suspended: bool = Field(description="whether these moves need that many suspended")
+
+
+class RepackResult(Result[RepackLevel, RepackSolution, RepackInstance]):
+    """One solve of one snapshot."""
+
+    problem: Literal["repack"]
+    limits: PlacementLimits

@@ -15,17 +15,18 @@ from pydantic import Field, ValidationInfo, field_validator
 
 from topoplace.result.base import Kept, Limits
 from topoplace.result.certificate import Certificate
-from topoplace.result.cubes import CubesSolution
-from topoplace.result.hierarchy import HierarchySolution
-from topoplace.result.placement import PlacementLimits, Solution
-from topoplace.result.repack import RepackSolution
+from topoplace.result.placement import (
+    CubesSolution,
+    HierarchySolution,
+    PlacementLimits,
+    RepackSolution,
+    Solution,
+)
 from topoplace.shown import Drawn, work
 from topoplace.snapshot.schema import DefragmentInstance, Model, Name, Seconds, Snapshot
 
 if TYPE_CHECKING:
-    from topoplace.result.cubes import CubesResult
-    from topoplace.result.hierarchy import HierarchyResult
-    from topoplace.result.placement import PlacementResult
+    from topoplace.result.placement import CubesResult, HierarchyResult, PlacementResult
 
 FRONTIER_SCHEMA: Literal["topoplace.frontier/1"] = "topoplace.frontier/1"
 OPTIMA_SCHEMA: Literal["topoplace.optima/1"] = "topoplace.optima/1"

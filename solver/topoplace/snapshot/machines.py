@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import itertools
+import math
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
+from typing import Any, TypeVar
+
+from pydantic import ValidationError
 
 from topoplace import kinds
 from topoplace.errors import InputError, blamed_on
@@ -16,8 +21,9 @@ from topoplace.formats.slurm.topology_conf import is_topology_conf
 from topoplace.formats.slurm.torus import NamedTorus
 from topoplace.formats.text import first_said
 from topoplace.formats.topograph import read_topograph
+from topoplace.machine.hostlist import MAX_HOSTS
 from topoplace.snapshot.cubes_state import CubesState
-from topoplace.snapshot.faults import kind_of_document, require_suited
+from topoplace.snapshot.faults import faults_of, kind_of_document, require_suited
 from topoplace.snapshot.files import (
     data_folder,
     likely_meant,
@@ -28,12 +34,17 @@ from topoplace.snapshot.files import (
     validated,
 )
 from topoplace.snapshot.held import ignoring, require_known
-from topoplace.snapshot.hierarchy_state import HierarchyState
+from topoplace.snapshot.hierarchy_state import MAX_LEAVES, HierarchyState
 from topoplace.snapshot.schema import (
     SNAPSHOT_SCHEMA,
+    CubesModel,
+    HierarchyModel,
+    HostsModel,
     MachineModel,
     Snapshot,
+    SwitchModel,
     TorusModel,
+    TreeModel,
     TreeObjective,
 )
 from topoplace.snapshot.state import SnapshotState
@@ -301,3 +312,119 @@ def prepare_empty(machine: MachineModel) -> AnyState:
     """Return a machine on which nothing runs; of a switch tree, with what contention takes."""
     nothing = Snapshot(schema_version=SNAPSHOT_SCHEMA, name=machine.name, machine=machine)
     return prepare_any(nothing, TreeObjective.CONTENTION if machine.has_contention else None)
+
+
+# ---- Regular machines of shorthands --------------------------------------------------------------
+
+
+_MAX_LEVELS = 16
+
+Made = TypeVar("Made", TorusModel, CubesModel)
+
+
+def regular_tree(sizes: Sequence[int], spec: str) -> TreeModel:
+    """Return the tree with these numbers of children at every level, from the root down.
+
+    The last number is the nodes of a leaf: ``[24, 16]`` has 24 leaves of 16 nodes below a root.
+    Switch ``s2-0`` is the first of level 2 (leaves are level 1), node ``n0`` the first of leaf
+    ``s1-0``.
+    The shorthand `spec` names the machine, and stands in errors.
+    """
+    num_leaves = math.prod(sizes[:-1])
+    if min(sizes) < 1 or len(sizes) > _MAX_LEVELS:
+        raise InputError(f"1 to {_MAX_LEVELS} numbers from 1", field="machine", value=spec)
+    if num_leaves > MAX_LEAVES or num_leaves * sizes[-1] > MAX_HOSTS // 2:
+        expected = f"at most {MAX_LEAVES} leaves and {MAX_HOSTS // 2} nodes"
+        raise InputError(expected, field="machine", value=spec)
+    switches: list[SwitchModel] = []
+    for level, size in enumerate(reversed(sizes), start=1):
+        for k in range(math.prod(sizes[: len(sizes) - level])):
+            below = f"[{k * size}-{(k + 1) * size - 1}]"
+            children = (
+                {"nodes": f"n{below}"} if level == 1 else {"switches": f"s{level - 1}-{below}"}
+            )
+            switches.append(SwitchModel(name=f"s{level}-{k}", **children))
+    return TreeModel(kind="tree", name=spec.replace(":", "-"), switches=switches)
+
+
+def tree_of(
+    prefix: str, sizes: Sequence[int], after: Sequence[int] | None, spec: str
+) -> TreeModel | None:
+    """Return the tree of a shorthand."""
+    return regular_tree(sizes, spec) if after is None else None
+
+
+LEVELS = ("zone", "block", "rack", "host")
+"""Names of the levels of a shorthand, from the last number up."""
+
+
+def regular_hierarchy(
+    sizes: Mapping[str, int], capacity: Mapping[str, int], name: str
+) -> HierarchyModel:
+    """Return the hierarchy with these numbers of domains in every domain of the level above.
+
+    The last level is that of the hosts, which are called ``h0``, ``h1``, ...; the third domain in
+    its parent of a level ``rack`` is ``rack2``.
+
+    Raises
+    ------
+    InputError
+        If a number is below 1 or there are too many hosts.
+    """
+    numbers = list(sizes.values())
+    if min(numbers, default=0) < 1 or math.prod(numbers) > MAX_HOSTS // 2:
+        expected = f"numbers from 1, and at most {MAX_HOSTS // 2} hosts"
+        raise InputError(expected, field="machine", value=name)
+    *above, last = numbers
+    levels, hosts = list(sizes), []
+    for k, at in enumerate(itertools.product(*map(range, above))):
+        first = k * last
+        domains = [f"{level}{n}" for level, n in zip(levels, at, strict=False)]
+        own = f"h[{first}-{first + last - 1}]"
+        hosts.append(HostsModel(hosts=own, domains=domains, capacity=dict(capacity)))
+    return HierarchyModel(kind="hierarchy", name=name, levels=levels, hosts=hosts)
+
+
+def hierarchy_of(
+    prefix: str, sizes: Sequence[int], after: Sequence[int] | None, spec: str
+) -> HierarchyModel | None:
+    """Return the hierarchy of a shorthand, ``hierarchy:4x8x18:4`` with four slots on a host."""
+    slots = after or [1]
+    if len(slots) > 1 or len(sizes) > len(LEVELS):
+        return None
+    named = dict(zip(LEVELS[-len(sizes) :], sizes, strict=True))
+    return regular_hierarchy(named, {"slots": slots[0]}, spec.replace(":", "-"))
+
+
+def torus_of(
+    prefix: str, shape: Sequence[int], after: Sequence[int] | None, spec: str
+) -> TorusModel | None:
+    """Return the torus or mesh of a shorthand, ``torus:8x8x8:2`` with two nodes on a router."""
+    nodes, wraps = after or [1], prefix == "torus"
+    if len(nodes) > 1:
+        return None
+    fields = {"shape": [*shape], "nodes_per_router": nodes[0]}
+    return _made(TorusModel, "torus:8x8x8", spec, fields, wrap=[wraps] * len(shape))
+
+
+def pod_of(
+    prefix: str, cubes: Sequence[int], after: Sequence[int] | None, spec: str
+) -> CubesModel | None:
+    """Return the pod of a shorthand, ``cubes:64:4x4x4`` with 64 cubes of 64 chips."""
+    side = [*(after or (4, 4, 4))]
+    if len(cubes) > 1:
+        return None
+    fields = {"cubes": cubes[0], "side": side}
+    return _made(CubesModel, "cubes:64:4x4x4", spec, fields, kind="cubes")
+
+
+def _made(
+    model: type[Made], example: str, spec: str, fields: Mapping[str, Any], **more: Any
+) -> Made:
+    """Return a machine of fields that a shorthand has; what is wrong with one is said of that."""
+    try:
+        return model(name=spec.replace(":", "-"), **fields, **more)
+    except ValidationError as error:
+        fault = faults_of(error, model, fields)
+        expected = f"a shorthand such as {example}, its {fault.field} {fault.expected}"
+        raise InputError(expected, field="machine", value=spec) from None

@@ -738,7 +738,9 @@ class Snapshot(_Sparse):
 
     def on(self, model: type[Machine], expected: str) -> Machine:
         """Return the machine, which is written out and of one model (`MachineDocument.only`)."""
-        return self.written.only(model, expected)
+        if isinstance(self.machine, str):
+            raise InputError(expected, field="machine.kind", value=self.machine)
+        return self.machine.only(model, expected)
 
 
 # ---- The mapping instance (``topoplace.mapping/1``): an application, and where its tasks may go --

@@ -12,7 +12,7 @@ from topoplace.certify.packing import Packings
 from topoplace.certify.report import Claims, RefusedError
 from topoplace.errors import number_of
 from topoplace.machine.hostlist import NodeLists
-from topoplace.result.cubes import CubesPlacement, CubesResult, CubesSolution
+from topoplace.result.placement import CubesPlacement, CubesResult, CubesSolution
 
 
 class CubesPlacements(Packings[CubesResult]):

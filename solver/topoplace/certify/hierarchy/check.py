@@ -20,7 +20,7 @@ from topoplace.certify.packing import Packings
 from topoplace.certify.report import Claims, RefusedError
 from topoplace.errors import number_of
 from topoplace.machine.hostlist import NodeLists
-from topoplace.result.hierarchy import HierarchyPlacement, HierarchyResult
+from topoplace.result.placement import HierarchyPlacement, HierarchyResult
 
 
 class HierarchyPlacements(Packings[HierarchyResult]):

@@ -33,6 +33,7 @@ from topoplace.certify.report import RefusedError
 from topoplace.errors import number_of
 from topoplace.machine import Torus
 from topoplace.machine.matrix import MatrixMachine
+from topoplace.result.certificate import unpacked
 from topoplace.result.mapping import (
     CUT_LAYERS,
     CUT_TASKS,
@@ -42,7 +43,6 @@ from topoplace.result.mapping import (
     StarCertificate,
     Triangles,
 )
-from topoplace.result.packed import unpacked
 from topoplace.types import BoolArray, IntArray
 
 # ---- Star: every task's heaviest partners on the nearest places, at prices of routers ------------

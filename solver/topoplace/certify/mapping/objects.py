@@ -16,6 +16,7 @@ from topoplace.certify.mapping.links import least_star
 from topoplace.certify.report import RefusedError
 from topoplace.errors import number_of
 from topoplace.machine import Torus
+from topoplace.result.certificate import unpacked
 from topoplace.result.mapping import (
     CUT_LAYERS,
     DENOMINATOR,
@@ -24,7 +25,6 @@ from topoplace.result.mapping import (
     ObjectCutsCertificate,
     SharesCertificate,
 )
-from topoplace.result.packed import unpacked
 from topoplace.types import BoolArray, IntArray
 
 Trees = tuple[

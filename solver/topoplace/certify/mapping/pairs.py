@@ -13,8 +13,8 @@ from topoplace.certify.mapping.graphs import require_semidefinite
 from topoplace.certify.mapping.instance import Instance, directed_volumes, mutual_volumes
 from topoplace.certify.report import RefusedError, fraction_of
 from topoplace.errors import number_of
+from topoplace.result.certificate import unpacked
 from topoplace.result.mapping import PAIRS_PLACES, PairsCertificate
-from topoplace.result.packed import unpacked
 from topoplace.types import IntArray
 
 

@@ -8,8 +8,8 @@ from topoplace.certify.integers import require_room
 from topoplace.certify.mapping.instance import Instance, directed_volumes, mutual_volumes
 from topoplace.certify.report import RefusedError
 from topoplace.errors import number_of
+from topoplace.result.certificate import unpacked
 from topoplace.result.mapping import TREE_ROUTERS, TREE_TASKS, TreeCertificate
-from topoplace.result.packed import unpacked
 from topoplace.types import IntArray
 
 

@@ -11,7 +11,7 @@ from topoplace.certify.report import Claims, Number, RefusedError
 from topoplace.certify.torus.repack import Repacking, RepackOracle, follow_plan, read_repacking
 from topoplace.errors import number_of
 from topoplace.machine import parse_node_set
-from topoplace.result.repack import RepackResult, RepackSolution
+from topoplace.result.placement import RepackResult, RepackSolution
 from topoplace.snapshot.schema import DefragmentInstance, Request, Room
 
 _ROOM = 2

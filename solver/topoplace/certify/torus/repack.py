@@ -30,7 +30,7 @@ from topoplace.certify.torus.starts import (
 from topoplace.errors import number_of
 from topoplace.machine import Torus
 from topoplace.result import Interference, Solution
-from topoplace.result.repack import Action, RepackResult, RepackSolution
+from topoplace.result.placement import Action, RepackResult, RepackSolution
 from topoplace.snapshot.geometry import Geometry
 from topoplace.snapshot.schema import (
     Communication,

@@ -17,8 +17,8 @@ from topoplace import clock
 from topoplace.mapping.bounds._bisection_kernels import gaps, mix, violated
 from topoplace.mapping.bounds.semidefinite import lowest_eigenvalue, raised, test_seconds
 from topoplace.mapping.graph import Rows
+from topoplace.result.certificate import packed, unpacked
 from topoplace.result.mapping import MOST_TRIANGLES, Bisection, Triangles
-from topoplace.result.packed import packed, unpacked
 from topoplace.types import FloatArray, IntArray
 
 RANK, ROUNDS, SWEEPS, PACE = 24, 60, 6, 20

@@ -15,8 +15,8 @@ from topoplace.mapping.bounds.semidefinite import is_semidefinite
 from topoplace.mapping.bounds.splitting import Splitting, least_of_pairs
 from topoplace.mapping.problem import MappingProblem
 from topoplace.result import Fraction as FractionModel
+from topoplace.result.certificate import packed
 from topoplace.result.mapping import PairsCertificate
-from topoplace.result.packed import packed
 from topoplace.solving import Bound
 from topoplace.types import FloatArray, IntArray
 

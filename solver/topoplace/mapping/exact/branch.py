@@ -15,8 +15,8 @@ from topoplace import clock
 from topoplace.mapping.exact._kernels import NEVER, prove, search
 from topoplace.mapping.problem import MappingProblem
 from topoplace.mapping.symmetry import symmetries
+from topoplace.result.certificate import packed
 from topoplace.result.mapping import TREE_NODES, TreeCertificate
-from topoplace.result.packed import packed
 from topoplace.types import IntArray
 
 # ---- A small mapping problem for branch and bound: two matrices and capacities -------------------

@@ -14,6 +14,7 @@ from topoplace import clock
 from topoplace.mapping.bounds.bisection import bisection, height
 from topoplace.mapping.bounds.semidefinite import test_seconds
 from topoplace.mapping.problem import MappingProblem
+from topoplace.result.certificate import packed
 from topoplace.result.mapping import (
     CUT_TASKS,
     DENOMINATOR,
@@ -21,7 +22,6 @@ from topoplace.result.mapping import (
     SharesCertificate,
     SpreadCertificate,
 )
-from topoplace.result.packed import packed
 from topoplace.solving import Bound
 from topoplace.types import BoolArray, FloatArray, IntArray
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from topoplace.machine import format_node_set
 from topoplace.placement.cubes.problem import LEVELS, CubesProblem, Started
-from topoplace.result.cubes import CubesLevel, CubesPlacement, CubesResult, CubesSolution
+from topoplace.result.placement import CubesLevel, CubesPlacement, CubesResult, CubesSolution
 from topoplace.snapshot.held import queue_facts
 from topoplace.snapshot.schema import PrismModel
 from topoplace.solving.solve import Frame, called

@@ -10,10 +10,9 @@ import numpy as np
 from topoplace.errors import number_of
 from topoplace.machine import format_node_set, parse_node_set
 from topoplace.placement.cubes.problem import CubesProblem, Room
-from topoplace.report.cells import DOWN, FREE
-from topoplace.report.tiles import Tiles, leaf_tiles
+from topoplace.report.tiles import DOWN, FREE, Tiles, leaf_tiles
 from topoplace.report.view import View
-from topoplace.result.started import Start
+from topoplace.result.base import Start
 from topoplace.snapshot.cubes_state import CubesRequest
 from topoplace.types import BoolArray, IntArray
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from topoplace.machine.hostlist import format_host_list
 from topoplace.placement.hierarchy.problem import HierarchyProblem, Started
-from topoplace.result.hierarchy import (
+from topoplace.result.placement import (
     HierarchyLevel,
     HierarchyPlacement,
     HierarchyResult,

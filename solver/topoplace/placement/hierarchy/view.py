@@ -8,12 +8,11 @@ import numpy as np
 
 from topoplace.errors import number_of
 from topoplace.machine.hostlist import NodeLists, expand_host_list
-from topoplace.report.cells import DOWN, FREE, RUNNING
-from topoplace.report.tiles import Tiles, leaf_tiles
+from topoplace.report.tiles import DOWN, FREE, RUNNING, Tiles, leaf_tiles
 from topoplace.report.view import View
 from topoplace.result import Status
-from topoplace.result.hierarchy import Share
-from topoplace.result.started import Start
+from topoplace.result.base import Start
+from topoplace.result.placement import Share
 from topoplace.snapshot.hierarchy_state import HierarchyRequest
 from topoplace.types import IntArray
 

@@ -10,10 +10,9 @@ import numpy as np
 
 from topoplace.errors import number_of
 from topoplace.machine.hostlist import format_host_list
-from topoplace.report.cells import DOWN, FREE
-from topoplace.report.tiles import Tiles, leaf_tiles
+from topoplace.report.tiles import DOWN, FREE, Tiles, leaf_tiles
 from topoplace.report.view import View, decimal_text, exact
-from topoplace.result.started import Start
+from topoplace.result.base import Start
 from topoplace.snapshot.hierarchy_state import HierarchyRequest
 from topoplace.types import BoolArray, IntArray
 

@@ -11,10 +11,9 @@ import numpy as np
 from topoplace.errors import number_of
 from topoplace.machine import Prism, format_node_set, parse_node_set
 from topoplace.placement.torus.problem import Candidate, PlacementProblem
-from topoplace.report.cells import DOWN, FREE, RUNNING, UNUSABLE, Cells
-from topoplace.report.tiles import Tiles, machine_tiles
+from topoplace.report.tiles import DOWN, FREE, RUNNING, UNUSABLE, Cells, Tiles, machine_tiles
 from topoplace.report.view import View
-from topoplace.result.started import Start
+from topoplace.result.base import Start
 from topoplace.snapshot.schema import TasksModel
 from topoplace.types import IntArray
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from topoplace.kinds import kind_named
-from topoplace.report.cells import (
+from topoplace.report.tiles import (
     GREY_NAMES,
     NOTHING,
     colour_of,

@@ -19,8 +19,8 @@ from topoplace.errors import number_of
 from topoplace.report.figure import figure_png
 from topoplace.report.page.exhibits import Exhibits, swatches
 from topoplace.report.page.plots import NUM_COLOURS, gap_strips, profiles, time_strips
+from topoplace.report.studies import BREAKS_RULE, SUMMARY_COLUMNS, columns_of
 from topoplace.report.summary import summary
-from topoplace.report.table import BREAKS_RULE, SUMMARY_COLUMNS, columns_of
 from topoplace.report.text import gap_text
 from topoplace.report.view import AnyResult, view_of
 from topoplace.study.compare import Comparison

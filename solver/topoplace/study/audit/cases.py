@@ -22,7 +22,7 @@ from topoplace.formats.decisions import (
 from topoplace.kinds import kind_named
 from topoplace.machine.hostlist import expand_host_list
 from topoplace.result import RESULT_SCHEMA, Result
-from topoplace.result.hierarchy import HierarchyResult
+from topoplace.result.placement import HierarchyResult
 from topoplace.result.reading import parse_result
 from topoplace.snapshot.faults import kind_of_document
 from topoplace.snapshot.files import files_below, parse_object, read_bytes

@@ -14,7 +14,7 @@ import numpy as np
 from topoplace.machine.hierarchy import Hierarchy
 from topoplace.machine.hostlist import expand_host_list
 from topoplace.placement.hierarchy.contract import blocks_of
-from topoplace.result.hierarchy import HierarchyResult
+from topoplace.result.placement import HierarchyResult
 from topoplace.snapshot.hierarchy_state import prepare_hierarchy
 from topoplace.snapshot.schema import Snapshot
 from topoplace.types import BoolArray

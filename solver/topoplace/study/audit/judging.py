@@ -29,8 +29,7 @@ from topoplace.certify.report import RefusedError
 from topoplace.errors import InputError, TopoplaceError, number_of
 from topoplace.formats.decisions import Decided, Taken
 from topoplace.placement.hierarchy.contract import held_to
-from topoplace.result.cubes import CubesResult
-from topoplace.result.hierarchy import HierarchyResult
+from topoplace.result.placement import CubesResult, HierarchyResult
 from topoplace.snapshot.cubes_state import prepare_cubes
 from topoplace.snapshot.held import counts_text, hold_text, with_queue
 from topoplace.snapshot.hierarchy_state import hierarchy_of, prepare_hierarchy

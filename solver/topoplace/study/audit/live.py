@@ -25,9 +25,15 @@ from topoplace.snapshot.files import parse_object
 from topoplace.snapshot.machines import load_machine
 from topoplace.snapshot.schema import CubesModel, Snapshot
 from topoplace.study.audit.cases import Case, Source, case_of_decision, load_cases
-from topoplace.study.external.allocator import DEFAULT_SECONDS, Allocator, command_allocator
-from topoplace.study.external.program import End, Run, run_program
-from topoplace.study.external.verdict import last_words
+from topoplace.study.external.allocator import (
+    DEFAULT_SECONDS,
+    Allocator,
+    End,
+    Run,
+    command_allocator,
+    last_words,
+    run_program,
+)
 
 Line = dict[str, Any]
 

@@ -13,7 +13,7 @@ from topoplace.certify.cubes.instance import Instance, Request, read_instance
 from topoplace.certify.report import RefusedError
 from topoplace.errors import number_of
 from topoplace.formats.decisions import Taken
-from topoplace.result.cubes import CubesResult
+from topoplace.result.placement import CubesResult
 from topoplace.study.audit.cases import Case
 
 

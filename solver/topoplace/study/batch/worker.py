@@ -24,7 +24,7 @@ from pathlib import Path
 from topoplace.errors import InputError, TopoplaceError
 from topoplace.memory import return_memory
 from topoplace.study.batch.task import Ending, Failure, FailureStatus, Limits, Task
-from topoplace.study.external.verdict import Fault, VerdictError
+from topoplace.study.external.allocator import Fault, VerdictError
 
 MAX_DETAIL = 4000
 

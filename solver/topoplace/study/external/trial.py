@@ -41,9 +41,19 @@ from topoplace.snapshot.schema import (
 )
 from topoplace.solving import Options, Outcome, result_of
 from topoplace.solving.solve import problem_of
-from topoplace.study.external.allocator import DEFAULT_SECONDS, Allocator
-from topoplace.study.external.program import MAX_ANSWER_BYTES, End, Run, run_program
-from topoplace.study.external.verdict import MAX_BREACHES, Breach, Fault, VerdictError, last_words
+from topoplace.study.external.allocator import (
+    DEFAULT_SECONDS,
+    MAX_ANSWER_BYTES,
+    MAX_BREACHES,
+    Allocator,
+    Breach,
+    End,
+    Fault,
+    Run,
+    VerdictError,
+    last_words,
+    run_program,
+)
 from topoplace.types import BoolArray, IntArray
 
 # ---- The rules that an answer may break ----------------------------------------------------------

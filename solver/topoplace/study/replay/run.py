@@ -15,18 +15,20 @@ from topoplace.machine import Prism
 from topoplace.snapshot.files import write_document
 from topoplace.snapshot.schema import Snapshot
 from topoplace.study.external.allocator import Allocator
-from topoplace.study.replay.figures import (
+from topoplace.study.replay.log import (
     Decision,
     Decisions,
     Efficiency,
     JobRecord,
+    LogJob,
     Metrics,
     Moment,
+    Protocol,
+    Setup,
     efficiency_of,
     improvements,
     metrics_of,
 )
-from topoplace.study.replay.log import LogJob, Protocol, Setup
 from topoplace.study.replay.torus import TorusSite
 from topoplace.study.replay.trees import TreeSite, individual_runs, occupied
 

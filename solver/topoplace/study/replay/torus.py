@@ -33,8 +33,7 @@ from topoplace.snapshot.state import QueuedState, RunningState, SnapshotState
 from topoplace.solving import Method, Options, found_by, method_of
 from topoplace.study.external.allocator import Allocator
 from topoplace.study.replay._largest import most_usable
-from topoplace.study.replay.figures import Decision, Decisions
-from topoplace.study.replay.log import LogJob, Setup
+from topoplace.study.replay.log import Decision, Decisions, LogJob, Setup
 from topoplace.types import BoolArray, IntArray
 
 Place = tuple[IntArray, Prism | None]

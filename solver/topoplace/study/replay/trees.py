@@ -20,8 +20,14 @@ from topoplace.snapshot.hierarchy_state import HierarchyRequest, HierarchyState,
 from topoplace.snapshot.schema import RunningJob, Snapshot, TreeObjective
 from topoplace.solving import Method, Options, found_by, method_of
 from topoplace.study.external.allocator import Allocator
-from topoplace.study.replay.figures import Decision, Decisions, JobRecord
-from topoplace.study.replay.log import LogJob, Setup, require_percent
+from topoplace.study.replay.log import (
+    Decision,
+    Decisions,
+    JobRecord,
+    LogJob,
+    Setup,
+    require_percent,
+)
 from topoplace.types import IntArray
 
 

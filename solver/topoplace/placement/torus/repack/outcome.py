@@ -14,7 +14,7 @@ from topoplace.placement.torus.repack.order import After, fewest_suspended, orde
 from topoplace.placement.torus.repack.packing import RepackPacking
 from topoplace.placement.torus.repack.problem import RepackProblem, Seat, of_size
 from topoplace.result import Placement
-from topoplace.result.repack import Action, RepackLevel, RepackResult, RepackSolution, Step
+from topoplace.result.placement import Action, RepackLevel, RepackResult, RepackSolution, Step
 from topoplace.snapshot.schema import DefragmentInstance, Room
 from topoplace.solving import Options, Outcome, register
 from topoplace.solving.solve import Frame, called

@@ -15,9 +15,9 @@ from topoplace.report.figure import picture_of, title
 from topoplace.report.text import Table, count_text, plain_table
 from topoplace.report.view import AnyResult, Picture, View, view_of
 from topoplace.result import Placement, PlacementLimits, PlacementResult, Solution
-from topoplace.result.repack import Action, RepackResult, RepackSolution
+from topoplace.result.base import Start
+from topoplace.result.placement import Action, RepackResult, RepackSolution
 from topoplace.result.several import Frontier, Point
-from topoplace.result.started import Start
 from topoplace.snapshot.machines import resolve_machine
 from topoplace.snapshot.schema import PrismModel, Request, RunningJob, Snapshot
 from topoplace.snapshot.state import prepare

@@ -1,12 +1,18 @@
-"""Lists of layouts: a table for a terminal, and the same as JSON."""
+"""Lists of layouts, the cells of a grid, and the mappings of placed jobs as files."""
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 
+from topoplace.kinds import kind_named
 from topoplace.mapping.layouts.candidates import RankedLayout
+from topoplace.mapping.onto import load_places, problem_on
+from topoplace.mapping.rankfiles import write_mapping
 from topoplace.mapping.recognition import Recognition
 from topoplace.report.text import plain_table
 from topoplace.snapshot.files import csv_of
@@ -62,3 +68,19 @@ def cells_csv(found: Recognition) -> str:
     cells = np.stack(np.unravel_index(np.arange(num), shape), axis=1) if num else np.zeros((0, 1))
     header = [*(f"x{d}" for d in range(len(shape))), "task"]
     return csv_of(header, np.column_stack([cells, found.tasks]).astype(int).tolist())
+
+
+def write_rank_files(result: Any, folder: Path) -> None:
+    """Write a table of tasks and nodes for every job that is mapped, as its request and ``.csv``.
+
+    `topoplace map --mapping` takes them. The folder is made if there is none.
+    """
+    mapped = [*kind_named(result.problem).get("view")(result).mapped()]
+    if not mapped:
+        return
+    with contextlib.suppress(OSError):  # what cannot be written is rescued, file by file
+        folder.mkdir(parents=True, exist_ok=True)
+    for request, tasks, nodes in mapped:
+        places = load_places(result, job=request)
+        problem = problem_on(places, tasks.application, tasks.per_node)
+        write_mapping(folder / f"{request}.csv", "csv", problem, nodes)
