@@ -194,7 +194,7 @@ def test_what_a_node_has_to_have_is_a_set(
     assert holds(model) == {}
     (request,) = model.queue
     assert request.eligible == eligible
-    assert model.snapshot.sets[eligible.split()[-1]] == nodes
+    assert model.snapshot.sets[eligible.rsplit(maxsplit=1)[-1]] == nodes
     result = tp.place(model)
     assert bool(result.placements) == bool(nodes)
     assert result.check().verified
