@@ -17,6 +17,7 @@ from tiny_hierarchies import (
     Place,
     is_legal,
     lively_hierarchy,
+    num_placements,
     on_levels,
     outcomes,
     packing_of,
@@ -208,7 +209,8 @@ def moved(rng: random.Random, mutant: Document) -> None:
 
 @pytest.mark.parametrize("tries", [400, pytest.param(4_000, marks=pytest.mark.slow)])
 def test_bent_results_are_refused_or_right(tries: int) -> None:
-    hold_bent([solved(number) for number in range(20)], moved, is_right, tries)
+    many = [k for k in range(60) if num_placements(prepared(tiny(k))) > 8]
+    hold_bent([solved(number) for number in many[:20]], moved, is_right, tries)
 
 
 # ---- The rules, one by one ----------------------------------------------------------------------
@@ -257,7 +259,7 @@ BASE: Document = {
 }
 
 CONTRADICTIONS = {
-    'machine = "xt3"': "no hierarchy",
+    'machine = "xt3"': "expected a machine that is written out",
     'queue[0].id = "old"': "id is used twice",
     'queue[1].id = "s"': "id is used twice",
     'machine.levels = ["block", "block", "host"]': "a level twice",
@@ -313,7 +315,7 @@ CONTRADICTIONS = {
 def test_instances_that_contradict_themselves_are_refused(change: str) -> None:
     read_instance(Snapshot.model_validate(BASE))
     snapshot = Snapshot.model_validate(bent(BASE, change))
-    with pytest.raises(RefusedError, match=CONTRADICTIONS[change]):
+    with pytest.raises((RefusedError, InputError), match=CONTRADICTIONS[change]):
         read_instance(snapshot)
 
 

@@ -63,7 +63,7 @@ _NAMES = {
         *("Model", "cubes", "graph", "grid", "hierarchy", "mesh", "objects", "torus", "tree"),
     ),
     "result": ("Result",),
-    "result.claims": ("Report",),
+    "result.base": ("Report",),
     "solving": ("Progress",),
     "study.audit.run": ("Audit",),
     "study.compare": ("Comparison",),

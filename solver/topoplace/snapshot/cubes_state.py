@@ -20,6 +20,7 @@ from topoplace.snapshot.state import (
     Queued,
     checked_snapshot,
     require_free,
+    require_no_sets,
     require_none,
 )
 from topoplace.types import BoolArray, IntArray
@@ -99,6 +100,7 @@ def prepare_cubes(snapshot: Snapshot) -> CubesState:
         holder[chips] = idx
         return chips
 
+    require_no_sets(snapshot, "cubes")
     held, down, requests = checked_snapshot(
         snapshot,
         "cubes",

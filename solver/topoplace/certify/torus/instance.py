@@ -182,6 +182,8 @@ def torus_of(model: TorusModel) -> Torus:
 def read_instance(snapshot: Snapshot, interference: Interference) -> Instance:
     """Return the checker's view of a snapshot."""
     model = snapshot.on(TorusModel, "a torus or mesh")
+    if snapshot.sets:
+        raise RefusedError("sets of nodes on a torus or mesh")
     torus = torus_of(model)
     names, node_class = _classes(model, torus)
     lists = NodeLists(torus.num_nodes)

@@ -94,7 +94,7 @@ SQUEUE_JSON = table(
     read nice: part of `priority`
     depends priority -> hold: the order of the queue; 0 is a job on hold
     depends hold: waits until it is released
-    depends partition: unless one partition of the job has all nodes
+    depends partition: which nodes it may have; one of several that differ is not modelled
     depends state_reason -> reason: waits for something else than nodes or its turn
     depends eligible_time -> begin_time: begins later than the listing was made
     depends het_job_id -> het_job: one of several components that start together
@@ -106,21 +106,22 @@ SQUEUE_JSON = table(
         partition gives whole nodes; `topo` where there are no blocks
     depends exclusive: `topo` where there are no blocks
     depends segment_size -> segment: where the machine has no blocks or prisms for it
-    depends minimum_cpus_per_node -> cpus: unless every node has as many
+    depends minimum_cpus_per_node -> cpus: where nodes are not known; else a set of nodes
     depends cpus: unless every node has its share of them
-    depends memory_per_node -> memory: unless every node has as much
+    depends memory_per_node -> memory: where nodes are not known; else a set of nodes
     depends memory_per_cpu -> memory: unless every node has as much for all its CPUs
-    depends minimum_tmp_disk_per_node -> disk: unless every node has as much
+    depends minimum_tmp_disk_per_node -> disk: where nodes are not known; else a set of nodes
     restricts dependency: waits for other jobs
     restricts required_nodes: has to have these nodes
-    restricts excluded_nodes: may not have these nodes
-    restricts features: its nodes need features
+    depends excluded_nodes: may not have these nodes
+    depends features: its nodes need features; names joined by `&` alone or `|` alone are modelled
     restricts batch_features -> features: its first node needs features
     restricts cluster_features -> federation: its cluster needs features
     restricts required_switches -> switches: at most so many leaf switches (`--switches`)
     restricts contiguous: its nodes are in a row
-    restricts tres_per_node, tres_per_job, tres_per_task, tres_per_socket -> gres: needs GRES, \
-        such as GPUs
+    depends tres_per_node -> gres: needs GRES, such as GPUs, of every node; modelled as a set of \
+        nodes if all nodes are known
+    restricts tres_per_job, tres_per_task, tres_per_socket -> gres: needs GRES by something else
     restricts gres: needs GRES (before 20.11)
     restricts cpus_per_tres -> gres: CPUs by GRES
     restricts memory_per_tres -> gres: memory by GRES
@@ -238,8 +239,9 @@ SCONTROL_NODE = table(
     read CPUTot, RealMemory, TmpDisk: held against what jobs need of a node
     read Owner, MCS_label: of one user or label: down
     read Reservation, ReservationName: reserved: down
-    neutral ActiveFeatures, AvailableFeatures, Gres, GresUsed, GresDrain: jobs that ask for them \
-        are held
+    read ActiveFeatures, AvailableFeatures: what jobs may ask for, if both say the same
+    read Gres: what jobs may ask for
+    neutral GresUsed, GresDrain: a node with a job is full
     neutral CPUAlloc, CPUEfctv, AllocMem, AllocTRES: a node with a job is full
     neutral Weight: a preference
     neutral Arch, CoresPerSocket, CPULoad, CPUErr, NodeAddr, NodeHostName, Port, Version, OS, \
