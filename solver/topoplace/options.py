@@ -65,7 +65,7 @@ class Option:
     names
         Which names a shell completes: of ``methods``, ``machines`` or ``snapshots``.
     least, most
-        Of a number.
+        Limits of a number.
     is_argument, is_required
         Whether it stands on the command line without a name, and may not be left out there.
     """

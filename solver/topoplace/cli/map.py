@@ -265,7 +265,7 @@ def _parse_count(text: str, field: str) -> int:
 
 @dataclass(frozen=True, kw_only=True)
 class Listed(Grid):
-    """Of which grid `topoplace layouts` lists layouts, and how many."""
+    """The grid for which `topoplace layouts` lists layouts, and how many it lists."""
 
     grid: str = option("32x32x32", "Tasks per dimension.", default=MISSING)
     limit: int = option("N", "List at most N.", default=20)

@@ -39,8 +39,8 @@ class Report:
     Attributes
     ----------
     sha256
-        Of the instance that the claims are about (`topoplace.snapshot.normal.sha256_of`); None
-        where it was not asked for, or the instance has no normal form.
+        The sum of the instance that the claims are about (`topoplace.snapshot.normal.sha256_of`).
+        None if nobody asked for it, or if the instance has no normal form.
     """
 
     claims: tuple[Claim, ...]

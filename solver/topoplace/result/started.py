@@ -28,7 +28,7 @@ class Start:
     cost
         By eq. (6) of Mishra 2020, on a tree.
     score
-        Of the prism on level `shape`.
+        The value of the prism on level `shape`.
     cubes
         The cubes it is in.
     others

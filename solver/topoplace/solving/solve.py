@@ -117,7 +117,7 @@ def solve(problem: State | Problem, method: str = "exact", options: Options | No
     Returns
     -------
     Result
-        Of the class that the kind of problem names.
+        An object of the class that the kind of problem names.
 
     Raises
     ------

@@ -20,7 +20,7 @@ from topoplace.types import IntArray
 
 NEVER = 1 << 61
 _MOST_STATES = 1 << 22
-"""Of a table, beyond which a request is refused: 4 million take 32 MB."""
+"""Most states of a table; a request that needs more is refused. 4 million take 32 MB."""
 
 _MOST_WORK, _STEP = 300_000_000_000, 1 << 10
 """Additions for a document, some minutes; a step in Python counts as so many."""
@@ -63,7 +63,7 @@ class HierarchyOracle:
 
     @cached_property
     def largest(self) -> Sequence[int]:
-        """By level what no candidate's absolute value exceeds."""
+        """By level, a limit of the absolute value of a candidate."""
         instance = self.table.instance
         units = max((sum(p.units for p in asked.parts) for asked in self.requests), default=0)
         most = [units] * len(instance.levels)

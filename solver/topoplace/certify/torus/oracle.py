@@ -83,7 +83,7 @@ class TorusOracle:
 
     @cached_property
     def largest(self) -> tuple[int, int, int]:
-        """Of nodes, shape and faces."""
+        """Limits of a candidate's nodes, shape score and faces."""
         torus = self.instance.torus
         value = max((request.value for request in self.requests), default=0)
         if self.costs is not None:

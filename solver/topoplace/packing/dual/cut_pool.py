@@ -44,7 +44,7 @@ FINENESS = 1024
 """Multiples of prices are this fraction of a whole number."""
 
 MOST_POINTS, MOST_BYTES = 2000, 1 << 26
-"""Of a pool; a search has up to six that fill up. A point of a 24^3 machine has 30 to 100 kB."""
+"""Limits of a pool. A search fills up to six; a point of a 24^3 machine takes 30 to 100 kB."""
 
 LARGEST_MULTIPLE = 1000.0
 """Except for knapsacks that are too small: larger ones would magnify rounding errors."""

@@ -45,7 +45,7 @@ class _Open:
         The best prices, and the bound by all points tried together, or by the prices if that is
         less.
     step_size
-        Of the bundle (see `Bundle`).
+        The step size of the bundle (see `Bundle`).
     """
 
     sub: Subproblem

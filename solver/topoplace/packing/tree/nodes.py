@@ -55,7 +55,7 @@ class Root:
     room
         Size limit of its certificate, in bytes.
     step_size
-        Of the bundle that lowered the bound.
+        The step size of the bundle that lowered the bound.
     below
         The proof of a better bound, if there is one.
     """
@@ -122,7 +122,7 @@ class Node:
     amounts
         The fractional solution that belongs to them.
     step_size
-        Of the bundle that lowers it (see `Bundle`).
+        The step size of the bundle that lowers it (see `Bundle`).
     converged
         Whether the bundle can make no more progress.
     own, starts

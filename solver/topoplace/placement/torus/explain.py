@@ -94,7 +94,7 @@ def explain(
         wanted = _wanted(problem, request)
         if idx in outbid:
             text = (
-                f"it would fit beside the running jobs, but {prism.text}, the prism nearest to "
+                f"it would fit alongside the running jobs, but {prism.text}, the prism nearest to "
                 f"free for {wanted}, {_outbid(nodes, jobs)}"
             )
         else:

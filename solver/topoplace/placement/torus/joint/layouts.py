@@ -55,7 +55,7 @@ def ideals(
     Parameters
     ----------
     nodes
-        Of the job.
+        The nodes of the job.
     idle
         Returns the problem of mapping to an idle prism of some extents, from 0 on.
     deadline
