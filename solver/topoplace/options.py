@@ -354,7 +354,7 @@ class Frontier(Placing):
 
 DISTINCT = option(
     "started|prisms|nodes",
-    "--all: what tells placements apart; default prisms on tori, else started.",
+    "--all: what makes placements distinct; default prisms on tori, else started.",
     in_python="Who starts, on which prisms, or on which nodes. Requests that are equal may "
     "exchange their places.",
 )

@@ -505,7 +505,7 @@ class _Column:
 
 
 def _both(rows: IntArray, shift: int, num: int, live: IntArray | None) -> tuple[IntArray, IntArray]:
-    """Return entries at the first `num` places, or the live ones, and so many rows after them."""
+    """Return entries at the first `num` places, or the live ones, and as many rows after them."""
     flat, shift = rows.ravel(), shift * rows.shape[1]
     if live is None:
         return flat[:num], flat[shift : shift + num]
