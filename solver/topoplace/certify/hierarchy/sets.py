@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from topoplace.certify.report import RefusedError
 
 Hosts = frozenset[int]
-_BINDS = {"|": 1, "&": 2, "!": 3}
+_BINDS = {")": 0, "|": 1, "&": 2, "!": 3}
 
 
 def hosts_of(expression: str, sets: Mapping[str, Hosts], every: Hosts) -> Hosts:
@@ -27,29 +27,26 @@ def hosts_of(expression: str, sets: Mapping[str, Hosts], every: Hosts) -> Hosts:
             values.append(values.pop() & last if operator == "&" else values.pop() | last)
 
     wants_value = True
-    for token in re.findall(r"[&|!()]|[^\s&|!()]+", expression):
+    for token in re.findall(r"[&|!()]|[^\s&|!()]+", f"({expression})"):
         if (token in "&|)") == wants_value:
-            raise RefusedError(f"{expression!r} is no expression over sets: {token}")
+            raise RefusedError(f"{expression!r} is no expression over sets")
         if token in "!(":
             waiting.append(token)
-        elif token == ")":
-            while waiting and waiting[-1] != "(":
-                apply()
-            if not waiting:
-                raise RefusedError(f"{expression!r} closes a parenthesis that it does not open")
-            waiting.pop()
-        elif token in "&|":
+        elif token in "&|)":
             while waiting and waiting[-1] != "(" and _BINDS[waiting[-1]] >= _BINDS[token]:
                 apply()
-            waiting.append(token)
-            wants_value = True
+            wants_value = token != ")"
+            if wants_value:
+                waiting.append(token)
+            elif not waiting:
+                raise RefusedError(f"{expression!r} closes a parenthesis that it does not open")
+            else:
+                waiting.pop()
         elif token in sets:
             values.append(sets[token])
             wants_value = False
         else:
             raise RefusedError(f"{token} is no set of the snapshot")
-    while waiting and waiting[-1] != "(":
-        apply()
-    if wants_value or waiting:
-        raise RefusedError(f"{expression!r} ends too early")
+    if waiting:
+        raise RefusedError(f"{expression!r} opens a parenthesis that it does not close")
     return values.pop()

@@ -106,13 +106,13 @@ class Assignment:
         own: list[dict[int, Any]] = []
         loads: dict[int, list[Any]] = {}
         for part in request.parts:
-            kind = layout.kind_of[part.takes]
+            kind = layout.kind_of[part.kind]
             units: dict[int, Any] = {}
             for leaf in self._leaves:
                 node = layout.nodes[leaf]
                 rows = self._rows(leaf, kind)
                 most = min([part.units, *(int(self._left[row]) // n for row, n in rows)])
-                if node.pool is not None and not layout.rooms[node.hosts[0], kind]:
+                if not layout.rooms[node.hosts[0], kind]:
                     most = 0
                 if most > 0:
                     units[leaf] = self._model.new_int_var(0, most, "")
