@@ -62,8 +62,9 @@ class Wants:
     cpus, cpus_in_all, memory, memory_per_cpu, disk
         The least that a node has to have, and the CPUs on all nodes together; memory and disk in
         MB. 0 if the job needs none in particular.
-    features, excluded
-        What its nodes have to have, and those that it may not have, as Slurm says it.
+    features, excluded, gres
+        What its nodes have to have, those that it may not have, and the GRES of each, as Slurm
+        says it.
     """
 
     place: str
@@ -76,6 +77,7 @@ class Wants:
     disk: int = 0
     features: str = ""
     excluded: str = ""
+    gres: str = ""
 
 
 @dataclass(frozen=True)
@@ -234,6 +236,7 @@ def _wants(entry: Entry) -> Wants:
         entry.megabytes("minimum_tmp_disk_per_node"),
         entry.text("features"),
         entry.text("excluded_nodes"),
+        entry.text("tres_per_node"),
     )
 
 
