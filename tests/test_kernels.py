@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import gc
 import importlib
 import json
 import os
@@ -11,6 +12,7 @@ import resource
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -19,8 +21,12 @@ import pytest
 from numba.core import config
 from numba.core.caching import CacheImpl, IndexDataCacheFile
 from numba.core.compiler_lock import global_compiler_lock
+from numba.core.dispatcher import Dispatcher
 
+from scripts_of_the_project import script
 from small_snapshot import snapshot_of, write_small
+from tiny_kinds import KINDS, drawn
+from topoplace import clock
 from topoplace.errors import ExitCode
 from topoplace.interrupts import ended_in_time, left_behind
 from topoplace.kernels import compile_groups, compiling, groups_of
@@ -90,14 +96,46 @@ def test_the_table_has_the_kernels_that_python_imports_and_they_are_there() -> N
     assert kernels & imported <= listed <= kernels
 
 
-OF_NO_METHOD = ("mapping.certify", "placement.wide")
-"""No method needs them: a check does, and tori with a long dimension."""
+LATE = ("mapping.branch", "packing.starts", "placement.annealing")
+"""What few solves need, compiled when one does (`compile_late`)."""
+
+OF_NO_METHOD = ("mapping.certify", "placement.replay", "placement.wide", *LATE)
+"""No method needs them at once: a check does, a replay, and tori with a long dimension."""
 
 
 @pytest.mark.parametrize("problem", list(shipped()))
 def test_every_method_has_its_groups(problem: str) -> None:
     groups = groups_of(problem, method_names(problem))
     assert {*groups, *OF_NO_METHOD} == {*shipped()[problem].kernels, *OF_NO_METHOD}
+
+
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "defragment"])
+def test_what_a_solve_calls_is_compiled_before(kind: str) -> None:
+    """Of the kernels that a solve calls the table has all, in the groups of its method."""
+    recorder = script("build_kernels").Recorder()
+    try:
+        for seed in range(3):
+            case = drawn(f"kernels-{seed}", kind)
+            for found in gc.get_objects():
+                if isinstance(found, Dispatcher) and found.__module__.startswith("topoplace."):
+                    found._reset_overloads()
+            solve(case.problem, "exact", case.options)
+    finally:
+        recorder.end()
+    groups = [*groups_of(case.problem.kind, ["exact"]), *LATE]
+    if kind == "joint":
+        groups += groups_of("mapping", ["auto"])
+    listed = [(e.module, e.function, e.types) for group in groups for e in entries_of(group)]
+    called = [(e["module"], e["function"], e["types"]) for e in recorder.entries.values()]
+    assert [one for one in called if one not in listed] == []
+
+
+def test_a_clock_that_is_held_stands_still() -> None:
+    before = clock.now()
+    with clock.held():
+        time.sleep(0.05)
+        assert clock.now() == clock.now() < before + 0.05
+    assert clock.now() < before + 0.05
 
 
 def test_types_survive_the_table() -> None:
