@@ -10,12 +10,14 @@ import pytest
 from few import few_of
 from real_files import real_file
 from tiny_hierarchies import lively_hierarchy, prepared
+from topoplace.certify import check_document
 from topoplace.errors import InputError
 from topoplace.formats.decisions import read_lines
 from topoplace.machine.hostlist import expand_host_list
 from topoplace.placement.hierarchy.contract import under_contract
 from topoplace.placement.hierarchy.packing import HierarchyPacking
 from topoplace.placement.hierarchy.problem import HierarchyProblem
+from topoplace.result import Status
 from topoplace.result.hierarchy import HierarchyResult
 from topoplace.snapshot.schema import SNAPSHOT_SCHEMA
 from topoplace.solving import Options, solve
@@ -119,3 +121,23 @@ def test_segments_of_twelve_on_blocks_of_seventeen() -> None:
         sum(name.startswith(f"n{b}") for name in expand_host_list(share.hosts)) for b in range(3)
     ]
     assert counts == [12, 12, 12]
+
+
+def test_a_group_whose_parts_fit_no_domain_together_waits() -> None:
+    """One part fits one host alone, the other another, and both have to be on one host."""
+    machine = {
+        "kind": "hierarchy",
+        "name": "two",
+        "levels": ["host"],
+        "hosts": [
+            {"hosts": "a", "domains": [], "capacity": {"gpus": 2}},
+            {"hosts": "b", "domains": [], "capacity": {"memory": 2}},
+        ],
+    }
+    together = {"nodes": 1, "group": "g", "required": "host"}
+    parts = [{"id": "x", "takes": {"gpus": 1}}, {"id": "y", "takes": {"memory": 1}}]
+    request = {"id": "q", "nodes": 2, "parts": [part | together for part in parts]}
+    document = {"schema": SNAPSHOT_SCHEMA, "name": "two", "machine": machine, "queue": [request]}
+    result = solve(prepared(document))
+    assert (result.status, result.objective) == (Status.OPTIMAL, 0)
+    assert check_document(result).verified

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import time
 from pathlib import Path
 
 import numpy as np
@@ -10,6 +11,7 @@ import pytest
 from typer.testing import CliRunner
 
 import topoplace as tp
+from topoplace import clock
 from topoplace.cli.app import app
 from topoplace.errors import InputError
 from topoplace.machine import Prism
@@ -38,6 +40,12 @@ def test_front_door_maps_jobs_and_proves_it() -> None:
     ]
     assert result.levels[1].status is Status.OPTIMAL
     assert result.check().verified
+
+
+def test_a_limit_that_is_over_before_there_are_candidates(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(clock, "now", lambda: time.perf_counter() * 1e5)
+    result = tp.place(two_jobs(), objective="nodes,hop-bytes")
+    assert result.check().holds
 
 
 def test_command_writes_rank_files(tmp_path: Path) -> None:

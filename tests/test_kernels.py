@@ -348,6 +348,26 @@ def called_anew(monkeypatch: pytest.MonkeyPatch) -> object:
     return importlib.import_module("some_kernel").doubled(21)
 
 
+def test_code_for_other_types_is_not_called(
+    kernel_of_its_own: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two processes that write at once may exchange files: the index names another's code."""
+
+    def answers() -> list[float]:
+        assert called_anew(monkeypatch) == 42
+        doubled = sys.modules["some_kernel"].doubled
+        return [*doubled(np.array([21])).tolist(), *doubled(np.array([2.5])).tolist()]
+
+    assert answers() == [42, 5.0]
+    *_, first, second = sorted(kernel_of_its_own.rglob("*.nbc"))
+    of_first = first.read_bytes()
+    first.write_bytes(second.read_bytes())
+    second.write_bytes(of_first)
+    assert answers() == [42, 5.0]
+    assert answers() == [42, 5.0]
+    assert not sys.modules["some_kernel"].doubled.stats.cache_misses
+
+
 def test_what_another_version_compiled_is_compiled_again(
     kernel_of_its_own: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

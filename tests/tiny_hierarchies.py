@@ -5,13 +5,15 @@ from __future__ import annotations
 import itertools
 import math
 import random
+import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from random_certificates import Column, Packing
 from topoplace.machine.hierarchy import Hierarchy
+from topoplace.machine.hostlist import expand_host_list
 from topoplace.placement.hierarchy.layout import Layout
 from topoplace.placement.hierarchy.packing import Candidate, HierarchyPacking
 from topoplace.placement.hierarchy.problem import HierarchyProblem
@@ -22,7 +24,7 @@ from topoplace.snapshot.hierarchy_state import (
     PartState,
     prepare_hierarchy,
 )
-from topoplace.snapshot.schema import SNAPSHOT_SCHEMA, Snapshot
+from topoplace.snapshot.schema import SNAPSHOT_SCHEMA, Part, Request, Snapshot
 
 Place = tuple[Mapping[int, int], ...]
 
@@ -52,7 +54,7 @@ def random_hierarchy(rng: random.Random) -> dict[str, Any]:
     machine = {"kind": "hierarchy", "name": "tiny", "levels": levels, "hosts": hosts}
     if len(levels) > 1 and rng.random() < 0.2:
         machine["fabrics"] = True
-    return {
+    document = {
         "schema": SNAPSHOT_SCHEMA,
         "name": "tiny",
         "machine": machine,
@@ -60,6 +62,32 @@ def random_hierarchy(rng: random.Random) -> dict[str, Any]:
         "running": running,
         "queue": queue,
     }
+    if rng.random() < 0.4:
+        _add_sets(rng, document, names)
+    return document
+
+
+SETS = ("a", "partition:b", "c/d=e")
+EXPRESSIONS = (
+    "{0}",
+    "!{0}",
+    "{0} & {1}",
+    "{0}|{1}",
+    "{0} | {1} & !{2}",
+    "({0}|{1})&!({2} & {0})",
+    "! !{0}&{1}|{2}",
+)
+
+
+def _add_sets(rng: random.Random, document: dict[str, Any], names: Sequence[str]) -> None:
+    """Add named sets of hosts, and parts that may have some hosts alone."""
+    document["sets"] = {name: ",".join(h for h in names if rng.random() < 0.7) for name in SETS}
+    for request in document["queue"]:
+        for part in request.get("parts", [request]):
+            if rng.random() < 0.6:
+                part["eligible"] = rng.choice(EXPRESSIONS).format(*rng.sample(SETS, 3))
+            if rng.random() < 0.2:
+                part["excluded"] = rng.choice(names)
 
 
 def _request(
@@ -166,17 +194,42 @@ def lively_hierarchy(name: str, most: int) -> dict[str, Any]:
 
 def places_of(state: HierarchyState, request: HierarchyRequest) -> Iterator[Place]:
     """Yield all places of a request on an else empty machine."""
-    choices = [list(_splits(state, part)) for part in request.parts]
+    (asked,) = (own for own in state.snapshot.queue if own.id == request.id)
+    documents = [asked] if asked.parts is None else asked.parts
+    choices = [
+        list(_splits(state, part, _may_have(state.snapshot, own)))
+        for part, own in zip(request.parts, documents, strict=True)
+    ]
     for place in itertools.product(*choices):
         if is_legal(state, [(request, place)]) and _groups_hold(state.machine, request, place):
             yield place
 
 
-def _splits(state: HierarchyState, part: PartState) -> Iterator[Mapping[int, int]]:
+def _may_have(snapshot: Snapshot, asked: Request | Part) -> Callable[[str], bool]:
+    """Return whether a part may have a host, by Python's own and, or, not."""
+    sets = {name: set(expand_host_list(hosts)) for name, hosts in snapshot.sets.items()}
+    words = {"&": " and ", "|": " or ", "!": " not "}
+
+    def may(host: str) -> bool:
+        def word(match: re.Match[str]) -> str:
+            name = match[0]
+            return words[name] if name in words else str(host in sets[name])
+
+        text = re.sub(r"[&|!]|[^\s&|!()]+", word, asked.eligible or "")
+        allowed = not text or bool(eval(text))
+        return allowed and host not in expand_host_list(asked.excluded or "")
+
+    return may
+
+
+def _splits(
+    state: HierarchyState, part: PartState, may: Callable[[str], bool]
+) -> Iterator[Mapping[int, int]]:
     num = state.machine.num_hosts
     rooms = [
         min(int(have) // each for have, each in zip(own, part.takes, strict=True) if each)
-        for own in state.free
+        * may(state.machine.host_names[host])
+        for host, own in enumerate(state.free)
     ]
 
     def split(host: int, left: int) -> Iterator[dict[int, int]]:

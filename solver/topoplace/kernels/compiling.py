@@ -96,6 +96,10 @@ def _machine_code(cache: Any, load: Callable[[Any, Any], Any], kinds: Any, targe
 
     Numba first loads all that it could compile, which takes a tenth of a second to a third in every
     process; what is compiled needs its runtime alone. Compiling loads the rest by itself.
+
+    Two processes that compile a kernel for different types at once may choose one file, and the
+    index may name it for the types of the one while it holds the code of the other: such code is
+    not what was asked for, and would read its arguments as what they are not.
     """
     try:
         from numba.core.runtime.nrt import rtsys  # noqa: PLC0415 - heavy
@@ -105,10 +109,11 @@ def _machine_code(cache: Any, load: Callable[[Any, Any], Any], kinds: Any, targe
     except Exception:  # whatever it is, numba's own way meets it again or knows better
         found = None
     try:
-        return load(kinds, target) if found is None else found
+        found = load(kinds, target) if found is None else found
     except Exception as error:  # unpickling what is damaged may raise anything
         _warn_of_damage(cache.cache_path, error)
         return None
+    return None if found is None or tuple(found.signature.args) != tuple(kinds) else found
 
 
 def _keep(cache: Any, save: Callable[[Any, Any], None], kinds: Any, data: Any) -> None:

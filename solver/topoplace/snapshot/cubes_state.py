@@ -21,6 +21,7 @@ from topoplace.snapshot.state import (
     checked_snapshot,
     machine_of,
     require_free,
+    require_no_sets,
     require_none,
 )
 from topoplace.types import BoolArray, IntArray
@@ -100,6 +101,7 @@ def prepare_cubes(snapshot: Snapshot) -> CubesState:
         holder[chips] = idx
         return chips
 
+    require_no_sets(snapshot, "cubes")
     held, down, requests = checked_snapshot(
         snapshot,
         "cubes",

@@ -28,6 +28,7 @@ from topoplace.snapshot.schema import (
     Snapshot,
     TreeModel,
 )
+from topoplace.snapshot.sets import HostSet, nodes_in
 from topoplace.snapshot.state import (
     Queued,
     checked_snapshot,
@@ -47,7 +48,7 @@ _ON_TORI = ("node_class", "shapes", "region", "tasks", "segment")
 _LevelOf = Callable[[str, str], int]
 
 _LEVELS_OF_PARTS = ("required", "preferred", "exclusive", "balance")
-_OF_PARTS = ("takes", "segments", "spread", *_LEVELS_OF_PARTS)
+_OF_PARTS = ("takes", "segments", "spread", *_LEVELS_OF_PARTS, "eligible", "excluded")
 
 
 @dataclass(frozen=True)
@@ -71,6 +72,8 @@ class PartState:
         A level, and how many of its domains get units at most; or None. Parts have none.
     group
         Number of its group; parts of a group are together.
+    eligible
+        The hosts it may have; None if it may have any.
     """
 
     name: str | None
@@ -84,6 +87,12 @@ class PartState:
     spread: tuple[int, int] | None = None
     at_most: tuple[int, int] | None = None
     group: int = 0
+    eligible: HostSet | None = None
+
+    @property
+    def kind(self) -> tuple[tuple[int, ...], HostSet | None]:
+        """What units of parts have to share to fit the same hosts."""
+        return self.takes, self.eligible
 
 
 @dataclass(frozen=True)
@@ -278,8 +287,9 @@ def _prepared(snapshot: Snapshot, kind: str) -> HierarchyState:
             expected = f"no more nodes than the machine's {machine.num_hosts}"
             raise InputError(expected, field=f"{field}.nodes", value=one.nodes)
         require_shares(one.patterns or (), f"{field}.patterns")
-        return _request(one, machine, field)
+        return _request(one, machine, field, sets)
 
+    sets = Sets(snapshot.sets, machine.num_hosts, hosts_of)
     running, down, requests = checked_snapshot(
         snapshot, where, running_job, lambda text: hosts_of(text, "down"), request
     )
@@ -337,7 +347,41 @@ def _amounts(takes: Mapping[str, int], machine: Hierarchy, field: str) -> tuple[
     return tuple(takes.get(name, 0) for name in machine.resources)
 
 
-def _request(request: Request, machine: Hierarchy, field: str) -> HierarchyRequest:
+class Sets:
+    """The named sets of hosts of a snapshot, and what requests may have by them.
+
+    Parameters
+    ----------
+    hosts_of
+        Returns the hosts of a list, called with its text and its field.
+    """
+
+    def __init__(
+        self, sets: Mapping[str, str], num_hosts: int, hosts_of: Callable[[str, str], IntArray]
+    ) -> None:
+        self._num_hosts, self._hosts_of = num_hosts, hosts_of
+        self._masks = {name: self._mask(text, f"sets.{name}") for name, text in sets.items()}
+        self._known: dict[tuple[str | None, str | None], HostSet | None] = {}
+
+    def _mask(self, text: str, field: str) -> BoolArray:
+        mask = np.zeros(self._num_hosts, dtype=bool)
+        mask[self._hosts_of(text, field)] = True
+        return mask
+
+    def eligible(self, part: Part, field: str) -> HostSet | None:
+        """Return the hosts that a part may have; None for all."""
+        key = part.eligible, part.excluded
+        if key not in self._known:
+            mask = np.ones(self._num_hosts, dtype=bool)
+            if part.eligible is not None:
+                mask &= nodes_in(part.eligible, self._masks, f"{field}.eligible")
+            if part.excluded is not None:
+                mask &= ~self._mask(part.excluded, f"{field}.excluded")
+            self._known[key] = None if mask.all() else HostSet(mask)
+        return self._known[key]
+
+
+def _request(request: Request, machine: Hierarchy, field: str, sets: Sets) -> HierarchyRequest:
     if request.parts is None:
         if request.nodes > MAX_SIZE:
             expected = f"at most {MAX_SIZE} units"
@@ -345,19 +389,19 @@ def _request(request: Request, machine: Hierarchy, field: str) -> HierarchyReque
         given = {name: getattr(request, name) for name in _OF_PARTS}
         given = {name: value for name, value in given.items() if value is not None}
         own = Part(id=request.id, nodes=request.nodes, **given)
-        part = _part(own, machine, None, 0, field)
+        part = _part(own, machine, None, 0, field, sets)
         if request.at_most is not None:
             level = _level_of(machine, request.at_most.level, f"{field}.at_most.level")
             part = replace(part, at_most=(level, request.at_most.size))
         parts: tuple[PartState, ...] = (part,)
     else:
-        parts = _parts(request, request.parts, machine, field)
+        parts = _parts(request, request.parts, machine, field, sets)
     patterns = () if request.communication is Communication.NONE else request.patterns or ()
     return HierarchyRequest(request.id, request.nodes, request.priority, parts, tuple(patterns))
 
 
 def _parts(
-    request: Request, parts: Sequence[Part], machine: Hierarchy, field: str
+    request: Request, parts: Sequence[Part], machine: Hierarchy, field: str, sets: Sets
 ) -> tuple[PartState, ...]:
     for name in (*_OF_PARTS, "at_most"):
         if getattr(request, name) is not None:
@@ -374,7 +418,7 @@ def _parts(
         if part.id in {other.id for other in parts[:idx]}:
             raise InputError("each part once", field=f"{own}.id", value=part.id)
         key = f"group {part.group}" if part.group is not None else f"part {idx}"
-        found.append(_part(part, machine, part.id, groups.setdefault(key, len(groups)), own))
+        found.append(_part(part, machine, part.id, groups.setdefault(key, len(groups)), own, sets))
         wanted = {p.required for p in found if p.group == found[-1].group}
         if len(wanted) > 1:
             expected = "one required level for all parts of a group"
@@ -391,7 +435,9 @@ def _level_of(machine: Hierarchy, level: str, field: str) -> int:
     return machine.levels.index(level)
 
 
-def _part(part: Part, machine: Hierarchy, name: str | None, group: int, field: str) -> PartState:
+def _part(
+    part: Part, machine: Hierarchy, name: str | None, group: int, field: str, sets: Sets
+) -> PartState:
     level_of = partial(_level_of, machine)
     takes = _amounts(part.takes, machine, f"{field}.takes")
     if not any(takes):
@@ -407,7 +453,16 @@ def _part(part: Part, machine: Hierarchy, name: str | None, group: int, field: s
     if part.spread is not None:
         spread = level_of(part.spread.level, f"{field}.spread.level"), part.spread.size
     segments = _segments(part, level_of, field)
-    return PartState(name, part.nodes, takes, segments, **levels, spread=spread, group=group)
+    return PartState(
+        name,
+        part.nodes,
+        takes,
+        segments,
+        **levels,
+        spread=spread,
+        group=group,
+        eligible=sets.eligible(part, field),
+    )
 
 
 def _segments(part: Part, level_of: _LevelOf, field: str) -> tuple[tuple[int, int], ...]:

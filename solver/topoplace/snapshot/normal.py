@@ -15,6 +15,7 @@ from topoplace.snapshot.schema import (
     MachineDocument,
     MappingInstance,
     RepackInstance,
+    Request,
     Snapshot,
     Tidy,
 )
@@ -35,8 +36,26 @@ def normal_snapshot(snapshot: Snapshot) -> Snapshot:
         raise InputError("a machine that is written out", field="machine", value=machine)
     machine, tidy = _normal_machine(machine)
     running = [job.model_copy(update={"nodes": tidy(job.nodes)}) for job in snapshot.running]
-    update = {"machine": machine, "down": tidy(snapshot.down), "running": running}
+    update = {
+        "machine": machine,
+        "down": tidy(snapshot.down),
+        "running": running,
+        "sets": {name: tidy(nodes) for name, nodes in snapshot.sets.items()},
+        "queue": [_normal_request(request, tidy) for request in snapshot.queue],
+    }
     return snapshot.model_copy(update=update)
+
+
+def _normal_request(request: Request, tidy: Tidy) -> Request:
+    update: dict[str, object] = {}
+    if request.excluded is not None:
+        update["excluded"] = tidy(request.excluded)
+    if request.parts is not None and any(part.excluded is not None for part in request.parts):
+        update["parts"] = [
+            part.model_copy(update={"excluded": tidy(part.excluded)}) if part.excluded else part
+            for part in request.parts
+        ]
+    return request.model_copy(update=update) if update else request
 
 
 def normal_mapping(instance: MappingInstance) -> MappingInstance:

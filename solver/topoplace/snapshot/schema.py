@@ -452,7 +452,7 @@ class TasksModel(Model):
 ON_HIERARCHIES = frozenset(
     (
         *("takes", "segments", "required", "preferred", "exclusive"),
-        *("spread", "balance", "at_most", "parts"),
+        *("spread", "balance", "at_most", "parts", "eligible", "excluded"),
     )
 )
 """Fields of jobs that only hierarchies have; on other machines documents leave them out."""
@@ -483,6 +483,13 @@ class RunningJob(_Job):
     application: str | None = None
 
 
+SetName = Annotated[str, Field(pattern=r"^[^\s&|!()]+$", max_length=1024)]
+"""Of a set of nodes, such as a partition or a feature."""
+
+Expression = Annotated[str, Field(min_length=1, max_length=10_000)]
+"""Names of sets, joined by ``&`` and ``|``, with ``!`` and parentheses."""
+
+
 class Segment(Model):
     """So many units of a domain of a level: of `segments`, every domain gets a multiple of them."""
 
@@ -510,6 +517,10 @@ class Part(Model):
     group
         Parts of a group count as one: they have one required domain, and a domain that several of
         them use counts once. A part without group is alone.
+    eligible
+        The hosts it may have, as an expression over the `sets` of the snapshot; all by default.
+    excluded
+        Hosts it may not have.
     """
 
     id: Name
@@ -522,6 +533,8 @@ class Part(Model):
     spread: Segment | None = None
     balance: Name | None = None
     group: Name | None = None
+    eligible: Expression | None = optional("hosts it may have")
+    excluded: NodeSet | None = optional("hosts it may not have")
 
 
 class Request(_Job):
@@ -562,6 +575,10 @@ class Request(_Job):
     spread: Segment | None = optional("hierarchies: units that a domain of a level gets at most")
     balance: Name | None = optional("hierarchies: level over whose domains to be even")
     at_most: Segment | None = optional("hierarchies: so many domains of a level, no more")
+    eligible: Expression | None = optional(
+        "hierarchies: the hosts it may have, such as `acc & (ib | !slow)` of the `sets`"
+    )
+    excluded: NodeSet | None = optional("hierarchies: hosts it may not have")
     parts: Annotated[list[Part], Field(min_length=1, max_length=4)] | None = Field(
         default=None, description="hierarchies: parts that start together, instead of the above"
     )
@@ -636,7 +653,7 @@ _MACHINES = (None, "torus", "tree", "hierarchy", "cubes", "matrix")
 class Snapshot(_Sparse):
     """A machine at one moment: node states, running jobs, the queue, and the site's weights."""
 
-    sparse = {"left_out": [], "ignored": []}
+    sparse = {"left_out": [], "ignored": [], "sets": {}}
 
     schema_version: Annotated[Literal["topoplace.snapshot/1"], Field(alias="schema")]
     name: Name
@@ -654,6 +671,9 @@ class Snapshot(_Sparse):
     running: list[RunningJob] = Field(default_factory=list)
     regions: dict[Name, list[PrismModel]] = Field(
         default_factory=dict, description="named router sets, each a union of prisms"
+    )
+    sets: dict[SetName, NodeSet] = Field(
+        default_factory=dict, description="hierarchies and trees: named sets of nodes"
     )
     queue: list[Request] = Field(default_factory=list)
     left_out: Annotated[list[LeftOut], Field(max_length=1 << 20)] = Field(

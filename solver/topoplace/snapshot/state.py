@@ -163,6 +163,7 @@ def prepare(snapshot: Snapshot) -> SnapshotState:
     torus = torus_of(model)
     classes, node_class = _node_classes(model, torus)
     faults = Faults()
+    require_no_sets(snapshot, "a torus or mesh")
     up = np.ones(torus.num_nodes, dtype=bool)
     with faults.collected():
         up[parse_node_set(snapshot.down, torus.num_nodes, "down")] = False
@@ -206,6 +207,13 @@ def machine_of(snapshot: Snapshot, kind: type[Machine], expected: str) -> Machin
         found = model if isinstance(model, str) else model.kind
         raise InputError(expected, field="machine.kind", value=found)
     return model
+
+
+def require_no_sets(snapshot: Snapshot, where: str) -> None:
+    """Raise `InputError` for named sets of nodes."""
+    if snapshot.sets:
+        name = next(iter(snapshot.sets))
+        raise InputError(f"no sets on {where}", field="sets", value=name)
 
 
 def checked_snapshot(

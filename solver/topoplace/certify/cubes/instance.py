@@ -128,8 +128,8 @@ def read_instance(snapshot: Snapshot) -> Instance:
     )
     if names and max(names.values()) > 1:
         raise RefusedError("two jobs of the instance have one id")
-    if snapshot.regions:
-        raise RefusedError("a pod of cubes has no regions")
+    if snapshot.regions or snapshot.sets:
+        raise RefusedError("a pod of cubes has no regions and no sets")
     return Instance(side, held.reshape(model.cubes, -1) == 0, queue)
 
 

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from topoplace.certify.candidates import candidates
+from topoplace.certify.hierarchy.sets import Hosts, hosts_of
 from topoplace.certify.hierarchy.switches import machine_of_switches
 from topoplace.certify.report import RefusedError, require_none
 from topoplace.errors import number_of
@@ -36,6 +37,8 @@ class Wanted:
     ----------
     multiples
         Level and size of segments.
+    eligible
+        The hosts it may have; None for all.
     """
 
     units: int
@@ -47,6 +50,12 @@ class Wanted:
     spread: tuple[int, int] | None
     group: str
     at_most: tuple[int, int] | None = None
+    eligible: Hosts | None = None
+
+    @property
+    def kind(self) -> tuple[tuple[int, ...], Hosts | None]:
+        """What units of parts share that fit the same hosts."""
+        return self.takes, self.eligible
 
     @property
     def named(self) -> set[int]:
@@ -134,13 +143,14 @@ def read_instance(snapshot: Snapshot) -> Instance:
         busy |= hosts
         for host in hosts if job.communication is not Communication.NONE else ():
             comm[machine.leaf_of[host]] += 1
+    sets = Sets(snapshot.sets, numbers)
     down = lists.hosts(snapshot.down, "down")
     if snapshot.regions or len({*down}) < len(down) or not {*down} <= numbers.keys():
         raise RefusedError("regions, or a host that is down twice, or is none")
     for name in down:
         free[numbers[name]] = [0] * len(machine.resources)
     waiting = candidates(snapshot)
-    queue = tuple(_asked(one, machine, on_switches=on_switches) for one in waiting)
+    queue = tuple(_asked(one, machine, sets, on_switches=on_switches) for one in waiting)
     rows = tuple(tuple(own) for own in free)
     return Instance(machine, rows, frozenset(busy), tuple(comm), queue, len(snapshot.running))
 
@@ -201,7 +211,34 @@ def _amounts(takes: Mapping[str, int], machine: Hierarchy) -> tuple[int, ...]:
     return tuple(takes.get(name, 0) for name in machine.resources)
 
 
-def _asked(request: Request, machine: Hierarchy, *, on_switches: bool) -> Asked:
+class Sets:
+    """The named sets of hosts of a snapshot."""
+
+    def __init__(self, sets: Mapping[str, str], numbers: Mapping[str, int]) -> None:
+        self._numbers, self._every = numbers, frozenset(numbers.values())
+        self._sets = {name: self._hosts(text) for name, text in sets.items()}
+        self._known: dict[tuple[str | None, str | None], Hosts | None] = {}
+
+    def _hosts(self, text: str) -> Hosts:
+        names = NodeLists().hosts(text, "a set of hosts")
+        if len({*names}) < len(names) or not {*names} <= self._numbers.keys():
+            raise RefusedError("a set has a host twice, or one that is none")
+        return frozenset(self._numbers[name] for name in names)
+
+    def of(self, part: Part) -> Hosts | None:
+        """Return the hosts that a part may have; None for all."""
+        key = part.eligible, part.excluded
+        if key not in self._known:
+            found = self._every
+            if part.eligible is not None:
+                found = hosts_of(part.eligible, self._sets, self._every)
+            if part.excluded is not None:
+                found -= self._hosts(part.excluded)
+            self._known[key] = None if found == self._every else found
+        return self._known[key]
+
+
+def _asked(request: Request, machine: Hierarchy, sets: Sets, *, on_switches: bool) -> Asked:
     nodes, value = request.nodes, request.priority * request.nodes
     talks = request.communication is not Communication.NONE
     patterns = tuple(request.patterns or ()) if talks else ()
@@ -222,15 +259,17 @@ def _asked(request: Request, machine: Hierarchy, *, on_switches: bool) -> Asked:
             exclusive=request.exclusive,
             balance=request.balance,
             spread=request.spread,
+            eligible=request.eligible,
+            excluded=request.excluded,
         )
-        wanted = _wanted(own, machine, request.id)
+        wanted = _wanted(own, machine, sets, request.id)
         if request.at_most is not None:
             level = _level(machine, request.at_most.level, request.id)
             wanted = replace(wanted, at_most=(level, request.at_most.size))
         return Asked(request.id, nodes, value, (wanted,), (None,), patterns)
     own_rules = ("required", "preferred", "exclusive", "balance", "spread", "at_most")
-    require_none(request, "takes", "segments", *own_rules)
-    parts = [_wanted(part, machine, request.id) for part in request.parts]
+    require_none(request, "takes", "segments", "eligible", "excluded", *own_rules)
+    parts = [_wanted(part, machine, sets, request.id) for part in request.parts]
     names = [part.id for part in request.parts]
     if len({*names}) < len(names) or sum(part.units for part in parts) != request.nodes:
         raise RefusedError(f"{request.id}: a part twice, or not as many units as all parts have")
@@ -247,7 +286,7 @@ def _level(machine: Hierarchy, name: str, request: str) -> int:
     return machine.levels.index(name)
 
 
-def _wanted(part: Part, machine: Hierarchy, request: str) -> Wanted:
+def _wanted(part: Part, machine: Hierarchy, sets: Sets, request: str) -> Wanted:
     def level(name: str | None) -> int | None:
         return None if name is None else _level(machine, name, request)
 
@@ -276,6 +315,7 @@ def _wanted(part: Part, machine: Hierarchy, request: str) -> Wanted:
         level(part.balance),
         None if part.spread is None else sized(part.spread),
         f"={part.group}" if part.group is not None else f"of {part.id}",
+        eligible=sets.of(part),
     )
 
 
@@ -288,6 +328,9 @@ def require_place(instance: Instance, asked: Asked, place: Place) -> None:
     for part, units in zip(asked.parts, place, strict=True):
         if sum(units.values()) != part.units:
             raise RefusedError(f"{number_of(sum(units.values()), 'unit')} placed of {part.units}")
+        if part.eligible is not None and not part.eligible.issuperset(units):
+            name = machine.host_names[min(units.keys() - part.eligible)]
+            raise RefusedError(f"{name} is none of the hosts it may have")
         for level, size in part.multiples:
             if any(n % size for n in per_domain(machine, level, units).values()):
                 raise RefusedError(

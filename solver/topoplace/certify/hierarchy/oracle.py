@@ -214,7 +214,12 @@ class _Walk:
 
     def _place(self, place: Place) -> IntArray:
         first = place.hosts[0]
-        most = [min(p.units, holds(self.table.free[first], t)) for p, t in self._pairs()]
+        most = [
+            min(p.units, holds(self.table.free[first], t))
+            if p.eligible is None or first in p.eligible
+            else 0
+            for p, t in self._pairs()
+        ]
         if place.is_pool:
             most = [
                 min(p.units, len(place.hosts)) if n else 0

@@ -75,13 +75,21 @@ class Rows:
     def __init__(self, instance: Instance) -> None:
         self.instance, machine = instance, instance.machine
         parts = [part for asked in instance.queue for part in asked.parts]
-        takes = sorted({part.takes for part in parts})
+        kinds = dict.fromkeys(part.kind for part in parts)
+        takes = [own for own, _ in kinds]
         columns = list(zip(*takes, strict=True)) or [()] * len(machine.resources)
         self.grain = [math.gcd(*column) or 1 for column in columns]
         self.wanted = [r for r, column in enumerate(columns) if any(column)]
         self.kinds = [self.in_grains(kind) for kind in takes]
         self.free = [self.in_grains(own) for own in instance.free]
-        fits = [tuple(holds(own, kind) > 0 for kind in self.kinds) for own in self.free]
+        may = [eligible for _, eligible in kinds]
+        self._fits = fits = [
+            tuple(
+                holds(own, kind) > 0 and (hosts is None or host in hosts)
+                for kind, hosts in zip(self.kinds, may, strict=True)
+            )
+            for host, own in enumerate(self.free)
+        ]
         self._usable = [any(own) for own in fits]
         last = machine.num_levels - 1
         pooled = all(last not in part.named for part in parts)
@@ -191,7 +199,8 @@ class Rows:
         found = {}
         for place in self.places:
             host = place.hosts[0]
-            key = place.is_pool, len(place.hosts), self.instance.free[host], self.free[host]
+            free = self.instance.free[host], self.free[host]
+            key = place.is_pool, len(place.hosts), free, self._fits[host]
             found[host] = numbers.setdefault(key, len(numbers))
         return found
 

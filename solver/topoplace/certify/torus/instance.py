@@ -186,6 +186,8 @@ def read_instance(snapshot: Snapshot, interference: Interference) -> Instance:
         raise RefusedError(f"the instance only names its machine, {model}")
     if not isinstance(model, TorusModel):
         raise RefusedError(f"the machine of a placement is a torus or mesh, not a {model.kind}")
+    if snapshot.sets:
+        raise RefusedError("sets of nodes on a torus or mesh")
     torus = torus_of(model)
     names, node_class = _classes(model, torus)
     lists = NodeLists(torus.num_nodes)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -78,7 +79,8 @@ def snapshot_of_slurm(
     }
     down = {node for group in groups.values() for node in group}
     queue = _queue_on(machine, jobs, len(names))
-    holds = _Holds(cluster, names)
+    by_sets = not isinstance(machine, NamedTorus) and not any(r.patterns for r in queue.fitting)
+    holds = _Holds(cluster, names, by_sets=by_sets)
     held = [
         *(one for request in queue.fitting for one in holds.of(request)),
         *(one for one in jobs.left_out if one.request in {r.id for r in queue.fitting}),
@@ -93,7 +95,8 @@ def snapshot_of_slurm(
         machine=machine.machine if isinstance(machine, NamedTorus) else machine,
         down=_node_set(machine, (node for node in names if node in down)),
         running=[_running_on(machine, job, hosts) for job, hosts in running],
-        queue=list(queue.fitting),
+        queue=[holds.with_sets(request) for request in queue.fitting],
+        sets=dict(sorted(holds.sets.items())),
         left_out=held,
         source="a Slurm topology, node states and job list",
     )
@@ -220,17 +223,29 @@ def _of_blocks_alone(request: Request, place: str) -> Iterator[LeftOut]:
 # ---- Requests that are held for what nodes have, or are not known to have ------------------------
 
 
+_FEATURES = re.compile(r"[\w.-]+(?:(?:&[\w.-]+)*|(?:\|[\w.-]+)*)")
+"""Features that all or some of which a node has to have: no numbers, no brackets, not both."""
+
+
 class _Holds:
-    """Tells what holds a request of a cluster for its partition and for what nodes have.
+    """Says what holds a request of a cluster, and which nodes it may have.
 
     Parameters
     ----------
     names
         The nodes of the machine.
+    by_sets
+        Whether requests can be kept to sets of nodes: on hierarchies, and trees by domains.
+
+    Attributes
+    ----------
+    sets
+        The nodes of each partition and feature that a request names.
     """
 
-    def __init__(self, cluster: SlurmCluster, names: Sequence[str]) -> None:
-        self._cluster = cluster
+    def __init__(self, cluster: SlurmCluster, names: Sequence[str], *, by_sets: bool) -> None:
+        self._cluster, self._by_sets = cluster, by_sets
+        self.sets: dict[str, str] = {}
         self._machine = frozenset(names)
         nodes = cluster.nodes or {}
         self._own = [nodes[name] for name in names if name in nodes]
@@ -242,6 +257,8 @@ class _Holds:
         wants = self._cluster.jobs.wants[request.id]
         told = {
             "partition": self._partition(wants, request),
+            "features": wants.features if self._features(wants) is None else "",
+            "excluded_nodes": "" if self._by_sets else wants.excluded,
             "shared": "" if self._takes_whole_nodes(wants) else wants.shared,
             **self._of_nodes(wants, request.nodes),
             "reservation": ", ".join(map(self._reservation, self._later)),
@@ -261,15 +278,71 @@ class _Holds:
 
     def _partition(self, wants: Wants, request: Request) -> str:
         """Return why partitions keep a request from nodes; nothing if one of them does not."""
-        reasons = [self._why_not(name, request) for name in wants.partitions]
-        return "" if "" in reasons else ", ".join(reasons)
+        if not self._by_sets:
+            reasons = [self._why_not(name, request) for name in wants.partitions]
+            return "" if "" in reasons else ", ".join(reasons)
+        here = [n for n in wants.partitions if self._nodes_in(n) is None or self._inside(n)]
+        reasons = [self._why_not(name, request) for name in here or wants.partitions]
+        if any(reasons):
+            return ", ".join(filter(None, reasons))
+        largest = self._largest(wants)
+        return "" if largest is not None or not reasons else f"one of {', '.join(here)}"
+
+    def _inside(self, partition: str) -> frozenset[str]:
+        """Return the nodes of a partition that are on the machine, as far as they are known."""
+        return (self._nodes_in(partition) or frozenset()) & self._machine
+
+    def _largest(self, wants: Wants) -> str | None:
+        """Return the partition of a request that has the nodes of all its partitions, if any."""
+        nodes = {name: self._inside(name) for name in wants.partitions}
+        every = frozenset[str]().union(*nodes.values())
+        return next((name for name, own in nodes.items() if own == every), None)
+
+    def _features(self, wants: Wants) -> dict[str, frozenset[str]] | None:
+        """Return the nodes of the features that a request names; None if that is not modelled."""
+        if not wants.features:
+            return {}
+        known = {name: node.features for name, node in (self._cluster.nodes or {}).items()}
+        if not self._by_sets or not self._complete or None in known.values():
+            return None
+        if not _FEATURES.fullmatch(wants.features):
+            return None
+        return {
+            own: frozenset(name for name, has in known.items() if own in (has or ()))
+            for own in re.split("[&|]", wants.features)
+        }
+
+    def with_sets(self, request: Request) -> Request:
+        """Return a request with the nodes that it may have, as far as that is modelled."""
+        wants = self._cluster.jobs.wants[request.id]
+        if not self._by_sets:
+            return request
+        terms = []
+        largest = None if self._partition(wants, request) else self._largest(wants)
+        if largest is not None and self._inside(largest) != self._machine:
+            terms.append(self._set("partition", largest, self._inside(largest)))
+        features = self._features(wants)
+        if features:
+            named = [self._set("feature", name, nodes) for name, nodes in features.items()]
+            some = " | ".join(named)
+            terms.append(f"({some})" if "|" in wants.features else " & ".join(named))
+        excluded = self._machine.intersection(expand_host_list(wants.excluded))
+        update = {"eligible": " & ".join(filter(None, terms)) or None}
+        update["excluded"] = format_host_list(sorted(excluded)) or None
+        return request.model_copy(update=update)
+
+    def _set(self, kind: str, name: str, nodes: frozenset[str]) -> str:
+        """Return the name of a set of nodes, which is kept."""
+        own = f"{kind}:{name}"
+        self.sets.setdefault(own, format_host_list(sorted(nodes & self._machine)))
+        return own
 
     def _why_not(self, name: str, request: Request) -> str:
         nodes = self._nodes_in(name)
         if nodes is None:
             return f"{name}, whose nodes are not known (--nodes or --partitions)"
         inside = len(nodes & self._machine)
-        if inside < len(self._machine):
+        if inside < len(self._machine) and not (self._by_sets and inside):
             return f"{name} with {inside:,} of the {number_of(len(self._machine), 'node')}"
         if len(nodes) > inside:
             return f"{name}, with {number_of(len(nodes) - inside, 'node')} on no switch"

@@ -94,7 +94,7 @@ SQUEUE_JSON = table(
     read nice: part of `priority`
     depends priority -> hold: the order of the queue; 0 is a job on hold
     depends hold: waits until it is released
-    depends partition: unless one partition of the job has all nodes
+    depends partition: which nodes it may have; one of several that differ is not modelled
     depends state_reason -> reason: waits for something else than nodes or its turn
     depends eligible_time -> begin_time: begins later than the listing was made
     depends het_job_id -> het_job: one of several components that start together
@@ -113,8 +113,8 @@ SQUEUE_JSON = table(
     depends minimum_tmp_disk_per_node -> disk: unless every node has as much
     restricts dependency: waits for other jobs
     restricts required_nodes: has to have these nodes
-    restricts excluded_nodes: may not have these nodes
-    restricts features: its nodes need features
+    depends excluded_nodes: may not have these nodes
+    depends features: its nodes need features; names joined by `&` alone or `|` alone are modelled
     restricts batch_features -> features: its first node needs features
     restricts cluster_features -> federation: its cluster needs features
     restricts required_switches -> switches: at most so many leaf switches (`--switches`)
@@ -238,8 +238,8 @@ SCONTROL_NODE = table(
     read CPUTot, RealMemory, TmpDisk: held against what jobs need of a node
     read Owner, MCS_label: of one user or label: down
     read Reservation, ReservationName: reserved: down
-    neutral ActiveFeatures, AvailableFeatures, Gres, GresUsed, GresDrain: jobs that ask for them \
-        are held
+    read ActiveFeatures, AvailableFeatures: what jobs may ask for, if both say the same
+    neutral Gres, GresUsed, GresDrain: jobs that ask for them are held
     neutral CPUAlloc, CPUEfctv, AllocMem, AllocTRES: a node with a job is full
     neutral Weight: a preference
     neutral Arch, CoresPerSocket, CPULoad, CPUErr, NodeAddr, NodeHostName, Port, Version, OS, \

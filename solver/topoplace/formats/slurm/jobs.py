@@ -61,6 +61,8 @@ class Wants:
         that it may.
     cpus, cpus_in_all, memory, memory_per_cpu, disk
         Of a node at least; CPUs on all nodes; in MB. 0 if nothing is wanted.
+    features, excluded
+        What its nodes have to have, and those that it may not have, as Slurm says it.
     """
 
     place: str
@@ -71,6 +73,8 @@ class Wants:
     memory: int = 0
     memory_per_cpu: int = 0
     disk: int = 0
+    features: str = ""
+    excluded: str = ""
 
 
 @dataclass(frozen=True)
@@ -91,6 +95,7 @@ class SlurmJob:
     exclusive: bool = False  # of the blocks it is on
     throttle: int | None = None  # tasks of its array that may run at a time
     left_out: tuple[LeftOut, ...] = ()  # what restricts it and is not modelled
+    suspended: bool = False  # others may run on its nodes
 
     @property
     def order(self) -> tuple[int, ...]:
@@ -131,6 +136,7 @@ def _job(entry: Entry) -> SlurmJob | None:
         entry.words("shared") == ["topo"] or entry.words("exclusive") == ["topo"],
         _throttle(entry),
         () if holding else tuple(_restrictions(entry, num_nodes)),
+        "SUSPENDED" in states,
     )
 
 
@@ -225,6 +231,8 @@ def _wants(entry: Entry) -> Wants:
         entry.megabytes("memory_per_node"),
         entry.megabytes("memory_per_cpu"),
         entry.megabytes("minimum_tmp_disk_per_node"),
+        entry.text("features"),
+        entry.text("excluded_nodes"),
     )
 
 
@@ -332,7 +340,8 @@ def read_slurm_jobs(path: str | Path) -> SlurmJobs:
                     holding.append((entry.place, task))
                 else:
                     waiting.append(task)
-        holding.sort(key=lambda pair: pair[1].order)
+        # nodes of several jobs are held by the first: by those that run on them
+        holding.sort(key=lambda pair: (pair[1].suspended, pair[1].order))
         running = tuple(_running(job, place, lists) for place, job in holding)
     told = [job.submitted for job in [*waiting, *(job for _, job in holding)]]
     start = min((moment for moment in told if moment is not None), default=0)

@@ -43,6 +43,7 @@ class SlurmNode:
     cpus: int | None = None
     memory: int | None = None  # MB
     disk: int | None = None  # MB
+    features: frozenset[str] | None = None  # None as well if some of them are not active
 
 
 @dataclass(frozen=True)
@@ -187,6 +188,7 @@ def read_slurm_nodes(path: str | Path) -> dict[str, SlurmNode]:
             _number(settings, "CPUTot"),
             _number(settings, "RealMemory"),
             _number(settings, "TmpDisk"),
+            _features(settings),
         )
     return found
 
@@ -196,6 +198,13 @@ def _use_of(state: str) -> NodeUse:
     if words - _OPEN - _HELD:
         return NodeUse.CLOSED
     return NodeUse.HELD if words & _HELD else NodeUse.OPEN
+
+
+def _features(settings: Mapping[str, str]) -> frozenset[str] | None:
+    active, there = (settings.get(f"{which}Features") for which in ("Active", "Available"))
+    if active is None or active != there:
+        return None
+    return frozenset(filter(None, active.removeprefix("(null)").split(",")))
 
 
 def _number(settings: Mapping[str, str], key: str) -> int | None:

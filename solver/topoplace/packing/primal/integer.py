@@ -58,7 +58,7 @@ def best_among(
     placed = columns.problem.merged(incumbent)
     kept = np.pad(kept, (0, columns.add(placed)))
     chosen = set(columns.positions(placed))
-    kept = kept & [kinds.admits(column.candidate) for column in columns.all]
+    kept = kept & np.array([kinds.admits(column.candidate) for column in columns.all], dtype=bool)
     kept[list(chosen)] = True
     positions = np.flatnonzero(kept)
     model = _model(master, sub, kinds, positions)

@@ -84,9 +84,10 @@ def sizes(tree, asked, left):
                 continue
             if tree.host[v] >= 0:
                 most = asked.units[p]
-                if tree.pool[v] >= 0:
-                    fits = tree.rooms[tree.host[v], asked.kinds[p]] > 0
-                    most = min(most, left[tree.pool[v]]) if fits else 0
+                if tree.rooms[tree.host[v], asked.kinds[p]] == 0:
+                    most = 0
+                elif tree.pool[v] >= 0:
+                    most = min(most, left[tree.pool[v]])
                 else:
                     for r in range(len(tree.first_row)):
                         if asked.takes[p, r] > 0:

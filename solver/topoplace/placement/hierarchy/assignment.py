@@ -106,13 +106,13 @@ class Assignment:
         own: list[dict[int, Any]] = []
         loads: dict[int, list[Any]] = {}
         for part in request.parts:
-            kind = layout.kind_of[part.takes]
+            kind = layout.kind_of[part.kind]
             units: dict[int, Any] = {}
             for leaf in self._leaves:
                 node = layout.nodes[leaf]
                 rows = self._rows(leaf, kind)
                 most = min([part.units, *(int(self._left[row]) // n for row, n in rows)])
-                if node.pool is not None and not layout.rooms[node.hosts[0], kind]:
+                if not layout.rooms[node.hosts[0], kind]:
                     most = 0
                 if most > 0:
                     units[leaf] = self._model.new_int_var(0, most, "")
@@ -158,9 +158,12 @@ class Assignment:
         """State the rules of a domain; return by group whether it has units in it."""
         node, last = self._layout.nodes[number], self._layout.machine.num_levels - 1
         groups: dict[int, Any] = {}
+        barred: set[int] = set()  # groups that would have to be in it as a whole, and do not fit
         for part, units in zip(request.parts, own, strict=True):
             inside = [units[leaf] for leaf in self._layout.below[number] if leaf in units]
             if not inside:
+                if node.level == part.required:
+                    barred.add(part.group)
                 continue
             total = sum(inside)
             if node.pool is not None:
@@ -179,6 +182,8 @@ class Assignment:
                     self._model.add(total == size * times)
             if part.spread is not None and part.spread[0] == node.level:
                 self._model.add(total <= part.spread[1])
+        for group in barred & groups.keys():
+            self._model.add(groups[group] == 0)
         return groups
 
     def _alone(self, number: int, groups: dict[int, Any]) -> None:

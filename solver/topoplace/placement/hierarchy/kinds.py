@@ -208,7 +208,7 @@ class _Program:
 
     def ask(self, part: PartState, value: float, least: int, most: int) -> None:
         """Add equal requests: how many start, and how many pieces of each size they have."""
-        kind = self._layout.kind_of[part.takes]
+        kind = self._layout.kind_of[part.kind]
         pieces = sorted({n for place in self._places for n in place.pieces(part, kind)})
         if not pieces:
             return

@@ -71,10 +71,12 @@ class Layout:
     Attributes
     ----------
     kinds
-        The different amounts that units of the queue take of every resource, in multiples of
-        `grain`, shape ``(num_kinds, num_resources)``.
+        What units of the queue take of every resource, in multiples of `grain`, shape
+        ``(num_kinds, num_resources)``. Units are of one kind if they take the same and may have the
+        same hosts.
     rooms
-        How many units of a kind every host holds alone, shape ``(num_hosts, num_kinds)``.
+        How many units of a kind every host holds alone, 0 if they may not have it, shape
+        ``(num_hosts, num_kinds)``.
     capacities
         Of the rows, shape ``(num_rows,)``; the first `num_base` are those of hosts and pools.
     families
@@ -90,13 +92,17 @@ class Layout:
     def __init__(self, problem: HierarchyProblem) -> None:
         self.machine, self.state = problem.machine, problem.state
         self.parts = [part for request in problem.requests for part in request.parts]
-        takes = list(dict.fromkeys(part.takes for part in self.parts))
+        kinds = list(dict.fromkeys(part.kind for part in self.parts))
+        takes = [own for own, _ in kinds]
         table = np.array(takes, dtype=np.int64).reshape(-1, len(self.machine.resources))
-        self.kind_of = {own: k for k, own in enumerate(takes)}
+        self.kind_of = {own: k for k, own in enumerate(kinds)}
         self.grain = np.maximum(1, np.gcd.reduce(table, axis=0, initial=0))
         self.kinds = table // self.grain
         self.free = self.state.free // self.grain
         self.rooms = rooms_of(self.free, self.kinds)
+        for k, (_, eligible) in enumerate(kinds):
+            if eligible is not None:
+                self.rooms[~eligible.mask, k] = 0
         self._pools = self._pools_of_domains()
         self._number_rows()
         self.nodes: list[Node] = []

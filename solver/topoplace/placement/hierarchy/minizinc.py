@@ -88,6 +88,7 @@ def data_of(problem: HierarchyProblem, level_idx: int, reached: Sequence[int]) -
         "part_group": list(_groups(requests)),
         "part_units": [part.units for _, part in parts],
         "part_takes": [amount for _, part in parts for amount in part.takes],
+        "part_barred": [{"set": _barred(part)} for _, part in parts],
         "part_required": [_number(part.required) for _, part in parts],
         "part_balance": [_number(part.balance) for _, part in parts],
         "rule_kind": [{"e": kind} for _, kind, _, _ in rules],
@@ -102,6 +103,11 @@ def data_of(problem: HierarchyProblem, level_idx: int, reached: Sequence[int]) -
 def _number(level: int | None) -> int:
     """Return the number of a level in the model, 0 for none."""
     return 0 if level is None else level + 1
+
+
+def _barred(part: PartState) -> list[int]:
+    """Return the hosts that a part may not have, counted from 1."""
+    return [] if part.eligible is None else (np.flatnonzero(~part.eligible.mask) + 1).tolist()
 
 
 def _groups(requests: Sequence[HierarchyRequest]) -> Iterator[int]:

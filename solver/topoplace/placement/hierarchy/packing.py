@@ -136,7 +136,7 @@ class HierarchyPacking(PackingProblem):
         amounts: dict[int, int] = defaultdict(int)
         units: dict[int, dict[int, int]] = defaultdict(lambda: defaultdict(int))
         for part, leaf, count in candidate.uses:
-            kind = layout.kind_of[request.parts[part].takes]
+            kind = layout.kind_of[request.parts[part].kind]
             for inside in layout.chain[leaf]:
                 units[inside][kind] += count
         whole = set()
@@ -365,6 +365,7 @@ def _asked(request: HierarchyRequest) -> Hashable:
             p.spread,
             p.at_most,
             p.group,
+            p.eligible,
         )
         for p in request.parts
     )

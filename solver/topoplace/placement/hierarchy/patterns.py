@@ -134,7 +134,7 @@ class Patterns:
     def _add(self, q: int, request: HierarchyRequest) -> None:
         start, found = self._model.new_bool_var(""), []
         for part in request.parts:
-            kind, step = self._layout.kind_of[part.takes], _step(part)
+            kind, step = self._layout.kind_of[part.kind], _step(part)
             most = max((place.rooms[kind] for place in self._places), default=0)
             sizes = range(step, min(part.units, most) + 1, step)
             own = {(kind, n): self._model.new_int_var(0, part.units // n, "") for n in sizes}

@@ -66,7 +66,7 @@ class HierarchyProblem:
             if part.balance is not None
         )
         stranded = sum(
-            int(room(free[list(hosts)], part).sum()) - part.units for part, hosts in together
+            int(room(free, part)[list(hosts)].sum()) - part.units for part, hosts in together
         )
         found = {"nodes": request.value, "balance": balance, "stranded": stranded}
         found |= dict(zip(machine.levels, used, strict=True))
@@ -89,7 +89,7 @@ def units_by_domain(machine: Hierarchy, level: int, hosts: Mapping[int, int]) ->
 
 
 def room(free: IntArray, part: PartState) -> IntArray:
-    """Return how many units of a part hosts can hold in their free amounts.
+    """Return how many units of a part hosts can hold in their free amounts; 0 if not eligible.
 
     Parameters
     ----------
@@ -97,7 +97,8 @@ def room(free: IntArray, part: PartState) -> IntArray:
         Shape ``(num_hosts, num_resources)``.
     """
     takes = np.array(part.takes)
-    return np.asarray((free[:, takes > 0] // takes[takes > 0]).min(axis=1))
+    found = (free[:, takes > 0] // takes[takes > 0]).min(axis=1)
+    return np.asarray(found if part.eligible is None else found * part.eligible.mask)
 
 
 def problem_of(state: HierarchyState, options: Options) -> HierarchyProblem:

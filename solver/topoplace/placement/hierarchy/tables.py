@@ -114,7 +114,7 @@ def part_shape(
     )
     bounded = None if least is None or part.balance is None else (part.balance, least)
     group = (part.group, part.required if beside_others else None)
-    kind = layout.kind_of[part.takes]
+    kind = layout.kind_of[part.kind]
     return PartShape(kind, together, part.spread, bounded, group, part.at_most)
 
 

@@ -8,6 +8,7 @@ import numpy as np
 
 from topoplace.errors import number_of
 from topoplace.machine.hostlist import NodeLists, expand_host_list
+from topoplace.placement.hierarchy.problem import room
 from topoplace.report.cells import DOWN, FREE, RUNNING
 from topoplace.report.tiles import Tiles, leaf_tiles
 from topoplace.report.view import View
@@ -52,20 +53,27 @@ class HierarchyView(View):
                     hosts = [names[name] for name in expand_host_list(share.hosts, "hosts")]
                     left[hosts] -= np.array(part.takes) * share.units
 
+        documents = {request.id: request for request in self.result.instance.queue}
+
         def text(request: HierarchyRequest) -> str:
-            for part in request.parts:
-                takes = np.array(part.takes)
-                used = takes > 0
-                held = [(free[:, used] // takes[used]).min(axis=1) for free in (state.free, left)]
+            whole = documents[request.id]
+            for part, document in zip(request.parts, whole.parts or [whole], strict=True):
+                held = [room(free, part) for free in (state.free, left)]
                 level = machine.num_levels if part.required is None else part.required
                 of = np.zeros(machine.num_hosts, dtype=np.int64)
-                where = "the machine"
+                where, inside = "the machine", np.ones(machine.num_hosts, dtype=bool)
+                if part.eligible is not None:
+                    host = "node" if self.unit == "node" else "host"
+                    there = number_of(int(part.eligible.mask.sum()), host)
+                    where = f"the {there} of {document.eligible or 'those not excluded'}"
+                    inside = part.eligible.mask
                 if part.required is not None:
                     of = machine.domain_of[level]
                 most = [np.bincount(of, weights=own).astype(int) for own in held]
                 best = int(most[0].argmax())
                 if part.required is not None:
-                    where = f"{machine.levels[level]} {machine.domain_names[level][best]}"
+                    domain = f"{machine.levels[level]} {machine.domain_names[level][best]}"
+                    where = domain if part.eligible is None else f"{where} in {domain}"
                 if most[0].max() < part.units:
                     of_part = "" if part.name is None else f" of {part.name}"
                     asked = f"{number_of(part.units, self.unit)}{of_part}"
@@ -73,8 +81,7 @@ class HierarchyView(View):
                     if machine.fabrics and level == 0:
                         fabric = machine.levels[0]
                         text = f"no {fabric} has {asked} free, at most {most[0][best]:,} in {where}"
-                    jobs = self._standing(names, np.flatnonzero(of == best))
-                    return text + (f", where {jobs} run" if jobs else "")
+                    return text + self._standing(names, np.flatnonzero((of == best) & inside))
             if self.result.levels[0].status is Status.OPTIMAL and not begun:
                 return "no place keeps all its rules"
             if self.result.levels[0].status is Status.OPTIMAL:
@@ -86,14 +93,17 @@ class HierarchyView(View):
         return {one.id: text(one) for one in state.requests if one.id not in begun}
 
     def _standing(self, names: dict[str, int], hosts: IntArray) -> str:
-        """Return the running jobs on some hosts, those that hold most of them first."""
+        """Return which running jobs are on some hosts, those that hold most of them first."""
         inside, counts = set(hosts.tolist()), {}
         for job in self.result.instance.running:
             held = [names[name] for name in expand_host_list(job.nodes, "nodes")]
             counts[job.id] = sum(host in inside for host in held)
         order = sorted((name for name, n in counts.items() if n), key=lambda name: -counts[name])
         more = f" and {len(order) - _MOST_STANDING} more" if len(order) > _MOST_STANDING else ""
-        return ", ".join(order[:_MOST_STANDING]) + more
+        if not order:
+            return ""
+        jobs = ", ".join(order[:_MOST_STANDING]) + more
+        return f", where {jobs} {'runs' if len(order) == 1 else 'run'}"
 
     def ground(self) -> tuple[IntArray, Sequence[IntArray]]:
         """Return what is on every host before anything starts."""

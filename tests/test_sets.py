@@ -1,0 +1,195 @@
+"""Named sets of hosts: expressions, what requests may have by them, and partitions of Slurm."""
+
+from __future__ import annotations
+
+import random
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import topoplace as tp
+from test_slurm_options import NODE, entry, holds, snapshot_of
+from topoplace.certify.hierarchy.sets import hosts_of
+from topoplace.certify.report import RefusedError
+from topoplace.errors import InputError
+from topoplace.machine.hostlist import expand_host_list
+from topoplace.placement.hierarchy.view import HierarchyView
+from topoplace.snapshot.sets import nodes_in
+
+NAMES = ("a", "b:1", "c/d=e")
+
+
+def random_expression(rng: random.Random, depth: int) -> str:
+    if depth == 0 or rng.random() < 0.2:
+        return rng.choice(NAMES)
+    kind = rng.choice(("!", "()", "&", "|", "&", "|"))
+    one, other = (random_expression(rng, depth - 1) for _ in range(2))
+    if kind == "!":
+        return f"!{one}" if one[0] not in "!" else f"! {one}"
+    return f"({one})" if kind == "()" else f"{one}{rng.choice((kind, f' {kind} '))}{other}"
+
+
+def by_python(expression: str, sets: dict[str, set[int]], host: int) -> bool:
+    """Return whether a host is in what an expression stands for, by Python's own operators."""
+    words = {"&": " and ", "|": " or ", "!": " not "}
+    text = re.sub(
+        r"[&|!]|[^\s&|!()]+", lambda m: words.get(m[0]) or str(host in sets[m[0]]), expression
+    )
+    return bool(eval(text))
+
+
+def test_solver_and_checker_read_expressions_as_python_does() -> None:
+    for k in range(500):
+        rng = random.Random(f"expression-{k}")
+        expression = random_expression(rng, 4)
+        sets = {name: {h for h in range(6) if rng.random() < 0.5} for name in NAMES}
+        masks = {name: np.isin(np.arange(6), list(own)) for name, own in sets.items()}
+        frozen = {name: frozenset(own) for name, own in sets.items()}
+        truth = [host for host in range(6) if by_python(expression, sets, host)]
+        assert np.flatnonzero(nodes_in(expression, masks, "x")).tolist() == truth, expression
+        assert sorted(hosts_of(expression, frozen, frozenset(range(6)))) == truth, expression
+
+
+@pytest.mark.parametrize("text", ["", " ", "&", "a &", "a b:1", "(a", "a)", "!", "a | | a", "()"])
+def test_what_is_no_expression_is_refused_by_both(text: str) -> None:
+    masks = {"a": np.ones(2, dtype=bool), "b:1": np.zeros(2, dtype=bool)}
+    with pytest.raises(InputError, match=r"x: expected (& or \||\)|the name of a set), found"):
+        nodes_in(text, masks, "x")
+    with pytest.raises(RefusedError):
+        hosts_of(text, {"a": frozenset([0]), "b:1": frozenset()}, frozenset([0, 1]))
+
+
+def document(**request: Any) -> dict[str, Any]:
+    """Return two racks of four hosts, of which four are fast and one runs a job, and a request."""
+    hosts = [{"hosts": f"{r}[1-4]", "domains": [r], "capacity": {"slots": 1}} for r in "ab"]
+    machine = {"kind": "hierarchy", "name": "m", "levels": ["rack", "host"], "hosts": hosts}
+    return {
+        "schema": "topoplace.snapshot/1",
+        "name": "sets",
+        "machine": machine,
+        "sets": {"fast": "a[3-4],b[1-2]", "old": "b[2-4]"},
+        "running": [{"id": "r", "nodes": "a3"}],
+        "queue": [{"id": "q", "nodes": 2, **request}],
+    }
+
+
+@pytest.mark.parametrize(
+    ("request_", "allowed"),
+    [
+        ({"eligible": "fast"}, {"a4", "b1", "b2"}),
+        ({"eligible": "fast & !old"}, {"a4", "b1"}),
+        ({"eligible": "old", "excluded": "b[2-3]", "nodes": 1}, {"b4"}),
+        ({"excluded": "a[1-4],b1", "nodes": 3}, {"b2", "b3", "b4"}),
+    ],
+)
+def test_requests_get_hosts_that_they_may_have(request_: dict[str, Any], allowed: set[str]) -> None:
+    for method in ("exact", "first-fit", "tree-best-fit", "random", "kueue", "default"):
+        result = tp.place(document(**request_), method=method)
+        assert result.check().holds
+        (own,) = result.solution.placements
+        found = [expand_host_list(share.hosts) for part in own.parts for share in part.shares]
+        hosts = {host for names in found for host in names}
+        assert hosts <= allowed, method
+        assert len(hosts) == request_.get("nodes", 2), method
+
+
+def test_a_wrong_host_is_refused() -> None:
+    result = tp.place(document(eligible="fast"))
+    changed = result.model_dump(mode="json", by_alias=True)
+    changed["instance"]["sets"]["fast"] = "a[3-4],b2"
+    assert not tp.check(changed).holds
+    changed["instance"]["sets"]["fast"] = "a[3-4],b[1-2,2]"
+    assert not tp.check(changed).holds
+
+
+def test_who_waits_says_which_hosts_are_meant() -> None:
+    result = tp.place(document(eligible="fast & !old", nodes=3))
+    (text,) = HierarchyView(result).reasons().values()
+    assert text == "3 units wanted, 2 free in the 3 hosts of fast & !old, where r runs"
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        ({"eligible": "slow"}, r"queue\[0\].eligible: expected one of fast, old, found 'slow'"),
+        ({"eligible": "fast &"}, r"queue\[0\].eligible: expected the name of a set"),
+        ({"excluded": "z"}, r"queue\[0\].excluded: expected hosts of the machine, found 'z'"),
+    ],
+)
+def test_wrong_requests(changes: dict[str, Any], expected: str) -> None:
+    with pytest.raises(InputError, match=expected):
+        tp.place(document(**changes))
+
+
+@pytest.mark.parametrize("machine", ["torus:4x4", "cubes:2"])
+def test_other_machines_have_no_sets(machine: str) -> None:
+    other = document() | {"machine": machine, "running": [], "sets": {"a": "0"}}
+    with pytest.raises(InputError, match="sets: expected no sets on"):
+        tp.place(other)
+
+
+# ---- Slurm ---------------------------------------------------------------------------------------
+
+FEATURES = ("ib", "ib,avx", "eth", "eth,avx")
+
+
+def slurm(folder: Path, *jobs: dict[str, Any], **files: str) -> tp.Model:
+    """Return eight nodes of two partitions and features of every kind twice."""
+    lines = [NODE.format(name=f"n{k}", of="all,low" if k < 6 else "all") for k in range(8)]
+    has = [f" ActiveFeatures={own} AvailableFeatures={own}\n" for own in FEATURES * 2]
+    nodes = "".join(line.rstrip() + own for line, own in zip(lines, has, strict=True))
+    return snapshot_of(folder, list(jobs), **{"nodes": nodes, **files})
+
+
+def test_partitions_features_and_excluded_nodes_are_sets(tmp_path: Path) -> None:
+    jobs = [
+        entry(1, partition="low", features="ib&avx"),
+        entry(2, partition="low", features="avx|eth", excluded_nodes="n[2-3]"),
+        entry(3, partition="low,all"),
+        entry(4),
+    ]
+    model = slurm(tmp_path, *jobs)
+    assert holds(model) == {}
+    assert model.snapshot.sets == {
+        "feature:avx": "n[1,3,5,7]",
+        "feature:eth": "n[2-3,6-7]",
+        "feature:ib": "n[0-1,4-5]",
+        "partition:low": "n[0-5]",
+    }
+    assert [(one.eligible, one.excluded) for one in model.queue] == [
+        ("partition:low & feature:ib & feature:avx", None),
+        ("partition:low & (feature:avx | feature:eth)", "n[2-3]"),
+        (None, None),
+        (None, None),
+    ]
+    result = tp.place(model)
+    assert result.check().verified
+    hosts = {start.request: start.hosts for start in result.placements}
+    assert hosts["1"] == "n[1,5]"
+
+
+@pytest.mark.parametrize(
+    ("option", "fields"),
+    [
+        ("features", {"features": "[ib|eth]"}),
+        ("features", {"features": "ib*2&eth*1"}),
+        ("features", {"features": "ib&avx|eth"}),
+        ("partition", {"partition": "gpu"}),
+        ("features", {"features": "ib", "comment": "pattern=rd"}),
+        ("excluded_nodes", {"excluded_nodes": "n1", "comment": "pattern=rd"}),
+    ],
+)
+def test_what_is_not_modelled_holds_its_job(
+    option: str, fields: dict[str, Any], tmp_path: Path
+) -> None:
+    """By contention no set is modelled: some job has a pattern there."""
+    assert holds(slurm(tmp_path, entry(1, **fields))) == {"1": [option]}
+
+
+def test_two_partitions_that_differ_hold_a_job(tmp_path: Path) -> None:
+    nodes = "".join(NODE.format(name=f"n{k}", of="low" if k < 6 else "high") for k in range(8))
+    model = snapshot_of(tmp_path, [entry(1, partition="low,high")], nodes=nodes)
+    assert holds(model) == {"1": ["partition"]}
