@@ -16,7 +16,9 @@ import subprocess
 import sys
 import tempfile
 import textwrap
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from topoplace.snapshot.files import write_text
 
@@ -34,19 +36,14 @@ SECONDS = 300
 """Limit of a block, on a machine with other work and kernels yet to be compiled."""
 
 _INSTALLING = ("pip ", "make ")
-_FINE = (0, 5, 6)  # audits end with what they found
+FINE = (0, 5, 6)  # audits end with what they found
 
 
-def played(page: str, folder: Path) -> str:
+def played(page: str, folder: Path, run: Callable[[str, str], str]) -> str:
     """Return a page with the outputs that its commands have in an empty folder.
 
-    Raises
-    ------
-    RuntimeError
-        If a command fails.
+    `run` is called with the language and the text of a block, and returns what it prints.
     """
-    environment = _environment(folder)
-    _run("topoplace warmup\n", folder, environment)  # compiling is said once per installation
     output = ""
 
     def act(block: re.Match[str]) -> str:
@@ -54,10 +51,8 @@ def played(page: str, folder: Path) -> str:
         language, name, body = block.groups()
         if name:
             (folder / name).write_text(body)
-        elif language == "sh" and not body.startswith(_INSTALLING):
-            output = _run(body, folder, environment)
-        elif language == "python":
-            output = _run(f"python3 - <<'END'\n{body}END\n", folder, environment)
+        elif language in ("sh", "python") and not body.startswith(_INSTALLING):
+            output = run(language, body)
         elif language == "text":
             return f"```text\n{_folded(output)}```"
         return block[0]
@@ -65,7 +60,7 @@ def played(page: str, folder: Path) -> str:
     return BLOCK.sub(act, page)
 
 
-def _environment(folder: Path) -> dict[str, str]:
+def environment_of(folder: Path) -> dict[str, str]:
     """Put `topoplace` and `python3` on the path, as they are in an installation."""
     programs = folder / ".programs"
     programs.mkdir()
@@ -78,7 +73,14 @@ def _environment(folder: Path) -> dict[str, str]:
     return os.environ | {"PATH": path, "PYTHONPATH": modules, "COLUMNS": "100"}
 
 
-def _run(commands: str, folder: Path, environment: dict[str, str]) -> str:
+def run_by_shell(commands: str, folder: Path, environment: dict[str, str]) -> str:
+    """Return what commands print.
+
+    Raises
+    ------
+    RuntimeError
+        If they fail.
+    """
     done = subprocess.run(
         ["sh", "-e", "-c", commands],
         cwd=folder,
@@ -90,7 +92,7 @@ def _run(commands: str, folder: Path, environment: dict[str, str]) -> str:
         timeout=SECONDS,
         check=False,
     )
-    if done.returncode not in _FINE:
+    if done.returncode not in FINE:
         raise RuntimeError(f"{commands}exits with {done.returncode}:\n{done.stdout}")
     return done.stdout
 
@@ -108,7 +110,14 @@ def main() -> None:
     """Write the outputs into the pages."""
     for page in (*FRONT, PAGE, *SCHEDULERS):
         with tempfile.TemporaryDirectory() as folder:
-            write_text(page, played(page.read_text(), Path(folder)))
+            within = Path(folder), environment_of(Path(folder))
+            run_by_shell("topoplace warmup\n", *within)  # compiling is said once
+
+            def run(language: str, body: str, within: Any = within) -> str:
+                python = f"python3 - <<'END'\n{body}END\n"
+                return run_by_shell(python if language == "python" else body, *within)
+
+            write_text(page, played(page.read_text(), Path(folder), run))
 
 
 if __name__ == "__main__":

@@ -1,11 +1,15 @@
-"""README, front page and tutorial show what they print; the notebook has the same figures."""
+"""Pages with examples show what these print; the notebook has the figures of the tutorial."""
 
 from __future__ import annotations
 
 import base64
 import os
 import re
+import shlex
 import sys
+from collections.abc import Callable
+from contextlib import redirect_stderr, redirect_stdout
+from functools import partial
 from pathlib import Path
 
 import nbformat
@@ -13,6 +17,7 @@ import pytest
 from nbclient import NotebookClient
 
 from scripts_of_the_project import script
+from topoplace.cli import run
 
 ROOT = Path(__file__).resolve().parent.parent
 TUTORIAL = script("build_tutorial")
@@ -40,24 +45,58 @@ def outputs(tmp_path_factory: pytest.TempPathFactory) -> list[nbformat.NotebookN
     return [output for cell in notebook.cells for output in cell.get("outputs", [])]
 
 
-@pytest.mark.parametrize(
-    ("path", "num_outputs"),
-    [*((path, 1) for path in TUTORIAL.FRONT), (TUTORIAL.PAGE, 11)],
-    ids=lambda value: getattr(value, "stem", None),
-)
-def test_pages_show_what_their_examples_print(path: Path, num_outputs: int, tmp_path: Path) -> None:
+@pytest.fixture
+def run_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str, str], str]:
+    """Return what runs blocks of a page in a folder: our commands and Python in this process."""
+    for name, value in TUTORIAL.environment_of(tmp_path).items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.chdir(tmp_path)
+    said = tmp_path / ".said"
+
+    def printed(call: Callable[[], int | None]) -> int | None:
+        with said.open("w") as file, redirect_stdout(file), redirect_stderr(file):
+            return call()
+
+    def output(command: str) -> str:
+        own = re.match(r"topoplace (.*?)(?= \|\|? | > |$)", command, re.DOTALL)
+        if own is None:
+            return TUTORIAL.run_by_shell(command, tmp_path, dict(os.environ))
+        code = printed(partial(run, shlex.split(own[1])))
+        rest = command[own.end() :]
+        if not rest:
+            assert code in TUTORIAL.FINE, (command, said.read_text())
+            return said.read_text()
+        return TUTORIAL.run_by_shell(f"(cat .said; exit {code}){rest}", tmp_path, dict(os.environ))
+
+    def of_block(language: str, body: str) -> str:
+        if language == "python":
+            printed(partial(exec, body, {"__name__": "__main__"}))
+            return said.read_text()
+        return "".join(map(output, body.replace("\\\n", "").splitlines()))
+
+    return of_block
+
+
+WITH_OUTPUTS = {"slurm-block", "slurm-tree", "slurm-torus3d", "kueue", "kai-volcano"}
+NUM_OUTPUTS = dict.fromkeys(TUTORIAL.FRONT, 1) | {TUTORIAL.PAGE: 11}
+NUM_OUTPUTS |= {path: path.stem in WITH_OUTPUTS for path in TUTORIAL.SCHEDULERS}
+"""Of every page, at least."""
+
+
+@pytest.mark.parametrize("path", NUM_OUTPUTS, ids=lambda path: f"{path.parent.name}-{path.stem}")
+def test_pages_show_what_their_examples_print(
+    path: Path, tmp_path: Path, run_here: Callable[[str, str], str]
+) -> None:
     page = path.read_text()
-    shown, came = (
-        TUTORIAL.BLOCK.findall(page),
-        TUTORIAL.BLOCK.findall(TUTORIAL.played(page, tmp_path)),
-    )
+    played = TUTORIAL.played(page, tmp_path, run_here)
+    shown, came = (TUTORIAL.BLOCK.findall(text) for text in (page, played))
     blocks = [pair for pair in zip(shown, came, strict=True) if pair[0][:2] == ("text", "")]
-    assert len(blocks) >= num_outputs
+    assert len(blocks) >= NUM_OUTPUTS[path]
     for block, real in blocks:
         told = "python scripts/build_tutorial.py writes the outputs anew"
         assert comparable(real[-1]) == comparable(block[-1]), told
     pictures = [*tmp_path.glob("*.png")]
-    assert bool(pictures) == (path.stem != "index")
+    assert bool(pictures) or path.stem not in ("README", "tutorial")
     assert all(picture.read_bytes().startswith(b"\x89PNG") for picture in pictures)
 
 
