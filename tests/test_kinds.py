@@ -14,6 +14,7 @@ from ring_cases import packings
 from topoplace import kinds
 from topoplace.cli import run
 from topoplace.errors import ExitCode, InputError
+from topoplace.report.view import view_of
 from toy_ring import KIND, Ring, jobs_of, left_on
 
 
@@ -70,6 +71,38 @@ def test_commands_take_a_kind_of_others(
     assert run(["place", "ring:0:1"]) == ExitCode.BAD_INPUT
 
 
+def test_help_lists_the_methods_of_a_kind_of_others(capsys: pytest.CaptureFixture[str]) -> None:
+    for command in ("place", "whatif", "compare", "batch"):
+        for _ in range(2):
+            assert run([command, "--help"]) == 0
+            shown = capsys.readouterr().out
+            assert shown.count("Methods on a ring:") == 1, command
+            assert "- first-fit: in queue order" in shown, command
+
+
+def test_what_is_not_for_kinds_of_others_is_refused_in_one_line(
+    snapshot: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for several in (["--all", "2"], ["--pareto", "nodes,spare"]):
+        assert run(["place", snapshot, *several]) == ExitCode.BAD_INPUT
+        told = capsys.readouterr().err
+        assert told.count("\n") == 1
+        assert "expected a torus, mesh, hierarchy or pod of cubes" in told
+
+
+def test_wrong_machines_are_named_by_the_kind_of_others() -> None:
+    wrong = drawn(1)
+    with pytest.raises(InputError, match=r"found 'slot' \(did you mean 'slots'"):
+        tp.load(wrong | {"machine": {"kind": "ring", "name": "ring", "slots": [1], "slot": [1]}})
+    with pytest.raises(InputError, match=r"cubes, ring, found 'rings' \(did you") as told:
+        tp.load(wrong | {"machine": {"kind": "rings", "name": "ring", "slots": [1]}})
+    assert len(told.value.faults) == 1
+
+
+def test_cells_have_the_name_that_the_view_gives_them() -> None:
+    assert view_of(tp.place(tp.load(drawn(1)))).tiles.across == "slot"
+
+
 def test_python_takes_a_kind_of_others() -> None:
     model = tp.Model("ring:5:2")
     model.add_request("a", 4)
@@ -80,7 +113,7 @@ def test_python_takes_a_kind_of_others() -> None:
     frame = result.to_frame()
     assert frame.starts.all()
     assert frame.hosts.notna().all()
-    assert "ring exact" in tp.methods()
+    assert tp.methods()["ring exact"] == "optimal"
 
 
 def test_the_optimum_is_that_of_all_packings_and_its_claims_hold() -> None:

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import topoplace as tp
-from test_slurm_options import NODE, entry, holds, snapshot_of
+from test_slurm_options import NODE, entry, holds, number, snapshot_of
 from topoplace.certify.hierarchy.sets import hosts_of
 from topoplace.certify.report import RefusedError
 from topoplace.errors import InputError
@@ -172,9 +172,41 @@ def test_partitions_features_and_excluded_nodes_are_sets(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize(
+    ("fields", "eligible", "nodes"),
+    [
+        ({"minimum_cpus_per_node": number(32)}, "with:cpus>=32", "n[0-1]"),
+        ({"memory_per_node": number(128_000)}, "with:memory>=128000", ""),
+        ({"minimum_tmp_disk_per_node": number(10)}, "with:disk>=10", ""),
+        ({"tres_per_node": "gres/gpu:4"}, "with:gpu>=4", "n[0-1]"),
+        ({"tres_per_node": "gres:gpu:a100:4"}, "with:gpu>=4 & with:gpu:a100>=4", "n0"),
+        ({"tres_per_node": "gres/gpu"}, "with:gpu>=1", "n[0-2]"),
+    ],
+)
+def test_what_a_node_has_to_have_is_a_set(
+    fields: dict[str, Any], eligible: str, nodes: str, tmp_path: Path
+) -> None:
+    lines = [NODE.format(name=f"n{k}", of="all").rstrip() for k in range(8)]
+    gres = ["gpu:a100:4(S:0-1)", "gpu:v100:4", "gpu:2", *["(null)"] * 5]
+    text = "\n".join(f"{line} Gres={own}" for line, own in zip(lines, gres, strict=True))
+    text = text.replace("CPUTot=16", "CPUTot=32", 2)
+    one = {"node_count": number(1), "max_nodes": number(1), "tres_req_str": "cpu=1,node=1"}
+    model = snapshot_of(tmp_path, [entry(1, **one, **fields)], nodes=text)
+    assert holds(model) == {}
+    (request,) = model.queue
+    assert request.eligible == eligible
+    assert model.snapshot.sets[eligible.rsplit(maxsplit=1)[-1]] == nodes
+    result = tp.place(model)
+    assert bool(result.placements) == bool(nodes)
+    assert result.check().verified
+
+
+@pytest.mark.parametrize(
     ("option", "fields"),
     [
         ("features", {"features": "[ib|eth]"}),
+        ("gres", {"tres_per_node": "gres/gpu:4"}),
+        ("gres", {"tres_per_job": "gres/gpu:4"}),
+        ("cpus", {"minimum_cpus_per_node": number(32), "comment": "pattern=rd"}),
         ("features", {"features": "ib*2&eth*1"}),
         ("features", {"features": "ib&avx|eth"}),
         ("partition", {"partition": "gpu"}),

@@ -210,10 +210,12 @@ def packed(state: RingState) -> Packed:
     return Packed(ring_packing(state.ring, state.requests), sorted)
 
 
+@register("ring", "exact")
 def exact(state: RingState, options: Options) -> Outcome:
     return solved(state, packed(state), options, Budget(options.time_limit))
 
 
+@register("ring", "first-fit")
 def first_fit(state: RingState, options: Options) -> Outcome:
     return Outcome(next(iter(packed(state).packing.starts(math.inf))))
 
@@ -269,6 +271,8 @@ class RingPlacements(Packings[RingResult]):
 class RingView(View):
     """A cell for every slot."""
 
+    cell = "slot"
+
     def _starts(self) -> list[Start]:
         return [
             Start(placed.request, tuple(placed.slots), format_node_set(sorted({*placed.slots})))
@@ -295,5 +299,3 @@ KIND = Kind(
     solution="toy_ring:RingSolution",
     methods={"exact": ("toy_ring", "optimal"), "first-fit": ("toy_ring", "in queue order")},
 )
-register("ring", "exact", "optimal")(exact)
-register("ring", "first-fit", "in queue order")(first_fit)

@@ -5,7 +5,7 @@ Each command imports what it needs when it runs, so that `--help` does not wait 
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -33,13 +33,28 @@ app = typer.Typer(
 )
 
 
+class QueueCommand(PlainCommand):
+    """A command that places queues: its help has the methods of kinds of other packages, too."""
+
+    def format_help(self, *given: Any) -> None:
+        """Write the help of the command."""
+        own, shipped = self.epilog, kinds.shipped()
+        parts = (own or "").split("\n\n")
+        at = 1 + max(idx for idx, part in enumerate(parts) if part.startswith("Methods"))
+        parts[at:at] = [_methods_of(kind) for kind in kinds.placing() if kind.name not in shipped]
+        self.epilog = "\n\n".join(parts)
+        super().format_help(*given)
+        self.epilog = own
+
+
+def _methods_of(kind: kinds.Kind) -> str:
+    rows = [f"- {name}: {summary}" for name, (_, summary) in kind.methods.items()]
+    return "\n".join([f"Methods {kind.title}:", *rows])
+
+
 def epilogue(*problems: str, machines: bool = False, snapshots: bool = False) -> str:
     """Return what comes below the options: the methods of problems, machines and snapshots."""
-    parts = []
-    for problem in problems:
-        kind = kinds.kind_named(problem)
-        rows = [f"- {name}: {summary}" for name, (_, summary) in kind.methods.items()]
-        parts.append("\n".join([f"Methods {kind.title}:", *rows]))
+    parts = [_methods_of(kinds.kind_named(problem)) for problem in problems]
     if machines:
         parts.append(f"Machines: {', '.join(MACHINES)}")
     if snapshots:
@@ -65,8 +80,11 @@ COMMANDS = {
 }
 """Every command, and what its help lists below its options."""
 
+_WITH_QUEUES = ("place", "whatif", "compare", "batch")
+
 for name, (command, below) in COMMANDS.items():
-    app.command(name, cls=PlainCommand, epilog=below)(command)
+    cls = QueueCommand if name in _WITH_QUEUES else PlainCommand
+    app.command(name, cls=cls, epilog=below)(command)
 
 
 _EVERYWHERE = {of.name: in_typer(of.name, one) for of, one in declared(Everywhere)}

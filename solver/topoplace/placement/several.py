@@ -6,7 +6,7 @@ import math
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
-from typing import Any, Protocol, Self, TypeVar
+from typing import Any, Protocol, Self, TypeVar, get_args
 
 from topoplace.errors import InputError, unknown_name
 from topoplace.interrupts import ended_in_time, heeded
@@ -61,6 +61,7 @@ def traded_off(
     problem = problem_of(instance, options)
     names = _names(problem)
     require_levels(traded, names, problem.kind)
+    _require_document_of(problem, Frontier)
     if not 1 < len(set(traded)) == len(traded) <= MOST_TRADED:
         raise InputError("two or three levels", field="levels", value=",".join(traded))
     numbers = sorted(map(names.index, traded))
@@ -128,6 +129,7 @@ def optima_of(
     names = _names(problem)
     chosen = list(chosen) or names
     require_levels(chosen, names, problem.kind)
+    _require_document_of(problem, Optima)
     if chosen != names[: len(chosen)]:
         expected = f"the first of {', '.join(names)}, in this order"
         raise InputError(expected, field="levels", value=",".join(chosen))
@@ -163,6 +165,13 @@ def optima_of(
 
 def _names(problem: Problem) -> list[str]:
     return [name for name, _ in frame_of(problem.kind).levels(problem)]
+
+
+def _require_document_of(problem: Problem, document: type[Frontier | Optima]) -> None:
+    """Raise `InputError` for a problem of a kind that the document is not for."""
+    if problem.kind not in get_args(document.model_fields["problem"].annotation):
+        expected = "a torus, mesh, hierarchy or pod of cubes for more than one placement"
+        raise InputError(expected, field="machine.kind", value=problem.kind)
 
 
 def _point(problem: Problem, own: Packed, point: Point) -> dict[str, Any]:

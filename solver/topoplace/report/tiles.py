@@ -94,7 +94,7 @@ class Canvas:
     unit: float
 
 
-def machine_tiles(shape: tuple[int, ...]) -> Tiles:
+def machine_tiles(shape: tuple[int, ...], cell: str = "router") -> Tiles:
     """Return a machine as slices, the first dimension to the right and the last one upwards.
 
     The dimensions between number the slices (the y-slices of a 3-D torus). What has one dimension
@@ -105,7 +105,7 @@ def machine_tiles(shape: tuple[int, ...]) -> Tiles:
         width = math.isqrt(2 * len(numbers) - 1) + 1
         rows = np.pad(numbers, (0, -len(numbers) % width), constant_values=-1)
         names = [str(first) for first in range(0, len(numbers), width)]
-        return Tiles(rows.reshape(-1, 1, width), names, True, "router")
+        return Tiles(rows.reshape(-1, 1, width), names, True, cell)
     slices = np.moveaxis(numbers.reshape(shape), (-1, 0), (-2, -1))[..., ::-1, :]
     names = [
         f"{','.join(map(dimension_name, range(1, len(shape) - 1)))} = {','.join(map(str, at))}"

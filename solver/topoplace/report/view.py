@@ -70,8 +70,8 @@ class Picture:
 class View:
     """What tables and pictures show of a result that places the queue of a snapshot.
 
-    A kind states at least `starts`, which has the cells that a request takes as its `nodes`, and
-    `ground`. Problems without a queue replace more.
+    A kind states at least `_starts`, which returns `starts` if there is a solution, each with the
+    cells that it takes as its `nodes`, and `ground`. Problems without a queue replace more.
 
     Attributes
     ----------
@@ -245,7 +245,7 @@ class View:
     @property
     def tiles(self) -> Tiles:
         """The machine laid out flat."""
-        return machine_tiles((len(self.cells.codes),))
+        return machine_tiles((len(self.cells.codes),), self.cell)
 
     @property
     def has_space(self) -> bool:

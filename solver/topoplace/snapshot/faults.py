@@ -13,6 +13,7 @@ from pydantic import BaseModel, ValidationError
 from pydantic.fields import FieldInfo
 
 from topoplace.errors import InputError, number_of, visible
+from topoplace.kinds import kind_of_machine, shipped
 from topoplace.snapshot.schema import (
     NAME_PATTERN,
     MachineModel,
@@ -162,7 +163,7 @@ def _fault(problem: Details, model: type[BaseModel], raw: object) -> InputError:
     known: list[str] = []
     value = problem.get("input")
     if kind == "extra_forbidden":
-        known = _fields_at(model, problem["loc"][:-1])
+        known = _fields_at(*_of_others(model, problem["loc"][:-1], raw))
         value = str(problem["loc"][-1])
     elif kind in _NAMES:
         known = _QUOTED.findall(details[_NAMES[kind]])
@@ -197,6 +198,17 @@ def _path(parts: list[int | str]) -> str:
     for part in parts:
         field += f"[{part}]" if isinstance(part, int) else f".{part}" if field else str(part)
     return field
+
+
+def _of_others(
+    model: type[BaseModel], loc: tuple[int | str, ...], raw: Any
+) -> tuple[type[BaseModel], tuple[int | str, ...]]:
+    """Return what a location is of: in a machine of another package's kind, of its own model."""
+    machine = raw.get("machine") if isinstance(raw, dict) and loc[:1] == ("machine",) else None
+    kind = kind_of_machine(str(machine.get("kind"))) if isinstance(machine, dict) else None
+    if kind is None or kind.name in shipped():
+        return model, loc
+    return kind.get("model"), loc[1:]
 
 
 def _fields_at(model: type[BaseModel], loc: tuple[int | str, ...]) -> list[str]:

@@ -23,11 +23,12 @@ from pydantic import (
     Tag,
     ValidatorFunctionWrapHandler,
     WrapValidator,
+    create_model,
     model_serializer,
 )
 
 from topoplace.errors import UNSEEN
-from topoplace.kinds import kind_of_machine
+from topoplace.kinds import kind_of_machine, placing
 
 SNAPSHOT_SCHEMA: Final = "topoplace.snapshot/1"
 MAX_PRIORITY = 1_000_000
@@ -643,6 +644,10 @@ def _of_any_kind(value: object, validate: ValidatorFunctionWrapHandler) -> Any:
     machine = value.get("kind") if isinstance(value, dict) else getattr(value, "kind", None)
     kind = None if machine in _MACHINES else kind_of_machine(str(machine))
     if kind is None:
+        if isinstance(machine, str) and machine not in _MACHINES:
+            one_of: Any = Literal
+            known = one_of[tuple(one.machine for one in placing())]
+            create_model("Machine", kind=(known, ...)).model_validate({"kind": machine})
         return validate(value)
     return kind.get("model").model_validate(value) if raw else value
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from topoplace.errors import unknown_name
@@ -119,9 +119,8 @@ def register(
 ) -> Callable[[Solver], Solver]:
     """Return a decorator that registers a method (docs/develop/adding-a-heuristic.md).
 
-    What a shipped one does stands in its kind.
+    What it does stands in its kind if that names the method; else `summary` says it.
     """
-    summary = summary or kind_named(problem).methods[name][1]
 
     def add(solver: Solver) -> Solver:
         if (problem, name) in _METHODS:
@@ -146,7 +145,10 @@ def method_of(problem: str, name: str) -> Method:
     if (problem, name) not in _METHODS:
         known = method_names(problem)
         raise unknown_name(name, known, field="method")
-    return _METHODS[problem, name]
+    own = _METHODS[problem, name]
+    if own.summary or name not in kind_named(problem).methods:
+        return own
+    return replace(own, summary=kind_named(problem).methods[name][1])
 
 
 def method_names(problem: str) -> list[str]:

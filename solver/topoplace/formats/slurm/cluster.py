@@ -17,6 +17,7 @@ from topoplace.formats.slurm.nodes import (
     SlurmNode,
     SlurmPartition,
     SlurmReservation,
+    gres_of,
 )
 from topoplace.formats.slurm.topology import SlurmMachine
 from topoplace.formats.slurm.torus import NamedTorus
@@ -260,6 +261,7 @@ class _Holds:
             "features": wants.features if self._features(wants) is None else "",
             "excluded_nodes": "" if self._by_sets else wants.excluded,
             "shared": "" if self._takes_whole_nodes(wants) else wants.shared,
+            "gres": "" if self._enough(wants, "gres") is not None else wants.gres,
             **self._of_nodes(wants, request.nodes),
             "reservation": ", ".join(map(self._reservation, self._later)),
         }
@@ -312,6 +314,24 @@ class _Holds:
             for own in re.split("[&|]", wants.features)
         }
 
+    def _enough(self, wants: Wants, what: str) -> dict[str, frozenset[str]] | None:
+        """Return by name the nodes that have what a request wants of each, where some have less.
+
+        None if that is not modelled, or not known of all nodes.
+        """
+        wanted = gres_of(wants.gres) if what == "gres" else {what: getattr(wants, what)}
+        if wanted is None:
+            return None
+        found = {}
+        for name, least in wanted.items():
+            has = {n: own.amount(what, name) for n, own in (self._cluster.nodes or {}).items()}
+            if least and (not self._complete or None in has.values()):
+                return None
+            able = frozenset(node for node, amount in has.items() if (amount or 0) >= least)
+            if least and not able >= self._machine:
+                found[f"{name}>={least}"] = able
+        return found if self._by_sets or not found else None
+
     def with_sets(self, request: Request) -> Request:
         """Return a request with the nodes that it may have, as far as that is modelled."""
         wants = self._cluster.jobs.wants[request.id]
@@ -326,6 +346,9 @@ class _Holds:
             named = [self._set("feature", name, nodes) for name, nodes in features.items()]
             some = " | ".join(named)
             terms.append(f"({some})" if "|" in wants.features else " & ".join(named))
+        for what in ("cpus", "memory", "disk", "gres"):
+            for name, nodes in (self._enough(wants, what) or {}).items():
+                terms.append(self._set("with", name, nodes))
         excluded = self._machine.intersection(expand_host_list(wants.excluded))
         update = {"eligible": " & ".join(filter(None, terms)) or None}
         update["excluded"] = format_host_list(sorted(excluded)) or None
@@ -364,26 +387,27 @@ class _Holds:
         return bool(own) and all(one is not None and one.whole_nodes for one in own)
 
     def _of_nodes(self, wants: Wants, num_nodes: int) -> dict[str, str]:
-        """Return what a request wants of a node that some node lacks, or may lack."""
-        cpus = max(wants.cpus, -(-wants.cpus_in_all // num_nodes))
-        least_cpus = self._least("cpus")
-        memory = [f"{wants.memory:,} MB"] if self._short(wants.memory, "memory") else []
+        """Return what a request wants of a node that some node lacks, or may lack.
+
+        Not what becomes a set of nodes.
+        """
+        lacks = {what: self._enough(wants, what) is None for what in ("cpus", "memory", "disk")}
+        cpus, share = wants.cpus if lacks["cpus"] else 0, -(-wants.cpus_in_all // num_nodes)
+        if share > wants.cpus:  # of all nodes together: some may have fewer
+            cpus = share
+        memory = [f"{wants.memory:,} MB"] if lacks["memory"] else []
         if wants.memory_per_cpu and not self._has_memory(wants.memory_per_cpu):
             memory.append(f"{wants.memory_per_cpu:,} MB per CPU")
         return {
-            "cpus": f"{cpus:,} of a node" if cpus > max(1, least_cpus or 0) else "",
+            "cpus": f"{cpus:,} of a node" if cpus > max(1, self._least("cpus") or 0) else "",
             "memory": " and ".join(memory),
-            "disk": f"{wants.disk:,} MB" if self._short(wants.disk, "disk") else "",
+            "disk": f"{wants.disk:,} MB" if lacks["disk"] else "",
         }
 
     def _least(self, what: str) -> int | None:
         """Return the least that a node has; None if it is not known of every node."""
         found = [getattr(node, what) for node in self._own]
         return None if not self._complete or None in found else min(found, default=0)
-
-    def _short(self, wanted: int, what: str) -> bool:
-        least = self._least(what)
-        return wanted > 0 and (least is None or least < wanted)
 
     def _has_memory(self, per_cpu: int) -> bool:
         """Whether every node has so much memory for each of its CPUs."""

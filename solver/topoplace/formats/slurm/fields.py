@@ -106,11 +106,11 @@ SQUEUE_JSON = table(
         partition gives whole nodes; `topo` where there are no blocks
     depends exclusive: `topo` where there are no blocks
     depends segment_size -> segment: where the machine has no blocks or prisms for it
-    depends minimum_cpus_per_node -> cpus: unless every node has as many
+    depends minimum_cpus_per_node -> cpus: where nodes are not known; else a set of nodes
     depends cpus: unless every node has its share of them
-    depends memory_per_node -> memory: unless every node has as much
+    depends memory_per_node -> memory: where nodes are not known; else a set of nodes
     depends memory_per_cpu -> memory: unless every node has as much for all its CPUs
-    depends minimum_tmp_disk_per_node -> disk: unless every node has as much
+    depends minimum_tmp_disk_per_node -> disk: where nodes are not known; else a set of nodes
     restricts dependency: waits for other jobs
     restricts required_nodes: has to have these nodes
     depends excluded_nodes: may not have these nodes
@@ -119,8 +119,9 @@ SQUEUE_JSON = table(
     restricts cluster_features -> federation: its cluster needs features
     restricts required_switches -> switches: at most so many leaf switches (`--switches`)
     restricts contiguous: its nodes are in a row
-    restricts tres_per_node, tres_per_job, tres_per_task, tres_per_socket -> gres: needs GRES, \
-        such as GPUs
+    depends tres_per_node -> gres: needs GRES, such as GPUs, of every node; modelled as a set of \
+        nodes if all nodes are known
+    restricts tres_per_job, tres_per_task, tres_per_socket -> gres: needs GRES by something else
     restricts gres: needs GRES (before 20.11)
     restricts cpus_per_tres -> gres: CPUs by GRES
     restricts memory_per_tres -> gres: memory by GRES
@@ -239,7 +240,8 @@ SCONTROL_NODE = table(
     read Owner, MCS_label: of one user or label: down
     read Reservation, ReservationName: reserved: down
     read ActiveFeatures, AvailableFeatures: what jobs may ask for, if both say the same
-    neutral Gres, GresUsed, GresDrain: jobs that ask for them are held
+    read Gres: what jobs may ask for
+    neutral GresUsed, GresDrain: a node with a job is full
     neutral CPUAlloc, CPUEfctv, AllocMem, AllocTRES: a node with a job is full
     neutral Weight: a preference
     neutral Arch, CoresPerSocket, CPULoad, CPUErr, NodeAddr, NodeHostName, Port, Version, OS, \

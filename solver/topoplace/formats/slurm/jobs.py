@@ -61,8 +61,9 @@ class Wants:
         that it may.
     cpus, cpus_in_all, memory, memory_per_cpu, disk
         Of a node at least; CPUs on all nodes; in MB. 0 if nothing is wanted.
-    features, excluded
-        What its nodes have to have, and those that it may not have, as Slurm says it.
+    features, excluded, gres
+        What its nodes have to have, those that it may not have, and the GRES of each, as Slurm
+        says it.
     """
 
     place: str
@@ -75,6 +76,7 @@ class Wants:
     disk: int = 0
     features: str = ""
     excluded: str = ""
+    gres: str = ""
 
 
 @dataclass(frozen=True)
@@ -233,6 +235,7 @@ def _wants(entry: Entry) -> Wants:
         entry.megabytes("minimum_tmp_disk_per_node"),
         entry.text("features"),
         entry.text("excluded_nodes"),
+        entry.text("tres_per_node"),
     )
 
 

@@ -44,6 +44,14 @@ class SlurmNode:
     memory: int | None = None  # MB
     disk: int | None = None  # MB
     features: frozenset[str] | None = None  # None as well if some of them are not active
+    gres: Mapping[str, int] | None = None  # by name, and by name and type: gpu, gpu:a100
+
+    def amount(self, what: str, name: str) -> int | None:
+        """Return how much it has of GRES of a name, or of ``cpus``, ``memory`` or ``disk``."""
+        if what == "gres":
+            return None if self.gres is None else self.gres.get(name, 0)
+        found: int | None = getattr(self, what)
+        return found
 
 
 @dataclass(frozen=True)
@@ -189,6 +197,7 @@ def read_slurm_nodes(path: str | Path) -> dict[str, SlurmNode]:
             _number(settings, "RealMemory"),
             _number(settings, "TmpDisk"),
             _features(settings),
+            None if "Gres" not in settings else gres_of(settings["Gres"]),
         )
     return found
 
@@ -198,6 +207,25 @@ def _use_of(state: str) -> NodeUse:
     if words - _OPEN - _HELD:
         return NodeUse.CLOSED
     return NodeUse.HELD if words & _HELD else NodeUse.OPEN
+
+
+_GRES = re.compile(r"(?:gres[:/])?([\w.-]+)(?:[:=]([A-Za-z_][\w.-]*))?(?:[:=]([0-9]{1,9}))?")
+
+
+def gres_of(text: str) -> dict[str, int] | None:
+    """Return amounts of GRES by name, and by name and type, of a text such as ``gpu:a100:4(S:0)``.
+
+    Jobs write ``gres/gpu:4``. None if the text is of another form.
+    """
+    found: dict[str, int] = {}
+    for own in filter(None, re.sub(r"\([^()]*\)", "", text).split(",")):
+        match = _GRES.fullmatch(own)
+        if match is None:
+            return None
+        name, kind, amount = match[1], match[2], int(match[3] or 1)
+        for key in (name, *([f"{name}:{kind}"] if kind else [])):
+            found[key] = found.get(key, 0) + amount
+    return found
 
 
 def _features(settings: Mapping[str, str]) -> frozenset[str] | None:
