@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 
+from topoplace.kernels import compile_late
 from topoplace.packing.dual import _knapsacks
 from topoplace.packing.dual.sparse import SparsePrices
 from topoplace.packing.problem import Cover
@@ -317,6 +318,7 @@ class KnapsackSearch:
         deepest
             The largest depth of branches.
         """
+        compile_late("packing.starts")
         must, free = pool.sides(forced, excluded)
         state = np.where(must[0], 1, np.where(free[0], 0, -1)).astype(np.int8)
         every = pool.knapsacks()

@@ -24,6 +24,6 @@ KIND = Kind(
         "best-fit": (_IN_CUBES, "in queue order, parts in the fullest cube that has room"),
         "first-fit": (_IN_CUBES, "in queue order, the first cube or cubes that have room"),
     },
-    kernels=("placement.exact",),
-    needed={"exact": ("placement.exact",), None: ()},
+    kernels=("packing", "packing.starts"),
+    needed={"exact": ("packing",), None: ()},
 )

@@ -38,6 +38,12 @@ KIND = Kind(
         "random-nodes": (_NODES, "nodes in queue order, anywhere (by seed)"),
         "minizinc": (_MINIZINC, "reference MiniZinc model, for tiny machines"),
     },
-    kernels=("placement.exact", "placement.heuristics", "placement.wide"),
-    needed={"exact": ("placement.exact", "placement.heuristics"), None: ("placement.heuristics",)},
+    kernels=(
+        *("packing", "packing.starts", "placement.rows", "placement.exact"),
+        *("placement.annealing", "placement.heuristics", "placement.replay", "placement.wide"),
+    ),
+    needed={
+        "exact": ("packing", "placement.rows", "placement.exact", "placement.heuristics"),
+        None: ("placement.heuristics",),
+    },
 )
