@@ -34,9 +34,8 @@ from topoplace.mapping.onto import load_places
 from topoplace.mapping.problem import MappingProblem, prepare_mapping
 from topoplace.options import Repack
 from topoplace.placement.several import optima_of, traded_off
-from topoplace.placement.torus.repack.asked import instance_of
 from topoplace.placement.torus.repack.defragment import defragmented
-from topoplace.placement.torus.repack.problem import repack_problem
+from topoplace.placement.torus.repack.problem import instance_of, repack_problem
 from topoplace.result import Interference, PlacementResult
 from topoplace.result.cubes import CubesResult
 from topoplace.result.hierarchy import HierarchyResult

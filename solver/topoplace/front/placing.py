@@ -15,8 +15,7 @@ from topoplace.kernels import compile_for
 from topoplace.kinds import kind_named
 from topoplace.options import names_of, takes
 from topoplace.placement.hierarchy.contract import prepared_under
-from topoplace.placement.torus.repack.asked import instance_of
-from topoplace.placement.torus.repack.problem import repack_problem
+from topoplace.placement.torus.repack.problem import instance_of, repack_problem
 from topoplace.result import Interference, PlacementResult
 from topoplace.result.cubes import CubesResult
 from topoplace.result.hierarchy import HierarchyResult

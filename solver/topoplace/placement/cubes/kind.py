@@ -2,14 +2,14 @@
 
 from topoplace.kinds import Kind
 
-_CUBES = "topoplace.placement.cubes.exact"
+_CUBES = "topoplace.placement.cubes.packing"
 _IN_CUBES = "topoplace.placement.cubes.heuristics"
 
 KIND = Kind(
     name="cubes",
     title="on a pod of cubes",
     result="topoplace.result.cubes:CubesResult",
-    frame="topoplace.placement.cubes.outcome:FRAME",
+    frame="topoplace.placement.cubes.problem:FRAME",
     checker="topoplace.certify.cubes.check:CubesPlacements",
     prepare="topoplace.snapshot.cubes_state:prepare_cubes",
     machine="cubes",

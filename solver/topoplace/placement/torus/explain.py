@@ -12,6 +12,7 @@ import numpy as np
 from topoplace import clock
 from topoplace.errors import number_of
 from topoplace.machine import Prism, parse_node_set, prism_links
+from topoplace.placement.torus import _kernels
 from topoplace.placement.torus.anchored import candidates_of, prisms_of, whole_prisms
 from topoplace.placement.torus.footprints import (
     Footprints,
@@ -19,7 +20,6 @@ from topoplace.placement.torus.footprints import (
     footprints_of,
     quickest_footprints,
 )
-from topoplace.placement.torus.heuristics import _kernels
 from topoplace.placement.torus.heuristics.prism_search import entries_of
 from topoplace.placement.torus.outcome import prism_model
 from topoplace.placement.torus.problem import Candidate, PlacementProblem

@@ -5,7 +5,7 @@ from topoplace.kinds import Kind
 _EXACT = "topoplace.placement.torus.exact"
 _NODES = "topoplace.placement.torus.heuristics.node_orders"
 _FITS = "topoplace.placement.torus.heuristics.fits"
-_TORUS3D = "topoplace.placement.torus.heuristics.slurm_torus3d"
+_TORUS3D = "topoplace.placement.torus.heuristics.fits"
 _MINIZINC = "topoplace.placement.torus.minizinc"
 
 KIND = Kind(
