@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 import runpy
 import sys
 from enum import Enum
@@ -75,9 +76,16 @@ def whole_sentence(
         lines[0] = f"{types[0].removeprefix(':type: ')}: {lines[0]}"
 
 
+def captioned(app: Sphinx, page: str, source: list[str]) -> None:
+    """Show the file names of blocks that a reader is to save (see `scripts/build_tutorial.py`)."""
+    block = r"```{code-block} \1\n:caption: \2\n\n"
+    source[0] = re.sub(r"^```(\w+) ([\w.-]+)\n", block, source[0], flags=re.MULTILINE)
+
+
 def setup(app: Sphinx) -> None:
     """Draw the picture of the package, and connect what is ours to Sphinx."""
     scripts = Path(SOURCE).parent / "scripts"
     runpy.run_path(str(scripts / "build_architecture.py"), run_name="__main__")
+    app.connect("source-read", captioned)
     app.connect("autodoc-process-signature", plain_signature)
     app.connect("autodoc-process-docstring", whole_sentence, priority=600)  # napoleon: 500

@@ -26,20 +26,21 @@ TABLE = Path(__file__).parent.parent / "solver" / "topoplace" / "kernels" / "tab
 Entry = dict[str, Any]
 
 PACKAGES = {
-    "placement.exact": (
-        "topoplace.packing",
-        "topoplace.placement.torus.oracle",
-        "topoplace.placement.torus._ruin_recreate",
-    ),
+    "packing": ("topoplace.packing.dual._bundle", "topoplace.packing.dual._kernels"),
+    "packing.starts": ("topoplace.packing.dual._knapsacks",),
+    "placement.rows": ("topoplace.placement.torus.oracle._prism_rows",),
+    "placement.exact": ("topoplace.placement.torus.oracle",),
+    "placement.annealing": ("topoplace.placement.torus._ruin_recreate",),
     "placement.heuristics": (
         "topoplace.placement.torus.heuristics",
         "topoplace.placement.torus._kernels",
-        "topoplace.study.replay",
     ),
+    "placement.replay": ("topoplace.study.replay",),
     "allocation": ("topoplace.placement.switches", "topoplace.certify.switches"),
     "hierarchy": ("topoplace.placement.hierarchy",),
     "mapping.bounds": ("topoplace.mapping.bounds", "topoplace.mapping.symmetry"),
-    "mapping.exact": ("topoplace.mapping.exact",),
+    "mapping.embedding": ("topoplace.mapping.exact.embedding",),
+    "mapping.branch": ("topoplace.mapping.exact._kernels",),
     "mapping.certify": ("topoplace.certify.mapping",),
     "mapping.growing": ("topoplace.mapping.growing",),
     "mapping.halving": ("topoplace.mapping.halving",),
@@ -50,6 +51,10 @@ PACKAGES = {
 """The packages and modules of every group of kernels but that of wide tori (`compile_wide`)."""
 
 
+_DEEP = "int16:2C"
+"""The type of tables of depths where a dimension is long."""
+
+
 class Recorder:
     """Keeps the types of every call from Python that numba has nothing compiled for."""
 
@@ -57,6 +62,10 @@ class Recorder:
         self.entries: dict[str, Entry] = {}
         self._compile = Dispatcher._compile_for_args
         Dispatcher._compile_for_args = self._recording()
+
+    def end(self) -> None:
+        """Keep no more of them."""
+        Dispatcher._compile_for_args = self._compile
 
     def _recording(self) -> Callable[..., Any]:
         def compile_for_args(dispatcher: Any, *args: Any, **named: Any) -> Any:
@@ -86,7 +95,7 @@ def _is_usual(part: Any) -> bool:
 def group_of(entry: Entry) -> str:
     """Return the group of a kernel: of its module, or of wide tori by its types."""
     module = entry["module"]
-    if "int16:" in json.dumps(entry["types"]):
+    if module.startswith("topoplace.placement.torus.") and _DEEP in entry["types"]:
         return "placement.wide"
     for group, packages in PACKAGES.items():
         if any(module == package or module.startswith(f"{package}.") for package in packages):

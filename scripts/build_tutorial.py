@@ -1,6 +1,9 @@
-"""Run README.md, the front page, the tutorial and docs/guide/schedulers/; write their outputs.
+"""Run the pages that show what their commands print, and write the outputs.
 
-Each page is run from top to bottom, in a folder of its own.
+These are README.md, the front page, the chapters of the tutorial, docs/guide/schedulers/,
+docs/guide/users/, and the pages of docs/develop on adding something. Each page is run from top to
+bottom in a folder of its own. The files that earlier chapters of the tutorial show are there
+already.
 
 A fenced block whose first line names a file after the language is saved under that name; ``sh``
 and ``python`` blocks are run; a ``text`` block without a name, behind one of these, is what they
@@ -9,6 +12,9 @@ print. Blocks that install the project are not run.
 
 from __future__ import annotations
 
+import contextlib
+import functools
+import io
 import os
 import re
 import shlex
@@ -16,14 +22,21 @@ import subprocess
 import sys
 import tempfile
 import textwrap
+from collections.abc import Iterator
 from pathlib import Path
+from unittest import mock
 
+from topoplace.cli import run
 from topoplace.snapshot.files import write_text
 
 ROOT = Path(__file__).resolve().parent.parent
-PAGE = ROOT / "docs" / "guide" / "tutorial.md"
+GUIDE = ROOT / "docs" / "guide"
 FRONT = (ROOT / "README.md", ROOT / "docs" / "index.md")
-SCHEDULERS = sorted((ROOT / "docs" / "guide" / "schedulers").glob("*.md"))
+NAMES = ("place", "slurm", "compare", "map", "batch", "trade-offs", "repack")
+CHAPTERS = tuple(GUIDE / "tutorial" / f"{name}.md" for name in NAMES)
+SCHEDULERS = sorted((GUIDE / "schedulers").glob("*.md"))
+USERS = sorted((GUIDE / "users").glob("*.md"))
+DEVELOP = sorted((ROOT / "docs" / "develop").glob("adding-*.md"))
 
 BLOCK = re.compile(r"^```(\w+)(?: (\S+))?\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
@@ -37,7 +50,7 @@ _INSTALLING = ("pip ", "make ")
 _FINE = (0, 5, 6)  # audits end with what they found
 
 
-def played(page: str, folder: Path) -> str:
+def played(path: Path, folder: Path) -> str:
     """Return a page with the outputs that its commands have in an empty folder.
 
     Raises
@@ -45,8 +58,10 @@ def played(page: str, folder: Path) -> str:
     RuntimeError
         If a command fails.
     """
-    environment = _environment(folder)
-    _run("topoplace warmup\n", folder, environment)  # compiling is said once per installation
+    earlier = CHAPTERS[: CHAPTERS.index(path)] if path in CHAPTERS else ()
+    for name, body in (own[1:] for one in earlier for own in BLOCK.findall(one.read_text())):
+        if name:
+            (folder / name).write_text(body)
     output = ""
 
     def act(block: re.Match[str]) -> str:
@@ -55,18 +70,21 @@ def played(page: str, folder: Path) -> str:
         if name:
             (folder / name).write_text(body)
         elif language == "sh" and not body.startswith(_INSTALLING):
-            output = _run(body, folder, environment)
+            output = "".join(map(_printed, body.replace("\\\n", " ").splitlines()))
         elif language == "python":
-            output = _run(f"python3 - <<'END'\n{body}END\n", folder, environment)
+            output = _of_shell(f"python3 - <<'END'\n{body}END\n")
         elif language == "text":
             return f"```text\n{_folded(output)}```"
         return block[0]
 
-    return BLOCK.sub(act, page)
+    with _inside(folder):
+        _warm()
+        return BLOCK.sub(act, path.read_text())
 
 
-def _environment(folder: Path) -> dict[str, str]:
-    """Put `topoplace` and `python3` on the path, as they are in an installation."""
+@contextlib.contextmanager
+def _inside(folder: Path) -> Iterator[None]:
+    """Go to a folder, with `topoplace` and `python3` on the path as in an installation."""
     programs = folder / ".programs"
     programs.mkdir()
     python = shlex.quote(sys.executable)
@@ -74,15 +92,32 @@ def _environment(folder: Path) -> dict[str, str]:
         (programs / name).write_text(f'#!/bin/sh\nexec {command} "$@"\n')
         (programs / name).chmod(0o755)
     path = os.pathsep.join([str(programs), os.environ["PATH"]])
-    modules = os.pathsep.join([str(ROOT / "solver"), *filter(None, sys.path)])
-    return os.environ | {"PATH": path, "PYTHONPATH": modules, "COLUMNS": "100"}
+    modules = os.pathsep.join([str(ROOT / "solver"), str(ROOT / "tests"), *filter(None, sys.path)])
+    changed = {"PATH": path, "PYTHONPATH": modules, "COLUMNS": "100"}
+    with contextlib.chdir(folder), mock.patch.dict(os.environ, changed):
+        yield
 
 
-def _run(commands: str, folder: Path, environment: dict[str, str]) -> str:
+@functools.cache
+def _warm() -> None:
+    """Compile what is not compiled yet: a command says so once per installation."""
+    _of_shell("topoplace warmup")
+
+
+def _printed(line: str) -> str:
+    """Run a line: what is a command of ours alone in this process, all else in a shell."""
+    words = shlex.split(line, comments=True)
+    if words[:1] != ["topoplace"] or {*words} & {"|", "||"}:
+        return _of_shell(line)
+    said = io.StringIO()
+    with contextlib.redirect_stdout(said), contextlib.redirect_stderr(said):
+        code = run(words[1:])
+    return _checked(line, code, said.getvalue())
+
+
+def _of_shell(commands: str) -> str:
     done = subprocess.run(
         ["sh", "-e", "-c", commands],
-        cwd=folder,
-        env=environment,
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
@@ -90,9 +125,13 @@ def _run(commands: str, folder: Path, environment: dict[str, str]) -> str:
         timeout=SECONDS,
         check=False,
     )
-    if done.returncode not in _FINE:
-        raise RuntimeError(f"{commands}exits with {done.returncode}:\n{done.stdout}")
-    return done.stdout
+    return _checked(commands, done.returncode, done.stdout)
+
+
+def _checked(commands: str, code: int, printed: str) -> str:
+    if code not in _FINE:
+        raise RuntimeError(f"{commands} exits with {code}:\n{printed}")
+    return printed
 
 
 def _folded(text: str) -> str:
@@ -106,9 +145,9 @@ def _folded(text: str) -> str:
 
 def main() -> None:
     """Write the outputs into the pages."""
-    for page in (*FRONT, PAGE, *SCHEDULERS):
+    for page in (*FRONT, *CHAPTERS, *SCHEDULERS, *USERS, *DEVELOP):
         with tempfile.TemporaryDirectory() as folder:
-            write_text(page, played(page.read_text(), Path(folder)))
+            write_text(page, played(page, Path(folder)))
 
 
 if __name__ == "__main__":

@@ -69,11 +69,11 @@ class Change:
     value: Any
 
     def of(self, document: Document) -> Document:
-        """Return the document with the change."""
-        changed = copy.deepcopy(document)
+        """Return the document with the change; what it leaves alone is not copied."""
+        changed = copy.copy(document)
         at: Any = changed
         for step in self.field.path[:-1]:
-            at = at[step]
+            at[step] = at = copy.copy(at[step])
         if self.value is MISSING:
             at.pop(self.field.path[-1], None)
         else:

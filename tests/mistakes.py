@@ -11,6 +11,7 @@ from topoplace.cli.app import COMMANDS
 from topoplace.errors import MAX_FAULTS, InputError
 from topoplace.kinds import kind_named
 from topoplace.shipped import FORMATS, MACHINES
+from topoplace.snapshot.convert import CONVERSIONS
 
 NAMES = {
     "PLACING": ", ".join(kind_named("placement").methods),
@@ -20,10 +21,8 @@ NAMES = {
     + ", ".join(MACHINES),
     "COMMANDS": ", ".join(COMMANDS),
     "FORMATS": ", ".join(FORMATS),
-    "CONVERSIONS": "a known conversion (snapshot to snapshot, cray-neighbours to machine, swf to "
-    "snapshot, slurm to snapshot, slurm-topology to machine, machine to slurm-topology, "
-    "machine to slurm-yaml, kubernetes to snapshot, kubernetes to machine, "
-    "topograph to machine, slice-packer to snapshot, rfold to snapshot)",
+    "CONVERSIONS": "a known conversion "
+    f"({', '.join(f'{source} to {target}' for source, target in CONVERSIONS)})",
     "A SNAPSHOT": 'a snapshot ("topoplace.snapshot/1"), which topoplace place, compare, batch and '
     "map --on take",
     "A RESULT": 'a result ("topoplace.result/4"), which topoplace check, show, compare and map '

@@ -20,7 +20,7 @@ from topoplace.certify.packing import certified_bound
 from topoplace.certify.report import RefusedError
 from topoplace.cli import run
 from topoplace.errors import InputError
-from topoplace.placement.cubes.pool import Pool
+from topoplace.placement.cubes.packing import Pool
 from topoplace.placement.cubes.problem import CubesProblem
 from topoplace.result.certificate import Leaf
 from topoplace.result.placement import CubesResult

@@ -19,9 +19,8 @@ from test_repack import ROW
 from tiny_repacks import TinyRepack, replayed, tiny_repack
 from topoplace.cli.app import app
 from topoplace.options import Repack
-from topoplace.placement.torus.repack.asked import instance_of
 from topoplace.placement.torus.repack.defragment import defragmented
-from topoplace.placement.torus.repack.problem import repack_problem
+from topoplace.placement.torus.repack.problem import instance_of, repack_problem
 from topoplace.placement.torus.repack.view import best_for
 from topoplace.result import Interference
 from topoplace.result.several import Frontier

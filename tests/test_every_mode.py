@@ -367,7 +367,7 @@ def test_many_documents(first: int) -> None:
 # ---- Every method of every kind ------------------------------------------------------------------
 
 CHUNKS, PER_KIND = 12, 50
-SLOW = {"joint": 10, "tree": 30}
+SLOW = {"joint": 10, "tree": 15}
 """Kinds of whose problems there are fewer: brute force, or the method, takes long."""
 NOT_PROVEN = {"joint": 0.4, "tree": 0.2, "hierarchy": 0.02}
 """By kind, the largest share of problems that the exact method may leave unproven.

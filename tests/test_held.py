@@ -10,7 +10,9 @@ from topoplace.errors import InputError
 from topoplace.report.summary import summary
 from topoplace.result import Status
 from topoplace.snapshot.held import candidates_of
-from topoplace.study.batch.run import run_batch
+from topoplace.study.batch.pool import Pool
+from topoplace.study.batch.run import SOLVER, run_batch
+from topoplace.study.batch.task import Limits
 
 RACKS = {
     "kind": "hierarchy",
@@ -141,19 +143,24 @@ def test_room_for_a_prism_is_made_whoever_is_held():
     assert [point.values[-1] for point in found.points] == [4]
 
 
+def alone() -> Pool:
+    """Return a single process for a batch."""
+    return Pool(SOLVER, 1, Limits())
+
+
 def test_compare_and_batch_say_how_many_are_held(tmp_path):
     comparison = tp.compare(document(RACKS), methods=["exact", "first-fit"])
     assert [row.facts["held"] for row in comparison.rows] == [1, 1]
     assert any("1 of 3 requests held" in note for note in comparison.notes)
     (tmp_path / "now.json").write_text(json.dumps(document(RACKS)))
     (tmp_path / "plain.json").write_text(json.dumps(document(RACKS) | {"left_out": []}))
-    both = run_batch([tmp_path], tmp_path / "out")
+    both = run_batch([tmp_path], tmp_path / "out", executor=alone())
     assert [(row.held, row.ignored, row.started) for row in both.rows] == [
         (1, "", 2),
         (None, "", 3),
     ]
     assert both.num_held == 1
-    released = run_batch([tmp_path], tmp_path / "out", ignore=["all"])
+    released = run_batch([tmp_path], tmp_path / "out", ignore=["all"], executor=alone())
     assert [(row.held, row.ignored) for row in released.rows] == [
         (None, "features partition"),
         (None, ""),

@@ -245,7 +245,7 @@ def registry(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("registry")
 def test_the_example_of_the_form_places_the_largest_first() -> None:
-    (code,) = re.findall(r"```python\n(.*?)```", FORM.read_text(), re.DOTALL)
+    (code,) = re.findall(r"```python largest_first.py\n(.*?)```", FORM.read_text(), re.DOTALL)
     assert len(code.splitlines()) <= 20
     exec(compile(code, str(FORM), "exec"), {"__name__": "example"})
     for seed in range(20):
@@ -302,12 +302,12 @@ CASES = {
     "a started job": (
         {"queue": BIG},
         ("outbid", ["big"], 2),
-        f"it would fit beside the running jobs, but 6@2, {SIX}holds 2 nodes of started job big",
+        f"it would fit alongside the running jobs, but 6@2, {SIX}holds 2 nodes of started job big",
     ),
     "left out for nothing": (
         {},
         ("outbid", [], 0),
-        f"it would fit beside the running jobs, but 6@0, {SIX}is still free: "
+        f"it would fit alongside the running jobs, but 6@0, {SIX}is still free: "
         "the method left the request out",
     ),
 }

@@ -16,7 +16,7 @@ from topoplace.cli.app import app
 from topoplace.errors import InputError
 from topoplace.machine import Prism
 from topoplace.placement.torus.joint.applications import Applications
-from topoplace.placement.torus.joint.costs import achieved_costs, lower_costs, merged
+from topoplace.placement.torus.joint.method import achieved_costs, lower_costs, merged
 from topoplace.placement.torus.problem import Candidate, MappedJob, PlacementProblem
 from topoplace.result import PlacementResult, Status
 from topoplace.snapshot.state import prepare

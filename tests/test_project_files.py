@@ -171,7 +171,7 @@ def test_every_name_of_the_front_door_is_on_its_page() -> None:
 def test_links_of_the_readme_lead_to_files() -> None:
     links = re.findall(r"\]\(([^)#]+)[^)]*\)", (ROOT / "README.md").read_text())
     local = [link for link in links if "://" not in link]
-    assert "docs/guide/tutorial.md" in local
+    assert "docs/guide/tutorial/index.md" in local
     assert [link for link in local if not (ROOT / link).exists()] == []
 
 
@@ -186,13 +186,6 @@ def test_pages_show_what_their_programs_print(
     assert capsys.readouterr().out == shown
 
 
-def test_the_example_of_adding_a_machine(capsys: pytest.CaptureFixture[str]) -> None:
-    page = (ROOT / "docs" / "develop" / "adding-a-machine.md").read_text()
-    [example] = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
-    exec(example, {})
-    assert capsys.readouterr().out == "3 3 3\n0 0 0\n"
-
-
 # ---- What the checker shares with the solvers ---------------------------------------------------
 
 SHARED = (
@@ -204,7 +197,7 @@ SAYING_SO = (
     *(
         "README.md",
         "docs/index.md",
-        "docs/guide/tutorial.md",
+        "docs/guide/tutorial/place.md",
         "docs/proofs/placement.md",
         "docs/develop/architecture.md",
     ),

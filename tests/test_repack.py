@@ -12,8 +12,8 @@ import pytest
 import topoplace as tp
 from soundness.results import hold_bent
 from tiny_repacks import TinyRepack, fewest_suspended, replayed, tiny_repack
-from topoplace.placement.torus.repack.order import fewest_suspended as fewest_suspended_of
-from topoplace.placement.torus.repack.order import ordered, without
+from topoplace.placement.torus.repack.outcome import fewest_suspended as fewest_suspended_of
+from topoplace.placement.torus.repack.outcome import ordered, without
 from topoplace.placement.torus.repack.problem import repack_problem
 from topoplace.report.summary import summary
 from topoplace.result import Interference

@@ -203,11 +203,11 @@ def test_why_requests_wait_on_a_tree() -> None:
 
 def test_who_is_outbid() -> None:
     assert view_of(on_tree([(8, ()), (5, ())])).waits == {
-        "q1": "outbid: it fits alone, but the started jobs are worth as much or more"
+        "q1": "outbid: it fits alone, but the started jobs have the same value or more"
     }
     first = on_tree([(5, ()), (8, ())], method="default")
     assert view_of(first.model_copy(update={"solution": None})).starts == []
-    assert view_of(first).waits == {"q1": "it fits alone, but not beside the started jobs"}
+    assert view_of(first).waits == {"q1": "it fits alone, but not alongside the started jobs"}
     empty = first.solution.model_copy(update={"allocations": []})
     nobody = first.model_copy(update={"solution": empty})
     assert answer_table(nobody) == []

@@ -14,8 +14,7 @@ from topoplace.packing.listed import ListedOracle
 from topoplace.packing.problem import NO_VALUE, Cover, Kinds, Query, Subproblem
 from topoplace.placement.torus import packing as plug_in
 from topoplace.placement.torus.oracle import groups, pricing
-from topoplace.placement.torus.oracle.listing import all_candidates
-from topoplace.placement.torus.packing import TorusPacking
+from topoplace.placement.torus.packing import TorusPacking, all_candidates
 from topoplace.placement.torus.problem import PlacementProblem
 from topoplace.snapshot.state import prepare
 from topoplace.types import IntArray

@@ -17,14 +17,13 @@ from topoplace.certify.packing import certified_bound
 from topoplace.certify.torus.instance import read_instance
 from topoplace.certify.torus.oracle import TorusOracle
 from topoplace.packing.budget import Budget
-from topoplace.packing.primal.lns import NeighbourhoodSearch
+from topoplace.packing.primal.dive import NeighbourhoodSearch
 from topoplace.packing.problem import Query, Subproblem, fits
 from topoplace.packing.search import Search
-from topoplace.packing.tree.branching import Dominance, split_start
+from topoplace.packing.tree.nodes import Dominance, split_start
 from topoplace.placement.torus import footprints
 from topoplace.placement.torus.annealing import Annealer
-from topoplace.placement.torus.oracle.listing import all_candidates
-from topoplace.placement.torus.packing import TorusPacking
+from topoplace.placement.torus.packing import TorusPacking, all_candidates
 from topoplace.placement.torus.problem import Candidate, PlacementProblem
 from topoplace.result import Interference
 from topoplace.result.certificate import Leaf, LeafRef, SharedLeaves

@@ -69,7 +69,7 @@ def test_requests_that_do_not_fit_are_skipped_and_later_ones_see_earlier_ones() 
     assert found == {"q0": ["n4", "n5", "n6"], "q2": ["n0", "n1", "n2", "n3"]}
     text = summary(result)
     assert "started 2 of 3 requests, 7 nodes" in text
-    assert "q1 waits: it fits alone, but not beside the started jobs" in text
+    assert "q1 waits: it fits alone, but not alongside the started jobs" in text
     cost = result.solution.cost
     assert f"total cost {cost.numerator}" in text
     assert "n[4-6]" in text

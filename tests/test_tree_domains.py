@@ -188,7 +188,8 @@ def test_other_commands_on_switches(tmp_path: Path) -> None:
     assert [one.result.objective for one in found.scenarios] == [8, 8]
     out = tmp_path / "solved"
     for objective in TreeObjective:
-        assert run(["batch", str(path), "-o", str(out), "--objective", objective]) == ExitCode.DONE
+        words = ["batch", str(path), "-o", str(out), "--objective", objective, "--jobs", "1"]
+        assert run(words) == ExitCode.DONE
     kinds = {tp.load(file).problem for file in (out / "results").iterdir()}
     assert kinds == {"allocation", "hierarchy"}
     together = tp.compare(out, methods=["default"], time_limit=5)

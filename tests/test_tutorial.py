@@ -16,7 +16,6 @@ from scripts_of_the_project import script
 
 ROOT = Path(__file__).resolve().parent.parent
 TUTORIAL = script("build_tutorial")
-PAGE = TUTORIAL.PAGE.read_text()
 
 
 def comparable(output: str) -> str:
@@ -40,25 +39,33 @@ def outputs(tmp_path_factory: pytest.TempPathFactory) -> list[nbformat.NotebookN
     return [output for cell in notebook.cells for output in cell.get("outputs", [])]
 
 
-@pytest.mark.parametrize(
-    ("path", "num_outputs"),
-    [*((path, 1) for path in TUTORIAL.FRONT), (TUTORIAL.PAGE, 11)],
-    ids=lambda value: getattr(value, "stem", None),
-)
-def test_pages_show_what_their_examples_print(path: Path, num_outputs: int, tmp_path: Path) -> None:
-    page = path.read_text()
+def compare_outputs(path: Path, folder: Path) -> int:
+    """Run a page and require that it shows what is printed; return how many outputs it has."""
     shown, came = (
-        TUTORIAL.BLOCK.findall(page),
-        TUTORIAL.BLOCK.findall(TUTORIAL.played(page, tmp_path)),
+        TUTORIAL.BLOCK.findall(page) for page in (path.read_text(), TUTORIAL.played(path, folder))
     )
     blocks = [pair for pair in zip(shown, came, strict=True) if pair[0][:2] == ("text", "")]
-    assert len(blocks) >= num_outputs
     for block, real in blocks:
-        told = "python scripts/build_tutorial.py writes the outputs anew"
+        told = "python scripts/build_tutorial.py writes the outputs again"
         assert comparable(real[-1]) == comparable(block[-1]), told
-    pictures = [*tmp_path.glob("*.png")]
-    assert bool(pictures) == (path.stem != "index")
-    assert all(picture.read_bytes().startswith(b"\x89PNG") for picture in pictures)
+    assert all(one.read_bytes().startswith(b"\x89PNG") for one in folder.glob("*.png"))
+    return len(blocks)
+
+
+@pytest.mark.parametrize("path", TUTORIAL.FRONT, ids=lambda path: path.stem)
+def test_front_pages_show_what_their_examples_print(path: Path, tmp_path: Path) -> None:
+    assert compare_outputs(path, tmp_path) == 1
+
+
+@pytest.mark.parametrize("path", TUTORIAL.CHAPTERS, ids=lambda path: path.stem)
+def test_chapters_show_what_their_commands_print(path: Path, tmp_path: Path) -> None:
+    assert compare_outputs(path, tmp_path) >= 2
+
+
+def test_all_chapters_are_run_in_the_order_of_the_contents() -> None:
+    contents = (TUTORIAL.GUIDE / "tutorial" / "index.md").read_text()
+    [listed] = re.findall(r"```{toctree}\n:hidden:\n\n(.*?)```", contents, re.DOTALL)
+    assert tuple(listed.split()) == TUTORIAL.NAMES
 
 
 def test_only_times_and_white_space_are_ignored() -> None:
@@ -79,7 +86,8 @@ def test_the_notebook_begins_as_the_readme_and_is_stored_without_outputs() -> No
 def test_figures_of_the_notebook_are_those_of_the_commands(
     outputs: list[nbformat.NotebookNode],
 ) -> None:
-    commands = " ".join(PAGE.replace(",", "").split())
+    page = "\n".join(chapter.read_text() for chapter in TUTORIAL.CHAPTERS)
+    commands = " ".join(page.replace(",", "").split())
     texts = [output.text for output in outputs if output.output_type == "stream"]
     printed = "".join(texts).splitlines()
     levels = [line.split() for line in printed if line.endswith(" 0.0 certificate")]
@@ -96,7 +104,7 @@ def test_figures_of_the_notebook_are_those_of_the_commands(
         assert re.search(rf"{method} {objective} {bound} .{{,30}}{status}", commands)
     rows = [line for line in printed if line.startswith((" " * 10 + "best", " " * 10 + "first"))]
     assert len(rows) == 2
-    assert all(comparable(row) in comparable(PAGE) for row in rows)
+    assert all(comparable(row) in comparable(page) for row in rows)
     assert "103 on n[17-32] costs 35" in printed
     assert "103 16 35 n[17-32]" in commands
     assert "as it is: True" in printed

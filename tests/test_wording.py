@@ -17,8 +17,8 @@ THINGS = (
     "amounts|answers|axes|boxes|branches|bytes|cells|certificates|characters|chips|classes|columns"
     "|coordinates|cubes|decisions|dimensions|domains|elements|entries|extents|faults|fields|gains"
     "|groups|hops|hosts|indices|instances|jobs|kernels|layouts|leaves|levels|lines|links|loads"
-    "|messages|moves|multipliers|nodes|numbers|objects|pairs|parts|pencils|pictures|places"
-    "|placements|points|prices|prisms|ranks|requests|routers|rows|scenarios|segments|slices|states"
+    "|messages|moves|multipliers|nodes|numbers|objects|pairs|partitions|parts|pencils|pictures"
+    "|places|placements|pods|points|prices|prisms|ranks|requests|routers|rows|scenarios|segments|slices|states"
     "|steps|switches|tasks|units|values|vertices|windows"
 )
 COUNTED = re.compile(rf"\{{([^{{}}]*)\}} (?:free |more |running |whole )?(?:{THINGS})\b")

@@ -8,7 +8,7 @@ import random
 from collections.abc import Iterator, Sequence
 
 from random_certificates import Column, Packing
-from topoplace.placement.cubes.pool import Pool
+from topoplace.placement.cubes.packing import Pool
 from topoplace.placement.cubes.problem import CubesProblem
 from topoplace.snapshot.cubes_state import prepare_cubes
 from topoplace.snapshot.schema import SNAPSHOT_SCHEMA, CubesModel, Request, RunningJob, Snapshot

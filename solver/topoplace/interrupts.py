@@ -147,15 +147,15 @@ def ended_in_time(
         if interrupt:
             raise Interrupted
         thread = threading.Thread(target=work, name="topoplace", daemon=True)
-        late = time.monotonic() + limit
+        late = clock.ticks() + limit
         thread.start()
         try:
             while not done.wait(_LOOK_SECONDS):
                 look()
-                now = time.monotonic()
-                if now > min(late, interrupt.due) and (known := reported()):
+                is_due = time.monotonic() > interrupt.due
+                if (is_due or clock.ticks() > late) and (known := reported()):
                     return known
-                if now > interrupt.due:
+                if is_due:
                     raise Interrupted
         finally:
             if not done.is_set():

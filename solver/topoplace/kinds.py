@@ -30,7 +30,7 @@ class Kind:
     name
         The field `problem` of its results.
     title
-        Of its methods, after the word "Methods".
+        The heading of its methods, after the word "Methods".
     result
         The model of its results (`topoplace.result.Result`).
     frame
@@ -39,7 +39,7 @@ class Kind:
     checker
         The plug-in of the checker (`topoplace.certify.report.Problem`), called with a result.
     machine
-        The field `kind` of machines whose queue it places; None of a kind that places no queue.
+        The field `kind` of the machines that it places jobs on; None if it places no queue.
     model
         The model of the document of such a machine.
     shorthands
@@ -48,17 +48,17 @@ class Kind:
         Returns the machine of a shorthand, called with what it begins with, the numbers before and
         after its last colon, and its whole text; None if these do not fit.
     prepare
-        Checks a snapshot and returns what is solved, called with the snapshot; of kinds that place
-        no queue, with the instance. None if that is done elsewhere.
+        Checks a snapshot and returns what is to be solved. A kind that places no queue gets its
+        instance instead of a snapshot. None if that is done elsewhere.
     problem
-        Returns the problem that methods solve, called with what `prepare` returned and the options;
-        None where that is the problem itself.
+        Returns the problem that methods solve. It gets what `prepare` returned, and the options.
+        None if what `prepare` returned is the problem.
     solution
         The model of its solutions, for documents of several; None if there are no such documents.
     several
         The checker's plug-in for documents of several, None if it is `checker`.
     schema
-        Of instances of a kind that places no queue.
+        The schema of its instances, if it places no queue.
     instance
         The model of such an instance.
     view
@@ -84,11 +84,11 @@ class Kind:
     has_rule
         Whether jobs obey an interference rule: that of tori, on which they share links.
     usual
-        The method of those who name none, and of ``auto``.
+        The method that is used if the user names none, or ``auto``.
     kernels
         Groups of compiled kernels, of all its methods together.
     needed
-        Of these, by method, what it needs; the entry None is that of any other method.
+        By method, the groups that it needs; the entry None is for all other methods.
     """
 
     name: str
@@ -120,7 +120,7 @@ class Kind:
     needed: Mapping[str | None, tuple[str, ...]] = field(default_factory=dict)
 
     def get(self, name: str) -> Any:
-        """Return what an attribute of the kind refers to; None if it has none."""
+        """Return what an attribute of the kind refers to; None if the attribute is None."""
         ref = getattr(self, name)
         return None if ref is None else loaded(ref)
 

@@ -61,7 +61,7 @@ class Model:
         A machine of `torus`, `mesh`, `tree`, `hierarchy` or `cubes`; or a shipped name, a file or
         a shorthand such as ``torus:8x8x8``.
     name
-        Of the instance, in results and pictures.
+        The name of the instance in results and pictures.
 
     Attributes
     ----------
@@ -300,7 +300,7 @@ def torus(
         Nodes on every router; node n is on router ``n // nodes_per_router``, and routers count
         the last dimension fastest.
     bandwidth
-        Of the links of every dimension, relative to each other; all 1 by default.
+        The bandwidth of the links of every dimension, relative to each other; all 1 by default.
     wrap
         Whether the dimensions close, all or each.
     classes
@@ -453,9 +453,9 @@ def grid(
     periodic
         Whether the dimensions close, all or each.
     bytes
-        Of a message to a neighbour, in all dimensions or in each.
+        The size of a message to a neighbour, in all dimensions or in each.
     diagonal_bytes
-        To the neighbours that differ in 2, 3, ... dimensions; none by default.
+        Bytes to the neighbours that differ in 2, 3, ... dimensions; none by default.
 
     Raises
     ------
@@ -542,7 +542,7 @@ def objects(
     rules
         The bytes of a message, by its rule: ``{"G(s,*) -> R(s,*)": 8}``.
     loads
-        Of the objects of an array: one for all, or one for each, row-major; 1 by default.
+        Loads of the objects of an array: one for all, or one for each, row-major; 1 by default.
     costs
         ``"multicast"`` or ``"reduction"`` by rule: its messages are trees, which cost their links.
     periodic

@@ -65,7 +65,7 @@ class Option:
     names
         Which names a shell completes: of ``methods``, ``machines`` or ``snapshots``.
     least, most
-        Of a number.
+        Limits of a number.
     is_argument, is_required
         Whether it stands on the command line without a name, and may not be left out there.
     """
@@ -354,7 +354,7 @@ class Frontier(Placing):
 
 DISTINCT = option(
     "started|prisms|nodes",
-    "--all: what tells placements apart; default prisms on tori, else started.",
+    "--all: what makes placements distinct; default prisms on tori, else started.",
     in_python="Who starts, on which prisms, or on which nodes. Requests that are equal may "
     "exchange their places.",
 )

@@ -40,7 +40,7 @@ class Excluding:
     groups
         By request, the number of those that it may exchange places with.
     capacities
-        Of the rows.
+        The capacities of the rows.
     of_request, of_place
         The rows that a request takes of wherever it starts, and those of a group in a place.
     """
@@ -68,7 +68,7 @@ class Excluding:
 
     @property
     def largest(self) -> Sequence[int]:
-        """By level what no candidate's absolute value exceeds."""
+        """By level, a limit of the absolute value of a candidate."""
         return self.inner.largest
 
     def may_replace(self, one: int, other: int) -> bool:

@@ -21,7 +21,7 @@ from topoplace.result.several import Frontier, OpenBox, Step
 Corner = tuple[float, ...]
 
 MOST_CORNERS = 1 << 24
-"""Of a frontier that is followed."""
+"""Most corners of a frontier that the checker reads."""
 
 
 def follow_frontier(document: Frontier, claims: Claims) -> None:

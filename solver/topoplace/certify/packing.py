@@ -120,7 +120,7 @@ class CheckingOracle(Protocol):
 
     @property
     def largest(self) -> Sequence[int]:
-        """By level a limit of the absolute value of candidates; for 64 bits, not for the bound."""
+        """By level, a limit of the absolute value of a candidate: sums have to fit into 64 bits."""
 
     def may_replace(self, one: int, other: int) -> bool:
         """Return whether every candidate of `other` is also one of `one`; transitive.

@@ -74,7 +74,7 @@ class Application(Grid):
     )
     graph_format: str | None = option(
         GRAPH_FORMAT,
-        "Format of --graph; by default its ending or content tells.",
+        "Format of --graph; by default found from its ending or content.",
         panel=_APPLICATION,
     )
     flow: str | None = again(options.FLOW, panel=_APPLICATION)
@@ -265,7 +265,7 @@ def _parse_count(text: str, field: str) -> int:
 
 @dataclass(frozen=True, kw_only=True)
 class Listed(Grid):
-    """Of which grid `topoplace layouts` lists layouts, and how many."""
+    """The grid for which `topoplace layouts` lists layouts, and how many it lists."""
 
     grid: str = option("32x32x32", "Tasks per dimension.", default=MISSING)
     limit: int = option("N", "List at most N.", default=20)
@@ -298,7 +298,7 @@ class Graph:
         "GRAPH", "A communication graph, a mapping instance or the result of one."
     )
     graph_format: str | None = option(
-        GRAPH_FORMAT, "Format of GRAPH; by default its ending or content tells."
+        GRAPH_FORMAT, "Format of GRAPH; by default found from its ending or content."
     )
     flow: str | None = again(options.FLOW)
     csv: Path | None = option("F", "Write the task of every cell as CSV here.")

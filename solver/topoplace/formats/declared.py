@@ -121,7 +121,7 @@ class Table:
         return found
 
     def unknown(self, names: Iterable[str]) -> list[str]:
-        """Return the fields that no table knows, sorted: a newer version of the tool has them."""
+        """Return, sorted, the fields that the table does not know: a newer version has them."""
         return sorted(set(names) - self.names)
 
     def unknown_in(self, raw: Mapping[str, Any]) -> list[str]:

@@ -49,7 +49,7 @@ class Parsed:
     Attributes
     ----------
     value
-        Of mappings, lists, texts, numbers, booleans and None.
+        Made of mappings, lists, texts, numbers, booleans and None.
     lines
         By the identity of a mapping or list and a key in it, the line of what is there; empty
         for JSON.

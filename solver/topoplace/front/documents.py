@@ -105,8 +105,7 @@ def load(source: File | Document) -> Loaded:
     Returns
     -------
     Model, a machine such as TorusModel, MappingInstance, Result, Frontier, Optima
-        Of a snapshot, a machine, an instance of a mapping, a result, a frontier, or
-        all optima.
+        For a snapshot, a machine, a mapping instance, a result, a frontier, or all optima.
 
     Raises
     ------

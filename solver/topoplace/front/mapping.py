@@ -103,7 +103,7 @@ def problem_asked(
     Parameters
     ----------
     named
-        Of a graph of a file, how the instance is called, and the file.
+        For a graph from a file: the name of the instance, and the file.
     """
     application, on = _application(asked.application), asked.on
     if isinstance(application, MappingInstance):
@@ -307,7 +307,7 @@ class Layouts:
     geometry: str
 
     def document(self, limit: int) -> dict[str, object]:
-        """Return it ready for JSON, with some of the layouts."""
+        """Return the document for JSON, with some of the layouts."""
         documents = [layout_document(entry) for entry in self.ranked[:limit]]
         return {"layouts": documents, "num_layouts": len(self.ranked), "geometry": self.geometry}
 

@@ -14,10 +14,7 @@ from topoplace.kernels import compile_for
 from topoplace.kinds import kind_named
 from topoplace.options import names_of, takes
 from topoplace.placement.hierarchy.contract import prepared_under
-from topoplace.placement.several import optima_of, traded_off
-from topoplace.placement.torus.repack.asked import instance_of
-from topoplace.placement.torus.repack.defragment import defragmented
-from topoplace.placement.torus.repack.problem import repack_problem
+from topoplace.placement.torus.repack.problem import instance_of, repack_problem
 from topoplace.result import Interference, Result
 from topoplace.result.placement import RepackResult
 from topoplace.result.several import Frontier, Optima
@@ -75,6 +72,8 @@ def frontier(asked: options.Frontier) -> Frontier:
     Frontier
         Its `points`; printed, it is a table. It plots itself, and can be checked.
     """
+    from topoplace.placement.several import traded_off  # noqa: PLC0415 - loads the engine
+
     levels = names_of(asked.levels)
     return _exactly(asked, lambda state, settings: traded_off(state, levels, settings))
 
@@ -91,6 +90,8 @@ def optima(asked: options.Optima) -> Optima:
         Its `points`, and each as a result of its own by `result`; printed, it is a table. It plots
         itself, and can be checked.
     """
+    from topoplace.placement.several import optima_of  # noqa: PLC0415 - loads the engine
+
     own = asked.most, names_of(asked.levels), asked.distinct
     return _exactly(asked, lambda state, settings: optima_of(state, *own, settings))
 
@@ -124,6 +125,10 @@ def repack(asked: options.Repack) -> RepackResult | Frontier:
         if asked.defragment is None:
             plan: RepackResult = solve(problem, "exact", settings)
             return plan
+        from topoplace.placement.torus.repack.defragment import (  # noqa: PLC0415 - loads the engine
+            defragmented,
+        )
+
         return defragmented(problem, settings)
 
 

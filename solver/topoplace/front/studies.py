@@ -40,8 +40,8 @@ def whatif(asked: options.WhatIf) -> WhatIf:
     Returns
     -------
     WhatIf
-        Its `scenarios`, the base first, each with its `result`; `worth` and `routers`. Printed, it
-        is tables.
+        Has `scenarios` (the base first, each with its `result`), `worth` and `routers`. `print`
+        shows tables.
     """
     settings = options_of(asked)
     state = prepared(asked, settings, tree_objective(asked.objective))

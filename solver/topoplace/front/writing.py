@@ -21,7 +21,7 @@ def write(found: Any, *, files: Any = None, **asked: Path | None) -> None:
     Parameters
     ----------
     files
-        Of the results behind a comparison or an audit: its page links to them.
+        The files of the results behind a comparison or an audit: its page links to them.
     asked
         By form: ``output`` (the document), ``png`` and ``html`` (its picture and page),
         ``hostlist`` and ``csv`` (what starts), ``rank_files`` (a folder of mappings of jobs).

@@ -4,12 +4,14 @@ Numba compiles a kernel when it is first called and keeps the machine code on di
 seconds per kernel, once for an installation, and is no part of a solve. `table.json` lists the
 kernels that are called from Python and the types that they are called with, group by group;
 `missing` tells, without importing numba, which groups are not compiled yet, and `compile_groups`
-compiles them. A kernel that is called with other types is compiled at that call.
+compiles them. What few solves need is compiled when one does, while the clock is held
+(`compile_late`). A kernel that is called with other types is compiled at that call.
 """
 
 from topoplace.kernels.compiling import (
     compile_for,
     compile_groups,
+    compile_late,
     compile_wide,
     folder_of_kernels,
     groups_of,
@@ -19,6 +21,7 @@ from topoplace.kernels.compiling import (
 __all__ = [
     "compile_for",
     "compile_groups",
+    "compile_late",
     "compile_wide",
     "folder_of_kernels",
     "groups_of",

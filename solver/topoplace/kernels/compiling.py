@@ -21,6 +21,7 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
+from topoplace import clock
 from topoplace.kinds import kind_named
 from topoplace.version import __version__
 
@@ -298,6 +299,17 @@ def compile_wide(shape: Sequence[int]) -> None:
     """
     if 2 * max(shape) > _MOST_NARROW:
         compile_groups([_WIDE])
+
+
+def compile_late(group: str) -> None:
+    """Compile what few solves need, when one does; the clock is held meanwhile."""
+    if group not in _compiled:
+        with clock.held():
+            compile_groups([group])
+        _compiled.add(group)
+
+
+_compiled: set[str] = set()
 
 
 def compile_groups(groups: Iterable[str]) -> int:

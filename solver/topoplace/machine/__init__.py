@@ -15,7 +15,7 @@ from topoplace.machine.links import (
 )
 from topoplace.machine.levels import LevelMachine as LevelMachine, Network as Network
 from topoplace.machine.matrix import MatrixMachine as MatrixMachine
-from topoplace.machine.prism import (
+from topoplace.machine.links import (
     Prism as Prism,
     all_origins as all_origins,
     bisection_bandwidth as bisection_bandwidth,

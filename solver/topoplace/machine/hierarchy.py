@@ -79,7 +79,7 @@ class Hierarchy:
 
     @property
     def paths(self) -> tuple[list[str], ...]:
-        """By level above the hosts the own name of the domain of every host, without the path."""
+        """By level above the hosts, the name of the domain of every host, without its path."""
         whole = [
             [names[domain] for domain in of.tolist()]
             for names, of in zip(self.domain_names[:-1], self.domain_of, strict=False)
@@ -91,7 +91,7 @@ class Hierarchy:
 
     @cached_property
     def parents(self) -> tuple[IntArray, ...]:
-        """By level the domain of the level above that each of its domains lies in; 0 at the top."""
+        """By level, the domain above each of its domains, as a number; 0 at the top."""
         above = [np.zeros_like(self.domain_of[0]), *self.domain_of]
         found = []
         for names, own, upper in zip(self.domain_names, self.domain_of, above, strict=False):
@@ -107,7 +107,7 @@ class Hierarchy:
 
     @cached_property
     def _sibling_numbers(self) -> list[IntArray]:
-        """By level the number of every domain among those of the domain above."""
+        """By level, the number of every domain within the domain above it."""
         found = []
         for parent in self.parents:
             order = np.argsort(parent, kind="stable")
@@ -119,7 +119,7 @@ class Hierarchy:
 
     @property
     def place_shape(self) -> tuple[int, ...]:
-        """By level the most domains of a domain above."""
+        """By level, the largest number of its domains within one domain above."""
         return tuple(int(numbers.max()) + 1 for numbers in self._sibling_numbers)
 
     def places_of(self, nodes: IntArray) -> IntArray:

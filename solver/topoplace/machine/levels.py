@@ -54,7 +54,7 @@ class LevelMachine(base.Network):
 
     @property
     def levels(self) -> LevelMachine:
-        """Itself."""
+        """The machine itself."""
         return self
 
     @property

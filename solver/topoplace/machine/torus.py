@@ -22,12 +22,12 @@ class Network:
 
     @property
     def torus(self) -> Torus | None:
-        """Itself as a torus or mesh, with links, routes and coordinates; None for others."""
+        """The machine as a torus or mesh, with links and routes; None if it is of another kind."""
         return None
 
     @property
     def levels(self) -> Any:
-        """Itself as domains within domains, a `LevelMachine`; None if it has none."""
+        """The machine as a `LevelMachine`, domains within domains; None if it has no domains."""
         return None
 
     @property
@@ -183,7 +183,7 @@ class Torus(Network):
 
     @property
     def torus(self) -> Torus:
-        """Itself."""
+        """The machine itself."""
         return self
 
     @property

@@ -72,7 +72,7 @@ def topology(
         matrix. By default ranks fill node after node (SMP order), in the order that results have
         on trees, else ascending.
     rank_format
-        Of a rank file: ``rank-order``, ``hostfile``, ``csv``, ``maplib`` or ``scotch``.
+        The format of a rank file: ``rank-order``, ``hostfile``, ``csv``, ``maplib`` or ``scotch``.
     num_ranks
         By default as many as there is room for.
 

@@ -87,7 +87,7 @@ def cheapest(machine, guest, router, free, task, candidates):
 
 @kernel()
 def cheapest_near(machine, guest, router, free, task, seen, queue, stamp):
-    """Return the cheapest of the free routers reached first from the heaviest partner; or -1."""
+    """Return the cheapest free router near the heaviest partner; -1 if none is free."""
     heaviest, start = np.int64(-1), -1
     for e in range(guest.first[task], guest.first[task + 1]):
         if router[guest.other[e]] >= 0 and guest.weight[e] > heaviest:

@@ -106,7 +106,7 @@ def sorted_gains(graph, side, gain):
 
 @kernel(inline="always")
 def next_vertex(heaps, size, filled, low, high):
-    """Return the vertex to move: from the side that is too large, else that of most gain; or -1."""
+    """Return the vertex of largest gain, on the side that is too large; -1 if none may move."""
     from_first = len(heaps[0]) > 0 and filled > low
     from_second = len(heaps[1]) > 0 and filled < high
     if not from_first and not from_second and low == high == filled:

@@ -9,7 +9,7 @@ _SEARCHES = "topoplace.mapping.methods.searches"
 _NESTED = "topoplace.mapping.methods.nested"
 _PAPERS = "topoplace.mapping.methods.papers"
 
-_BOUNDS, _BRANCH, _GROW = "mapping.bounds", "mapping.exact", "mapping.growing"
+_BOUNDS, _EMBED, _GROW = "mapping.bounds", "mapping.embedding", "mapping.growing"
 _HALVE, _ANNEAL, _TABU = "mapping.halving", "mapping.local_search", "mapping.tabu_search"
 _OBJECTS = "mapping.objects"
 _SEARCH = (_BOUNDS, _GROW, _HALVE, _ANNEAL, _TABU, _OBJECTS)
@@ -53,10 +53,10 @@ KIND = Kind(
         "topaware": (_BUILT, "best-ranked layout, leftmost routers of every pencil"),
     },
     usual="auto",
-    kernels=(*_SEARCH, _BRANCH, "mapping.certify"),
+    kernels=(*_SEARCH, _EMBED, "mapping.branch", "mapping.certify"),
     needed={
-        "auto": (*_SEARCH, _BRANCH),
-        "exact": (*_SEARCH, _BRANCH),
+        "auto": (*_SEARCH, _EMBED),
+        "exact": (*_SEARCH, _EMBED),
         "search": _SEARCH,
         "local-search": (_BOUNDS, _ANNEAL),
         "bisection": (_BOUNDS, _HALVE, _OBJECTS),

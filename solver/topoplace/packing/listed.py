@@ -83,9 +83,9 @@ class ListedPacking(PackingProblem):
     Parameters
     ----------
     names, values
-        Of the requests: their ids, and what starting one adds to the first level.
+        The ids of the requests, and what starting one adds to the first level.
     capacities
-        Of the rows, by family.
+        Capacities of the rows, by family.
     candidates
         All of them.
     senses

@@ -17,7 +17,7 @@ from topoplace.packing.search import Found, Search
 from topoplace.packing.state import Say, silent
 
 _FIRST_SHARE = 0.5
-"""Of the time, for the optimum itself."""
+"""Share of the time that goes into the optimum itself."""
 
 
 @dataclass

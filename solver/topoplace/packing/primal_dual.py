@@ -11,8 +11,7 @@ from typing import Any
 from topoplace.memory import return_memory
 from topoplace.packing import steering
 from topoplace.packing.dual.bundle import Bundle
-from topoplace.packing.primal.dive import Diver
-from topoplace.packing.primal.lns import NeighbourhoodSearch
+from topoplace.packing.primal.dive import Diver, NeighbourhoodSearch
 from topoplace.packing.problem import Residual
 from topoplace.packing.state import State
 from topoplace.packing.tree.bounds import BoundSearch

@@ -51,7 +51,7 @@ class Cover:
 
 
 def by_request(covers: Iterable[Cover]) -> dict[int, list[Cover]]:
-    """Return what branches say of the candidates of each request that they name."""
+    """Return by request the covers that branches impose on its candidates."""
     found: dict[int, list[Cover]] = {}
     for cover in covers:
         found.setdefault(cover.request_idx, []).append(cover)
@@ -138,10 +138,10 @@ class PackingProblem(ABC):
     Attributes
     ----------
     names, values
-        Of the requests: their ids, and what starting one adds to the first level with any
+        The ids of the requests, and what starting one adds to the first level with any
         candidate, at least 0; shape ``(num_requests,)``.
     capacities
-        Of the rows, at least 0; shape ``(num_rows,)``.
+        Capacities of the rows, at least 0; shape ``(num_rows,)``.
     num_covers
         This number of first rows binds from the beginning, and branches may ask whether a candidate
         uses one of them. The others are added once a solution violates them.
@@ -232,7 +232,8 @@ class PackingProblem(ABC):
     def price(self, row_prices: IntArray, query: Query) -> Priced:
         """Return the best candidates of every request at some prices.
 
-        A candidate gains the sum of weights times values less that of prices times amounts.
+        The gain of a candidate is the sum of weights times values, minus the sum of prices times
+        amounts.
 
         Parameters
         ----------
@@ -385,7 +386,7 @@ class PackingProblem(ABC):
         return Residual(self.left_by(fixed, kept), tuple(fixed), worth, kept)
 
     def near(self, candidates: Sequence[Any], first: Any) -> list[float]:
-        """Return how far candidates are from one, in any unit; up to 1 they are next to it."""
+        """Return how far candidates are from one, in any unit; at most 1 means next to it."""
         return [0.0] * len(candidates)
 
     def heuristic(self, budget: Budget) -> PrimalHeuristic | None:

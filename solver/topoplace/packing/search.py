@@ -31,8 +31,8 @@ from topoplace.packing.primal.integer import WORK_SECONDS, best_among
 from topoplace.packing.primal_dual import primal_dual_loop
 from topoplace.packing.problem import PackingProblem, Residual, Subproblem
 from topoplace.packing.state import Incumbent, Say, State, silent
+from topoplace.packing.tree.best_first import PriceTree
 from topoplace.packing.tree.nodes import Root
-from topoplace.packing.tree.price_tree import PriceTree
 from topoplace.result.certificate import Certificate, size_of
 
 _LEAST_START, _START_SHARE = 0.3, 0.5  # seconds, and of the time limit: for the heuristics

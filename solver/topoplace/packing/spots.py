@@ -50,12 +50,12 @@ class SpotPacking(PackingProblem):
     Parameters
     ----------
     names, worth, forms
-        Of the requests: ids, values by level of shape ``(num_requests, num_levels)``, and where
+        Ids of the requests, their values by level, shape ``(num_requests, num_levels)``, and where
         they may stand; equal forms are one object.
     rows
         By spot the rows it takes of, each as often as the amount it takes.
     families, capacities
-        Of the rows.
+        Names and capacities of the rows.
     num_jobs
         Requests before the spares.
     """

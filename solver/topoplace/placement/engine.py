@@ -28,7 +28,7 @@ class Packed:
     solution_of
         Turns placements into solutions of the problem.
     places
-        What tells placements apart beside who starts: by name, what counts as a candidate's place.
+        What else than who starts may make placements distinct: by name, the place of a candidate.
     """
 
     packing: PackingProblem

@@ -114,7 +114,7 @@ def optima_of(
     chosen
         The first levels of the problem, which count; all by default.
     distinct
-        What tells placements apart: ``started``, on tori and meshes also ``prisms`` (there the
+        What makes placements distinct: ``started``, on tori and meshes also ``prisms`` (there the
         default) and ``nodes``.
     options
         Time limit, rule of interference, seed, and who watches.

@@ -209,9 +209,9 @@ def optima_headline(optima: Optima) -> str:
 
 
 _APART = {
-    "started": "told apart by who starts",
-    "prisms": "told apart by prisms",
-    "nodes": "told apart by nodes",
+    "started": "distinct by who starts",
+    "prisms": "distinct by prisms",
+    "nodes": "distinct by nodes",
 }
 
 

@@ -168,9 +168,10 @@ class Tiles:
     Attributes
     ----------
     numbers
-        Of the routers or nodes, from 0 on, -1 for none, shape ``(num_tiles, height, width)``.
+        Numbers of the routers or nodes, from 0 on, -1 for none; shape
+        ``(num_tiles, height, width)``.
     names
-        Of the tiles, or empty.
+        Names of the tiles, or empty.
     rows
         Whether tiles are rows with their names at the left, column by column; else row by row.
     across, up

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 AnyResult = Result[Any, Any, Any]
 
 WIDTH = 100
-"""Of a table where the width of the terminal is not known."""
+"""Width of a table if the width of the terminal is not known."""
 
 _MOST_ROWS = 15
 _LEAST_PLACE = 24
@@ -138,7 +138,7 @@ class View:
 
     @property
     def header(self) -> tuple[str, ...]:
-        """Of the table of what starts."""
+        """The header of the table of what starts."""
         return ("request", f"{self.unit}s", "hosts")
 
     numbers: ClassVar[Sequence[int]] = (1,)
@@ -187,8 +187,8 @@ class View:
     def outbid(self) -> str:
         """Why a request waits that would fit alone."""
         if self.result.levels[0].status is Status.OPTIMAL:
-            return "outbid: it fits alone, but the started jobs are worth as much or more"
-        return "it fits alone, but not beside the started jobs"
+            return "outbid: it fits alone, but the started jobs have the same value or more"
+        return "it fits alone, but not alongside the started jobs"
 
     @property
     def waiting(self) -> Table:

@@ -170,7 +170,7 @@ class Start:
     cost
         By eq. (6) of Mishra 2020, on a tree.
     score
-        Of the prism on level `shape`.
+        The value of the prism on level `shape`.
     cubes
         The cubes it is in.
     others
@@ -234,8 +234,8 @@ class Report:
     Attributes
     ----------
     sha256
-        Of the instance that the claims are about (`topoplace.snapshot.normal.sha256_of`); None
-        where it was not asked for, or the instance has no normal form.
+        The sum of the instance that the claims are about (`topoplace.snapshot.normal.sha256_of`).
+        None if nobody asked for it, or if the instance has no normal form.
     """
 
     claims: tuple[Claim, ...]

@@ -36,7 +36,7 @@ class BinomialShares(Model):
     Attributes
     ----------
     shares
-        Of the active ranks before every step and at the end.
+        Multipliers of the active ranks before every step and at the end.
     cuts
         Step, number of the least key of the bad states, multipliers of senders and receivers.
     """

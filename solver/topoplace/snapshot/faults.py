@@ -91,7 +91,7 @@ def kind_of_text(text: bytes) -> str | None:
 
 
 def kind_of_json(text: str) -> str | None:
-    """Tell what a text is that ought not to be a JSON object; None if it is none."""
+    """Return what kind of JSON document a text is; None if it is no JSON object."""
     if not text.lstrip().startswith("{"):
         return None
     with contextlib.suppress(ValueError, RecursionError):

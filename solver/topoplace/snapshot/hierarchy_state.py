@@ -59,7 +59,7 @@ class PartState:
     Attributes
     ----------
     name
-        Of the part; None if the request has no parts.
+        The name of the part; None if the request has no parts.
     units, takes
         How many units, and what one takes of every resource, shape ``(num_resources,)``.
     segments

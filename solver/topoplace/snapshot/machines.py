@@ -161,7 +161,7 @@ def _is_kubernetes(text: str) -> bool:
 
 
 def other_machine(path: str | Path, text: bytes, part: str | None = None) -> MachineModel | None:
-    """Return the machine of another tool's file; None if it is none that is known.
+    """Return the machine in another tool's file; None if it is the file of no known tool.
 
     Parameters
     ----------
@@ -187,7 +187,7 @@ def other_machine(path: str | Path, text: bytes, part: str | None = None) -> Mac
 
 
 def other_snapshot(path: str | Path, text: bytes) -> Snapshot | None:
-    """Return the snapshot of another tool's file; None if it is none that is known.
+    """Return the snapshot in another tool's file; None if it is the file of no known tool.
 
     Raises
     ------

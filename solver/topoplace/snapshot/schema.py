@@ -637,7 +637,7 @@ class Request(_Job):
     exclusive: Name | None = optional("hierarchies: level whose domains it shares with nobody")
     spread: Segment | None = optional("hierarchies: units that a domain of a level gets at most")
     balance: Name | None = optional("hierarchies: level over whose domains to be even")
-    at_most: Segment | None = optional("hierarchies: so many domains of a level, no more")
+    at_most: Segment | None = optional("hierarchies: the most domains of a level")
     eligible: Expression | None = optional(
         "hierarchies: the hosts it may have, such as `acc & (ib | !slow)` of the `sets`"
     )

@@ -78,7 +78,7 @@ class QueuedState(Queued):
 
     @property
     def num_prisms(self) -> int:
-        """In how many prisms the request starts."""
+        """The number of prisms that the request needs."""
         return 1 if self.segment is None else self.nodes // self.segment
 
 

@@ -67,7 +67,7 @@ def level_by_level(
     levels
         Name and sense of those to solve.
     solve_level
-        Solves a level, from 0, with what the earlier ones must reach, in so many seconds.
+        Solves a level, from 0, with what the earlier ones must reach, within some seconds.
     totals
         The values of a placement on all levels, to be maximised.
     nothing

@@ -60,9 +60,9 @@ class Outcome:
     Attributes
     ----------
     solution
-        Of a placement the candidates and scattered requests that start; of an allocation the node
-        of every rank, by the number of the request; of a mapping a `Mapped`. None if the method
-        found no answer at all.
+        For a placement, the candidates and scattered requests that start. For an allocation, the
+        node of every rank, by the number of the request. For a mapping, a `Mapped`. None if the
+        method found no answer at all.
     bounds
         Level by level; fewer than there are levels, or None, where nothing is proven.
     time_limit_hit
@@ -72,14 +72,15 @@ class Outcome:
     explanations
         Why requests do not start.
     notes
-        Of a mapping: how it came about, in sentences for people.
+        For a mapping: how it came about, in sentences for people.
     link_load
-        Of a mapping: what the largest link load of none is below.
+        For a mapping: a lower bound on the largest link load of any mapping.
     thorough
         Whether later levels were worked on as hard as the first; None where that makes no
         difference.
     witness
-        Of a packing without an answer: a placement as good on earlier levels as bounds rest on.
+        For a packing without an answer: a placement as good on earlier levels as the bounds
+        assume.
     """
 
     solution: Any | None

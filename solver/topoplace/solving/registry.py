@@ -23,24 +23,24 @@ class Options:
     time_limit
         Seconds; None for the method's own limit, or none.
     interference
-        Of placements on tori: which jobs may share links.
+        For placements on tori: which jobs may share links.
     thorough
-        Of packings: whether what is left of the time limit goes into bounds of the later
-        levels. Without it a limit only ends what would go on for longer.
+        For packings: whether the rest of the time limit is spent on bounds of the later levels.
+        Without it, a limit only ends what would go on for longer.
     seed
-        Of whatever a method draws at random.
+        The seed of whatever a method draws at random.
     required
-        Of packings: by level what is required of it, in the level's sense, instead of its optimum.
+        For packings: by level, the value that is required of it instead of the optimum.
     maps
-        Of placements on tori: whether applications are mapped, with hop-bytes as the second level.
+        For placements on tori: whether applications are mapped, with hop-bytes as the second level.
     cell
-        Of mappings: tasks of a cell of `grid-order`, per virtual dimension.
+        For mappings: tasks of a cell of `grid-order`, per virtual dimension.
     column_major
-        Of mappings: whether `grid-order` varies the first dimension fastest (``-C``).
+        For mappings: whether `grid-order` varies the first dimension fastest (``-C``).
     max_depth
-        Of mappings: largest extent of a pencil window along the pencils.
+        For mappings: largest extent of a pencil window along the pencils.
     start
-        Of mappings: the node of every task that a local search starts from.
+        For mappings: the node of every task that a local search starts from.
     watch
         Called with the `Progress` of a solve a few times a second, and at its end.
     incumbent
@@ -89,11 +89,11 @@ class Method:
     problem
         ``placement``, ``allocation`` or ``mapping``, as result documents have it.
     uses_prisms
-        Of placements: whether every job gets a prism, so that the rule and its bounds hold.
+        For placements: whether every job gets a prism, so that the rule and its bounds hold.
     needs_grid
-        Of mappings: whether the application has to be a grid.
+        For mappings: whether the application has to be a grid.
     takes
-        Of mappings: ``tasks``, ``objects`` under a cap, or both (`MappingProblem.takes`).
+        For mappings: ``tasks``, ``objects`` under a cap, or both (`MappingProblem.takes`).
     """
 
     problem: str

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Protocol
 
+from topoplace import clock
 from topoplace.errors import InputError, unknown_name
 from topoplace.interrupts import ended_in_time, heeded
 from topoplace.kinds import State, kind_named
@@ -117,7 +118,7 @@ def solve(problem: State | Problem, method: str = "exact", options: Options | No
     Returns
     -------
     Result
-        Of the class that the kind of problem names.
+        An object of the class that the kind of problem names.
 
     Raises
     ------
@@ -134,9 +135,9 @@ def solve(problem: State | Problem, method: str = "exact", options: Options | No
     incumbent = options.incumbent or Incumbent(levels, frame.instance(problem).name, method)
     options = replace(options, incumbent=incumbent)
     with heeded():
-        start = time.perf_counter()
+        start = clock.ticks()
         outcome = found_by(chosen, problem, options)
-        seconds = time.perf_counter() - start
+        seconds = clock.ticks() - start
         result = result_of(problem, outcome, method, options, seconds)
     if options.watch is not None:
         ended = replace(incumbent.progress(), level=levels[0][0], phase=result.status)

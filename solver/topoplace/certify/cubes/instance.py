@@ -23,7 +23,7 @@ from topoplace.types import BoolArray
 Shape = tuple[int, ...]
 
 MOST_CHIPS, MOST_IN_A_CUBE = 1 << 16, 512
-"""Of machines that are followed."""
+"""Most chips of a machine, and of one cube, that the checker reads."""
 
 _PLAIN = {"id", "nodes", "priority", "shapes", "communication", "application"}
 _PLAIN |= {"walltime", "submitted"}

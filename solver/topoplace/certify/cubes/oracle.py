@@ -128,7 +128,7 @@ class CubesOracle:
 
     @cached_property
     def largest(self) -> tuple[int, int]:
-        """Of nodes, and of cubes kept free."""
+        """Limits of a candidate's nodes, and of the cubes that it keeps free."""
         return max((request.value for request in self.requests), default=0), 1
 
     def may_replace(self, one: int, other: int) -> bool:

@@ -117,7 +117,7 @@ class Instance:
 
 
 Place = Sequence[Mapping[int, int]]
-"""Of a request, by part: units on hosts."""
+"""Where a request is: by part, the units on each host."""
 
 
 def read_instance(snapshot: Snapshot) -> Instance:

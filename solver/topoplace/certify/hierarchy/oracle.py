@@ -20,10 +20,10 @@ from topoplace.types import IntArray
 
 NEVER = 1 << 61
 _MOST_STATES = 1 << 22
-"""Of a table, beyond which a request is refused: 4 million take 32 MB."""
+"""Most states of a table; a request that needs more is refused. 4 million take 32 MB."""
 
 _MOST_WORK, _STEP = 300_000_000_000, 1 << 10
-"""Additions for a document, some minutes; a step in Python counts as so many."""
+"""Most additions for a document, some minutes; and how many a step in Python counts as."""
 
 
 _AT_ONCE, _SMALL, _FEW = 1 << 16, 1 << 11, 24
@@ -63,7 +63,7 @@ class HierarchyOracle:
 
     @cached_property
     def largest(self) -> Sequence[int]:
-        """By level what no candidate's absolute value exceeds."""
+        """By level, a limit of the absolute value of a candidate."""
         instance = self.table.instance
         units = max((sum(p.units for p in asked.parts) for asked in self.requests), default=0)
         most = [units] * len(instance.levels)
@@ -178,7 +178,7 @@ class _Walk:
         self._evened = max((p.balance for p in self.parts if p.balance is not None), default=-2)
         limits = [part.at_most for part in self.parts if part.at_most is not None]
         self.counted, most = limits[0] if limits else (-2, 0)
-        # the last axis counts the domains used of a level of which so many may be
+        # the last axis counts the domains used of a level with an upper limit
         self.shape = (*(part.units + 1 for part in self.parts), most + 1)
         require_room(math.prod(self.shape), "the states of a request", _MOST_STATES)
         self.takes = [table.in_grains(part.takes) for part in self.parts]

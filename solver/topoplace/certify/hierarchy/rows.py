@@ -212,5 +212,5 @@ class Rows:
 
     @cached_property
     def capacities(self) -> IntArray:
-        """Of all rows, by number."""
+        """The capacity of every row, by number."""
         return np.concatenate([*self.families.values()])

@@ -15,7 +15,7 @@ FAR = np.int64(1) << 62
 
 @kernel()
 def least_assignment(costs, num_rows, num_columns, prices):
-    """Return a lower bound on what giving every row a column of its own costs; the best one.
+    """Return the least cost of giving every row a column of its own, proven by prices of columns.
 
     `prices` are those of the columns, never positive, and 0 for columns that the best assignment
     leaves free. The bound holds for whatever prices of that kind: every row pays at least its

@@ -69,7 +69,7 @@ class Mapping(Problem[MappingResult]):
 
     @property
     def levels(self) -> Sequence[tuple[str, str]]:
-        """Name and sense of every level: the second one where there is a cap."""
+        """Name and sense of every level; only with a cap is there a second one."""
         every = (("hop-bytes", "min"), ("largest-load", "min"))
         return every[: 1 if self.result.instance.cap is None else 2]
 

@@ -266,7 +266,7 @@ def _apart(instance: Instance) -> int:
 # ---- Multipliers of cuts: prices, a balance and triangles, whose matrix is semidefinite ----------
 
 LIMIT = 1 << 52
-"""Of the diagonal of a matrix that is proven to be positive semidefinite."""
+"""Largest entry on the diagonal of a matrix that is proven to be positive semidefinite."""
 
 LARGEST_ENTRY = 1 << 60
 

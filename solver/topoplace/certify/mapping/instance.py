@@ -54,7 +54,7 @@ class Grid:
 
 
 Axis = tuple[int, str, int]
-"""Of a parallelism grid: ranks, who talks to whom, and the bytes of a pair, both ways together."""
+"""An axis of a parallelism grid: ranks, pattern, and the bytes of a pair, both ways together."""
 
 
 class Tree(NamedTuple):

@@ -7,7 +7,7 @@ import numpy as np
 from topoplace.kernels import kernel
 
 NONE = -(1 << 61)
-"""Of a state that no plan reaches."""
+"""The value of a state that no plan reaches."""
 
 
 @kernel()

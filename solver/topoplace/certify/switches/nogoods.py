@@ -27,7 +27,7 @@ from topoplace.result.tree import Empty, StateBranch, ThresholdNogood, Threshold
 from topoplace.snapshot.schema import Pattern
 
 MOST_PARTS = 200_000
-"""Of all trees together."""
+"""Most parts of all trees together."""
 
 MOST_WORK = 300_000_000_000
 """Additions, of all trees together: some minutes."""

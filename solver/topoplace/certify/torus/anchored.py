@@ -126,7 +126,7 @@ class AnchoredOracle:
 
     @cached_property
     def largest(self) -> tuple[int, int]:
-        """Of nodes, and of what a prism counts."""
+        """Limits of a candidate's nodes, and of what its prism counts."""
         values = [request.value for request in self.requests]
         return max(values, default=0), max(self.anchored.worth.values(), default=0)
 
@@ -212,7 +212,7 @@ class AnchoredOracle:
 
 
 MAX_STEPS = 20_000
-"""Of a search for disjoint prisms; what they cost at least is known whenever it ends."""
+"""Most steps of a search for disjoint prisms. A lower bound on their cost is known at any time."""
 
 
 def cheapest_disjoint(

@@ -233,7 +233,7 @@ class _Settings:
         return read_instance(snapshot, self.instance.interference)
 
     def of(self, reason: str) -> tuple[Instance, Sequence[Job]]:
-        """Return the setting of a reason, and the jobs in it."""
+        """Return the instance in which a reason is checked, and the jobs that run there."""
         if reason == "outbid":
             return self.instance, self.starts
         return self.idle, self.instance.jobs

@@ -23,7 +23,7 @@ HOP_BYTES = (("nodes", "max"), ("hop-bytes", "min"))
 """The levels where applications are mapped."""
 
 _MOST_BOUNDS = 256
-"""Of a certificate: each may take seconds."""
+"""Most bounds in a certificate: each may take seconds."""
 
 
 def _on(instance: Instance, tasks: TasksModel, nodes: IntArray) -> MappingInstance:

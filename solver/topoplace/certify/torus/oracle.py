@@ -83,7 +83,7 @@ class TorusOracle:
 
     @cached_property
     def largest(self) -> tuple[int, int, int]:
-        """Of nodes, shape and faces."""
+        """Limits of a candidate's nodes, shape score and faces."""
         torus = self.instance.torus
         value = max((request.value for request in self.requests), default=0)
         if self.costs is not None:
@@ -505,7 +505,7 @@ class _Column:
 
 
 def _both(rows: IntArray, shift: int, num: int, live: IntArray | None) -> tuple[IntArray, IntArray]:
-    """Return entries at the first `num` places, or the live ones, and so many rows after them."""
+    """Return entries at the first `num` places, or the live ones, and as many rows after them."""
     flat, shift = rows.ravel(), shift * rows.shape[1]
     if live is None:
         return flat[:num], flat[shift : shift + num]

@@ -363,7 +363,7 @@ class RepackOracle:
 
     @cached_property
     def largest(self) -> tuple[int, int, int]:
-        """Of the first level, of costs and of nodes."""
+        """Limits of a candidate's value on the first level, cost and nodes."""
         nodes = [len(job.nodes) for job in self.repacking.movers]
         values = [request.value for request in self.repacking.whole.requests]
         third = max(values if self.makes_room else nodes, default=0)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from topoplace.errors import InputError, blamed_on, unknown_name
+from topoplace.errors import InputError, blamed_on, number_of, unknown_name
 from topoplace.formats.declared import Table, left_out
 from topoplace.formats.kubernetes.fields import (
     CONTAINER,
@@ -414,7 +414,7 @@ class _Reader:
             return {}
         least = own.total if own.least is None else own.least
         if least != own.total or own.total * own.size != task.replicas:
-            text = f"{least} of {own.total} partitions of {own.size}"
+            text = f"{least} of {number_of(own.total, 'partition')} of {own.size}"
             waiting.hold(left_out("partitionPolicy", text, one.place_of(where)))
             return {}
         level = self._tier(waiting, one, own.topology, f"{where}.networkTopology").get("required")

@@ -219,7 +219,7 @@ def asked_by_notes(
     Parameters
     ----------
     levels, topology
-        Of the machine.
+        The levels of the machine, and the name of its topology.
     size
         The pods of a job, for podsets that are jobs of a JobSet.
     """

@@ -204,7 +204,7 @@ def _sayable(own: Waiting, found: list[LeftOut]) -> list[Podset]:
         segments = asked.get("segments", ())
         uneven = [str(one.size) for one in segments if podset.count % one.size]
         if uneven:
-            text = f"{', '.join(uneven)} of {podset.count} pods"
+            text = f"{', '.join(uneven)} of {number_of(podset.count, 'pod')}"
             found.append(left_out("podset-slice-size", text, where))
             del asked["segments"]
         if any(one.option == "exclusive-topology" for one in found):

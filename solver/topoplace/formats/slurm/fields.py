@@ -98,7 +98,7 @@ SQUEUE_JSON = table(
     depends state_reason -> reason: waits for something else than nodes or its turn
     depends eligible_time -> begin_time: begins later than the listing was made
     depends het_job_id -> het_job: one of several components that start together
-    depends array_max_tasks -> array_throttle: the tasks beyond so many at a time
+    depends array_max_tasks -> array_throttle: the tasks beyond the limit of tasks at a time
     depends max_nodes -> node_count: its size is a range, or an estimate of `node_count`
     depends tasks -> node_count: its size is given by tasks
     depends tres_req_str -> node_count: asks for fewer nodes than `node_count`
@@ -117,7 +117,7 @@ SQUEUE_JSON = table(
     depends features: its nodes need features; names joined by `&` alone or `|` alone are modelled
     restricts batch_features -> features: its first node needs features
     restricts cluster_features -> federation: its cluster needs features
-    restricts required_switches -> switches: at most so many leaf switches (`--switches`)
+    restricts required_switches -> switches: a limit of leaf switches (`--switches=N`)
     restricts contiguous: its nodes are in a row
     depends tres_per_node -> gres: needs GRES, such as GPUs, of every node; modelled as a set of \
         nodes if all nodes are known
@@ -126,9 +126,9 @@ SQUEUE_JSON = table(
     restricts cpus_per_tres -> gres: CPUs by GRES
     restricts memory_per_tres -> gres: memory by GRES
     restricts tasks_per_tres -> gres: tasks by GRES
-    restricts sockets_per_node -> node_layout: its nodes need so many sockets
-    restricts cores_per_socket -> node_layout: its nodes need so many cores
-    restricts threads_per_core -> node_layout: its nodes need so many threads
+    restricts sockets_per_node -> node_layout: the sockets that each node needs
+    restricts cores_per_socket -> node_layout: the cores that each socket needs
+    restricts threads_per_core -> node_layout: the threads that each core needs
     restricts licenses: needs licences
     restricts resv_name -> reservation: runs in a reservation
     restricts burst_buffer: needs a burst buffer

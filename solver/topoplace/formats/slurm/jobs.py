@@ -60,7 +60,8 @@ class Wants:
         How it shares nodes with others, if it may: a job of whole nodes does not, and no text says
         that it may.
     cpus, cpus_in_all, memory, memory_per_cpu, disk
-        Of a node at least; CPUs on all nodes; in MB. 0 if nothing is wanted.
+        The least that a node has to have, and the CPUs on all nodes together; memory and disk in
+        MB. 0 if the job needs none in particular.
     features, excluded, gres
         What its nodes have to have, those that it may not have, and the GRES of each, as Slurm
         says it.

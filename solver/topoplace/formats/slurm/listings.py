@@ -228,7 +228,7 @@ def _in_columns(fields: list[str], header: list[str], place: str) -> list[str]:
 
 
 def _joined(fields: list[str], num_columns: int, wide: Sequence[int]) -> list[str]:
-    """Return the fields of so many columns; a column is wider by one for each time it is given."""
+    """Return the fields of a number of columns; a column is wider by one each time it is given."""
     rest = iter(fields)
     return [
         "|".join(itertools.islice(rest, 1 + wide.count(column))) for column in range(num_columns)

@@ -65,7 +65,7 @@ class SlurmPartition:
     whole_nodes
         Whether its jobs take whole nodes, whatever they ask for.
     most_nodes, least_nodes, most_seconds
-        Of a job; None without a limit.
+        Limits of a job; None without a limit.
     others
         What else restricts its jobs, as text; empty if nothing does.
     """

@@ -218,9 +218,9 @@ class Relaxation:
         self.error = np.inf
 
     def advance(self, steps: int, stop: float) -> None:
-        """Take some steps, or one and as many as there is time for until `stop`.
+        """Take some steps, fewer if `stop` comes first, but at least one.
 
-        `error` is the larger relative residual after them.
+        Sets `error` to the larger of the two relative residuals.
         """
         if not 1 / UNBALANCED <= self._imbalance <= UNBALANCED:
             factor = CORRECTION if self._imbalance > 1 else 1 / CORRECTION

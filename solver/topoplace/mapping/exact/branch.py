@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from topoplace import clock
+from topoplace.kernels import compile_late
 from topoplace.mapping.exact._kernels import NEVER, prove, search
 from topoplace.mapping.problem import MappingProblem
 from topoplace.mapping.symmetry import symmetries
@@ -167,6 +168,7 @@ def branch_and_bound(
     """
     if len(small.tasks) == 0:
         return Branched(np.zeros(0, dtype=np.int64), 0, True, 0)
+    compile_late("mapping.branch")
     told, stop = time.perf_counter(), clock.deadline(time_limit)
     case = _case(small)
     tree, work = _tree(case, small.room), _work(case, small.room)
@@ -203,6 +205,7 @@ def proof_tree(
     """
     if len(small.tasks) == 0 or _is_too_large(small):
         return None
+    compile_late("mapping.branch")
     stop = clock.deadline(time_limit)
     case = _case(small)
     most = MAX_LISTED // max(len(small.tasks), len(small.routers))

@@ -54,9 +54,9 @@ def openatom(
     block
         States that a pair calculator has in each of its two dimensions; it divides `states`.
     transpose_bytes, pair_bytes
-        Of a message, in units of a kilobyte or so.
+        The size of a message, in units of about a kilobyte.
     loads
-        Of an object of GSpace, RealSpace and PairCalculator.
+        The load of an object of GSpace, RealSpace and PairCalculator.
     """
     if states % block:
         raise InputError(f"a divisor of {number_of(states, 'state')}", field="block", value=block)
@@ -94,9 +94,9 @@ def namd(
     Parameters
     ----------
     face_bytes
-        Of a message of atoms or of forces, in units of a kilobyte or so.
+        The size of a message of atoms or forces, in units of about a kilobyte.
     self_load, loads
-        Of a compute of one patch, and of two that share a face, an edge, a corner.
+        The load of a compute of one patch, and of two that share a face, an edge, a corner.
     """
     if min(patches) < 3:
         raise InputError(

@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 
+from topoplace.kernels import compile_late
 from topoplace.packing.dual import _knapsacks
 from topoplace.packing.dual.sparse import SparsePrices
 from topoplace.packing.problem import Cover
@@ -44,7 +45,7 @@ FINENESS = 1024
 """Multiples of prices are this fraction of a whole number."""
 
 MOST_POINTS, MOST_BYTES = 2000, 1 << 26
-"""Of a pool; a search has up to six that fill up. A point of a 24^3 machine has 30 to 100 kB."""
+"""Limits of a pool. A search fills up to six; a point of a 24^3 machine takes 30 to 100 kB."""
 
 LARGEST_MULTIPLE = 1000.0
 """Except for knapsacks that are too small: larger ones would magnify rounding errors."""
@@ -317,6 +318,7 @@ class KnapsackSearch:
         deepest
             The largest depth of branches.
         """
+        compile_late("packing.starts")
         must, free = pool.sides(forced, excluded)
         state = np.where(must[0], 1, np.where(free[0], 0, -1)).astype(np.int8)
         every = pool.knapsacks()

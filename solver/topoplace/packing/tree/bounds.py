@@ -34,7 +34,7 @@ class Trees:
     Parameters
     ----------
     relaxation, columns
-        Of the problem; the relaxation's pool has the points that led to the root.
+        Those of the problem; the relaxation's pool has the points that led to the root.
     root
         Prices to begin with.
     lower

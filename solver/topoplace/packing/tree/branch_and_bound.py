@@ -31,8 +31,7 @@ from topoplace.packing.dual.generation import Bounded, keep_least
 from topoplace.packing.dual.relaxation import DualPoint, Relaxation
 from topoplace.packing.problem import Subproblem
 from topoplace.packing.tree.best_first import BestFirstTree
-from topoplace.packing.tree.branching import Dominance, split_cover, split_start
-from topoplace.packing.tree.nodes import Node, shared_points
+from topoplace.packing.tree.nodes import Dominance, Node, shared_points, split_cover, split_start
 from topoplace.result.certificate import DEEPEST
 
 _TIGHT = 16  # points of the pool: with those a leaf's own begin, and a request to split is chosen

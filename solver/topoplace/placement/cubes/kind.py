@@ -2,14 +2,14 @@
 
 from topoplace.kinds import Kind
 
-_CUBES = "topoplace.placement.cubes.exact"
+_CUBES = "topoplace.placement.cubes.packing"
 _IN_CUBES = "topoplace.placement.cubes.heuristics"
 
 KIND = Kind(
     name="cubes",
     title="on a pod of cubes",
     result="topoplace.result.placement:CubesResult",
-    frame="topoplace.placement.cubes.outcome:FRAME",
+    frame="topoplace.placement.cubes.problem:FRAME",
     checker="topoplace.certify.cubes.check:CubesPlacements",
     prepare="topoplace.snapshot.cubes_state:prepare_cubes",
     machine="cubes",
@@ -25,6 +25,6 @@ KIND = Kind(
         "best-fit": (_IN_CUBES, "in queue order, parts in the fullest cube that has room"),
         "first-fit": (_IN_CUBES, "in queue order, the first cube or cubes that have room"),
     },
-    kernels=("placement.exact",),
-    needed={"exact": ("placement.exact",), None: ()},
+    kernels=("packing", "packing.starts"),
+    needed={"exact": ("packing",), None: ()},
 )

@@ -1,22 +1,113 @@
-"""Cubes as a packing: spots where requests may stand, told apart only where that matters.
+"""The method `exact` on cubes: a packing of spots, distinguished only where that matters.
 
 In the pool whatever fits by number fits in place: there a request has one spot, which takes of the
 blocks of the pool by size, and `unpooled` finds the place afterwards. In other cubes every part is
-a spot, which takes of its chips.
+a spot, which takes of its chips. `Pool` says which cubes need not be distinguished.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 
 import numpy as np
 
 from topoplace.machine.cubes import Extents
+from topoplace.packing.budget import Budget
 from topoplace.packing.spots import Form, SpotPacking, Spots
-from topoplace.placement.cubes.pool import Pool
 from topoplace.placement.cubes.problem import CubesProblem, Placed, Room
-from topoplace.types import IntArray
+from topoplace.placement.engine import Packed, solved
+from topoplace.solving import Options, Outcome, register
+from topoplace.types import BoolArray, IntArray
+
+
+class Pool:
+    """Cubes where requests fit in place if they fit by number (docs/proofs/cubes.md, "Exact").
+
+    Every size of a part has a shape that all requests of that size take, and each of these divides
+    the next larger one. So their free blocks are nested: of the largest parts first, as many fit as
+    there are blocks. A cube is of the pool if other shapes fit no more often: the chips that parts
+    of a size or larger can reach are too few for one more of that size.
+
+    Attributes
+    ----------
+    sizes, chain
+        Chips of parts, ascending, and the shape of each; no cube is of the pool without shapes.
+    cubes
+        Marks the cubes of the pool, shape ``(num_cubes,)``.
+    blocks
+        By size how many free blocks the pool has, and at the end how many free cubes.
+    blocks_of_cube
+        How many of each one free cube is.
+    """
+
+    def __init__(self, problem: CubesProblem) -> None:
+        self._problem = problem
+        shapes: dict[int, set[Extents]] = {}
+        common: dict[int, set[Extents]] = {}
+        for request in problem.requests:
+            if request.parts:
+                own = {*request.parts}
+                shapes[request.nodes] = shapes.get(request.nodes, own) | own
+                common[request.nodes] = common.get(request.nodes, own) & own
+        self.sizes = sorted(shapes)
+        chain = _chain([sorted(common[size]) for size in self.sizes])
+        self.chain = dict(zip(self.sizes, chain or (), strict=False))
+        free = problem.state.free
+        whole = free.all(axis=1)
+        self.cubes = np.full(len(free), chain is not None)
+        counts = np.zeros((len(self.sizes), len(free)), dtype=np.int64)
+        reached = np.zeros_like(free)
+        for idx in reversed(range(len(self.sizes) if self.chain else 0)):
+            size = self.sizes[idx]
+            for extents in shapes[size]:
+                reached |= self._free_parts(extents)[1]
+            counts[idx] = self._free_parts(self.chain[size])[0]
+            self.cubes &= reached.sum(axis=1) // size == counts[idx]
+        self.has_free = bool((whole & self.cubes).any())
+        self.blocks = [*counts[:, self.cubes].sum(axis=1).tolist(), int((whole & self.cubes).sum())]
+        self.blocks_of_cube = [*counts[:, whole].max(axis=1, initial=0).tolist(), 1]
+
+    def blocks_of(self, nodes: int) -> list[int]:
+        """Return how many blocks of each size a part takes."""
+        return [nodes // size if size <= nodes else 0 for size in self.sizes] + [0]
+
+    def _free_parts(self, extents: Extents) -> tuple[IntArray, BoolArray]:
+        """Return how many free parts of a shape every cube has, and mark the chips of these."""
+        machine, free = self._problem.machine, self._problem.state.free
+        reached = np.zeros_like(free)
+        num = np.zeros(len(free), dtype=np.int64)
+        for origin in machine.origins(extents):
+            chips = machine.inside(origin, extents)
+            fits = free[:, chips].all(axis=1)
+            num += fits
+            reached[np.ix_(fits, chips)] = True
+        return num, reached
+
+
+def _chain(choices: Sequence[Sequence[Extents]]) -> list[Extents] | None:
+    """Return a choice of shapes each of which divides the next one; None if none does.
+
+    Of several, it is the one whose largest shape comes first, then whose second largest does.
+    """
+    ends: list[list[Extents]] = []
+    for shapes in choices:
+        below = ends[-1] if ends else None
+        fitting = [e for e in shapes if below is None or any(divides(b, e) for b in below)]
+        if not fitting:
+            return None
+        ends.append(fitting)
+    chain: list[Extents] = []
+    for shapes in reversed(ends):
+        chain.insert(0, next(e for e in shapes if not chain or divides(e, chain[0])))
+    return chain
+
+
+def divides(one: Extents, other: Extents) -> bool:
+    """Tell whether extents divide others in every dimension."""
+    return all(o % e == 0 for e, o in zip(one, other, strict=True))
+
 
 _WORK = 3e-4  # seconds of a call, as measured
 
@@ -174,3 +265,16 @@ def unpooled(packing: CubesPacking, candidates: Sequence[Spots]) -> list[Placed]
         assert found is not None, "what fits by number fits in place"
         placed.append(found)
     return sorted(placed, key=lambda one: one.request_idx)
+
+
+def packed(problem: CubesProblem) -> Packed:
+    """Return the problem for the engine."""
+    packing = CubesPacking(problem)
+    return Packed(packing, partial(unpooled, packing))
+
+
+@register("cubes", "exact")
+def exact(problem: CubesProblem, options: Options) -> Outcome:
+    """Place to proven optimality, or as near as the time limit allows."""
+    budget = Budget(options.time_limit)
+    return solved(problem, packed(problem), options, budget)

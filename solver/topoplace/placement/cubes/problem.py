@@ -1,4 +1,4 @@
-"""The problem that methods solve: which requests start, and in which cubes."""
+"""Which requests start, and in which cubes: the problem that methods solve, and its result."""
 
 from __future__ import annotations
 
@@ -9,9 +9,14 @@ from typing import ClassVar
 
 import numpy as np
 
+from topoplace.machine import format_node_set
 from topoplace.machine.cubes import Cubes, Extents
+from topoplace.result.placement import CubesLevel, CubesPlacement, CubesResult, CubesSolution
 from topoplace.snapshot.cubes_state import CubesRequest, CubesState
+from topoplace.snapshot.held import queue_facts
+from topoplace.snapshot.schema import PrismModel
 from topoplace.solving.registry import Options
+from topoplace.solving.solve import Frame, called
 from topoplace.types import BoolArray, IntArray
 
 LEVELS = (("nodes", "max"), ("free_cubes", "max"))
@@ -125,3 +130,40 @@ class Room:
 def problem_of(state: CubesState, options: Options) -> CubesProblem:
     """Return the problem of placing the queue; it is the same whatever the options."""
     return CubesProblem(state)
+
+
+def _solution(problem: CubesProblem, started: Started) -> CubesSolution:
+    placements = []
+    for placed in sorted(started, key=lambda placed: placed.request_idx):
+        prism = None
+        if placed.origin is not None and placed.extents is not None:
+            prism = PrismModel(origin=list(placed.origin), extents=list(placed.extents))
+        placements.append(
+            CubesPlacement(
+                request=problem.requests[placed.request_idx].id,
+                cubes=sorted(placed.cubes),
+                prism=prism,
+                nodes=format_node_set(problem.chips_of(placed).tolist()),
+            )
+        )
+    return CubesSolution(placements=placements)
+
+
+def _facts(result: CubesResult) -> dict[str, int | None]:
+    found = result.solution
+    return {
+        "started": None if found is None else len(found.placements),
+        **queue_facts(result.instance),
+    }
+
+
+FRAME = Frame(
+    lambda problem: LEVELS,
+    called,
+    CubesProblem.worth,
+    CubesResult,
+    CubesLevel,
+    _solution,
+    lambda problem: problem.state.snapshot,
+    facts=_facts,
+)

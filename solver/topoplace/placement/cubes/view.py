@@ -36,7 +36,7 @@ class CubesView(View):
 
     @property
     def header(self) -> tuple[str, ...]:
-        """Of the table of what starts."""
+        """The header of the table of what starts."""
         return ("request", "nodes", "part", "cubes")
 
     def row(self, start: Start) -> list[str]:

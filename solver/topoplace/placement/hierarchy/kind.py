@@ -43,6 +43,6 @@ KIND = Kind(
         "slurm-tree": (_TREE, "Slurm's topology/tree: the lowest switch that fits, fullest last"),
         "tree-best-fit": (_FILLS, "the lowest domain that fits, fewest free first"),
     },
-    kernels=("placement.exact", "hierarchy"),
-    needed={"exact": ("placement.exact", "hierarchy"), None: ()},
+    kernels=("packing", "packing.starts", "hierarchy"),
+    needed={"exact": ("packing", "hierarchy"), None: ()},
 )

@@ -41,7 +41,7 @@ class Place:
     Attributes
     ----------
     capacities
-        Of the rows of one of them.
+        Capacities of the rows of one of them.
     resources, rounded
         The rows: of plain ones the resource (None counts units), of rounded ones the resource, the
         amount in the domain, and `k`.

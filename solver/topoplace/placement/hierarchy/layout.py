@@ -34,7 +34,7 @@ class Node:
     children
         Numbers of the nodes in it; none of hosts and pools.
     hosts
-        Of a pool or a single host: its hosts; else none.
+        The hosts of a pool or a single host; else none.
     pool
         Row of a pool; None for all others.
     """
@@ -78,7 +78,8 @@ class Layout:
         How many units of a kind every host holds alone, 0 if they may not have it, shape
         ``(num_hosts, num_kinds)``.
     capacities
-        Of the rows, shape ``(num_rows,)``; the first `num_base` are those of hosts and pools.
+        Capacities of the rows, shape ``(num_rows,)``; the first `num_base` are those of hosts and
+        pools.
     families
         The rows by name.
     nodes

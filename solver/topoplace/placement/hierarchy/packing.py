@@ -44,7 +44,7 @@ _SMALL = 2_000
 """Requests times hosts and pools up to which all levels are solved to the end."""
 
 _NODE_SECONDS, _KIND_SECONDS = 2e-6, 1e-4
-"""Of a node in one table, and of a kind of request in addition to its tables."""
+"""Time for a node in one table, and for a kind of request in addition to its tables."""
 
 
 @dataclass(frozen=True, order=True)

@@ -85,7 +85,7 @@ class HierarchyView(View):
                 return "no place keeps all its rules"
             if self.result.levels[0].status is Status.OPTIMAL:
                 return (
-                    "outbid: the started jobs are worth as much or more, or it fits nowhere alone"
+                    "outbid: the started jobs have the same value or more, or it fits nowhere alone"
                 )
             return "no place for it beside the started jobs was found"
 

@@ -35,6 +35,6 @@ KIND = Kind(
         "greedy": (_RULES, "leaves of the least communication ratio first (Mishra 2020)"),
         "random": (_RULES, "nodes anywhere (by seed)"),
     },
-    kernels=("placement.exact", "allocation"),
-    needed={"exact": ("placement.exact", "allocation"), None: ()},
+    kernels=("packing", "packing.starts", "allocation"),
+    needed={"exact": ("packing", "allocation"), None: ()},
 )

@@ -40,7 +40,7 @@ class AllocationView(View):
 
     @property
     def header(self) -> tuple[str, ...]:
-        """Of the table of what starts."""
+        """The header of the table of what starts."""
         return ("request", "nodes", "cost", "hosts")
 
     def row(self, start: Start) -> list[str]:

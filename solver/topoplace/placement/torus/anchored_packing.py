@@ -25,7 +25,7 @@ from topoplace.placement.torus.anchored import (
     candidates_of,
     prisms_of,
 )
-from topoplace.placement.torus.heuristics.slurm_torus3d import slurm_torus3d
+from topoplace.placement.torus.heuristics.fits import slurm_torus3d
 from topoplace.placement.torus.packing import TorusPacking, hops_between
 from topoplace.placement.torus.problem import Candidate, PlacementProblem, in_prisms
 from topoplace.snapshot.schema import FREE_PREFIX

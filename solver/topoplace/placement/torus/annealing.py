@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from topoplace import clock
+from topoplace.kernels import compile_late
 from topoplace.machine import Prism, Torus, uses_whole_ring
 from topoplace.packing.budget import Budget
 from topoplace.placement.torus._ruin_recreate import anneal
@@ -199,6 +200,7 @@ class Annealer:
         is_over
             Whether to end before that.
         """
+        compile_late("placement.annealing")
         view, forms = self.problem.view, self.forms
         torus = view.turned
         num = len(self.problem.requests)

@@ -12,6 +12,7 @@ import numpy as np
 from topoplace import clock
 from topoplace.errors import number_of
 from topoplace.machine import Prism, parse_node_set, prism_links
+from topoplace.placement.torus import _kernels
 from topoplace.placement.torus.anchored import candidates_of, prisms_of, whole_prisms
 from topoplace.placement.torus.footprints import (
     Footprints,
@@ -19,7 +20,6 @@ from topoplace.placement.torus.footprints import (
     footprints_of,
     quickest_footprints,
 )
-from topoplace.placement.torus.heuristics import _kernels
 from topoplace.placement.torus.heuristics.prism_search import entries_of
 from topoplace.placement.torus.outcome import prism_model
 from topoplace.placement.torus.problem import Candidate, PlacementProblem
@@ -94,7 +94,7 @@ def explain(
         wanted = _wanted(problem, request)
         if idx in outbid:
             text = (
-                f"it would fit beside the running jobs, but {prism.text}, the prism nearest to "
+                f"it would fit alongside the running jobs, but {prism.text}, the prism nearest to "
                 f"free for {wanted}, {_outbid(nodes, jobs)}"
             )
         else:

@@ -126,11 +126,11 @@ class Footprints:
         return self.turned.shape[-1]
 
     def per_router(self, values: NDArray[Any]) -> NDArray[Any]:
-        """Return a table with a number per router of the machine as one of the turned machine."""
+        """Turn a table with a number per router as the machine is turned."""
         return np.ascontiguousarray(values.reshape(self.torus.shape).transpose(self.axes))
 
     def per_link(self, values: NDArray[Any]) -> NDArray[Any]:
-        """Return a number per link of the machine by dimension and router of the turned one."""
+        """Turn a table with a number per link as the machine is turned."""
         layers = values.reshape(self.torus.num_dims, *self.torus.shape)
         return np.stack([self.per_router(layers[d]).ravel() for d in self.axes])
 

@@ -5,7 +5,7 @@ from topoplace.kinds import Kind
 _EXACT = "topoplace.placement.torus.exact"
 _NODES = "topoplace.placement.torus.heuristics.node_orders"
 _FITS = "topoplace.placement.torus.heuristics.fits"
-_TORUS3D = "topoplace.placement.torus.heuristics.slurm_torus3d"
+_TORUS3D = "topoplace.placement.torus.heuristics.fits"
 _MINIZINC = "topoplace.placement.torus.minizinc"
 
 KIND = Kind(
@@ -42,6 +42,12 @@ KIND = Kind(
         "random-nodes": (_NODES, "nodes in queue order, anywhere (by seed)"),
         "minizinc": (_MINIZINC, "reference MiniZinc model, for tiny machines"),
     },
-    kernels=("placement.exact", "placement.heuristics", "placement.wide"),
-    needed={"exact": ("placement.exact", "placement.heuristics"), None: ("placement.heuristics",)},
+    kernels=(
+        *("packing", "packing.starts", "placement.rows", "placement.exact"),
+        *("placement.annealing", "placement.heuristics", "placement.replay", "placement.wide"),
+    ),
+    needed={
+        "exact": ("packing", "placement.rows", "placement.exact", "placement.heuristics"),
+        None: ("placement.heuristics",),
+    },
 )

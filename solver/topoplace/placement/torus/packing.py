@@ -2,12 +2,14 @@
 
 Rows are the routers, and the links by family: those of all strict jobs, and under the tolerant
 rule those of every tolerant request, which it shares with all strict jobs
-(docs/proofs/placement.md). Where no strict job waits, tolerant requests need none.
+(docs/proofs/placement.md). Where no strict job waits, tolerant requests need none. The candidates
+of machines small enough are listed (`all_candidates`), those of others are scanned.
 """
 
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
@@ -16,19 +18,14 @@ from functools import cached_property
 import numpy as np
 
 from topoplace import clock
-from topoplace.machine import Prism, Torus, uses_whole_ring
+from topoplace.machine import Prism, Torus, all_origins, uses_whole_ring
 from topoplace.packing.budget import Budget
 from topoplace.packing.listed import ListedOracle
 from topoplace.packing.problem import PackingProblem, Priced, Query
+from topoplace.placement.torus.anchored import candidates_of, prisms_of
 from topoplace.placement.torus.annealing import Annealer
 from topoplace.placement.torus.heuristics.fits import best_fit, first_fit
 from topoplace.placement.torus.oracle._prism_rows import leaves_prism, prism_rows
-from topoplace.placement.torus.oracle.listing import (
-    MOST_LISTED,
-    all_candidates,
-    are_few,
-    num_prisms,
-)
 from topoplace.placement.torus.oracle.pricing import Prices, ScanPricer
 from topoplace.placement.torus.problem import (
     Candidate,
@@ -38,6 +35,68 @@ from topoplace.placement.torus.problem import (
 )
 from topoplace.snapshot.state import QueuedState, RunningState
 from topoplace.types import BoolArray, FloatArray, IntArray
+
+MAX_PRISMS = 4_000
+"""Machines with more prisms than this are scanned instead (`ScanPricer`)."""
+
+MAX_CANDIDATES = 400_000
+"""Prisms times requests, likewise: listing them takes a few seconds."""
+
+MOST_LISTED = 60_000
+"""Prisms times requests that are listed if there is no other way: that takes a second or two."""
+
+
+def num_prisms(problem: PlacementProblem) -> int:
+    """Count the prisms of a machine."""
+    total = 1
+    for n, wraps in zip(problem.torus.shape, problem.torus.wrap, strict=True):
+        total *= n * (n - 1) + 1 if wraps else n * (n + 1) // 2
+    return total
+
+
+def are_few(problem: PlacementProblem) -> bool:
+    """Return whether a machine's prisms, and candidates, are few enough to be listed."""
+    num = num_prisms(problem)
+    return num <= MAX_PRISMS and num * len(problem.requests) <= MAX_CANDIDATES
+
+
+def all_candidates(problem: PlacementProblem, deadline: float = math.inf) -> list[Candidate]:
+    """Return every candidate of every request (docs/proofs/placement.md, "The problem").
+
+    Raises
+    ------
+    OutOfTimeError
+        At the deadline.
+    """
+    torus = problem.torus
+    if problem.is_anchored:
+        every = prisms_of(problem).prisms
+        queue = range(len(problem.requests))
+        return [Candidate(q, every[k]) for q in queue for k in candidates_of(problem, q).tolist()]
+    found = []
+    prisms = [
+        Prism(origin, extents)
+        for extents in itertools.product(*(range(1, n + 1) for n in torus.shape))
+        for origin in all_origins(torus, extents)
+    ]
+    for idx, request in enumerate(problem.requests):
+        allowed = problem.allowed_routers(request)
+        closed = problem.closed_links(request.communication)
+        clock.check(deadline)
+        for prism in prisms:
+            candidate = Candidate(idx, prism)
+            if not allowed[prism.routers(torus)].all():
+                continue
+            if request.geometries:
+                if problem.matching_geometry(candidate) is None:
+                    continue
+            elif problem.usable_inside(candidate) < request.nodes:
+                continue
+            if closed.any() and closed[problem.links_of(candidate)].any():
+                continue
+            found.append(candidate)
+    return found
+
 
 _ALIKE_SHARE = 0.97  # of the nodes of the largest: fewer would loosen the bound
 _CALL_WORK = 1e-3  # nominal seconds of an oracle call, apart from its size

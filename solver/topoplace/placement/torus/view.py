@@ -70,7 +70,7 @@ class TorusView(View):
 
     @property
     def header(self) -> tuple[str, ...]:
-        """Of the table of what starts."""
+        """The header of the table of what starts."""
         return ("request", "nodes", "class", "prism")
 
     def row(self, start: Start) -> list[str]:

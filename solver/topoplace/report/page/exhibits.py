@@ -45,7 +45,7 @@ class Thumbnail:
 
     @property
     def scale(self) -> int:
-        """By how much to enlarge it."""
+        """The factor by which to enlarge it."""
         return max(1, _SHOWN_PIXELS // max(self.width, self.height))
 
 

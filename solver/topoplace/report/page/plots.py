@@ -51,7 +51,7 @@ class Plot:
 
     @property
     def height(self) -> float:
-        """All of it, with the names below the axis."""
+        """The height of the plot, with the names below the axis."""
         return self.bottom + _BOTTOM
 
     def x(self, value: float) -> str:

@@ -77,7 +77,7 @@ def after(snapshot: Snapshot, hosts: Iterable[str]) -> int:
 
 
 def after_result(snapshot: Snapshot, result: HierarchyResult) -> int | None:
-    """Return the figure after the placement of a result on that machine; None if it has none."""
+    """Return the figure after the placement of a result; None if it has no solution."""
     if result.solution is None:
         return None
     shares = (s for p in result.solution.placements for part in p.parts for s in part.shares)

@@ -129,7 +129,7 @@ def cases_of(
     states
         How many states to draw for it, instead of those of sources.
     seed
-        Of the states drawn.
+        The seed of the states drawn.
     machine
         A pod of cubes, such as ``cubes:64``, on which they are drawn; without it, racks of hosts.
     ignore

@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from topoplace.kernels import compile_wide
+from topoplace.kernels import compile_groups, compile_wide
 from topoplace.machine import (
     Prism,
     Torus,
@@ -73,6 +73,7 @@ class TorusSite:
         self, state: SnapshotState, method: str | Allocator, options: Options | None = None
     ) -> None:
         self._state, self._torus, self._options = state, state.torus, options or Options()
+        compile_groups(["placement.replay"])
         compile_wide(state.torus.shape)
         self._problem = PlacementProblem(state, self._options.interference)
         self._who = method if isinstance(method, Allocator) else method_of("placement", method)

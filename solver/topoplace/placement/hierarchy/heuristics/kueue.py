@@ -84,7 +84,7 @@ class Demand:
     required, climbs
         Whether one domain there has to hold all; whether levels above are tried if none does.
     slice_level, slice_size
-        Of the outermost segments; single units on hosts if there are none.
+        Level and size of the outermost segments; single units on hosts if there are none.
     inner
         By level the size of the inner segments that have to be in one of its domains.
     """

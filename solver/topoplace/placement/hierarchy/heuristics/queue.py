@@ -71,14 +71,14 @@ Rule = Callable[[Vacancy, HierarchyRequest, np.random.Generator], Placed | None]
 """Chooses the hosts of a request and takes them, or returns None and may leave anything taken."""
 
 
-def register_rule(name: str) -> Callable[[Rule], Rule]:
+def register_rule(name: str, summary: str = "") -> Callable[[Rule], Rule]:
     """Return a decorator that registers the method which serves a queue by a rule."""
 
     def add(rule: Rule) -> Rule:
         def method(problem: HierarchyProblem, options: Options) -> Outcome:
             return Outcome(serve(rule, problem, options.seed))
 
-        register("hierarchy", name)(method)
+        register("hierarchy", name, summary)(method)
         return rule
 
     return add

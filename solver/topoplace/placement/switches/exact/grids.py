@@ -41,7 +41,7 @@ class Tables(NamedTuple):
     Attributes
     ----------
     cells
-        Of the grid.
+        The number of cells of the grid.
     extents, lines
         Per dimension: cells of a line, number of lines.
     layout_state, layouts

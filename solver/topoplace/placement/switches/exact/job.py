@@ -195,7 +195,7 @@ class Job:
 
     @cached_property
     def gap(self) -> int:
-        """The number of the least value between two leaves."""
+        """The position in `values` of the least value between two leaves."""
         return int(np.searchsorted(self.values, self.states.apart.min()))
 
     @cached_property

@@ -27,7 +27,7 @@ from topoplace.types import BoolArray, FloatArray, IntArray
 
 _MOST_DEPTH = 150
 _MOST_PARTS = 10_000
-"""Of a tree, and of all trees of a certificate: what a checker follows in half a minute."""
+"""Most branches on a path, and parts of a certificate: a checker needs half a minute for these."""
 
 _WHOLE = 1e-4
 _LIFT_SECONDS = 0.02

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from topoplace.machine import Torus, prism_links
+from topoplace.placement.torus import _kernels
 from topoplace.placement.torus.footprints import Footprints, Reach
-from topoplace.placement.torus.heuristics import _kernels
 from topoplace.placement.torus.problem import Candidate, PlacementProblem
 from topoplace.snapshot.state import QueuedState
 from topoplace.types import BoolArray, IntArray

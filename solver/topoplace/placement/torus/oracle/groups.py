@@ -31,7 +31,7 @@ from topoplace.snapshot.geometry import Geometry
 from topoplace.types import BoolArray, IntArray
 
 MOST_ENTRIES = 1 << 25
-"""Of a group; beyond, its prisms are scanned on every pass. An entry takes 4 bytes."""
+"""Most entries of a group, 4 bytes each. Prisms of a larger one are scanned on every pass."""
 
 _GROUP_BYTES = 1 << 10  # about what a group takes without its arrays
 

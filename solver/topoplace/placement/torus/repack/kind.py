@@ -16,6 +16,6 @@ KIND = Kind(
     methods={
         "exact": (_REPACK, "fewest moves so that requests start, by branch and price; certified"),
     },
-    kernels=("placement.exact",),
-    needed={"exact": ("placement.exact",), None: ()},
+    kernels=("packing", "packing.starts", "placement.rows", "placement.heuristics"),
+    needed={"exact": ("packing", "placement.rows", "placement.heuristics"), None: ()},
 )

@@ -1,6 +1,10 @@
-"""The method `exact` of repacking, and the form of its plans in a result document."""
+"""The method `exact` of repacking, the order in which jobs move, and the form of a plan."""
 
 from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
@@ -10,7 +14,6 @@ from topoplace.placement.engine import Packed, solved
 from topoplace.placement.torus.outcome import prism_model
 from topoplace.placement.torus.packing import TorusPacking
 from topoplace.placement.torus.problem import Candidate
-from topoplace.placement.torus.repack.order import After, fewest_suspended, ordered, without
 from topoplace.placement.torus.repack.packing import RepackPacking
 from topoplace.placement.torus.repack.problem import RepackProblem, Seat, of_size
 from topoplace.result import Placement
@@ -18,6 +21,66 @@ from topoplace.result.placement import Action, RepackLevel, RepackResult, Repack
 from topoplace.snapshot.schema import DefragmentInstance, Room
 from topoplace.solving import Options, Outcome, register
 from topoplace.solving.solve import Frame, called
+
+MOST_SETS = 100_000
+"""Sets of suspended jobs that are tried one by one; beyond, their number is not proven least."""
+
+After = Mapping[int, frozenset[int]]
+"""By job, those that have to leave before it arrives: itself, if its places overlap."""
+
+
+def ordered(after: After) -> list[int] | None:
+    """Return an order in which each job arrives after all that it waits for, None without one."""
+    order: list[int] = []
+    left = set(after)
+    while left:
+        ready = sorted(job for job in left if not after[job] & left)
+        if not ready:
+            return None
+        order += ready
+        left -= set(ready)
+    return order
+
+
+def without(after: After, gone: Iterable[int]) -> dict[int, frozenset[int]]:
+    """Return which jobs wait for which if some leave at the beginning and arrive at the end."""
+    away = frozenset(gone)
+    return {job: others - away for job, others in after.items() if job not in away}
+
+
+def fewest_suspended(after: After) -> tuple[tuple[int, ...], bool]:
+    """Return a set of jobs to suspend so that the others have an order.
+
+    Returns
+    -------
+    The jobs, ascending, and whether it is proven that fewer are not enough.
+    """
+    core = _cyclic(after)
+    tried = 0
+    for size in range(len(core) + 1):
+        if tried + math.comb(len(core), size) > MOST_SETS:
+            break
+        tried += math.comb(len(core), size)
+        for gone in itertools.combinations(core, size):
+            if ordered(without(after, gone)) is not None:
+                return gone, True
+    gone = tuple(core)
+    for job in core:
+        fewer = tuple(k for k in gone if k != job)
+        if ordered(without(after, fewer)) is not None:
+            gone = fewer
+    return gone, False
+
+
+def _cyclic(after: After) -> Sequence[int]:
+    """Return the jobs left when those that wait for none, or none waits for, are gone."""
+    left = set(after)
+    while True:
+        waited_for = set().union(*(after[job] for job in left)) if left else set()
+        kept = {job for job in left if after[job] & left and job in waited_for}
+        if kept == left:
+            return sorted(left)
+        left = kept
 
 
 @register("repack", "exact")
