@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 import signal
+import threading
 from collections.abc import Iterator
 
 import pytest
 from hypothesis import HealthCheck, settings
 from xdist.remote import Producer
 from xdist.scheduler import LoadFileScheduling
+
+from topoplace.study.batch import worker
+from topoplace.study.batch.task import Ending, Task
 
 # Set before numpy is loaded: the workers of the tests have a core each, and several threads of
 # linear algebra on one core wait for each other.
@@ -64,3 +69,16 @@ def _kernels_compile_when_called() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("topoplace.kernels.compiling.missing", lambda groups: [])
         yield
+
+
+@pytest.fixture
+def batches_here(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let batches solve in this process: for tests of what comes of them, not of the workers."""
+    one_at_a_time = threading.Lock()
+
+    def solve(workers: worker.Workers, task: Task) -> Ending:
+        module, _, name = workers._solver.partition(":")
+        with one_at_a_time:
+            return worker._outcome(getattr(importlib.import_module(module), name), task)
+
+    monkeypatch.setattr(worker.Workers, "solve", solve)
