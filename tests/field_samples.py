@@ -365,6 +365,7 @@ def _hierarchies() -> Iterator[tuple[str, HierarchyResult]]:
     waiting = [
         {"id": f"j{k}", "nodes": n, "walltime": 60 * k} for k, n in enumerate((30, 9, 2, 4, 4, 1))
     ]
+    waiting[1]["planned"] = {"at": 90, "nodes": "n[0-5],m[0-2]"}
     in_order = {"machine": pool, "running": ending, "queue": waiting, "order": "backfill"}
     for name, own in (
         ("requests", document | {"running": busy, "queue": simple, "down": "b1r1n1"}),

@@ -143,7 +143,7 @@ def _snapshot_of_cluster(source: File, options: ConvertOptions) -> Made:
         nodes,
         SlurmJobs() if options.jobs is None else read_slurm_jobs(options.jobs),
         None if options.partitions is None else read_slurm_partitions(options.partitions),
-        {} if options.reservations is None else read_slurm_reservations(options.reservations),
+        None if options.reservations is None else read_slurm_reservations(options.reservations),
     )
     model = machine.machine if isinstance(machine, NamedTorus) else machine
     with blamed_on(str(options.jobs)):
