@@ -6,7 +6,7 @@ reservation for the first that waits, others have to leave room for it, too (doc
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, cast
 
@@ -137,7 +137,7 @@ class Queue:
         return _proof(found, rest.problem) or False
 
 
-def residual(packing: PackingProblem, kept: Sequence[int]) -> Residual:
+def residual(packing: PackingProblem, kept: Iterable[int]) -> Residual:
     """Return the problem of some requests alone."""
     own = tuple(sorted(kept))
     return Residual(packing.left_by([], own), (), 0, own)
@@ -180,7 +180,7 @@ class InOrderSearch:
         self._solution_of = solution_of
         self._packing, self.budget, self._seed = packing, budget, seed
         priority = {request.id: request.priority for request in snapshot.queue}
-        every = range(len(packing.names))
+        every = [q for q, name in enumerate(packing.names) if name in priority]
         self.order = sorted(every, key=lambda q: -priority[packing.names[q]])
         self._later = later if snapshot.order is Order.BACKFILL else None
         self.queue = Queue(packing, budget, seed)
@@ -331,7 +331,7 @@ def solved_in_order(
     deciding = budget.within(_WHO_STARTS * budget.length)
     search = InOrderSearch(packing, snapshot, deciding, options.seed, solution_of, later)
     search.run()
-    rest = residual(packing, [c.request_idx for c in search.starts])
+    rest = residual(packing, {*packing.worthless, *(c.request_idx for c in search.starts)})
     whole = int(rest.problem.values.sum())
     found = Search(
         rest.problem,
