@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -17,7 +18,7 @@ from topoplace.machine.hostlist import expand_host_list
 from topoplace.machine.topology import AnyMachine
 from topoplace.mapping.graphfiles import read_matrix_machine
 from topoplace.mapping.problem import MachineToMap, MappingProblem, machine_of, prepare_mapping
-from topoplace.result import RESULT_SCHEMA, PlacementResult
+from topoplace.result import RESULT_SCHEMA, PlacementResult, Result
 from topoplace.result.placement import HierarchyResult
 from topoplace.result.reading import parse_result
 from topoplace.result.tree import AllocationResult
@@ -29,6 +30,7 @@ from topoplace.snapshot.machines import (
     regular_hierarchy,
     resolve_machine,
 )
+from topoplace.snapshot.reading import other_snapshot, parted
 from topoplace.snapshot.schema import (
     SNAPSHOT_SCHEMA,
     AnyApplication,
@@ -182,23 +184,32 @@ def load_places(
 
 
 def _document(spec: str, job: str | None) -> Document | MatrixModel:
+    problem = _field_of(spec, "problem")
+    if _field_of(spec, "schema") == RESULT_SCHEMA and problem in ("mapping", "repack"):
+        expected = "the result of a placement"
+        raise InputError(expected, file=spec, field="problem", found=f"that of {problem}")
+    found = document_of(spec)
+    if job is not None and not isinstance(found, Result | Snapshot):
+        raise InputError("a snapshot or a result that has jobs", field="--on", value=spec)
+    if isinstance(found, Result) and not isinstance(found, Placed):
+        expected = "the result of a placement"
+        raise InputError(expected, file=spec, field="problem", value=found.problem)
+    return found
+
+
+def document_of(spec: str) -> Document | MatrixModel | Result[Any, Any, Any]:
+    """Return the machine, the snapshot or the result that a file, name or shorthand stands for."""
     if spec.startswith(MATRIX):
         return read_matrix_machine(spec.removeprefix(MATRIX))
-    schema = _schema_of(spec)
-    if schema == RESULT_SCHEMA:
-        problem = parse_object(read_bytes(spec), spec).get("problem")
-        expected = "the result of a placement"
-        if problem in ("mapping", "repack"):
-            found = f"that of {problem}"
-            raise InputError(expected, file=spec, field="problem", found=found)
-        result = parse_result(read_bytes(spec), spec)
-        if not isinstance(result, Placed):
-            raise InputError(expected, file=spec, field="problem", value=result.problem)
-        return result
-    if schema == SNAPSHOT_SCHEMA:
-        return load_any(spec).snapshot
-    if job is not None:
-        raise InputError("a snapshot or a result that has jobs", field="--on", value=spec)
+    if file_meant(parted(spec)[0]).exists():
+        snapshot = other_snapshot(spec)
+        if snapshot is not None:
+            return snapshot
+        schema = _field_of(spec, "schema")
+        if schema == RESULT_SCHEMA:
+            return parse_result(read_bytes(spec), spec)
+        if schema == SNAPSHOT_SCHEMA:
+            return load_any(spec).snapshot
     machine = load_machine(spec)
     if isinstance(machine, CubesModel):
         expected, found = "a torus, mesh, matrix, tree or hierarchy", f"a machine of {machine.kind}"
@@ -231,15 +242,11 @@ SHAREDMAP_LEVELS = (*(f"level{k}" for k in range(15, 0, -1)), "element")
 """Names of the levels of such a hierarchy, from its last one up."""
 
 
-def _schema_of(spec: str) -> str | None:
-    """Return the schema that a file names; None for other files."""
-    if not file_meant(spec).is_file():
-        return None
-    try:
-        schema = parse_object(read_bytes(spec), spec).get("schema")
-    except InputError:
-        return None
-    return schema if isinstance(schema, str) else None
+def _field_of(spec: str, name: str) -> object:
+    """Return a field of a JSON document, such as its schema; None for other files."""
+    with contextlib.suppress(InputError):
+        return parse_object(read_bytes(spec), spec).get(name)
+    return None
 
 
 def _of_state(spec: str, state: SnapshotState, job: str | None, node_class: str | None) -> Places:
