@@ -685,14 +685,20 @@ class Map(Solve, Watched):
         in_python="By default two hops per level.",
         parse=_costs,
     )
-    tasks_per_node: int = _place("N", "Most tasks on a node.", default=1)
+    tasks_per_node: int | None = _place(
+        "N",
+        "Most tasks on a node; default 1, or as many as the job of a result has units there.",
+    )
     within: str | None = _place("12x8x12@0,0,0", "Use the routers of this prism only.")
-    subset: str | None = _place("0-47,60", "Use these nodes only.")
+    subset: str | None = _place("0-47,60", "Use these nodes only; where they have names, n[01-16].")
     job: str | None = _place("ID", "Map inside this job of the file.")
     node_class: str | None = _place("NAME", "Class of nodes.", "--class")
     mapping: Path | None = _how("F", "Evaluate this mapping, or start the search from it.")
     mapping_format: str = _how(
-        "csv|maplib|scotch|hostfile|rank-order", "Format of --mapping.", "--format", default="csv"
+        "csv|maplib|scotch|hostfile|rank-order|rankfile|ranks",
+        "Format of --mapping.",
+        "--format",
+        default="csv",
     )
     cell: Sequence[int] | None = _how(
         "4x2",
@@ -796,4 +802,7 @@ class ConvertOptions:
     partitions: File | None = option("FILE", "slurm: from scontrol show partition -o.")
     reservations: File | None = option("FILE", "slurm: from scontrol show reservation -o.")
     levels: Sequence[str] | None = again(LEVELS_OF_NODES)
+    without: Sequence[str] | None = option(
+        "oss*,mds*", "ibnetdiscover: patterns of nodes to leave out.", parse=_names
+    )
     topology_name: str | None = python("Which topology of a file, where it has several.")

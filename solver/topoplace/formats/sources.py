@@ -79,6 +79,13 @@ SOURCES = (
         ("MODEL",),
     ),
     Source(
+        "fabrics",
+        "ibnetdiscover and hwloc",
+        "What `ibnetdiscover` prints, and `lstopo --of xml`; both are machines.",
+        "fabrics",
+        ("DISCOVERED", "HWLOC"),
+    ),
+    Source(
         "slices",
         "slice-packer-torus and RFold",
         "Scenarios in JSON, which `place FILE` and `convert --from slice-packer` read, and traces "

@@ -51,6 +51,7 @@ MATRIX = "matrix:"
 SHAREDMAP = "sharedmap:"
 """The prefix of a hierarchy and distances in the form of SharedMap: ``4:8:6/1:10:100``."""
 MOST_PER_NODE = 1 << 20
+_NUMBERS = re.compile(r"[\d\s,-]*")
 
 Placed = PlacementResult | AllocationResult | HierarchyResult
 Document = Placed | Snapshot | TorusModel | TreeModel | HierarchyModel
@@ -66,6 +67,17 @@ class Places:
     nodes: IntArray
     source: str
     level_costs: tuple[int, ...] | None = None
+    units: tuple[int, ...] = (1,)
+    """How many units a job has on its nodes, each number once, ascending."""
+
+    @property
+    def tasks_per_node(self) -> int:
+        """Most tasks on a node if nobody says it: as many as units, one if there are none."""
+        if len(self.units) > 1:
+            shown = ", ".join(map(str, self.units))
+            expected = f"the most tasks on a node, as the job's hosts differ in units ({shown})"
+            raise InputError(expected, field="--tasks-per-node", found="nothing")
+        return self.units[0]
 
     @property
     def node_set(self) -> str:
@@ -73,12 +85,13 @@ class Places:
         return format_node_set(self.nodes.tolist())
 
     def only(self, subset: str, field: str = "--subset") -> Places:
-        """Return the part of the places on the nodes of a set such as ``0-47,60``.
+        """Return the part of the places on the nodes of a set: ``0-47,60``, or ``n[01-16]``.
+
+        Nodes of trees and hierarchies have names; numbers are positions there.
 
         Raises `InputError` if the set is malformed, or names a node that is not one of these.
         """
-        num_nodes = machine_of(self.machine).num_nodes
-        wanted = parse_node_set(subset, num_nodes, field)
+        wanted = self._numbers(subset, field)
         strange = np.setdiff1d(wanted, self.nodes)
         if len(strange):
             raise InputError(
@@ -87,6 +100,13 @@ class Places:
                 value=int(strange[0]),
             )
         return replace(self, nodes=wanted, source=f"{self.source}, some nodes")
+
+    def _numbers(self, subset: str, field: str) -> IntArray:
+        if isinstance(self.machine, TreeModel | HierarchyModel):
+            machine, listed = hierarchy_of(self.machine), expand_host_list(subset, field)
+            if not _NUMBERS.fullmatch(subset) or {*listed} <= {*machine.host_names}:
+                return np.unique(numbers_of(machine, listed, field))
+        return parse_node_set(subset, machine_of(self.machine).num_nodes, field)
 
     def within(self, text: str, field: str = "--within") -> Places:
         """Return the part on a prism of routers such as ``12x8x12@0,4,0``; by default from 0 on.
@@ -150,9 +170,8 @@ def load_places(
             raise InputError("a torus or mesh beside it", field="--class", value=node_class)
         label = on if isinstance(on, str) else named[0].name
         source = Path(label).name + (f", job {job}" if job else "")
-        found = Places(
-            named[0], np.sort(named[2]), source, tuple(level_costs) if level_costs else None
-        )
+        costs = tuple(level_costs) if level_costs else None
+        found = Places(named[0], np.sort(named[2]), source, costs, _units_of(document, job))
         return found if within is None else found.within(within)
     if level_costs is not None:
         expected = "a tree or hierarchy beside it"
@@ -303,6 +322,15 @@ def _started(result: Placed, job: str | None) -> tuple[str, IntArray]:
     return job, np.array(list(dict.fromkeys(nodes_of[job])), dtype=np.int64)
 
 
+def _units_of(document: object, job: str | None) -> tuple[int, ...]:
+    """Return how many units the job of a result has on its hosts, each number once."""
+    if not isinstance(document, HierarchyResult):
+        return (1,)
+    nodes_of = {start.request: start.nodes for start in document.placements}
+    counts = np.unique(nodes_of[_started(document, job)[0]], return_counts=True)[1]
+    return tuple(np.unique(counts).tolist())
+
+
 def _of_named(state: HierarchyState, job: str | None) -> OffTorus:
     model, machine = state.snapshot.machine, state.machine
     assert isinstance(model, TreeModel | HierarchyModel)
@@ -314,14 +342,14 @@ def _of_named(state: HierarchyState, job: str | None) -> OffTorus:
     return model, machine, np.flatnonzero(state.free.any(axis=1))
 
 
-def numbers_of(machine: AnyMachine, names: Iterable[str]) -> IntArray:
+def numbers_of(machine: AnyMachine, names: Iterable[str], field: str = "ranks") -> IntArray:
     """Return the numbers of nodes of a tree or hosts of a hierarchy."""
     assert isinstance(machine, Hierarchy)
     numbers = {name: number for number, name in enumerate(machine.host_names)}
     listed = list(names)
     strange = [name for name in listed if name not in numbers]
     if strange:
-        raise InputError("nodes of the machine", field="ranks", value=strange[0], known=numbers)
+        raise InputError("nodes of the machine", field=field, value=strange[0], known=numbers)
     return np.array([numbers[name] for name in listed], dtype=np.int64)
 
 

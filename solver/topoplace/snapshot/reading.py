@@ -7,10 +7,18 @@ comes here first.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from topoplace.errors import InputError
+from topoplace.formats.fabrics import (
+    is_hwloc,
+    is_ibnetdiscover,
+    is_node_switch,
+    read_hwloc,
+    read_ibnetdiscover,
+    read_node_switch,
+)
 from topoplace.formats.kubernetes.snapshots import read_kubernetes, read_kubernetes_machine
 from topoplace.formats.slices import is_slice_scenario, read_slice_scenario
 from topoplace.formats.slurm.folder import read_slurm_cluster, slurm_files
@@ -61,14 +69,28 @@ def other_machine(path: File, part: str | None = None) -> MachineModel | None:
         If it is one, and malformed.
     """
     beginning = beginning_of(path)
-    if is_kubernetes(beginning):
-        return read_kubernetes_machine(path, part)
-    if _TOPOGRAPH.match(first_said(beginning)):
-        return read_topograph(path, part)
-    if part is not None or is_topology_conf(beginning) or is_topology_yaml(beginning):
-        machine = read_slurm_topology(path, part)
-        return machine.machine if isinstance(machine, NamedTorus) else machine
-    return None
+    for looks_so, read in _MACHINES:
+        if looks_so(beginning):
+            return read(path, part)
+    if beginning.lstrip().startswith("{") and is_node_switch(path):
+        return read_node_switch(path)
+    return None if part is None else _slurm_machine(path, part)
+
+
+def _slurm_machine(path: File, part: str | None) -> MachineModel:
+    machine = read_slurm_topology(path, part)
+    return machine.machine if isinstance(machine, NamedTorus) else machine
+
+
+_MACHINES: tuple[tuple[Callable[[str], bool], Callable[[File, str | None], MachineModel]], ...] = (
+    (is_kubernetes, read_kubernetes_machine),
+    (lambda text: _TOPOGRAPH.match(first_said(text)) is not None, read_topograph),
+    (is_ibnetdiscover, lambda path, _: read_ibnetdiscover(path)[0]),
+    (is_hwloc, lambda path, _: read_hwloc(path)),
+    (is_topology_conf, _slurm_machine),
+    (is_topology_yaml, _slurm_machine),
+)
+"""How files begin, and what reads them, with the part that is meant, as machines."""
 
 
 def other_snapshot(source: File) -> Snapshot | None:
