@@ -25,7 +25,7 @@ from topoplace.result import RESULT_SCHEMA, Result
 from topoplace.result.placement import HierarchyResult
 from topoplace.result.reading import parse_result
 from topoplace.snapshot.faults import kind_of_document
-from topoplace.snapshot.files import files_below, parse_object, read_bytes
+from topoplace.snapshot.files import parse_object, read_bytes
 from topoplace.snapshot.held import ORDER, holds_of, ignoring, options_ahead
 from topoplace.snapshot.hierarchy_state import (
     HierarchyState,
@@ -34,6 +34,7 @@ from topoplace.snapshot.hierarchy_state import (
     prepare_hierarchy,
 )
 from topoplace.snapshot.machines import resolve_machine
+from topoplace.snapshot.reading import inputs_below, is_other_snapshot
 from topoplace.snapshot.schema import LeftOut, RunningJob, Snapshot
 from topoplace.study.case import load_instance, state_of
 
@@ -333,10 +334,10 @@ def _cases(source: Source) -> Iterator[Case]:
         yield _judged(source)
     elif isinstance(source, Mapping):
         yield _of_document(source)
-    elif isinstance(source, Snapshot):
+    elif isinstance(source, Snapshot) or is_other_snapshot(Path(source)):
         raise InputError("what came after a snapshot", field="after", found="nothing")
     elif Path(source).is_dir():
-        files = files_below(Path(source))
+        files = [path for path in inputs_below(Path(source)) if not is_other_snapshot(path)]
         if not files:
             raise InputError("a folder of results (*.json)", file=str(source))
         for file in files:
