@@ -78,11 +78,10 @@ POD = table(
     read nodeName: where the pod runs
     read containers, initContainers, overhead, resources: what a pod takes
     read priority, priorityClassName: the order of the queue
-    depends nodeSelector: nodes that others may use, and that have room for a pod, lack a label
-    depends affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution -> \
-        nodeAffinity: nodes that others may use, and that have room for a pod, do not match
-    depends tolerations -> taints: nodes that others may use, and that have room for a pod, have \
-        a taint that it does not tolerate
+    read nodeSelector: `eligible`, a set for each label
+    read affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution: `eligible`, a set \
+        for each label that a term names
+    read tolerations: `eligible`, without the set of each taint that it does not tolerate
     restricts affinity.podAffinity.requiredDuringSchedulingIgnoredDuringExecution -> \
         podAffinity: always
     restricts affinity.podAntiAffinity.requiredDuringSchedulingIgnoredDuringExecution -> \

@@ -58,7 +58,6 @@ from topoplace.formats.kubernetes.podsets import (
     unknown_notes,
 )
 from topoplace.formats.kubernetes.rules import (
-    AFFINITY,
     CLAIM,
     NodeRules,
     PodLabels,
@@ -277,7 +276,7 @@ class _Reader:
     def _rules(
         self, waiting: Waiting, spec: PodSpec, namespace: str, where: str, place: str
     ) -> NodeRules:
-        terms = [(AFFINITY, required_terms(spec.affinity, where))]
+        terms = [required_terms(spec.affinity, where)]
         for volume in spec.volumes or ():
             if volume.claim is not None:
                 try:
@@ -285,10 +284,10 @@ class _Reader:
                 except LookupError:
                     waiting.hold(left_out(CLAIM, volume.claim.name, f"{place}.volumes"))
                     continue
-                terms.append((CLAIM, checked_terms(own, f"{where}.volumes") if own else None))
+                terms.append(checked_terms(own, f"{where}.volumes") if own else None)
         return NodeRules(
             tuple(sorted((spec.node_selector or {}).items())),
-            tuple((option, text) for option, text in terms if text is not None),
+            tuple(text for text in terms if text is not None),
             tuple(spec.tolerations or ()),
             place,
         )
