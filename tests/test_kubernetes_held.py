@@ -37,7 +37,7 @@ from topoplace.formats.kubernetes.snapshots import read_kubernetes
 from topoplace.result import Status
 from topoplace.snapshot.held import candidates_of, left_out_text
 from topoplace.snapshot.machines import load_any
-from topoplace.snapshot.schema import Snapshot
+from topoplace.snapshot.schema import Apart, Snapshot
 
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
@@ -653,9 +653,16 @@ def alone(**more: str) -> dict[str, Any]:
     return own
 
 
-def bare(idx: int) -> dict[str, Any]:
+def zoned(on: str) -> dict[str, Any]:
+    """A pod that runs, of a group that is alone on another level."""
+    own: dict[str, Any] = group_pod(1, 0, on)
+    own["metadata"]["annotations"][f"{LWS}/exclusive-topology"] = HOST
+    return own
+
+
+def bare(idx: int, group: int = 0, on: str | None = None) -> dict[str, Any]:
     """A pod of the group without the annotation that the others have."""
-    own: dict[str, Any] = group_pod(0, idx, size=4)
+    own: dict[str, Any] = group_pod(group, idx, on, size=4)
     del own["metadata"]["annotations"][f"{LWS}/exclusive-topology"]
     return own
 
@@ -672,24 +679,57 @@ def test_groups_of_a_leader_worker_set_have_a_rack_each(tmp_path):
         for one in result.solution.placements
     ]
     assert sorted(map(sorted, racks)) == [["a"], ["b"]]  # the third waits
+    near = written(tmp_path, *groups(3), PLAIN, pod("p", "a1"), bare(0, group=9, on="a2"))
+    result = placed(near)  # other pods do not matter, those of other groups do
+    assert options(result.instance) == {}
+    assert started(result) == {"ns/lws-0", "ns/plain"}
+
+
+def test_injected_affinities_and_missing_workers_of_a_group(tmp_path):
+    """A leader that waits has them, and no workers yet: these are those of the LeaderWorkerSet."""
+    spec = {"leaderWorkerTemplate": {"size": 3, "workerTemplate": template(2)}}
+    on = {"annotations": {f"{LWS}/exclusive-topology": RACK}}
+    lws = thing("LeaderWorkerSet", "lws", "leaderworkerset.x-k8s.io/v1", metadata=on, spec=spec)
+    leader = group_pod(0, 0)
+    leader["spec"]["affinity"] = {
+        kind: {REQUIRED: [{"topologyKey": RACK, "labelSelector": {"matchExpressions": [own]}}]}
+        for kind, own in (
+            ("podAffinity", expression(f"{LWS}/group-key", "In", "abc")),
+            ("podAntiAffinity", expression(f"{LWS}/group-key", "NotIn", "abc")),
+        )
+    }
+    snapshot = snapshot_of(tmp_path, lws, leader)
+    (own,) = snapshot.queue
+    assert (options(snapshot), own.nodes, own.required) == ({}, 3, RACK)
+    assert own.apart == [Apart(level=RACK, name="leaderworkersets:ns")]
+    assert options(snapshot_of(tmp_path, leader)) == {"ns/lws-0": {"size"}}
+    runs = copy.deepcopy(leader) | {"status": {"phase": "Running"}}
+    runs["metadata"] |= {
+        "name": "old",
+        "labels": leader["metadata"]["labels"] | {f"{LWS}/group-index": "7"},
+    }
+    runs["spec"]["nodeName"] = "a1"
+    snapshot = snapshot_of(tmp_path, lws, leader, runs, PLAIN)
+    assert (options(snapshot), snapshot.running[0].apart) == ({}, own.apart)
 
 
 @pytest.mark.parametrize(
     ("items", "held"),
     [
-        ([*groups(1), PLAIN], {"exclusive-topology"}),
-        ([*groups(1), pod("p", "a1")], {"exclusive-topology"}),
         (groups(1)[:2], {"size"}),
         ([group_pod(0, 0, "a1"), *groups(1)[1:]], {"running-pods"}),
         ([group_pod(0, 0, "a1"), *groups(1)], {"running-pods", "size"}),
         ([*groups(1), bare(3)], {"exclusive-topology"}),
+        ([*groups(1), bare(0, group=1, on="a1")], set()),
+        ([*groups(1), zoned("a1")], {"exclusive-topology"}),
         ([alone(**{f"{LWS}/exclusive-topology": "zone"})], {"exclusive-topology"}),
         ([alone(**{f"{LWS}/subgroup-exclusive-topology": RACK})], {"subgroup-exclusive-topology"}),
     ],
 )
 def test_groups_that_are_not_modelled_are_held(tmp_path, items, held):
     found = options(snapshot_of(tmp_path, *items))
-    assert {name.removesuffix("#waits"): own for name, own in found.items()} == {"ns/lws-0": held}
+    found = {name.removesuffix("#waits"): own for name, own in found.items()}
+    assert found == ({"ns/lws-0": held} if held else {})
 
 
 EXCLUSIVE = {"annotations": {"alpha.jobset.sigs.k8s.io/exclusive-topology": RACK}}
@@ -704,10 +744,15 @@ def one_kind() -> dict[str, Any]:
 def test_jobs_of_a_job_set_with_domains_of_their_own(tmp_path):
     snapshot = snapshot_of(tmp_path, one_kind())
     (request,) = snapshot.queue
-    assert (request.exclusive, request.spread.size, request.segments[0].size) == (RACK, 2, 2)
+    assert (request.spread.size, request.segments[0].size) == (2, 2)
+    assert request.apart == [Apart(level=RACK, name="jobsets")]
     assert options(snapshot) == {}
-    for items in ([job_set(metadata=EXCLUSIVE)], [one_kind(), pod("p", "a1")]):
-        assert options(snapshot_of(tmp_path, *items)) == {"ns/js": {"exclusive-topology"}}
+    assert options(snapshot_of(tmp_path, one_kind(), pod("p", "a1"))) == {}
+    several = snapshot_of(tmp_path, job_set(metadata=EXCLUSIVE))
+    assert options(several) == {"ns/js": {"exclusive-topology"}}
+    running = pod("p", "a1", labels={"jobset.sigs.k8s.io/jobset-name": "other"})
+    result = placed(written(tmp_path, one_kind(), running))
+    assert started(result) == set()  # it needs two racks, and one has pods of another JobSet
     elsewhere = job_set(metadata={"annotations": dict.fromkeys(EXCLUSIVE["annotations"], "zone")})
     assert options(snapshot_of(tmp_path, elsewhere)) == {"ns/js": {"exclusive-topology"}}
 

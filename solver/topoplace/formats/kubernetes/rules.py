@@ -220,6 +220,36 @@ class PodLabels:
     is_template: bool
 
 
+_INJECTED = ("group-key", "subgroup-key", "job-key")
+"""Labels by which LeaderWorkerSet and JobSet keep the pods of a group together, others away."""
+
+
+def without_injected(spec: Mapping[str, Any], level: str) -> dict[str, Any]:
+    """Return the specification of a pod without the affinities that say that it is exclusive."""
+    affinity = spec.get("affinity")
+    if not isinstance(affinity, dict):
+        return dict(spec)
+    kept = {**affinity}
+    for kind in {"podAffinity", "podAntiAffinity"} & affinity.keys():
+        own = affinity[kind]
+        terms = own.get(_REQUIRED) if isinstance(own, dict) else None
+        if isinstance(terms, list):
+            kept[kind] = own | {_REQUIRED: [one for one in terms if not _injected(one, level)]}
+    return {**spec, "affinity": kept}
+
+
+def _injected(term: Any, level: str) -> bool:
+    selector = term.get("labelSelector") if isinstance(term, dict) else None
+    every = (selector or {}).get("matchExpressions") if isinstance(selector, dict) else None
+    keys = [one.get("key") for one in every or () if isinstance(one, dict)]
+    return (
+        bool(keys)
+        and not (selector or {}).get("matchLabels")
+        and term.get("topologyKey") == level
+        and all(str(key).rpartition("/")[2] in _INJECTED for key in keys)
+    )
+
+
 class _AntiTerm(KubeModel):
     selector: Annotated[Labels | None, Field(alias="labelSelector")] = None
     namespaces: list[str] | None = None

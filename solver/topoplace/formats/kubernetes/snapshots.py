@@ -31,6 +31,7 @@ from topoplace.snapshot.held import ORDER
 from topoplace.snapshot.hierarchy_state import prepare_hierarchy
 from topoplace.snapshot.schema import (
     SNAPSHOT_SCHEMA,
+    Apart,
     HierarchyModel,
     LeftOut,
     Part,
@@ -127,6 +128,16 @@ def _asked(jobs: KubeJobs) -> set[str]:
 # ---- Running jobs --------------------------------------------------------------------------------
 
 
+def _apart_of(job: str, jobs: KubeJobs) -> list[Apart] | None:
+    """Return what a running job is to jobs of its family that want domains for themselves."""
+    family, _ = jobs.families.get(job, (None, None))
+    every = {lv for own in jobs.waiting.values() if own.family == family for lv in own.levels}
+    levels = sorted(every - {None}, key=str)
+    if family is None or not levels:
+        return None
+    return [Apart(level=str(level), name=family) for level in levels]
+
+
 def _running(jobs: KubeJobs, machine: HierarchyModel, counts: Counter[str]) -> list[RunningJob]:
     """Return jobs by what their pods take: a job of ours for each amount that they take of a host.
 
@@ -149,10 +160,12 @@ def _running(jobs: KubeJobs, machine: HierarchyModel, counts: Counter[str]) -> l
             for name, amount in amounts.items():
                 left[host][name] -= amount
             hosts[tuple(sorted(amounts.items()))].append(host)
+        apart = _apart_of(job, jobs)
         for idx, (takes_of_host, names) in enumerate(hosts.items()):
             name = job if idx == 0 else f"{job[:120]}#{idx + 1}"
             nodes = format_host_list(names)
-            found.append(RunningJob(id=name, nodes=nodes, takes=dict(takes_of_host)))
+            takes = dict(takes_of_host)
+            found.append(RunningJob(id=name, nodes=nodes, takes=takes, apart=apart))
     return found
 
 
@@ -198,7 +211,7 @@ def _sayable(own: Waiting, sets: NodeSets, found: list[LeftOut]) -> list[Podset]
             found.append(left_out("podset-slice-size", text, where))
             del asked["segments"]
         if any(one.option == "exclusive-topology" for one in found):
-            asked.pop("exclusive", None)
+            asked.pop("apart", None)
         eligible = sets.of(podset.rules)
         podsets[idx] = replace(
             podset, asked=asked if eligible is None else asked | {"eligible": eligible}
@@ -259,7 +272,7 @@ def _left_out_of(job: str, jobs: KubeJobs, by_flavors: Sequence[LeftOut]) -> lis
 def _sizes(job: str, jobs: KubeJobs) -> list[LeftOut]:
     """Return if the file has fewer or more pods of a group than there should be."""
     own = jobs.waiting[job]
-    there = sum(podset.count for podset in own.podsets) + jobs.num_running.get(job, 0)
+    there = own.num_pods + jobs.num_running.get(job, 0)
     return [
         left_out(option, f"{size}, not {there}", where)
         for option, (size, where) in own.sizes.items()
@@ -268,22 +281,28 @@ def _sizes(job: str, jobs: KubeJobs) -> list[LeftOut]:
 
 
 def _exclusive(job: str, jobs: KubeJobs) -> list[LeftOut]:
-    """Return if a job has domains for itself, but may share them with others in the file.
+    """Return if a job of a family has domains for itself, or not, and others in it differ.
 
-    Pods of a LeaderWorkerSet or a JobSet keep others of their kind away, and nobody else.
+    That pods which are not exclusive are in no domain of one that is, is not modelled, except that
+    those which run keep it away; nor is it that domains of different levels exclude each other.
     """
-    own = jobs.waiting[job].schemes
-    if not own:
+    own = jobs.waiting[job]
+    if own.family is None:
         return []
-    others: set[str | None] = {*jobs.schemes.values()}
-    for one in jobs.waiting.values():
-        others |= one.schemes or {None}
-    podsets = jobs.waiting[job].podsets
-    if others == own and all("exclusive" in podset.asked for podset in podsets):
+    waiting = {
+        level
+        for other in jobs.waiting.values()
+        if other.family == own.family
+        for level in other.levels
+    }
+    running = {lv for name, (of, lv) in jobs.families.items() if of == own.family and name != job}
+    wanted = own.levels - {None}
+    others = running - {None}
+    alien = (waiting | others) - wanted if wanted else others
+    if not alien:
         return []
-    level = min(own).partition("=")[2]
-    where = podsets[0].rules.where
-    return [left_out("exclusive-topology", f"{level}, beside others", where)]
+    level = ", ".join(map(str, sorted(wanted or alien, key=str)))
+    return [left_out("exclusive-topology", f"{level}, beside others", own.podsets[0].rules.where)]
 
 
 def _left_out_of_all(objects: Sequence[KubeObject], jobs: KubeJobs) -> list[LeftOut]:
