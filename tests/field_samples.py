@@ -365,8 +365,18 @@ def _hierarchies() -> Iterator[tuple[str, HierarchyResult]]:
         {"id": f"j{k}", "nodes": n, "segments": [{"size": 2, "level": "rack"}]}
         for k, n in enumerate((4, 4, 2))
     ]
+    ending = [
+        {"id": "r", "nodes": "n[0-1]", "ends": 60},
+        {"id": "s", "nodes": "n[2-3]", "ends": 90},
+    ]
+    waiting = [
+        {"id": f"j{k}", "nodes": n, "walltime": 60 * k} for k, n in enumerate((30, 9, 2, 4, 4, 1))
+    ]
+    in_order = {"machine": pool, "running": ending, "queue": waiting, "order": "backfill"}
     for name, own in (
         ("requests", document | {"running": busy, "queue": simple, "down": "b1r1n1"}),
+        ("order", document | in_order),
+        ("another order", document | in_order | {"queue": waiting[2:4]}),
         ("parts", document | {"running": busy, "queue": grouped}),
         ("pools", document | {"machine": pool, "queue": slots}),
     ):

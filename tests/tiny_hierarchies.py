@@ -294,12 +294,7 @@ def is_legal(state: HierarchyState, placed: list[tuple[HierarchyRequest, Place]]
     if any(amount > state.free[host, r] for (host, r), amount in taken.items()):
         return False
     users = [{h for units in place for h in units} for _, place in placed]
-    near = Counter(
-        (one.level, one.name, d)
-        for one, hosts in _that_are_apart(state, placed)
-        for d in {int(machine.domain_of[machine.levels.index(one.level)][h]) for h in hosts}
-    )
-    if any(count > 1 for count in near.values()):
+    if not is_apart(state, placed):
         return False
     busy = {h for h in range(machine.num_hosts) if state.occupied[h]}
     for k, (request, _) in enumerate(placed):
@@ -311,6 +306,17 @@ def is_legal(state: HierarchyState, placed: list[tuple[HierarchyRequest, Place]]
             if own & {int(of[h]) for h in others}:
                 return False
     return True
+
+
+def is_apart(state: HierarchyState, placed: list[tuple[HierarchyRequest, Place]]) -> bool:
+    """Return whether nobody shares a domain with a job that it is apart from."""
+    machine = state.machine
+    near = Counter(
+        (one.level, one.name, d)
+        for one, hosts in _that_are_apart(state, placed)
+        for d in {int(machine.domain_of[machine.levels.index(one.level)][h]) for h in hosts}
+    )
+    return all(count == 1 for count in near.values())
 
 
 def _that_are_apart(

@@ -236,6 +236,11 @@ THOROUGH = flag(
     "Method exact spends what is left of the time limit on the later levels too, as it always "
     "does on trees."
 )
+ORDER = option(
+    "value|priority|backfill",
+    "Who starts: the most value (default); or each request, in the order of priorities, that fits "
+    "alongside those before it; with backfill the first that waits has a reservation, too.",
+)
 ALLOCATOR = "An allocator of your own, '[NAME=]PROG ARGS': snapshot on stdin, placements on stdout."
 COMMAND = option("TEXT", ALLOCATOR)
 
@@ -322,6 +327,7 @@ class Place(Placing):
     )
     _: KW_ONLY
     command: str | None = again(COMMAND)
+    order: str | None = again(ORDER)
     thorough: bool = again(THOROUGH)
     required: Mapping[str, int] | str | None = option(
         "'LEVEL>=N,..'",

@@ -527,7 +527,21 @@ ON_TORI = frozenset(("tasks", "segment"))
 class _Job(_Sparse):
     """What running and waiting jobs share: how they are written."""
 
-    sparse = dict.fromkeys(ON_HIERARCHIES | ON_TORI)
+    sparse = dict.fromkeys(ON_HIERARCHIES | ON_TORI | {"ends"})
+
+
+class Order(StrEnum):
+    """What decides who starts.
+
+    ``value`` is the most nodes, each times its priority. In the order ``priority`` each request
+    starts that fits alongside those before it that do; those of higher priority come first, and
+    equal ones stand as in the queue. With ``backfill``, the first that waits has a reservation
+    also, at the earliest time at which it can start, and others start only if they do not delay it.
+    """
+
+    VALUE = "value"
+    PRIORITY = "priority"
+    BACKFILL = "backfill"
 
 
 class Apart(Model):
@@ -551,6 +565,9 @@ class RunningJob(_Job):
     patterns: list[PatternUse] | None = optional("tree machines: how the job communicates")
     takes: Amounts | None = optional("hierarchies: of each of its hosts; default all they have")
     apart: list[Apart] | None = optional("hierarchies: jobs with which it shares no domain")
+    ends: Annotated[int, Field(ge=0, le=1 << 40)] | None = optional(
+        "seconds from now by which it ends, as its time limit says; null if it has none"
+    )
     application: str | None = None
 
 
@@ -734,7 +751,7 @@ _MACHINES = (None, "torus", "tree", "hierarchy", "cubes", "matrix")
 class Snapshot(_Sparse):
     """A machine at one moment: node states, running jobs, the queue, and the site's weights."""
 
-    sparse = {"left_out": [], "ignored": [], "sets": {}}
+    sparse = {"left_out": [], "ignored": [], "sets": {}, "order": Order.VALUE}
 
     schema_version: Annotated[Literal["topoplace.snapshot/1"], Field(alias="schema")]
     name: Name
@@ -757,6 +774,9 @@ class Snapshot(_Sparse):
         default_factory=dict, description="hierarchies and trees: named sets of nodes"
     )
     queue: list[Request] = Field(default_factory=list)
+    order: Annotated[Order, Field(strict=False)] = Field(
+        default=Order.VALUE, description="what decides who starts"
+    )
     left_out: Annotated[list[LeftOut], Field(max_length=1 << 20)] = Field(
         default_factory=list, description="what restricts requests and is not modelled"
     )

@@ -7,6 +7,8 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
+import numpy as np
+
 from topoplace.certify.candidates import candidates
 from topoplace.certify.hierarchy.sets import Hosts, hosts_of
 from topoplace.certify.hierarchy.switches import machine_of_switches
@@ -167,6 +169,40 @@ def read_instance(snapshot: Snapshot) -> Instance:
     queue = tuple(_asked(one, machine, sets, on_switches=on_switches) for one in waiting)
     rows = tuple(tuple(own) for own in free)
     return Instance(machine, rows, frozenset(busy), tuple(comm), queue, len(snapshot.running))
+
+
+def with_later(snapshot: Snapshot, instance: Instance, at: int | None, alone: str) -> Instance:
+    """Return an instance with every resource twice: now, and at a time at which one is placed.
+
+    The request `alone` takes what it wants then alone, and others do so if they last longer. `at`
+    are seconds from now, None for the time at which all have ended that have an end.
+    """
+    lasting = [
+        job for job in snapshot.running if job.ends is None or (at is not None and job.ends > at)
+    ]
+    then = read_instance(snapshot.model_copy(update={"running": lasting}))
+    walltime = {request.id: request.walltime for request in snapshot.queue}
+
+    def takes(asked: Asked, part: Wanted) -> tuple[int, ...]:
+        nothing, ends = (0,) * len(part.takes), walltime[asked.id]
+        if asked.id == alone:
+            return nothing + part.takes
+        lasts = ends is None or (at is not None and max(1, ends) > at)
+        return part.takes + (part.takes if lasts else nothing)
+
+    if any(asked.alone is not None or asked.parts[0].apart for asked in instance.queue):
+        raise RefusedError("a reservation among requests that want domains alone, or are apart")
+    queue = tuple(
+        replace(asked, parts=tuple(replace(p, takes=takes(asked, p)) for p in asked.parts))
+        for asked in instance.queue
+    )
+    machine = replace(
+        instance.machine,
+        resources=(*instance.machine.resources, *(f"{r} then" for r in instance.machine.resources)),
+        capacity=np.hstack([instance.machine.capacity] * 2),
+    )
+    free = tuple(now + later for now, later in zip(instance.free, then.free, strict=True))
+    return replace(instance, machine=machine, free=free, queue=queue)
 
 
 def machine_of(model: MachineDocument) -> Hierarchy:

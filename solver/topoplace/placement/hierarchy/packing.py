@@ -202,6 +202,16 @@ class HierarchyPacking(PackingProblem):
             placed = (*placed[:part], hosts, *placed[part + 1 :])
         return placed
 
+    def started(self, placement: Sequence[Candidate]) -> dict[int, Placed]:
+        """Return a placement as units on hosts, every pool's hosts in their order."""
+        taken: dict[int, int] = {}
+        return {c.request_idx: self.placed(c, taken) for c in sorted(placement)}
+
+    def with_one_more(self, placed: Sequence[Candidate], q: int) -> list[Candidate] | None:
+        """Return a placement with a request in addition, where hosts have the least left."""
+        found = self.with_best_fits(placed, [q], Budget(None))
+        return found if len(found) > len(placed) else None
+
     def candidates(self, started: Started) -> list[Candidate]:
         """Return started requests as candidates, the inverse of `placed`."""
         node_of = self.layout.node_of_host
