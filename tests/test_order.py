@@ -12,7 +12,7 @@ import pytest
 
 import topoplace as tp
 from tiny_cubes import random_pod
-from tiny_hierarchies import Place, places_of, prepared, random_hierarchy
+from tiny_hierarchies import Place, is_apart, places_of, prepared, random_hierarchy
 from tiny_instances import tiny_placement
 from topoplace.errors import InputError
 from topoplace.snapshot.hierarchy_state import HierarchyRequest
@@ -34,7 +34,7 @@ def timed(rng: random.Random, order: str) -> dict[str, Any]:
             request["walltime"] = rng.randint(0, 4)
         for part in request.get("parts", [request]):
             if order == "backfill":
-                part["exclusive"] = None
+                part |= {"exclusive": None, "apart": []}
             part.pop("balance", None)
     return document | {"order": order}
 
@@ -102,7 +102,7 @@ class Brute:
                 others = set().union(*(u for j, u in enumerate(users) if j != k))
                 if own & {int(of[h]) for h in others}:
                     return False
-        return True
+        return is_apart(self.state, placed)
 
     def order(self) -> list[str]:
         queue = self.document["queue"]

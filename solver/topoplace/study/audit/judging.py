@@ -343,6 +343,7 @@ def _named(request: Request) -> set[str]:
         found |= {one.required, one.preferred, one.exclusive, one.balance}
         found |= {segment.level for segment in one.segments or ()}
         found |= {None if one.spread is None else one.spread.level}
+        found |= {apart.level for apart in one.apart or ()}
     found |= {None if request.at_most is None else request.at_most.level}
     return {level for level in found if level is not None}
 
@@ -549,6 +550,7 @@ def _asked(one: Request | Part) -> str:
     for rule in ("required", "preferred", "exclusive", "balance"):
         level = getattr(one, rule)
         words += [f"{rule} {short(level)}"] if level is not None else []
+    words += [f"apart per {short(a.level)}" for a in one.apart or ()]
     return ", ".join(words)
 
 
