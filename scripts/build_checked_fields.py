@@ -346,11 +346,15 @@ FIELDS: dict[Model, Covers] = {
         "request": claim("placements", "hosts", *DOMAINS, unless=ANOTHER),
         "parts": claim("placements", "hosts", *DOMAINS, unless=ANOTHER),
     },
-    placement.PlacedPart: {
+    certificate.Reserved: {
+        **dict.fromkeys(("request", "at", "parts", "before"), NODES_PROOF),
+        "now": PARTS,
+    },
+    certificate.PlacedPart: {
         "part": claim("placements"),
         "shares": claim("placements", "hosts", *DOMAINS, unless=ANOTHER),
     },
-    placement.Share: {
+    certificate.Share: {
         "hosts": claim("placements", "hosts", *DOMAINS, unless=ANOTHER),
         "units": claim("placements", "hosts", *DOMAINS, unless=ANOTHER),
     },
@@ -422,7 +426,7 @@ WHOLE: tuple[tuple[Cover, tuple[Model, ...]], ...] = (
         ),
     ),
     (HOP_BOUND, (mapping.MappingLevel, mapping.LinkLoad)),
-    (NODES_PROOF, (schema.LeafRef,)),
+    (NODES_PROOF, (schema.LeafRef, certificate.InOrder)),
     (PROOF, (schema.Leaf, schema.StartBranch, schema.CoverBranch)),
     (NODES_PROOF, (schema.SharedLeaves, schema.Parts)),
     (COST_BOUND, (tree.TreeLevel,)),
@@ -435,10 +439,15 @@ for _cover, _roots in WHOLE:
 
 _IN_WITNESSES = (
     *(schema.Solution, schema.Placement, placement.HierarchySolution, placement.HierarchyPlacement),
-    *(placement.PlacedPart, placement.Share, placement.CubesSolution, placement.CubesPlacement),
+    *(certificate.PlacedPart, certificate.Share, placement.CubesSolution, placement.CubesPlacement),
 )
 _IN_POINTS = (*_IN_WITNESSES, placement.RepackSolution, placement.Step)
-for _models, _claims in ((_IN_WITNESSES, ("witness",)), (_IN_POINTS, ANSWERS)):
+_RESERVED = certificate.PlacedPart, certificate.Share
+for _models, _claims in (
+    (_IN_WITNESSES, ("witness",)),
+    (_IN_POINTS, ANSWERS),
+    (_RESERVED, ("nodes.bound",)),
+):
     for _model in _models:  # which are part of other documents as well
         for _name, _cover in FIELDS[_model].items():
             FIELDS[_model][_name] = replace(_cover, names=(*_cover.names, *_claims))

@@ -321,7 +321,12 @@ def _hierarchies() -> Iterator[tuple[str, HierarchyResult]]:
     }
     gpu = {"gpus": 1}
     busy = [
-        {"id": "old", "nodes": "b0r0n0", "takes": {"gpus": 3}},
+        {
+            "id": "old",
+            "nodes": "b0r0n0",
+            "takes": {"gpus": 3},
+            "apart": [{"level": "host", "name": "u"}],
+        },
         {"id": "whole", "nodes": "b0r1n0"},
     ]
     document = {"schema": SNAPSHOT_SCHEMA, "name": "blocks", "machine": machine}
@@ -336,6 +341,7 @@ def _hierarchies() -> Iterator[tuple[str, HierarchyResult]]:
             "preferred": "rack",
             "balance": "rack",
             "at_most": {"size": 2, "level": "rack"},
+            "apart": [{"level": "host", "name": "u"}],
         },
         {"id": "b", "nodes": 2, "takes": {"gpus": 2, "gb": 3}, "exclusive": "rack", "priority": 2},
         {"id": "c", "nodes": 30, "takes": gpu},
@@ -348,7 +354,8 @@ def _hierarchies() -> Iterator[tuple[str, HierarchyResult]]:
         "balance": "host",
         "preferred": "rack",
     }
-    together = {"group": "g", "required": "block", "exclusive": "block"}
+    apart = [{"level": "rack", "name": "u"}]
+    together = {"group": "g", "required": "block", "exclusive": "block", "apart": apart}
     parts = [{"id": "leader", "nodes": 1, **together}, {"id": "workers", **workers, **together}]
     parts[0]["takes"] = {"gb": 5}
     grouped = [{"id": "d", "nodes": 5, "parts": parts}, {"id": "e", "nodes": 2, "takes": gpu}]
@@ -358,8 +365,19 @@ def _hierarchies() -> Iterator[tuple[str, HierarchyResult]]:
         {"id": f"j{k}", "nodes": n, "segments": [{"size": 2, "level": "rack"}]}
         for k, n in enumerate((4, 4, 2))
     ]
+    ending = [
+        {"id": "r", "nodes": "n[0-1]", "ends": 60},
+        {"id": "s", "nodes": "n[2-3]", "ends": 90},
+    ]
+    waiting = [
+        {"id": f"j{k}", "nodes": n, "walltime": 60 * k} for k, n in enumerate((30, 9, 2, 4, 4, 1))
+    ]
+    waiting[1]["planned"] = {"at": 90, "nodes": "n[0-5],m[0-2]"}
+    in_order = {"machine": pool, "running": ending, "queue": waiting, "order": "backfill"}
     for name, own in (
         ("requests", document | {"running": busy, "queue": simple, "down": "b1r1n1"}),
+        ("order", document | in_order),
+        ("another order", document | in_order | {"queue": waiting[2:4]}),
         ("parts", document | {"running": busy, "queue": grouped}),
         ("pools", document | {"machine": pool, "queue": slots}),
     ):

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from topoplace.certify.candidates import told
+from topoplace.certify.order import bound_in_order, is_ordered
 from topoplace.certify.packing import Packings
 from topoplace.certify.report import (
     AnyLevel,
@@ -115,8 +116,8 @@ def bound_on(
     limits = result.limits
     if interference is not None:
         limits = limits.model_copy(update={"interference": interference})
-    if certificate is None:
-        return None
+    if certificate is None or is_ordered(instance) or is_ordered(result.instance):
+        return None  # who starts in an order says nothing of another instance
     problem = _problem_of(result.model_copy(update={"instance": instance, "limits": limits}))
     if not isinstance(problem, Packings):
         return None
@@ -176,6 +177,9 @@ def _bound(problem: Problem[Any], level: AnyLevel, idx: int) -> str:
         if not searched:
             raise RefusedError("a bound without a certificate")
         return "found by search, not repeated"
-    proven, where = problem.bound(idx)
+    if isinstance(problem, Packings) and is_ordered(problem.result.instance):
+        proven, where = bound_in_order(problem, idx)
+    else:
+        proven, where = problem.bound(idx)
     summary = check_proven(level, problem.values[idx], proven, where)
     return f"found by search, not repeated; {summary}" if searched else summary

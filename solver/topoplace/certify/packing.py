@@ -27,12 +27,14 @@ from topoplace.certify.report import (
 )
 from topoplace.errors import number_of
 from topoplace.result.certificate import (
-    Certificate,
     CertificateNode,
     CoverBranch,
+    FirstOrLater,
+    InOrder,
     Leaf,
     LeafRef,
     Parts,
+    Reserved,
     SharedLeaves,
     StartBranch,
     WholeTree,
@@ -170,6 +172,18 @@ class Packings(Problem[AnyResult]):
         """Return the places of started requests, as the oracle knows them; on tori only."""
         raise RefusedError(f"{distinct} of a {self.result.problem}")
 
+    def later(self, at: int | None, request: str) -> CheckingOracle:
+        """Return an oracle of now and some seconds from now, when alone a request is placed.
+
+        Then others hold what they have if they last longer. None stands for the time at which all
+        have ended that have an end.
+        """
+        raise RefusedError(f"a reservation of a {self.result.problem}")
+
+    def require_reserved(self, reserved: Reserved) -> None:
+        """Raise unless a reservation is a place alongside all that start and last until then."""
+        raise RefusedError(f"a reservation of a {self.result.problem}")
+
     def turned(self, level_idx: int, value: int) -> int:
         """Return a value of a level in maximising sense, or the reported form of such a value."""
         return value if self.levels[level_idx][1] == "max" else -value
@@ -254,7 +268,7 @@ def _by_level(values: Sequence[Number | None]) -> str:
 
 
 def certified_bound(
-    oracle: CheckingOracle, certificate: Certificate, earlier: Earlier
+    oracle: CheckingOracle, certificate: FirstOrLater, earlier: Earlier
 ) -> Proven | None:
     """Return the bound of a certificate in maximising sense, None if it leaves no packing.
 
@@ -268,6 +282,8 @@ def certified_bound(
     RefusedError
         If the certificate is not what proofs.md describes.
     """
+    if isinstance(certificate, InOrder):
+        raise RefusedError("requests start in no order here")
     if not isinstance(certificate, Parts):
         return _bound_of_tree(oracle, certificate, earlier)
     if earlier:

@@ -18,7 +18,7 @@ from topoplace.placement.torus.repack.problem import instance_of, repack_problem
 from topoplace.result import Interference, Result
 from topoplace.result.placement import RepackResult
 from topoplace.result.several import Frontier, Optima
-from topoplace.snapshot.held import ignoring
+from topoplace.snapshot.held import ignoring, in_order
 from topoplace.snapshot.machines import AnyState, load_any, prepare_any
 from topoplace.snapshot.schema import Snapshot, TreeObjective
 from topoplace.solving import Options, method_names, solve
@@ -141,6 +141,9 @@ def prepared(
         state = load_any(instance, objective, ignore)
     else:
         state = prepare_any(ignoring(model_of(instance, objective).snapshot, ignore), objective)
+    order = getattr(asked, "order", None)
+    if order is not None:
+        state = prepare_any(in_order(state.snapshot, order), objective)
     contract = getattr(asked, "contract", None)
     if contract is not None:
         state = prepared_under(state.snapshot, contract)

@@ -360,12 +360,20 @@ class PackingProblem(ABC):
         for q in sorted(range(len(self.names)), key=lambda q: -self.values[q]):
             if clock.now() >= deadline:
                 break
-            rest = Residual(self.left_by(placed, (q,)), tuple(placed), 0, (q,))
-            capacities = rest.problem.capacities
-            weight = 1 + int(capacities.sum())
-            [columns] = rest.problem.price(np.ones_like(capacities), Query((weight,), 1)).columns
-            placed = rest.together([candidate for _, candidate in columns])
+            placed = self.with_one_more(placed, q) or placed
         yield placed
+
+    def with_one_more(self, placed: Sequence[Any], q: int) -> list[Any] | None:
+        """Return a placement with a request in addition; None if it does not fit as they are.
+
+        The default puts it where it takes the fewest units.
+        """
+        rest = Residual(self.left_by(placed, (q,)), tuple(placed), 0, (q,))
+        capacities = rest.problem.capacities
+        weight = 1 + int(capacities.sum())
+        [columns] = rest.problem.price(np.ones_like(capacities), Query((weight,), 1)).columns
+        found = rest.together([candidate for _, candidate in columns])
+        return found if len(found) > len(placed) and fits(self, found) else None
 
     @abstractmethod
     def left_by(self, fixed: Sequence[Any], kept: Sequence[int]) -> PackingProblem:

@@ -129,6 +129,8 @@ class Search:
             until = clock.now() + max(_LEAST_START, _START_SHARE * limit)
             for placement in problem.starts(until):
                 self.incumbent.offer_start(placement)
+                if self._num_levels == 1 and self.incumbent.meets(0):
+                    break
         relaxation, columns = Relaxation(problem, budget), Columns(problem)
         self.state = State(problem, budget, relaxation, columns, self.incumbent, seed, say)
         self._master = Master(columns, budget)

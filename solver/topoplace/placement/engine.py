@@ -7,13 +7,16 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from topoplace.errors import InputError
 from topoplace.kinds import kind_named
 from topoplace.packing.budget import Budget
 from topoplace.packing.excluding import PlaceOf
 from topoplace.packing.problem import PackingProblem
 from topoplace.packing.search import Found, Search
+from topoplace.placement.order import Later, solved_in_order
+from topoplace.snapshot.schema import Order
 from topoplace.solving import Bound, Options, Outcome
-from topoplace.solving.solve import Problem, frame_of
+from topoplace.solving.solve import Problem, frame_of, ordered_in
 
 _ALL_BUT = 0.9
 """Share of a time limit after which a search without a proof was ended by it."""
@@ -29,11 +32,14 @@ class Packed:
         Turns placements into solutions of the problem.
     places
         What else than who starts may make placements distinct: by name, the place of a candidate.
+    later
+        Makes what reservations ask for, on machines that have them.
     """
 
     packing: PackingProblem
     solution_of: Callable[[list[Any]], Any]
     places: Mapping[str, PlaceOf] = field(default_factory=dict)
+    later: Callable[[], Later] | None = None
 
 
 def packed(problem: Problem) -> Packed:
@@ -46,6 +52,14 @@ def packed(problem: Problem) -> Packed:
 def solved(problem: Problem, own: Packed, options: Options, budget: Budget) -> Outcome:
     """Solve a problem that is a packing."""
     packing, solution_of = own.packing, own.solution_of
+    snapshot = ordered_in(problem)
+    if snapshot is not None:
+        later = None
+        if snapshot.order is Order.BACKFILL:
+            if own.later is None:
+                raise InputError("hierarchies or trees", field="order", found="backfill")
+            later = own.later()
+        return solved_in_order(packing, snapshot, options, budget, solution_of, later)
 
     def bounds_of(found: Found) -> list[Bound | None]:
         return [

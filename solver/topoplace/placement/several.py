@@ -19,7 +19,14 @@ from topoplace.placement.engine import Packed, packed
 from topoplace.result.several import FRONTIER_SCHEMA, OPTIMA_SCHEMA, Frontier, Optima
 from topoplace.snapshot.machines import AnyState
 from topoplace.solving import Incumbent, Options, Outcome
-from topoplace.solving.solve import Problem, frame_of, problem_of, require_levels, versions
+from topoplace.solving.solve import (
+    Problem,
+    frame_of,
+    problem_of,
+    require_levels,
+    require_no_order,
+    versions,
+)
 
 MOST_TRADED = 3
 STARTED = "started"
@@ -168,7 +175,8 @@ def _names(problem: Problem) -> list[str]:
 
 
 def _require_document_of(problem: Problem, document: type[Frontier | Optima]) -> None:
-    """Raise `InputError` for a problem of a kind that the document is not for."""
+    """Raise `InputError` for a problem of a kind, or in an order, that the document is not for."""
+    require_no_order(problem, "more than one placement")
     if problem.kind not in get_args(document.model_fields["problem"].annotation):
         expected = "a torus, mesh, hierarchy or pod of cubes for more than one placement"
         raise InputError(expected, field="machine.kind", value=problem.kind)

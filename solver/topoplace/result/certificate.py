@@ -18,7 +18,7 @@ from pydantic import Field
 
 from topoplace.errors import InputError, number_of
 from topoplace.result.base import InstanceType, Level, LevelType, Result, SolutionType
-from topoplace.snapshot.schema import Model, Name
+from topoplace.snapshot.schema import Model, Name, NodeSet
 from topoplace.types import IntArray
 
 DEEPEST = 150
@@ -114,6 +114,76 @@ Certificate = Annotated[
 Evidence = TypeVar("Evidence")
 
 
+class Share(Model):
+    """So many units on each of some hosts."""
+
+    hosts: NodeSet
+    units: Annotated[int, Field(ge=1)]
+
+
+class PlacedPart(Model):
+    """Where a part of a request is; `part` is null if the request has no parts."""
+
+    part: Name | None = None
+    shares: Annotated[list[Share], Field(min_length=1)]
+
+
+class Together(Model):
+    """Proof that a request cannot start alongside some that do: their values exceed a bound."""
+
+    beside: list[Name] = Field(description="requests that start, and stand before it in the order")
+    certificate: Certificate
+
+
+class Wait(Together):
+    """A request that waits, as it cannot start alongside those before it that do.
+
+    With `ever` it could not, either, if every running job that has an end had ended.
+    """
+
+    request: Name
+    ever: bool = False
+
+
+class Before(Together):
+    """Proof that a request cannot start so many seconds from now."""
+
+    at: Annotated[int, Field(ge=1)]
+
+
+class Reserved(Model):
+    """The first request that waits: the earliest time at which it can start, and where.
+
+    `at` are seconds from now, by which running and started jobs end as their limits say. `now`
+    proves that it cannot start at once, and `before` that it cannot before the last of them ends
+    that does by then; null if none ends earlier.
+    """
+
+    request: Name
+    at: Annotated[int, Field(ge=1)]
+    parts: Annotated[list[PlacedPart], Field(min_length=1)]
+    now: Together
+    before: Before | None = None
+
+
+class InOrder(Model):
+    """Proof of who starts in an order: each request that fits alongside those before it that do.
+
+    A request that neither starts nor is in `waits`, nor `reserved`, is undecided.
+    """
+
+    kind: Literal["in-order"] = "in-order"
+    waits: list[Wait]
+    reserved: Reserved | None = Field(default=None, description="order `backfill`")
+
+
+FirstOrLater = Annotated[
+    Leaf | LeafRef | SharedLeaves | StartBranch | CoverBranch | Parts | InOrder,
+    Field(discriminator="kind"),
+]
+"""The evidence of a level of a packing; `InOrder` on the first level, where there is an order."""
+
+
 class RequiredLevel(Level[int, Evidence], Generic[Evidence]):
     """A level of which the user may require something.
 
@@ -127,7 +197,7 @@ class RequiredLevel(Level[int, Evidence], Generic[Evidence]):
     )
 
 
-class PackingLevel(RequiredLevel[Certificate]):
+class PackingLevel(RequiredLevel[FirstOrLater]):
     """A level of a placement that is a packing."""
 
 

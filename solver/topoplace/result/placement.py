@@ -14,11 +14,13 @@ from topoplace.result.base import Level, Limits, Result
 from topoplace.result.certificate import (
     Certificate,
     CoverBranch,
+    InOrder,
     Leaf,
     LeafRef,
     PackingLevel,
     PackingResult,
     Parts,
+    PlacedPart,
     RequiredLevel,
     SharedLeaves,
     StartBranch,
@@ -65,7 +67,14 @@ class HopBytesCertificate(Model):
 
 
 PlacementCertificate = Annotated[
-    Leaf | LeafRef | SharedLeaves | StartBranch | CoverBranch | Parts | HopBytesCertificate,
+    Leaf
+    | LeafRef
+    | SharedLeaves
+    | StartBranch
+    | CoverBranch
+    | Parts
+    | InOrder
+    | HopBytesCertificate,
     Field(discriminator="kind"),
 ]
 
@@ -174,20 +183,6 @@ class CubesResult(PackingResult[CubesLevel, CubesSolution, Snapshot]):
 
 class HierarchyLevel(PackingLevel):
     """A level: ``nodes`` started (max), domains used by level of it, ``stranded`` (min)."""
-
-
-class Share(Model):
-    """So many units on each of some hosts."""
-
-    hosts: NodeSet
-    units: Annotated[int, Field(ge=1)]
-
-
-class PlacedPart(Model):
-    """Where a part of a request is; `part` is null if the request has no parts."""
-
-    part: Name | None = None
-    shares: Annotated[list[Share], Field(min_length=1)]
 
 
 class HierarchyPlacement(Model):

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from topoplace.errors import InputError, number_of, unknown_name
-from topoplace.snapshot.schema import LeftOut, Request, Snapshot
+from topoplace.snapshot.schema import LeftOut, Order, Request, Snapshot
 
 ORDER = "order"
 """The option, of no request, that others may not go before the first that waits."""
@@ -76,6 +76,22 @@ def ignoring(snapshot: Snapshot, options: Sequence[str], *, strict: bool = True)
             raise unknown_name(name, known, field="ignore")
     ignored = {*snapshot.ignored, *(name for name in options if name in known)}
     return snapshot.model_copy(update={"ignored": sorted(ignored)})
+
+
+def in_order(snapshot: Snapshot, order: str) -> Snapshot:
+    """Return a snapshot whose requests start in an order.
+
+    Raises
+    ------
+    InputError
+        If there is no such order.
+    """
+    if order not in list(Order):
+        raise unknown_name(order, Order, field="order")
+    left_out = [one for one in snapshot.left_out if one.option != ORDER or one.request is not None]
+    if order == Order.VALUE:
+        left_out = snapshot.left_out
+    return snapshot.model_copy(update={"order": Order(order), "left_out": left_out})
 
 
 def options_ahead(snapshot: Snapshot) -> frozenset[str]:

@@ -18,7 +18,7 @@ from topoplace.interrupts import ended_in_time, heeded
 from topoplace.kinds import State, kind_named
 from topoplace.result import RESULT_SCHEMA, Proof, Status
 from topoplace.result.several import Optima
-from topoplace.snapshot.schema import TreeObjective
+from topoplace.snapshot.schema import Order, Snapshot, TreeObjective
 from topoplace.solving.outcome import WATCH_SECONDS, Bound, Incumbent, Number, Outcome, gap_of
 from topoplace.solving.registry import Method, Options, method_of
 from topoplace.version import __version__
@@ -94,6 +94,21 @@ def problem_of(instance: State | Problem, options: Options) -> Problem:
     return problem
 
 
+def ordered_in(problem: Problem) -> Snapshot | None:
+    """Return the snapshot of a problem if its requests start in an order, else None."""
+    snapshot = getattr(getattr(problem, "state", None), "snapshot", None)
+    ordered = isinstance(snapshot, Snapshot) and snapshot.order is not Order.VALUE
+    return snapshot if ordered else None
+
+
+def require_no_order(problem: Problem, what: str) -> None:
+    """Raise `InputError` if requests start in an order, of which something takes no account."""
+    snapshot = ordered_in(problem)
+    if snapshot is not None:
+        expected = f"value for {what}"
+        raise InputError(expected, field="order", value=str(snapshot.order))
+
+
 def called(problem: Any, method: Method, options: Options) -> Outcome:
     """Run a method by calling it."""
     return method.solver(problem, options)
@@ -130,6 +145,8 @@ def solve(problem: State | Problem, method: str = "exact", options: Options | No
     chosen, frame = method_of(problem.kind, method), frame_of(problem.kind)
     levels = frame.levels(problem)
     require_maps(options, levels, method)
+    if method != "exact" or options.required or options.maps or problem.kind == "allocation":
+        require_no_order(problem, "anything but method exact of domains or prisms, without --set")
     if options.required:
         require_levels(options.required, [name for name, _ in levels], problem.kind, method)
     incumbent = options.incumbent or Incumbent(levels, frame.instance(problem).name, method)

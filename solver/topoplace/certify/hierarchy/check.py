@@ -12,6 +12,7 @@ from topoplace.certify.hierarchy.instance import (
     read_instance,
     require_place,
     require_room,
+    with_later,
     worth,
 )
 from topoplace.certify.hierarchy.oracle import HierarchyOracle
@@ -20,6 +21,7 @@ from topoplace.certify.packing import Packings
 from topoplace.certify.report import Claims, RefusedError
 from topoplace.errors import number_of
 from topoplace.machine.hostlist import NodeLists
+from topoplace.result.certificate import Reserved
 from topoplace.result.placement import HierarchyPlacement, HierarchyResult
 
 
@@ -74,7 +76,7 @@ class HierarchyPlacements(Packings[HierarchyResult]):
             found.append((asked, place))
         return found
 
-    def _place(self, asked: Asked, own: HierarchyPlacement, lists: NodeLists) -> Place:
+    def _place(self, asked: Asked, own: HierarchyPlacement | Reserved, lists: NodeLists) -> Place:
         if tuple(part.part for part in own.parts) != asked.part_names:
             raise RefusedError("its parts are not those of the request, in their order")
         numbers, place = self._numbers, []
@@ -98,3 +100,18 @@ class HierarchyPlacements(Packings[HierarchyResult]):
     def oracle(self) -> HierarchyOracle:
         """The oracle of domains."""
         return HierarchyOracle(Rows(self._instance), self._instance.queue)
+
+    def later(self, at: int | None, request: str) -> HierarchyOracle:
+        """Return an oracle of now and some seconds from now, when one request is placed."""
+        own = with_later(self.result.instance, self._instance, at, request)
+        return HierarchyOracle(Rows(own), own.queue)
+
+    def require_reserved(self, reserved: Reserved) -> None:
+        """Raise unless a reservation is a place alongside all that start and last until then."""
+        own = with_later(self.result.instance, self._instance, reserved.at, reserved.request)
+        by_id = {asked.id: asked for asked in own.queue}
+        first = by_id[reserved.request]
+        place = self._place(first, reserved, NodeLists())
+        require_place(own, first, place)
+        beside = [(by_id[asked.id], at) for asked, at in self._started()]
+        require_room(own, [*beside, (first, place)])

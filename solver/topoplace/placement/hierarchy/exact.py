@@ -2,25 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from topoplace.packing.budget import Budget
 from topoplace.placement.engine import Packed, solved
-from topoplace.placement.hierarchy.packing import Candidate, HierarchyPacking
-from topoplace.placement.hierarchy.problem import HierarchyProblem, Placed
+from topoplace.placement.hierarchy.later import LaterOnHierarchy
+from topoplace.placement.hierarchy.packing import HierarchyPacking
+from topoplace.placement.hierarchy.problem import HierarchyProblem
 from topoplace.solving import Options, Outcome, register
 
 
 def packed(problem: HierarchyProblem) -> Packed:
     """Return the problem for the engine."""
     packing = HierarchyPacking(problem)
-
-    def started(placement: Sequence[Candidate]) -> dict[int, Placed]:
-        """Return a placement as units on hosts, every pool's hosts in their order."""
-        taken: dict[int, int] = {}
-        return {c.request_idx: packing.placed(c, taken) for c in sorted(placement)}
-
-    return Packed(packing, started)
+    return Packed(packing, packing.started, later=lambda: LaterOnHierarchy(problem))
 
 
 @register("hierarchy", "exact")

@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from topoplace.machine.hostlist import format_host_list
-from topoplace.placement.hierarchy.problem import HierarchyProblem, Started
+from topoplace.placement.hierarchy.problem import HierarchyProblem, Placed, Started
+from topoplace.result.certificate import PlacedPart, Share
 from topoplace.result.placement import (
     HierarchyLevel,
     HierarchyPlacement,
     HierarchyResult,
     HierarchySolution,
-    PlacedPart,
-    Share,
 )
 from topoplace.snapshot.held import queue_facts
+from topoplace.snapshot.hierarchy_state import HierarchyRequest
 from topoplace.solving.solve import Frame, called
 
 
@@ -28,15 +28,22 @@ def worth(problem: HierarchyProblem, started: Started) -> list[int]:
 
 
 def _solution(problem: HierarchyProblem, started: Started) -> HierarchySolution:
-    placements = []
-    for idx, placed in sorted(started.items()):
-        request = problem.requests[idx]
-        parts = [
-            PlacedPart(part=part.name, shares=shares_of(hosts, problem.machine.host_names))
-            for part, hosts in zip(request.parts, placed, strict=True)
-        ]
-        placements.append(HierarchyPlacement(request=request.id, parts=parts))
+    placements = [
+        HierarchyPlacement(
+            request=problem.requests[idx].id,
+            parts=parts_of(problem.requests[idx], placed, problem.machine.host_names),
+        )
+        for idx, placed in sorted(started.items())
+    ]
     return HierarchySolution(placements=placements)
+
+
+def parts_of(request: HierarchyRequest, placed: Placed, names: tuple[str, ...]) -> list[PlacedPart]:
+    """Return where the parts of a request are, as in documents."""
+    return [
+        PlacedPart(part=part.name, shares=shares_of(hosts, names))
+        for part, hosts in zip(request.parts, placed, strict=True)
+    ]
 
 
 def shares_of(hosts: Mapping[int, int], names: tuple[str, ...]) -> list[Share]:

@@ -139,6 +139,10 @@ class HierarchyPacking(PackingProblem):
             kind = layout.kind_of[request.parts[part].kind]
             for inside in layout.chain[leaf]:
                 units[inside][kind] += count
+        for level, name in request.parts[0].apart:
+            for node in (layout.nodes[number] for number in units):
+                if node.level == level:
+                    amounts[layout.apart[level, name] + node.domain] = 1
         whole = set()
         for number, by_kind in units.items():
             node = layout.nodes[number]
@@ -197,6 +201,16 @@ class HierarchyPacking(PackingProblem):
                 hosts |= dict.fromkeys(node.hosts[first : first + number], 1)
             placed = (*placed[:part], hosts, *placed[part + 1 :])
         return placed
+
+    def started(self, placement: Sequence[Candidate]) -> dict[int, Placed]:
+        """Return a placement as units on hosts, every pool's hosts in their order."""
+        taken: dict[int, int] = {}
+        return {c.request_idx: self.placed(c, taken) for c in sorted(placement)}
+
+    def with_one_more(self, placed: Sequence[Candidate], q: int) -> list[Candidate] | None:
+        """Return a placement with a request in addition, where hosts have the least left."""
+        found = self.with_best_fits(placed, [q], Budget(None))
+        return found if len(found) > len(placed) else None
 
     def candidates(self, started: Started) -> list[Candidate]:
         """Return started requests as candidates, the inverse of `placed`."""
@@ -366,6 +380,7 @@ def _asked(request: HierarchyRequest) -> Hashable:
             p.at_most,
             p.group,
             p.eligible,
+            p.apart,
         )
         for p in request.parts
     )
@@ -422,7 +437,8 @@ class _Pricing:
             least: Iterable[int | None] = range(1, part.units + 1) if balanced else (None,)
             own = [(part_shape(self._layout, part, n, beside_others=beside), n or 0) for n in least]
             shapes = [((*found, shape), n + m) for found, n in shapes for shape, m in own]
-        return [(Shape(parts, request.exclusive), n) for parts, n in shapes]
+        apart = request.parts[0].apart
+        return [(Shape(parts, request.exclusive, apart), n) for parts, n in shapes]
 
     def _by_node(
         self, request: HierarchyRequest, covers: Sequence[Cover]

@@ -13,8 +13,9 @@ from topoplace.report.tiles import DOWN, FREE, RUNNING, Tiles, leaf_tiles
 from topoplace.report.view import View
 from topoplace.result import Status
 from topoplace.result.base import Start
-from topoplace.result.placement import Share
+from topoplace.result.certificate import Share
 from topoplace.snapshot.hierarchy_state import HierarchyRequest
+from topoplace.snapshot.schema import Order
 from topoplace.types import IntArray
 
 _MOST_STANDING = 4
@@ -53,9 +54,12 @@ class HierarchyView(View):
                     left[hosts] -= np.array(part.takes) * share.units
 
         documents = {request.id: request for request in self.result.instance.queue}
+        reserved = self._reserved()
 
         def text(request: HierarchyRequest) -> str:
             whole = documents[request.id]
+            if request.id in reserved:
+                return reserved[request.id]
             for part, document in zip(request.parts, whole.parts or [whole], strict=True):
                 held = [room(free, part) for free in (state.free, left)]
                 level = machine.num_levels if part.required is None else part.required
@@ -81,6 +85,8 @@ class HierarchyView(View):
                         fabric = machine.levels[0]
                         text = f"no {fabric} has {asked} free, at most {most[0][best]:,} in {where}"
                     return text + self._standing(names, np.flatnonzero((of == best) & inside))
+            if self.result.instance.order is not Order.VALUE:
+                return "it does not fit alongside those before it in the order"
             if self.result.levels[0].status is Status.OPTIMAL and not begun:
                 return "no place keeps all its rules"
             if self.result.levels[0].status is Status.OPTIMAL:
@@ -90,6 +96,14 @@ class HierarchyView(View):
             return "no place for it beside the started jobs was found"
 
         return {one.id: text(one) for one in state.requests if one.id not in begun}
+
+    def _reserved(self) -> dict[str, str]:
+        """Return when and where the first request that waits starts, if it has a reservation."""
+        own = getattr(self.result.levels[0].certificate, "reserved", None)
+        if own is None:
+            return {}
+        hosts = _with_units([share for part in own.parts for share in part.shares])
+        return {own.request: f"reserved: {hosts} in {own.at:,} s at the latest"}
 
     def _standing(self, names: dict[str, int], hosts: IntArray) -> str:
         """Return which running jobs are on some hosts, those that hold most of them first."""

@@ -25,7 +25,7 @@ from topoplace.result import RESULT_SCHEMA, Result
 from topoplace.result.placement import HierarchyResult
 from topoplace.result.reading import parse_result
 from topoplace.snapshot.faults import kind_of_document
-from topoplace.snapshot.files import files_below, parse_object, read_bytes
+from topoplace.snapshot.files import parse_object, read_bytes
 from topoplace.snapshot.held import ORDER, holds_of, ignoring, options_ahead
 from topoplace.snapshot.hierarchy_state import (
     HierarchyState,
@@ -34,6 +34,7 @@ from topoplace.snapshot.hierarchy_state import (
     prepare_hierarchy,
 )
 from topoplace.snapshot.machines import resolve_machine
+from topoplace.snapshot.reading import inputs_below, is_other_snapshot
 from topoplace.snapshot.schema import LeftOut, RunningJob, Snapshot
 from topoplace.study.case import load_instance, state_of
 
@@ -81,6 +82,11 @@ class Case:
     by_order: bool = False
     unknown: tuple[str, ...] = ()
     fault: str | None = None
+
+    @property
+    def doubtful(self) -> tuple[str, ...]:
+        """The requests that are held and might start: not those that certainly cannot now."""
+        return tuple(name for name, own in self.held.items() if not any(one.certain for one in own))
 
 
 def case_of_decision(decision: Decision) -> Case:
@@ -168,9 +174,14 @@ def case_of_pair(before: Snapshot, after: Snapshot) -> tuple[Case, list[str]]:
     own = {job.id for name, jobs in entries.items() if name not in holds for job in jobs}
     running = [job for job in after.running if job.id not in own]
     there = {r.id for r in before.queue if r.id in waiting or (entries[r.id] and r.id not in holds)}
+    planned = {request.id: request.planned for request in after.queue}
     update = {
         "running": running,
-        "queue": [r for r in before.queue if r.id in there],
+        "queue": [
+            r.model_copy(update={"planned": planned.get(r.id)})
+            for r in before.queue
+            if r.id in there
+        ],
         "left_out": [one for one in before.left_out if one.request in {None, *there}],
     }
     judged = before.model_copy(update=update)
@@ -211,17 +222,18 @@ def _entries(request: str, running: Iterable[RunningJob]) -> list[RunningJob]:
 def _taken(state: HierarchyState, parts: tuple[PartState, ...], jobs: list[RunningJob]) -> Taken:
     taken: dict[str | None, dict[str, int]] = {part.name: {} for part in parts}
     for job in jobs:
-        part = _part_of(job, parts)
         for host in expand_host_list(job.nodes, f"running {job.id}"):
+            part = _part_of(job, parts, state.machine.host_names.index(host))
             units = _units(state, part, job, host)
             taken[part.name][host] = taken[part.name].get(host, 0) + units
     return taken
 
 
-def _part_of(job: RunningJob, parts: tuple[PartState, ...]) -> PartState:
-    if len(parts) == 1:
-        return parts[0]
-    named = [p for p in parts if f"/{p.name}/" in f"{job.id}/"]
+def _part_of(job: RunningJob, parts: tuple[PartState, ...], host: int) -> PartState:
+    """Return the part of a running job: the only one, the one named, or that may be there."""
+    named = [p for p in parts if len(parts) == 1 or f"/{p.name}/" in f"{job.id}/"]
+    if not named:
+        named = [p for p in parts if p.eligible is not None and p.eligible.mask[host]]
     if len(named) != 1:
         names = ", ".join(str(part.name) for part in parts)
         raise InputError(
@@ -322,10 +334,10 @@ def _cases(source: Source) -> Iterator[Case]:
         yield _judged(source)
     elif isinstance(source, Mapping):
         yield _of_document(source)
-    elif isinstance(source, Snapshot):
+    elif isinstance(source, Snapshot) or is_other_snapshot(Path(source)):
         raise InputError("what came after a snapshot", field="after", found="nothing")
     elif Path(source).is_dir():
-        files = files_below(Path(source))
+        files = [path for path in inputs_below(Path(source)) if not is_other_snapshot(path)]
         if not files:
             raise InputError("a folder of results (*.json)", file=str(source))
         for file in files:

@@ -1,0 +1,292 @@
+"""Who starts in an order: priority and backfill, against brute force, and forged proofs."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import pytest
+
+import topoplace as tp
+from tiny_cubes import random_pod
+from tiny_hierarchies import Place, is_apart, places_of, prepared, random_hierarchy
+from tiny_instances import tiny_placement
+from topoplace.errors import InputError
+from topoplace.snapshot.hierarchy_state import HierarchyRequest
+from topoplace.snapshot.schema import Snapshot
+
+
+def timed(rng: random.Random, order: str) -> dict[str, Any]:
+    """Return a tiny hierarchy whose jobs end, and whose requests start in an order."""
+    document = random_hierarchy(rng)
+    held = {job["nodes"] for job in document["running"]} | {*document["down"].split(",")}
+    for host in document["machine"]["hosts"]:
+        if order == "backfill" and host["hosts"] not in held and rng.random() < 0.4:
+            document["running"].append({"id": f"t{host['hosts']}", "nodes": host["hosts"]})
+    for job in document["running"]:
+        if rng.random() < 0.8:
+            job["ends"] = rng.randint(1, 4)
+    for request in document["queue"]:
+        if rng.random() < 0.8:
+            request["walltime"] = rng.randint(0, 4)
+        for part in request.get("parts", [request]):
+            if order == "backfill":
+                part |= {"exclusive": None, "apart": []}
+            part.pop("balance", None)
+    return document | {"order": order}
+
+
+class Brute:
+    """All placements of a document, by the times at which jobs run."""
+
+    def __init__(self, document: dict[str, Any]) -> None:
+        self.document, self.state = document, prepared(document)
+        empty = prepared(document | {"running": []})
+        self.every = {r.id: list(places_of(empty, r)) for r in self.state.requests}
+        self.now = {r.id: list(places_of(self.state, r)) for r in self.state.requests}
+        self.requests = {r.id: r for r in self.state.requests}
+        self.lasts = {
+            r["id"]: None if r.get("walltime") is None else max(1, r["walltime"])
+            for r in document["queue"]
+        }
+
+    def free_at(self, at: float) -> list[list[int]]:
+        lasting = [j for j in self.document["running"] if j.get("ends", 9) > at]
+        return prepared(self.document | {"running": lasting}).free.tolist()
+
+    def together(self, started: Sequence[str], first: str | None = None, at: float = 0) -> bool:
+        """Return whether some start now, and one, if given, after so many seconds."""
+        now = self.free_at(0)
+        then = self.free_at(at) if first else None
+
+        def take(free: list[list[int]], request: HierarchyRequest, place: Place) -> bool:
+            for part, units in zip(request.parts, place, strict=True):
+                for host, n in units.items():
+                    for r, each in enumerate(part.takes):
+                        free[host][r] -= n * each
+            return all(amount >= 0 for own in free for amount in own)
+
+        def place(k: int, now: Any, then: Any, users: list[Any]) -> bool:
+            if k == len(started):
+                return first is None or any(
+                    take([list(own) for own in then], self.requests[first], own)
+                    for own in self.every[first]
+                )
+            name = started[k]
+            lasts = self.lasts[name] is None or self.lasts[name] > at
+            for own in self.now[name]:
+                here = [list(amounts) for amounts in now]
+                there = None if then is None else [list(amounts) for amounts in then]
+                if not take(here, self.requests[name], own):
+                    continue
+                if there is not None and lasts and not take(there, self.requests[name], own):
+                    continue
+                if self.alone([*users, (self.requests[name], own)]) and place(
+                    k + 1, here, there, [*users, (self.requests[name], own)]
+                ):
+                    return True
+            return False
+
+        return place(0, now, then, [])
+
+    def alone(self, placed: list[tuple[HierarchyRequest, Place]]) -> bool:
+        users = [{h for units in place for h in units} for _, place in placed]
+        for k, (request, _) in enumerate(placed):
+            level = request.parts[0].exclusive
+            if level is not None:
+                of = self.state.machine.domain_of[level]
+                own = {int(of[h]) for h in users[k]}
+                others = set().union(*(u for j, u in enumerate(users) if j != k))
+                if own & {int(of[h]) for h in others}:
+                    return False
+        return is_apart(self.state, placed)
+
+    def order(self) -> list[str]:
+        queue = self.document["queue"]
+        return [r["id"] for r in sorted(queue, key=lambda r: -r.get("priority", 1))]
+
+    def answer(self) -> tuple[set[str], tuple[str, int] | None]:
+        """Return who starts, and the reservation with its time."""
+        started: list[str] = []
+        reserved: tuple[str, int] | None = None
+        for name in self.order():
+            held = (None, 0) if reserved is None else reserved
+            if self.together([*started, name], *held):
+                started.append(name)
+            elif self.document["order"] == "backfill" and reserved is None:
+                ends = {j["ends"] for j in self.document["running"] if "ends" in j}
+                ends |= {self.lasts[o] for o in started if self.lasts[o] is not None}
+                times = [t for t in sorted(ends) if self.together(started, name, t)]
+                reserved = (name, times[0]) if times else None
+        return set(started), reserved
+
+
+def solved(document: dict[str, Any]) -> Any:
+    return tp.place(tp.load(document))
+
+
+def agrees(document: dict[str, Any]) -> Counter[str]:
+    found = solved(document)
+    started, reserved = Brute(document).answer()
+    report = found.check()
+    assert report.holds, f"{report}\n{json.dumps(document)}"
+    assert {p.request for p in found.solution.placements} == started, json.dumps(document)
+    own = found.levels[0].certificate.reserved
+    assert (None if own is None else (own.request, own.at)) == reserved, json.dumps(document)
+    assert found.status == "optimal", json.dumps(document)
+    waits = len(document["queue"]) - len(started)
+    return Counter(waiting=bool(waits), reserved=own is not None)
+
+
+@pytest.mark.parametrize("order", ["priority", "backfill"])
+@pytest.mark.parametrize("chunk", range(5))
+def test_who_starts_is_as_brute_force_has_it(order: str, chunk: int) -> None:
+    seen: Counter[str] = Counter()
+    for k in range(30):
+        seen += agrees(timed(random.Random(f"{order}-{chunk}-{k}"), order))
+    assert seen["waiting"] >= 5
+    assert order == "priority" or seen["reserved"] >= 2
+
+
+@pytest.mark.parametrize(
+    ("kind", "draw"), [("torus", tiny_placement), ("pod", lambda k: random_pod(random.Random(k)))]
+)
+def test_tori_and_pods_take_the_order_too(kind: str, draw: Callable[[str], Snapshot]) -> None:
+    waits = 0
+    for k in range(25):
+        snapshot = draw(f"order-{kind}-{k}")
+        if any(request.tasks for request in snapshot.queue):
+            continue
+        plain = {"order": "value", "left_out": []}
+        started: list[str] = []
+        for request in sorted(snapshot.queue, key=lambda request: -request.priority):
+            queue = [one for one in snapshot.queue if one.id in {*started, request.id}]
+            alone = tp.place(snapshot.model_copy(update=plain | {"queue": queue}))
+            if alone.objective == sum(one.nodes * one.priority for one in queue):
+                started.append(request.id)
+        found = tp.place(snapshot, order="priority")
+        assert {placed.request for placed in found.solution.placements} == {*started}, k
+        assert found.check().verified, found.check()
+        assert found.status == "optimal"
+        waits += len(started) < len(snapshot.queue)
+    assert waits > 5
+
+
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        ({"order": "fifo"}, "order: expected one of value, priority, backfill, found 'fifo'"),
+        ({"order": "priority", "method": "first-fit"}, "order: expected value for anything but"),
+        ({"order": "priority", "required": {"nodes": 1}}, "order: expected value for anything but"),
+    ],
+)
+def test_what_has_no_order_says_so(more: dict[str, Any], message: str) -> None:
+    document = timed(random.Random("fault"), "value")
+    with pytest.raises(InputError, match=message):
+        tp.place(tp.load(document), **more)
+
+
+def test_reservations_are_for_hierarchies() -> None:
+    with pytest.raises(InputError, match="order: expected hierarchies or trees, found backfill"):
+        tp.place("tiny_features", order="backfill")
+
+
+def test_no_more_than_one_placement_and_no_moves_in_an_order() -> None:
+    document = timed(random.Random("fault"), "priority")
+    with pytest.raises(InputError, match="order: expected value for more than one placement"):
+        tp.optima(tp.load(document))
+
+
+# ---- Forged proofs -------------------------------------------------------------------------------
+
+
+def forgeries(result: dict[str, Any], rng: random.Random) -> Iterator[dict[str, Any]]:
+    """Yield results that claim to be optimal on changed evidence, or of others who start."""
+    proof = result["levels"][0]["certificate"]
+    waits, own, placements = (
+        proof["waits"],
+        proof["reserved"],
+        result["solution"]["placements"],
+    )
+    leaf = {"kind": "leaf", "scale": 1, "prices": {}, "multipliers": []}
+
+    def changed() -> tuple[dict[str, Any], dict[str, Any]]:
+        other = json.loads(json.dumps(result))
+        return other, other["levels"][0]["certificate"]
+
+    for k in range(len(waits)):
+        other, forged = changed()
+        del forged["waits"][k]
+        yield other
+        for key, value in (("certificate", leaf), ("beside", []), ("ever", True)):
+            other, forged = changed()
+            forged["waits"][k][key] = value
+            yield other
+        other, forged = changed()
+        forged["waits"][k]["certificate"] = rng.choice(waits)["certificate"]
+        yield other
+    for k, placed in enumerate(placements):  # one that starts is said to wait
+        for proofs in [wait | {"request": placed["request"]} for wait in waits] + [
+            {"request": placed["request"], "beside": [], "ever": False, "certificate": leaf}
+        ]:
+            other, forged = changed()
+            del other["solution"]["placements"][k]
+            forged["waits"].append(proofs)
+            yield other
+    if own is not None:
+        for at in {1, own["at"] - 1, own["at"] + 1} - {0}:
+            other, forged = changed()
+            forged["reserved"]["at"] = at
+            yield other
+            forged["reserved"]["before"] = None
+            yield other
+        for key, value in (("now", own["now"] | {"certificate": leaf}), ("before", None)):
+            other, forged = changed()
+            forged["reserved"][key] = value
+            yield other
+        other, forged = changed()
+        forged["waits"].append({"request": own["request"], "ever": False} | own["now"])
+        forged["reserved"] = None
+        yield other
+    other, forged = changed()
+    other["instance"]["order"] = rng.choice(["value", "priority", "backfill"])
+    yield other
+
+
+def with_values(result: dict[str, Any], document: dict[str, Any]) -> dict[str, Any]:
+    """Return a result whose figures of the first level are those of its solution."""
+    value = {r["id"]: r["nodes"] * r.get("priority", 1) for r in document["queue"]}
+    total = sum(value[p["request"]] for p in result["solution"]["placements"])
+    first = result["levels"][0]
+    first |= {"objective": total, "bound": total}
+    levels = [first] + [
+        level | {"bound": None, "gap": None, "proof": "none", "certificate": None}
+        for level in result["levels"][1:]
+    ]
+    return result | {"levels": levels, "objective": total, "bound": total}
+
+
+@pytest.mark.parametrize("order", ["priority", "backfill"])
+def test_no_forged_proof_is_taken(order: str) -> None:
+    forged = refused = 0
+    for k in range(60):
+        rng = random.Random(f"forged-{order}-{k}")
+        document = timed(rng, order)
+        truths = {o: Brute(document | {"order": o}).answer() for o in ("priority", "backfill")}
+        for other in forgeries(solved(document).model_dump(mode="json"), rng):
+            forged += 1
+            report = tp.check(with_values(other, document))
+            failed = {claim.name for claim in report.failures}
+            started = {p["request"] for p in other["solution"]["placements"]}
+            own = other["levels"][0]["certificate"]["reserved"]
+            told = started, None if own is None else (own["request"], own["at"])
+            right = told == truths.get(other["instance"].get("order", "value"))
+            refused += not right
+            assert right or failed & {"nodes", "nodes.bound", "instance", "placements", "hosts"}, (
+                json.dumps(other)
+            )
+    assert forged > 400
+    assert refused > 100
