@@ -348,7 +348,7 @@ class _Holds:
         for what in ("cpus", "memory", "disk", "gres"):
             for name, nodes in (self._enough(wants, what) or {}).items():
                 terms.append(self._set("with", name, nodes))
-        excluded = self._machine.intersection(expand_host_list(wants.excluded))
+        excluded = self._machine.intersection(expand_host_list(wants.excluded, "excluded_nodes"))
         update = {"eligible": " & ".join(filter(None, terms)) or None}
         update["excluded"] = format_host_list(sorted(excluded)) or None
         return request.model_copy(update=update)
