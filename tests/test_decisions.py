@@ -230,6 +230,12 @@ def test_what_is_excluded_is_down_and_trees_have_levels():
     assert snapshot.queue[0].required == "leaf"
     tree["request"]["options"] = "--switches=1@00:00:03"
     assert decision_of(tree).snapshot.queue[0].preferred == "leaf"
+    tree["request"]["options"] = "--switches=2"
+    at_most = decision_of(tree).snapshot.queue[0].at_most
+    assert at_most is not None
+    assert (at_most.size, at_most.level) == (2, "leaf")
+    tree["request"]["options"] = "--switches=2@00:00:03"
+    assert decision_of(tree).left_out == ("--switches=2@00:00:03",)
 
 
 @pytest.mark.parametrize(
