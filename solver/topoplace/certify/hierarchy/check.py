@@ -70,8 +70,8 @@ class HierarchyPlacements(Packings[HierarchyResult]):
             asked = by_id[own.request]
             try:
                 place = self._place(asked, own, lists)
-                self._require_nodes(own, place)
                 require_place(self._instance, asked, place)
+                self._require_nodes(own, place)
             except RefusedError as error:
                 raise RefusedError(f"{own.request}: {error}") from None
             found.append((asked, place))
