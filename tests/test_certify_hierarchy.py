@@ -37,7 +37,7 @@ from topoplace.certify.hierarchy.rows import Rows
 from topoplace.certify.packing import Covers, Prices
 from topoplace.certify.report import RefusedError
 from topoplace.errors import InputError
-from topoplace.machine.hostlist import expand_host_list
+from topoplace.machine.hostlist import expand_host_list, format_host_list
 from topoplace.placement.hierarchy.outcome import shares_of
 from topoplace.result.placement import HierarchyResult
 from topoplace.snapshot.hierarchy_state import HierarchyState
@@ -205,6 +205,13 @@ def moved(rng: random.Random, mutant: Document) -> None:
     for part, units in zip(placement["parts"], place, strict=True):
         shares = shares_of(units, state.machine.host_names)
         part["shares"] = [share.model_dump() for share in shares]
+    with_nodes(placement)
+
+
+def with_nodes(placement: Document) -> None:
+    """Name the nodes of a placement as its parts have them, so that nothing else is wrong."""
+    hosts = [share["hosts"] for part in placement["parts"] for share in part["shares"]]
+    placement["nodes"] = format_host_list(sorted({*expand_host_list(",".join(hosts))}))
 
 
 @pytest.mark.parametrize("tries", [400, pytest.param(4_000, marks=pytest.mark.slow)])
@@ -222,6 +229,7 @@ HOSTS = [
 ]
 GPU = {"gpus": 1}
 GROUPED: Document = {"group": "g", "required": "block", "exclusive": "rack"}
+APART: Document = {"level": "rack", "name": "x"}
 BASE: Document = {
     "schema": "topoplace.snapshot/1",
     "name": "base",
@@ -232,7 +240,7 @@ BASE: Document = {
         "hosts": HOSTS,
     },
     "down": "c1",
-    "running": [{"id": "old", "nodes": "a0", "takes": GPU}],
+    "running": [{"id": "old", "nodes": "a0", "takes": GPU, "apart": [APART]}],
     "queue": [
         {"id": "s", "nodes": 4, "takes": GPU, "segments": [{"size": 2, "level": "rack"}]},
         {"id": "w", "nodes": 2, "takes": GPU, "spread": {"size": 1, "level": "host"}},
@@ -255,6 +263,8 @@ BASE: Document = {
                 {"id": "y", "nodes": 1, "takes": GPU, "group": "h", "required": "rack"},
             ],
         },
+        {"id": "u", "nodes": 2, "takes": GPU, "apart": [APART, APART | {"name": "y"}]},
+        {"id": "v", "nodes": 1, "takes": GPU, "apart": [APART]},
     ],
 }
 
@@ -290,6 +300,8 @@ CONTRADICTIONS = {
     'queue[0].required = "row"': "row is no level",
     'queue[0].exclusive = "row"': "row is no level",
     'queue[0].balance = "row"': "row is no level",
+    'queue[7].apart[1].level = "row"': "row is no level",
+    'running[0].apart[0].level = "row"': "row is no level",
     'queue[1].spread.level = "row"': "row is no level",
     'queue[2].at_most.level = "row"': "row is no level",
     'queue[0].class = "gpu"': "s has node_class",
@@ -307,6 +319,8 @@ CONTRADICTIONS = {
     "queue[4].segments = []": "p has segments",
     'queue[4].required = "block"': "p has required",
     'queue[4].exclusive = "rack"': "p has exclusive",
+    "queue[4].apart = []": "p has apart",
+    'queue[4].parts[1].apart = [{"level": "rack", "name": "x"}]': "differ in their levels",
     'queue[4].balance = "rack"': "p has balance",
 }
 
@@ -332,6 +346,9 @@ BROKEN: dict[str, tuple[dict[str, list[Document]], str]] = {
     ),
     "two groups apart": ({"t": [{"b0": 1}, {"c0": 1}]}, ""),
     "alone": ({"e": [{"a1": 1, "a2": 1}], "w": [{"b0": 1, "b1": 1}]}, ""),
+    "apart": ({"u": [{"b0": 1, "b1": 1}], "v": [{"c0": 1}]}, ""),
+    "near each other": ({"u": [{"b0": 1, "c0": 1}], "v": [{"b1": 1}]}, "v shares a rack with"),
+    "near a job": ({"v": [{"a1": 1}]}, "a1 is none of the hosts it may have"),
     "too few": ({"s": [{"a1": 2}]}, "2 units placed of 4"),
     "too many": ({"s": [{"a1": 4, "a2": 2}]}, "6 units placed of 4"),
     "a segment in two racks": ({"s": [{"a1": 3, "b0": 1}]}, "without a multiple of 2"),

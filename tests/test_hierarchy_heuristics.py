@@ -54,7 +54,8 @@ def kueue_has_words_for(problem: HierarchyProblem) -> bool:
     part = problem.requests[0].parts[0]
     asked = part.required if part.required is not None else part.preferred
     above = part.segments and asked is not None and asked > part.segments[-1][0]
-    return part.spread is part.exclusive is part.at_most is part.balance is None and not above
+    rules = (part.spread, part.exclusive, part.at_most, part.balance, part.apart or None)
+    return all(rule is None for rule in rules) and not above
 
 
 @pytest.mark.parametrize("name", ["kueue", "kueue-balanced", "kueue-least-free"])
@@ -73,7 +74,7 @@ def test_kueue_starts_what_can_start_alone(name: str) -> None:
 def test_slurm_keeps_its_contract() -> None:
     rng = random.Random(9)
     seen = 0
-    for _ in range(150):
+    for _ in range(200):
         problem = HierarchyProblem(prepared(random_hierarchy(rng)))
         for number, placed in started_by("slurm-block", problem).items():
             assert keeps_contract(problem.machine, problem.requests[number], placed)

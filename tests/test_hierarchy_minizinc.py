@@ -45,13 +45,21 @@ HOSTS = [
 ]
 MACHINE = {"kind": "hierarchy", "name": "m", "levels": ["block", "rack", "host"], "hosts": HOSTS}
 GPU = {"gpus": 1}
+APART = [{"level": "rack", "name": "x"}]
 QUEUE: list[Document] = [
-    {"id": "s", "nodes": 4, "takes": GPU, "segments": [{"size": 2, "level": "rack"}]},
+    {
+        "id": "s",
+        "nodes": 4,
+        "takes": GPU,
+        "segments": [{"size": 2, "level": "rack"}],
+        "apart": APART,
+    },
     {
         "id": "b",
         "nodes": 3,
         "takes": GPU,
         "balance": "rack",
+        "apart": APART,
         "at_most": {"size": 2, "level": "rack"},
     },
     {
@@ -125,6 +133,7 @@ def test_large_machines_and_large_values_are_refused() -> None:
 BAD: dict[str, Any] = {
     "hosts": 0, "resources": 0, "levels": 0, "host_free": [1], "domains": [7] * 18,
     "busy_hosts": {"set": [7]}, "request_value": [0] * 4, "request_exclusive": [4] * 4,
+    "apart_request": [5] * 2, "apart_level": [4] * 2, "apart_name": [1],
     "part_request": [5] * 5, "part_group": [0] * 5, "part_units": [0] * 5, "part_takes": [0] * 10,
     "part_required": [4] * 5, "part_balance": [-1] * 5, "rule_part": [6] * 3, "rule_level": [0] * 3,
     "rule_size": [0] * 3, "goal": 7, "reached": [0],
@@ -163,6 +172,7 @@ CLAIMS: dict[str, tuple[dict[int, list[int]], int, set[str]]] = {
             "part 4: its group is in several domains of level 1",
             "part 5: spread of 1 at level 3 is not kept",
             "request 4: shares a domain of level 3",
+            "requests 1, 2: share a domain of level 2",
             "level 1: 11, not the 4 claimed",
         },
     ),

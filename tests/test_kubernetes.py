@@ -259,7 +259,7 @@ def test_what_ended_and_what_runs_does_not_wait(tmp_path):
 
 
 def test_closed_nodes(tmp_path):
-    """Not ready, cordoned, and tainted ones that no job tolerates; those without labels are out."""
+    """Those not ready and cordoned are; tainted ones are a set; those without labels are out."""
     taint = {"taints": [{"key": "gpu", "value": "x", "effect": "NoSchedule"}]}
     items = [
         node("c1", "r3", ready="Unknown"),
@@ -268,24 +268,23 @@ def test_closed_nodes(tmp_path):
         node("login", None),
     ]
     own = template()
-    path = written(tmp_path, *items, job("j", 1, own))
-    snapshot, notes = read_kubernetes(path)
-    assert snapshot.down == "c[1-3]"
+    snapshot, notes = read_kubernetes(written(tmp_path, *items, job("j", 1, own)))
+    assert (snapshot.down, snapshot.queue[0].eligible) == ("c[1-2]", "!gpu=x:NoSchedule")
+    assert snapshot.sets == {"gpu=x:NoSchedule": "c3"}
     assert notes[1:] == (
         "nodes left out, without the labels of all levels: 1",
         "nodes closed, not ready or unschedulable: 2",
-        "nodes closed, with taints that no job tolerates: 1",
     )
-    for toleration in (
-        {"key": "gpu", "operator": "Exists"},
-        {"key": "gpu", "value": "x", "effect": "NoSchedule"},
-        {"operator": "Exists"},
+    for toleration, may in (
+        ({"key": "gpu", "operator": "Exists"}, True),
+        ({"key": "gpu", "value": "x", "effect": "NoSchedule"}, True),
+        ({"operator": "Exists"}, True),
+        ({"key": "gpu", "value": "y"}, False),
+        ({"key": "gpu", "effect": "NoExecute"}, False),
     ):
         own["spec"]["tolerations"] = [toleration]
-        assert read_kubernetes(written(tmp_path, *items, job("j", 1, own)))[0].down == "c[1-2]"
-    for toleration in ({"key": "gpu", "value": "y"}, {"key": "gpu", "effect": "NoExecute"}):
-        own["spec"]["tolerations"] = [toleration]
-        assert read_kubernetes(written(tmp_path, *items, job("j", 1, own)))[0].down == "c[1-3]"
+        snapshot, _ = read_kubernetes(written(tmp_path, *items, job("j", 1, own)))
+        assert snapshot.sets == ({} if may else {"gpu=x:NoSchedule": "c3"})
 
 
 def test_jobs_without_pods_are_counted(tmp_path):

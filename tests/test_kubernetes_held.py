@@ -37,7 +37,7 @@ from topoplace.formats.kubernetes.snapshots import read_kubernetes
 from topoplace.result import Status
 from topoplace.snapshot.held import candidates_of, left_out_text
 from topoplace.snapshot.machines import load_any
-from topoplace.snapshot.schema import Snapshot
+from topoplace.snapshot.schema import Apart, Snapshot
 
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
@@ -108,27 +108,6 @@ NEAR = [{"labelSelector": {"matchLabels": {"app": "x"}}, "topologyKey": HOST}]
 SPREAD = {"maxSkew": 1, "topologyKey": RACK, "labelSelector": {}}
 
 RESTRICTS = {
-    "nodeSelector": ({"nodeSelector": {RACK: "r1"}}, "nodeSelector"),
-    "not in": (
-        affinity("nodeAffinity", REQUIRED, terms(expression(RACK, "NotIn", "r2"))),
-        "nodeAffinity",
-    ),
-    "exists": (
-        affinity("nodeAffinity", REQUIRED, terms(expression("memory", "Exists"))),
-        "nodeAffinity",
-    ),
-    "greater": (
-        affinity("nodeAffinity", REQUIRED, terms(expression("size", "Gt", "3"))),
-        "nodeAffinity",
-    ),
-    "name": (
-        affinity(
-            "nodeAffinity",
-            REQUIRED,
-            terms(matchFields=[expression("metadata.name", "In", "a1", "b1")]),
-        ),
-        "nodeAffinity",
-    ),
     "podAffinity": (affinity("podAffinity", REQUIRED, NEAR), "podAffinity"),
     "podAntiAffinity": (affinity("podAntiAffinity", REQUIRED, NEAR), "podAntiAffinity"),
     "spread": (
@@ -239,28 +218,97 @@ def test_what_cannot_restrict_holds_nobody(tmp_path, name):
 
 
 def test_every_restricting_field_of_pods_is_tried() -> None:
-    tried = {option for _, option in RESTRICTS.values()} | {"taints"}
+    tried = {option for _, option in RESTRICTS.values()}
     assert {field.held_by for field in POD.fields if field.use is Use.RESTRICTS} <= tried
 
 
-def test_nodes_that_none_may_use_are_closed_and_hold_nobody(tmp_path):
-    """All jobs select one rack: the other one is closed, and nothing is left out."""
-    spec = {"nodeSelector": {RACK: "r1"}}
-    snapshot, notes = read_kubernetes(file_of(tmp_path, job("j", 1, told(spec))))
-    assert (snapshot.down, options(snapshot)) == ("b1", {})
-    assert "nodes closed, that no job may use: 1" in notes
+def of_names(*names: str) -> dict[str, Any]:
+    return {"matchFields": [expression("metadata.name", "In", *names)]}
 
 
-def test_nodes_without_room_for_a_pod_do_not_matter(tmp_path):
-    """A selector of the nodes with GPUs does not restrict a job that needs one."""
-    bare = node("c1", "r3", gpus=0)
-    job_of_gpus = job("j", 1, told({"nodeSelector": {"kind": "gpu"}}))
-    found = options(read_kubernetes(file_of(tmp_path, bare, job_of_gpus, _without_gpus()))[0])
-    assert found == {}
-    more = job("k", 1, _without_gpus()["spec"]["template"])
-    more["spec"]["template"]["spec"]["nodeSelector"] = {"kind": "gpu"}
-    path = file_of(tmp_path, bare, job_of_gpus, _without_gpus(), more)
-    assert options(read_kubernetes(path)[0]) == {"ns/k": {"nodeSelector"}}
+def hosts_of(path: Path, request: str) -> set[str]:
+    """Return the hosts that a request may have."""
+    state = load_any(path)
+    (own,) = (one for one in state.requests if one.id == request)
+    mask = own.parts[0].eligible
+    names = state.machine.host_names
+    return {
+        n
+        for n, may in zip(names, [True] * len(names) if mask is None else mask.mask, strict=True)
+        if may
+    }
+
+
+ELIGIBLE = {
+    "nodeSelector": ({"nodeSelector": {RACK: "r1"}}, {"a1", "a2"}, f"{RACK}=r1"),
+    "nowhere": ({"nodeSelector": {RACK: "r9"}}, set(), f"{RACK}=r9"),
+    "two labels": (
+        {"nodeSelector": {RACK: "r1", "memory": "large"}},
+        {"a1"},
+        f"{RACK}=r1 & memory=large",
+    ),
+    "in": (terms(expression(RACK, "In", "r1", "r9")), {"a1", "a2"}, f"({RACK}=r1 | {RACK}=r9)"),
+    "not in": (terms(expression(RACK, "NotIn", "r2")), {"a1", "a2"}, f"!{RACK}=r2"),
+    "exists": (terms(expression("memory", "Exists")), {"a1"}, "memory"),
+    "does not": (terms(expression("memory", "DoesNotExist")), {"a2", "b1"}, "!memory"),
+    "greater": (terms(expression("size", "Gt", "3")), {"a2", "b1"}, "size>3"),
+    "less": (terms(expression("size", "Lt", "5")), {"a1", "a2"}, "size<5"),
+    "names": (
+        terms(**of_names("a1", "b1")),
+        {"a1", "b1"},
+        "(metadata.name:=a1 | metadata.name:=b1)",
+    ),
+    "both": (
+        terms(expression(RACK, "In", "r1"), **of_names("a1", "b1")),
+        {"a1"},
+        f"({RACK}=r1 & (metadata.name:=a1 | metadata.name:=b1))",
+    ),
+    "either": (
+        {
+            "nodeSelectorTerms": [
+                {"matchExpressions": [expression("memory", "Exists")]},
+                of_names("b1"),
+            ]
+        },
+        {"a1", "b1"},
+        "(memory | metadata.name:=b1)",
+    ),
+    "no expression": ({"nodeSelectorTerms": [{}]}, set(), "none"),
+    "no value": (terms(expression(RACK, "In")), set(), "none"),
+}
+
+
+@pytest.mark.parametrize("name", ELIGIBLE)
+def test_nodes_that_a_pod_may_come_to_are_eligible(tmp_path, name):
+    spec, hosts, text = ELIGIBLE[name]
+    spec = affinity("nodeAffinity", REQUIRED, spec) if "nodeSelectorTerms" in spec else spec
+    path = file_of(tmp_path, PLAIN, job("j", 1, told(spec)))
+    snapshot, _ = read_kubernetes(path)
+    plain, own = snapshot.queue
+    assert (options(snapshot), plain.eligible, own.eligible) == ({}, None, text)
+    assert hosts_of(path, "ns/j") == hosts
+
+
+def test_terms_of_many_names_are_one_set(tmp_path):
+    names = [f"a{k}" for k in range(1, 100)]
+    spec = affinity("nodeAffinity", REQUIRED, terms(**of_names(*names)))
+    path = file_of(tmp_path, job("j", 1, told(spec)))
+    assert hosts_of(path, "ns/j") == {"a1", "a2"}
+    assert len(read_kubernetes(path)[0].sets) == 1
+
+
+def test_what_selects_no_node_with_room_waits_for_itself(tmp_path):
+    path = file_of(tmp_path, PLAIN, job("j", 5, told({"nodeSelector": {"memory": "large"}})))
+    result = placed(path)
+    assert started(result) == {"ns/plain"}
+    frame = result.to_frame().set_index("request")
+    assert frame.loc["ns/j", "waits"] == "5 units wanted, 3 free in the 1 host of memory=large"
+
+
+def test_sets_have_names_that_expressions_can_have(tmp_path):
+    spec = {"nodeSelector": {"a b": "c|d", "a_b": "c_d"}}
+    snapshot, _ = read_kubernetes(file_of(tmp_path, job("j", 1, told(spec))))
+    assert snapshot.queue[0].eligible == "a_b=c_d~e022fe45 & a_b=c_d"
 
 
 def _without_gpus() -> dict[str, Any]:
@@ -269,26 +317,30 @@ def _without_gpus() -> dict[str, Any]:
     return job("cpu", 1, own)
 
 
-def test_taints_that_some_tolerate_hold_the_others(tmp_path):
-    taint = {"taints": [{"key": "team", "value": "x", "effect": "NoSchedule"}]}
-    soft = {"taints": [{"key": "team", "value": "x", "effect": "PreferNoSchedule"}]}
+def test_taints_keep_those_away_that_do_not_tolerate_them(tmp_path):
+    def taint(effect: str) -> dict[str, Any]:
+        return {"taints": [{"key": "team", "value": "x", "effect": effect}]}
+
     may = {"tolerations": [{"key": "team", "operator": "Exists"}]}
     both = [PLAIN, job("j", 1, told(may))]
-    path = file_of(tmp_path, node("c1", "r3", spec=taint), *both)
-    assert options(read_kubernetes(path)[0]) == {"ns/plain": {"taints"}}
-    require_held(path, "ns/plain", "taints")
-    assert options(read_kubernetes(file_of(tmp_path, node("c1", "r3", spec=soft), *both))[0]) == {}
+    for effect in ("NoSchedule", "NoExecute"):
+        path = file_of(tmp_path, node("c1", "r3", spec=taint(effect)), *both)
+        plain, own = read_kubernetes(path)[0].queue
+        assert (plain.eligible, own.eligible) == (f"!team=x:{effect}", None)
+        assert hosts_of(path, "ns/plain") == {"a1", "a2", "b1"}
+        assert len(hosts_of(path, "ns/j")) == 4
+    soft = node("c1", "r3", spec=taint("PreferNoSchedule"))
+    assert len(hosts_of(file_of(tmp_path, soft, *both), "ns/plain")) == 4
 
 
 def test_the_value_and_the_place_are_kept(tmp_path):
     path = tmp_path / "now.yaml"
-    spec = {"nodeSelector": {RACK: "r1"}}
-    items = [TOPOLOGY, *labelled(), PLAIN, job("j", 1, told(spec))]
+    items = [TOPOLOGY, *labelled(), PLAIN, job("j", 1, told({"schedulerName": "mine"}))]
     path.write_text(yaml.safe_dump({"apiVersion": "v1", "kind": "List", "items": items}))
-    (one, _) = read_kubernetes(path)[0].left_out
-    assert (one.option, one.value) == ("nodeSelector", f"{RACK}=r1")
+    one = read_kubernetes(path)[0].left_out[0]
+    assert (one.option, one.value) == ("schedulerName", "mine")
     assert str(one.where).startswith("line ")
-    assert str(one.where).endswith("items[5].spec.template.spec.nodeSelector")
+    assert str(one.where).endswith("items[5].spec.template.spec.schedulerName")
 
 
 @pytest.mark.parametrize(
@@ -365,7 +417,7 @@ def volume(**spec: Any) -> list[dict[str, Any]]:
     [
         ([], True),
         (volume(), False),
-        (volume(nodeAffinity={"required": terms(expression(RACK, "In", "r1"))}), True),
+        (volume(nodeAffinity={"required": terms(expression(RACK, "In", "r1"))}), False),
         (volume(nodeAffinity={"required": terms(expression(RACK, "Exists"))}), False),
         (volume(of={"accessModes": ["ReadWriteOncePod"]}), True),
         (volume()[:1], True),
@@ -373,8 +425,12 @@ def volume(**spec: Any) -> list[dict[str, Any]]:
 )
 def test_claims_restrict_by_the_nodes_of_their_volume(tmp_path, objects, held):
     spec = RESTRICTS["claim"][0]
-    found = options(read_kubernetes(file_of(tmp_path, *objects, PLAIN, job("j", 1, told(spec))))[0])
+    path = file_of(tmp_path, *objects, PLAIN, job("j", 1, told(spec)))
+    found = options(read_kubernetes(path)[0])
     assert found == ({"ns/j": {"persistentVolumeClaim"}} if held else {})
+    near = '"In"' in json.dumps(objects)
+    path = file_of(tmp_path, *objects, PLAIN, job("j", 1, told({} if held else spec)))
+    assert hosts_of(path, "ns/j") == ({"a1", "a2"} if near else {"a1", "a2", "b1"})
 
 
 def test_runtime_classes_are_read(tmp_path):
@@ -385,8 +441,7 @@ def test_runtime_classes_are_read(tmp_path):
     assert options(snapshot) == {}
     assert {one.id: one.takes["cpu"] for one in snapshot.queue} == {"ns/plain": 1000, "ns/j": 2000}
     strict = bare | {"scheduling": {"nodeSelector": {RACK: "r1"}}}
-    found = options(read_kubernetes(file_of(tmp_path, strict, PLAIN, own))[0])
-    assert found == {"ns/j": {"nodeSelector"}}
+    assert hosts_of(file_of(tmp_path, strict, PLAIN, own), "ns/j") == {"a1", "a2"}
 
 
 def test_priority_classes_are_read(tmp_path):
@@ -502,7 +557,10 @@ def test_the_tolerations_of_a_flavor_are_those_of_its_jobs(tmp_path):
     own["spec"]["tolerations"] = [{"key": "team", "operator": "Exists"}]
     taint = {"taints": [{"key": "team", "effect": "NoSchedule"}]}
     items = [own, node("c1", "r3", spec=taint), PLAIN, pod("p", None, 1, "Pending")]
-    assert options(snapshot_of(tmp_path, *items)) == {"ns/p": {"taints"}}
+    snapshot = snapshot_of(tmp_path, *items)
+    assert options(snapshot) == {}
+    found = {one.id: one.eligible for one in snapshot.queue}
+    assert found == {"ns/plain": None, "ns/p": "!team:NoSchedule"}
 
 
 # ---- Jobs of too many parts ----------------------------------------------------------------------
@@ -595,9 +653,16 @@ def alone(**more: str) -> dict[str, Any]:
     return own
 
 
-def bare(idx: int) -> dict[str, Any]:
+def zoned(on: str) -> dict[str, Any]:
+    """A pod that runs, of a group that is alone on another level."""
+    own: dict[str, Any] = group_pod(1, 0, on)
+    own["metadata"]["annotations"][f"{LWS}/exclusive-topology"] = HOST
+    return own
+
+
+def bare(idx: int, group: int = 0, on: str | None = None) -> dict[str, Any]:
     """A pod of the group without the annotation that the others have."""
-    own: dict[str, Any] = group_pod(0, idx, size=4)
+    own: dict[str, Any] = group_pod(group, idx, on, size=4)
     del own["metadata"]["annotations"][f"{LWS}/exclusive-topology"]
     return own
 
@@ -614,24 +679,57 @@ def test_groups_of_a_leader_worker_set_have_a_rack_each(tmp_path):
         for one in result.solution.placements
     ]
     assert sorted(map(sorted, racks)) == [["a"], ["b"]]  # the third waits
+    near = written(tmp_path, *groups(3), PLAIN, pod("p", "a1"), bare(0, group=9, on="a2"))
+    result = placed(near)  # other pods do not matter, those of other groups do
+    assert options(result.instance) == {}
+    assert started(result) == {"ns/lws-0", "ns/plain"}
+
+
+def test_injected_affinities_and_missing_workers_of_a_group(tmp_path):
+    """A leader that waits has them, and no workers yet: these are those of the LeaderWorkerSet."""
+    spec = {"leaderWorkerTemplate": {"size": 3, "workerTemplate": template(2)}}
+    on = {"annotations": {f"{LWS}/exclusive-topology": RACK}}
+    lws = thing("LeaderWorkerSet", "lws", "leaderworkerset.x-k8s.io/v1", metadata=on, spec=spec)
+    leader = group_pod(0, 0)
+    leader["spec"]["affinity"] = {
+        kind: {REQUIRED: [{"topologyKey": RACK, "labelSelector": {"matchExpressions": [own]}}]}
+        for kind, own in (
+            ("podAffinity", expression(f"{LWS}/group-key", "In", "abc")),
+            ("podAntiAffinity", expression(f"{LWS}/group-key", "NotIn", "abc")),
+        )
+    }
+    snapshot = snapshot_of(tmp_path, lws, leader)
+    (own,) = snapshot.queue
+    assert (options(snapshot), own.nodes, own.required) == ({}, 3, RACK)
+    assert own.apart == [Apart(level=RACK, name="leaderworkersets:ns")]
+    assert options(snapshot_of(tmp_path, leader)) == {"ns/lws-0": {"size"}}
+    runs = copy.deepcopy(leader) | {"status": {"phase": "Running"}}
+    runs["metadata"] |= {
+        "name": "old",
+        "labels": leader["metadata"]["labels"] | {f"{LWS}/group-index": "7"},
+    }
+    runs["spec"]["nodeName"] = "a1"
+    snapshot = snapshot_of(tmp_path, lws, leader, runs, PLAIN)
+    assert (options(snapshot), snapshot.running[0].apart) == ({}, own.apart)
 
 
 @pytest.mark.parametrize(
     ("items", "held"),
     [
-        ([*groups(1), PLAIN], {"exclusive-topology"}),
-        ([*groups(1), pod("p", "a1")], {"exclusive-topology"}),
         (groups(1)[:2], {"size"}),
         ([group_pod(0, 0, "a1"), *groups(1)[1:]], {"running-pods"}),
         ([group_pod(0, 0, "a1"), *groups(1)], {"running-pods", "size"}),
         ([*groups(1), bare(3)], {"exclusive-topology"}),
+        ([*groups(1), bare(0, group=1, on="a1")], set()),
+        ([*groups(1), zoned("a1")], {"exclusive-topology"}),
         ([alone(**{f"{LWS}/exclusive-topology": "zone"})], {"exclusive-topology"}),
         ([alone(**{f"{LWS}/subgroup-exclusive-topology": RACK})], {"subgroup-exclusive-topology"}),
     ],
 )
 def test_groups_that_are_not_modelled_are_held(tmp_path, items, held):
     found = options(snapshot_of(tmp_path, *items))
-    assert {name.removesuffix("#waits"): own for name, own in found.items()} == {"ns/lws-0": held}
+    found = {name.removesuffix("#waits"): own for name, own in found.items()}
+    assert found == ({"ns/lws-0": held} if held else {})
 
 
 EXCLUSIVE = {"annotations": {"alpha.jobset.sigs.k8s.io/exclusive-topology": RACK}}
@@ -646,10 +744,15 @@ def one_kind() -> dict[str, Any]:
 def test_jobs_of_a_job_set_with_domains_of_their_own(tmp_path):
     snapshot = snapshot_of(tmp_path, one_kind())
     (request,) = snapshot.queue
-    assert (request.exclusive, request.spread.size, request.segments[0].size) == (RACK, 2, 2)
+    assert (request.spread.size, request.segments[0].size) == (2, 2)
+    assert request.apart == [Apart(level=RACK, name="jobsets")]
     assert options(snapshot) == {}
-    for items in ([job_set(metadata=EXCLUSIVE)], [one_kind(), pod("p", "a1")]):
-        assert options(snapshot_of(tmp_path, *items)) == {"ns/js": {"exclusive-topology"}}
+    assert options(snapshot_of(tmp_path, one_kind(), pod("p", "a1"))) == {}
+    several = snapshot_of(tmp_path, job_set(metadata=EXCLUSIVE))
+    assert options(several) == {"ns/js": {"exclusive-topology"}}
+    running = pod("p", "a1", labels={"jobset.sigs.k8s.io/jobset-name": "other"})
+    result = placed(written(tmp_path, one_kind(), running))
+    assert started(result) == set()  # it needs two racks, and one has pods of another JobSet
     elsewhere = job_set(metadata={"annotations": dict.fromkeys(EXCLUSIVE["annotations"], "zone")})
     assert options(snapshot_of(tmp_path, elsewhere)) == {"ns/js": {"exclusive-topology"}}
 
@@ -760,12 +863,12 @@ def test_tiers_of_a_job_hold_it_where_the_machine_has_none(tmp_path):
 
 
 def test_a_held_job_does_not_start_until_its_option_is_ignored(tmp_path):
-    spec, option = RESTRICTS["nodeSelector"]
+    spec, option = RESTRICTS["gates"]
     path = file_of(tmp_path, PLAIN, job("j", 1, told(spec)))
     held = placed(path)
     assert started(held) == {"ns/plain"}
     frame = held.to_frame().set_index("request")
-    assert frame.loc["ns/j", "waits"] == f"held: nodeSelector {RACK}=r1"
+    assert frame.loc["ns/j", "waits"] == "held: schedulingGates example.com/wait"
     assert started(placed(path, ignore=[option])) == {"ns/plain", "ns/j"}
 
 
@@ -773,10 +876,10 @@ def test_a_held_job_does_not_start_until_its_option_is_ignored(tmp_path):
 
 
 def test_convert_and_place_say_how_many_are_held(tmp_path, capsys):
-    held = job("j", 1, told({"nodeSelector": {RACK: "r1"}, "resourceClaims": [{"name": "g"}]}))
+    held = job("j", 1, told({"schedulerName": "mine", "resourceClaims": [{"name": "g"}]}))
     path = str(file_of(tmp_path, PLAIN, held, job("k", 1, told({"newField": 1}))))
     line = (
-        "1 of 3 requests held (nodeSelector 1, resourceClaims 1; see {}); "
+        "1 of 3 requests held (resourceClaims 1, schedulerName 1; see {}); "
         "not modelled: order by priority, then age; unknown-fields Pod.spec.newField"
     )
     out = str(tmp_path / "out.json")

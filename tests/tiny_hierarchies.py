@@ -24,7 +24,7 @@ from topoplace.snapshot.hierarchy_state import (
     PartState,
     prepare_hierarchy,
 )
-from topoplace.snapshot.schema import SNAPSHOT_SCHEMA, Part, Request, Snapshot
+from topoplace.snapshot.schema import SNAPSHOT_SCHEMA, Apart, Part, Request, Snapshot
 
 Place = tuple[Mapping[int, int], ...]
 
@@ -64,6 +64,8 @@ def random_hierarchy(rng: random.Random) -> dict[str, Any]:
     }
     if rng.random() < 0.4:
         _add_sets(rng, document, names)
+    if rng.random() < 0.3:
+        _add_apart(rng, document, levels)
     return document
 
 
@@ -88,6 +90,15 @@ def _add_sets(rng: random.Random, document: dict[str, Any], names: Sequence[str]
                 part["eligible"] = rng.choice(EXPRESSIONS).format(*rng.sample(SETS, 3))
             if rng.random() < 0.2:
                 part["excluded"] = rng.choice(names)
+
+
+def _add_apart(rng: random.Random, document: dict[str, Any], levels: Sequence[str]) -> None:
+    """Have jobs of a name share no domain of a level with each other."""
+    keys = [{"level": rng.choice(levels), "name": name} for name in "uv"]
+    for job in (*document["queue"], *document["running"]):
+        apart = [key for key in keys if rng.random() < 0.6]
+        for part in job.get("parts", [job]):
+            part["apart"] = apart
 
 
 def _request(
@@ -283,6 +294,8 @@ def is_legal(state: HierarchyState, placed: list[tuple[HierarchyRequest, Place]]
     if any(amount > state.free[host, r] for (host, r), amount in taken.items()):
         return False
     users = [{h for units in place for h in units} for _, place in placed]
+    if not is_apart(state, placed):
+        return False
     busy = {h for h in range(machine.num_hosts) if state.occupied[h]}
     for k, (request, _) in enumerate(placed):
         level = request.parts[0].exclusive
@@ -293,6 +306,33 @@ def is_legal(state: HierarchyState, placed: list[tuple[HierarchyRequest, Place]]
             if own & {int(of[h]) for h in others}:
                 return False
     return True
+
+
+def is_apart(state: HierarchyState, placed: list[tuple[HierarchyRequest, Place]]) -> bool:
+    """Return whether nobody shares a domain with a job that it is apart from."""
+    machine = state.machine
+    near = Counter(
+        (one.level, one.name, d)
+        for one, hosts in _that_are_apart(state, placed)
+        for d in {int(machine.domain_of[machine.levels.index(one.level)][h]) for h in hosts}
+    )
+    return all(count == 1 for count in near.values())
+
+
+def _that_are_apart(
+    state: HierarchyState, placed: list[tuple[HierarchyRequest, Place]]
+) -> Iterator[tuple[Apart, set[int]]]:
+    """Yield what jobs that start say of being apart, or run, and their hosts."""
+    asked = {own.id: own if own.parts is None else own.parts[0] for own in state.snapshot.queue}
+    for request, place in placed:
+        for key in {(one.level, one.name) for one in asked[request.id].apart or ()}:
+            yield Apart(level=key[0], name=key[1]), {h for units in place for h in units}
+    running: dict[tuple[str, str], set[int]] = {}
+    for job, own in zip(state.snapshot.running, state.running, strict=True):
+        for one in job.apart or ():
+            running.setdefault((one.level, one.name), set()).update(own.hosts.tolist())
+    for (level, name), hosts in running.items():
+        yield Apart(level=level, name=name), hosts
 
 
 def worth_of(state: HierarchyState, request: HierarchyRequest, place: Place) -> list[int]:

@@ -194,7 +194,8 @@ class Model:
             On tori with anchored prisms: nodes of every prism, of which the job has several.
         on_hierarchy
             The fields of a request on a hierarchy: `takes`, `segments`, `required`, `preferred`,
-            `exclusive`, `spread`, `balance`, `at_most`, `parts` (docs/guide/hierarchies.md).
+            `exclusive`, `spread`, `balance`, `at_most`, `apart`, `parts` and the like
+            (docs/guide/hierarchies.md).
 
         Raises
         ------

@@ -517,6 +517,11 @@ class Audit(Solve):
         in_python="Those are all, but of Slurm's topology/block the base blocks and the nodes.",
         parse=_names,
     )
+    order: str | None = option(
+        "priority|backfill",
+        "Judge each request in the order of priorities: does it fit alongside those before it that "
+        "started? With backfill, the first that waits has a reservation.",
+    )
     command: str | None = option(
         "TEXT",
         "A live allocator, '[NAME=]PROG ARGS': states on stdin, decisions on stdout, JSON lines.",

@@ -116,7 +116,7 @@ def prepare_cubes(snapshot: Snapshot) -> CubesState:
 def _require_running(
     job: RunningJob, chips: IntArray, snapshot: Snapshot, holder: IntArray, field: str
 ) -> None:
-    require_none(job, ("patterns", "prism", "takes"), "cubes", field)
+    require_none(job, ("apart", "patterns", "prism", "takes"), "cubes", field)
     if not len(chips):
         raise InputError("at least one chip", field=f"{field}.nodes", value=job.nodes)
     require_free(chips, holder, snapshot.running, f"{field}.nodes", "chip {}".format, "chip")

@@ -17,6 +17,7 @@ from topoplace.machine.switches import switches_of
 from topoplace.snapshot.schema import (
     MAX_SIZE,
     ON_HIERARCHIES,
+    Apart,
     Communication,
     HierarchyModel,
     HostsModel,
@@ -49,7 +50,8 @@ _ON_TORI = ("node_class", "shapes", "region", "tasks", "segment")
 _LevelOf = Callable[[str, str], int]
 
 _LEVELS_OF_PARTS = ("required", "preferred", "exclusive", "balance")
-_OF_PARTS = ("takes", "segments", "spread", *_LEVELS_OF_PARTS, "eligible", "excluded")
+_OF_PARTS = ("takes", "segments", "spread", "apart", *_LEVELS_OF_PARTS, "eligible", "excluded")
+_Keys = tuple[tuple[int, str], ...]
 
 
 @dataclass(frozen=True)
@@ -74,7 +76,10 @@ class PartState:
     group
         Number of its group; parts of a group are together.
     eligible
-        The hosts it may have; None if it may have any.
+        The hosts it may have; None if it may have any. None of a domain in which a job runs that is
+        apart from it.
+    apart
+        Levels and names: of requests with the same pair, one at most is in a domain of the level.
     """
 
     name: str | None
@@ -89,6 +94,7 @@ class PartState:
     at_most: tuple[int, int] | None = None
     group: int = 0
     eligible: HostSet | None = None
+    apart: _Keys = ()
 
     @property
     def kind(self) -> tuple[tuple[int, ...], HostSet | None]:
@@ -274,6 +280,7 @@ def _prepared(snapshot: Snapshot, kind: str) -> HierarchyState:
         else:
             _take(job, machine, hosts, free, field)
         holder[hosts] = idx
+        sets.close(_apart(job.apart or (), machine, field), hosts, machine)
         return HierarchyRunning(job.id, hosts, job.communication is not Communication.NONE)
 
     def request(_: int, one: Request, field: str) -> HierarchyRequest:
@@ -360,22 +367,32 @@ class Sets:
     ) -> None:
         self._num_hosts, self._hosts_of = num_hosts, hosts_of
         self._masks = {name: self._mask(text, f"sets.{name}") for name, text in sets.items()}
-        self._known: dict[tuple[str | None, str | None], HostSet | None] = {}
+        self._known: dict[tuple[str | None, str | None, _Keys], HostSet | None] = {}
+        self._closed: dict[tuple[int, str], BoolArray] = {}
+
+    def close(self, apart: _Keys, hosts: IntArray, machine: Hierarchy) -> None:
+        """Keep what is apart from a running job out of the domains that it is in."""
+        for key in apart:
+            of = machine.domain_of[key[0]]
+            mask = self._closed.setdefault(key, np.zeros(self._num_hosts, dtype=bool))
+            mask |= np.isin(of, of[hosts])
 
     def _mask(self, text: str, field: str) -> BoolArray:
         mask = np.zeros(self._num_hosts, dtype=bool)
         mask[self._hosts_of(text, field)] = True
         return mask
 
-    def eligible(self, part: Part, field: str) -> HostSet | None:
+    def eligible(self, part: Part, apart: _Keys, field: str) -> HostSet | None:
         """Return the hosts that a part may have; None for all."""
-        key = part.eligible, part.excluded
+        key = part.eligible, part.excluded, apart
         if key not in self._known:
             mask = np.ones(self._num_hosts, dtype=bool)
             if part.eligible is not None:
                 mask &= nodes_in(part.eligible, self._masks, f"{field}.eligible")
             if part.excluded is not None:
                 mask &= ~self._mask(part.excluded, f"{field}.excluded")
+            for one in apart:
+                mask &= ~self._closed.get(one, np.False_)
             self._known[key] = None if mask.all() else HostSet(mask)
         return self._known[key]
 
@@ -425,6 +442,8 @@ def _parts(
         if found[-1].exclusive != found[0].exclusive:
             expected = "one exclusive level for all parts"
             raise InputError(expected, field=f"{own}.exclusive", value=part.exclusive)
+        if found[-1].apart != found[0].apart:
+            raise InputError("the same for all parts", field=f"{own}.apart", found="others")
     return tuple(found)
 
 
@@ -452,6 +471,7 @@ def _part(
     if part.spread is not None:
         spread = level_of(part.spread.level, f"{field}.spread.level"), part.spread.size
     segments = _segments(part, level_of, field)
+    apart = _apart(part.apart, machine, field)
     return PartState(
         name,
         part.nodes,
@@ -460,8 +480,18 @@ def _part(
         **levels,
         spread=spread,
         group=group,
-        eligible=sets.eligible(part, field),
+        eligible=sets.eligible(part, apart, field),
+        apart=apart,
     )
+
+
+def _apart(given: Sequence[Apart], machine: Hierarchy, field: str) -> _Keys:
+    """Return levels and names, each pair once, in their order."""
+    keys = {
+        (_level_of(machine, one.level, f"{field}.apart[{idx}].level"), one.name)
+        for idx, one in enumerate(given)
+    }
+    return tuple(sorted(keys))
 
 
 def _segments(part: Part, level_of: _LevelOf, field: str) -> tuple[tuple[int, int], ...]:

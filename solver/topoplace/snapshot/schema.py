@@ -515,7 +515,7 @@ class TasksModel(Model):
 ON_HIERARCHIES = frozenset(
     (
         *("takes", "segments", "required", "preferred", "exclusive"),
-        *("spread", "balance", "at_most", "parts", "eligible", "excluded"),
+        *("spread", "balance", "at_most", "parts", "eligible", "excluded", "apart"),
     )
 )
 """Fields of jobs that only hierarchies have; on other machines documents leave them out."""
@@ -527,7 +527,7 @@ ON_TORI = frozenset(("tasks", "segment"))
 class _Job(_Sparse):
     """What running and waiting jobs share: how they are written."""
 
-    sparse = dict.fromkeys(ON_HIERARCHIES | ON_TORI | {"ends"})
+    sparse = dict.fromkeys(ON_HIERARCHIES | ON_TORI | {"ends", "planned"})
 
 
 class Order(StrEnum):
@@ -544,6 +544,13 @@ class Order(StrEnum):
     BACKFILL = "backfill"
 
 
+class Apart(Model):
+    """Jobs of one `name` share no domain of a level with each other; others may be in it."""
+
+    level: Name
+    name: Name
+
+
 class RunningJob(_Job):
     """A job that runs and stays.
 
@@ -557,6 +564,7 @@ class RunningJob(_Job):
     communication: CommunicationField = Communication.STRICT
     patterns: list[PatternUse] | None = optional("tree machines: how the job communicates")
     takes: Amounts | None = optional("hierarchies: of each of its hosts; default all they have")
+    apart: list[Apart] | None = optional("hierarchies: jobs with which it shares no domain")
     ends: Annotated[int, Field(ge=0, le=1 << 40)] | None = optional(
         "seconds from now by which it ends, as its time limit says; null if it has none"
     )
@@ -592,6 +600,8 @@ class Part(Model):
         Level whose domains it shares with nobody else, running or waiting.
     spread
         A level, and how many units a domain of it gets at most.
+    apart
+        Levels and names: no two jobs with the same name share a domain of the level.
     balance
         Level whose domains, where the part uses them, should have as many units each as can be.
     group
@@ -611,10 +621,18 @@ class Part(Model):
     preferred: Name | None = None
     exclusive: Name | None = None
     spread: Segment | None = None
+    apart: Annotated[list[Apart], Field(max_length=15)] = Field(default_factory=list)
     balance: Name | None = None
     group: Name | None = None
     eligible: Expression | None = optional("hosts it may have")
     excluded: NodeSet | None = optional("hosts it may not have")
+
+
+class Plan(Model):
+    """When and where a scheduler plans to start a job: it is no rule, and audits read it."""
+
+    at: Annotated[int, Field(ge=0, le=1 << 40)] = Field(description="seconds from now")
+    nodes: NodeSet
 
 
 class Request(_Job):
@@ -653,6 +671,9 @@ class Request(_Job):
     )
     exclusive: Name | None = optional("hierarchies: level whose domains it shares with nobody")
     spread: Segment | None = optional("hierarchies: units that a domain of a level gets at most")
+    apart: Annotated[list[Apart], Field(max_length=15)] | None = Field(
+        default=None, description="hierarchies: jobs with which it shares no domain"
+    )
     balance: Name | None = optional("hierarchies: level over whose domains to be even")
     at_most: Segment | None = optional("hierarchies: the most domains of a level")
     eligible: Expression | None = optional(
@@ -668,20 +689,27 @@ class Request(_Job):
     submitted: Annotated[int, Field(ge=0, le=1 << 40)] | None = Field(
         default=None, description="seconds since the log's start"
     )
+    planned: Plan | None = optional("hierarchies: when and where its scheduler plans to start it")
 
 
-class LeftOut(Model):
+class LeftOut(_Sparse):
     """An option of another tool's file that restricts where or when a job runs: not modelled.
 
     A request that has one is held: it does not start. Without a request it holds nobody, but
     decisions in which it could matter are not judged.
     """
 
+    sparse = {"certain": False}
+
     request: Name | None = optional("of the queue")
     option: Name = Field(description="what releases the request: `place --ignore OPTION`")
     value: Annotated[str, Field(max_length=1000)] = ""
     where: Annotated[str, Field(max_length=1000)] | None = Field(
         default=None, description="where in the file it stood"
+    )
+    certain: bool = Field(
+        default=False,
+        description="whether it keeps the request from starting now, whatever is free",
     )
 
 

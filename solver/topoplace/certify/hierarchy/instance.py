@@ -19,6 +19,7 @@ from topoplace.machine.hostlist import NodeLists
 from topoplace.snapshot.schema import (
     MAX_SIZE,
     ON_TORI,
+    Apart,
     Communication,
     HierarchyModel,
     MachineDocument,
@@ -31,6 +32,9 @@ from topoplace.snapshot.schema import (
     TreeModel,
 )
 
+Keys = tuple[tuple[int, str], ...]
+"""Levels and names: of jobs with one of them, no two share a domain of the level."""
+
 
 @dataclass(frozen=True)
 class Wanted:
@@ -42,6 +46,8 @@ class Wanted:
         Level and size of segments.
     eligible
         The hosts it may have; None for all.
+    apart
+        Levels and names: it shares no domain of the level with others of the name.
     """
 
     units: int
@@ -54,6 +60,7 @@ class Wanted:
     group: str
     at_most: tuple[int, int] | None = None
     eligible: Hosts | None = None
+    apart: Keys = ()
 
     @property
     def kind(self) -> tuple[tuple[int, ...], Hosts | None]:
@@ -65,6 +72,7 @@ class Wanted:
         """The levels that its rules are about."""
         found = {self.required, self.exclusive, self.balance, *(lv for lv, _ in self.multiples)}
         found |= {pair[0] for pair in (self.spread, self.at_most) if pair is not None}
+        found |= {level for level, _ in self.apart}
         return {level for level in found if level is not None}
 
 
@@ -140,13 +148,18 @@ def read_instance(snapshot: Snapshot) -> Instance:
     busy: set[int] = set()
     comm = [0] * machine.num_leaves
     lists = NodeLists()
+    sets = Sets(snapshot.sets, numbers)
     for job in snapshot.running:
         names = lists.hosts(job.nodes)
         hosts = _run(job, names, machine, numbers, free, on_switches=on_switches)
         busy |= hosts
+        for level, name in _apart(job.apart or (), machine, job.id):
+            of = machine.domain_of[level]
+            near = {int(of[host]) for host in hosts}
+            inside = {host for host in range(machine.num_hosts) if int(of[host]) in near}
+            sets.taken[level, name] = sets.taken.get((level, name), frozenset()) | inside
         for host in hosts if job.communication is not Communication.NONE else ():
             comm[machine.leaf_of[host]] += 1
-    sets = Sets(snapshot.sets, numbers)
     down = lists.hosts(snapshot.down, "down")
     if snapshot.regions or len({*down}) < len(down) or not {*down} <= numbers.keys():
         raise RefusedError("regions, or a host that is down twice, or is none")
@@ -177,8 +190,8 @@ def with_later(snapshot: Snapshot, instance: Instance, at: int | None, alone: st
         lasts = ends is None or (at is not None and max(1, ends) > at)
         return part.takes + (part.takes if lasts else nothing)
 
-    if any(asked.alone is not None for asked in instance.queue):
-        raise RefusedError("a reservation among requests that want domains alone")
+    if any(asked.alone is not None or asked.parts[0].apart for asked in instance.queue):
+        raise RefusedError("a reservation among requests that want domains alone, or are apart")
     queue = tuple(
         replace(asked, parts=tuple(replace(p, takes=takes(asked, p)) for p in asked.parts))
         for asked in instance.queue
@@ -253,7 +266,9 @@ class Sets:
     def __init__(self, sets: Mapping[str, str], numbers: Mapping[str, int]) -> None:
         self._numbers, self._every = numbers, frozenset(numbers.values())
         self._sets = {name: self._hosts(text) for name, text in sets.items()}
-        self._known: dict[tuple[str | None, str | None], Hosts | None] = {}
+        self._known: dict[tuple[str | None, str | None, Keys], Hosts | None] = {}
+        self.taken: dict[tuple[int, str], Hosts] = {}
+        """By level and name the hosts of domains in which such a job runs."""
 
     def _hosts(self, text: str) -> Hosts:
         names = NodeLists().hosts(text, "a set of hosts")
@@ -261,15 +276,16 @@ class Sets:
             raise RefusedError("a set has a host twice, or one that is none")
         return frozenset(self._numbers[name] for name in names)
 
-    def of(self, part: Part) -> Hosts | None:
+    def of(self, part: Part, apart: Keys) -> Hosts | None:
         """Return the hosts that a part may have; None for all."""
-        key = part.eligible, part.excluded
+        key = part.eligible, part.excluded, apart
         if key not in self._known:
             found = self._every
             if part.eligible is not None:
                 found = hosts_of(part.eligible, self._sets, self._every)
             if part.excluded is not None:
                 found -= self._hosts(part.excluded)
+            found = found.difference(*(self.taken.get(one, ()) for one in apart))
             self._known[key] = None if found == self._every else found
         return self._known[key]
 
@@ -295,6 +311,7 @@ def _asked(request: Request, machine: Hierarchy, sets: Sets, *, on_switches: boo
             exclusive=request.exclusive,
             balance=request.balance,
             spread=request.spread,
+            apart=request.apart or [],
             eligible=request.eligible,
             excluded=request.excluded,
         )
@@ -303,7 +320,7 @@ def _asked(request: Request, machine: Hierarchy, sets: Sets, *, on_switches: boo
             level = _level(machine, request.at_most.level, request.id)
             wanted = replace(wanted, at_most=(level, request.at_most.size))
         return Asked(request.id, nodes, value, (wanted,), (None,), patterns)
-    own_rules = ("required", "preferred", "exclusive", "balance", "spread", "at_most")
+    own_rules = ("required", "preferred", "exclusive", "balance", "spread", "at_most", "apart")
     require_none(request, "takes", "segments", "eligible", "excluded", *own_rules)
     parts = [_wanted(part, machine, sets, request.id) for part in request.parts]
     names = [part.id for part in request.parts]
@@ -311,7 +328,8 @@ def _asked(request: Request, machine: Hierarchy, sets: Sets, *, on_switches: boo
         raise RefusedError(f"{request.id}: a part twice, or not as many units as all parts have")
     for part in parts:
         together = {p.required for p in parts if p.group == part.group}
-        if len(together) > 1 or part.exclusive != parts[0].exclusive:
+        shared = part.exclusive == parts[0].exclusive and part.apart == parts[0].apart
+        if len(together) > 1 or not shared:
             raise RefusedError(f"{request.id}: parts that go together differ in their levels")
     return Asked(request.id, nodes, value, tuple(parts), tuple(names), patterns)
 
@@ -342,6 +360,7 @@ def _wanted(part: Part, machine: Hierarchy, sets: Sets, request: str) -> Wanted:
     required = level(part.required)
     if required is None and machine.fabrics:
         required = 0  # nothing joins fabrics
+    apart = _apart(part.apart, machine, request)
     return Wanted(
         part.nodes,
         takes,
@@ -351,8 +370,14 @@ def _wanted(part: Part, machine: Hierarchy, sets: Sets, request: str) -> Wanted:
         level(part.balance),
         None if part.spread is None else sized(part.spread),
         f"={part.group}" if part.group is not None else f"of {part.id}",
-        eligible=sets.of(part),
+        eligible=sets.of(part, apart),
+        apart=apart,
     )
+
+
+def _apart(given: Sequence[Apart], machine: Hierarchy, request: str) -> Keys:
+    """Return levels and names, each pair once."""
+    return tuple(sorted({(_level(machine, one.level, request), one.name) for one in given}))
 
 
 # ---- The rules of a place ------------------------------------------------------------------------
@@ -410,6 +435,15 @@ def require_room(instance: Instance, started: Sequence[tuple[Asked, Place]]) -> 
         others = set().union(instance.busy, *(u for j, u in enumerate(users) if j != k))
         if own & {int(of[host]) for host in others}:
             raise RefusedError(f"{asked.id} shares a {machine.levels[asked.alone]} it wants alone")
+    inside: set[tuple[int, str, int]] = set()
+    for k, (asked, _) in enumerate(started):
+        for level, name in asked.parts[0].apart:
+            near = {(level, name, int(machine.domain_of[level, host])) for host in users[k]}
+            if near & inside:
+                raise RefusedError(
+                    f"{asked.id} shares a {machine.levels[level]} with others of {name}"
+                )
+            inside |= near
     return f"no host gives more than it has; {number_of(len(taken), 'amount')}"
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 
@@ -270,8 +270,9 @@ class _Walk:
             inside[number] = inside.get(number, 0) + 1
         paid = self._whole_domain(domain) if domain.level == self.asked.alone else None
         prices = tuple(self._price[row] for _, _, row in domain.cuts)
+        apart = sum(self._price[row] for row in self._apart(domain))
         least = self.least if domain.level <= self._evened else ()
-        key = domain.fixed, least, paid, prices, frozenset(inside.items())
+        key = domain.fixed, least, paid, prices, apart, frozenset(inside.items())
         return self._number(key, partial(self._of_inside, domain, inside, paid))
 
     def _of_inside(
@@ -348,11 +349,18 @@ class _Walk:
                 full = np.all([units[p] == self.parts[p].units for p in members], axis=0)
                 table[some & ~full] = NEVER
             table[some] += self.of_level[domain.level]
+        table[units.any(axis=0)] += sum(self._price[row] for row in self._apart(domain))
         if self.asked.alone is None or domain.level < self.asked.alone:
             table += self._cuts(domain, units)
         elif paid is not None:
             self._alone(paid, units, table)
         return np.minimum(table, NEVER)
+
+    def _apart(self, domain: Domain) -> Iterator[int]:
+        """Yield the rows of which the request takes one if it is in a domain."""
+        for level, name in self.parts[0].apart:
+            if level == domain.level:
+                yield self.table.apart[level, name] + domain.number
 
     def _cuts(self, domain: Domain, units: IntArray) -> IntArray:
         paid = np.zeros(units.shape[1:], dtype=np.int64)

@@ -100,6 +100,12 @@ class Rows:
         alone = sum(self._usable) > sum(len(pool) for pool in self._pools)
         self._cut_levels = sorted(levels | ({last} if alone else set()))
         self._cut()
+        self.apart: dict[tuple[int, str], int] = {}
+        """By level and name the row of the first domain of the level."""
+        for level, name in sorted({key for part in parts for key in part.apart}):
+            self.apart[level, name] = sum(map(len, self.families.values()))
+            ones = np.ones(len(machine.domain_names[level]), dtype=np.int64)
+            self.families[f"apart:{level}:{name}"] = ones
 
     def in_grains(self, amounts: tuple[int, ...]) -> tuple[int, ...]:
         """Return amounts of all resources in grains, rounded down."""

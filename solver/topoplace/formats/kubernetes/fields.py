@@ -78,11 +78,10 @@ POD = table(
     read nodeName: where the pod runs
     read containers, initContainers, overhead, resources: what a pod takes
     read priority, priorityClassName: the order of the queue
-    depends nodeSelector: nodes that others may use, and that have room for a pod, lack a label
-    depends affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution -> \
-        nodeAffinity: nodes that others may use, and that have room for a pod, do not match
-    depends tolerations -> taints: nodes that others may use, and that have room for a pod, have \
-        a taint that it does not tolerate
+    read nodeSelector: `eligible`, a set for each label
+    read affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution: `eligible`, a set \
+        for each label that a term names
+    read tolerations: `eligible`, without the set of each taint that it does not tolerate
     restricts affinity.podAffinity.requiredDuringSchedulingIgnoredDuringExecution -> \
         podAffinity: always
     restricts affinity.podAntiAffinity.requiredDuringSchedulingIgnoredDuringExecution -> \
@@ -164,11 +163,12 @@ NOTES = table(
     restricts gpu-fraction, gpu-memory: always: parts of GPUs are not modelled
     neutral gpu-fraction-num-devices: says nothing without `gpu-fraction`
     restricts {JOBSET_EXCLUSIVE}: the level is not of the machine, the JobSet has several kinds \
-        of jobs, or anything else runs or waits; else `exclusive`, with a segment and a spread \
-        of a job's pods
+        of jobs, or JobSets without it, or with another level, wait; else `apart` from all \
+        JobSets, with a segment and a spread of a job's pods
     restricts {JOBSET}/node-selector: always
-    restricts {LWS_EXCLUSIVE}: the level is not of the machine, or anything but such groups runs \
-        or waits; else `required` and `exclusive` of each group
+    restricts {LWS_EXCLUSIVE}: the level is not of the machine, or groups of the namespace \
+        without it, or with another level, wait; else `required` of each group, and `apart` from \
+        all others of the namespace
     depends {LWS_SIZE}: the file has fewer or more pods of the group
     restricts {LWS}/subgroup-exclusive-topology: always
     read {LWS}/name, {LWS}/group-index: the job of a pod, one for each group
@@ -291,7 +291,8 @@ KINDS = table(
     """
     read Topology, ResourceFlavor, HyperNode, Node: the machine
     read Pod, Workload, Job, JobSet: jobs
-    read PodGroup, LeaderWorkerSet: what restricts jobs
+    read PodGroup: what restricts jobs
+    read LeaderWorkerSet: the workers of a group whose leader waits and has none yet
     read PriorityClass: the order of the queue
     read RuntimeClass, PersistentVolumeClaim, PersistentVolume: what jobs need
     restricts ClusterQueue, Cohort, LocalQueue, ResourceQuota, Queue -> quotas: nobody, but is \

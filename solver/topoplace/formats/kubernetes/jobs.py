@@ -14,6 +14,7 @@ from topoplace.formats.kubernetes.fields import (
     JOB_SET,
     JOBSET_EXCLUSIVE,
     KUEUE,
+    LWS,
     LWS_EXCLUSIVE,
     POD,
     POD_GROUP,
@@ -26,6 +27,7 @@ from topoplace.formats.kubernetes.kinds import (
     Job,
     JobSet,
     JobSpec,
+    LeaderWorkerSet,
     NetworkTopology,
     Others,
     Pod,
@@ -33,6 +35,7 @@ from topoplace.formats.kubernetes.kinds import (
     Task,
     VolcanoJob,
     Workload,
+    family_of,
     job_of,
 )
 from topoplace.formats.kubernetes.nodes import tier_level
@@ -58,7 +61,6 @@ from topoplace.formats.kubernetes.podsets import (
     unknown_notes,
 )
 from topoplace.formats.kubernetes.rules import (
-    AFFINITY,
     CLAIM,
     NodeRules,
     PodLabels,
@@ -66,10 +68,11 @@ from topoplace.formats.kubernetes.rules import (
     checked_terms,
     repelling,
     required_terms,
+    without_injected,
 )
 from topoplace.formats.text import integer
 from topoplace.formats.yaml_text import Parsed
-from topoplace.snapshot.schema import LeftOut, Segment
+from topoplace.snapshot.schema import Apart, LeftOut, Segment
 
 _QUEUE_NAME = f"{KUEUE}/queue-name"
 
@@ -88,8 +91,9 @@ class Waiting:
         What it asks for.
     labels
         Those of its pods.
-    schemes
-        The annotations by which it has domains for itself.
+    family, levels
+        Among whose jobs it may have domains for itself (`family_of`), and of which levels; None
+        stands for podsets that have none.
     by_kueue
         Whether Kueue starts it.
     sizes
@@ -100,7 +104,8 @@ class Waiting:
     created: str
     podsets: list[Podset] = field(default_factory=list)
     labels: dict[PodLabels, None] = field(default_factory=dict)
-    schemes: set[str] = field(default_factory=set)
+    family: str | None = None
+    levels: set[str | None] = field(default_factory=set)
     by_kueue: bool = False
     sizes: dict[str, tuple[int, str]] = field(default_factory=dict)
     _left_out: dict[tuple[str, str], LeftOut] = field(default_factory=dict)
@@ -109,6 +114,20 @@ class Waiting:
         """Add what restricts the job and is not modelled."""
         for one in options:
             self._left_out.setdefault((one.option, one.value), one)
+
+    def add(self, new: Podset) -> None:
+        """Add pods to those that are alike, or else as others."""
+        for idx, other in enumerate(self.podsets):
+            if replace(other, name=new.name, count=new.count) == new:
+                self.podsets[idx] = replace(other, count=other.count + new.count)
+                return
+        name = f"pods{len(self.podsets)}" if self.podsets else "pods"
+        self.podsets.append(replace(new, name=name))
+
+    @property
+    def num_pods(self) -> int:
+        """How many pods wait."""
+        return sum(podset.count for podset in self.podsets)
 
     @property
     def left_out(self) -> list[LeftOut]:
@@ -128,8 +147,8 @@ class KubeJobs:
         By job the pods that run.
     waiting
         By job what it asks for.
-    schemes
-        By running job the annotation by which it has domains for itself.
+    families
+        By running job its family and level, as of one that waits.
     repelling
         What running pods keep away from them.
     admitted
@@ -141,7 +160,7 @@ class KubeJobs:
     running: dict[str, dict[str, dict[str, int]]] = field(default_factory=dict)
     num_running: dict[str, int] = field(default_factory=dict)
     waiting: dict[str, Waiting] = field(default_factory=dict)
-    schemes: dict[str, str | None] = field(default_factory=dict)
+    families: dict[str, tuple[str | None, str | None]] = field(default_factory=dict)
     repelling: list[Repelling] = field(default_factory=list)
     admitted: list[str] = field(default_factory=list)
     unknown: set[str] = field(default_factory=set)
@@ -165,6 +184,7 @@ def jobs_of(objects: Sequence[KubeObject], levels: Sequence[str], topology: str)
             if (one.group, one.kind) == (group, kind):
                 with one.blamed():
                     read(one)
+    reader.complete()
     return reader.jobs
 
 
@@ -178,6 +198,8 @@ class _Reader:
         self._topology = topology
         self._told: set[str] = set()
         """Jobs that wait by what an object says, so that their pods do not tell."""
+        self._groups: dict[str, KubeObject] = {}
+        """The LeaderWorkerSets of groups that wait."""
         self._managed: set[tuple[str, str]] = set()
         """Kinds and ids of what has a Workload."""
         self.kinds: dict[tuple[str, str], Callable[[KubeObject], None]] = {
@@ -240,14 +262,17 @@ class _Reader:
         self._unknown("metadata", unknown_notes(notes))
         raw, place = one.at(where), one.place_of(where)
         waiting.hold(*asked.left_out)
-        self._declared(waiting, POD, "Pod.spec", raw, place)
+        known = raw if asked.level is None else without_injected(raw, asked.level)
+        self._declared(waiting, POD, "Pod.spec", known, place)
         for kind in ("containers", "initContainers"):
             for idx, container in enumerate(raw.get(kind) or ()):
                 inside_pod = f"{place}.{kind}[{idx}]"
                 self._declared(waiting, CONTAINER, "Pod.spec.containers[]", container, inside_pod)
-        if asked.scheme is not None:
-            waiting.schemes.add(asked.scheme)
         namespace = meta.namespace or "default"
+        waiting.family = family_of(own_meta, namespace, one.kind) or waiting.family
+        waiting.levels.add(asked.level)
+        if asked.level is not None and waiting.family is not None:
+            asked.fields["apart"] = [Apart(level=asked.level, name=waiting.family)]
         labels = tuple(sorted((own_meta.labels or {}).items()))
         waiting.labels[PodLabels(namespace, labels, pods.is_template)] = None
         if pods.is_template:
@@ -277,7 +302,7 @@ class _Reader:
     def _rules(
         self, waiting: Waiting, spec: PodSpec, namespace: str, where: str, place: str
     ) -> NodeRules:
-        terms = [(AFFINITY, required_terms(spec.affinity, where))]
+        terms = [required_terms(spec.affinity, where)]
         for volume in spec.volumes or ():
             if volume.claim is not None:
                 try:
@@ -285,10 +310,10 @@ class _Reader:
                 except LookupError:
                     waiting.hold(left_out(CLAIM, volume.claim.name, f"{place}.volumes"))
                     continue
-                terms.append((CLAIM, checked_terms(own, f"{where}.volumes") if own else None))
+                terms.append(checked_terms(own, f"{where}.volumes") if own else None)
         return NodeRules(
             tuple(sorted((spec.node_selector or {}).items())),
-            tuple((option, text) for option, text in terms if text is not None),
+            tuple(text for text in terms if text is not None),
             tuple(spec.tolerations or ()),
             place,
         )
@@ -339,9 +364,10 @@ class _Reader:
             both = _together(spec.template.metadata, own.template.metadata)
             pods = replace(pods, template=PodTemplate(metadata=both, spec=spec.template.spec))
             waiting.podsets.append(self._podset(waiting, pods, spec.count))
-        if waiting.schemes and len(waiting.podsets) > 1:
-            level = next(iter(waiting.schemes)).partition("=")[2]
-            waiting.hold(left_out("exclusive-topology", level, one.place_of("spec.replicatedJobs")))
+        if len(waiting.podsets) > 1:
+            for level in filter(None, sorted(waiting.levels, key=str)):
+                where = one.place_of("spec.replicatedJobs")
+                waiting.hold(left_out("exclusive-topology", level, where))
 
     def _suspended(
         self, one: KubeObject, owner: Job | JobSet, jobs: Sequence[JobSpec], table: Table
@@ -447,10 +473,12 @@ class _Reader:
     def _runs(self, job: str, pod: Pod) -> None:
         meta = pod.metadata
         self.jobs.num_running[job] = self.jobs.num_running.get(job, 0) + 1
-        levels = {key: meta.annotation(key) for key in (LWS_EXCLUSIVE, JOBSET_EXCLUSIVE)}
-        self.jobs.schemes[job] = next((f"{key}={lv}" for key, lv in levels.items() if lv), None)
-        namespace = meta.namespace or "default"
-        self.jobs.repelling += repelling(meta.id, namespace, pod.spec.affinity, "spec")
+        namespace, affinity = meta.namespace or "default", pod.spec.affinity
+        level = meta.annotation(LWS_EXCLUSIVE) or meta.annotation(JOBSET_EXCLUSIVE)
+        self.jobs.families[job] = family_of(meta, namespace), level
+        if level is not None:
+            affinity = without_injected({"affinity": affinity}, level).get("affinity")
+        self.jobs.repelling += repelling(meta.id, namespace, affinity, "spec")
 
     def _waiting_pod(self, job: str, pod: Pod, one: KubeObject) -> None:
         meta = pod.metadata
@@ -467,12 +495,24 @@ class _Reader:
             if text is not None:
                 size = integer(text, 1, MAX_COUNT, field=f"metadata.annotations.{key}")
                 waiting.sizes[option] = size, one.place_of(f"metadata.annotations.{key}")
-        for idx, other in enumerate(waiting.podsets):
-            if replace(other, name=new.name, count=new.count) == new:
-                waiting.podsets[idx] = replace(other, count=other.count + 1)
-                return
-        name = f"pods{len(waiting.podsets)}" if waiting.podsets else "pods"
-        waiting.podsets.append(replace(new, name=name))
+        waiting.add(new)
+        name = meta.label(f"{LWS}/name")
+        leader = None if name is None else self._others.get("LeaderWorkerSet", name, meta.namespace)
+        if leader is not None:
+            self._groups[job] = leader
+
+    def complete(self) -> None:
+        """Add the workers of groups of which only pods that wait are there, as the leader is."""
+        for job, one in self._groups.items():
+            waiting = self.jobs.waiting[job]
+            missing = waiting.sizes.get("size", (0, ""))[0] - waiting.num_pods
+            if missing > 0 and job not in self.jobs.running:
+                with one.blamed():
+                    group = one.read_as(LeaderWorkerSet)
+                    where = "spec.leaderWorkerTemplate.workerTemplate"
+                    of = group.spec.template.workers
+                    pods = self._templated(one, group.metadata, "pods", missing, of, where)
+                    waiting.add(self._podset(waiting, pods))
 
     def _of_owners(self, waiting: Waiting, one: KubeObject, meta: Meta) -> None:
         """Hold a pod by what its owners and its PodGroup say."""

@@ -27,9 +27,10 @@ from topoplace.formats.kubernetes.objects import (
 )
 from topoplace.formats.kubernetes.podsets import MAX_COUNT, TopologyRequest
 
+_JOB_SET_NAME = "jobset.sigs.k8s.io/jobset-name"
 _JOB_LABELS = (
     f"{KUEUE}/pod-group-name",
-    "jobset.sigs.k8s.io/jobset-name",
+    _JOB_SET_NAME,
     "volcano.sh/job-name",
     "batch.kubernetes.io/job-name",
     "job-name",
@@ -178,6 +179,17 @@ class VolcanoStatus(KubeModel):
 VolcanoJob = Kube[VolcanoSpec, VolcanoStatus]
 
 
+class _GroupTemplate(KubeModel):
+    workers: Annotated[PodTemplate, Field(alias="workerTemplate")]
+
+
+class _GroupsSpec(KubeModel):
+    template: Annotated[_GroupTemplate, Field(alias="leaderWorkerTemplate")]
+
+
+LeaderWorkerSet = Kube[_GroupsSpec, Any]
+
+
 class Scheduling(KubeModel):
     """What a RuntimeClass adds to where a pod may run."""
 
@@ -216,9 +228,9 @@ class Others:
             if one.kind == "RuntimeClass":
                 self._classes[name] = one.checked_as(RuntimeClass)
 
-    def get(self, kind: str, name: str, namespace: str = "default") -> KubeObject | None:
+    def get(self, kind: str, name: str, namespace: str | None = None) -> KubeObject | None:
         """Return an object; None if it is not in the file."""
-        return self._of.get((kind, id_of(namespace, name)))
+        return self._of.get((kind, id_of(namespace or "default", name)))
 
     def above(self, meta: Meta) -> Iterator[KubeObject]:
         """Yield what owns an object, and what owns that."""
@@ -267,6 +279,17 @@ class Others:
             raise LookupError(name)
         affinity = volume.section("spec").get("nodeAffinity")
         return affinity.get("required") if isinstance(affinity, dict) else None
+
+
+def family_of(meta: TemplateMeta, namespace: str, kind: str = "") -> str | None:
+    """Return among whose pods those that are exclusive share no domain, None if nobody's.
+
+    A group of a LeaderWorkerSet keeps the pods of all others of its namespace away, and a Job of a
+    JobSet those of all others.
+    """
+    if meta.label(f"{LWS}/name") is not None:
+        return f"leaderworkersets:{namespace}"
+    return "jobsets" if kind == "JobSet" or meta.label(_JOB_SET_NAME) is not None else None
 
 
 def job_of(meta: Meta) -> str:

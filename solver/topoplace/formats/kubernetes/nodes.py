@@ -61,7 +61,10 @@ class _Node(KubeModel):
 
 @dataclass(frozen=True)
 class KubeNode:
-    """A node: its labels, what there is of every resource, and whether pods may come."""
+    """A node: its labels, what there is of every resource, and whether pods may come.
+
+    The field ``metadata.name`` is among the labels, with a colon, as no label has one.
+    """
 
     name: str
     labels: Mapping[str, str]
@@ -95,7 +98,7 @@ def _node(node: _Node) -> KubeNode:
     ready = conditions.get("Ready", "True" if not conditions else "Unknown") == "True"
     return KubeNode(
         node.metadata.name,
-        node.metadata.labels or {},
+        (node.metadata.labels or {}) | {"metadata.name:": node.metadata.name},
         amounts,
         ready and not node.spec.unschedulable,
         tuple(node.spec.taints or ()),

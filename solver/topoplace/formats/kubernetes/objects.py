@@ -201,7 +201,12 @@ def id_of(*names: str) -> str:
     text = "/".join(names)
     if len(text) <= _MAX_ID:
         return text
-    return f"{text[: _MAX_ID - 9]}~{hashlib.sha256(text.encode()).hexdigest()[:8]}"
+    return f"{text[: _MAX_ID - 9]}~{hash_of(text)}"
+
+
+def hash_of(text: str) -> str:
+    """Return a short checksum of a text, for names."""
+    return hashlib.sha256(text.encode()).hexdigest()[:8]
 
 
 # ---- Quantities, and what a pod asks for ---------------------------------------------------------

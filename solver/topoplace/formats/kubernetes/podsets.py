@@ -78,15 +78,15 @@ class Asked:
         As fields of a request.
     group
         The podsets that go with it.
-    scheme
-        The annotation by which its domains are for it alone, if it has any.
+    level
+        The level whose domains are for it alone in its family (`kinds.family_of`), if it has one.
     left_out
         What restricts the pods and is not modelled.
     """
 
     fields: dict[str, Any] = field(default_factory=dict)
     group: str | None = None
-    scheme: str | None = None
+    level: str | None = None
     left_out: list[LeftOut] = field(default_factory=list)
 
 
@@ -222,6 +222,8 @@ def asked_by_notes(
         The levels of the machine, and the name of its topology.
     size
         The pods of a job, for podsets that are jobs of a JobSet.
+
+    What keeps others of its family away has no name yet (`Asked.level`).
     """
     own, _ = notes.get(KAI_TOPOLOGY, (topology, ""))
     modelled = {KAI_PREFERRED}
@@ -253,8 +255,7 @@ def _by_group(asked: Asked, level: str, _: int) -> bool:
     """Model the groups of a LeaderWorkerSet, which have a domain each."""
     if asked.fields or asked.group:
         return False
-    asked.fields, asked.group = {"required": level, "exclusive": level}, "group"
-    asked.scheme = f"{LWS_EXCLUSIVE}={level}"
+    asked.fields, asked.group, asked.level = {"required": level}, "group", level
     return True
 
 
@@ -263,8 +264,8 @@ def _by_job(asked: Asked, level: str, size: int) -> bool:
     if not size:
         return False
     whole = Segment(size=size, level=level)
-    asked.fields = {"segments": [whole], **asked.fields, "exclusive": level, "spread": whole}
-    asked.scheme = f"{JOBSET_EXCLUSIVE}={level}"
+    asked.fields = {"segments": [whole], **asked.fields, "spread": whole}
+    asked.level = level
     return True
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -23,7 +23,7 @@ from topoplace.formats.kubernetes.nodes import (
 )
 from topoplace.formats.kubernetes.objects import KubeObject, read_kube_objects
 from topoplace.formats.kubernetes.podsets import Podset
-from topoplace.formats.kubernetes.rules import TAINTS, NodeRules, repelled
+from topoplace.formats.kubernetes.rules import NodeSets, repelled
 from topoplace.formats.text import name_of
 from topoplace.machine.hostlist import expand_host_list, format_host_list
 from topoplace.snapshot.faults import faults_of
@@ -31,6 +31,7 @@ from topoplace.snapshot.held import ORDER
 from topoplace.snapshot.hierarchy_state import prepare_hierarchy
 from topoplace.snapshot.schema import (
     SNAPSHOT_SCHEMA,
+    Apart,
     HierarchyModel,
     LeftOut,
     Part,
@@ -85,16 +86,18 @@ def read_kubernetes(
         counts: Counter[str] = Counter()
         known = [node for node in nodes if node.name in domains.paths]
         counts["nodes left out, without the labels of all levels"] = len(nodes) - len(known)
-        access = _NodeAccess((node for node in known if node.is_open), jobs)
-        closed = _closed(known, access, counts)
+        closed = [node.name for node in known if not node.is_open]
+        counts["nodes closed, not ready or unschedulable"] += len(closed)
         running = _running(jobs, machine, counts)
-        queue, held = _queue(jobs, access, domains.flavors, counts)
+        sets = NodeSets(known)
+        queue, held = _queue(jobs, sets, known, domains.flavors, counts)
         snapshot = Snapshot(
             schema_version=SNAPSHOT_SCHEMA,
             name=name_of(path),
             machine=machine,
             down=format_host_list(closed),
             running=running,
+            sets=dict(sorted(sets.sets.items())),
             queue=queue,
             left_out=[*held, *_left_out_of_all(objects, jobs)],
             source=f"{domains.source}, nodes and pods",
@@ -122,23 +125,17 @@ def _asked(jobs: KubeJobs) -> set[str]:
     }
 
 
-def _closed(nodes: Iterable[KubeNode], access: _NodeAccess, counts: Counter[str]) -> list[str]:
-    """Return the nodes to which no pod that waits may come."""
-    closed = []
-    for node in nodes:
-        if not node.is_open:
-            counts["nodes closed, not ready or unschedulable"] += 1
-        elif access.closed.get(node.name):
-            counts["nodes closed, with taints that no job tolerates"] += 1
-        elif node.name in access.closed:
-            counts["nodes closed, that no job may use"] += 1
-        else:
-            continue
-        closed.append(node.name)
-    return closed
-
-
 # ---- Running jobs --------------------------------------------------------------------------------
+
+
+def _apart_of(job: str, jobs: KubeJobs) -> list[Apart] | None:
+    """Return what a running job is to jobs of its family that want domains for themselves."""
+    family, _ = jobs.families.get(job, (None, None))
+    every = {lv for own in jobs.waiting.values() if own.family == family for lv in own.levels}
+    levels = sorted(every - {None}, key=str)
+    if family is None or not levels:
+        return None
+    return [Apart(level=str(level), name=family) for level in levels]
 
 
 def _running(jobs: KubeJobs, machine: HierarchyModel, counts: Counter[str]) -> list[RunningJob]:
@@ -163,10 +160,12 @@ def _running(jobs: KubeJobs, machine: HierarchyModel, counts: Counter[str]) -> l
             for name, amount in amounts.items():
                 left[host][name] -= amount
             hosts[tuple(sorted(amounts.items()))].append(host)
+        apart = _apart_of(job, jobs)
         for idx, (takes_of_host, names) in enumerate(hosts.items()):
             name = job if idx == 0 else f"{job[:120]}#{idx + 1}"
             nodes = format_host_list(names)
-            found.append(RunningJob(id=name, nodes=nodes, takes=dict(takes_of_host)))
+            takes = dict(takes_of_host)
+            found.append(RunningJob(id=name, nodes=nodes, takes=takes, apart=apart))
     return found
 
 
@@ -174,7 +173,11 @@ def _running(jobs: KubeJobs, machine: HierarchyModel, counts: Counter[str]) -> l
 
 
 def _queue(
-    jobs: KubeJobs, access: _NodeAccess, flavors: Sequence[Flavor], counts: Counter[str]
+    jobs: KubeJobs,
+    sets: NodeSets,
+    nodes: Sequence[KubeNode],
+    flavors: Sequence[Flavor],
+    counts: Counter[str],
 ) -> tuple[list[Request], list[LeftOut]]:
     """Return what waits, by descending priority and then by age, and what holds it."""
     queue, held = [], []
@@ -185,15 +188,15 @@ def _queue(
         if not own.podsets:
             counts["jobs left out, without pods"] += 1
             continue
-        found = _left_out_of(job, jobs, access, flavors)
-        request = _request(name, _sayable(own, found))
+        found = _left_out_of(job, jobs, _by_flavors(own, nodes, flavors))
+        request = _request(name, _sayable(own, sets, found))
         counts["jobs that run in part and wait in part"] += job in jobs.running
         queue.append(request)
         held += of_request(name, found)
     return queue, held
 
 
-def _sayable(own: Waiting, found: list[LeftOut]) -> list[Podset]:
+def _sayable(own: Waiting, sets: NodeSets, found: list[LeftOut]) -> list[Podset]:
     """Return the podsets of a job as a snapshot can say them; what it cannot is added to `found`.
 
     A job of too many podsets becomes one of as many pods, each as large as the largest.
@@ -208,8 +211,11 @@ def _sayable(own: Waiting, found: list[LeftOut]) -> list[Podset]:
             found.append(left_out("podset-slice-size", text, where))
             del asked["segments"]
         if any(one.option == "exclusive-topology" for one in found):
-            asked.pop("exclusive", None)
-        podsets[idx] = replace(podset, asked=asked)
+            asked.pop("apart", None)
+        eligible = sets.of(podset.rules)
+        podsets[idx] = replace(
+            podset, asked=asked if eligible is None else asked | {"eligible": eligible}
+        )
     if len(podsets) <= _MOST_PARTS:
         return podsets
     found.append(left_out("podsets", f"{len(podsets)}", podsets[0].rules.where))
@@ -236,70 +242,25 @@ def _request(job: str, podsets: Sequence[Podset]) -> Request:
 # ---- What holds a job by what else is in the file: nodes, other jobs, its own pods ---------------
 
 
-class _NodeAccess:
-    """Which of the open nodes the jobs that wait may use.
-
-    Attributes
-    ----------
-    closed
-        Open nodes that none of them may use, and whether their taints alone keep all away.
-    """
-
-    def __init__(self, nodes: Iterable[KubeNode], jobs: KubeJobs) -> None:
-        podsets = [podset for own in jobs.waiting.values() for podset in own.podsets]
-        every = {podset.rules: None for podset in podsets}
-        self.closed: dict[str, bool] = {}
-        self._nodes: dict[str, KubeNode] = {}
-        self._found: dict[tuple[NodeRules, tuple[tuple[str, int], ...]], list[LeftOut]] = {}
-        self._forbidding: dict[NodeRules, dict[str, list[LeftOut]]] = {rules: {} for rules in every}
-        for node in nodes:
-            found = {rules: rules.forbidding(node) for rules in every}
-            if found and all(found.values()):
-                by_taints = all(any(one.option == TAINTS for one in own) for own in found.values())
-                self.closed[node.name] = by_taints
-                continue
-            self._nodes[node.name] = node
-            for rules, own in found.items():
-                if own:
-                    self._forbidding[rules][node.name] = own
-
-    def left_out(self, podset: Podset) -> list[LeftOut]:
-        """Return what keeps a podset from a node that others may use, and that has room for it."""
-        key = podset.rules, tuple(sorted(podset.takes.items()))
-        if key not in self._found:
-            found: dict[str, LeftOut] = {}
-            for name, own in self._forbidding[podset.rules].items():
-                if _has_room(self._nodes[name], podset):
-                    found = {one.option: one for one in own} | found
-            self._found[key] = list(found.values())
-        where = podset.rules.where
-        return [
-            one.model_copy(update={"where": f"{where}.{one.where}"}) for one in self._found[key]
-        ]
-
-    def left_out_by_flavors(self, own: Waiting, flavors: Sequence[Flavor]) -> list[LeftOut]:
-        """Return if Kueue gives a podset the nodes of one flavor, and none has all that matter."""
-        for podset in own.podsets if len(flavors) > 1 else ():
-            nodes = [node for node in self._nodes.values() if _has_room(node, podset)]
-            if not any(all(map(flavor.has, nodes)) for flavor in flavors):
-                return [left_out("flavor", f"one of {len(flavors)}", podset.rules.where)]
-        return []
+def _by_flavors(
+    own: Waiting, nodes: Sequence[KubeNode], flavors: Sequence[Flavor]
+) -> list[LeftOut]:
+    """Return if Kueue gives a podset the nodes of one flavor, and none has all that matter."""
+    for podset in own.podsets if own.by_kueue and len(flavors) > 1 else ():
+        usable = [n for n in nodes if n.is_open and _has_room(n, podset) and podset.rules.allow(n)]
+        if not any(all(map(flavor.has, usable)) for flavor in flavors):
+            return [left_out("flavor", f"one of {len(flavors)}", podset.rules.where)]
+    return []
 
 
 def _has_room(node: KubeNode, podset: Podset) -> bool:
     return all(node.amounts.get(name, 0) >= amount for name, amount in podset.takes.items())
 
 
-def _left_out_of(
-    job: str, jobs: KubeJobs, access: _NodeAccess, flavors: Sequence[Flavor]
-) -> list[LeftOut]:
+def _left_out_of(job: str, jobs: KubeJobs, by_flavors: Sequence[LeftOut]) -> list[LeftOut]:
     """Return what restricts a job that waits and is not modelled, of no request yet."""
     own = jobs.waiting[job]
-    found = [*own.left_out, *repelled([*own.labels], jobs.repelling)]
-    for podset in own.podsets:
-        found += access.left_out(podset)
-    if own.by_kueue:
-        found += access.left_out_by_flavors(own, flavors)
+    found = [*own.left_out, *repelled([*own.labels], jobs.repelling), *by_flavors]
     found += _sizes(job, jobs)
     found += _exclusive(job, jobs)
     runs = jobs.num_running.get(job, 0)
@@ -311,7 +272,7 @@ def _left_out_of(
 def _sizes(job: str, jobs: KubeJobs) -> list[LeftOut]:
     """Return if the file has fewer or more pods of a group than there should be."""
     own = jobs.waiting[job]
-    there = sum(podset.count for podset in own.podsets) + jobs.num_running.get(job, 0)
+    there = own.num_pods + jobs.num_running.get(job, 0)
     return [
         left_out(option, f"{size}, not {there}", where)
         for option, (size, where) in own.sizes.items()
@@ -320,22 +281,28 @@ def _sizes(job: str, jobs: KubeJobs) -> list[LeftOut]:
 
 
 def _exclusive(job: str, jobs: KubeJobs) -> list[LeftOut]:
-    """Return if a job has domains for itself, but may share them with others in the file.
+    """Return if a job of a family has domains for itself, or not, and others in it differ.
 
-    Pods of a LeaderWorkerSet or a JobSet keep others of their kind away, and nobody else.
+    That pods which are not exclusive are in no domain of one that is, is not modelled, except that
+    those which run keep it away; nor is it that domains of different levels exclude each other.
     """
-    own = jobs.waiting[job].schemes
-    if not own:
+    own = jobs.waiting[job]
+    if own.family is None:
         return []
-    others: set[str | None] = {*jobs.schemes.values()}
-    for one in jobs.waiting.values():
-        others |= one.schemes or {None}
-    podsets = jobs.waiting[job].podsets
-    if others == own and all("exclusive" in podset.asked for podset in podsets):
+    waiting = {
+        level
+        for other in jobs.waiting.values()
+        if other.family == own.family
+        for level in other.levels
+    }
+    running = {lv for name, (of, lv) in jobs.families.items() if of == own.family and name != job}
+    wanted = own.levels - {None}
+    others = running - {None}
+    alien = (waiting | others) - wanted if wanted else others
+    if not alien:
         return []
-    level = min(own).partition("=")[2]
-    where = podsets[0].rules.where
-    return [left_out("exclusive-topology", f"{level}, beside others", where)]
+    level = ", ".join(map(str, sorted(wanted or alien, key=str)))
+    return [left_out("exclusive-topology", f"{level}, beside others", own.podsets[0].rules.where)]
 
 
 def _left_out_of_all(objects: Sequence[KubeObject], jobs: KubeJobs) -> list[LeftOut]:

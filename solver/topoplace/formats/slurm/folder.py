@@ -71,7 +71,7 @@ def read_slurm_cluster(files: SlurmFiles, name: str | None) -> tuple[Snapshot, t
         nodes,
         SlurmJobs() if files.jobs is None else read_slurm_jobs(files.jobs),
         None if files.partitions is None else read_slurm_partitions(files.partitions),
-        {} if files.reservations is None else read_slurm_reservations(files.reservations),
+        None if files.reservations is None else read_slurm_reservations(files.reservations),
     )
     model = machine.machine if isinstance(machine, NamedTorus) else machine
     with blamed_on(str(files.jobs)):

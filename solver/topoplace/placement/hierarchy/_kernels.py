@@ -58,9 +58,9 @@ class Asked(NamedTuple):
 class Paid(NamedTuple):
     """The prices to pay, and the branches.
 
-    `covers` has rows of node, parts as bits, and whether they use it; `whole` the cost of a node
-    that an exclusive request has to itself, -1 where it may not be; the request's level is
-    `exclusive`.
+    `covers` has rows of node, parts as bits, and whether they use it; `whole` what a node costs
+    besides, that an exclusive request has to itself or that it shares with no other of a name, -1
+    where it may not be. The level of an exclusive request is `exclusive`.
     """
 
     prices: IntArray
@@ -262,10 +262,9 @@ def of_domain(tree, asked, paid, v, units):
             is_first = is_first and not (units[q] > 0 and asked.group[q] == asked.group[p])
         if is_first and not is_pool:
             cost += paid.of_domain[level]
-    if paid.exclusive == level:
-        if paid.whole[v] < 0:
-            return INFINITE
-        cost += paid.whole[v]
+    if paid.whole[v] < 0:
+        return INFINITE
+    cost += paid.whole[v]
     if paid.exclusive == NO_LEVEL or level < paid.exclusive:
         for c in range(tree.first_cut[v], tree.first_cut[v + 1]):
             price = paid.prices[tree.cuts[c, 3]]

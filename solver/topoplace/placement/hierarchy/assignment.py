@@ -149,6 +149,10 @@ class Assignment:
                 counted += groups.values()
             if node.level == request.exclusive:
                 self._alone(number, groups)
+            for key in request.parts[0].apart:
+                if key[0] == node.level:
+                    row = layout.apart[key] + node.domain
+                    self._loads.setdefault(row, []).append(self._any(groups))
         if limit is not None:
             self._model.add(sum(counted) <= limit[1])
 
@@ -194,13 +198,18 @@ class Assignment:
             for used in groups.values():
                 self._model.add(used == 0)
             return
-        whole = self._model.new_bool_var("")
-        for used in groups.values():
-            self._model.add_implication(used, whole)
+        whole = self._any(groups)
         for row in rows:
             if row < layout.num_base:
                 held = int(layout.capacities[row])
                 self._loads.setdefault(row, []).append(held * whole)
+
+    def _any(self, groups: dict[int, Any]) -> Any:
+        """Return a variable that is true if any group is in a domain."""
+        found = self._model.new_bool_var("")
+        for used in groups.values():
+            self._model.add_implication(used, found)
+        return found
 
     # ---- What was found
 

@@ -27,10 +27,12 @@ class LaterOnHierarchy:
 
     def __init__(self, problem: HierarchyProblem) -> None:
         self._problem = problem
-        alone = next((r.id for r in problem.requests if r.exclusive is not None), None)
+        alone = next(
+            (r.id for r in problem.requests if r.exclusive is not None or r.parts[0].apart), None
+        )
         if alone is not None:
-            expected = "no request with an exclusive level in the order backfill"
-            raise InputError(expected, field="order", found=f"{alone} has one")
+            expected = "no request that is exclusive, or apart from others, in the order backfill"
+            raise InputError(expected, field="order", found=f"{alone} is")
         snapshot = problem.state.snapshot
         walltime = {request.id: request.walltime for request in snapshot.queue}
         own = [walltime[request.id] for request in problem.requests]

@@ -86,6 +86,8 @@ class Layout:
         Children before their parents; the last one is the whole machine.
     rounded
         By node its rounded rows.
+    apart
+        By level and name the row of the first domain, of which requests that are apart take one.
     first_row
         The row of host 0 for every resource that some unit takes.
     """
@@ -111,6 +113,7 @@ class Layout:
         self._make_tree()
         self.rounded: list[list[Rounded]] = [[] for _ in self.nodes]
         self._add_rounded()
+        self._add_apart()
 
     # ---- Pools
 
@@ -187,6 +190,25 @@ class Layout:
                 if own.rows:
                     self.rounded[k].append(own)
         self.capacities = np.concatenate(parts)
+
+    def _add_apart(self) -> None:
+        """Number the rows of domains that at most one of the requests with a name may be in."""
+        self.apart: dict[tuple[int, str], int] = {}
+        for level, name in sorted({key for part in self.parts for key in part.apart}):
+            at, size = len(self.capacities), len(self.machine.domain_names[level])
+            self.apart[level, name] = at
+            self.families[f"apart:{level}:{name}"] = slice(at, at + size)
+            self.capacities = np.concatenate([self.capacities, np.ones(size, dtype=np.int64)])
+
+    @cached_property
+    def apart_at(self) -> dict[tuple[int, str], tuple[IntArray, IntArray]]:
+        """By level and name the nodes of the level, and the row of each."""
+        level, domain = np.array([(node.level, node.domain) for node in self.nodes]).T
+        found = {}
+        for key, first in self.apart.items():
+            nodes = np.flatnonzero(level == key[0])
+            found[key] = nodes, first + domain[nodes]
+        return found
 
     @cached_property
     def _rounded_levels(self) -> frozenset[int]:
@@ -324,7 +346,7 @@ def levels_named(part: PartState) -> set[int]:
     """Return the levels whose domains the rules of a part name."""
     named = {part.required, part.balance, part.exclusive} - {None}
     pairs = (part.spread, part.at_most)
-    spread = {pair[0] for pair in pairs if pair is not None}
+    spread = {pair[0] for pair in pairs if pair is not None} | {lv for lv, _ in part.apart}
     return (
         {level for level in named if level is not None} | {lv for lv, _ in part.segments} | spread
     )

@@ -74,6 +74,8 @@ def data_of(problem: HierarchyProblem, level_idx: int, reached: Sequence[int]) -
     if machine.fabrics and level_idx:  # the model counts them as a level, which holds any number
         most = sum(part.units for _, part in parts)
         goal, reached = goal if is_last else goal + 1, [reached[0], -most, *reached[1:]]
+    apart = [(q, *key) for q, own in enumerate(requests, 1) for key in own.parts[0].apart]
+    names = sorted({key[1:] for key in apart})
     rules = [(p, *rule) for p, (_, part) in enumerate(parts, 1) for rule in _rules(part)]
     return {
         "hosts": machine.num_hosts,
@@ -84,6 +86,9 @@ def data_of(problem: HierarchyProblem, level_idx: int, reached: Sequence[int]) -
         "busy_hosts": {"set": (np.flatnonzero(state.occupied) + 1).tolist()},
         "request_value": [request.value for request in requests],
         "request_exclusive": [_number(request.exclusive) for request in requests],
+        "apart_request": [q for q, _, _ in apart],
+        "apart_level": [level + 1 for _, level, _ in apart],
+        "apart_name": [names.index((level, name)) + 1 for _, level, name in apart],
         "part_request": [q for q, _ in parts],
         "part_group": list(_groups(requests)),
         "part_units": [part.units for _, part in parts],

@@ -139,6 +139,10 @@ class HierarchyPacking(PackingProblem):
             kind = layout.kind_of[request.parts[part].kind]
             for inside in layout.chain[leaf]:
                 units[inside][kind] += count
+        for level, name in request.parts[0].apart:
+            for node in (layout.nodes[number] for number in units):
+                if node.level == level:
+                    amounts[layout.apart[level, name] + node.domain] = 1
         whole = set()
         for number, by_kind in units.items():
             node = layout.nodes[number]
@@ -376,6 +380,7 @@ def _asked(request: HierarchyRequest) -> Hashable:
             p.at_most,
             p.group,
             p.eligible,
+            p.apart,
         )
         for p in request.parts
     )
@@ -432,7 +437,8 @@ class _Pricing:
             least: Iterable[int | None] = range(1, part.units + 1) if balanced else (None,)
             own = [(part_shape(self._layout, part, n, beside_others=beside), n or 0) for n in least]
             shapes = [((*found, shape), n + m) for found, n in shapes for shape, m in own]
-        return [(Shape(parts, request.exclusive), n) for parts, n in shapes]
+        apart = request.parts[0].apart
+        return [(Shape(parts, request.exclusive, apart), n) for parts, n in shapes]
 
     def _by_node(
         self, request: HierarchyRequest, covers: Sequence[Cover]

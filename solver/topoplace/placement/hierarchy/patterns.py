@@ -4,8 +4,8 @@ For 560 racks of 18 kinds, the program decides how many racks of each kind are f
 pieces of requests; it need not decide whose pieces they are, and in which of the racks. The
 contents of a place are a path in a graph whose nodes are amounts taken and whose arcs are pieces,
 so that the places of a kind are a flow (Valério de Carvalho 1999, for bins). A segment lies in one
-place here, so requests with larger ones wait, as do those that are exclusive, spread or limited;
-other methods handle hosts with several resources, and levels above racks.
+place here, so requests with larger ones wait, as do those that are exclusive, apart, spread or
+limited; other methods handle hosts with several resources, and levels above racks.
 """
 
 from __future__ import annotations
@@ -127,7 +127,10 @@ class Patterns:
         groups = {part.group for part in request.parts if part.required is not None}
         alone = not groups or len(request.parts) == 1
         return alone and all(
-            part.exclusive is None and part.spread is None and part.at_most is None
+            part.exclusive is None
+            and part.spread is None
+            and part.at_most is None
+            and not part.apart
             for part in request.parts
         )
 

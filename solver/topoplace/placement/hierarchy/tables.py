@@ -90,11 +90,13 @@ class PartShape:
 class Shape:
     """What the tables of a request depend on, apart from the number of its units.
 
-    `exclusive` is the level whose domains it has alone.
+    `exclusive` is the level whose domains it has alone, `apart` has the levels and names of those
+    that it shares with no other request of the name.
     """
 
     parts: tuple[PartShape, ...]
     exclusive: int | None
+    apart: tuple[tuple[int, str], ...] = ()
 
 
 def part_shape(
@@ -156,7 +158,7 @@ class Tables:
             for node, own in covers.items()
             for parts, inside in own
         ]
-        whole = np.zeros(0, dtype=np.int64)
+        whole = np.zeros(len(layout.nodes), dtype=np.int64)
         if shape.exclusive is not None:
             whole = np.array(
                 [
@@ -164,6 +166,10 @@ class Tables:
                     for number, node in enumerate(layout.nodes)
                 ]
             )
+        for key in shape.apart:
+            numbers, rows = layout.apart_at[key]
+            barred = (costs.left[rows] < 1) | (whole[numbers] < 0)
+            whole[numbers] = np.where(barred, -1, whole[numbers] + costs.of_row[rows])
         return Paid(
             costs.of_row,
             costs.left,

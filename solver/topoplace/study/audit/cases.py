@@ -83,6 +83,11 @@ class Case:
     unknown: tuple[str, ...] = ()
     fault: str | None = None
 
+    @property
+    def doubtful(self) -> tuple[str, ...]:
+        """The requests that are held and might start: not those that certainly cannot now."""
+        return tuple(name for name, own in self.held.items() if not any(one.certain for one in own))
+
 
 def case_of_decision(decision: Decision) -> Case:
     """Return a recorded decision as a case."""
@@ -169,9 +174,14 @@ def case_of_pair(before: Snapshot, after: Snapshot) -> tuple[Case, list[str]]:
     own = {job.id for name, jobs in entries.items() if name not in holds for job in jobs}
     running = [job for job in after.running if job.id not in own]
     there = {r.id for r in before.queue if r.id in waiting or (entries[r.id] and r.id not in holds)}
+    planned = {request.id: request.planned for request in after.queue}
     update = {
         "running": running,
-        "queue": [r for r in before.queue if r.id in there],
+        "queue": [
+            r.model_copy(update={"planned": planned.get(r.id)})
+            for r in before.queue
+            if r.id in there
+        ],
         "left_out": [one for one in before.left_out if one.request in {None, *there}],
     }
     judged = before.model_copy(update=update)
@@ -212,17 +222,18 @@ def _entries(request: str, running: Iterable[RunningJob]) -> list[RunningJob]:
 def _taken(state: HierarchyState, parts: tuple[PartState, ...], jobs: list[RunningJob]) -> Taken:
     taken: dict[str | None, dict[str, int]] = {part.name: {} for part in parts}
     for job in jobs:
-        part = _part_of(job, parts)
         for host in expand_host_list(job.nodes, f"running {job.id}"):
+            part = _part_of(job, parts, state.machine.host_names.index(host))
             units = _units(state, part, job, host)
             taken[part.name][host] = taken[part.name].get(host, 0) + units
     return taken
 
 
-def _part_of(job: RunningJob, parts: tuple[PartState, ...]) -> PartState:
-    if len(parts) == 1:
-        return parts[0]
-    named = [p for p in parts if f"/{p.name}/" in f"{job.id}/"]
+def _part_of(job: RunningJob, parts: tuple[PartState, ...], host: int) -> PartState:
+    """Return the part of a running job: the only one, the one named, or that may be there."""
+    named = [p for p in parts if len(parts) == 1 or f"/{p.name}/" in f"{job.id}/"]
+    if not named:
+        named = [p for p in parts if p.eligible is not None and p.eligible.mask[host]]
     if len(named) != 1:
         names = ", ".join(str(part.name) for part in parts)
         raise InputError(

@@ -117,10 +117,7 @@ def rooms_of(vacancy: Vacancy, part: PartState) -> Rooms:
     """Return how many units of a part every domain can hold, by level."""
     machine = vacancy.machine
     last = machine.num_levels - 1
-    closed = np.zeros(machine.num_hosts, dtype=bool)
-    if part.exclusive is not None:
-        domain_of = machine.domain_of[part.exclusive]
-        closed = np.isin(domain_of, domain_of[vacancy.occupied])
+    closed = vacancy.closed(part)
     found: Rooms = []
     units = np.zeros(len(machine.domain_names[last]), dtype=np.int64)
     units[machine.domain_of[last]] = np.where(closed, 0, room(vacancy.free, part))

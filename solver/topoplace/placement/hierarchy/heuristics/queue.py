@@ -15,8 +15,9 @@ import numpy as np
 from topoplace.placement.hierarchy.problem import HierarchyProblem, Placed, units_by_domain
 from topoplace.snapshot.hierarchy_state import HierarchyRequest, PartState
 from topoplace.solving import Options, Outcome, register
+from topoplace.types import BoolArray
 
-_HARD = ("segments", "required", "exclusive", "spread")
+_HARD = ("segments", "required", "exclusive", "spread", "apart")
 
 
 class Vacancy:
@@ -35,6 +36,7 @@ class Vacancy:
         self.machine = problem.machine
         self.free = problem.state.free.copy()
         self.occupied = problem.state.occupied.copy()
+        self._apart: dict[tuple[int, str], BoolArray] = {}
 
     @cached_property
     def name_ranks(self) -> tuple[list[int], ...]:
@@ -55,11 +57,25 @@ class Vacancy:
         for host, units in hosts.items():
             self.free[host] -= units * np.array(part.takes)
 
+    def closed(self, part: PartState) -> BoolArray:
+        """Mark the hosts of domains that a part may not share with those there."""
+        found = np.zeros(self.machine.num_hosts, dtype=bool)
+        for key in part.apart:
+            found |= self._apart.get(key, np.False_)
+        if part.exclusive is not None:
+            domain_of = self.machine.domain_of[part.exclusive]
+            found |= np.isin(domain_of, domain_of[self.occupied])
+        return found
+
     def start(self, request: HierarchyRequest, placed: Placed) -> None:
         """Close the domains that a request does not share; its units are taken already."""
         for part, hosts in zip(request.parts, placed, strict=True):
             own = list(hosts)
             self.occupied[own] = True
+            for key in part.apart:
+                domain_of = self.machine.domain_of[key[0]]
+                mask = self._apart.setdefault(key, np.zeros(self.machine.num_hosts, dtype=bool))
+                mask |= np.isin(domain_of, domain_of[own])
             if part.exclusive is not None:
                 domain_of = self.machine.domain_of[part.exclusive]
                 closed = np.isin(domain_of, domain_of[own])
