@@ -111,6 +111,7 @@ def test_no_job_spans_fabrics(
     nodes = ["x1", "x2", "x3", "x4", "y5", "y6"]
     if objective is DOMAINS:
         own["parts"][0]["shares"] = [{"hosts": ",".join(nodes), "units": 1}]
+        own["nodes"] = ",".join(nodes)
     else:
         own["nodes"] = nodes
     report = tp.check(document)
