@@ -181,7 +181,7 @@ def test_the_inside_of_a_node(version: str, tmp_path: Path) -> None:
     assert machine.hosts[-1].domains == ["package1", "l37"]
     assert load_machine(str(path)) == machine
     assert read_hwloc(written(tmp_path, hwloc(1, 1, 2), "flat.xml")).levels == ["core"]
-    found = tp.map(tp.grid(24), on=str(path))
+    found = tp.map(tp.grid(24), on=str(path), method="nested-boxes")
     assert found.to_frame()["host"][0].startswith("core")
 
 

@@ -119,7 +119,7 @@ def test_graphs_with_little_or_nothing_in_them(name, num_tasks, messages, machin
 
 
 @settings(max_examples=150, deadline=None)
-@given(st.integers(0, 1 << 32), st.floats(0, 100), st.integers(1, 400), st.sampled_from([0, 0.5]))
+@given(st.integers(0, 1 << 32), st.floats(0, 100), st.integers(1, 400), st.sampled_from([0.0, 0.5]))
 def test_the_books_agree_with_a_full_evaluation_after_any_moves(seed, heat, num_moves, wander):
     problem = random_problem(seed)
     routers = random_mapping(problem, seed)
