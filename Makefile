@@ -16,6 +16,10 @@ LOCKING    = uv pip compile pyproject.toml --extra dev --universal --python-vers
 SITE       = $(BIN)/sphinx-build -W --keep-going -q -b html docs out/site
 LOCKED    := $(filter true 1,$(CI))
 
+# A command compiles the Python of two thousand modules if none may keep what it compiled, and the
+# tests start a hundred commands.
+unexport PYTHONDONTWRITEBYTECODE
+
 .DEFAULT_GOAL := run
 .PHONY: run test test-all test-oldest check docs bench lock clean minizinc
 

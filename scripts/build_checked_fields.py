@@ -343,6 +343,7 @@ FIELDS: dict[Model, Covers] = {
         "placements": claim("placements", "hosts", *DOMAINS, unless="Their order says nothing.")
     },
     placement.HierarchyPlacement: {
+        "nodes": claim("placements", unless="The same hosts may be written otherwise."),
         "request": claim("placements", "hosts", *DOMAINS, unless=ANOTHER),
         "parts": claim("placements", "hosts", *DOMAINS, unless=ANOTHER),
     },

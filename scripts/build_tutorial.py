@@ -72,7 +72,7 @@ def played(path: Path, folder: Path) -> str:
         elif language == "sh" and not body.startswith(_INSTALLING):
             output = "".join(map(_printed, body.replace("\\\n", " ").splitlines()))
         elif language == "python":
-            output = _of_shell(f"python3 - <<'END'\n{body}END\n")
+            output = _of_python(body, alone=any(folder.glob("*.py")))
         elif language == "text":
             return f"```text\n{_folded(output)}```"
         return block[0]
@@ -105,14 +105,29 @@ def _warm() -> None:
 
 
 def _printed(line: str) -> str:
-    """Run a line: what is a command of ours alone in this process, all else in a shell."""
-    words = shlex.split(line, comments=True)
-    if words[:1] != ["topoplace"] or {*words} & {"|", "||"}:
+    """Run a line: a command of ours in this process, all else, and what follows it, in a shell."""
+    command, *rest = re.split(r"(?= \|)", line, maxsplit=1)
+    words = shlex.split(command, comments=True)
+    if words[:1] != ["topoplace"]:
         return _of_shell(line)
     said = io.StringIO()
     with contextlib.redirect_stdout(said), contextlib.redirect_stderr(said):
         code = run(words[1:])
-    return _checked(line, code, said.getvalue())
+    if not rest:
+        return _checked(line, code, said.getvalue())
+    printed = Path(".programs", "printed")
+    printed.write_text(said.getvalue())
+    return _of_shell(f"(cat {printed}; exit {code}){rest[0]}")
+
+
+def _of_python(program: str, *, alone: bool) -> str:
+    """Run a program: in this process, except where it may change it by a module of the page."""
+    if alone:
+        return _of_shell(f"python3 - <<'END'\n{program}END\n")
+    said = io.StringIO()
+    with contextlib.redirect_stdout(said), contextlib.redirect_stderr(said):
+        exec(compile(program, "<page>", "exec"), {"__name__": "__main__"})
+    return said.getvalue()
 
 
 def _of_shell(commands: str) -> str:

@@ -9,9 +9,10 @@ from __future__ import annotations
 import itertools
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cache
 
 from topoplace.result import Interference
 from topoplace.snapshot.schema import Request, RunningJob, Snapshot, TorusModel
@@ -57,6 +58,8 @@ class Tiny:
         self.per_router = machine.nodes_per_router
         self.default_class = machine.default_class
         self.all_routers = list(itertools.product(*map(range, self.shape)))
+        self._walked = cache(self.routes)
+        self._links: dict[frozenset[Coords], frozenset[Link]] = {}
         node_class: dict[int, str] = {}
         for node in range(len(self.all_routers) * self.per_router):
             node_class[node] = machine.default_class
@@ -83,8 +86,8 @@ class Tiny:
 
     def job(self, communication: str, routers: set[Coords]) -> Job:
         kind = self.kind(communication)
-        links = set() if kind == "none" else self.links_between(routers)
-        return Job(kind, frozenset(routers), frozenset(links))
+        links = frozenset() if kind == "none" else self.links_between(routers)
+        return Job(kind, frozenset(routers), links)
 
     def kind(self, communication: str) -> str:
         if self.mode is Interference.OFF or communication == "none":
@@ -127,8 +130,12 @@ class Tiny:
             at = (*at[:d], target[d], *at[d + 1 :])
         return used
 
-    def links_between(self, routers: set[Coords]) -> set[Link]:
-        return set().union(*(self.routes(a, b) for a in routers for b in routers))
+    def links_between(self, routers: Collection[Coords]) -> frozenset[Link]:
+        key = frozenset(routers)
+        if key not in self._links:  # boxes are looked at for one request after the other
+            walked = (self._walked(a, b) for a in key for b in key)
+            self._links[key] = frozenset().union(*walked)
+        return self._links[key]
 
     def neighbours(self, router: Coords) -> Iterator[Coords]:
         """Yield the router at the far end of every link, so a router can come twice."""

@@ -10,6 +10,7 @@ from ast import literal_eval
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from fractions import Fraction
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -63,15 +64,16 @@ from tree_threshold_cases import KINDS, proof_of, threshold_snapshot
 Document = dict[str, Any]
 
 
-def samples() -> dict[str, BaseModel]:
-    """Return results by name, of all kinds of problems."""
+@cache
+def solved() -> dict[str, BaseModel]:
+    """Return results by name, of all kinds of problems; they are shared."""
     found: dict[str, BaseModel] = {}
     for kind in (_placements, _mappings, _objects, _allocations, _hierarchies, _pods, _plans):
         found |= {f"{kind.__name__[1:]}: {name}": result for name, result in kind()}
-    return found
+    return found | _frontiers(found) | _optima(found)
 
 
-def frontiers() -> dict[str, BaseModel]:
+def _frontiers(found: dict[str, Any]) -> dict[str, BaseModel]:
     """Return frontiers by name: of a torus complete and not, of a hierarchy, of a pod of cubes."""
     document = small_document()
     document["machine"]["bandwidth"] = [1, 2, 1]
@@ -82,14 +84,13 @@ def frontiers() -> dict[str, BaseModel]:
     [wrong] = [c for c in check_document(cut).claims if c.name == "open"]
     boxes = re.findall(r"OpenBox\(worst=(\[.*?\]), best=(\[.*?\])\)", wrong.detail)
     opened = [OpenBox(worst=literal_eval(w), best=literal_eval(b)) for w, b in boxes]
-    small = next(iter(dict(_hierarchies()).values())).instance
-    pods = [result.instance for _, result in _pods()]
+    small, pod = (found[name].instance for name in ("hierarchies: requests", "pods: apart"))
     return {
         "frontiers: torus": whole,
         "frontiers: open": cut.model_copy(update={"open": opened, "complete": False}),
         "frontiers: fragmentation": traded_off(torus, ["nodes", "fragmentation"], options),
         "frontiers: hierarchy": traded_off(prepare_hierarchy(small), ["nodes", "host"]),
-        "frontiers: cubes": traded_off(prepare_cubes(pods[1]), ["nodes", "free_cubes"]),
+        "frontiers: cubes": traded_off(prepare_cubes(pod), ["nodes", "free_cubes"]),
         **{
             f"frontiers: room {seed} {room}": _made_room(seed, room)
             for seed in _ROOMY
@@ -133,20 +134,19 @@ def with_top(document: Document) -> Document:
     return document
 
 
-def optima() -> dict[str, BaseModel]:
+def _optima(found: dict[str, Any]) -> dict[str, BaseModel]:
     """Return all optima by name: told apart in each way, complete and not, of all machines."""
     document = small_document()
     document["machine"]["bandwidth"] = [1, 2, 1]
     state = prepare(Snapshot.model_validate(document))
-    small = next(iter(dict(_hierarchies()).values())).instance
-    pods = [result.instance for _, result in _pods()]
+    small, pod = (found[name].instance for name in ("hierarchies: requests", "pods: apart"))
     rule = Options(20.0, interference=Interference.TOLERANT)
     return {
         "optima: started": optima_of(state, 9, ["nodes"], "started", rule),
         "optima: prisms": optima_of(state, 2, ["nodes"], "prisms", rule),
         "optima: nodes": optima_of(state, 9, (), "nodes", rule),
         "optima: hierarchy": optima_of(prepare_hierarchy(small), 9, ["nodes"]),
-        "optima: cubes": optima_of(prepare_cubes(pods[1]), 9),
+        "optima: cubes": optima_of(prepare_cubes(pod), 9),
     }
 
 
@@ -372,6 +372,7 @@ def _hierarchies() -> Iterator[tuple[str, HierarchyResult]]:
     waiting = [
         {"id": f"j{k}", "nodes": n, "walltime": 60 * k} for k, n in enumerate((30, 9, 2, 4, 4, 1))
     ]
+    waiting[1]["planned"] = {"at": 90, "nodes": "n[0-5],m[0-2]"}
     in_order = {"machine": pool, "running": ending, "queue": waiting, "order": "backfill"}
     for name, own in (
         ("requests", document | {"running": busy, "queue": simple, "down": "b1r1n1"}),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 from brute_force import Box, Choice, Coords, Tiny, best_placement, numbers
@@ -143,8 +144,9 @@ def explanations(
     return found
 
 
+@cache
 def solved_case(seed: int) -> Case:
-    """Return a correct result, with a certificate on every level."""
+    """Return a correct result, with a certificate on every level; it is shared."""
     rng = random.Random(seed)
     return solved(rng, random_snapshot(rng, max_routers=12), MODES[seed % 3])
 
@@ -170,8 +172,9 @@ def nodes_of(document: dict[str, Any]) -> dict[str, set[int]]:
     return {p["request"]: numbers(p["nodes"]) for p in document["solution"]["placements"]}
 
 
+@cache
 def rare_cases() -> list[Case]:
-    """Return correct results of snapshots in which rare mutations apply.
+    """Return correct results of snapshots in which rare mutations apply; they are shared.
 
     The job of 4 on a ring of 6 uses all its links, so another job of 2, queued or running, has
     to wait or share. The geometry of `deep` leaves out router 1, which is half down, and one node

@@ -274,6 +274,7 @@ def named_placed(placed: HierarchyResult, started: list[tuple[str, dict[int, int
     document["solution"]["placements"] = [
         {
             "request": request,
+            "nodes": ",".join(names[h] for h in units),
             "parts": [
                 {
                     "part": None,

@@ -58,6 +58,7 @@ def rows_of(table: Path) -> list[dict[str, str]]:
         return list(csv.DictReader(stream))
 
 
+@pytest.mark.usefixtures("batches_here")
 def test_a_row_and_a_result_for_every_file(folder: Path, tmp_path: Path) -> None:
     whole = run_batch([folder], tmp_path, FIRST_FIT)
     files = sorted(folder.iterdir())
@@ -133,6 +134,7 @@ def test_what_instances_leave_behind_does_not_count_against_later_ones(
     assert all(64 <= later - before < 100 for before, later in itertools.pairwise(there))
 
 
+@pytest.mark.usefixtures("batches_here")
 def test_what_is_done_is_kept_and_what_is_damaged_done_again(folder: Path, tmp_path: Path) -> None:
     files = sorted(folder.iterdir())[:4]
     first = quick_batch(files, tmp_path)
@@ -151,6 +153,7 @@ def test_what_is_done_is_kept_and_what_is_damaged_done_again(folder: Path, tmp_p
     assert [row.objective for row in second.rows] == [row.objective for row in first.rows]
 
 
+@pytest.mark.usefixtures("batches_here")
 def test_the_address_is_of_the_content(folder: Path, tmp_path: Path) -> None:
     source, out = sorted(folder.iterdir())[0], tmp_path / "out"
     inside = tmp_path / "in"
@@ -169,6 +172,7 @@ def test_the_address_is_of_the_content(folder: Path, tmp_path: Path) -> None:
     assert len(results(out)) == 3
 
 
+@pytest.mark.usefixtures("batches_here")
 def test_trees_and_mappings_too(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     grid = random_grid(random.Random(11), 12)
     mapping = {
@@ -254,6 +258,7 @@ class Terminal(io.StringIO):
         return True
 
 
+@pytest.mark.usefixtures("batches_here")
 def test_a_terminal_sees_rate_and_remaining_time(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -366,6 +371,7 @@ with open(os.path.join(os.path.dirname(__file__), name + ".answer")) as stream:
 """
 
 
+@pytest.mark.usefixtures("batches_here")
 def test_every_verdict_is_stored_and_the_rest_goes_on(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -37,7 +37,7 @@ from topoplace.certify.hierarchy.rows import Rows
 from topoplace.certify.packing import Covers, Prices
 from topoplace.certify.report import RefusedError
 from topoplace.errors import InputError
-from topoplace.machine.hostlist import expand_host_list
+from topoplace.machine.hostlist import expand_host_list, format_host_list
 from topoplace.placement.hierarchy.outcome import shares_of
 from topoplace.result.placement import HierarchyResult
 from topoplace.snapshot.hierarchy_state import HierarchyState
@@ -205,6 +205,13 @@ def moved(rng: random.Random, mutant: Document) -> None:
     for part, units in zip(placement["parts"], place, strict=True):
         shares = shares_of(units, state.machine.host_names)
         part["shares"] = [share.model_dump() for share in shares]
+    with_nodes(placement)
+
+
+def with_nodes(placement: Document) -> None:
+    """Name the nodes of a placement as its parts have them, so that nothing else is wrong."""
+    hosts = [share["hosts"] for part in placement["parts"] for share in part["shares"]]
+    placement["nodes"] = format_host_list(sorted({*expand_host_list(",".join(hosts))}))
 
 
 @pytest.mark.parametrize("tries", [400, pytest.param(4_000, marks=pytest.mark.slow)])

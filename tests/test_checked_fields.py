@@ -17,7 +17,7 @@ from pydantic import BaseModel
 
 from few import few_of
 from field_changes import Change, Changer, Field, fields, models_of
-from field_samples import frontiers, optima, samples
+from field_samples import solved
 from scripts_of_the_project import script
 from topoplace.certify import Report, check_document, sha256_of
 from topoplace.errors import InputError
@@ -30,11 +30,6 @@ from topoplace.result.several import Several
 PAGE = script("build_checked_fields")
 Group = tuple[type[BaseModel], type[BaseModel], str, str]
 """Document, model, field and sort of cover."""
-
-
-@cache
-def solved() -> dict[str, BaseModel]:
-    return samples() | frontiers() | optima()
 
 
 @cache

@@ -426,23 +426,34 @@ def test_little_is_imported_before_signals_are_heard() -> None:
 # ---- Outputs that cannot be written as they are --------------------------------------------------
 
 
+THREE = """
+import sys
+from topoplace.cli import main
+
+for more in (["--json"], [], ["--help"]):
+    sys.argv[1:] = ["place", "named.json", "--method", "first-fit", *more]
+    try:
+        main()
+    except SystemExit as left:
+        assert left.code == 0, more
+"""
+
+
 @pytest.mark.parametrize("encoding", ["ascii", "latin-1"])
 def test_an_output_that_is_not_utf8(encoding: str, tmp_path: Path) -> None:
     name = "größe→🙂"
     document = json.loads(write_small(tmp_path).read_text()) | {"name": name}
     (tmp_path / "named.json").write_text(json.dumps(document))
-    words = ["place", "named.json", "--method", "first-fit"]
-    for more in ([], ["--json"], ["--help"]):
-        done = subprocess.run(
-            [sys.executable, "-m", "topoplace", *words, *more],
-            cwd=tmp_path,
-            env=environment() | {"PYTHONIOENCODING": encoding, "PYTHONUTF8": "0"},
-            capture_output=True,
-            check=False,
-        )
-        assert done.returncode == 0, done.stderr
-        if more == ["--json"]:
-            assert json.loads(done.stdout.decode(encoding))["instance"]["name"] == name
+    done = subprocess.run(
+        [sys.executable, "-c", THREE],
+        cwd=tmp_path,
+        env=environment() | {"PYTHONIOENCODING": encoding, "PYTHONUTF8": "0"},
+        capture_output=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    shown, _ = json.JSONDecoder().raw_decode(done.stdout.decode(encoding))
+    assert shown["instance"]["name"] == name
     assert b"Traceback" not in done.stderr
 
 

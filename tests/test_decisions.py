@@ -143,7 +143,10 @@ def test_all_decisions_of_slurm():
             domain = state.machine.domain_of[level]
             held = Counter(int(domain[names.index(name)]) for name in chosen)
             assert all(count % size == 0 for count in held.values())
-    assert sum(bool(decision.left_out) for _, decision, _ in decisions) == 16
+        if part.at_most is not None:
+            level, most = part.at_most
+            assert domains_used(state, {*chosen})[level] <= most
+    assert sum(bool(decision.left_out) for _, decision, _ in decisions) == 11
 
 
 # ---- Small decisions, and what is said of bad ones -----------------------------------------------
@@ -230,6 +233,12 @@ def test_what_is_excluded_is_down_and_trees_have_levels():
     assert snapshot.queue[0].required == "leaf"
     tree["request"]["options"] = "--switches=1@00:00:03"
     assert decision_of(tree).snapshot.queue[0].preferred == "leaf"
+    tree["request"]["options"] = "--switches=2"
+    at_most = decision_of(tree).snapshot.queue[0].at_most
+    assert at_most is not None
+    assert (at_most.size, at_most.level) == (2, "leaf")
+    tree["request"]["options"] = "--switches=2@00:00:03"
+    assert decision_of(tree).left_out == ("--switches=2@00:00:03",)
 
 
 @pytest.mark.parametrize(

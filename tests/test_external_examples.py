@@ -129,6 +129,7 @@ def test_python_functions(
     assert ("prints said: " in said.out) == (name == "prints")
 
 
+@pytest.mark.usefixtures("batches_here")
 def test_the_example_in_python(installed: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path, output = write_document(installed, tree_document()), installed / "r.json"
     assert run(["place", str(path), "--method", "leaf-order", "-o", str(output)]) == ExitCode.DONE

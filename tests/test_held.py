@@ -148,6 +148,7 @@ def alone() -> Pool:
     return Pool(SOLVER, 1, Limits())
 
 
+@pytest.mark.usefixtures("batches_here")
 def test_compare_and_batch_say_how_many_are_held(tmp_path):
     comparison = tp.compare(document(RACKS), methods=["exact", "first-fit"])
     assert [row.facts["held"] for row in comparison.rows] == [1, 1]

@@ -54,6 +54,7 @@ def snapshot(tmp_path: Path) -> str:
     return str(path)
 
 
+@pytest.mark.usefixtures("batches_here")
 def test_commands_take_a_kind_of_others(
     snapshot: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -64,7 +64,7 @@ def test_graphs_of_any_format_and_of_little_content(
 def test_qaplib_on_its_own_distances_and_on_the_mesh_they_are(tmp_path, capsys):
     (tmp_path / "q.dat").write_text(QAPLIB)
     out = tmp_path / "r.json"
-    args = ["--graph", tmp_path / "q.dat", "--time-limit", "2"]
+    args = ["--graph", tmp_path / "q.dat"]
     own = mapped(capsys, *args, "--on", "qaplib", "-o", out)
     assert checked(out, capsys)
     mesh = mapped(capsys, *args, "--on", "mesh:3", "-o", out)
@@ -79,7 +79,7 @@ def test_a_machine_by_its_distances_and_some_of_its_nodes(square, tmp_path, caps
         "\n".join(",".join(str(abs(a - b)) for b in range(6)) for a in range(6))
     )
     out = tmp_path / "r.json"
-    args = ["--graph", square, "--on", f"matrix:{tmp_path / 'd.csv'}", "--time-limit", "1"]
+    args = ["--graph", square, "--on", f"matrix:{tmp_path / 'd.csv'}"]
     anywhere = mapped(capsys, *args, "-o", out)
     assert checked(out, capsys)
     assert anywhere["objective"] == 9 * 2 * 6  # a ring folded onto a line
@@ -91,7 +91,7 @@ def test_a_machine_by_its_distances_and_some_of_its_nodes(square, tmp_path, caps
 
 def test_the_mapping_files_written_are_read_again(square, tmp_path, capsys):
     files = {"csv": "csv", "maplib": "maplib", "scotch-map": "scotch", "hostfile": "hostfile"}
-    args = ["--graph", square, "--on", "mesh:2x3", "--time-limit", "1"]
+    args = ["--graph", square, "--on", "mesh:2x3"]
     asked = [word for name in files for word in (f"--{name}", tmp_path / name)]
     found = mapped(capsys, *args, *asked)
     for name, form in files.items():

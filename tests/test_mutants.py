@@ -17,12 +17,12 @@ from functools import cache
 from typing import Any
 
 import pytest
-from pydantic import BaseModel, TypeAdapter
+from pydantic import TypeAdapter
 
 from bending import bent
 from brute_force import Choice, Tiny, numbers
 from few import few_of
-from field_samples import frontiers, optima, refigured, samples, with_top
+from field_samples import refigured, solved, with_top
 from solved_results import Case, explanations, nodes_of, rare_cases, solved_case
 from topoplace.certify import Report, check_document
 from topoplace.certify.packing import certified_bound
@@ -37,11 +37,6 @@ from topoplace.snapshot.schema import Request
 Document = dict[str, Any]
 
 CERTIFICATE: TypeAdapter[Any] = TypeAdapter(Certificate)
-
-
-@cache
-def solved() -> dict[str, BaseModel]:
-    return samples() | frontiers() | optima()
 
 
 @cache

@@ -5,14 +5,18 @@ from __future__ import annotations
 import json
 import random
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import pytest
 
 import topoplace as tp
+from tiny_cubes import random_pod
 from tiny_hierarchies import Place, is_apart, places_of, prepared, random_hierarchy
+from tiny_instances import tiny_placement
+from topoplace.errors import InputError
 from topoplace.snapshot.hierarchy_state import HierarchyRequest
+from topoplace.snapshot.schema import Snapshot
 
 
 def timed(rng: random.Random, order: str) -> dict[str, Any]:
@@ -145,6 +149,55 @@ def test_who_starts_is_as_brute_force_has_it(order: str, chunk: int) -> None:
         seen += agrees(timed(random.Random(f"{order}-{chunk}-{k}"), order))
     assert seen["waiting"] >= 5
     assert order == "priority" or seen["reserved"] >= 2
+
+
+@pytest.mark.parametrize(
+    ("kind", "draw"), [("torus", tiny_placement), ("pod", lambda k: random_pod(random.Random(k)))]
+)
+def test_tori_and_pods_take_the_order_too(kind: str, draw: Callable[[str], Snapshot]) -> None:
+    waits = 0
+    for k in range(25):
+        snapshot = draw(f"order-{kind}-{k}")
+        if any(request.tasks for request in snapshot.queue):
+            continue
+        plain = {"order": "value", "left_out": []}
+        started: list[str] = []
+        for request in sorted(snapshot.queue, key=lambda request: -request.priority):
+            queue = [one for one in snapshot.queue if one.id in {*started, request.id}]
+            alone = tp.place(snapshot.model_copy(update=plain | {"queue": queue}))
+            if alone.objective == sum(one.nodes * one.priority for one in queue):
+                started.append(request.id)
+        found = tp.place(snapshot, order="priority")
+        assert {placed.request for placed in found.solution.placements} == {*started}, k
+        assert found.check().verified, found.check()
+        assert found.status == "optimal"
+        waits += len(started) < len(snapshot.queue)
+    assert waits > 5
+
+
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        ({"order": "fifo"}, "order: expected one of value, priority, backfill, found 'fifo'"),
+        ({"order": "priority", "method": "first-fit"}, "order: expected value for anything but"),
+        ({"order": "priority", "required": {"nodes": 1}}, "order: expected value for anything but"),
+    ],
+)
+def test_what_has_no_order_says_so(more: dict[str, Any], message: str) -> None:
+    document = timed(random.Random("fault"), "value")
+    with pytest.raises(InputError, match=message):
+        tp.place(tp.load(document), **more)
+
+
+def test_reservations_are_for_hierarchies() -> None:
+    with pytest.raises(InputError, match="order: expected hierarchies or trees, found backfill"):
+        tp.place("tiny_features", order="backfill")
+
+
+def test_no_more_than_one_placement_and_no_moves_in_an_order() -> None:
+    document = timed(random.Random("fault"), "priority")
+    with pytest.raises(InputError, match="order: expected value for more than one placement"):
+        tp.optima(tp.load(document))
 
 
 # ---- Forged proofs -------------------------------------------------------------------------------

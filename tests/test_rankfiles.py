@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import tempfile
 from dataclasses import replace
 from pathlib import Path
@@ -11,9 +12,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import topoplace as tp
 from baseline_instances import grid, problem_on
+from topoplace.cli import run
 from topoplace.errors import InputError
 from topoplace.machine import MatrixMachine
+from topoplace.machine.hostlist import expand_host_list
 from topoplace.mapping.evaluate import hop_bytes
 from topoplace.mapping.rankfiles import FORMATS, node_list_beside, read_mapping, write_mapping
 
@@ -73,6 +77,10 @@ TABLE = "task,node\n" + "".join(f"{t},{1 + t // 2}\n" for t in range(7))
 PLACED = "task,node,c0,c1\n6,4,1,0\n0,1,0,0\n1,1,0,0\n5,3,0,1\n4,3,0,1\n2,2,0,1\n3,2,0,1\n"
 MAPLIB = "title\nx y count tasks\n0 0 1 0\n0 1 2 1 3\n1 0 2 2 4\n2 0 2 5,6\n"
 SCOTCH = "7\n" + "".join(f"{t}\t{1 + t // 2}\n" for t in range(7))
+RANKS = (
+    '{"schema": "topoplace.ranks/1", "hosts": ["nid00001", "nid00002", "nid00003", "nid00004"], '
+    '"per_host": 2, "axes": ["x"], "mesh": [0, 1, 2, 3, 4, 5, 6], "groups": {}, "coords": null}'
+)
 HOSTS = "".join(f"nid{1 + t // 2:05d}\n" for t in range(7))
 
 
@@ -154,7 +162,14 @@ def test_bad_rank_orders_are_refused_with_file_line_and_value(tmp_path, text, no
         ("scotch", SCOTCH.replace("7\n0", "6\n0"), "7 lines, one for each.*6, and 7"),
         ("scotch", "1 2\n", "line 1: expected the number of lines.*'1 2'"),
         ("scotch", "", "given: expected the number of lines"),
-        ("metis", "", "format: .*rank-order, hostfile, csv, maplib, scotch.*'metis'"),
+        ("rankfile", "rank 0 nid00001\n", "line 1: expected a line such as rank 3=node07 slot=1"),
+        ("rankfile", "rank 7=nid00001 slot=0\n", "line 1: expected one of 7 tasks.*7"),
+        ("rankfile", "rank 0=n1 slot=0\n", "line 1: expected a host name such as.*'n1'"),
+        ("ranks", "{}", "schema: expected .topoplace.ranks/1"),
+        ("ranks", RANKS.replace("[0, 1", "[0, 8"), "expected hosts, per_host and a mesh of their"),
+        ("ranks", RANKS.replace("[0, 1", "[[0], 1"), "expected hosts, per_host and a mesh of"),
+        ("ranks", RANKS.replace("nid00004", "n4"), "mesh, task 6: expected a host name.*'n4'"),
+        ("metis", "", "format: .*hostfile, rankfile, ranks, csv, maplib, scotch.*'metis'"),
     ],
 )
 def test_bad_files_are_refused_with_line_and_value(tmp_path, form, text, message):
@@ -193,3 +208,102 @@ def test_no_mapping_is_ever_written_that_is_none(tmp_path):
             with pytest.raises(InputError):
                 write_mapping(tmp_path / "none", form, problem, wrong)
     assert not (tmp_path / "none").exists()
+
+
+# ---- Files of launchers --------------------------------------------------------------------------
+
+
+def test_ranks_of_a_launcher(tmp_path):
+    """Hosts come in the order of tasks, so that a mapping in order keeps every rank."""
+    path = tmp_path / "ranks"
+    write_mapping(path, "ranks", small(), UNEVEN)
+    found = json.loads(path.read_text())
+    assert found["hosts"] == ["nid00003", "nid00001", "nid00010", "nid00008", "nid00011"]
+    assert (found["per_host"], found["axes"], found["coords"]) == (2, ["x"], None)
+    assert found["mesh"] == [0, 2, 1, 4, 6, 3, 8]
+    assert found["groups"] == {"x": [found["mesh"]]}
+    write_mapping(tmp_path / "rankfile", "rankfile", small(), UNEVEN)
+    text = (tmp_path / "rankfile").read_text()
+    first = "rank 0=nid00003 slot=0\nrank 1=nid00001 slot=0\nrank 2=nid00003 slot=1\n"
+    assert text.startswith(first)
+
+
+def test_hosts_that_are_blocks_of_chips(tmp_path):
+    """A TPU host has the chips of a block; ranks go host by host, as JAX numbers its devices."""
+    problem = problem_on(grid((2, 4)), (4, 4))
+    nodes = np.array([0, 1, 2, 3, 4, 5, 6, 15])
+    write_mapping(tmp_path / "ranks", "ranks", problem, nodes, chips=(2, 2))
+    found = json.loads((tmp_path / "ranks").read_text())
+    assert (found["hosts"], found["per_host"]) == (["0,0", "0,2", "2,2"], 4)
+    assert found["mesh"] == [[0, 1, 4, 5], [2, 3, 6, 11]]
+    assert found["groups"]["x"] == [[0, 2], [1, 3], [4, 6], [5, 11]]
+    assert found["coords"][:3] + found["coords"][7:] == [
+        [0, 0], [0, 1], [1, 0], None, None, None, None, [3, 3],
+    ]  # fmt: skip
+    assert read_mapping(tmp_path / "ranks", "ranks", problem).tolist() == nodes.tolist()
+    for wrong in ((3, 2), (2,)):
+        with pytest.raises(InputError, match="--tpu-host: expected extents that divide those"):
+            write_mapping(tmp_path / "none", "ranks", problem, nodes, chips=wrong)
+    two = problem_on(grid((2, 4)), (4, 4), tasks_per_node=2)
+    with pytest.raises(InputError, match="--tpu-host: expected one task on each chip, found 2"):
+        write_mapping(tmp_path / "none", "ranks", two, nodes, chips=(2, 2))
+
+
+SNAPSHOT = {
+    "schema": "topoplace.snapshot/1",
+    "name": "pod",
+    "machine": "hierarchy:2x2x2:4",
+    "queue": [{"id": "even", "nodes": 8}, {"id": "uneven", "nodes": 6}],
+}
+
+
+def test_every_file_names_the_hosts(tmp_path, monkeypatch):
+    """On trees and hierarchies no file has a bare position in the place of a name."""
+    monkeypatch.chdir(tmp_path)
+    asked = "map --grid 2x4 --tasks-per-node 2 --on tree:3x2 --subset n[4-5],n[0-1]"
+    forms = {"csv": "csv", "hostfile": "hostfile", "rankfile": "rankfile", "ranks": "ranks"}
+    written = [word for option, name in forms.items() for word in (f"--{option}", name)]
+    assert run([*asked.split(), *written, "--rank-order", "order", "-o", "result.json"]) == 0
+    assert (tmp_path / "order.nodes").read_text() == "n0,n1,n4,n5\n"
+    assert (tmp_path / "csv").read_text().startswith("task,host\n0,n")
+    for name in ("hostfile", "rankfile", "ranks"):
+        assert "n4" in (tmp_path / name).read_text()
+    assert set(tp.load("result.json").to_frame()["host"]) == {"n0", "n1", "n4", "n5"}
+    for form in ("csv", "hostfile", "rankfile", "ranks", "rank-order"):
+        path = "order" if form == "rank-order" else form
+        given = ["--mapping", path, "--format", form, "-o", "again.json"]
+        assert run([*asked.split(), *given]) == 0
+        assert tp.load("again.json").solution.nodes == tp.load("result.json").solution.nodes
+
+
+def test_subsets_by_name_or_by_position(capsys):
+    asked = ["map", "--grid", "2", "--on", "tree:2x2", "--subset"]
+    for subset in ("n[2-3]", "n2,n3", "2-3"):
+        assert run([*asked, subset]) == 0
+    capsys.readouterr()
+    assert run([*asked, "n2,m3"]) == 2
+    said = "--subset: expected nodes of the machine, found 'm3'"
+    assert capsys.readouterr().err == f"topoplace: error: {said}\n"
+
+
+def test_inside_a_job_on_a_hierarchy(tmp_path, monkeypatch, capsys):
+    """As many tasks go on a host as the job has units there."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "pod.json").write_text(json.dumps(SNAPSHOT))
+    assert run(["place", "pod.json", "-o", "placed.json"]) == 0
+    placed = tp.load("placed.json")
+    found = tp.map(tp.grid(8), on=placed, job="even")
+    assert found.instance.tasks_per_node == 4
+    (text,) = (start.hosts for start in placed.placements if start.request == "even")
+    assert {*found.to_frame()["host"]} == {*_hosts(text)}
+    assert run(["map", "--grid", "8", "--on", "placed.json", "--job", "even"]) == 0
+    capsys.readouterr()
+    uneven = ["map", "--grid", "6", "--on", "placed.json", "--job", "uneven"]
+    assert run(uneven) == 2
+    said = "expected the most tasks on a node, as the job's hosts differ in units (2, 4), found nothing"
+    assert capsys.readouterr().err == f"topoplace: error: --tasks-per-node: {said}\n"
+    assert run([*uneven, "--tasks-per-node", "4"]) == 0
+
+
+def _hosts(text):
+    return [name for part in text.split(",") for name in expand_host_list(part.partition("*")[0])]

@@ -381,7 +381,7 @@ def test_a_permuted_grid_is_solved_as_a_grid() -> None:
 
 def test_auto_says_why_it_maps_as_a_graph() -> None:
     graph = random_graph(np.random.default_rng(1), 9, 30)
-    result = solve(problem_on(graph, [3, 3]), "auto", Options(time_limit=1))
+    result = solve(problem_on(graph, [3, 3]), "auto", Options())
     assert result.notes == [
         "recognised: no pattern found: no grid, no all-to-all in parts, no tree; mapped as a graph"
     ]
@@ -392,7 +392,7 @@ def test_auto_gives_silent_tasks_the_places_left() -> None:
     label = [task + task // 6 for task in range(24)]
     sent = {(label[a], label[b]): n for (a, b), n in product((4, 6), ("line", "line")).items()}
     problem = problem_on(application_of(sent, 28), [4, 7], wrap=False)
-    result = solve(problem, "auto", Options(time_limit=2))
+    result = solve(problem, "auto", Options())
     assert result.check().verified
     assert "mapped as a grid by" in result.notes[0]
     assert len(set(result.solution.nodes)) == 28

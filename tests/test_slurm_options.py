@@ -99,9 +99,10 @@ RESTRICTING = [
     ("reason", {"state_reason": "ReqNodeNotAvail"}),
     ("partition", {"state_reason": "PartitionDown"}),
     ("partition", {"partition": "gpu"}),
-    ("required_nodes", {"required_nodes": "n3"}),
+    ("required_nodes", {"required_nodes": "n3", "required_switches": 1}),
     ("features", {"features": "ib&avx"}),
-    ("switches", {"required_switches": 1}),
+    ("switches", {"required_switches": 1, "maximum_switch_wait_time": 30,
+                  "eligible_time": number(NOW - 60)}),
     ("gres", {"tres_per_node": "gres/gpu:4"}),
     ("gres", {"tres_per_job": "gres/gpu:4"}),
     ("gres", {"tres_per_task": "gres/gpu=1"}),
@@ -362,18 +363,18 @@ def test_nodes_of_an_owner_are_closed(tmp_path):
 # ---- Audits --------------------------------------------------------------------------------------
 
 
-def busy_cluster(folder: Path, *, after: bool) -> tp.Model:
-    """Return 40 nodes in two partitions and 60 jobs, some with dependencies, before or after."""
+def busy_cluster(folder: Path, option: str, value: object, *, after: bool) -> tp.Model:
+    """Return 40 nodes in two partitions and 60 jobs, some with an option, before or after."""
     leaves = "".join(f"SwitchName=l{k} Nodes=m[{10 * k}-{10 * k + 9}]\n" for k in range(4))
     nodes = "".join(NODE.format(name=f"m{k}", of="a" if k < 20 else "b") for k in range(40))
     jobs = [entry(k, partition="ab"[k % 2], node_count=number(1 + k % 5), max_nodes=number(0),
                   tres_req_str="") for k in range(1, 61)]  # fmt: skip
     for job in jobs[::7]:
-        job["dependency"] = "afterok:99(unfulfilled)"
+        job[option] = value
     at = {"a": 0, "b": 20}
     for job in jobs if after else ():
         size, first = job["node_count"]["number"], at[job["partition"]]
-        if "dependency" not in job and first % 20 + size <= 20 and first < 20 * (1 + (first >= 20)):
+        if option not in job and first % 20 + size <= 20 and first < 20 * (1 + (first >= 20)):
             last = first + size - 1
             job |= {"job_state": ["RUNNING"], "nodes": f"m[{first}-{last}]"}
             at[job["partition"]] = last + 1 if (last + 1) % 20 else 40
@@ -381,13 +382,32 @@ def busy_cluster(folder: Path, *, after: bool) -> tp.Model:
     return snapshot_of(folder, jobs, **texts)
 
 
-def test_no_verdict_of_an_audit_depends_on_an_option_that_is_not_read(tmp_path):
-    before = busy_cluster(tmp_path, after=False)
-    after = busy_cluster(tmp_path, after=True)
+@pytest.mark.parametrize(
+    ("option", "value", "verdict"),
+    [
+        ("contiguous", True, "unjudged"),
+        ("dependency", "afterok:99(unfulfilled)", "suboptimal"),
+    ],
+)
+def test_a_held_job_leaves_an_audit_open_unless_it_cannot_start_now(
+    option, value, verdict, tmp_path
+):
+    before = busy_cluster(tmp_path, option, value, after=False)
+    after = busy_cluster(tmp_path, option, value, after=True)
     assert len(after.running) > 5
     (row,) = tp.audit(before, after=after).rows
-    assert row.verdict == "unjudged"
-    assert row.why == "9 held (dependency 9)"
+    assert row.verdict == verdict
+    assert (row.why == "9 held (contiguous 9)") == (verdict == "unjudged")
+    by_job = {
+        row.standing.jobs[0]: row for row in tp.audit(before, after=after, order="priority").rows
+    }
+    held = [by_job[str(k)] for k in range(1, 61, 7)]
+    assert {row.verdict for row in held} == {
+        "unjudged" if verdict == "unjudged" else "rightly waiting"
+    }
+    assert all(option in row.why for row in held)
+    started = {job.id for job in after.running}
+    assert {by_job[name].verdict for name in started} == {"rightly started"}
 
 
 # ---- A real Slurm --------------------------------------------------------------------------------

@@ -111,6 +111,7 @@ def test_no_job_spans_fabrics(
     nodes = ["x1", "x2", "x3", "x4", "y5", "y6"]
     if objective is DOMAINS:
         own["parts"][0]["shares"] = [{"hosts": ",".join(nodes), "units": 1}]
+        own["nodes"] = ",".join(nodes)
     else:
         own["nodes"] = nodes
     report = tp.check(document)
@@ -174,6 +175,7 @@ def test_switches_that_overlap_are_refused() -> None:
             tp.place(document, objective=objective)
 
 
+@pytest.mark.usefixtures("batches_here")
 def test_other_commands_on_switches(tmp_path: Path) -> None:
     jobs = line(1, "RUNNING", 4, "x[7-8],y[7-8]") + line(2, "PENDING", 5) + line(3, "PENDING", 3)
     path = of_slurm(tmp_path, TWO_FABRICS, jobs)

@@ -57,6 +57,7 @@ def test_front_pages_show_what_their_examples_print(path: Path, tmp_path: Path) 
     assert compare_outputs(path, tmp_path) == 1
 
 
+@pytest.mark.usefixtures("batches_here")
 @pytest.mark.parametrize("path", TUTORIAL.CHAPTERS, ids=lambda path: path.stem)
 def test_chapters_show_what_their_commands_print(path: Path, tmp_path: Path) -> None:
     assert compare_outputs(path, tmp_path) >= 2

@@ -366,7 +366,8 @@ DISTINCT = option(
 )
 LEVELS = option(
     "A[,B]",
-    "--all: the first levels, which count; default all.",
+    "--all: the first levels, which count; default all. Else of Kubernetes without a Topology: "
+    "labels of nodes that make the levels, as FILE:A,B does everywhere.",
     parse=lambda text: text.split(",") if text else [],
 )
 MOST = option("N", "Find up to N placements that are as good as any, and prove it.", "--all")
@@ -515,6 +516,11 @@ class Audit(Solve):
         "Count the domains of these levels; default those that matter.",
         in_python="Those are all, but of Slurm's topology/block the base blocks and the nodes.",
         parse=_names,
+    )
+    order: str | None = option(
+        "priority|backfill",
+        "Judge each request in the order of priorities: does it fit alongside those before it that "
+        "started? With backfill, the first that waits has a reservation.",
     )
     command: str | None = option(
         "TEXT",
@@ -684,14 +690,20 @@ class Map(Solve, Watched):
         in_python="By default two hops per level.",
         parse=_costs,
     )
-    tasks_per_node: int = _place("N", "Most tasks on a node.", default=1)
+    tasks_per_node: int | None = _place(
+        "N",
+        "Most tasks on a node; default 1, or as many as the job of a result has units there.",
+    )
     within: str | None = _place("12x8x12@0,0,0", "Use the routers of this prism only.")
-    subset: str | None = _place("0-47,60", "Use these nodes only.")
+    subset: str | None = _place("0-47,60", "Use these nodes only; where they have names, n[01-16].")
     job: str | None = _place("ID", "Map inside this job of the file.")
     node_class: str | None = _place("NAME", "Class of nodes.", "--class")
     mapping: Path | None = _how("F", "Evaluate this mapping, or start the search from it.")
     mapping_format: str = _how(
-        "csv|maplib|scotch|hostfile|rank-order", "Format of --mapping.", "--format", default="csv"
+        "csv|maplib|scotch|hostfile|rank-order|rankfile|ranks",
+        "Format of --mapping.",
+        "--format",
+        default="csv",
     )
     cell: Sequence[int] | None = _how(
         "4x2",
@@ -738,6 +750,37 @@ FLOW = option(
 
 # ---- Conversions ---------------------------------------------------------------------------------
 
+NAME = option(
+    "NAME",
+    "What the snapshot or machine is called; by default as the file it is written to or read from.",
+)
+LEVELS_OF_NODES = option(
+    "A,B,...",
+    "Kubernetes: labels of nodes that make the levels, the top first, in place of a Topology.",
+    parse=_names,
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Live:
+    """The options of `topoplace.front.live.live_snapshot`."""
+
+    slurm: bool = flag("Of Slurm: ask scontrol and squeue.")
+    kube: bool = flag("Of Kubernetes: ask kubectl.")
+    name: str | None = again(NAME)
+    topology: str | None = option("NAME", "Which topology, where the cluster has several.")
+    levels: Sequence[str] | None = again(LEVELS_OF_NODES)
+    scontrol: str = option(
+        "COMMAND", "Where scontrol is; or 'ssh login scontrol'.", default="scontrol"
+    )
+    squeue: str = option("COMMAND", "Where squeue is.", default="squeue")
+    kubectl: str = option(
+        "COMMAND", "Where kubectl is; or 'kubectl --context prod'.", default="kubectl"
+    )
+    keep: Path | None = option(
+        "DIR", "Keep what the tools print in this folder; of Slurm, commands read it as a snapshot."
+    )
+
 
 @dataclass(frozen=True)
 class ConvertOptions:
@@ -746,6 +789,7 @@ class ConvertOptions:
     Beside a file, `topology` is the name of a topology in it, as `topology_name` is.
     """
 
+    name: str | None = again(NAME)
     machine: str | None = option("MACHINE", "swf, rfold: the machine the jobs are for.", "--on")
     procs_per_node: int = option("N", "swf: processors of a node.", default=1, least=1)
     node_class: str | None = option("NAME", "swf: node class of all jobs.", "--class")
@@ -762,4 +806,8 @@ class ConvertOptions:
     )
     partitions: File | None = option("FILE", "slurm: from scontrol show partition -o.")
     reservations: File | None = option("FILE", "slurm: from scontrol show reservation -o.")
+    levels: Sequence[str] | None = again(LEVELS_OF_NODES)
+    without: Sequence[str] | None = option(
+        "oss*,mds*", "ibnetdiscover: patterns of nodes to leave out.", parse=_names
+    )
     topology_name: str | None = python("Which topology of a file, where it has several.")

@@ -17,6 +17,6 @@ SNAPSHOTS = (
 
 FORMATS = (
     *("snapshot", "cray-neighbours", "swf", "slurm", "slurm-topology", "machine", "kubernetes"),
-    *("topograph", "slice-packer", "rfold"),
+    *("topograph", "ibnetdiscover", "hwloc", "node-switch", "slice-packer", "rfold"),
 )
 """Formats that `topoplace convert` reads."""

@@ -32,6 +32,7 @@ def bound_in_order(problem: Packings[Any], level_idx: int) -> tuple[Number, str]
     if level_idx:
         oracle = problem.oracle
         chosen = _numbered(oracle, _started(problem))
+        chosen += [q for q, request in enumerate(oracle.requests) if not request.value]
         some = oracle.among([(q, q) for q in chosen])
         return problem.proven(level_idx, certificate, problem.held[:level_idx], some)
     if not isinstance(certificate, InOrder):

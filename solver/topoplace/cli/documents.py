@@ -1,20 +1,24 @@
-"""The commands about one file: `topoplace check`, `show` and `convert`; and `warmup`."""
+"""The commands about one document: `check`, `show`, `convert`, `snapshot`; and `warmup`."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import MISSING, asdict, dataclass
+from dataclasses import MISSING, asdict, dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import typer
 
-from topoplace import front, kinds
+from topoplace import front, kinds, options
 from topoplace.cli.options import command, require_writable
 from topoplace.cli.output import json_wanted, print_json, say, say_files
 from topoplace.errors import ExitCode, InputError, number_of, unknown_name
 from topoplace.options import ConvertOptions, argument, option
 from topoplace.shipped import FORMATS
+
+if TYPE_CHECKING:
+    from topoplace.snapshot.convert import Converted
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -97,8 +101,20 @@ def convert(asked: Convert, more: ConvertOptions) -> None:
     output = asked.output
     if output is None and json_wanted():
         raise InputError("an output file with --json", field="--output", found="none")
-    require_writable(output=output)
+    require_writable(asked.file, output=output)
+    if asked.source == "slurm":  # whose topology.conf names no cluster
+        more = replace(more, name=_name(more.name, output))
     made = front.documents.converted(asked.file, asked.source, asked.target, more)
+    _deliver("topoplace.convert/1", made, output)
+
+
+def _name(given: str | None, output: Path | None) -> str | None:
+    """Return what a snapshot is called: as told, or else as the file that it goes to."""
+    return given if given or output is None else front.documents.name_of(output)
+
+
+def _deliver(schema: str, made: Converted, output: Path | None) -> None:
+    """Write what was made, and say what a person should know about it."""
     if output is None:
         print(made.text, end="")
     else:
@@ -106,8 +122,27 @@ def convert(asked: Convert, more: ConvertOptions) -> None:
     for line in made.notes:
         say(line, aside=output is None)
     say_files({"written": output})
-    document = {"schema": "topoplace.convert/1", "output": str(output), "notes": list(made.notes)}
-    print_json(document)
+    print_json({"schema": schema, "output": str(output), "notes": list(made.notes)})
+
+
+@dataclass(frozen=True, kw_only=True)
+class SnapshotFile:
+    """What `topoplace snapshot` writes."""
+
+    output: Path | None = option(
+        "OUT", "The file to write; without it, to stdout.", "-o", "--output"
+    )
+
+
+@command
+def snapshot(asked: options.Live, file: SnapshotFile) -> None:
+    """Ask Slurm or Kubernetes for the cluster as it is now: jobs, nodes and topology."""
+    output = file.output
+    if output is None and json_wanted():
+        raise InputError("an output file with --json", field="--output", found="none")
+    require_writable(output=output)
+    made = front.live.taken(replace(asked, name=_name(asked.name, output)))
+    _deliver("topoplace.convert/1", made, output)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Sequence
 from dataclasses import MISSING, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -110,15 +111,29 @@ class MapFiles:
     csv: Path | None = option("F", _RANK_FILE, panel=_FILES)
     maplib: Path | None = option("F", _RANK_FILE, panel=_FILES)
     scotch_map: Path | None = option("F", _RANK_FILE, panel=_FILES)
+    rankfile: Path | None = option("F", "Open MPI's: rank 3=node07 slot=1.", panel=_FILES)
+    ranks: Path | None = option(
+        "F",
+        "JSON: hosts and ranks of torchrun or JAX, an array of ranks by the axes of the tasks, "
+        "groups by axis.",
+        panel=_FILES,
+    )
+    tpu_host: Sequence[int] | None = option(
+        "2x2x1",
+        "--ranks: the chips of a host.",
+        panel=_FILES,
+        parse=lambda text: parse_extents(text, "--tpu-host"),
+    )
 
 
 @command
 def map_command(application: Application, asked: options.Map, files: MapFiles) -> None:
     """Map a grid, a graph, a training job or objects onto MACHINE, and bound any mapping."""
     files = replace(files, node_list=_node_list(files))
-    written = {
-        name: path for name, path in vars(files).items() if name not in ("figures", "progress")
-    }
+    others = ("figures", "progress", "tpu_host")
+    written = {name: path for name, path in vars(files).items() if name not in others}
+    if files.ranks is None:
+        refuse("--ranks with this option", tpu_host=files.tpu_host)
     graph = application.graph
     require_writable(str(asked.on), graph, application.objects, asked.fixed, **written)
     _refuse_beside(application)
@@ -130,16 +145,18 @@ def map_command(application: Application, asked: options.Map, files: MapFiles) -
     problem: Any = front.mapping.problem_asked(replace(asked, application=given, on=on), named)
     if files.maplib is not None:
         _require_coordinates(problem)
+    if files.tpu_host is not None:
+        front.mapping.require_blocks(problem, files.tpu_host)
     with shown(files.progress) as watch:
         result = front.mapping.solved(problem, replace(asked, callback=watch))
     front.writing.write(result, output=written.pop("output"), png=written.pop("png"))
-    front.mapping.write_nodes(problem, result, **written)
+    front.mapping.write_nodes(problem, result, tpu_host=files.tpu_host, **written)
     every = {"output": files.output, "png": files.png, **written}
     said = {name.replace("_", "-"): path for name, path in every.items()}
     end_with(result, said, front.mapping.figures_of(problem, result) if files.figures else [])
 
 
-_OF_TASKS = ("rank_order", "hostfile", "maplib", "scotch_map")
+_OF_TASKS = ("rank_order", "hostfile", "maplib", "scotch_map", "rankfile", "ranks")
 """Files of mappings of tasks alone."""
 
 

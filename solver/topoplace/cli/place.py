@@ -62,7 +62,10 @@ def place(asked: options.Place, several: Several, files: PlaceFiles) -> None:
     del written["stderr"]
     label = "result"
     if several.pareto is None and several.most is None:
-        refuse("--all with it", distinct=several.distinct, levels=several.levels)
+        refuse("--all with it", distinct=several.distinct)
+        if several.levels:  # labels of nodes, where no Topology says what the levels are
+            labelled = f"{asked.instance}:{','.join(several.levels)}"
+            asked = replace(asked, instance=Path(labelled))
         trials: list[Trial] = []
         with shown() as watch:
             try:

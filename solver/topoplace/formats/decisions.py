@@ -387,7 +387,7 @@ SLURM = table(
     read free, down, busy: the state of the nodes
     read request.nodes: its units
     read request.segment: `segments` on blocks; not said on trees
-    read request.options: `--exclude`, `--exclusive=topo` on blocks and `--switches=1` on trees; \
+    read request.options: `--exclude`, `--exclusive=topo` on blocks and `--switches=N` on trees; \
         others are not said
     read outcome, chosen: what was decided
     neutral reason, note: about the record
@@ -486,6 +486,8 @@ def _slurm_request(
             asked["exclusive"] = BLOCK
         elif key == "--switches" and value.partition("@")[0] == "1" and not on_blocks:
             asked["preferred" if "@" in value else "required"] = machine.levels[-2]
+        elif key == "--switches" and value.isdecimal() and int(value) and not on_blocks:
+            asked["at_most"] = Segment(size=int(value), level=machine.levels[-2])
         else:
             left_out.append(text)
     if on_blocks:

@@ -42,7 +42,8 @@ SOURCES = (
         "slurm",
         "Slurm's listings",
         "What `squeue`, `scontrol show job`, `node`, `partition` and `reservation` print; "
-        "`convert --from slurm` reads them. Fields that are not listed are named once.",
+        "a folder of them is a snapshot, and `convert --from slurm` reads them one by one. Fields "
+        "that are not listed are named once.",
         "slurm.fields",
         (
             *("SQUEUE_JSON", "SQUEUE_LISTING", "SCONTROL_JOB"),
@@ -76,6 +77,13 @@ SOURCES = (
         "refused.",
         "topograph",
         ("MODEL",),
+    ),
+    Source(
+        "fabrics",
+        "ibnetdiscover and hwloc",
+        "What `ibnetdiscover` prints, and `lstopo --of xml`; both are machines.",
+        "fabrics",
+        ("DISCOVERED", "HWLOC"),
     ),
     Source(
         "slices",

@@ -13,6 +13,7 @@ from typing import Any
 from topoplace import kinds
 from topoplace.certify.check import check_document, check_file
 from topoplace.errors import InputError, unknown_name
+from topoplace.formats.text import name_of
 from topoplace.kinds import kind_named, known
 from topoplace.model import Machine, Model
 from topoplace.options import Solve, Watched
@@ -40,6 +41,7 @@ __all__ = [
     "load_checkable",
     "machines",
     "methods",
+    "name_of",
     "options_of",
     "request_of",
     "require_one",

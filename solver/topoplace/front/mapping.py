@@ -36,14 +36,19 @@ from topoplace.mapping.objects.applications import (
 from topoplace.mapping.onto import load_places, problem_on
 from topoplace.mapping.parallelism import parallelism as training_job
 from topoplace.mapping.problem import MappingProblem, messages_of, prepare_mapping
-from topoplace.mapping.rankfiles import node_list_beside, read_mapping, write_mapping
+from topoplace.mapping.rankfiles import (
+    node_list_beside,
+    read_mapping,
+    require_blocks,
+    write_mapping,
+)
 from topoplace.mapping.recognition import Recognition
 from topoplace.mapping.recognition import recognise as recognise_graph
 from topoplace.model import Model
 from topoplace.options import takes
 from topoplace.report.mappings import layout_document, layouts_table
 from topoplace.result.mapping import MappingResult
-from topoplace.result.placement import CubesResult, HierarchyResult
+from topoplace.result.placement import CubesResult
 from topoplace.snapshot.files import csv_of, parse_object, read_bytes, write_text
 from topoplace.snapshot.machines import load_torus
 from topoplace.snapshot.objects import APPLICATION_SCHEMA, ObjectsApplication
@@ -74,6 +79,7 @@ __all__ = [
     "read_application",
     "read_graph",
     "recognise",
+    "require_blocks",
     "solved",
     "training_job",
     "write_nodes",
@@ -83,9 +89,6 @@ OF_GRAPH_FILE = "qaplib"
 """The machine that stands for the distances of the graph file."""
 
 Application = AnyApplication | ObjectsApplication | MappingInstance | File
-
-Placed = HierarchyResult | CubesResult
-"""Results that no mapping goes on yet: they are told so in a line."""
 
 
 @takes(options.Map)
@@ -112,9 +115,9 @@ def problem_asked(
     _refuse_others(asked, of_objects=of_objects)
     if on is None:
         raise InputError("a machine, an instance or a result to map to", field="on", found="None")
-    if isinstance(on, Placed):
+    if isinstance(on, CubesResult):
         found = f"a result of {on.problem}"
-        raise InputError("places on a torus, mesh or tree", field="on", found=found)
+        raise InputError("places on a torus, mesh, tree or hierarchy", field="on", found=found)
     source: Any = on.snapshot if isinstance(on, Model) else str(on) if isinstance(on, Path) else on
     parts = ("level_costs", "job", "node_class", "within")
     places = load_places(source, **{name: getattr(asked, name) for name in parts})
@@ -122,7 +125,8 @@ def problem_asked(
         places = places.only(asked.subset)
     if not of_objects:
         assert not isinstance(application, ObjectsApplication), "it is loaded"
-        return problem_on(places, application, asked.tasks_per_node, **named)
+        most = places.tasks_per_node if asked.tasks_per_node is None else asked.tasks_per_node
+        return problem_on(places, application, most, **named)
     fixed: Any = asked.fixed or ()
     if isinstance(fixed, Path):
         fixed = read_fixed(fixed)
@@ -152,7 +156,7 @@ def _refuse_others(asked: options.Map, *, of_objects: bool) -> None:
     tasks = _options_of_tasks(asked)
     if asked.cell is not None:
         tasks["cell"] = "x".join(str(size) for size in asked.cell)
-    refuse("no such option for objects", **tasks, tasks_per_node=asked.tasks_per_node > 1)
+    refuse("no such option for objects", **tasks, tasks_per_node=(asked.tasks_per_node or 1) > 1)
 
 
 def _options_of_tasks(asked: options.Map) -> dict[str, Any]:
@@ -180,11 +184,13 @@ def write_nodes(
     problem: MappingProblem,
     result: MappingResult,
     node_list: Path | None = None,
+    tpu_host: Sequence[int] | None = None,
     **forms: Path | None,
 ) -> None:
     """Write where tasks or objects are, by form: ``csv``, ``hostfile``, ``maplib`` and so on.
 
-    `node_list` is where that of a ``rank_order`` goes. Without a mapping there is no file.
+    `node_list` is where that of a ``rank_order`` goes, `tpu_host` the chips of a host in ``ranks``.
+    Without a mapping there is no file.
     """
     if result.solution is None:
         return
@@ -195,10 +201,8 @@ def write_nodes(
             continue
         if problem.instance.cap is not None:
             write_text(path, csv_of(("object", "node"), enumerate(result.solution.nodes)))
-        elif form == "rank-order":
-            write_mapping(path, form, problem, nodes, node_list=node_list)
         else:
-            write_mapping(path, form, problem, nodes)
+            write_mapping(path, form, problem, nodes, node_list=node_list, chips=tpu_host)
 
 
 def figures_of(problem: MappingProblem, result: MappingResult) -> list[str]:

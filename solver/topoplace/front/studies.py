@@ -165,5 +165,6 @@ def audited(
         notes=notes,
         keep=files.keep,
         progress=progress,
+        order=asked.order,
     )
     return found, files.names

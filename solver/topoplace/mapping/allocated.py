@@ -13,8 +13,8 @@ from topoplace.machine.hierarchy import Hierarchy
 from topoplace.machine.levels import LevelMachine
 from topoplace.machine.topology import AnyMachine, Topology
 from topoplace.mapping.onto import (
-    MATRIX,
     Source,
+    document_of,
     load_places,
     numbers_of,
     off_torus,
@@ -23,18 +23,12 @@ from topoplace.mapping.onto import (
 from topoplace.mapping.problem import machine_of
 from topoplace.mapping.rankfiles import read_mapping
 from topoplace.model import Model
-from topoplace.result import RESULT_SCHEMA, Result
+from topoplace.result import Result
 from topoplace.result.mapping import MappingResult
-from topoplace.result.reading import parse_result
-from topoplace.snapshot.files import file_meant, parse_object, read_bytes, read_document
-from topoplace.snapshot.machines import load_machine, resolve_machine
 from topoplace.snapshot.schema import (
-    SNAPSHOT_SCHEMA,
-    CubesModel,
     GraphApplication,
     HierarchyModel,
     MatrixModel,
-    Snapshot,
 )
 from topoplace.types import IntArray
 
@@ -82,16 +76,15 @@ def topology(
         If an argument cannot be used, or there is no such job.
     """
     on = on.snapshot if isinstance(on, Model) else str(on) if isinstance(on, Path) else on
-    document = _document(on) if isinstance(on, str) else on
+    document = document_of(on) if isinstance(on, str) else on
     if isinstance(document, MappingResult):
         return _of_mapping(document, job, ranks)
-    if not isinstance(document, str):
-        elsewhere = off_torus(document, job)
-        if elsewhere is not None:
-            for field, value in (("node_class", node_class), ("within", within)):
-                if value is not None:
-                    raise InputError("a torus or mesh beside it", field=field, value=value)
-            return _ranked(*elsewhere[1:], cores, ranks, num_ranks)
+    elsewhere = off_torus(document, job)
+    if elsewhere is not None:
+        for field, value in (("node_class", node_class), ("within", within)):
+            if value is not None:
+                raise InputError("a torus or mesh beside it", field=field, value=value)
+        return _ranked(*elsewhere[1:], cores, ranks, num_ranks)
     places = load_places(on, job=job, node_class=node_class, within=within)  # type: ignore[arg-type]
     machine = machine_of(places.machine)
     assert not isinstance(machine, LevelMachine), "trees and hierarchies have returned"
@@ -100,26 +93,6 @@ def topology(
         silent = GraphApplication(num_tasks=num, sources=[], targets=[], bytes=[])
         ranks = read_mapping(ranks, rank_format, problem_on(places, silent, cores))
     return _ranked(machine, places.nodes, cores, ranks, num_ranks)
-
-
-def _document(spec: str) -> Allocated:
-    """Return the document of a text, or the text if `load_places` reads it itself."""
-    if spec.startswith(MATRIX):
-        return spec
-    schema = None
-    if file_meant(spec).is_file():
-        try:
-            schema = parse_object(read_bytes(spec), spec).get("schema")
-        except InputError:
-            schema = None  # a topology.conf
-    if schema == RESULT_SCHEMA:
-        return parse_result(read_bytes(spec), spec)
-    if schema == SNAPSHOT_SCHEMA:
-        return resolve_machine(read_document(spec, Snapshot, SNAPSHOT_SCHEMA))
-    machine = load_machine(spec)
-    if isinstance(machine, CubesModel):
-        raise InputError("a machine of one network", field="source", value=spec, found="cubes")
-    return machine
 
 
 def _of_mapping(result: MappingResult, job: str | None, ranks: Ranks | None) -> Topology:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -17,7 +18,7 @@ from topoplace.machine.hostlist import expand_host_list
 from topoplace.machine.topology import AnyMachine
 from topoplace.mapping.graphfiles import read_matrix_machine
 from topoplace.mapping.problem import MachineToMap, MappingProblem, machine_of, prepare_mapping
-from topoplace.result import RESULT_SCHEMA, PlacementResult
+from topoplace.result import RESULT_SCHEMA, PlacementResult, Result
 from topoplace.result.placement import HierarchyResult
 from topoplace.result.reading import parse_result
 from topoplace.result.tree import AllocationResult
@@ -29,6 +30,7 @@ from topoplace.snapshot.machines import (
     regular_hierarchy,
     resolve_machine,
 )
+from topoplace.snapshot.reading import other_snapshot, parted
 from topoplace.snapshot.schema import (
     SNAPSHOT_SCHEMA,
     AnyApplication,
@@ -49,6 +51,7 @@ MATRIX = "matrix:"
 SHAREDMAP = "sharedmap:"
 """The prefix of a hierarchy and distances in the form of SharedMap: ``4:8:6/1:10:100``."""
 MOST_PER_NODE = 1 << 20
+_NUMBERS = re.compile(r"[\d\s,-]*")
 
 Placed = PlacementResult | AllocationResult | HierarchyResult
 Document = Placed | Snapshot | TorusModel | TreeModel | HierarchyModel
@@ -64,6 +67,17 @@ class Places:
     nodes: IntArray
     source: str
     level_costs: tuple[int, ...] | None = None
+    units: tuple[int, ...] = (1,)
+    """How many units a job has on its nodes, each number once, ascending."""
+
+    @property
+    def tasks_per_node(self) -> int:
+        """Most tasks on a node if nobody says it: as many as units, one if there are none."""
+        if len(self.units) > 1:
+            shown = ", ".join(map(str, self.units))
+            expected = f"the most tasks on a node, as the job's hosts differ in units ({shown})"
+            raise InputError(expected, field="--tasks-per-node", found="nothing")
+        return self.units[0]
 
     @property
     def node_set(self) -> str:
@@ -71,12 +85,13 @@ class Places:
         return format_node_set(self.nodes.tolist())
 
     def only(self, subset: str, field: str = "--subset") -> Places:
-        """Return the part of the places on the nodes of a set such as ``0-47,60``.
+        """Return the part of the places on the nodes of a set: ``0-47,60``, or ``n[01-16]``.
+
+        Nodes of trees and hierarchies have names; numbers are positions there.
 
         Raises `InputError` if the set is malformed, or names a node that is not one of these.
         """
-        num_nodes = machine_of(self.machine).num_nodes
-        wanted = parse_node_set(subset, num_nodes, field)
+        wanted = self._numbers(subset, field)
         strange = np.setdiff1d(wanted, self.nodes)
         if len(strange):
             raise InputError(
@@ -85,6 +100,13 @@ class Places:
                 value=int(strange[0]),
             )
         return replace(self, nodes=wanted, source=f"{self.source}, some nodes")
+
+    def _numbers(self, subset: str, field: str) -> IntArray:
+        if isinstance(self.machine, TreeModel | HierarchyModel):
+            machine, listed = hierarchy_of(self.machine), expand_host_list(subset, field)
+            if not _NUMBERS.fullmatch(subset) or {*listed} <= {*machine.host_names}:
+                return np.unique(numbers_of(machine, listed, field))
+        return parse_node_set(subset, machine_of(self.machine).num_nodes, field)
 
     def within(self, text: str, field: str = "--within") -> Places:
         """Return the part on a prism of routers such as ``12x8x12@0,4,0``; by default from 0 on.
@@ -148,9 +170,8 @@ def load_places(
             raise InputError("a torus or mesh beside it", field="--class", value=node_class)
         label = on if isinstance(on, str) else named[0].name
         source = Path(label).name + (f", job {job}" if job else "")
-        found = Places(
-            named[0], np.sort(named[2]), source, tuple(level_costs) if level_costs else None
-        )
+        costs = tuple(level_costs) if level_costs else None
+        found = Places(named[0], np.sort(named[2]), source, costs, _units_of(document, job))
         return found if within is None else found.within(within)
     if level_costs is not None:
         expected = "a tree or hierarchy beside it"
@@ -182,23 +203,32 @@ def load_places(
 
 
 def _document(spec: str, job: str | None) -> Document | MatrixModel:
+    problem = _field_of(spec, "problem")
+    if _field_of(spec, "schema") == RESULT_SCHEMA and problem in ("mapping", "repack"):
+        expected = "the result of a placement"
+        raise InputError(expected, file=spec, field="problem", found=f"that of {problem}")
+    found = document_of(spec)
+    if job is not None and not isinstance(found, Result | Snapshot):
+        raise InputError("a snapshot or a result that has jobs", field="--on", value=spec)
+    if isinstance(found, Result) and not isinstance(found, Placed):
+        expected = "the result of a placement"
+        raise InputError(expected, file=spec, field="problem", value=found.problem)
+    return found
+
+
+def document_of(spec: str) -> Document | MatrixModel | Result[Any, Any, Any]:
+    """Return the machine, the snapshot or the result that a file, name or shorthand stands for."""
     if spec.startswith(MATRIX):
         return read_matrix_machine(spec.removeprefix(MATRIX))
-    schema = _schema_of(spec)
-    if schema == RESULT_SCHEMA:
-        problem = parse_object(read_bytes(spec), spec).get("problem")
-        expected = "the result of a placement"
-        if problem in ("mapping", "repack"):
-            found = f"that of {problem}"
-            raise InputError(expected, file=spec, field="problem", found=found)
-        result = parse_result(read_bytes(spec), spec)
-        if not isinstance(result, Placed):
-            raise InputError(expected, file=spec, field="problem", value=result.problem)
-        return result
-    if schema == SNAPSHOT_SCHEMA:
-        return load_any(spec).snapshot
-    if job is not None:
-        raise InputError("a snapshot or a result that has jobs", field="--on", value=spec)
+    if file_meant(parted(spec)[0]).exists():
+        snapshot = other_snapshot(spec)
+        if snapshot is not None:
+            return snapshot
+        schema = _field_of(spec, "schema")
+        if schema == RESULT_SCHEMA:
+            return parse_result(read_bytes(spec), spec)
+        if schema == SNAPSHOT_SCHEMA:
+            return load_any(spec).snapshot
     machine = load_machine(spec)
     if isinstance(machine, CubesModel):
         expected, found = "a torus, mesh, matrix, tree or hierarchy", f"a machine of {machine.kind}"
@@ -231,15 +261,11 @@ SHAREDMAP_LEVELS = (*(f"level{k}" for k in range(15, 0, -1)), "element")
 """Names of the levels of such a hierarchy, from its last one up."""
 
 
-def _schema_of(spec: str) -> str | None:
-    """Return the schema that a file names; None for other files."""
-    if not file_meant(spec).is_file():
-        return None
-    try:
-        schema = parse_object(read_bytes(spec), spec).get("schema")
-    except InputError:
-        return None
-    return schema if isinstance(schema, str) else None
+def _field_of(spec: str, name: str) -> object:
+    """Return a field of a JSON document, such as its schema; None for other files."""
+    with contextlib.suppress(InputError):
+        return parse_object(read_bytes(spec), spec).get(name)
+    return None
 
 
 def _of_state(spec: str, state: SnapshotState, job: str | None, node_class: str | None) -> Places:
@@ -296,6 +322,15 @@ def _started(result: Placed, job: str | None) -> tuple[str, IntArray]:
     return job, np.array(list(dict.fromkeys(nodes_of[job])), dtype=np.int64)
 
 
+def _units_of(document: object, job: str | None) -> tuple[int, ...]:
+    """Return how many units the job of a result has on its hosts, each number once."""
+    if not isinstance(document, HierarchyResult):
+        return (1,)
+    nodes_of = {start.request: start.nodes for start in document.placements}
+    counts = np.unique(nodes_of[_started(document, job)[0]], return_counts=True)[1]
+    return tuple(np.unique(counts).tolist())
+
+
 def _of_named(state: HierarchyState, job: str | None) -> OffTorus:
     model, machine = state.snapshot.machine, state.machine
     assert isinstance(model, TreeModel | HierarchyModel)
@@ -307,14 +342,14 @@ def _of_named(state: HierarchyState, job: str | None) -> OffTorus:
     return model, machine, np.flatnonzero(state.free.any(axis=1))
 
 
-def numbers_of(machine: AnyMachine, names: Iterable[str]) -> IntArray:
+def numbers_of(machine: AnyMachine, names: Iterable[str], field: str = "ranks") -> IntArray:
     """Return the numbers of nodes of a tree or hosts of a hierarchy."""
     assert isinstance(machine, Hierarchy)
     numbers = {name: number for number, name in enumerate(machine.host_names)}
     listed = list(names)
     strange = [name for name in listed if name not in numbers]
     if strange:
-        raise InputError("nodes of the machine", field="ranks", value=strange[0], known=numbers)
+        raise InputError("nodes of the machine", field=field, value=strange[0], known=numbers)
     return np.array([numbers[name] for name in listed], dtype=np.int64)
 
 

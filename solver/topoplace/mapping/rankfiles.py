@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+import contextlib
+import json
+import math
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
-from topoplace.errors import InputError, number_of, unknown_name
+from topoplace.errors import InputError, blamed_on, number_of, unknown_name
 from topoplace.formats.text import field_lines, integer
+from topoplace.machine import Torus
+from topoplace.machine.hostlist import expand_host_list
 from topoplace.mapping.problem import MappingProblem, require_mapping, spread_over_nodes
-from topoplace.snapshot.files import write_text
+from topoplace.snapshot.files import csv_of, parse_object, read_bytes, write_text
+from topoplace.snapshot.schema import GridApplication, ParallelismApplication
 from topoplace.types import IntArray
 
 __all__ = ["FORMATS", "node_list_beside", "read_mapping", "write_mapping"]
@@ -21,21 +29,44 @@ __all__ = ["FORMATS", "node_list_beside", "read_mapping", "write_mapping"]
 _HOST = re.compile(r"nid(\d{1,18})")
 
 
-class _Nids:
-    """The node ids (nids) of a site's files; without a table a nid is our node number."""
+class _Hosts:
+    """What nodes are called in a site's files: by name, on a torus or matrix by node id (nid).
 
-    def __init__(self, node_of_nid: Mapping[int, int] | None = None) -> None:
+    Without a table a nid is our node number.
+
+    Attributes
+    ----------
+    names
+        The names of nodes on trees and hierarchies; None on other machines.
+    chips
+        The extents, in routers, of the block of chips that a host has; None if nodes are hosts.
+    """
+
+    def __init__(
+        self,
+        problem: MappingProblem,
+        node_of_nid: Mapping[int, int] | None = None,
+        chips: Sequence[int] | None = None,
+    ) -> None:
+        levels = problem.machine.levels
+        self.names = None if levels is None else levels.node_names
+        self.chips = chips
+        self._named = {name: node for node, name in enumerate(self.names or ())}
         self._nodes = node_of_nid
         self._nids = {node: nid for nid, node in (node_of_nid or {}).items()}
         if node_of_nid is not None and len(self._nids) < len(node_of_nid):
             raise InputError("one nid for each node", field="node_of_nid")
 
-    def of(self, node: int) -> int:
+    def nid(self, node: int) -> int:
         if self._nodes is None:
             return node
         if node not in self._nids:
             raise InputError("a nid for every node of the mapping", field="node", value=node)
         return self._nids[node]
+
+    def of(self, node: int) -> str:
+        """Return the name of a node."""
+        return f"nid{self.nid(node):05d}" if self.names is None else self.names[node]
 
     def node(self, nid: int, *, file: str, field: str) -> int:
         if self._nodes is None:
@@ -43,6 +74,17 @@ class _Nids:
         if nid not in self._nodes:
             raise InputError("a nid of the machine", file=file, field=field, value=nid)
         return self._nodes[nid]
+
+    def named(self, name: str, *, file: str, field: str) -> int:
+        """Return the node of a name."""
+        match = _HOST.fullmatch(name)
+        if self.names is None and match is not None:
+            return self.node(int(match[1]), file=file, field=field)
+        if name not in self._named:
+            expected = "a host name such as nid00012" if self.names is None else None
+            expected = expected or "a host of the machine"
+            raise InputError(expected, file=file, field=field, value=name, known=self._named)
+        return self._named[name]
 
 
 def _placed(
@@ -87,7 +129,7 @@ def node_list_beside(path: str | Path) -> Path:
     return path.with_name(path.name + ".nodes")
 
 
-def _rank_order_text(problem: MappingProblem, nodes: IntArray, nids: _Nids) -> str:
+def _rank_order_text(problem: MappingProblem, nodes: IntArray, hosts: _Hosts) -> str:
     """Return a line of ranks for every node with tasks, in order of our node numbers."""
     order = np.argsort(nodes, kind="stable")
     _, count = np.unique(nodes, return_counts=True)
@@ -100,14 +142,25 @@ def _rank_order_text(problem: MappingProblem, nodes: IntArray, nids: _Nids) -> s
     return "\n".join(lines) + "\n"
 
 
-def _read_rank_order(problem: MappingProblem, file: str, nids: _Nids) -> IntArray:
-    """Read a rank order and its node list: numbers and ranges such as ``4-7``."""
+def _listed_nodes(path: str, hosts: _Hosts) -> Iterator[tuple[str, object, int]]:
+    """Yield the nodes of a node list with their lines: ranges of nids, or a host list."""
+    if hosts.names is None:
+        for line, nid in _numbers(path):
+            yield line, nid, hosts.node(nid, file=path, field=line)
+        return
+    for line, fields in field_lines(path, "#"):
+        with blamed_on(path, line):
+            for name in expand_host_list(",".join(fields)):
+                yield line, name, hosts.named(name, file=path, field=line)
+
+
+def _read_rank_order(problem: MappingProblem, file: str, hosts: _Hosts) -> IntArray:
+    """Read a rank order, numbers and ranges such as ``4-7``, and its node list."""
     list_path = str(node_list_beside(file))
     listed: dict[int, None] = {}
-    for line, nid in _numbers(list_path):
-        node = nids.node(nid, file=list_path, field=line)
+    for line, told, node in _listed_nodes(list_path, hosts):
         if node in listed:
-            raise InputError("each node once", file=list_path, field=line, value=nid)
+            raise InputError("each node once", file=list_path, field=line, value=told)
         listed[node] = None
     ranks = _numbers(file)
     if not listed or len(ranks) % len(listed) or len(ranks) < problem.num_tasks:
@@ -146,35 +199,18 @@ def _numbers(path: str) -> list[tuple[str, int]]:
 # but not written.
 
 
-def _hostfile_text(problem: MappingProblem, nodes: IntArray, nids: _Nids) -> str:
-    levels = problem.machine.levels
-    if levels is not None:
-        return "".join(f"{levels.node_names[node]}\n" for node in nodes.tolist())
-    return "".join(f"nid{nids.of(node):05d}\n" for node in nodes.tolist())
+def _hostfile_text(problem: MappingProblem, nodes: IntArray, hosts: _Hosts) -> str:
+    return "".join(f"{hosts.of(node)}\n" for node in nodes.tolist())
 
 
-def _read_hostfile(problem: MappingProblem, path: str, nids: _Nids) -> IntArray:
-    names: dict[str, int] | None = None
-    if problem.machine.levels is not None:
-        names = {name: node for node, name in enumerate(problem.machine.levels.node_names)}
-
+def _read_hostfile(problem: MappingProblem, path: str, hosts: _Hosts) -> IntArray:
     def lines() -> Iterator[tuple[str, int, int]]:
         task = 0
         for line, fields in field_lines(path, "#"):
             text = " ".join(fields)
             host, separator, slots = text.partition(" slots=" if " slots=" in text else ":")
             count = integer(slots, 1, file=path, field=line) if separator else 1
-            match = _HOST.fullmatch(host)
-            if names is not None:
-                if host not in names:
-                    raise InputError(
-                        "a host of the machine", file=path, field=line, value=host, known=names
-                    )
-                node = names[host]
-            elif match is None:
-                raise InputError("a host name such as nid00012", file=path, field=line, value=host)
-            else:
-                node = nids.node(int(match[1]), file=path, field=line)
+            node = hosts.named(host, file=path, field=line)
             for _ in range(count):
                 yield line, task, node
                 task += 1
@@ -182,18 +218,173 @@ def _read_hostfile(problem: MappingProblem, path: str, nids: _Nids) -> IntArray:
     return _mapping(problem, lines(), path)
 
 
-# ---- Tables ``task,node,c0,c1,...`` with the coordinates of the router ---------------------------
-# A machine without coordinates has its router numbers as the only ones. Rows may come in any order;
-# all coordinates may be left out, but where they are given they must be those of the node's router.
+# ---- Open MPI's rank files: a line ``rank 3=node07 slot=1`` for every rank -----------------------
+# The slots of a node are numbered in the order of its ranks.
+
+_RANK = re.compile(r"rank\s+(\d{1,18})\s*=\s*(\S+)(?:\s+slots?\s*=\s*\S+)?")
 
 
-def _csv_text(problem: MappingProblem, nodes: IntArray, nids: _Nids) -> str:
+def _rankfile_text(problem: MappingProblem, nodes: IntArray, hosts: _Hosts) -> str:
+    taken: Counter[int] = Counter()
+    lines = []
+    for task, node in enumerate(nodes.tolist()):
+        lines.append(f"rank {task}={hosts.of(node)} slot={taken[node]}\n")
+        taken[node] += 1
+    return "".join(lines)
+
+
+def _read_rankfile(problem: MappingProblem, path: str, hosts: _Hosts) -> IntArray:
+    def lines() -> Iterator[tuple[str, int, int]]:
+        for line, fields in field_lines(path, "#"):
+            match = _RANK.fullmatch(" ".join(fields))
+            if match is None:
+                expected = "a line such as rank 3=node07 slot=1"
+                raise InputError(expected, file=path, field=line, value=" ".join(fields))
+            yield line, int(match[1]), hosts.named(match[2], file=path, field=line)
+
+    return _mapping(problem, lines(), path)
+
+
+# ---- Ranks of a launcher that fills host after host, as an array with the axes of the tasks ------
+# torchrun gives the processes of its k-th host the ranks from ``k * per_host`` on, JAX the chips of
+# its k-th process. ``mesh`` has the rank of every task, as a nested list with an axis for each of a
+# grid or a training job: what `torch.distributed.DeviceMesh` and `jax.sharding.Mesh` are made of.
+# ``groups`` has the ranks of every line of tasks along an axis, as `torch.distributed.new_group`
+# takes them. Ranks that no task has are idle.
+
+_RANKS_SCHEMA = "topoplace.ranks/1"
+
+
+def _ranks_text(problem: MappingProblem, nodes: IntArray, hosts: _Hosts) -> str:
+    names, per_host, ranks = _ranked(problem, nodes, hosts)
+    axes, shape = _axes(problem)
+    mesh = ranks.reshape(shape)
+    coords: list[list[int] | None] | None = None
+    if problem.machine.torus is not None and problem.torus.nodes_per_router == 1:
+        coords = [None] * (len(names) * per_host)
+        for rank, at in zip(ranks.tolist(), _coordinates(problem, nodes).tolist(), strict=True):
+            coords[rank] = at
+    groups = {
+        axis: np.moveaxis(mesh, dim, -1).reshape(-1, shape[dim]).tolist()
+        for dim, axis in enumerate(axes)
+    }
+    document = {
+        "schema": _RANKS_SCHEMA,
+        **{"hosts": names, "per_host": per_host, "axes": axes, "mesh": mesh.tolist()},
+        **{"groups": groups, "coords": coords},
+    }
+    return json.dumps(document) + "\n"
+
+
+def _axes(problem: MappingProblem) -> tuple[list[str], tuple[int, ...]]:
+    """Return names and sizes of the axes of the tasks; one axis where they have none."""
+    application = problem.instance.application
+    if isinstance(application, GridApplication):
+        return [_LETTERS[dim] for dim in range(len(application.shape))], tuple(application.shape)
+    if isinstance(application, ParallelismApplication):
+        return [a.name for a in application.axes], tuple(axis.size for axis in application.axes)
+    return ["task"], (problem.num_tasks,)
+
+
+def _ranked(
+    problem: MappingProblem, nodes: IntArray, hosts: _Hosts
+) -> tuple[list[str], int, IntArray]:
+    """Return the hosts in the order of their ranks, ranks of each, and the rank of every task.
+
+    Hosts, and tasks on one, come in the order of tasks; where hosts are blocks of chips, both come
+    in the order of the machine.
+    """
+    if hosts.chips is None:
+        order = {node: idx for idx, node in enumerate(dict.fromkeys(nodes.tolist()))}
+        per_host = int(np.bincount(nodes).max())
+        taken: Counter[int] = Counter()
+        ranks = []
+        for node in nodes.tolist():
+            ranks.append(order[node] * per_host + taken[node])
+            taken[node] += 1
+        return [hosts.of(node) for node in order], per_host, np.asarray(ranks, dtype=np.int64)
+    block, inside, corner = _blocks(problem, nodes, hosts.chips)
+    used, index = np.unique(block, return_index=True)
+    names = [",".join(map(str, corner[idx])) for idx in index.tolist()]
+    per_host = math.prod(hosts.chips)
+    return names, per_host, np.searchsorted(used, block) * per_host + inside
+
+
+def require_blocks(problem: MappingProblem, chips: Sequence[int]) -> Torus:
+    """Return the torus, which blocks of chips have to fill; `InputError` names ``--tpu-host``."""
+    torus = problem.machine.torus
+    fits = torus is not None and len(chips) == torus.num_dims and torus.nodes_per_router == 1
+    if torus is None or not fits or (np.asarray(torus.shape) % np.asarray(chips)).any():
+        expected = "extents that divide those of a torus or mesh with a node on each router"
+        raise InputError(expected, field="--tpu-host", value="x".join(map(str, chips)))
+    if problem.instance.tasks_per_node != 1:
+        expected, found = "one task on each chip", f"{problem.instance.tasks_per_node}"
+        raise InputError(expected, field="--tpu-host", found=found)
+    return torus
+
+
+def _blocks(
+    problem: MappingProblem, nodes: IntArray, chips: Sequence[int]
+) -> tuple[IntArray, IntArray, IntArray]:
+    """Return the block of chips of every task, its place inside, and where the block begins."""
+    torus, extents = require_blocks(problem, chips), np.asarray(chips)
+    at = torus.coordinates[nodes]
+    grid = tuple((np.asarray(torus.shape) // extents).tolist())
+    block = np.ravel_multi_index(tuple((at // extents).T), grid)
+    inside = np.ravel_multi_index(tuple((at % extents).T), tuple(chips))
+    return block, inside, at - at % extents
+
+
+def _read_ranks(problem: MappingProblem, path: str, hosts: _Hosts) -> IntArray:
+    document = parse_object(read_bytes(path), path)
+    with blamed_on(path):
+        if document.get("schema") != _RANKS_SCHEMA:
+            raise InputError(f'"{_RANKS_SCHEMA}"', field="schema", value=document.get("schema"))
+        mesh, names, per_host, coords = map(document.get, ("mesh", "hosts", "per_host", "coords"))
+        places: Any = names if coords is None else coords
+        width = per_host if coords is None else 1
+        with contextlib.suppress(ValueError, TypeError, IndexError):
+            ranks = np.asarray(mesh).reshape(-1)
+            if ranks.dtype.kind == "i" and ranks.min(initial=0) >= 0:
+                told = [places[at] for at in (ranks // width).tolist()]
+                lines = [(f"mesh, task {task}", task, place) for task, place in enumerate(told)]
+                at_node = (
+                    (line, t, _at(problem, own, hosts, path, line)) for line, t, own in lines
+                )
+                return _mapping(problem, at_node, path)
+        expected = "hosts, per_host and a mesh of their ranks, as map --ranks writes them"
+        raise InputError(expected, found="others")
+
+
+def _at(problem: MappingProblem, place: Any, hosts: _Hosts, file: str, field: str) -> int:
+    """Return the node of a host, or of the coordinates of a chip."""
+    if not isinstance(place, list):
+        return hosts.named(str(place), file=file, field=field)
+    torus = problem.torus
+    if len(place) != torus.num_dims or not all(
+        isinstance(c, int) and 0 <= c < n for c, n in zip(place, torus.shape, strict=True)
+    ):
+        raise InputError(f"coordinates on {torus.text}", file=file, field=field, value=place)
+    return torus.router(place)
+
+
+# ---- Tables ``task,node,c0,c1,...`` with the coordinates of the router, or ``task,host`` ---------
+# Where nodes have names, on trees and hierarchies, the table has these alone. Other machines
+# without coordinates have their router numbers as the only ones. Rows may come in any order; all
+# coordinates may be left out, but where they are given they must be those of the node's router.
+
+_WITH_HOSTS = ["task", "host"]
+
+
+def _csv_text(problem: MappingProblem, nodes: IntArray, hosts: _Hosts) -> str:
+    if hosts.names is not None:
+        return csv_of(_WITH_HOSTS, ((t, hosts.of(node)) for t, node in enumerate(nodes.tolist())))
     places = _coordinates(problem, nodes)
     rows = np.column_stack([np.arange(problem.num_tasks), nodes, places]).tolist()
-    return "".join(f"{','.join(map(str, row))}\n" for row in [_header(places), *rows])
+    return csv_of(_header(places), rows)
 
 
-def _read_csv(problem: MappingProblem, path: str, nids: _Nids) -> IntArray:
+def _read_csv(problem: MappingProblem, path: str, hosts: _Hosts) -> IntArray:
     given: dict[int, list[int]] = {}
     rows = [
         (line, [text.strip() for text in " ".join(fields).split(",")])
@@ -201,8 +392,9 @@ def _read_csv(problem: MappingProblem, path: str, nids: _Nids) -> IntArray:
     ]
     full = _header(_coordinates(problem, problem.nodes[:1]))
     field, header = rows[0] if rows else (None, [])
-    if header not in (full, full[:2]):
-        expected = f"a header {','.join(full)} or task,node"
+    if header not in (full, full[:2], _WITH_HOSTS):
+        first = full if hosts.names is None else _WITH_HOSTS
+        expected = f"a header {','.join(first)} or task,node"
         raise InputError(expected, file=path, field=field, value=",".join(header) or None)
 
     def lines() -> Iterator[tuple[str, int, int]]:
@@ -211,6 +403,11 @@ def _read_csv(problem: MappingProblem, path: str, nids: _Nids) -> IntArray:
                 raise InputError(
                     number_of(len(header), "column"), file=path, field=line, value=len(fields)
                 )
+            if header == _WITH_HOSTS:
+                task = integer(fields[0], 0, file=path, field=line)
+                given[task] = []
+                yield line, task, hosts.named(fields[1], file=path, field=line)
+                continue
             task, node, *coordinates = (integer(t, 0, file=path, field=line) for t in fields)
             given[task] = coordinates
             yield line, task, node
@@ -243,7 +440,7 @@ _NUM_TITLES = 2
 _LETTERS = "xyzt"
 
 
-def _maplib_text(problem: MappingProblem, nodes: IntArray, nids: _Nids) -> str:
+def _maplib_text(problem: MappingProblem, nodes: IntArray, hosts: _Hosts) -> str:
     torus = problem.torus
     order = np.lexsort((nodes, problem.routers_of(nodes)))
     used, count = np.unique(problem.routers_of(nodes), return_counts=True)
@@ -255,7 +452,7 @@ def _maplib_text(problem: MappingProblem, nodes: IntArray, nids: _Nids) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _read_maplib(problem: MappingProblem, path: str, nids: _Nids) -> IntArray:
+def _read_maplib(problem: MappingProblem, path: str, hosts: _Hosts) -> IntArray:
     torus = problem.torus
 
     def lines() -> Iterator[tuple[str, int, int]]:
@@ -298,12 +495,12 @@ def _read_maplib(problem: MappingProblem, path: str, nids: _Nids) -> IntArray:
 # 4x6x8 is its ``torus3D 8 6 4``.
 
 
-def _scotch_text(problem: MappingProblem, nodes: IntArray, nids: _Nids) -> str:
+def _scotch_text(problem: MappingProblem, nodes: IntArray, hosts: _Hosts) -> str:
     lines = [f"{problem.num_tasks}", *(f"{t}\t{node}" for t, node in enumerate(nodes.tolist()))]
     return "\n".join(lines) + "\n"
 
 
-def _read_scotch(problem: MappingProblem, path: str, nids: _Nids) -> IntArray:
+def _read_scotch(problem: MappingProblem, path: str, hosts: _Hosts) -> IntArray:
     rows = list(field_lines(path, "#"))
     if not rows or len(rows[0][1]) != 1:
         field, found = (rows[0][0], " ".join(rows[0][1])) if rows else (None, None)
@@ -327,12 +524,14 @@ def _read_scotch(problem: MappingProblem, path: str, nids: _Nids) -> IntArray:
 
 
 Form = tuple[
-    Callable[[MappingProblem, str, _Nids], IntArray],
-    Callable[[MappingProblem, IntArray, _Nids], str],
+    Callable[[MappingProblem, str, _Hosts], IntArray],
+    Callable[[MappingProblem, IntArray, _Hosts], str],
 ]
 _TABLE: dict[str, Form] = {
     "rank-order": (_read_rank_order, _rank_order_text),
     "hostfile": (_read_hostfile, _hostfile_text),
+    "rankfile": (_read_rankfile, _rankfile_text),
+    "ranks": (_read_ranks, _ranks_text),
     "csv": (_read_csv, _csv_text),
     "maplib": (_read_maplib, _maplib_text),
     "scotch": (_read_scotch, _scotch_text),
@@ -379,7 +578,7 @@ def read_mapping(
         and value.
     """
     reader, _ = _form(format)
-    return reader(problem, str(path), _Nids(node_of_nid))
+    return reader(problem, str(path), _Hosts(problem, node_of_nid))
 
 
 def write_mapping(
@@ -389,20 +588,23 @@ def write_mapping(
     nodes: IntArray,
     node_of_nid: Mapping[int, int] | None = None,
     node_list: str | Path | None = None,
+    chips: Sequence[int] | None = None,
 ) -> None:
     """Write a mapping file that `read_mapping` reads back unchanged.
 
     (``maplib`` says on which router a task is, not on which of its nodes.) A rank order has its
-    nodes, ascending in our numbers, in a second file, by default that of `node_list_beside`.
+    nodes, ascending in our numbers, in a second file, by default that of `node_list_beside`. In
+    ``ranks``, hosts have blocks of so many `chips` along each dimension of a torus or mesh.
 
     Raises `InputError` if the format is unknown or `nodes` is no mapping of the instance.
     """
     _, text_of = _form(format)
     require_mapping(problem, nodes)
-    nids = _Nids(node_of_nid)
-    texts = {str(path): text_of(problem, nodes, nids)}
+    hosts = _Hosts(problem, node_of_nid, chips)
+    texts = {str(path): text_of(problem, nodes, hosts)}
     if format == "rank-order":
-        listed = ",".join(str(nids.of(node)) for node in np.unique(nodes).tolist())
+        told = hosts.nid if hosts.names is None else hosts.of
+        listed = ",".join(str(told(node)) for node in np.unique(nodes).tolist())
         texts[str(node_list or node_list_beside(path))] = listed + "\n"
     for file, text in texts.items():
         write_text(file, text)

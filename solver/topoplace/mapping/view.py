@@ -73,6 +73,8 @@ class MappingView(View):
         nodes = np.array(result.solution.nodes if result.solution else [], dtype=np.int64)
         routers = problem.routers_of(nodes)
         columns = self.names(len(nodes))
+        if problem.machine.levels is not None:
+            return columns | {"host": [problem.machine.levels.node_names[n] for n in nodes]}
         columns |= {"node": nodes.tolist(), "router": routers.tolist()}
         if problem.machine.torus is not None:
             for dim, at in enumerate(problem.machine.torus.coordinates[routers].T.tolist()):

@@ -6,7 +6,7 @@ reservation for the first that waits, others have to leave room for it, too (doc
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, cast
 
@@ -76,7 +76,7 @@ class Queue:
         """Start a request if it fits; else return the proof that it does not, if there is one."""
         more = self.packing.with_one_more(self.placement, q)
         if more is not None:
-            self._start(q, more)
+            self.start(q, more)
             return None
         kind = self.packing.kinds[q]
         if kind in self._known:
@@ -86,7 +86,7 @@ class Queue:
         found, rest = self._searched([*beside, q], self.placement)
         if found.is_answer:
             if beside == self.started:
-                self._start(q, rest.together(found.placement))
+                self.start(q, rest.together(found.placement))
             return None
         certificate = _proof(found, rest.problem)
         if certificate is None:
@@ -96,7 +96,8 @@ class Queue:
             self._known[kind] = own
         return own
 
-    def _start(self, q: int, placement: list[Any]) -> None:
+    def start(self, q: int, placement: list[Any]) -> None:
+        """Start a request; the placement has it, and all that started before."""
         self.started = sorted([*self.started, q])
         self.placement = placement
 
@@ -136,7 +137,7 @@ class Queue:
         return _proof(found, rest.problem) or False
 
 
-def residual(packing: PackingProblem, kept: Sequence[int]) -> Residual:
+def residual(packing: PackingProblem, kept: Iterable[int]) -> Residual:
     """Return the problem of some requests alone."""
     own = tuple(sorted(kept))
     return Residual(packing.left_by([], own), (), 0, own)
@@ -163,8 +164,8 @@ class InOrderSearch:
     ----------
     queue
         Who starts so far.
-    reserved
-        The reservation of the first that waits, and its request; None if there is none.
+    waits
+        The requests that wait, with their proofs.
     """
 
     def __init__(
@@ -177,29 +178,35 @@ class InOrderSearch:
         later: Later | None,
     ) -> None:
         self._solution_of = solution_of
-        self._packing, self._budget, self._seed = packing, budget, seed
+        self._packing, self.budget, self._seed = packing, budget, seed
         priority = {request.id: request.priority for request in snapshot.queue}
-        every = range(len(packing.names))
+        every = [q for q, name in enumerate(packing.names) if name in priority]
         self.order = sorted(every, key=lambda q: -priority[packing.names[q]])
         self._later = later if snapshot.order is Order.BACKFILL else None
         self.queue = Queue(packing, budget, seed)
         self.waits: list[Wait] = []
-        self.reserved: Reserved | None = None
+        self._reserved: Reserved | None = None
         self._alone: int | None = None
 
     def run(self) -> None:
         """Decide on one request after the other, as far as the budget goes."""
         for q in self.order:
-            if self._budget.is_over():
+            if self.budget.is_over():
                 return
-            proof = self.queue.tried(q)
-            if proof is None:
-                continue
-            looks = self._later is not None and self.reserved is None
-            if looks and self._reserve(q, proof):
-                continue
-            name = self._packing.names[q]
-            self.waits.append(Wait(request=name, **dict(proof)))
+            self.decided(q)
+
+    def decided(self, q: int) -> bool | None:
+        """Return whether a request starts alongside those that do so far; None if it is open.
+
+        The first that waits gets its reservation.
+        """
+        proof = self.queue.tried(q)
+        if proof is None:
+            return True if q in self.queue.started else None
+        looks = self._later is not None and self._alone is None
+        if not looks or not self._reserve(q, proof):
+            self.waits.append(Wait(request=self._packing.names[q], **dict(proof)))
+        return False
 
     def _reserve(self, q: int, now: Together) -> bool:
         """Find when a request starts at the earliest, or prove that it never can.
@@ -215,7 +222,7 @@ class InOrderSearch:
 
         def at(seconds: int | None) -> tuple[Certificate | bool, Queue]:
             assert self._later is not None
-            then = Queue(self._later.at(seconds, q), self._budget, self._seed)
+            then = Queue(self._later.at(seconds, q), self.budget, self._seed)
             return then.together([*beside, q]), then
 
         ok, found = at(None)[0], cast(Queue | None, None)
@@ -245,9 +252,18 @@ class InOrderSearch:
             before = Before(at=ends[first], beside=names, certificate=proofs[first])
         place = self._later.solution(found.packing, found.placement)[q]
         parts = self._later.parts(q, place)
-        self.reserved = Reserved(request=name, at=ends[last], parts=parts, now=now, before=before)
+        self._reserved = Reserved(request=name, at=ends[last], parts=parts, now=now, before=before)
         self.queue, self._alone = found, q
         return True
+
+    @property
+    def reserved(self) -> Reserved | None:
+        """The reservation of the first that waits, where it leaves room for all that start."""
+        if self._later is None or self._alone is None or self._reserved is None:
+            return None
+        found = self._later.solution(self.queue.packing, self.queue.placement)
+        parts = self._later.parts(self._alone, found[self._alone])
+        return self._reserved.model_copy(update={"parts": parts})
 
     @property
     def solution(self) -> Any:
@@ -266,16 +282,13 @@ class InOrderSearch:
 
     def offer(self, placement: list[Any]) -> None:
         """Take a placement of the requests that start, if it leaves room for the reservation."""
-        if self._later is None or self._alone is None or self.reserved is None:
+        if self._later is None or self._alone is None:
             self.queue.placement = placement
             return
         there = self._later.candidates(self.queue.packing, self._solution_of(placement))
         more = self.queue.packing.with_one_more(there, self._alone)
         if more is not None and fits(self.queue.packing, more):
             self.queue.placement = more
-            place = self._later.solution(self.queue.packing, more)[self._alone]
-            parts = self._later.parts(self._alone, place)
-            self.reserved = self.reserved.model_copy(update={"parts": parts})
 
     @property
     def bound(self) -> tuple[int, InOrder]:
@@ -288,7 +301,7 @@ class InOrderSearch:
         for q in self.order:
             name = names[q]
             if q not in started:
-                if self.reserved is not None and name == self.reserved.request:
+                if q == self._alone:
                     is_open |= not self._is_earliest(started)
                 else:
                     lacks = self._later is not None and not waiting and name not in never
@@ -299,11 +312,11 @@ class InOrderSearch:
 
     def _is_earliest(self, started: set[int]) -> bool:
         """Return whether it is proven that there is no earlier time for the reservation."""
-        assert self.reserved is not None
+        assert self._reserved is not None
         assert self._later is not None
         before = [q for q in self.order[: self.order.index(self._alone or 0)] if q in started]
-        earlier = [end for end in self._later.ends(before) if end < self.reserved.at]
-        return self.reserved.before is not None or not earlier
+        earlier = [end for end in self._later.ends(before) if end < self._reserved.at]
+        return self._reserved.before is not None or not earlier
 
 
 def solved_in_order(
@@ -318,7 +331,7 @@ def solved_in_order(
     deciding = budget.within(_WHO_STARTS * budget.length)
     search = InOrderSearch(packing, snapshot, deciding, options.seed, solution_of, later)
     search.run()
-    rest = residual(packing, [c.request_idx for c in search.starts])
+    rest = residual(packing, {*packing.worthless, *(c.request_idx for c in search.starts)})
     whole = int(rest.problem.values.sum())
     found = Search(
         rest.problem,

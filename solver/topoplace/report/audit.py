@@ -18,6 +18,7 @@ _WIDEST = 64  # characters of a column of words
 _GRAVEST_FIRST = (
     Verdict.INVALID,
     Verdict.MISSED,
+    Verdict.OUT_OF_TURN,
     Verdict.SUBOPTIMAL,
     Verdict.UNPROVEN,
     Verdict.UNJUDGED,
@@ -37,7 +38,7 @@ def _counted(audit: Audit) -> list[Group]:
 def verdicts_table(audit: Audit) -> Table:
     """Return how many decisions of each group were found to be what."""
     groups = _counted(audit)
-    rare = (Verdict.UNPROVEN, Verdict.UNJUDGED)
+    rare = (Verdict.STARTED, Verdict.OUT_OF_TURN, Verdict.UNPROVEN, Verdict.UNJUDGED)
     shown = [v for v in Verdict if v not in rare or any(g.verdicts[v] for g in groups)]
     rows = [
         [group.name or "all", count_text(group.decisions)]

@@ -186,9 +186,10 @@ class HierarchyLevel(PackingLevel):
 
 
 class HierarchyPlacement(Model):
-    """A request that starts."""
+    """A request that starts; `nodes` are the hosts of all its parts, each once."""
 
     request: Name
+    nodes: NodeSet
     parts: Annotated[list[PlacedPart], Field(min_length=1)]
 
 

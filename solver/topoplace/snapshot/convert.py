@@ -6,19 +6,15 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from pydantic import BaseModel
+from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from topoplace.errors import InputError, blamed_on, number_of
 from topoplace.formats import read_cray_neighbours, read_swf, snapshot_of_swf
+from topoplace.formats.fabrics import read_hwloc, read_ibnetdiscover, read_node_switch
 from topoplace.formats.kubernetes.snapshots import read_kubernetes, read_kubernetes_machine
 from topoplace.formats.slices import read_rfold, read_slice_scenario
-from topoplace.formats.slurm.cluster import SlurmCluster, snapshot_of_slurm
-from topoplace.formats.slurm.jobs import SlurmJobs, read_slurm_jobs
-from topoplace.formats.slurm.nodes import (
-    read_slurm_nodes,
-    read_slurm_partitions,
-    read_slurm_reservations,
-)
+from topoplace.formats.slurm.folder import SlurmFiles, read_slurm_cluster, slurm_files
+from topoplace.formats.slurm.nodes import read_slurm_nodes
 from topoplace.formats.slurm.topology import read_slurm_topology, topology_yaml_of
 from topoplace.formats.slurm.topology_conf import topology_conf_of
 from topoplace.formats.slurm.torus import NamedTorus
@@ -36,6 +32,7 @@ from topoplace.snapshot.schema import (
     CubesModel,
     HierarchyModel,
     MachineModel,
+    Name,
     Snapshot,
     TorusModel,
     TreeModel,
@@ -95,10 +92,22 @@ def converted(
         found = "both" if given else "neither"
         raise InputError("one file to read, FILE or --topology", field="FILE", found=found)
     made = Converted(*conversion(given[0], options))
+    if options.name is not None and isinstance(made.document, BaseModel):
+        name = require_name(options.name, "--name")
+        made = replace(made, document=made.document.model_copy(update={"name": name}))
     if not isinstance(made.document, Snapshot):
         return made
     held = left_out_text(made.document, "place --ignore")
     return made if held is None else replace(made, notes=(*made.notes, held))
+
+
+def require_name(text: str, field: str) -> str:
+    """Return a text that can be the name of a document."""
+    try:
+        return TypeAdapter(Name).validate_python(text)
+    except ValidationError:
+        expected = "a name of up to 128 characters without blanks, commas and semicolons"
+        raise InputError(expected, field=field, value=text) from None
 
 
 def _conversion(from_format: str, to_format: str | None) -> Conversion:
@@ -136,28 +145,29 @@ def _snapshot_of_log(source: File, options: ConvertOptions) -> Made:
 
 
 def _snapshot_of_cluster(source: File, options: ConvertOptions) -> Made:
-    nodes = None if options.nodes is None else read_slurm_nodes(options.nodes)
-    names = None if nodes is None else [*nodes]
-    machine = read_slurm_topology(source, options.topology_name, names)
-    cluster = SlurmCluster(
-        nodes,
-        SlurmJobs() if options.jobs is None else read_slurm_jobs(options.jobs),
-        None if options.partitions is None else read_slurm_partitions(options.partitions),
-        {} if options.reservations is None else read_slurm_reservations(options.reservations),
-    )
-    model = machine.machine if isinstance(machine, NamedTorus) else machine
-    with blamed_on(str(options.jobs)):
-        snapshot, notes = snapshot_of_slurm(machine, cluster, model.name)
-    told = {
-        "nodes": "nodes that are down",
-        "partitions": "limits and states of partitions",
-        "reservations": "reservations to come",
+    name = None
+    if Path(source).is_dir():
+        name = name_of(Path(source).resolve())
+        files = slurm_files(source, options.topology_name)
+        if files is None:
+            expected = "a folder with topology.conf and squeue.json or nodes.txt"
+            raise InputError(expected, file=str(source), found="none")
+    else:
+        files = SlurmFiles(source, options.topology_name)
+    given = {
+        name: getattr(options, name) for name in ("nodes", "jobs", "partitions", "reservations")
     }
-    unseen = {name: what for name, what in told.items() if getattr(options, name) is None}
-    if snapshot.queue and unseen:
-        given = ", ".join(f"--{name}" for name in unseen)
-        notes = (*notes, f"not seen, without {given}: {', '.join(unseen.values())}")
-    return snapshot, notes
+    files = replace(files, **{name: path for name, path in given.items() if path is not None})
+    return read_slurm_cluster(files, name)
+
+
+def _part_of(options: ConvertOptions) -> str | None:
+    """Return the Topology of a file of Kubernetes that is meant, or the labels in its place."""
+    if options.levels is None:
+        return options.topology_name
+    if options.topology_name is not None:
+        raise InputError("either --topology or --levels", field="--levels", found="both")
+    return ",".join(options.levels)
 
 
 def _machine_of_cray_table(source: File, _: ConvertOptions) -> Made:
@@ -229,11 +239,14 @@ CONVERSIONS: dict[tuple[str, str], Conversion] = {
     ("slurm-topology", "machine"): lambda file, own: _told(_machine_of_topology(file, own)),
     ("machine", "slurm-topology"): lambda file, _: _text_of_machine(file, topology_conf_of),
     ("machine", "slurm-yaml"): _yaml_of_machine,
-    ("kubernetes", "snapshot"): lambda file, own: read_kubernetes(file, own.topology_name),
+    ("kubernetes", "snapshot"): lambda file, own: read_kubernetes(file, _part_of(own)),
     ("kubernetes", "machine"): lambda file, own: _told(
-        read_kubernetes_machine(file, own.topology_name)
+        read_kubernetes_machine(file, _part_of(own))
     ),
     ("topograph", "machine"): lambda file, own: _told(read_topograph(file, own.topology_name)),
+    ("ibnetdiscover", "machine"): lambda file, own: read_ibnetdiscover(file, own.without or ()),
+    ("hwloc", "machine"): lambda file, _: _told(read_hwloc(file)),
+    ("node-switch", "machine"): lambda file, _: _told(read_node_switch(file)),
     ("slice-packer", "snapshot"): lambda file, _: read_slice_scenario(file),
     ("rfold", "snapshot"): lambda file, own: read_rfold(
         file, load_torus(_machine_for_jobs(own)), own.limit

@@ -159,23 +159,41 @@ def read_bytes(path: str | Path) -> bytes:
     """
     if str(path) == STDIN:
         return _as_utf8(_content_of(sys.stdin.buffer), STDIN)
+    return _as_utf8(_read(file_meant(path), MAX_DOCUMENT_BYTES + 1), str(path))
+
+
+def _read(path: Path, most: int) -> bytes:
+    """Return the first bytes of a file; what a pipe has is kept, as commands look at it twice."""
     try:
-        path = file_meant(path)
         if path.is_dir():
             raise InputError("a file", file=str(path), found="a folder")
-        with path.open("rb") as stream:
-            text = stream.read(MAX_DOCUMENT_BYTES + 1)
+        if path.is_file():
+            with path.open("rb") as stream:
+                return stream.read(most)
+        about = path.stat()
+        key = about.st_dev, about.st_ino
+        if key not in _piped:
+            with path.open("rb") as stream:
+                _piped[key] = stream.read(MAX_DOCUMENT_BYTES + 1)
+        return _piped[key][:most]
     except FileNotFoundError:
         raise missing_file(path) from None
     except OSError as error:
         raise InputError(f"a readable file ({error.strerror})", file=str(path)) from None
-    return _as_utf8(text, str(path))
 
 
-def files_below(folder: Path) -> list[Path]:
-    """Return the ``*.json`` files in and below a folder, sorted, without hidden ones."""
-    found = [path for path in folder.rglob("*.json") if path.is_file()]
-    return sorted(p for p in found if not any(x[0] == "." for x in p.relative_to(folder).parts))
+_piped: dict[tuple[int, int], bytes] = {}
+
+
+_BEGINNING = 1 << 16
+
+
+def beginning_of(path: str | Path) -> str:
+    """Return the first 65,536 bytes of a file as text: what shows which tool wrote it."""
+    if str(path) == STDIN:
+        return _content_of(sys.stdin.buffer)[:_BEGINNING].decode(errors="replace")
+    start = _read(file_meant(path), _BEGINNING)
+    return start.removeprefix(codecs.BOM_UTF8).decode(errors="replace")
 
 
 def missing_file(path: str | Path, expected: str = "a file that exists") -> InputError:

@@ -14,13 +14,6 @@ from pydantic import ValidationError
 
 from topoplace import kinds
 from topoplace.errors import InputError, blamed_on
-from topoplace.formats.kubernetes.snapshots import read_kubernetes, read_kubernetes_machine
-from topoplace.formats.slices import is_slice_scenario, read_slice_scenario
-from topoplace.formats.slurm.topology import is_topology_yaml, read_slurm_topology
-from topoplace.formats.slurm.topology_conf import is_topology_conf
-from topoplace.formats.slurm.torus import NamedTorus
-from topoplace.formats.text import first_said
-from topoplace.formats.topograph import read_topograph
 from topoplace.machine.hostlist import MAX_HOSTS
 from topoplace.snapshot.cubes_state import CubesState
 from topoplace.snapshot.faults import faults_of, kind_of_document, require_suited
@@ -28,13 +21,14 @@ from topoplace.snapshot.files import (
     data_folder,
     likely_meant,
     machine_names,
-    parse_document,
     parse_object,
     read_bytes,
+    read_document,
     validated,
 )
 from topoplace.snapshot.held import ignoring, require_known
 from topoplace.snapshot.hierarchy_state import MAX_LEAVES, HierarchyState
+from topoplace.snapshot.reading import other_machine, other_snapshot, parted
 from topoplace.snapshot.schema import (
     SNAPSHOT_SCHEMA,
     CubesModel,
@@ -84,11 +78,9 @@ def load_machine(spec: str) -> MachineModel:
         return found
     if spec in machine_names():
         return _machine_of_file(str(data_folder("instances") / "machines" / f"{spec}.json"))
-    if Path(spec).exists():
-        return _machine_of_file(spec)
-    file, _, part = spec.rpartition(":")
-    if file and part and Path(file).is_file():
-        return _machine_of_file(file, part)
+    file, part = parted(spec)
+    if Path(file).exists():
+        return _machine_of_file(str(file), part)
     raise _no_machine(spec)
 
 
@@ -129,10 +121,10 @@ def _no_machine(spec: str) -> InputError:
 
 
 def _machine_of_file(path: str, part: str | None = None) -> MachineModel:
-    text = read_bytes(path)
-    machine = other_machine(path, text, part)
+    machine = other_machine(path, part)
     if machine is not None:
         return machine
+    text = read_bytes(path)
     raw = parse_object(text, path)
     if "schema" in raw:
         found = kind_of_document(raw)
@@ -140,65 +132,6 @@ def _machine_of_file(path: str, part: str | None = None) -> MachineModel:
     kind = kinds.kind_of_machine(str(raw.get("kind"))) or kinds.kind_named("placement")
     model: type[MachineModel] = kind.get("model")
     return validated(text, raw, model, path)
-
-
-# ---- Other tools' files, recognised by their content ---------------------------------------------
-
-_BEGINNING = 1 << 16  # characters in which a file shows what it is
-
-
-_KUBERNETES = re.compile(r"(apiVersion|kind|items|metadata)\s*:")
-_KUBERNETES_JSON = re.compile(r'"apiVersion"\s*:')
-_POD = re.compile(rb'"pod"\s*:')
-_TOPOGRAPH = re.compile(r"(switches|blocks)\s*:")
-
-
-def _is_kubernetes(text: str) -> bool:
-    """Tell whether a text begins as an object or a list of Kubernetes, in JSON or YAML."""
-    if text.lstrip().startswith("{"):
-        return _KUBERNETES_JSON.search(text) is not None
-    return _KUBERNETES.match(first_said(text)) is not None
-
-
-def other_machine(path: str | Path, text: bytes, part: str | None = None) -> MachineModel | None:
-    """Return the machine in another tool's file; None if it is the file of no known tool.
-
-    Parameters
-    ----------
-    path, text
-        The file, and its content.
-    part
-        Which topology of the file, if one was named.
-
-    Raises
-    ------
-    InputError
-        If it is one, and malformed.
-    """
-    beginning = text[:_BEGINNING].decode(errors="replace")
-    if _is_kubernetes(beginning):
-        return read_kubernetes_machine(path, part)
-    if _TOPOGRAPH.match(first_said(beginning)):
-        return read_topograph(path, part)
-    if part is not None or is_topology_conf(beginning) or is_topology_yaml(beginning):
-        machine = read_slurm_topology(path, part)
-        return machine.machine if isinstance(machine, NamedTorus) else machine
-    return None
-
-
-def other_snapshot(path: str | Path, text: bytes) -> Snapshot | None:
-    """Return the snapshot in another tool's file; None if it is the file of no known tool.
-
-    Raises
-    ------
-    InputError
-        If it is one, and malformed.
-    """
-    if _is_kubernetes(text[:_BEGINNING].decode(errors="replace")):
-        return read_kubernetes(path)[0]
-    if _POD.search(text[:_BEGINNING]) and is_slice_scenario(parse_object(text, str(path))):
-        return read_slice_scenario(path)[0]
-    return None
 
 
 # ---- Snapshots, checked and ready to solve -------------------------------------------------------
@@ -245,17 +178,27 @@ def objective_of(snapshot: Snapshot, wanted: TreeObjective | None = None) -> Tre
     return default if wanted is None else wanted
 
 
+def read_snapshot(path: str | Path) -> Snapshot:
+    """Read a snapshot without checking it.
+
+    Parameters
+    ----------
+    path
+        A snapshot document, the name of a shipped one, or what another tool writes: a file of
+        kubectl, a folder of Slurm's listings (`other_snapshot`).
+    """
+    return other_snapshot(path) or read_document(path, Snapshot, SNAPSHOT_SCHEMA)
+
+
 def load_any(
     path: str | Path, objective: TreeObjective | None = None, ignore: Sequence[str] = ()
 ) -> AnyState:
     """Read a snapshot file of any machine and check it against it.
 
-    A file is a snapshot document, or what kubectl prints (docs/reference/formats.md).
-
     Parameters
     ----------
     path
-        The file, or the name of a shipped snapshot.
+        As of `read_snapshot`.
     objective
         What counts on a switch tree; see `objective_of`.
     ignore
@@ -266,10 +209,7 @@ def load_any(
     InputError
         Naming the file, the field and the value at fault.
     """
-    text = read_bytes(path)
-    snapshot = other_snapshot(path, text) or parse_document(
-        text, Snapshot, SNAPSHOT_SCHEMA, str(path)
-    )
+    snapshot = read_snapshot(path)
     with blamed_on(path):
         return prepare_any(ignoring(resolve_machine(snapshot), ignore), objective)
 

@@ -527,7 +527,7 @@ ON_TORI = frozenset(("tasks", "segment"))
 class _Job(_Sparse):
     """What running and waiting jobs share: how they are written."""
 
-    sparse = dict.fromkeys(ON_HIERARCHIES | ON_TORI | {"ends"})
+    sparse = dict.fromkeys(ON_HIERARCHIES | ON_TORI | {"ends", "planned"})
 
 
 class Order(StrEnum):
@@ -628,6 +628,13 @@ class Part(Model):
     excluded: NodeSet | None = optional("hosts it may not have")
 
 
+class Plan(Model):
+    """When and where a scheduler plans to start a job: it is no rule, and audits read it."""
+
+    at: Annotated[int, Field(ge=0, le=1 << 40)] = Field(description="seconds from now")
+    nodes: NodeSet
+
+
 class Request(_Job):
     """A job that waits.
 
@@ -682,20 +689,27 @@ class Request(_Job):
     submitted: Annotated[int, Field(ge=0, le=1 << 40)] | None = Field(
         default=None, description="seconds since the log's start"
     )
+    planned: Plan | None = optional("hierarchies: when and where its scheduler plans to start it")
 
 
-class LeftOut(Model):
+class LeftOut(_Sparse):
     """An option of another tool's file that restricts where or when a job runs: not modelled.
 
     A request that has one is held: it does not start. Without a request it holds nobody, but
     decisions in which it could matter are not judged.
     """
 
+    sparse = {"certain": False}
+
     request: Name | None = optional("of the queue")
     option: Name = Field(description="what releases the request: `place --ignore OPTION`")
     value: Annotated[str, Field(max_length=1000)] = ""
     where: Annotated[str, Field(max_length=1000)] | None = Field(
         default=None, description="where in the file it stood"
+    )
+    certain: bool = Field(
+        default=False,
+        description="whether it keeps the request from starting now, whatever is free",
     )
 
 

@@ -25,10 +25,11 @@ from topoplace.result.reading import (
     parse_result,
 )
 from topoplace.result.several import Several
-from topoplace.snapshot.files import files_below, parse_object, read_bytes
+from topoplace.snapshot.files import parse_object, read_bytes
 from topoplace.snapshot.held import ignoring
-from topoplace.snapshot.machines import AnyState, other_snapshot, prepare_any, resolve_machine
+from topoplace.snapshot.machines import AnyState, prepare_any, resolve_machine
 from topoplace.snapshot.normal import sha256_of
+from topoplace.snapshot.reading import inputs_below, is_other_snapshot, other_snapshot
 from topoplace.snapshot.schema import SNAPSHOT_SCHEMA, Snapshot, TreeObjective
 from topoplace.solving import Options
 from topoplace.solving.solve import Problem, frame_of, problem_of
@@ -39,6 +40,7 @@ Document = Mapping[str, Any]
 Source = File | Document | AnyInstance | AnyResult
 
 _MOST_NAMED = 3
+_DOCUMENT = "document"
 
 
 @dataclass(frozen=True)
@@ -75,7 +77,7 @@ def load_document(
 ) -> State | Checkable:
     """Read a snapshot, an instance of tasks or objects, a result or similar, by its `schema`.
 
-    The source is a file (also the output of kubectl as YAML or JSON), the name of a shipped
+    The source is a file (also what another tool writes: `other_snapshot`), the name of a shipped
     snapshot, ``-`` for standard input, or the document itself. Instances are checked and ready to
     solve; that of a result is checked by `state_of`. `objective` is that on switch trees; other
     machines do not have it.
@@ -85,12 +87,14 @@ def load_document(
     InputError
         Naming the file, the field and the value at fault.
     """
-    text, name = _read(source)
-    other = other_snapshot(name, text) if isinstance(source, File) else None
-    if other is None and parse_object(text, name).get("schema") in CHECKABLE:
-        return parse_checkable(text, name)
-    with blamed_on(name):
-        return state_of(other or _instance(text, name), objective)
+    found: AnyInstance | None = other_snapshot(source) if isinstance(source, File) else None
+    if found is None:
+        text, name = _read(source)
+        if parse_object(text, name).get("schema") in CHECKABLE:
+            return parse_checkable(text, name)
+        found = parse_instance(text, name)
+    with blamed_on(source if isinstance(source, File) else _DOCUMENT):
+        return state_of(found, objective)
 
 
 def load_result(source: File | Document) -> AnyResult:
@@ -105,7 +109,13 @@ def load_checkable(source: File | Document) -> Checkable:
 
 def load_instance(source: File | Document) -> AnyInstance:
     """Read an instance without checking it; that of a snapshot with its machine written out."""
-    return _instance(*_read(source))
+    found = other_snapshot(source) if isinstance(source, File) else None
+    if found is not None:
+        return found
+    text, name = _read(source)
+    instance = parse_instance(text, name)
+    with blamed_on(name):
+        return resolve_machine(instance) if isinstance(instance, Snapshot) else instance
 
 
 def state_of(document: AnyInstance | AnyResult, objective: TreeObjective | None = None) -> State:
@@ -171,12 +181,13 @@ def load_cases(
     cases: list[Case] = []
     notes: list[str] = []
     for source in sources:
-        if not isinstance(source, File) or not Path(source).is_dir():
+        folder = Path(source) if isinstance(source, File) and Path(source).is_dir() else None
+        if folder is None or is_other_snapshot(folder):
             cases.append(load_case(source, objective, ignore))
             continue
-        files = files_below(Path(source))
+        files = inputs_below(folder)
         schemas = {SNAPSHOT_SCHEMA, RESULT_SCHEMA, *(kind.schema for kind in known().values())}
-        taken = [path for path in files if _schema(path) in schemas - {None}]
+        taken = [p for p in files if is_other_snapshot(p) or _schema(p) in schemas - {None}]
         if not taken:
             raise InputError("a folder of instances or results (*.json)", file=str(source))
         cases += [load_case(path, objective, ignore) for path in taken]
@@ -195,16 +206,10 @@ def _read(source: File | Document) -> tuple[bytes, str]:
         found = type(source).__name__
         raise InputError("a path, a shipped name or a document", field="source", found=found)
     try:
-        return json.dumps(source).encode(), "document"
+        return json.dumps(source).encode(), _DOCUMENT
     except (TypeError, ValueError) as error:
         raise InputError(f"a document of JSON values ({error})") from None
 
 
 def _schema(path: Path) -> object:
     return parse_object(read_bytes(path), str(path)).get("schema")
-
-
-def _instance(text: bytes, name: str) -> AnyInstance:
-    instance = parse_instance(text, name)
-    with blamed_on(name):
-        return resolve_machine(instance) if isinstance(instance, Snapshot) else instance

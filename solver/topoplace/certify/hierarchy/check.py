@@ -71,10 +71,18 @@ class HierarchyPlacements(Packings[HierarchyResult]):
             try:
                 place = self._place(asked, own, lists)
                 require_place(self._instance, asked, place)
+                self._require_nodes(own, place)
             except RefusedError as error:
                 raise RefusedError(f"{own.request}: {error}") from None
             found.append((asked, place))
         return found
+
+    def _require_nodes(self, own: HierarchyPlacement, place: Place) -> None:
+        """Raise unless the nodes of a placement are the hosts of its parts, each once."""
+        hosts = {host for units in place for host in units}
+        named = [self._numbers.get(name) for name in NodeLists().hosts(own.nodes, "nodes")]
+        if len(named) != len(hosts) or {*named} != hosts:
+            raise RefusedError("its nodes are not the hosts of its parts")
 
     def _place(self, asked: Asked, own: HierarchyPlacement | Reserved, lists: NodeLists) -> Place:
         if tuple(part.part for part in own.parts) != asked.part_names:

@@ -155,7 +155,8 @@ def domains_of(
     Parameters
     ----------
     wanted
-        The name of the Topology, where there are several.
+        The name of the Topology, where there are several; or, with commas between them, labels of
+        nodes that make the levels instead.
 
     Raises
     ------
@@ -167,8 +168,12 @@ def domains_of(
     if hypers and not topologies and wanted is None:
         return _of_hyper_nodes(hypers, nodes)
     names = [one.checked_as(Kube[_TopologySpec, Any]).metadata.name for one in topologies]
+    if wanted is not None and wanted not in names and (not names or _all_known(wanted, nodes)):
+        return _of_wanted_labels(wanted, nodes)
     if not names:
-        raise InputError("a Topology of Kueue, or HyperNodes of Volcano", found="neither")
+        near = ",".join(_likely_labels(nodes)) or "zone,rack"
+        expected = f"a Topology of Kueue, HyperNodes of Volcano, or labels of nodes, as FILE:{near}"
+        raise InputError(expected, found="none of these")
     if wanted is None and len(names) > 1:
         expected = f"the name of one topology of {', '.join(names)}"
         raise InputError(expected, field="--topology", found="nothing")
@@ -203,13 +208,67 @@ def _of_labels(
                 raise InputError("the hosts as the last level", field=field, value=label)
     if labels[-1] == HOSTNAME:
         labels.pop()
-    paths: dict[str, tuple[str, ...]] = {}
-    for node in nodes:
-        fits = not flavors or any(flavor.has(node) for flavor in flavors)
-        path = tuple(node.labels.get(label, "") for label in labels)
-        if fits and all(_VALUE.fullmatch(value) for value in path):
-            paths[node.name] = path
+    own = (node for node in nodes if not flavors or any(flavor.has(node) for flavor in flavors))
+    paths = _paths(labels, own)
     return Domains(model.metadata.name, tuple(labels), paths, "a Topology of Kueue", flavors)
+
+
+def _paths(labels: Sequence[str], nodes: Iterable[KubeNode]) -> dict[str, tuple[str, ...]]:
+    """Return the values of labels by node, of the nodes that have them all."""
+    paths = {node.name: tuple(node.labels.get(label, "") for label in labels) for node in nodes}
+    return {name: path for name, path in paths.items() if all(map(_VALUE.fullmatch, path))}
+
+
+# ---- Labels that somebody names, where there is no Topology --------------------------------------
+
+_MOST_LIKELY = 4
+
+
+def _meant(name: str, keys: Iterable[str]) -> list[str]:
+    """Return the labels that a name such as ``rack`` may stand for: itself, or one that ends so."""
+    if name in keys:
+        return [name]
+    if name in ("host", "hostname"):
+        return [HOSTNAME]
+    return [key for key in keys if re.search(rf"[/-]{re.escape(name)}$", key)]
+
+
+def _keys_of(nodes: Iterable[KubeNode]) -> list[str]:
+    return sorted({key for node in nodes for key in node.labels})
+
+
+def _all_known(wanted: str, nodes: Sequence[KubeNode]) -> bool:
+    keys = _keys_of(nodes)
+    return all(_meant(name, keys) for name in wanted.split(","))
+
+
+def _of_wanted_labels(wanted: str, nodes: Sequence[KubeNode]) -> Domains:
+    keys, labels = _keys_of(nodes), list[str]()
+    for name in wanted.split(","):
+        found = _meant(name, keys)
+        if len(found) != 1 or found[0] in labels:
+            expected = f"one label, not {' and '.join(found)}" if found else "a label of nodes"
+            expected = "each label once" if len(found) == 1 else expected
+            raise InputError(expected, field="--levels", value=name, known=keys)
+        labels += found
+    if HOSTNAME in labels[:-1]:
+        raise InputError("the hosts as the last level", field="--levels", value=wanted)
+    above = tuple(label for label in labels if label != HOSTNAME)
+    return Domains("labels", above, _paths(above, nodes), "labels of nodes")
+
+
+def _likely_labels(nodes: Sequence[KubeNode]) -> list[str]:
+    """Return labels that part the nodes into domains within domains, the largest first."""
+    values = {
+        key: [node.labels.get(key) for node in nodes] for key in _keys_of(nodes) if key != HOSTNAME
+    }
+    sizes = {key: len({*own}) for key, own in values.items() if None not in own}
+    found: list[str] = []
+    for key in sorted((key for key in sizes if 1 < sizes[key] < len(nodes)), key=sizes.__getitem__):
+        above = [values[one] for one in found]
+        if len({*zip(*above, values[key], strict=True)}) == sizes[key]:
+            found.append(key)
+    return found[-_MOST_LIKELY:]
 
 
 # ---- Volcano: HyperNodes of tiers, with nodes or other HyperNodes in them ------------------------

@@ -19,18 +19,25 @@ from topoplace.formats.slurm.nodes import (
     SlurmReservation,
     gres_of,
 )
+from topoplace.formats.slurm.sharing import CPUS, NODE, Sharing, given_elsewhere, sharing_of
 from topoplace.formats.slurm.topology import SlurmMachine
 from topoplace.formats.slurm.torus import NamedTorus
+from topoplace.machine.hierarchy import LEAF
 from topoplace.machine.hostlist import expand_host_list, format_host_list, format_node_set
 from topoplace.snapshot.held import ORDER
 from topoplace.snapshot.hierarchy_state import hierarchy_of, prepare_hierarchy
 from topoplace.snapshot.schema import (
     SNAPSHOT_SCHEMA,
     Communication,
+    HierarchyModel,
     LeftOut,
+    Part,
     Request,
     RunningJob,
+    Segment,
     Snapshot,
+    TorusModel,
+    TreeModel,
 )
 from topoplace.snapshot.state import MAX_SEGMENTS, prepare
 
@@ -44,7 +51,7 @@ class SlurmCluster:
     nodes: Mapping[str, SlurmNode] | None = None
     jobs: SlurmJobs = field(default_factory=SlurmJobs)
     partitions: Mapping[str, SlurmPartition] | None = None
-    reservations: Mapping[str, SlurmReservation] = field(default_factory=dict)
+    reservations: Mapping[str, SlurmReservation] | None = None
 
 
 def snapshot_of_slurm(
@@ -63,10 +70,18 @@ def snapshot_of_slurm(
     """
     names, jobs = _names_of(machine), cluster.jobs
     there = set(names)
-    running, num_shared = _apart(jobs.running, there)
+    queue = _queue_on(machine, jobs, len(names))
+    by_sets = not isinstance(machine, NamedTorus) and not any(r.patterns for r in queue.fitting)
+    sharing = None
+    if by_sets and not isinstance(machine, NamedTorus):
+        sharing = sharing_of(machine, cluster.nodes, jobs, names)
+    running, num_shared = _apart(jobs.running, there, alone=sharing is None)
     with_job = {host for _, hosts in running for host in hosts}
+    if sharing is not None:
+        listed = [one for job, _ in running for one in jobs.held[job.id]]
+        with_job -= {*given_elsewhere(sharing.capacity, cluster.nodes or {}, listed)}
     told = _told(names, cluster.nodes)
-    reserved = {n for one in cluster.reservations.values() if one.active for n in one.nodes}
+    reserved = {n for one in (cluster.reservations or {}).values() if one.active for n in one.nodes}
     groups: dict[str, list[str]] = {
         "closed": [n for n in names if told.get(n) is NodeUse.CLOSED],
         "closed, reserved": [
@@ -78,12 +93,15 @@ def snapshot_of_slurm(
         "closed, their state not told": [n for n in names if n not in told],
     }
     down = {node for group in groups.values() for node in group}
-    queue = _queue_on(machine, jobs, len(names))
-    by_sets = not isinstance(machine, NamedTorus) and not any(r.patterns for r in queue.fitting)
-    holds = _Holds(cluster, names, by_sets=by_sets)
+    leaf = _leaf_level(machine) if by_sets else None
+    holds = _Holds(cluster, names, by_sets=by_sets, leaf=leaf, sharing=sharing)
     held = [
         *(one for request in queue.fitting for one in holds.of(request)),
-        *(one for one in jobs.left_out if one.request in {r.id for r in queue.fitting}),
+        *(
+            one
+            for one in jobs.left_out
+            if one.request in {r.id for r in queue.fitting} and not holds.models(one)
+        ),
         *queue.held,
     ]
     if len(queue.fitting) > 1:
@@ -92,9 +110,11 @@ def snapshot_of_slurm(
     snapshot = Snapshot(
         schema_version=SNAPSHOT_SCHEMA,
         name=name,
-        machine=machine.machine if isinstance(machine, NamedTorus) else machine,
+        machine=_document(machine, sharing),
         down=_node_set(machine, (node for node in names if node in down)),
-        running=[_running_on(machine, job, hosts) for job, hosts in running],
+        running=[_running_on(machine, job, hosts) for job, hosts in running]
+        if sharing is None
+        else sharing.running(job.model_copy(update=_OF_TREES) for job, _ in running),
         queue=[holds.with_sets(request) for request in queue.fitting],
         sets=dict(sorted(holds.sets.items())),
         left_out=held,
@@ -112,6 +132,22 @@ def snapshot_of_slurm(
     return snapshot, (*notes, *jobs.notes)
 
 
+def _document(
+    machine: SlurmMachine, sharing: Sharing | None
+) -> TreeModel | HierarchyModel | TorusModel | str:
+    """Return the machine of the snapshot: with what nodes have, if jobs share them."""
+    if sharing is not None:
+        return sharing.machine
+    return machine.machine if isinstance(machine, NamedTorus) else machine
+
+
+def _leaf_level(machine: SlurmMachine) -> str | None:
+    """Return the level of leaf switches; None on machines without switches."""
+    if isinstance(machine, NamedTorus) or not machine.has_contention:
+        return None
+    return LEAF if LEAF in hierarchy_of(machine).levels else None
+
+
 def _names_of(machine: SlurmMachine) -> tuple[str, ...]:
     if isinstance(machine, NamedTorus):
         return tuple(name for name in machine.node_names if name is not None)
@@ -126,11 +162,11 @@ def _told(names: Sequence[str], nodes: Mapping[str, SlurmNode] | None) -> dict[s
 
 
 def _apart(
-    jobs: Iterable[RunningJob], there: set[str]
+    jobs: Iterable[RunningJob], there: set[str], *, alone: bool
 ) -> tuple[list[tuple[RunningJob, list[str]]], int]:
-    """Return jobs with nodes of their own, and how many nodes others share with them.
+    """Return jobs with their nodes, and how many nodes others share with them.
 
-    A job all of whose nodes an earlier one has is left out.
+    If each has its nodes `alone`, a job all of whose nodes an earlier one has is left out.
     """
     found, taken, shared = [], set[str](), set[str]()
     for job in jobs:
@@ -138,12 +174,12 @@ def _apart(
         if not there.issuperset(hosts):
             stray = next(node for node in hosts if node not in there)
             raise InputError("nodes on a switch", field=f"job {job.id}", value=stray)
-        own = [host for host in hosts if host not in taken]
+        own = [host for host in hosts if host not in taken or not alone]
         shared |= {host for host in hosts if host in taken}
         taken.update(own)
         if own:
             found.append((job, own))
-    return found, len(shared)
+    return found, len(shared) if alone else 0
 
 
 def _node_set(machine: SlurmMachine, names: Iterable[str]) -> str:
@@ -236,6 +272,10 @@ class _Holds:
         The nodes of the machine.
     by_sets
         Whether requests can be kept to sets of nodes: on hierarchies, and trees by domains.
+    leaf
+        The level of leaf switches, if there are some.
+    sharing
+        How jobs share nodes, if that is modelled.
 
     Attributes
     ----------
@@ -243,30 +283,95 @@ class _Holds:
         The nodes of each partition and feature that a request names.
     """
 
-    def __init__(self, cluster: SlurmCluster, names: Sequence[str], *, by_sets: bool) -> None:
+    def __init__(
+        self,
+        cluster: SlurmCluster,
+        names: Sequence[str],
+        *,
+        by_sets: bool,
+        leaf: str | None,
+        sharing: Sharing | None,
+    ) -> None:
         self._cluster, self._by_sets = cluster, by_sets
+        self._leaf, self._sharing = leaf, sharing
         self.sets: dict[str, str] = {}
         self._machine = frozenset(names)
         nodes = cluster.nodes or {}
         self._own = [nodes[name] for name in names if name in nodes]
         self._complete = len(self._own) == len(names)
-        self._later = [name for name, one in cluster.reservations.items() if not one.active]
+        every = cluster.reservations or {}
+        self._later = [name for name, one in every.items() if not one.active]
 
     def of(self, request: Request) -> Iterator[LeftOut]:
         """Yield what holds a request."""
         wants = self._cluster.jobs.wants[request.id]
+        shares = isinstance(self._takes(wants, request), dict)
         told = {
             "partition": self._partition(wants, request),
             "features": wants.features if self._features(wants) is None else "",
             "excluded_nodes": "" if self._by_sets else wants.excluded,
-            "shared": "" if self._takes_whole_nodes(wants) else wants.shared,
+            "required_nodes": "" if self._required(wants, request) else wants.required,
+            "switches": self._switches(wants),
+            "shared": ""
+            if shares or self._takes_whole_nodes(wants)
+            else self._why_whole(wants, request),
             "gres": "" if self._enough(wants, "gres") is not None else wants.gres,
-            **self._of_nodes(wants, request.nodes),
+            **({} if shares else self._of_nodes(wants, request.nodes)),
             "reservation": ", ".join(map(self._reservation, self._later)),
         }
         for option, text in told.items():
             if text:
-                yield from of_request(request.id, [left_out(option, text, wants.place)])
+                certain = option == "partition" and self._is_closed(wants, request)
+                own = left_out(option, text, wants.place).model_copy(update={"certain": certain})
+                yield from of_request(request.id, [own])
+
+    def models(self, one: LeftOut) -> bool:
+        """Return whether what a listing says of a job is modelled here all the same."""
+        if one.request is None or one.option not in ("node_count", "reason"):
+            return False
+        request = next(r for r in self._cluster.jobs.queue if r.id == one.request)
+        if one.option == "reason":  # its cause is the nodes' states, which are known
+            named = one.value.startswith("ReqNodeNotAvail")
+            known = self._cluster.nodes is not None and self._cluster.reservations is not None
+            return named and known and not self._later
+        return isinstance(self._takes(self._cluster.jobs.wants[request.id], request), dict)
+
+    def _takes(self, wants: Wants, request: Request) -> dict[str, Any] | str | None:
+        """Return what a request takes of nodes that jobs share; why not, or None if none do."""
+        if self._sharing is None:
+            return None
+        if wants.shared in ("user", "mcs"):
+            return wants.shared
+        whole = self._takes_whole_nodes(wants) or not wants.shared
+        return self._sharing.asked(wants, request.nodes, whole=whole)
+
+    def _why_whole(self, wants: Wants, request: Request) -> str:
+        """Return how a job shares nodes, where that is not modelled; nothing if it does not."""
+        why = self._takes(wants, request)
+        return why if isinstance(why, str) else wants.shared
+
+    def _switches(self, wants: Wants) -> str:
+        if not wants.switches:
+            return ""
+        if wants.switches < 0:
+            return "it may have waited for them as long as it wants to"
+        return "" if self._leaf is not None else f"{wants.switches}, and no leaf switches"
+
+    def _required(self, wants: Wants, request: Request) -> list[str] | None:
+        """Return the nodes that a request has to have; None if that is not modelled."""
+        if not wants.required:
+            return []
+        nodes = expand_host_list(wants.required, "required_nodes")
+        fits = self._by_sets and self._machine.issuperset(nodes) and len(nodes) <= request.nodes
+        return nodes if fits and not (wants.switches and len(nodes) < request.nodes) else None
+
+    def _is_closed(self, wants: Wants, request: Request) -> bool:
+        """Return whether no partition of a request lets it start, whatever is free."""
+        own = [(self._cluster.partitions or {}).get(name) for name in wants.partitions]
+        return bool(own) and all(
+            one is not None and self._limits("", one, request) not in ("", f" with {one.others}")
+            for one in own
+        )
 
     def _nodes_in(self, partition: str) -> frozenset[str] | None:
         """Return the nodes of a partition; None if they are not known."""
@@ -336,6 +441,12 @@ class _Holds:
         wants = self._cluster.jobs.wants[request.id]
         if not self._by_sets:
             return request
+        own = self._takes(wants, request)
+        fields = own if isinstance(own, dict) else {}
+        if isinstance(own, str) and self._sharing is not None:  # held, and released as if whole
+            fields = self._sharing.whole
+        if wants.switches > 0 and self._leaf is not None:
+            fields = {**fields, "at_most": Segment(size=wants.switches, level=self._leaf)}
         terms = []
         largest = None if self._partition(wants, request) else self._largest(wants)
         if largest is not None and self._inside(largest) != self._machine:
@@ -345,13 +456,23 @@ class _Holds:
             named = [self._set("feature", name, nodes) for name, nodes in features.items()]
             some = " | ".join(named)
             terms.append(f"({some})" if "|" in wants.features else " & ".join(named))
-        for what in ("cpus", "memory", "disk", "gres"):
+        shares = "takes" in fields and NODE in fields["takes"] and CPUS in fields["takes"]
+        for what in ("disk", "gres") if shares else ("cpus", "memory", "disk", "gres"):
             for name, nodes in (self._enough(wants, what) or {}).items():
                 terms.append(self._set("with", name, nodes))
         excluded = self._machine.intersection(expand_host_list(wants.excluded, "excluded_nodes"))
-        update = {"eligible": " & ".join(filter(None, terms)) or None}
-        update["excluded"] = format_host_list(sorted(excluded)) or None
-        return request.model_copy(update=update)
+        required = self._required(wants, request)
+        if required:
+            name = f"nodes:{format_host_list(sorted(required))}"
+            terms.append(self._set("nodes", name.removeprefix("nodes:"), frozenset(required)))
+        fields = {
+            **fields,
+            "eligible": " & ".join(filter(None, terms)) or None,
+            "excluded": format_host_list(sorted(excluded)) or None,
+        }
+        if required and len(required) < request.nodes:
+            return _in_parts(request, fields, len(required))
+        return request.model_copy(update=fields)
 
     def _set(self, kind: str, name: str, nodes: frozenset[str]) -> str:
         """Return the name of a set of nodes, which is kept."""
@@ -415,8 +536,25 @@ class _Holds:
         return all((node.memory or 0) >= per_cpu * (node.cpus or 0) for node in self._own)
 
     def _reservation(self, name: str) -> str:
-        one = self._cluster.reservations[name]
+        one = (self._cluster.reservations or {})[name]
         return f"{name} of {number_of(len(one.nodes), 'node')}, {one.when}"
+
+
+def _in_parts(request: Request, fields: Mapping[str, Any], num_required: int) -> Request:
+    """Return a request with two parts: on the nodes that it has to have, and on others.
+
+    The last term of what is eligible are the nodes that it has to have.
+    """
+    terms = fields["eligible"].split(" & ")
+    others = " & ".join([*terms[:-1], f"!{terms[-1]}"])
+    own = {name: fields[name] for name in ("takes", "spread", "excluded") if fields.get(name)}
+    sizes = {"required": num_required, "others": request.nodes - num_required}
+    eligible = {"required": fields["eligible"], "others": others}
+    parts = [
+        Part(id=name, nodes=size, group="job", eligible=eligible[name], **own)
+        for name, size in sizes.items()
+    ]
+    return request.model_copy(update={"parts": parts})
 
 
 def _in_prisms(request: Request) -> Request:

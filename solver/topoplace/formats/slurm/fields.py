@@ -36,6 +36,10 @@ _OPTION_OF_REASON = {
 }
 
 
+CERTAIN = {"hold", "begin_time", "dependency", "array_throttle", "limits"}
+"""Options that keep a job from starting now, whatever is free."""
+
+
 def option_of_reason(reason: str) -> str | None:
     """Return the option that a reason of waiting stands for; None if it is no restriction.
 
@@ -90,7 +94,9 @@ SQUEUE_JSON = table(
     read nodes: the nodes of a job that runs
     read node_count: nodes wanted
     read comment: words `pattern=` and `segment=`
-    read time_limit, submit_time: the request's times
+    read time_limit, submit_time, end_time: the times of requests and jobs
+    read gres_detail, job_resources: what a running job holds of nodes that several jobs share
+    read cpus_per_task, tasks_per_node: what a job takes of nodes that several jobs share
     read nice: part of `priority`
     depends priority -> hold: the order of the queue; 0 is a job on hold
     depends hold: waits until it is released
@@ -112,12 +118,13 @@ SQUEUE_JSON = table(
     depends memory_per_cpu -> memory: unless every node has as much for all its CPUs
     depends minimum_tmp_disk_per_node -> disk: where nodes are not known; else a set of nodes
     restricts dependency: waits for other jobs
-    restricts required_nodes: has to have these nodes
+    depends required_nodes: on tori, or with `--switches` and other nodes
     depends excluded_nodes: may not have these nodes
     depends features: its nodes need features; names joined by `&` alone or `|` alone are modelled
     restricts batch_features -> features: its first node needs features
     restricts cluster_features -> federation: its cluster needs features
-    restricts required_switches -> switches: a limit of leaf switches (`--switches=N`)
+    depends required_switches -> switches: where there are no leaf switches, or the job may have \
+        waited for them as long as it wants to
     restricts contiguous: its nodes are in a row
     depends tres_per_node -> gres: needs GRES, such as GPUs, of every node; modelled as a set of \
         nodes if all nodes are known
@@ -140,15 +147,15 @@ SQUEUE_JSON = table(
     neutral account, user_id, user_name, group_id, group_name, qos, wckey, association_id: \
         limits of accounts show in `state_reason`
     neutral prefer: a wish, no rule
-    neutral scheduled_nodes, start_time, last_sched_evaluation: Slurm's plan
-    neutral maximum_switch_wait_time: of `required_switches`
+    read scheduled_nodes, start_time: Slurm's plan, for audits
+    neutral last_sched_evaluation: Slurm's plan
+    read maximum_switch_wait_time: how long `required_switches` holds
     neutral priority_by_partition, het_job_id_set, deadline, delay_boot, reboot, time_minimum, \
-        tres_bind, tres_freq, core_spec, thread_spec, cpus_per_task, tasks_per_node, \
-        tasks_per_core, tasks_per_socket, tasks_per_board, sockets_per_board, max_cpus: within a \
-        node, or said elsewhere
-    neutral gres_detail, job_resources, tres_alloc_str, allocating_node, batch_host, batch_flag, \
-        end_time, preempt_time, preemptable_time, pre_sus_time, suspend_time, resize_time, \
-        job_size_str, billable_tres, licenses_allocated, allocated_nodes: of jobs that run
+        tres_bind, tres_freq, core_spec, thread_spec, tasks_per_core, tasks_per_socket, \
+        tasks_per_board, sockets_per_board, max_cpus: within a node, or said elsewhere
+    neutral tres_alloc_str, allocating_node, batch_host, batch_flag, preempt_time, \
+        preemptable_time, pre_sus_time, suspend_time, resize_time, job_size_str, billable_tres, \
+        licenses_allocated, allocated_nodes: of jobs that run
     neutral accrue_time, admin_comment, burst_buffer_state, cluster, command, container, \
         container_id, cpu_frequency_minimum, cpu_frequency_maximum, cpu_frequency_governor, \
         cron, current_working_directory, derived_exit_code, exit_code, failed_node, \
@@ -160,7 +167,7 @@ SQUEUE_JSON = table(
     {
         **dict.fromkeys(
             (
-                *("required_switches", "tasks_per_tres"),
+                "tasks_per_tres",
                 *("sockets_per_node", "cores_per_socket", "threads_per_core"),
             ),
             number_text,
@@ -241,11 +248,11 @@ SCONTROL_NODE = table(
     read Reservation, ReservationName: reserved: down
     read ActiveFeatures, AvailableFeatures: what jobs may ask for, if both say the same
     read Gres: what jobs may ask for
-    neutral GresUsed, GresDrain: a node with a job is full
-    neutral CPUAlloc, CPUEfctv, AllocMem, AllocTRES: a node with a job is full
+    read CPUAlloc, AllocMem, ThreadsPerCore: where jobs share nodes; else a node with a job is full
+    neutral GresUsed, GresDrain, CPUEfctv, AllocTRES: jobs say what they hold
     neutral Weight: a preference
     neutral Arch, CoresPerSocket, CPULoad, CPUErr, NodeAddr, NodeHostName, Port, Version, OS, \
-        FreeMem, Sockets, Boards, ThreadsPerCore, BootTime, SlurmdStartTime, LastBusyTime, \
+        FreeMem, Sockets, Boards, BootTime, SlurmdStartTime, LastBusyTime, \
         ResumeAfterTime, CfgTRES, CurrentWatts, AveWatts, CapWatts, ExtSensorsJoules, \
         ExtSensorsWatts, ExtSensorsTemp, Reason, Comment, Extra, CoreSpecCount, CPUSpecList, \
         MemSpecLimit, InstanceId, InstanceType, Topology, BcastAddr, NextState, LowestJoules, \

@@ -11,11 +11,13 @@ from topoplace.errors import UNSEEN, InputError, blamed_on, number_of
 from topoplace.formats.declared import left_out, of_request
 from topoplace.formats.slurm.blocks import BLOCK
 from topoplace.formats.slurm.fields import (
+    CERTAIN,
     SQUEUE_JSON,
     option_of_reason,
     shared_text,
 )
 from topoplace.formats.slurm.listings import Entry, listing_of
+from topoplace.formats.slurm.nodes import gres_of
 from topoplace.formats.text import integer, require_once, text_of
 from topoplace.machine.hostlist import NodeLists, format_host_list
 from topoplace.snapshot.hierarchy_state import require_shares
@@ -24,6 +26,7 @@ from topoplace.snapshot.schema import (
     LeftOut,
     Pattern,
     PatternUse,
+    Plan,
     Request,
     RunningJob,
     Segment,
@@ -62,9 +65,15 @@ class Wants:
     cpus, cpus_in_all, memory, memory_per_cpu, disk
         The least that a node has to have, and the CPUs on all nodes together; memory and disk in
         MB. 0 if the job needs none in particular.
-    features, excluded, gres
+    features, excluded, required, gres
         What its nodes have to have, those that it may not have, and the GRES of each, as Slurm
-        says it.
+        says it; `required` are nodes that it has to have.
+    tasks, cpus_per_task, tasks_per_node
+        How many tasks it has, and how they are laid out; 0 if that is not said.
+    most_nodes
+        The most nodes it may have; 0 if any number will do for its tasks.
+    switches
+        The most leaf switches it may have; 0 without a limit, -1 if that may be over.
     """
 
     place: str
@@ -77,7 +86,23 @@ class Wants:
     disk: int = 0
     features: str = ""
     excluded: str = ""
+    required: str = ""
     gres: str = ""
+    tasks: int = 0
+    cpus_per_task: int = 0
+    tasks_per_node: int = 0
+    most_nodes: int = 0
+    switches: int = 0
+
+
+@dataclass(frozen=True)
+class Held:
+    """What a running job holds of a node: CPUs, memory in MB, and GRES by name."""
+
+    node: str
+    cpus: int
+    memory: int
+    gres: Mapping[str, int]
 
 
 @dataclass(frozen=True)
@@ -99,6 +124,9 @@ class SlurmJob:
     throttle: int | None = None  # tasks of its array that may run at a time
     left_out: tuple[LeftOut, ...] = ()  # what restricts it and is not modelled
     suspended: bool = False  # others may run on its nodes
+    ends: int | None = None  # of a job that runs: seconds from the listing on
+    held: tuple[Held, ...] | None = None  # of a job that runs: by node; None if it is not said
+    planned: Plan | None = None  # of a job that waits
 
     @property
     def order(self) -> tuple[int, ...]:
@@ -140,7 +168,47 @@ def _job(entry: Entry) -> SlurmJob | None:
         _throttle(entry),
         () if holding else tuple(_restrictions(entry, num_nodes)),
         "SUSPENDED" in states,
+        _ends(entry) if holding else None,
+        _held(entry) if holding else None,
+        None if holding else _planned(entry),
     )
+
+
+def _ends(entry: Entry) -> int | None:
+    """Return in how many seconds a running job ends at the latest; None without a limit."""
+    end = entry.moment("end_time")
+    if end is None or entry.now is None or entry.seconds("time_limit") is None:
+        return None
+    return max(1, end - entry.now)
+
+
+def _planned(entry: Entry) -> Plan | None:
+    """Return when and where Slurm plans to start a job, if its listing says so."""
+    nodes = entry.values.get("scheduled_nodes")
+    start = entry.moment("start_time")
+    if not nodes or not isinstance(nodes, str) or start is None or entry.now is None:
+        return None
+    return Plan(at=max(0, start - entry.now), nodes=nodes)
+
+
+def _held(entry: Entry) -> tuple[Held, ...] | None:
+    """Return what a running job holds of each node, from ``job_resources`` of ``squeue --json``."""
+    nodes = entry.values.get("job_resources")
+    nodes = nodes.get("nodes") if isinstance(nodes, dict) else None
+    listed = nodes.get("allocation") if isinstance(nodes, dict) else None
+    gres = entry.values.get("gres_detail") or []
+    if not isinstance(listed, list) or not isinstance(gres, list):
+        return None
+    details = [gres_of(str(one)) for one in gres] or [{}] * len(listed)
+    found = []
+    for own, detail in zip(listed, details, strict=False):
+        try:
+            cpus, memory = int(own["cpus"]["count"]), int(own["memory"]["allocated"])
+            found.append(Held(str(own["name"]), cpus, memory, detail or {}))
+        except (KeyError, TypeError, ValueError):
+            return None
+    complete = len(details) == len(listed) and None not in details
+    return tuple(found) if complete else None
 
 
 def _holds_nodes(states: list[str], where: str) -> bool | None:
@@ -236,8 +304,29 @@ def _wants(entry: Entry) -> Wants:
         entry.megabytes("minimum_tmp_disk_per_node"),
         entry.text("features"),
         entry.text("excluded_nodes"),
+        entry.text("required_nodes"),
         entry.text("tres_per_node"),
+        entry.number("tasks") or 0,
+        entry.number("cpus_per_task") or 0,
+        entry.number("tasks_per_node") or 0,
+        entry.number("max_nodes") or 0,
+        _switches(entry),
     )
+
+
+def _switches(entry: Entry) -> int:
+    """Return the most leaf switches that a job takes; 0 without a limit.
+
+    -1 if it may have waited for them as long as it wants to.
+    """
+    wanted = entry.number("required_switches") or 0
+    longest, begun = entry.number("maximum_switch_wait_time"), entry.moment("eligible_time")
+    begun = begun or entry.moment("submit_time")
+    if not longest:
+        return wanted
+    known = begun is not None and entry.now is not None
+    over = not known or (entry.now or 0) - (begun or 0) >= longest
+    return -1 if wanted and over else wanted
 
 
 def _throttle(entry: Entry) -> int | None:
@@ -255,7 +344,8 @@ def _restrictions(entry: Entry, num_nodes: int) -> Iterator[LeftOut]:
         if one.option not in seen:
             seen.add(one.option)
             name = (one.where or "").removeprefix(".")
-            yield one.model_copy(update={"where": entry.field(name)})
+            update = {"where": entry.field(name), "certain": one.option in CERTAIN}
+            yield one.model_copy(update=update)
 
 
 def _by_fields(entry: Entry, num_nodes: int) -> Iterator[LeftOut]:
@@ -310,6 +400,10 @@ class SlurmJobs:
     ----------
     wants
         What the requests of the queue want of nodes, by id.
+    held
+        What the running jobs hold of each node, by id, as far as that is said.
+    sharing
+        The jobs that may share nodes, running or waiting, by id.
     left_out
         What restricts them and is not modelled.
     notes
@@ -319,6 +413,8 @@ class SlurmJobs:
     running: tuple[RunningJob, ...] = ()
     queue: tuple[Request, ...] = ()
     wants: Mapping[str, Wants] = field(default_factory=dict)
+    held: Mapping[str, tuple[Held, ...]] = field(default_factory=dict)
+    sharing: frozenset[str] = frozenset()
     left_out: tuple[LeftOut, ...] = ()
     notes: tuple[str, ...] = ()
 
@@ -355,9 +451,16 @@ def read_slurm_jobs(path: str | Path) -> SlurmJobs:
         running,
         tuple(_request(job, start) for job in waiting),
         {job.id: job.wants for job in waiting},
+        {job.id: _of_suspended(job, job.held) for _, job in holding if job.held is not None},
+        frozenset(job.id for job in [*waiting, *(one for _, one in holding)] if job.wants.shared),
         tuple(one for job in waiting for one in of_request(job.id, job.left_out)),
         listing.notes,
     )
+
+
+def _of_suspended(job: SlurmJob, held: tuple[Held, ...]) -> tuple[Held, ...]:
+    """Return what a job holds; the CPUs of a suspended one are others' to have."""
+    return tuple(replace(one, cpus=0) for one in held) if job.suspended else held
 
 
 def _tasks_of(job: SlurmJob, where: str, lists: NodeLists) -> list[SlurmJob]:
@@ -380,7 +483,8 @@ def _throttled(waiting: list[SlurmJob], holding: list[SlurmJob]) -> list[SlurmJo
             running[job.array] = before + 1
             if before >= job.throttle:
                 text = f"{job.throttle} at a time"
-                own = (*own, left_out("array_throttle", text, job.wants.place))
+                late = left_out("array_throttle", text, job.wants.place)
+                own = (*own, late.model_copy(update={"certain": True}))
         found.append(replace(job, left_out=own))
     return found
 
@@ -406,6 +510,7 @@ def _running(job: SlurmJob, place: str, lists: NodeLists) -> RunningJob:
         nodes=format_host_list(hosts),
         communication=job.communication,
         patterns=list(job.patterns) or None,
+        ends=job.ends,
     )
 
 
@@ -419,4 +524,5 @@ def _request(job: SlurmJob, start: int) -> Request:
         exclusive=BLOCK if job.exclusive else None,
         walltime=job.walltime,
         submitted=None if job.submitted is None else job.submitted - start,
+        planned=job.planned,
     )

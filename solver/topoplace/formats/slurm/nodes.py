@@ -45,6 +45,9 @@ class SlurmNode:
     disk: int | None = None  # MB
     features: frozenset[str] | None = None  # None as well if some of them are not active
     gres: Mapping[str, int] | None = None  # by name, and by name and type: gpu, gpu:a100
+    threads: int | None = None  # of a core
+    cpus_held: int | None = None  # by jobs
+    memory_held: int | None = None  # MB
 
     def amount(self, what: str, name: str) -> int | None:
         """Return how much it has of GRES of a name, or of ``cpus``, ``memory`` or ``disk``."""
@@ -198,6 +201,9 @@ def read_slurm_nodes(path: str | Path) -> dict[str, SlurmNode]:
             _number(settings, "TmpDisk"),
             _features(settings),
             None if "Gres" not in settings else gres_of(settings["Gres"]),
+            _number(settings, "ThreadsPerCore"),
+            _number(settings, "CPUAlloc"),
+            _number(settings, "AllocMem"),
         )
     return found
 

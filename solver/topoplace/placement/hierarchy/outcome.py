@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import chain
 
 from topoplace.machine.hostlist import format_host_list
 from topoplace.placement.hierarchy.problem import HierarchyProblem, Placed, Started
@@ -31,6 +32,9 @@ def _solution(problem: HierarchyProblem, started: Started) -> HierarchySolution:
     placements = [
         HierarchyPlacement(
             request=problem.requests[idx].id,
+            nodes=format_host_list(
+                problem.machine.host_names[host] for host in sorted({*chain(*placed)})
+            ),
             parts=parts_of(problem.requests[idx], placed, problem.machine.host_names),
         )
         for idx, placed in sorted(started.items())

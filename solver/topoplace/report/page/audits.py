@@ -23,6 +23,8 @@ _SHADES = {
     Verdict.SUBOPTIMAL: "poor",
     Verdict.MISSED: "bad",
     Verdict.INVALID: "bad",
+    Verdict.STARTED: "good",
+    Verdict.OUT_OF_TURN: "bad",
 }
 
 

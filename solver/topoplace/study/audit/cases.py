@@ -27,7 +27,7 @@ from topoplace.result import RESULT_SCHEMA, Result
 from topoplace.result.placement import HierarchyResult
 from topoplace.result.reading import parse_result
 from topoplace.snapshot.faults import kind_of_document
-from topoplace.snapshot.files import files_below, parse_object, read_bytes
+from topoplace.snapshot.files import parse_object, read_bytes
 from topoplace.snapshot.held import ORDER, entries_of, holds_of, ignoring, options_ahead
 from topoplace.snapshot.hierarchy_state import (
     HierarchyState,
@@ -36,6 +36,7 @@ from topoplace.snapshot.hierarchy_state import (
     prepare_hierarchy,
 )
 from topoplace.snapshot.machines import resolve_machine
+from topoplace.snapshot.reading import inputs_below, is_other_snapshot
 from topoplace.snapshot.schema import LeftOut, RunningJob, Snapshot
 from topoplace.study.case import load_instance, state_of
 
@@ -85,6 +86,11 @@ class Case:
     by_order: bool = False
     unknown: tuple[str, ...] = ()
     fault: str | None = None
+
+    @property
+    def doubtful(self) -> tuple[str, ...]:
+        """The requests that are held and might start: not those that certainly cannot now."""
+        return tuple(name for name, own in self.held.items() if not any(one.certain for one in own))
 
 
 def case_of_decision(decision: Decision) -> Case:
@@ -172,9 +178,14 @@ def case_of_pair(before: Snapshot, after: Snapshot) -> tuple[Case, list[str]]:
     own = {job.id for name, jobs in entries.items() if name not in holds for job in jobs}
     running = [job for job in after.running if job.id not in own]
     there = {r.id for r in before.queue if r.id in waiting or (entries[r.id] and r.id not in holds)}
+    planned = {request.id: request.planned for request in after.queue}
     update = {
         "running": running,
-        "queue": [r for r in before.queue if r.id in there],
+        "queue": [
+            r.model_copy(update={"planned": planned.get(r.id)})
+            for r in before.queue
+            if r.id in there
+        ],
         "left_out": [one for one in before.left_out if one.request in {None, *there}],
     }
     judged = before.model_copy(update=update)
@@ -213,33 +224,41 @@ def _taken(state: HierarchyState, parts: tuple[PartState, ...], jobs: list[Runni
     for job in jobs:
         named = [p for p in parts if len(parts) == 1 or f"/{p.name}/" in f"{job.id}/"]
         for host in expand_host_list(job.nodes, f"running {job.id}"):
-            if len(named) == 1:
-                shares: Sequence[int] = [_units(state, named[0], job, host)]
+            there = named or _may_be_on(parts, state.machine.host_names.index(host), job)
+            if len(there) == 1:
+                shares: Sequence[int] = [_units(state, there[0], job, host)]
             else:
-                shares = _shares(state, parts, job)
-            for part, n in zip(named if len(named) == 1 else parts, shares, strict=True):
+                shares = _shares(state, there, job, parts)
+            for part, n in zip(there, shares, strict=True):
                 if n:
                     taken[part.name][host] = taken[part.name].get(host, 0) + n
     return taken
 
 
-def _shares(state: HierarchyState, parts: tuple[PartState, ...], job: RunningJob) -> Sequence[int]:
+def _may_be_on(parts: Sequence[PartState], host: int, job: RunningJob) -> list[PartState]:
+    """Return the parts that may have a host; of a job with whole hosts only those with a set."""
+    return [
+        p
+        for p in parts
+        if (p.eligible.mask[host] if p.eligible is not None else job.takes is not None)
+    ]
+
+
+def _shares(
+    state: HierarchyState, there: Sequence[PartState], job: RunningJob, parts: Sequence[PartState]
+) -> Sequence[int]:
     """Return how many units of each part make up what a job holds of a host: in one way only."""
     held = [(job.takes or {}).get(name, 0) for name in state.machine.resources]
     most = [
         min((have // each for have, each in zip(held, p.takes, strict=True) if each), default=0)
-        for p in parts
+        for p in there
     ]
+    columns = list(zip(*(p.takes for p in there), strict=True))
+    tried = itertools.islice(itertools.product(*(range(n + 1) for n in most)), _MOST_WAYS)
     ways = [
-        units
-        for units in itertools.islice(itertools.product(*(range(n + 1) for n in most)), _MOST_WAYS)
-        if held
-        == [
-            sum(map(operator.mul, units, own))
-            for own in zip(*(p.takes for p in parts), strict=True)
-        ]
+        units for units in tried if held == [sum(map(operator.mul, units, own)) for own in columns]
     ]
-    if len(ways) != 1:
+    if len(ways) != 1 or not there:
         names = ", ".join(str(part.name) for part in parts)
         expected = f"a running job of one of the parts {names}, as JOB/PART"
         raise InputError(expected, field="running", value=job.id)
@@ -338,10 +357,10 @@ def _cases(source: Source) -> Iterator[Case]:
         yield _judged(source)
     elif isinstance(source, Mapping):
         yield _of_document(source)
-    elif isinstance(source, Snapshot):
+    elif isinstance(source, Snapshot) or is_other_snapshot(Path(source)):
         raise InputError("what came after a snapshot", field="after", found="nothing")
     elif Path(source).is_dir():
-        files = files_below(Path(source))
+        files = [path for path in inputs_below(Path(source)) if not is_other_snapshot(path)]
         if not files:
             raise InputError("a folder of results (*.json)", file=str(source))
         for file in files:

@@ -56,6 +56,8 @@ class Verdict(StrEnum):
     MISSED = "missed"
     RIGHTLY_WAITING = "rightly waiting"
     INVALID = "invalid"
+    STARTED = "rightly started"
+    OUT_OF_TURN = "out of turn"
     UNPROVEN = "unproven"
     UNJUDGED = "unjudged"
 
@@ -106,6 +108,8 @@ class Standing:
         The requests that the verdict is about: those that were started, or rightly wait; for
         `MISSED` those that the best placement also starts; for `UNJUDGED` those held, if there are
         any.
+    reason
+        Where requests have an order: why a request waits, or could have started.
     """
 
     verdict: Verdict
@@ -117,6 +121,7 @@ class Standing:
     fewest: int | None = None
     fragmentation: int | None = None
     jobs: tuple[str, ...] = ()
+    reason: str = ""
 
     @property
     def regret(self) -> int | None:
@@ -171,7 +176,7 @@ def stand(case: Case, contract: str | None, options: Options, keep: Keep | None 
     broken = case.fault
     started: list[tuple[Asked, Place]] = []
     try:
-        started = list(_started(instance, case.started))
+        started = list(started_in(instance, case.started))
         require_room(instance, started)
     except RefusedError as error:
         broken = str(error)
@@ -192,7 +197,7 @@ def _stand_in_pod(case: Case, options: Options, keep: Keep | None) -> Standing:
     """Compare a decision on a pod of cubes with its rules; it is counted in free cubes."""
     instance, broken = read_cubes(case.snapshot), case.fault
     result = solve(prepare_cubes(case.snapshot), "exact", options)
-    _require_checked(case.snapshot, result)
+    require_checked(case.snapshot, result)
     if keep is not None:
         keep((FREE, result))
     figures: list[int] | None = None
@@ -227,7 +232,7 @@ def _under(snapshot: Snapshot, contract: str) -> tuple[Snapshot, dict[str, str]]
 # ---- The rules -----------------------------------------------------------------------------------
 
 
-def _started(
+def started_in(
     instance: Instance, started: Sequence[tuple[str, Taken]]
 ) -> Iterator[tuple[Asked, Place]]:
     """Yield which requests were started where; raise `RefusedError` unless each keeps its rules."""
@@ -281,11 +286,12 @@ def has_room(case: Case) -> bool:
 
 def _proven(snapshot: Snapshot, options: Options) -> HierarchyResult:
     result: HierarchyResult = solve(prepare_hierarchy(snapshot), "exact", options)
-    _require_checked(snapshot, result)
+    require_checked(snapshot, result)
     return result
 
 
-def _require_checked(snapshot: Snapshot, result: AnyResult) -> None:
+def require_checked(snapshot: Snapshot, result: AnyResult) -> None:
+    """Raise `TopoplaceError` unless the checker confirms a result."""
     report = check_document(result)
     if not report.holds:
         raise TopoplaceError(
@@ -361,7 +367,7 @@ def _judged(
         used, fewest = by_name[level].decision, by_name[level].bound
     if case.left_out and verdict not in (Verdict.OPTIMAL, Verdict.RIGHTLY_WAITING):
         verdict = Verdict.UNJUDGED
-    verdict = Verdict.UNJUDGED if case.held else verdict
+    verdict = Verdict.UNJUDGED if case.doubtful else verdict
     jobs = _jobs(case, result, verdict)
     return Standing(verdict, None, levels, differs, level, used, fewest, jobs=jobs)
 
@@ -369,8 +375,8 @@ def _judged(
 def _jobs(case: Case, result: HierarchyResult, verdict: Verdict) -> tuple[str, ...]:
     """Return the requests that a verdict is about."""
     started = {name for name, _ in case.started}
-    if verdict is Verdict.UNJUDGED and case.held:
-        return tuple(case.held)
+    if verdict is Verdict.UNJUDGED and case.doubtful:
+        return case.doubtful
     if verdict is Verdict.MISSED and result.solution is not None:
         best = {placement.request for placement in result.solution.placements}
         return tuple(r.id for r in case.snapshot.queue if r.id in best - started)
@@ -480,8 +486,8 @@ class Row:
     def why(self) -> str:
         """The broken rule, the differing level, or the options the snapshot lacks, in words."""
         standing = self.standing
-        if standing.broken is not None:
-            return standing.broken
+        if standing.broken or standing.reason:
+            return standing.broken or standing.reason
         words = []
         by_name: Mapping[str, Level] = {level.name: level for level in standing.levels}
         level = by_name.get(standing.differs or "")
@@ -510,8 +516,8 @@ def judge(case: Case, contract: str | None, options: Options, keep: Keep | None 
         case.left_out,
         stand(case, None, options, keep),
         stand(case, contract, options, keep) if held else None,
-        held={name: hold_text(own) for name, own in case.held.items()},
-        held_by=counts_text(one for own in case.held.values() for one in own),
+        held={name: hold_text(case.held[name]) for name in case.doubtful},
+        held_by=counts_text(one for name in case.doubtful for one in case.held[name]),
     )
     return replace(row, fragmentation=_fragmentation(case, row)) if is_of_blocks(case) else row
 

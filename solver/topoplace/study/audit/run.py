@@ -18,9 +18,11 @@ from topoplace.interrupts import Interrupted, heeded, is_asked
 from topoplace.placement.hierarchy.contract import CONTRACTS
 from topoplace.shown import Tabled
 from topoplace.snapshot.files import make_folder, write_document
+from topoplace.snapshot.schema import Order
 from topoplace.solving import Options
 from topoplace.study.audit.cases import Case
 from topoplace.study.audit.fragmentation import Fragmentation
+from topoplace.study.audit.in_order import judge_in_order
 from topoplace.study.audit.judging import (
     FREE,
     AnyResult,
@@ -186,7 +188,8 @@ class Audit(Tabled):
         open_ends = any(
             row.verdict is Verdict.UNPROVEN and row.standing.fewest is None for row in self.rows
         )
-        bad = total.verdicts[Verdict.MISSED] or open_ends or self.num_left
+        late = total.verdicts[Verdict.MISSED] or total.verdicts[Verdict.OUT_OF_TURN]
+        bad = late or open_ends or self.num_left
         return ExitCode.REGRET if bad or total.domains.percent > tolerate else ExitCode.DONE
 
     def document(self) -> dict[str, Any]:
@@ -216,6 +219,7 @@ def audit_cases(
     notes: Sequence[str] = (),
     keep: KeepRow | None = None,
     progress: Callable[[int, int], None] | None = None,
+    order: str | None = None,
 ) -> Audit:
     """Judge decisions one after another.
 
@@ -231,6 +235,8 @@ def audit_cases(
         Called with every row and the results that prove its optimum: these are not kept here.
     progress
         Called with the number of judged decisions and the number of all.
+    order
+        ``priority`` or ``backfill``: rounds of several requests have a row for each request.
 
     Raises
     ------
@@ -240,6 +246,7 @@ def audit_cases(
         If the checker does not confirm an optimum, or a decision beats it: one is wrong then.
     """
     options = options or Options()
+    require_order(cases, order, contract)
     blocks = sum(map(is_of_blocks, cases))
     if contract is not None and not blocks:
         raise InputError("decisions on machines with block sizes", field="contract", value=contract)
@@ -247,28 +254,48 @@ def audit_cases(
         held = f"{number_of(len(cases) - blocks, 'decision')} on machines without block sizes"
         notes = [*notes, f"{held}: not held to {contract}"]
     rows: list[Row] = []
+    done = 0
     for number, case in enumerate(cases, start=1):
         if is_asked():
             break
         results: list[tuple[str, AnyResult]] = []
         try:
-            row = judge(case, contract, options, results.append)
+            judged = (
+                [judge(case, contract, options, results.append)]
+                if order is None
+                else judge_in_order(case, Order(order), options, results.append)
+            )
         except Interrupted:
             break
-        if is_asked() and row.verdict in (Verdict.UNPROVEN, Verdict.UNJUDGED):
+        open_ends = Verdict.UNPROVEN, Verdict.UNJUDGED
+        if is_asked() and any(row.verdict in open_ends for row in judged):
             break  # given its time, it would have been proven
-        rows.append(row)
-        if keep is not None:
-            keep(number, row, results)
+        rows += judged
+        if keep is not None and judged:
+            keep(number, judged[0], results)
+        done = number
         if progress is not None:
             progress(number, len(cases))
     if not rows and is_asked():
         raise Interrupted
-    left = len(cases) - len(rows)
+    left = len(cases) - done
     told = (
         [f"interrupted: {left} of {number_of(len(cases), 'decision')} not judged"] if left else []
     )
     return Audit(tuple(rows), contract, (*notes, *told), left)
+
+
+def require_order(cases: Sequence[Case], order: str | None, contract: str | None) -> None:
+    """Raise `InputError` unless all cases can be judged in an order, if one is named."""
+    if order is None:
+        return
+    known = [Order.PRIORITY, Order.BACKFILL]
+    if order not in known:
+        raise unknown_name(order, known, field="order")
+    if contract is not None:
+        raise InputError("no contract beside it", field="order", value=order)
+    if any(not case.snapshot.written.domain_levels for case in cases):
+        raise InputError("hierarchies or trees", field="order", found="a pod of cubes")
 
 
 def require_contract(contract: str | None) -> None:

@@ -24,7 +24,6 @@ from topoplace.kinds import kind_of_schema
 from topoplace.result.reading import AnyResult
 from topoplace.snapshot.files import (
     file_meant,
-    files_below,
     missing_file,
     read_bytes,
     text_of_document,
@@ -32,6 +31,7 @@ from topoplace.snapshot.files import (
 )
 from topoplace.snapshot.held import ignoring
 from topoplace.snapshot.machines import problem_named
+from topoplace.snapshot.reading import inputs_below, parted
 from topoplace.snapshot.schema import Snapshot
 from topoplace.solving.solve import frame_of, tree_objective
 from topoplace.study.batch.task import Failure, Settings
@@ -83,15 +83,15 @@ def key_of(instance: Instance, settings: Settings) -> str:
 def find_files(sources: Sequence[Path], outdir: Path) -> list[Path]:
     """Return the instance files of files and folders, sorted, each once.
 
-    A folder stands for the ``*.json`` files in and below it, without hidden ones and without
-    those in `outdir`. A source that does not exist, and no files at all, are an `InputError`.
+    A folder stands for what may be an instance in and below it (`inputs_below`), without what is in
+    `outdir`. A source that does not exist, and no files at all, are an `InputError`.
     """
     found: dict[Path, Path] = {}
     ours = outdir.resolve()
     for source in sources:
         if source.is_dir():
-            files = files_below(source)
-        elif file_meant(source).exists():
+            files = inputs_below(source)
+        elif file_meant(parted(source)[0]).exists():
             files = [file_meant(source)]
         else:
             raise missing_file(source, "a file or folder that exists")

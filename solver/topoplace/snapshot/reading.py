@@ -1,0 +1,151 @@
+"""The one reading of what other tools write: files and folders that need no conversion.
+
+They are recognised by their content. Every command and function that takes a snapshot or a machine
+comes here first.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from topoplace.errors import InputError
+from topoplace.formats.fabrics import (
+    is_hwloc,
+    is_ibnetdiscover,
+    is_node_switch,
+    read_hwloc,
+    read_ibnetdiscover,
+    read_node_switch,
+)
+from topoplace.formats.kubernetes.snapshots import read_kubernetes, read_kubernetes_machine
+from topoplace.formats.slices import is_slice_scenario, read_slice_scenario
+from topoplace.formats.slurm.folder import read_slurm_cluster, slurm_files
+from topoplace.formats.slurm.topology import is_topology_yaml, read_slurm_topology
+from topoplace.formats.slurm.topology_conf import is_topology_conf
+from topoplace.formats.slurm.torus import NamedTorus
+from topoplace.formats.text import first_said, name_of
+from topoplace.formats.topograph import read_topograph
+from topoplace.snapshot.files import STDIN, beginning_of, parse_object, read_bytes
+from topoplace.snapshot.schema import MachineModel, Snapshot
+
+File = str | Path
+
+_KUBERNETES = re.compile(r"(apiVersion|kind|items|metadata)\s*:")
+_KUBERNETES_JSON = re.compile(r'"apiVersion"\s*:')
+_POD = re.compile(r'"pod"\s*:')
+_TOPOGRAPH = re.compile(r"(switches|blocks)\s*:")
+
+_YAML = (".yaml", ".yml")
+
+
+def parted(source: File) -> tuple[File, str | None]:
+    """Return a path, and which part of it is meant: ``FILE:PART`` if that itself is no path."""
+    path, _, part = str(source).rpartition(":")
+    if Path(source).exists() or not path or not (path == STDIN or Path(path).exists()):
+        return source, None
+    return path, part or None
+
+
+def is_kubernetes(text: str) -> bool:
+    """Return whether a text begins as an object or a list of Kubernetes, in JSON or YAML."""
+    if text.lstrip().startswith("{"):
+        return _KUBERNETES_JSON.search(text) is not None
+    return _KUBERNETES.match(first_said(text)) is not None
+
+
+def other_machine(path: File, part: str | None = None) -> MachineModel | None:
+    """Return the machine in another tool's file; None if it is the file of no known tool.
+
+    Parameters
+    ----------
+    part
+        Which topology of the file, if one was named; of Kubernetes also labels of nodes.
+
+    Raises
+    ------
+    InputError
+        If it is one, and malformed.
+    """
+    beginning = beginning_of(path)
+    for looks_so, read in _MACHINES:
+        if looks_so(beginning):
+            return read(path, part)
+    if beginning.lstrip().startswith("{") and is_node_switch(path):
+        return read_node_switch(path)
+    return None if part is None else _slurm_machine(path, part)
+
+
+def _slurm_machine(path: File, part: str | None) -> MachineModel:
+    machine = read_slurm_topology(path, part)
+    return machine.machine if isinstance(machine, NamedTorus) else machine
+
+
+_MACHINES: tuple[tuple[Callable[[str], bool], Callable[[File, str | None], MachineModel]], ...] = (
+    (is_kubernetes, read_kubernetes_machine),
+    (lambda text: _TOPOGRAPH.match(first_said(text)) is not None, read_topograph),
+    (is_ibnetdiscover, lambda path, _: read_ibnetdiscover(path)[0]),
+    (is_hwloc, lambda path, _: read_hwloc(path)),
+    (is_topology_conf, _slurm_machine),
+    (is_topology_yaml, _slurm_machine),
+)
+"""How files begin, and what reads them, with the part that is meant, as machines."""
+
+
+def other_snapshot(source: File) -> Snapshot | None:
+    """Return the snapshot in another tool's file or folder; None if it is of no known tool.
+
+    A folder has the listings of Slurm's tools (`topoplace.formats.slurm.folder.NAMES`).
+    ``FILE:PART`` is one of several topologies, or of Kubernetes the labels of the levels.
+
+    Raises
+    ------
+    InputError
+        If it is one, and malformed; or a folder without these listings.
+    """
+    path, part = parted(source)
+    if Path(path).is_dir():
+        files = slurm_files(path, part)
+        if files is None:
+            expected = "a file, or a folder with topology.conf and squeue.json or nodes.txt"
+            raise InputError(expected, file=str(path), found="a folder without them")
+        return read_slurm_cluster(files, name_of(Path(path).resolve()))[0]
+    beginning = beginning_of(path)
+    if is_kubernetes(beginning):
+        return read_kubernetes(path, part)[0]
+    if _POD.search(beginning) and is_slice_scenario(parse_object(read_bytes(path), str(path))):
+        return read_slice_scenario(path)[0]
+    if part is not None:
+        expected = "a folder of Slurm or objects of Kubernetes before the colon"
+        raise InputError(expected, file=str(path), value=part)
+    return None
+
+
+def is_other_snapshot(path: Path) -> bool:
+    """Return whether `other_snapshot` reads a path as Slurm's folder or objects of Kubernetes."""
+    if path.is_dir():
+        return slurm_files(path) is not None
+    return is_kubernetes(beginning_of(path))
+
+
+def inputs_below(folder: Path) -> list[Path]:
+    """Return what may be instances or results in and below a folder, sorted.
+
+    These are ``*.json`` files, YAML of Kubernetes, and folders of Slurm's listings; none is hidden.
+    """
+    return sorted(_inputs(folder))
+
+
+def _inputs(folder: Path) -> Iterator[Path]:
+    if is_other_snapshot(folder):
+        yield folder
+        return
+    for path in folder.iterdir():
+        if path.name.startswith("."):
+            continue
+        if path.is_dir():
+            if not path.is_symlink():
+                yield from _inputs(path)
+        elif path.suffix == ".json" or (path.suffix in _YAML and is_other_snapshot(path)):
+            yield path

@@ -1,0 +1,235 @@
+"""A round of decisions in the order of the queue: a verdict on every request.
+
+Each request is held against those before it that the scheduler started, wherever these are. Who
+could not start alongside them, or would have delayed the reservation of the first that waits, waits
+rightly (docs/proofs/order.md).
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from topoplace.certify.hierarchy.instance import read_instance, require_room
+from topoplace.certify.report import RefusedError
+from topoplace.formats.decisions import Decided, Taken
+from topoplace.machine.hostlist import expand_host_list
+from topoplace.packing.budget import Budget
+from topoplace.placement.hierarchy.later import LaterOnHierarchy
+from topoplace.placement.hierarchy.packing import HierarchyPacking
+from topoplace.placement.hierarchy.problem import HierarchyProblem
+from topoplace.placement.order import InOrderSearch, Queue
+from topoplace.snapshot.held import hold_text, in_order
+from topoplace.snapshot.hierarchy_state import prepare_hierarchy
+from topoplace.snapshot.schema import NodeSet, Order, Request
+from topoplace.solving import Bound, Options, Outcome, result_of
+from topoplace.study.audit.cases import Case
+from topoplace.study.audit.judging import (
+    FREE,
+    Keep,
+    Row,
+    Standing,
+    Verdict,
+    in_words,
+    require_checked,
+    started_in,
+)
+
+
+def judge_in_order(
+    case: Case, order: Order, options: Options, keep: Keep | None = None
+) -> list[Row]:
+    """Return a row for every request of a round, in the order of the queue.
+
+    Raises
+    ------
+    TopoplaceError
+        If the checker does not confirm what is proven.
+    """
+    return _Round(case, order, options).rows(keep)
+
+
+class _Round:
+    def __init__(self, case: Case, order: Order, options: Options) -> None:
+        self._case, self._options = case, options
+        self._doubt = next(iter(sorted(case.doubtful, key=self._place)), None)
+        if order is Order.BACKFILL and self._doubt is not None:
+            order = Order.PRIORITY  # whose reservation it is that counts is not known
+            self._hides = True
+        else:
+            self._hides = False
+        self._snapshot = in_order(case.snapshot, order)
+        self._problem = HierarchyProblem(prepare_hierarchy(self._snapshot))
+        self._faults: dict[str, str] = {}
+        self._started = self._valid()
+        self._order: Sequence[int] = ()
+
+    def _place(self, name: str) -> int:
+        names = [request.id for request in self._case.snapshot.queue]
+        return names.index(name) if name in names else len(names)
+
+    def _valid(self) -> dict[int, Any]:
+        """Return where the started requests are that keep the rules, by number."""
+        instance, given = read_instance(self._snapshot), self._case.started
+        fine: list[tuple[str, Taken]] = []
+        for name, taken in given:
+            try:
+                fine += [(name, taken)] if [*started_in(instance, [(name, taken)])] else []
+            except RefusedError as error:
+                self._faults[name] = str(error)
+        try:
+            require_room(instance, [*started_in(instance, fine)])
+        except RefusedError as error:
+            self._faults |= {name: str(error) for name, _ in fine}
+            fine = []
+        numbers = {name: host for host, name in enumerate(self._problem.machine.host_names)}
+        by_name = {request.id: q for q, request in enumerate(self._problem.requests)}
+        return {
+            by_name[name]: tuple(
+                {numbers[host]: units for host, units in taken[part.name].items()}
+                for part in self._problem.requests[by_name[name]].parts
+            )
+            for name, taken in fine
+        }
+
+    def rows(self, keep: Keep | None) -> list[Row]:
+        """Return a row for every request, and hand over the result that proves them."""
+        verdicts = dict(self._judged(keep))
+        requests = {request.id: request for request in self._case.snapshot.queue}
+        return [
+            self._row(requests.get(name), name, verdicts)
+            for name in dict.fromkeys([*requests, *self._case.held])
+        ]
+
+    def _judged(self, keep: Keep | None) -> Iterator[tuple[str, Standing]]:
+        problem = self._problem
+        packing = HierarchyPacking(problem)
+        later = LaterOnHierarchy(problem) if self._snapshot.order is Order.BACKFILL else None
+        budget = Budget(self._options.time_limit)
+        search = InOrderSearch(
+            packing, self._snapshot, budget, self._options.seed, packing.started, later
+        )
+        self._order = search.order
+        placed = {c.request_idx: c for c in packing.candidates(self._started)}
+        for q in search.order:
+            name = packing.names[q]
+            if name in self._faults:
+                yield name, Standing(Verdict.INVALID, self._faults[name], jobs=(name,))
+                continue
+            yield name, self._standing(search, packing, placed, q)
+        value, proof = search.bound  # about who starts: where is the search's own choice
+        outcome = Outcome(search.solution, [Bound(value, proof)])
+        result = result_of(problem, outcome, "exact", self._options, 0.0)
+        require_checked(self._snapshot, result)
+        if keep is not None:
+            keep((FREE, result))
+
+    def _standing(
+        self, search: InOrderSearch, packing: HierarchyPacking, placed: Mapping[int, Any], q: int
+    ) -> Standing:
+        """Return the verdict on a request that keeps its rules, or waits."""
+        name, before = packing.names[q], copy.copy(search.queue)
+        if q in placed and search.reserved is None:
+            search.queue.start(q, [*search.queue.placement, placed[q]])
+            return self._of(Verdict.STARTED, name)
+        found = search.decided(q)
+        if q in placed:
+            return self._after_reservation(search, name, found)
+        if found is not False:
+            search.queue = before
+            return self._as_they_are(search, q, proven=found is True)
+        why = "no room alongside those before it"
+        if search.reserved is not None:
+            why += f" and the reservation of {search.reserved.request}"
+            if search.reserved.request == name:
+                why = f"reserved: it can start in {search.reserved.at:,} s"
+        return self._of(Verdict.RIGHTLY_WAITING, name, why)
+
+    def _after_reservation(self, search: InOrderSearch, name: str, fits: bool | None) -> Standing:
+        """Return the verdict on a request that was started after one that has a reservation."""
+        assert search.reserved is not None
+        if fits is False:
+            why = f"it delays {search.reserved.request}"
+            return self._of(Verdict.OUT_OF_TURN, name, why)
+        return self._of(Verdict.UNPROVEN if fits is None else Verdict.STARTED, name)
+
+    def _as_they_are(self, search: InOrderSearch, q: int, *, proven: bool) -> Standing:
+        """Return the verdict on a request that waits though it may fit alongside those before it.
+
+        It is missed if it fits with all that started where they are, and with the scheduler's plans
+        for those before it. Else only other places or plans would have room for it.
+        """
+        name = self._problem.requests[q].id
+        blocked = self._hides and self._place(self._doubt or "") < self._place(name)
+        if not self._fits_beside(search, q):
+            why = "no room alongside those that started"
+            why += " and the plans" if self._planned(q) else ""
+            if proven and not blocked:
+                why += "; other places for them would leave room for it"
+            return self._of(Verdict.RIGHTLY_WAITING, name, why)
+        if blocked:
+            why = f"{self._doubt} is before it, and what holds that one is not modelled"
+            return self._of(Verdict.UNJUDGED, name, why)
+        return self._of(Verdict.MISSED, name, "it fits, with all that started where they are")
+
+    def _planned(self, q: int) -> list[tuple[int, NodeSet]]:
+        """Return which requests before one are planned where, before that one would end."""
+        own = {request.id: request for request in self._snapshot.queue}
+        ends = own[self._problem.requests[q].id].walltime
+        found = []
+        for other in self._order[: self._order.index(q)]:
+            plan = own[self._problem.requests[other].id].planned
+            waits = other not in self._started and plan is not None
+            if plan is not None and waits and (ends is None or plan.at < ends):
+                found.append((other, plan.nodes))
+        return found
+
+    def _fits_beside(self, search: InOrderSearch, q: int) -> bool:
+        """Return whether a request fits with all that started in their places, and the plans.
+
+        Without a plan, the reservation has a place beside them.
+        """
+        plans = self._planned(q)
+        if not plans and search.reserved is not None:
+            then = search.queue.packing
+            assert isinstance(then, HierarchyPacking)
+            both = then.names.index(search.reserved.request), q
+            left = then.left_by(then.candidates(self._started), both)
+            return Queue(left, search.budget, self._options.seed).together([0, 1]) is True
+        return self._around(plans).with_one_more([], q) is not None
+
+    def _around(self, plans: Sequence[tuple[int, NodeSet]]) -> HierarchyPacking:
+        """Return the packing of what those that started leave, without what plans are to have."""
+        state, requests = self._problem.state, self._problem.requests
+        free, occupied = state.free.copy(), state.occupied.copy()
+        for q, placed in self._started.items():
+            for part, units in zip(requests[q].parts, placed, strict=True):
+                for host, n in units.items():
+                    free[host] -= n * np.array(part.takes)
+                    occupied[host] = True
+        numbers = {name: host for host, name in enumerate(self._problem.machine.host_names)}
+        for q, nodes in plans:
+            hosts = [numbers[name] for name in expand_host_list(nodes) if name in numbers]
+            most = np.array([part.takes for part in requests[q].parts]).max(axis=0)
+            free[hosts] = np.maximum(0, free[hosts] - most)
+        return HierarchyPacking(HierarchyProblem(replace(state, free=free, occupied=occupied)))
+
+    @staticmethod
+    def _of(verdict: Verdict, name: str, why: str = "") -> Standing:
+        return Standing(verdict, jobs=(name,), reason=why)
+
+    def _row(self, request: Request | None, name: str, verdicts: Mapping[str, Standing]) -> Row:
+        case, held = self._case, self._case.held.get(name, ())
+        standing = verdicts.get(name)
+        if standing is None:
+            waits = request is not None and name not in case.doubtful
+            verdict = Verdict.RIGHTLY_WAITING if waits else Verdict.UNJUDGED
+            standing = self._of(verdict, name, hold_text(held))
+        started = {own for own, _ in case.started}
+        outcome = Decided.STARTED if name in started or request is None else Decided.WAITING
+        text = name if request is None else f"{name}: {in_words([request])}"
+        return Row(case.snapshot.name, case.group, text, outcome, False, (), standing, None)

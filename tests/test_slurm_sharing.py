@@ -1,0 +1,245 @@
+"""Slurm: shared nodes, leaf switches, required nodes, and audits in the order of the queue."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import topoplace as tp
+from few import few_of
+from real_files import real_file
+from test_slurm_options import NOW, entry, holds, number, snapshot_of
+from topoplace.machine.hostlist import expand_host_list
+from topoplace.options import ConvertOptions
+from topoplace.snapshot.convert import converted
+
+NODE = (
+    "NodeName={name} CPUTot=16 CPUAlloc={cpus} State={state} RealMemory=64000 AllocMem={memory} "
+    "Gres={gres} ThreadsPerCore={threads} TmpDisk=0 Owner=N/A Partitions=all,low "
+    "ActiveFeatures=(null) AvailableFeatures=(null)\n"
+)
+
+
+def nodes_of(used: dict[str, tuple[int, int]], *, threads: int = 1) -> str:
+    """Return eight nodes, of which some give CPUs and memory; the last four have GPUs."""
+    lines = []
+    for k in range(8):
+        cpus, memory = used.get(f"n{k}", (0, 0))
+        gres = "gpu:a100:4" if k > 3 else "(null)"
+        state = "MIXED" if cpus else "IDLE"
+        lines.append(
+            NODE.format(
+                name=f"n{k}", cpus=cpus, state=state, memory=memory, gres=gres, threads=threads
+            )
+        )
+    return "".join(lines)
+
+
+def running(job: int, nodes: dict[str, tuple[int, int]], **more: Any) -> dict[str, Any]:
+    """Return a job that runs with CPUs and memory of some nodes."""
+    allocation = [
+        {"name": name, "cpus": {"count": cpus}, "memory": {"allocated": memory}}
+        for name, (cpus, memory) in nodes.items()
+    ]
+    return entry(
+        job,
+        job_state=["RUNNING"],
+        nodes=",".join(nodes),
+        node_count=number(len(nodes)),
+        shared=[],
+        end_time=number(NOW + 600),
+        job_resources={"nodes": {"allocation": allocation}},
+        **more,
+    )
+
+
+def by_node(job: int, nodes: int, **more: Any) -> dict[str, Any]:
+    """Return a job of a number of nodes that may share them."""
+    usual = {"node_count": number(nodes), "max_nodes": number(nodes), "shared": [], "tasks": nodes}
+    return entry(job, **{**usual, "cpus_per_task": number(1), **more})
+
+
+def whole(job: int, nodes: int, **more: Any) -> dict[str, Any]:
+    """Return a job of a number of whole nodes."""
+    sizes = {"node_count": number(nodes), "max_nodes": number(nodes)}
+    return entry(job, **{**sizes, "tres_req_str": f"cpu={nodes},node={nodes}", **more})
+
+
+def started(model: tp.Model, **more: Any) -> dict[str, str]:
+    result = tp.place(model, **more)
+    assert result.check().verified
+    return {start.request: start.hosts for start in result.placements}
+
+
+USED = {"n0": (12, 12000), "n1": (12, 12000)}
+
+
+def test_jobs_share_nodes_by_cpus_memory_and_gpus(tmp_path):
+    jobs = [
+        running(1, USED),
+        by_node(2, 8, tasks_per_node=number(4), tasks=32, memory_per_cpu=number(1000)),
+        by_node(3, 2, memory_per_node=number(61000), memory_per_cpu=number(0)),
+        by_node(4, 4, tres_per_node="gres/gpu:a100:3"),
+        by_node(5, 1, tres_per_node="gres/gpu:2"),
+    ]
+    model = snapshot_of(tmp_path, jobs, nodes=nodes_of(USED))
+    assert holds(model) == {}
+    job = model.snapshot.running[0]
+    assert (job.takes, job.ends) == ({"cpus": 12, "memory": 12000, "node": 12}, 600)
+    # 2 has 4 CPUs of all nodes; then no node has 61,000 MB; 4 has three GPUs of each node with some
+    assert started(model, order="priority") == {"2": "n[0-7]", "4": "n[4-7]"}
+    assert started(snapshot_of(tmp_path, jobs[:1] + jobs[2:3], nodes=nodes_of(USED))).keys() == {
+        "3"
+    }
+    two = started(snapshot_of(tmp_path, [jobs[4], jobs[3]], nodes=nodes_of({})), order="priority")
+    assert two.keys() == {"4"}  # which stands before 5
+
+
+def test_a_job_of_tasks_alone_goes_anywhere_and_whole_nodes_are_alone(tmp_path):
+    tasks = entry(2, node_count=number(1), max_nodes=number(0), shared=[], tasks=number(70),
+                  cpus_per_task=number(1), tres_req_str="cpu=70,node=1")  # fmt: skip
+    three = whole(3, 3)
+    model = snapshot_of(tmp_path, [running(1, USED), tasks, three], nodes=nodes_of(USED))
+    assert holds(model) == {}
+    own = model.snapshot.queue[0]
+    assert (own.nodes, own.takes) == (70, {"cpus": 1, "memory": 1000, "node": 1})
+    found = started(model, order="priority")
+    assert found.keys() == {"2"}  # it leaves two nodes at most without anybody
+    alone = started(snapshot_of(tmp_path, [running(1, USED), three], nodes=nodes_of(USED)))
+    assert alone.keys() == {"3"}
+    assert "n0" not in alone["3"]
+    assert "n1" not in alone["3"]
+
+
+@pytest.mark.parametrize(
+    ("more", "nodes"),
+    [
+        ({"tasks": 9}, {}),  # on two nodes in any numbers
+        ({"shared": ["user"]}, {}),
+        ({"max_nodes": number(4)}, {}),
+        ({}, {"threads": 2}),
+    ],
+)
+def test_what_is_not_known_of_shared_nodes_holds_the_job(more, nodes, tmp_path):
+    jobs = [entry(1), by_node(2, 2, **more)]
+    model = snapshot_of(tmp_path, jobs, nodes=nodes_of({}, **nodes))
+    assert set(holds(model)) == {"2"}
+    assert set(holds(model)["2"]) <= {"shared", "node_count"}
+    assert started(model).keys() == {"1"}
+
+
+def test_nodes_that_give_more_than_is_listed_are_closed(tmp_path):
+    used = USED | {"n5": (4, 0)}
+    model = snapshot_of(tmp_path, [running(1, USED), by_node(2, 1)], nodes=nodes_of(used))
+    assert model.snapshot.down == "n5"
+
+
+def test_leaf_switches_and_required_nodes_are_rules_of_the_request(tmp_path):
+    jobs = [
+        whole(1, 3, required_switches=1),
+        entry(2, required_nodes="n[1,5]"),
+        entry(3, required_nodes="n2"),
+    ]
+    model = snapshot_of(tmp_path, jobs)
+    assert holds(model) == {}
+    one, two, three = model.snapshot.queue
+    assert (one.at_most.size, one.at_most.level) == (1, "leaf")
+    assert two.eligible == "nodes:n[1,5]"
+    assert [part.nodes for part in three.parts] == [1, 1]
+    found = started(model)
+    assert found["2"] == "n[1,5]"
+    assert "n2" in expand_host_list(found["3"].replace(" ", ","))
+
+
+# ---- Audits in the order of the queue ------------------------------------------------------------
+
+
+def audited(folder: Path, before: list[Any], after: list[Any], order: str) -> dict[str, Any]:
+    for name in ("before", "after"):
+        (folder / name).mkdir(exist_ok=True)
+    pair = [
+        snapshot_of(folder / name, jobs) for name, jobs in (("before", before), ("after", after))
+    ]
+    rows = tp.audit(pair[0], after=pair[1], order=order, results=folder / "proofs").rows
+    for file in (folder / "proofs").glob("*.json"):
+        assert tp.check(file).verified
+    return {row.standing.jobs[0]: row for row in rows}
+
+
+def ending(job: int, nodes: str, count: int, seconds: int) -> dict[str, Any]:
+    return entry(job, job_state=["RUNNING"], nodes=nodes, node_count=number(count),
+                 end_time=number(NOW + seconds))  # fmt: skip
+
+
+def test_each_job_is_judged_in_the_order_of_the_queue(tmp_path):
+    old = ending(9, "n[0-3]", 4, 600)
+    large = whole(1, 6)
+    short = whole(2, 2, time_limit=number(10))
+    long = whole(3, 3, time_limit=number(60))
+    before = [old, large, short, long]
+
+    def run(job: dict[str, Any], nodes: str) -> dict[str, Any]:
+        return job | {"job_state": ["RUNNING"], "nodes": nodes}
+
+    rows = audited(tmp_path, before, [old, large, run(short, "n[4-5]"), long], "backfill")
+    assert {name: row.verdict for name, row in rows.items()} == {
+        "1": "rightly waiting",
+        "2": "rightly started",
+        "3": "rightly waiting",
+    }
+    assert rows["1"].why == "reserved: it can start in 600 s"
+    rows = audited(tmp_path, before, [old, large, short, run(long, "n[4-6]")], "backfill")
+    assert (rows["3"].verdict, rows["3"].why) == ("out of turn", "it delays 1")
+    assert rows["2"].verdict == "rightly waiting"
+    rows = audited(tmp_path, before, before, "backfill")
+    assert (rows["2"].verdict, rows["3"].verdict) == ("missed", "rightly waiting")
+    rows = audited(tmp_path, before, before, "priority")
+    assert (rows["2"].verdict, rows["3"].verdict) == ("missed", "missed")
+
+
+def test_a_plan_of_the_scheduler_keeps_others_from_its_nodes(tmp_path):
+    old = ending(9, "n[0-5]", 6, 600)
+    plan = {"scheduled_nodes": "n[4-7]", "start_time": number(NOW + 600)}
+    first = whole(1, 4)
+    long = whole(2, 2, time_limit=number(60))
+    rows = audited(tmp_path, [old, first, long], [old, first | plan, long], "backfill")
+    assert rows["2"].verdict == "rightly waiting"
+    assert rows["2"].why.endswith("other places for them would leave room for it")
+    rows = audited(tmp_path, [old, first, long], [old, first, long], "backfill")
+    assert rows["2"].verdict == "missed"
+
+
+RECORDED = [
+    *("05_exclude", "06_switches_fragmented", "15_backfill_old_queue", "20_drain_down"),
+    *("30_shared_cores", "31_shared_gpu", "34_shared_exclusive_mix", "36_shared_memory"),
+    *("01_empty_mixed", "02_features", "08_switches_long_wait", "10_dependency_running"),
+    *("12_begin_hold_nice", "13_priority_order", "16_array", "17_reservation_now"),
+    *("21_partition_limits", "23_multi_partition", "24_gpu_whole", "26_span_spines"),
+    *("28_weights_prefer", "38_shared_array_dependency", "40_suspended_draining"),
+    "43_switches_wait_over",
+]
+
+
+@pytest.mark.parametrize("num", few_of((8, 24), 1))
+def test_what_a_real_slurm_decided_is_right_in_its_own_order(num, tmp_path):
+    judged = every = 0
+    for scenario in RECORDED[:num]:
+        pair = []
+        for moment in ("before", "after"):
+            folder = real_file(f"slurm_clusters/{scenario}/{moment}/squeue.json").parent
+            names = {"topology": "topology", "nodes": "nodes", "partitions": "partitions"}
+            names["reservations"] = "reservations"
+            files: dict[str, Any] = {key: folder / f"{name}.txt" for key, name in names.items()}
+            made = converted(
+                None, "slurm", None, ConvertOptions(jobs=folder / "squeue.json", **files)
+            )
+            pair.append(tp.Model.of(tp.load(json.loads(made.text)).snapshot))
+        rows = tp.audit(pair[0], after=pair[1], order="backfill", time_limit=20).rows
+        verdicts = [row.verdict for row in rows]
+        assert not {"missed", "invalid", "out of turn"} & {*verdicts}, (scenario, rows)
+        judged += sum(verdict not in ("unjudged", "unproven") for verdict in verdicts)
+        every += len(verdicts)
+    assert judged >= 0.85 * every, (judged, every)
