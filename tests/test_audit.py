@@ -354,6 +354,27 @@ def test_several_started_at_once_are_judged_together(tmp_path: Path) -> None:
     assert (row.verdict, row.why) == (Verdict.SUBOPTIMAL, "4 rack, 2 possible")
 
 
+def test_what_hosts_give_says_how_many_units_of_each_part_they_have(tmp_path: Path) -> None:
+    parts = [
+        {"id": "leader", "nodes": 1, "takes": {"gpus": 2}},
+        {"id": "workers", "nodes": 3, "takes": {"gpus": 3}},
+    ]
+    before, after = pair()
+    before["machine"]["hosts"][0]["capacity"] = {"gpus": 5}
+    before["queue"] = [{"id": "c", "nodes": 4, "parts": parts}]
+    now = [
+        {"id": "c", "nodes": "r1h2", "takes": {"gpus": 5}},
+        {"id": "c/2", "nodes": "r2h[1-2]", "takes": {"gpus": 3}},
+    ]
+    after |= {"machine": before["machine"], "running": [OLD, *now]}
+    assert [row.verdict for row in audited(tmp_path, before, after).rows] == [Verdict.OPTIMAL]
+    now[1]["takes"] = {"gpus": 4}  # two leaders on each host
+    assert [row.verdict for row in audited(tmp_path, before, after).rows] == [Verdict.INVALID]
+    now[1]["takes"] = {"gpus": 1}
+    with pytest.raises(tp.InputError, match="one of the parts leader, workers"):
+        audited(tmp_path, before, after)
+
+
 def test_what_changed_besides_is_noted(tmp_path: Path) -> None:
     before, after = pair(running=[{"id": "new", "nodes": "r2h1"}], queue=[{"id": "c", "nodes": 1}])
     after["queue"] = [before["queue"][0]]

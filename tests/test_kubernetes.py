@@ -151,8 +151,30 @@ def test_what_runs_holds_what_its_pods_ask_for(tmp_path):
     assert state.free[:, state.machine.resources.index("pods")].tolist() == [108, 109, 110, 110]
     assert [(one.id, one.nodes) for one in state.snapshot.running] == [
         ("ns/j", "a1"),
-        ("ns/j#2", "a2"),
+        ("ns/j/2", "a2"),
     ]
+
+
+def test_a_job_whose_hosts_give_different_amounts_is_one_job_of_an_audit(tmp_path):
+    hosts = {"a1": 3, "a2": 2, "b1": 1, "b2": 1}
+    nodes = [node(name, f"r{name[0]}", gpus) for name, gpus in hosts.items()]
+
+    def audited(*on: str) -> str:
+        waits = job("j", len(on), template(1))
+        runs = job("j", len(on), template(1), suspend=False)
+        labels = {"job-name": "j"}
+        pods = [pod(f"j-{k}", name, labels=labels) for k, name in enumerate(on)]
+        for name, items in (("before", [waits]), ("after", [runs, *pods])):
+            objects = {"apiVersion": "v1", "kind": "List", "items": [TOPOLOGY, *nodes, *items]}
+            (tmp_path / f"{name}.json").write_text(json.dumps(objects))
+        states = [read_kubernetes(tmp_path / f"{name}.json")[0] for name in ("before", "after")]
+        (row,) = tp.audit(states[0], after=states[1]).rows
+        return str(row.verdict)
+
+    assert audited("a1", "a1", "b1") == "suboptimal"
+    assert audited("a1", "a1", "a1") == "optimal"
+    del nodes[0]
+    assert audited("a2", "a2", "b1", "b2") == "optimal"
 
 
 def test_more_than_a_node_has_is_cut(tmp_path):

@@ -10,10 +10,12 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from topoplace.errors import InputError, number_of, unknown_name
-from topoplace.snapshot.schema import LeftOut, Order, Request, Snapshot
+from topoplace.snapshot.schema import LeftOut, Order, Request, RunningJob, Snapshot
 
 ORDER = "order"
 """The option, of no request, that others may not go before the first that waits."""
+
+_MAX_NAME = 120  # of a job of which there are several, so that the others have room for a number
 
 EVERY_OPTION = "all"
 """Stands for every option in a list of those to ignore."""
@@ -26,6 +28,20 @@ def holds_of(snapshot: Snapshot) -> dict[str, list[LeftOut]]:
         if one.request in found and one.option not in snapshot.ignored:
             found[one.request].append(one)
     return {name: holds for name, holds in found.items() if holds}
+
+
+def entry_name(job: str, idx: int) -> str:
+    """Return what a running job is called, or one of several that stand for it, after the first.
+
+    There are several where its hosts give it different amounts.
+    """
+    return job if idx == 0 else f"{job[:_MAX_NAME]}/{idx + 1}"
+
+
+def entries_of(job: str, running: Iterable[RunningJob]) -> list[RunningJob]:
+    """Return the running jobs that stand for one: under its name, or below it as ``JOB/...``."""
+    beyond = f"{job[:_MAX_NAME]}/"
+    return [one for one in running if one.id == job or one.id.startswith(beyond)]
 
 
 def candidates_of(snapshot: Snapshot) -> list[Request]:

@@ -27,7 +27,7 @@ from topoplace.formats.kubernetes.rules import NodeSets, repelled
 from topoplace.formats.text import name_of
 from topoplace.machine.hostlist import expand_host_list, format_host_list
 from topoplace.snapshot.faults import faults_of
-from topoplace.snapshot.held import ORDER
+from topoplace.snapshot.held import ORDER, entry_name
 from topoplace.snapshot.hierarchy_state import prepare_hierarchy
 from topoplace.snapshot.schema import (
     SNAPSHOT_SCHEMA,
@@ -162,7 +162,7 @@ def _running(jobs: KubeJobs, machine: HierarchyModel, counts: Counter[str]) -> l
             hosts[tuple(sorted(amounts.items()))].append(host)
         apart = _apart_of(job, jobs)
         for idx, (takes_of_host, names) in enumerate(hosts.items()):
-            name = job if idx == 0 else f"{job[:120]}#{idx + 1}"
+            name = entry_name(job, idx)
             nodes = format_host_list(names)
             takes = dict(takes_of_host)
             found.append(RunningJob(id=name, nodes=nodes, takes=takes, apart=apart))

@@ -5,7 +5,9 @@ It comes from recorded lines, from a pair of snapshots, or from a result.
 
 from __future__ import annotations
 
+import itertools
 import json
+import operator
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -26,7 +28,7 @@ from topoplace.result.placement import HierarchyResult
 from topoplace.result.reading import parse_result
 from topoplace.snapshot.faults import kind_of_document
 from topoplace.snapshot.files import parse_object, read_bytes
-from topoplace.snapshot.held import ORDER, holds_of, ignoring, options_ahead
+from topoplace.snapshot.held import ORDER, entries_of, holds_of, ignoring, options_ahead
 from topoplace.snapshot.hierarchy_state import (
     HierarchyState,
     PartState,
@@ -39,6 +41,8 @@ from topoplace.snapshot.schema import LeftOut, RunningJob, Snapshot
 from topoplace.study.case import load_instance, state_of
 
 File = str | Path
+_MOST_WAYS = 1 << 20
+"""Ways to make up what a host gives that are tried."""
 _OF_LINES = (".jsonl", ".ndjson")
 
 Source = File | Mapping[str, Any] | Decision | Result[Any, Any, Any] | Snapshot
@@ -164,7 +168,7 @@ def case_of_pair(before: Snapshot, after: Snapshot) -> tuple[Case, list[str]]:
         raise InputError("the machine of the snapshot before", field="machine", found="another")
     state = prepare_hierarchy(before)
     waiting = {request.id for request in after.queue}
-    entries = {request.id: _entries(request.id, after.running) for request in before.queue}
+    entries = {request.id: entries_of(request.id, after.running) for request in before.queue}
     holds = holds_of(before)
     started = tuple(
         (request.id, _taken(state, request.parts, entries[request.id]))
@@ -215,31 +219,49 @@ def _require_hierarchy(snapshot: Snapshot) -> None:
         raise InputError(expected, field="machine", found=snapshot.written.kind)
 
 
-def _entries(request: str, running: Iterable[RunningJob]) -> list[RunningJob]:
-    return [job for job in running if job.id == request or job.id.startswith(f"{request}/")]
-
-
 def _taken(state: HierarchyState, parts: tuple[PartState, ...], jobs: list[RunningJob]) -> Taken:
     taken: dict[str | None, dict[str, int]] = {part.name: {} for part in parts}
     for job in jobs:
+        named = [p for p in parts if len(parts) == 1 or f"/{p.name}/" in f"{job.id}/"]
         for host in expand_host_list(job.nodes, f"running {job.id}"):
-            part = _part_of(job, parts, state.machine.host_names.index(host))
-            units = _units(state, part, job, host)
-            taken[part.name][host] = taken[part.name].get(host, 0) + units
+            own = named or _may_be_on(state, parts, host)
+            if len(own) == 1:
+                shares: Sequence[int] = [_units(state, own[0], job, host)]
+            else:
+                shares = _shares(state, parts, job)
+            for part, n in zip(own if len(own) == 1 else parts, shares, strict=True):
+                if n:
+                    taken[part.name][host] = taken[part.name].get(host, 0) + n
     return taken
 
 
-def _part_of(job: RunningJob, parts: tuple[PartState, ...], host: int) -> PartState:
-    """Return the part of a running job: the only one, the one named, or that may be there."""
-    named = [p for p in parts if len(parts) == 1 or f"/{p.name}/" in f"{job.id}/"]
-    if not named:
-        named = [p for p in parts if p.eligible is not None and p.eligible.mask[host]]
-    if len(named) != 1:
+def _may_be_on(state: HierarchyState, parts: tuple[PartState, ...], host: str) -> list[PartState]:
+    """Return the parts that may have a host by their sets."""
+    number = {name: k for k, name in enumerate(state.machine.host_names)}.get(host)
+    return [p for p in parts if p.eligible is None or number is None or p.eligible.mask[number]]
+
+
+def _shares(state: HierarchyState, parts: tuple[PartState, ...], job: RunningJob) -> Sequence[int]:
+    """Return how many units of each part make up what a job holds of a host: in one way only."""
+    held = [(job.takes or {}).get(name, 0) for name in state.machine.resources]
+    most = [
+        min((have // each for have, each in zip(held, p.takes, strict=True) if each), default=0)
+        for p in parts
+    ]
+    ways = [
+        units
+        for units in itertools.islice(itertools.product(*(range(n + 1) for n in most)), _MOST_WAYS)
+        if held
+        == [
+            sum(map(operator.mul, units, own))
+            for own in zip(*(p.takes for p in parts), strict=True)
+        ]
+    ]
+    if len(ways) != 1:
         names = ", ".join(str(part.name) for part in parts)
-        raise InputError(
-            f"a running job of one of the parts {names}, as JOB/PART", field="running", value=job.id
-        )
-    return named[0]
+        expected = f"a running job of one of the parts {names}, as JOB/PART"
+        raise InputError(expected, field="running", value=job.id)
+    return ways[0]
 
 
 def _units(state: HierarchyState, part: PartState, job: RunningJob, host: str) -> int:
