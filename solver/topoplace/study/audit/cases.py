@@ -224,40 +224,41 @@ def _taken(state: HierarchyState, parts: tuple[PartState, ...], jobs: list[Runni
     for job in jobs:
         named = [p for p in parts if len(parts) == 1 or f"/{p.name}/" in f"{job.id}/"]
         for host in expand_host_list(job.nodes, f"running {job.id}"):
-            own = named or _may_be_on(state, parts, host)
-            if len(own) == 1:
-                shares: Sequence[int] = [_units(state, own[0], job, host)]
+            there = named or _may_be_on(parts, state.machine.host_names.index(host), job)
+            if len(there) == 1:
+                shares: Sequence[int] = [_units(state, there[0], job, host)]
             else:
-                shares = _shares(state, parts, job)
-            for part, n in zip(own if len(own) == 1 else parts, shares, strict=True):
+                shares = _shares(state, there, job, parts)
+            for part, n in zip(there, shares, strict=True):
                 if n:
                     taken[part.name][host] = taken[part.name].get(host, 0) + n
     return taken
 
 
-def _may_be_on(state: HierarchyState, parts: tuple[PartState, ...], host: str) -> list[PartState]:
-    """Return the parts that may have a host by their sets."""
-    number = {name: k for k, name in enumerate(state.machine.host_names)}.get(host)
-    return [p for p in parts if p.eligible is None or number is None or p.eligible.mask[number]]
+def _may_be_on(parts: Sequence[PartState], host: int, job: RunningJob) -> list[PartState]:
+    """Return the parts that may have a host; of a job with whole hosts only those with a set."""
+    return [
+        p
+        for p in parts
+        if (p.eligible.mask[host] if p.eligible is not None else job.takes is not None)
+    ]
 
 
-def _shares(state: HierarchyState, parts: tuple[PartState, ...], job: RunningJob) -> Sequence[int]:
+def _shares(
+    state: HierarchyState, there: Sequence[PartState], job: RunningJob, parts: Sequence[PartState]
+) -> Sequence[int]:
     """Return how many units of each part make up what a job holds of a host: in one way only."""
     held = [(job.takes or {}).get(name, 0) for name in state.machine.resources]
     most = [
         min((have // each for have, each in zip(held, p.takes, strict=True) if each), default=0)
-        for p in parts
+        for p in there
     ]
+    columns = list(zip(*(p.takes for p in there), strict=True))
+    tried = itertools.islice(itertools.product(*(range(n + 1) for n in most)), _MOST_WAYS)
     ways = [
-        units
-        for units in itertools.islice(itertools.product(*(range(n + 1) for n in most)), _MOST_WAYS)
-        if held
-        == [
-            sum(map(operator.mul, units, own))
-            for own in zip(*(p.takes for p in parts), strict=True)
-        ]
+        units for units in tried if held == [sum(map(operator.mul, units, own)) for own in columns]
     ]
-    if len(ways) != 1:
+    if len(ways) != 1 or not there:
         names = ", ".join(str(part.name) for part in parts)
         expected = f"a running job of one of the parts {names}, as JOB/PART"
         raise InputError(expected, field="running", value=job.id)
