@@ -43,7 +43,8 @@ def packing_of(
             values = (request.priority * request.nodes, *choice.values[1:])
             columns.append(Column(name, rows, covers, values))
         if not request.shapes:
-            alike = request.node_class or tiny.default_class, request.region, kind
+            sets = request.eligible, request.excluded
+            alike = request.node_class or tiny.default_class, request.region, kind, sets
             kinds.setdefault(alike, []).append(name)
     return Packing(
         [name for name, _ in pairs],
