@@ -422,7 +422,7 @@ WHOLE: tuple[tuple[Cover, tuple[Model, ...]], ...] = (
     (
         evidence("hop-bytes.bound", "largest-load.bound"),
         (
-            *(mapping.SharesCertificate, mapping.ObjectCutsCertificate),
+            mapping.SharesCertificate,
             *(mapping.EnumerationCertificate, mapping.SpreadCertificate),
         ),
     ),

@@ -127,7 +127,6 @@ class AnchoredTiny(Tiny):
 
     def _choices_of_one(self, request: Request) -> list[Choice]:
         """Return the prisms of just its size, each set of routers once."""
-        wanted = request.node_class or self.default_class
         allowed = set(self.all_routers)
         if request.region is not None:
             prisms = self.snapshot.regions[request.region]
@@ -137,7 +136,7 @@ class AnchoredTiny(Tiny):
         for (origin, extents), routers in self.listed:
             if len(routers) * self.per_router != request.nodes or not routers <= allowed:
                 continue
-            if any(self.usable[r].count(wanted) < self.per_router for r in routers):
+            if any(self.count(request, r) < self.per_router for r in routers):
                 continue
             job = self.job(request.communication.value, routers)
             if any(job.meets(other) for other in self.jobs):

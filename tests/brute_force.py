@@ -77,6 +77,30 @@ class Tiny:
         for node, name in self.class_of.items():
             self.usable[self.router_of(node)].append(name)
         self.free = {router for router, names in self.usable.items() if names}
+        self.sets = {name: numbers(text) for name, text in snapshot.sets.items()}
+        self._may = cache(self._allowed)
+
+    def _allowed(self, eligible: str | None, excluded: str | None) -> set[int]:
+        """Return the nodes of an expression, by Python's own and, or, not."""
+        words = {"&": " and ", "|": " or ", "!": " not "}
+
+        def holds(node: int) -> bool:
+            def word(match: re.Match[str]) -> str:
+                return words.get(match[0]) or str(node in self.sets[match[0]])
+
+            return bool(eval(re.sub(r"[&|!]|[^\s&|!()]+", word, eligible or "True")))
+
+        nodes = range(len(self.all_routers) * self.per_router)
+        may = {*nodes} if eligible is None else {node for node in nodes if holds(node)}
+        return may - numbers(excluded or "")
+
+    def count(self, request: Request, router: Coords) -> int:
+        """Return how many usable nodes of a router a request may have."""
+        wanted = request.node_class or self.default_class
+        may = self._may(request.eligible, request.excluded)
+        first = self.all_routers.index(router) * self.per_router
+        nodes = range(first, first + self.per_router)
+        return sum(self.class_of.get(node) == wanted and node in may for node in nodes)
 
     def running(self, job: RunningJob) -> Job:
         routers = {self.router_of(node) for node in numbers(job.nodes)}
@@ -173,7 +197,7 @@ class Tiny:
             - weights.wrap * wraps
         )
 
-    def fits(self, request: Request, box: Box, count: int, wanted: str) -> bool:
+    def fits(self, request: Request, box: Box, count: int) -> bool:
         if request.shapes is None:
             return count >= request.nodes
         extents = box[1]
@@ -188,14 +212,13 @@ class Tiny:
                 continue
             whole: dict[Coords, int] = {r[:-1]: 0 for r in self.inside(box)}
             for router in self.inside(box):
-                whole[router[:-1]] += self.usable[router].count(wanted) == self.per_router
+                whole[router[:-1]] += self.count(request, router) == self.per_router
             if min(whole.values()) >= shape[-1]:
                 return True
         return False
 
     def choices(self, request: Request) -> list[Choice]:
         """Return all candidates of a request."""
-        wanted = request.node_class or self.default_class
         allowed = set(self.all_routers)
         if request.region is not None:
             prisms = self.snapshot.regions[request.region]
@@ -206,8 +229,8 @@ class Tiny:
             routers = self.inside(box)
             if routers & self.held or not routers <= allowed:
                 continue
-            count = sum(self.usable[router].count(wanted) for router in routers)
-            if not self.fits(request, box, count, wanted):
+            count = sum(self.count(request, router) for router in routers)
+            if not self.fits(request, box, count):
                 continue
             job = self.job(request.communication.value, routers)
             if any(job.meets(other) for other in self.jobs):

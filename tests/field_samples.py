@@ -411,7 +411,7 @@ def _objects() -> Iterator[tuple[str, MappingResult]]:
     for name, machine, method, more in (
         ("enumeration", "torus:2x2", "exact", {"balance": "1.2"}),
         ("shares", "mesh:3x2", "search", {"balance": "1.2", "fixed": [(0, 1)]}),
-        ("object-cuts", "torus:2:2", "bisection", {"balance": "1.2", "pooled": True}),
+        ("cuts", "torus:2:2", "bisection", {"balance": "1.2", "pooled": True}),
         ("trees", "mesh:2x2", "exact", {"balance": "1.2"}),
         ("trees, shares", "torus:3x2", "in-order", {"balance": "1.2"}),
     ):

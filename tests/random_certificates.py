@@ -448,7 +448,9 @@ def oracle_is_right(rng: random.Random, packing: Packing, oracle: CheckingOracle
 
 def best_at_least(packing: Packing, level_idx: int, earlier: Sequence[int]) -> int | None:
     """Return the best of a level among the packings whose earlier levels reach some values."""
-    by_request = [[c for c in packing.columns if c.request == name] for name in packing.names]
+    # the best come last, and are tried first
+    columns = sorted(packing.columns, key=lambda column: column.values[: level_idx + 1][::-1])
+    by_request = [[c for c in columns if c.request == name] for name in packing.names]
     rest = [[0] * (level_idx + 1)]  # no more can be gained by those that are left
     for columns in reversed(by_request):
         tops = [max([0, *(c.values[k] for c in columns)]) for k in range(level_idx + 1)]
@@ -468,7 +470,7 @@ def best_at_least(packing: Packing, level_idx: int, earlier: Sequence[int]) -> i
         todo.append((idx + 1, total, used))
         for column in by_request[idx]:
             now = {row: used.get(row, 0) + amount for row, amount in column.rows.items()}
-            if all(amount <= packing.capacities[f][k] for (f, k), amount in now.items()):
+            if all(now[f, k] <= packing.capacities[f][k] for f, k in now):
                 more = [a + b for a, b in zip(total, column.values, strict=False)]
                 todo.append((idx + 1, more, {**used, **now}))
     return best

@@ -1,4 +1,4 @@
-"""A Slurm cluster drawn by a seed, as its tools print it: shared nodes, features, GPUs, partitions."""
+"""A Slurm cluster drawn by a seed, as its tools print it: nodes that jobs share, and features."""
 
 from __future__ import annotations
 

@@ -118,7 +118,8 @@ def test_every_command_reads_it(before: str, after: str, part: str, here: Path) 
     """One reading for all: no door refuses what another one takes."""
     state = f"{before}{part}"
     assert run(["place", state, "-o", "r.json"]) == 0
-    assert run(["check", "r.json"]) == 0
+    assert run(["check", "r.json", "--instance", state]) == 0
+    assert run(["check", "r.json", "--instance", f"{after}{part}"]) == 5
     assert run(["compare", state, "r.json", "--methods", "first-fit"]) == 0
     assert run(["whatif", state, "--add-down", "n7" if before == "slurm" else "c1"]) == 0
     assert run(["batch", state, "-o", "out", "--jobs", "1"]) == 0

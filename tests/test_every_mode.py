@@ -34,6 +34,7 @@ from topoplace.result.base import Kept
 from topoplace.result.reading import parse_checkable
 from topoplace.result.several import Frontier, OpenBox, Optima
 from topoplace.snapshot.files import text_of_document
+from topoplace.snapshot.schema import Order
 from topoplace.solving import Options, methods, solve
 from topoplace.solving.solve import frame_of
 
@@ -141,9 +142,10 @@ def mode_of(seed: str, case: Drawn) -> Mode:
     options = replace(case.options, seed=rng.randrange(1 << 31), time_limit=most)
     known = ["defragment"] if case.kind == "defragment" else ["place"]
     if case.kind in PLACED:
-        known = ["place", "set", "set", "set", "all", "all", "pareto", "pareto"]
+        known = ["place", "set", "set", "set", "all", "all", "pareto", "pareto", "order", "order"]
     name = rng.choice(known)
     ways = {"place": place, "set": required, "all": every, "pareto": traded, "defragment": moved}
+    ways |= {"order": ordered}
     drawn, make = ways[name](rng, case, options)
     return Mode(seed, name, drawn, make, interrupt, limit)
 
@@ -183,6 +185,27 @@ def every(rng: random.Random, case: Drawn, options: Options) -> Made:
     chosen, most = levels[: rng.randint(1, len(levels))], rng.choice((1, 3, MOST_OPTIMA + 1))
     apart = rng.choice(("started", "prisms", "nodes") if case.kind == "torus" else ("started",))
     return (chosen, most, apart), partial(optima_of, case.problem, most, chosen, apart, options)
+
+
+def ordered(rng: random.Random, case: Drawn, options: Options) -> Made:
+    """Start requests in an order; running jobs end, and so do requests."""
+    snapshot = case.problem.state.snapshot
+    alone = any(
+        one.exclusive or one.apart
+        for request in snapshot.queue
+        for one in (request, *(request.parts or ()))
+    )
+    backfill = case.kind == "hierarchy" and not alone and rng.random() < 0.7
+    order = Order.BACKFILL if backfill else Order.PRIORITY
+    ends = {"ends": rng.randint(1, 4)} if rng.random() < 0.8 else {}
+    running = [job.model_copy(update=ends) for job in snapshot.running]
+    queue = [
+        request.model_copy(update={"walltime": rng.choice((None, 1, 2, 3))})
+        for request in snapshot.queue
+    ]
+    update = {"order": order, "running": running, "queue": queue}
+    state = replace(case.problem.state, snapshot=snapshot.model_copy(update=update))
+    return order, partial(solve, replace(case.problem, state=state), "exact", options)
 
 
 def traded(rng: random.Random, case: Drawn, options: Options) -> Made:
@@ -314,6 +337,10 @@ def held(case: Drawn, mode: Mode) -> str:
         level.proof is Proof.SEARCH for level in document.levels
     )
     assert report.verified or by_search, mode
+    if mode.name == "order":
+        assert isinstance(document, Result)
+        assert not mode.is_whole or document.status is Status.OPTIMAL
+        return "only checked"
     if case.totals is None:
         return "only checked"
     if isinstance(document, Frontier):

@@ -98,11 +98,6 @@ def _reached(start: str) -> set[str]:
     return found
 
 
-def room_of(name: str) -> str:
-    """Return the folder of the package that a module is in, or its own name."""
-    return f"{name}.".split(".")[1]
-
-
 def test_modules_import_each_other_in_no_circle_but_those_listed() -> None:
     allowed = [{f"topoplace.{name}" for name in circle} for circle in ALLOWED_CIRCLES]
     new = [sorted(circle) for circle in circles() if not any(circle <= one for one in allowed)]

@@ -311,12 +311,6 @@ def test_sets_have_names_that_expressions_can_have(tmp_path):
     assert snapshot.queue[0].eligible == "a_b=c_d~e022fe45 & a_b=c_d"
 
 
-def _without_gpus() -> dict[str, Any]:
-    own = template()
-    del own["spec"]["containers"][0]["resources"]["requests"]["nvidia.com/gpu"]
-    return job("cpu", 1, own)
-
-
 def test_taints_keep_those_away_that_do_not_tolerate_them(tmp_path):
     def taint(effect: str) -> dict[str, Any]:
         return {"taints": [{"key": "team", "value": "x", "effect": effect}]}

@@ -27,7 +27,7 @@ from topoplace.mapping import local_search
 from topoplace.mapping import methods as package
 from topoplace.mapping.evaluate import hop_bytes
 from topoplace.mapping.graphfiles import read_graph, read_qaplib
-from topoplace.mapping.local_search import machine_arrays, state_arrays
+from topoplace.mapping.local_search import arrays_of, branches_of, state_arrays
 from topoplace.mapping.mapped import Keeper
 from topoplace.mapping.methods import best, searches
 from topoplace.mapping.methods.orders import hilbert_order
@@ -123,16 +123,20 @@ def test_graphs_with_little_or_nothing_in_them(name, num_tasks, messages, machin
 def test_the_books_agree_with_a_full_evaluation_after_any_moves(seed, heat, num_moves, wander):
     problem = random_problem(seed)
     routers = random_mapping(problem, seed)
-    machine = machine_arrays(problem.machine, problem.capacity)
-    guest, state = problem.graph.exchanged, state_arrays(problem, routers)
+    machine, pools = arrays_of(problem), problem.pools
+    guest, state = problem.graph.exchanged, state_arrays(problem, pools.first[routers])
     before = int(local_search.total_cost(machine, guest, state.router))
     assert before == cost(problem, routers)
     random = np.array([seed + 1], dtype=np.uint64)
-    change = int(local_search.anneal(machine, guest, state, random, heat, num_moves, wander))
+    own = pools, problem.loads, problem.home, np.arange(problem.num_tasks), state, random
+    sent = machine, guest, guest, branches_of(problem)
+    change = int(local_search.anneal(*sent, *own, (heat, num_moves), wander))
     after = state.router.astype(np.int64)
     assert before + change == cost(problem, after)
     require_mapping(problem, spread_over_nodes(problem, after))
-    assert state.occupant[state.place].tolist() == list(range(problem.num_tasks))
+    assert (state.router == pools.router[state.cell]).all()
+    assert (state.filled == np.bincount(state.cell, minlength=len(state.filled))).all()
+    assert state.occupant[state.slot].tolist() == list(range(problem.num_tasks))
 
 
 @settings(max_examples=60, deadline=None)

@@ -21,21 +21,24 @@ from field_samples import refigured
 from tiny_objects import brute_force, tiny_objects
 from topoplace import clock
 from topoplace.certify.check import check_document
+from topoplace.certify.mapping.graphs import cuts_value
 from topoplace.certify.mapping.instance import read_instance
-from topoplace.certify.mapping.objects import object_cuts_value, shares_value
+from topoplace.certify.mapping.objects import shares_value
 from topoplace.certify.report import RefusedError
 from topoplace.cli import run
 from topoplace.errors import InputError
 from topoplace.mapping import halving
 from topoplace.mapping.bounds import bisection
+from topoplace.mapping.bounds.cuts import cuts_bound
 from topoplace.mapping.evaluate import worth_of
+from topoplace.mapping.local_search import Annealing
 from topoplace.mapping.mapped import Keeper
 from topoplace.mapping.methods.papers import parts_of
 from topoplace.mapping.objects import search, settled
 from topoplace.mapping.objects.applications import expanded, problem_of, read_application
-from topoplace.mapping.objects.bounds import load_bound, object_cuts_bound, shares_bound
+from topoplace.mapping.objects.bounds import load_bound, shares_bound
 from topoplace.mapping.objects.builders import BUILDERS, mesh, milc, namd, openatom
-from topoplace.mapping.objects.search import Annealing, consecutive
+from topoplace.mapping.objects.search import consecutive
 from topoplace.mapping.onto import load_places
 from topoplace.mapping.problem import MappingProblem
 from topoplace.result.certificate import Packed, packed, unpacked
@@ -86,9 +89,9 @@ def require_bounds(seed: int, problem: MappingProblem) -> None:
     first = shares_bound(problem)
     assert first is not None
     assert first.value == shares_value(instance, first.certificate) <= best[0], seed
-    second = object_cuts_bound(problem, seed)
+    second = cuts_bound(problem, seed=seed)
     if second is not None:
-        assert second.value == object_cuts_value(instance, second.certificate) <= best[0], seed
+        assert second.value == cuts_value(instance, second.certificate) <= best[0], seed
 
 
 def test_exact_is_the_least_of_all_mappings() -> None:
@@ -110,11 +113,11 @@ def test_annealing_counts_the_links_of_trees() -> None:
     problem = problem_of(made, load_places("torus:2x3x4"), "2")
     keeper = Keeper(problem, Options(seed=3))
     keeper.offer_cells(consecutive(problem), "in order")
-    annealing = Annealing(keeper)
+    annealing = Annealing(keeper, problem, 100_000)
     before = annealing.cost
     for temperature in (0.0, 40.0, 8.0):
-        annealing.step(temperature)
-        nodes = problem.nodes_of(annealing.state[0])
+        annealing.run(temperature)
+        nodes = problem.nodes_of(annealing.state.cell)
         assert annealing.cost == worth_of(problem, nodes)[0]
     assert annealing.cost < before
     result = solve(problem, "search", Options(time_limit=0.5))
@@ -167,7 +170,7 @@ def test_cuts_see_what_stars_do_not() -> None:
     problem = problem_of(
         application([{"name": "A", "shape": [64]}], [listed]), load_places("torus:2x2"), "1"
     )
-    stars, cuts = shares_bound(problem), object_cuts_bound(problem)
+    stars, cuts = shares_bound(problem), cuts_bound(problem)
     assert stars is not None
     assert cuts is not None
     assert stars.value == 0 < cuts.value
@@ -177,12 +180,12 @@ def test_triangles_raise_a_bound_by_cuts(monkeypatch: pytest.MonkeyPatch) -> Non
     """A compute lies between two patches: without triangles little of their messages crosses."""
     problem = problem_of(namd((3, 3, 4)), load_places("torus:4x4x4"), "1.2")
     instance = read_instance(problem.instance)
-    best = object_cuts_bound(problem)
+    best = cuts_bound(problem)
     assert best is not None
     assert best.certificate.triangles is not None
-    assert best.value == object_cuts_value(instance, best.certificate)
+    assert best.value == cuts_value(instance, best.certificate)
     monkeypatch.setattr(bisection, "STEPS", 0)
-    plain = object_cuts_bound(problem)
+    plain = cuts_bound(problem)
     assert plain is not None
     assert plain.certificate.triangles is None
     assert 1.2 * plain.value < best.value
@@ -192,8 +195,8 @@ def test_cuts_end_in_time_or_are_none() -> None:
     """A test of 2,160 objects takes about a second; what a limit has no time for is left out."""
     problem = problem_of(read_application("namd_apoa1"), load_places("torus:8x8x8"))
     began = time.process_time()
-    assert object_cuts_bound(problem, time_limit=0.5) is None
-    few = object_cuts_bound(problem_of(SMALL_NAMD, load_places("torus:4x4x4"), "1.2"), 0, 5.0)
+    assert cuts_bound(problem, time_limit=0.5) is None
+    few = cuts_bound(problem_of(SMALL_NAMD, load_places("torus:4x4x4"), "1.2"), 5.0)
     assert few is not None
     assert few.value > 0
     assert time.process_time() - began < 2
@@ -302,7 +305,7 @@ def test_a_thousand_mutants_are_rejected() -> None:
 
 def test_certificates_that_prove_less_are_rejected() -> None:
     problem = problem_of(SMALL_NAMD, load_places("torus:3x3x3"), "1.2")
-    shares, cuts = shares_bound(problem), object_cuts_bound(problem)
+    shares, cuts = shares_bound(problem), cuts_bound(problem)
     assert shares is not None
     assert cuts is not None
     instance = read_instance(problem.instance)
@@ -311,7 +314,7 @@ def test_certificates_that_prove_less_are_rejected() -> None:
         changed = triangles.model_copy(update=change)
         certificate = cuts.certificate.model_copy(update={"triangles": changed})
         with pytest.raises(RefusedError, match=why):
-            object_cuts_value(instance, certificate)
+            cuts_value(instance, certificate)
 
     num = len(instance.volumes.tasks) // 2
     values = unpacked(shares.certificate.shares, num, "shares")
@@ -331,7 +334,7 @@ def test_certificates_that_prove_less_are_rejected() -> None:
     lower = prices - abs(int(prices.min())) // 2
     text = cuts.certificate.model_copy(update={"prices": packed(lower)})
     with pytest.raises(Exception, match="matrix of the cuts"):
-        object_cuts_value(instance, text)
+        cuts_value(instance, text)
 
 
 # ---- Applications: rules against loops, and faults -----------------------------------------------

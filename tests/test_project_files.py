@@ -217,7 +217,7 @@ def test_the_checker_loads_what_it_shares_and_no_more() -> None:
     )
     ours = {name.split(".", 1)[1] for name in done.stdout.split() if name.startswith("topoplace.")}
     snapshot = {name for name in ours if name.startswith("snapshot.")}
-    shared = ("faults", "files", "normal", "schema")
+    shared = ("faults", "files", "foreign", "normal", "schema")
     assert snapshot == {f"snapshot.{name}" for name in shared}
     rooms = {name.split(".")[0] for name in ours}
     assert rooms == {

@@ -300,8 +300,8 @@ def test_inside_a_job_on_a_hierarchy(tmp_path, monkeypatch, capsys):
     capsys.readouterr()
     uneven = ["map", "--grid", "6", "--on", "placed.json", "--job", "uneven"]
     assert run(uneven) == 2
-    said = "expected the most tasks on a node, as the job's hosts differ in units (2, 4), found nothing"
-    assert capsys.readouterr().err == f"topoplace: error: --tasks-per-node: {said}\n"
+    said = "expected the most tasks on a node, as the job's hosts differ in units (2, 4)"
+    assert f"error: --tasks-per-node: {said}, found nothing\n" in capsys.readouterr().err
     assert run([*uneven, "--tasks-per-node", "4"]) == 0
 
 

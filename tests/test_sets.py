@@ -11,12 +11,16 @@ import numpy as np
 import pytest
 
 import topoplace as tp
+from brute_force import best_placement
+from few import few_of
 from test_slurm_options import NODE, entry, holds, number, snapshot_of
-from topoplace.certify.hierarchy.sets import hosts_of
+from tiny_instances import tiny_placement, with_sets
 from topoplace.certify.report import RefusedError
+from topoplace.certify.sets import hosts_of
 from topoplace.errors import InputError
 from topoplace.machine.hostlist import expand_host_list
 from topoplace.placement.hierarchy.view import HierarchyView
+from topoplace.result import Interference
 from topoplace.snapshot.sets import nodes_in
 
 NAMES = ("a", "b:1", "c/d=e")
@@ -76,6 +80,56 @@ def document(**request: Any) -> dict[str, Any]:
     }
 
 
+# ---- Tori ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("chunk", few_of(range(5), 2))
+@pytest.mark.parametrize("rule", Interference)
+def test_requests_of_tori_have_their_sets(rule: Interference, chunk: int) -> None:
+    named = 0
+    for k in range(20):
+        rng = random.Random(f"torus-sets-{chunk}-{k}")
+        snapshot = with_sets(rng, tiny_placement(f"sets-{chunk}-{k}"))
+        best, _ = best_placement(snapshot, rule)
+        found = tp.place(snapshot, interference=rule, thorough=True)
+        signs = [1 if level.sense == "max" else -1 for level in found.levels]
+        values = [s * (level.objective or 0) for s, level in zip(signs, found.levels, strict=True)]
+        assert values == [*best], k
+        assert all(level.status == "optimal" for level in found.levels), k
+        assert found.check().verified, found.check()
+        for method in ("first-fit", "best-fit", "alps-o2", "random-nodes"):
+            own = tp.place(snapshot, method=method, interference=rule, time_limit=1)
+            assert own.check().holds, own.check()
+        named += any(r.eligible or r.excluded for r in snapshot.queue)
+    assert named > 10
+
+
+def test_the_model_of_tori_has_sets() -> None:
+    for k in range(6):
+        rng = random.Random(f"torus-sets-model-{k}")
+        snapshot = with_sets(rng, tiny_placement(f"sets-model-{k}"))
+        if not snapshot.queue or any(r.nodes > 64 for r in snapshot.queue):
+            continue
+        one, other = (tp.place(snapshot, method=method) for method in ("exact", "minizinc"))
+        assert [lv.objective for lv in one.levels] == [lv.objective for lv in other.levels], k
+
+
+def test_a_place_outside_of_its_set_is_refused() -> None:
+    model = tp.Model(tp.torus(4, 4))
+    model.add_request("q", 4, shapes="2x2")
+    snapshot = model.snapshot.model_copy(update={"sets": {"left": "0-7"}})
+    found = tp.place(snapshot)
+    moved = found.model_dump(mode="json")
+    moved["instance"]["queue"][0]["eligible"] = "!left"
+    inside = {int(n) for n in found.placements[0].nodes}
+    assert tp.check(moved).holds is inside.isdisjoint(range(8))
+    moved["instance"]["queue"][0]["eligible"] = "left"
+    assert tp.check(moved).failures or inside <= {*range(8)}
+    wrong = snapshot.queue[0].model_copy(update={"eligible": "lef"})
+    with pytest.raises(InputError, match=r"queue\[0\].eligible: expected one of left"):
+        tp.place(snapshot.model_copy(update={"queue": [wrong]}))
+
+
 @pytest.mark.parametrize(
     ("request_", "allowed"),
     [
@@ -124,9 +178,8 @@ def test_wrong_requests(changes: dict[str, Any], expected: str) -> None:
         tp.place(document(**changes))
 
 
-@pytest.mark.parametrize("machine", ["torus:4x4", "cubes:2"])
-def test_other_machines_have_no_sets(machine: str) -> None:
-    other = document() | {"machine": machine, "running": [], "sets": {"a": "0"}}
+def test_pods_have_no_sets() -> None:
+    other = document() | {"machine": "cubes:2", "running": [], "sets": {"a": "0"}}
     with pytest.raises(InputError, match="sets: expected no sets on"):
         tp.place(other)
 

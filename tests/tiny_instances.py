@@ -18,6 +18,7 @@ import numpy as np
 from baseline_instances import matrix_problem, problem_on
 from brute_force import numbers
 from random_instances import KINDS, random_prism, random_snapshot, routers_inside
+from tiny_hierarchies import EXPRESSIONS, SETS
 from topoplace.certify.mapping.instance import read_instance
 from topoplace.certify.report import RefusedError
 from topoplace.errors import InputError
@@ -83,6 +84,24 @@ def random_torus(
         weights = ShapeWeights(**{name: rng.choice(of) for name in ShapeWeights.model_fields})
     queue = [] if rng.random() < 0.05 else queue
     return snapshot.model_copy(update={"queue": queue, "weights": weights})
+
+
+def with_sets(rng: random.Random, snapshot: Snapshot) -> Snapshot:
+    """Return the snapshot with named sets of nodes, and requests that may have some alone."""
+    machine = torus_model(snapshot)
+    num_nodes = math.prod(machine.shape) * machine.nodes_per_router
+    sets = {
+        name: format_node_set(n for n in range(num_nodes) if rng.random() < 0.7) for name in SETS
+    }
+    queue = []
+    for request in snapshot.queue:
+        update: dict[str, Any] = {}
+        if rng.random() < 0.7:
+            update["eligible"] = rng.choice(EXPRESSIONS).format(*rng.sample(SETS, 3))
+        if rng.random() < 0.3:
+            update["excluded"] = str(rng.randrange(num_nodes))
+        queue.append(request.model_copy(update=update))
+    return snapshot.model_copy(update={"sets": sets, "queue": queue})
 
 
 def _on(name: str, machine: TorusModel, queue: list[Request]) -> Snapshot:

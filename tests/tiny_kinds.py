@@ -13,7 +13,7 @@ from anchored_cases import AnchoredTiny, random_anchored
 from brute_force import Choice, Tiny, brute_force
 from random_instances import random_snapshot
 from test_defragment import asked, best_rooms
-from tiny_instances import tiny_allocation, tiny_placement
+from tiny_instances import tiny_allocation, tiny_placement, with_sets
 from tiny_joint import Joint, random_joint
 from tiny_repacks import TinyRepack, tiny_repack
 from tiny_trees import Truth as DomainsTruth
@@ -81,6 +81,8 @@ def _torus(rng: random.Random, rule: Interference) -> Drawn:
     snapshot = random_snapshot(rng, 10)
     if rng.random() < 0.4:
         snapshot = tiny_placement(rng.getrandbits(40))
+    if rng.random() < 0.3:
+        snapshot = with_sets(rng, snapshot)
     tiny, options = Tiny(snapshot, rule), Options(interference=rule)
 
     def worth(chosen: list[Choice]) -> Values:

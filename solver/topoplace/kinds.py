@@ -50,6 +50,9 @@ class Kind:
     prepare
         Checks a snapshot and returns what is to be solved. A kind that places no queue gets its
         instance instead of a snapshot. None if that is done elsewhere.
+    offer
+        The class that says what such a machine offers to the tasks of a mapping
+        (`topoplace.mapping.machines.Offer`); None if no mapping goes on it.
     problem
         Returns the problem that methods solve. It gets what `prepare` returned, and the options.
         None if what `prepare` returned is the problem.
@@ -102,6 +105,7 @@ class Kind:
     model: Ref | None = None
     shorthands: Mapping[str, str] = field(default_factory=dict)
     shorthand: Ref | None = None
+    offer: Ref | None = None
     problem: Ref | None = None
     solution: Ref | None = None
     several: Ref | None = None

@@ -29,6 +29,7 @@ from link_cases import least_load, ways_of_tasks
 from pencil_cases import SINK, SOURCE, least_hop_bytes
 from soundness.attack import Json, Number, Target, faulty, number
 from tiny_instances import MOST_MAPPINGS, graph_of, random_grid, random_problem
+from tiny_objects import brute_force, tiny_objects
 from topoplace.certify.mapping.check import VALUES
 from topoplace.certify.mapping.instance import read_instance
 from topoplace.certify.mapping.links import link_load
@@ -170,10 +171,15 @@ def text_of(numbers: list[int]) -> Json:
 
 
 def target_of(
-    problem: MappingProblem, certificate: Json, value: Number | None = None, share: float = 0.6
+    problem: MappingProblem,
+    certificate: Json,
+    value: Number | None = None,
+    share: float = 0.6,
+    least: int | None = None,
 ) -> Target:
     """Return a problem with a certificate, which proves what the solver says, and faults of it."""
     instance = read_instance(problem.instance)
+    least = optimum_of(problem) if least is None else least
 
     def proven(document: Json) -> Number | None:
         def value() -> int:
@@ -184,7 +190,7 @@ def target_of(
 
     right = opened(certificate)
     assert value is None or proven(right) == value, certificate
-    return Target(optimum_of(problem), False, drawn_from(right, share), proven)
+    return Target(least, False, drawn_from(right, share), proven)
 
 
 def bounded_target(kind: str, rng: Random) -> Target | None:
@@ -210,6 +216,19 @@ def bounded_target(kind: str, rng: Random) -> Target | None:
         lift = rng.choice((0, abs(number(rng, 1, 1 << 59, (1 << 61) - 1 - max(prices)))))
         certificate["prices"] = [price + lift for price in prices]
     return target_of(problem, certificate, value, 0.3 if kind == "cuts" else 0.6)
+
+
+def loaded_target(_: str, rng: Random) -> Target | None:
+    """Return objects with loads, some of them fixed or with trees, and their bound by cuts."""
+    try:
+        problem = tiny_objects(rng.randrange(1 << 30), trees=rng.random() < 0.3)
+    except InputError:
+        return None
+    best, bound = brute_force(problem), cuts_bound(problem)
+    if best is None or bound is None:
+        return None
+    certificate: Json = bound.certificate.model_dump(mode="json")
+    return target_of(problem, certificate, bound.value, 0.3, best[0])
 
 
 def levels_target(_: str, rng: Random) -> Target | None:
@@ -425,6 +444,7 @@ KINDS: dict[str, Callable[[str, Random], Target | None]] = {
     **dict.fromkeys(
         ("blocks", "star", "distance-classes", "cuts", "pairs", "tree"), bounded_target
     ),
+    "loaded cuts": loaded_target,
     "recognised": recognised_target,
     "levels": levels_target,
     "links": link_target,

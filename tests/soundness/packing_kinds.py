@@ -21,7 +21,7 @@ import tiny_packing
 from brute_force import Tiny
 from random_certificates import Packing, best_at_least, certificate_of
 from soundness.attack import Json, Target, integers, number, replaced
-from tiny_instances import random_torus
+from tiny_instances import random_torus, with_sets
 from topoplace.certify.cubes import instance as cubes_instance
 from topoplace.certify.cubes.oracle import CubesOracle, Tables
 from topoplace.certify.hierarchy import instance as hierarchy_instance
@@ -71,6 +71,8 @@ class TinyPacking:
 
 def _torus(rng: random.Random, alike: bool) -> TinyPacking:
     snapshot, mode = random_torus(rng, alike=alike), rng.choice(_MODES)
+    if rng.random() < 0.3:
+        snapshot = with_sets(rng, snapshot)
     tiny = Tiny(snapshot, mode)
     oracle = TorusOracle(read_instance(snapshot, mode))
     return TinyPacking(partial(tiny_packing.packing_of, tiny), oracle)

@@ -32,7 +32,7 @@ from topoplace.snapshot.normal import sha256_of
 from topoplace.snapshot.schema import Snapshot
 
 
-def check_file(path: str | Path, instance: str | Path | None = None) -> Report:
+def check_file(path: str | Path, instance: str | Path | Snapshot | None = None) -> Report:
     """Read the result file of a placement, a mapping or an allocation and check all it claims.
 
     Which it is says its field `problem`.
@@ -40,8 +40,8 @@ def check_file(path: str | Path, instance: str | Path | None = None) -> Report:
     Parameters
     ----------
     instance
-        The file of the instance that the result should be of: a snapshot, a mapping instance, or a
-        result with its instance inside.
+        The instance that the result should be of: a snapshot, or the file of one, of a mapping
+        instance, or of a result with its instance inside.
 
     Raises
     ------
@@ -53,19 +53,22 @@ def check_file(path: str | Path, instance: str | Path | None = None) -> Report:
     if wanted is None:
         return report
     same = report.sha256 == wanted
-    detail = f"sha256 {report.sha256}, {'as' if same else 'not'} {wanted} of {instance}"
+    told = instance.name if isinstance(instance, Snapshot) else instance
+    detail = f"sha256 {report.sha256}, {'as' if same else 'not'} {wanted} of {told}"
     if same:
-        detail = f"the instance is that of {instance}"
+        detail = f"the instance is that of {told}"
     return replace(report, claims=(*report.claims, Claim("whose", same, detail)))
 
 
-def _sha256_in(path: str | Path) -> str:
-    """Return the checksum of the instance that a file is, or has inside."""
-    text, file = read_bytes(path), str(path)
-    holds_instance = parse_object(text, file).get("schema") in CHECKABLE
-    parse = parse_checkable if holds_instance else parse_instance
-    found = parse(text, file)
-    instance: Any = getattr(found, "instance", found)
+def _sha256_in(source: str | Path | Snapshot) -> str:
+    """Return the checksum of an instance, or of the one that a file is, or has inside."""
+    instance: Any = source
+    if not isinstance(source, Snapshot):
+        text, file = read_bytes(source), str(source)
+        holds_instance = parse_object(text, file).get("schema") in CHECKABLE
+        parse = parse_checkable if holds_instance else parse_instance
+        found = parse(text, file)
+        instance = getattr(found, "instance", found)
     if isinstance(instance, Snapshot) and isinstance(instance.machine, str):
         from topoplace.snapshot.machines import resolve_machine  # noqa: PLC0415 - reads many files
 

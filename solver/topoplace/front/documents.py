@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from topoplace import kinds
-from topoplace.certify.check import check_document, check_file
+from topoplace.certify import check as certify
+from topoplace.certify.check import check_document
 from topoplace.errors import InputError, unknown_name
 from topoplace.formats.text import name_of
 from topoplace.kinds import kind_named, known
@@ -25,6 +26,7 @@ from topoplace.snapshot.changes import request_of as request_of_fields
 from topoplace.snapshot.convert import converted
 from topoplace.snapshot.files import machine_names, read_bytes, snapshot_names
 from topoplace.snapshot.machines import is_machine, load_machine
+from topoplace.snapshot.reading import other_snapshot
 from topoplace.snapshot.schema import MappingInstance, Request, Snapshot, TreeObjective
 from topoplace.solving import Options
 from topoplace.solving import methods as registered
@@ -146,6 +148,12 @@ def check(result: Kept | File | Document) -> Report:
     if not isinstance(found, Kept):
         raise InputError("a result", field="result", found=type(found).__name__)
     return check_document(found)
+
+
+def check_file(path: File, instance: File | None = None) -> Report:
+    """Check a result file, and whether it is of an instance, also one that another tool wrote."""
+    other = None if instance is None else other_snapshot(instance)
+    return certify.check_file(path, instance if other is None else other)
 
 
 def request_of(given: str | Path) -> Request:

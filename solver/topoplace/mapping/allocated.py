@@ -9,37 +9,21 @@ from typing import Any
 import numpy as np
 
 from topoplace.errors import InputError, number_of
-from topoplace.machine.hierarchy import Hierarchy
-from topoplace.machine.levels import LevelMachine
-from topoplace.machine.topology import AnyMachine, Topology
-from topoplace.mapping.onto import (
-    Source,
-    document_of,
-    load_places,
-    numbers_of,
-    off_torus,
-    problem_on,
-)
-from topoplace.mapping.problem import machine_of
+from topoplace.machine.topology import Topology
+from topoplace.mapping.machines import numbered, offer_of
+from topoplace.mapping.onto import Places, Source, document_of, offered, problem_on
 from topoplace.mapping.rankfiles import read_mapping
 from topoplace.model import Model
-from topoplace.result import Result
 from topoplace.result.mapping import MappingResult
-from topoplace.snapshot.schema import (
-    GraphApplication,
-    HierarchyModel,
-    MatrixModel,
-)
+from topoplace.snapshot.schema import GraphApplication
 from topoplace.types import IntArray
 
-AnyResult = Result[Any, Any, Any]
-Allocated = Source | MatrixModel | HierarchyModel | AnyResult
 Ranks = str | Path | Sequence[int] | Sequence[str] | IntArray
 """The node of every rank: numbers or names, or a file of them."""
 
 
 def topology(
-    on: Allocated | Model | Path,
+    on: Source | Model | Path,
     *,
     job: str | None = None,
     node_class: str | None = None,
@@ -66,7 +50,7 @@ def topology(
         matrix. By default ranks fill node after node (SMP order), in the order that results have
         on trees, else ascending.
     rank_format
-        The format of a rank file: ``rank-order``, ``hostfile``, ``csv``, ``maplib`` or ``scotch``.
+        Of a rank file: ``rank-order``, ``hostfile``, ``csv``, ``maplib`` or ``scotch``.
     num_ranks
         By default as many as there is room for.
 
@@ -76,23 +60,21 @@ def topology(
         If an argument cannot be used, or there is no such job.
     """
     on = on.snapshot if isinstance(on, Model) else str(on) if isinstance(on, Path) else on
-    document = document_of(on) if isinstance(on, str) else on
+    document = document_of(on, placed=False) if isinstance(on, str) else on
     if isinstance(document, MappingResult):
         return _of_mapping(document, job, ranks)
-    elsewhere = off_torus(document, job)
-    if elsewhere is not None:
-        for field, value in (("node_class", node_class), ("within", within)):
-            if value is not None:
-                raise InputError("a torus or mesh beside it", field=field, value=value)
-        return _ranked(*elsewhere[1:], cores, ranks, num_ranks)
-    places = load_places(on, job=job, node_class=node_class, within=within)  # type: ignore[arg-type]
-    machine = machine_of(places.machine)
-    assert not isinstance(machine, LevelMachine), "trees and hierarchies have returned"
+    label = on if isinstance(on, str) else None
+    model, nodes, source = offered(document, job, node_class, label)
+    places = Places(model, nodes, source)
+    if within is not None:
+        places = places.within(within)
     if isinstance(ranks, str | Path):
+        if offer_of(model).names(model):
+            raise InputError("ranks in a list, not in a file, on trees", field="ranks")
         num = len(places.nodes) * cores if num_ranks is None else num_ranks
         silent = GraphApplication(num_tasks=num, sources=[], targets=[], bytes=[])
         ranks = read_mapping(ranks, rank_format, problem_on(places, silent, cores))
-    return _ranked(machine, places.nodes, cores, ranks, num_ranks)
+    return _ranked(places, cores, ranks, num_ranks)
 
 
 def _of_mapping(result: MappingResult, job: str | None, ranks: Ranks | None) -> Topology:
@@ -103,23 +85,16 @@ def _of_mapping(result: MappingResult, job: str | None, ranks: Ranks | None) -> 
     if result.solution is None:
         raise InputError("a mapping that has a solution", field="solution", found="none")
     nodes = np.asarray(result.solution.nodes, dtype=np.int64)
-    named = off_torus(result.instance.machine, None)
-    machine = named[1] if named else machine_of(result.instance.machine)
-    assert not isinstance(machine, LevelMachine), "trees and hierarchies are named"
     most = result.instance.tasks_per_node or int(np.bincount(nodes).max())
-    return Topology(machine, nodes, most)
+    return Topology(offer_of(model := result.instance.machine).machine(model), nodes, most)
 
 
 def _ranked(
-    machine: AnyMachine,
-    nodes: IntArray,
-    cores: int,
-    ranks: Ranks | None,
-    num_ranks: int | None,
+    places: Places, cores: int, ranks: Sequence[Any] | IntArray | None, num_ranks: int | None
 ) -> Topology:
     """Return the topology of ranks on nodes, by default filling one after the other (SMP order)."""
-    if isinstance(ranks, str | Path):
-        raise InputError("ranks in a list, not in a file, on trees", field="ranks")
+    nodes, offer = places.nodes, offer_of(places.machine)
+    machine, names = offer.machine(places.machine), offer.names(places.machine)
     if ranks is None:
         num = len(nodes) * cores if num_ranks is None else num_ranks
         if not 1 <= num <= len(nodes) * cores:
@@ -130,8 +105,8 @@ def _ranked(
             raise InputError(expected, field="num_ranks", value=num)
         return Topology(machine, np.repeat(nodes, cores)[:num], cores)
     listed = list(ranks)
-    if isinstance(machine, Hierarchy) and all(isinstance(x, str) for x in listed):
-        given = numbers_of(machine, map(str, listed))
+    if names and all(isinstance(x, str) for x in listed):
+        given = numbered(names, map(str, listed))
     else:
         given = np.asarray(listed)
     if given.dtype.kind not in "iu":

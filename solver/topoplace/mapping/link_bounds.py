@@ -27,10 +27,10 @@ from topoplace.result.mapping import (
     CUT_LAYERS,
     Bisection,
     CutLoad,
+    CutsCertificate,
     InsideCrossing,
     LinkLoad,
     MeanLoad,
-    ObjectCutsCertificate,
     SpectralCrossing,
     TaskLoad,
 )
@@ -283,7 +283,7 @@ def bisected(
     found = [*view.cuts()]
     most = min((uneven(view, cut) for cut in found), default=0)
     known = None if cuts is None else cuts.certificate
-    solved: Bisection | None = known if isinstance(known, ObjectCutsCertificate) else None
+    solved: Bisection | None = known if isinstance(known, CutsCertificate) else None
     if solved is None:
         if view.plain.grid is not None or not found or not view.plain.total_load:
             return None

@@ -14,7 +14,7 @@ from topoplace.kernels import kernel
 from topoplace.machine import LevelMachine, MatrixMachine, Network, Torus
 from topoplace.mapping.mapped import Keeper
 from topoplace.mapping.problem import MappingProblem
-from topoplace.types import IntArray
+from topoplace.types import BoolArray, IntArray
 
 # ---- The arrays a compiled search works on: a machine, a graph and a mapping ---------------------
 
@@ -49,20 +49,22 @@ class Machine(NamedTuple):
 class State(NamedTuple):
     """A mapping in the form that the kernels change.
 
-    Router r has `room[r]` places from `base[r]` on, the first `load[r]` of them taken by the
-    tasks in `occupant`; `router` and `place` are the inverse, by task.
+    Cell c has `slots[c]` slots from `base[c]` on, the first `taken[c]` of them by the tasks
+    in `occupant`, whose loads are `filled[c]` together; `cell`, `router` and `slot` are by task.
     """
 
+    cell: Index
     router: Index
-    place: Index
+    slot: Index
     occupant: Index
     base: Index
-    load: Index
-    room: Index
+    taken: Index
+    slots: Index
+    filled: IntArray
 
     def copy(self) -> State:
         """Return a copy that changes on its own."""
-        return State(*(array.copy() for array in self))
+        return State._make(array.copy() for array in self)
 
 
 def machine_arrays(machine: Network, capacity: IntArray) -> Machine:
@@ -82,21 +84,69 @@ def machine_arrays(machine: Network, capacity: IntArray) -> Machine:
     )
 
 
-def state_arrays(problem: MappingProblem, routers: IntArray) -> State:
-    """Return a mapping's arrays, given the router of every task."""
-    num_routers = problem.machine.num_routers
-    load = np.bincount(routers, minlength=num_routers)
-    room = np.minimum(problem.capacity, problem.num_tasks)
-    if int(room.sum()) > MAX_PLACES:
-        room = np.minimum(room, np.maximum(load, MAX_PLACES // num_routers))
-    base = np.cumsum(room) - room
-    order = np.argsort(routers, kind="stable")
-    at = routers[order]
-    place = np.empty(len(routers), dtype=np.int64)
-    place[order] = base[at] + np.arange(len(at)) - (np.cumsum(load) - load)[at]
-    occupant = np.full(int(room.sum()), -1, dtype=np.int64)
-    occupant[place] = np.arange(len(routers))
-    return State(*(part.astype(np.int32) for part in (routers, place, occupant, base, load, room)))
+def arrays_of(problem: MappingProblem) -> Machine:
+    """Return the machine in the form of kernels; `InputError` if distances are not symmetric."""
+    return machine_arrays(problem.machine, np.diff(problem.pools.first))
+
+
+class Branches(NamedTuple):
+    """Trees in the form of kernels (`Trees`), the torus they are on, and marks.
+
+    The last of the marks of routers, `at`, and of trees, `seen`, is the one in use.
+    """
+
+    shape: IntArray
+    strides: IntArray
+    wraps: BoolArray
+    root: IntArray
+    first: IntArray
+    member: IntArray
+    bytes: IntArray
+    of_first: IntArray
+    of: IntArray
+    at: IntArray
+    seen: IntArray
+
+
+def branches_of(problem: MappingProblem) -> Branches:
+    """Return the trees in the form of kernels; a machine without links has none."""
+    trees, machine = problem.trees, problem.machine
+    torus = machine.torus or Torus((1,))
+    return Branches(
+        np.array(torus.shape),
+        np.array(torus.strides),
+        np.array(torus.wrap),
+        *(trees.root, trees.first, trees.member, trees.bytes, trees.of_first, trees.of),
+        np.zeros(torus.num_routers + 1, dtype=np.int64),
+        np.zeros(len(trees.root) + 1, dtype=np.int64),
+    )
+
+
+def homes_of(problem: MappingProblem) -> IntArray:
+    """Return the cell of every fixed object, -1 of others."""
+    home = np.full(problem.num_tasks, -1, dtype=np.int64)
+    home[problem.fixed] = problem.pools_of(problem.home[problem.fixed])
+    return home
+
+
+def state_arrays(problem: MappingProblem, at: IntArray) -> State:
+    """Return a mapping's arrays, given the cell of every task (`MappingProblem.pools`)."""
+    cells, loads, num = problem.pools, problem.loads, problem.num_tasks
+    num_cells, lightest = len(cells.room), int(loads.min())
+    count = np.bincount(at, minlength=num_cells)
+    slots = np.minimum(cells.room // lightest, num) if lightest else np.full(num_cells, num)
+    if int(slots.sum()) > MAX_PLACES:
+        slots = np.minimum(slots, np.maximum(count, MAX_PLACES // num_cells))
+    base = np.cumsum(slots) - slots
+    order = np.argsort(at, kind="stable")
+    slot = np.empty(num, dtype=np.int64)
+    slot[order] = base[at[order]] + np.arange(num) - (np.cumsum(count) - count)[at[order]]
+    occupant = np.full(int(slots.sum()), -1, dtype=np.int64)
+    occupant[slot] = np.arange(num)
+    parts = at, cells.router[at], slot, occupant, base, count, slots
+    filled = np.zeros(num_cells, dtype=np.int64)
+    np.add.at(filled, at, loads)
+    return State._make([*(part.astype(np.int32) for part in parts), filled])
 
 
 def _torus_distances(torus: Torus) -> tuple[IntArray, IntArray, IntArray]:
@@ -190,6 +240,9 @@ def _closest(machine: MatrixMachine) -> tuple[IntArray, IntArray]:
 
 WALK_TRIES = 4
 
+PICKS = 3
+"""How many tasks of a cell may be looked at for one to leave it."""
+
 
 def random_state(seed: int) -> NDArray[np.uint64]:
     """Return the state of a generator (`draw`), which must not be 0."""
@@ -209,8 +262,11 @@ def draw(random):
 
 @kernel(inline="always")
 def below(random, n):
-    """Return a random integer from 0 to n - 1 (n at most 2^21: the bias is below 2^-31)."""
-    return np.int64(draw(random) % np.uint64(n))
+    """Return a random integer from 0 to n - 1 (n at most 2^21: the bias is below 2^-21).
+
+    The product is of 43 and 21 bits: a division takes longer.
+    """
+    return np.int64(((draw(random) >> np.uint64(10)) * np.uint64(n)) >> np.uint64(43))
 
 
 @kernel(inline="always")
@@ -230,7 +286,7 @@ def distance(machine, a, b):
 
 @kernel()
 def total_cost(machine, guest, router):
-    """Return the hop-bytes of a mapping, given the router of every task."""
+    """Return the hop-bytes of messages, given the router of every task."""
     total = 0
     for t in range(router.shape[0]):
         for e in range(guest.first[t], guest.first[t + 1]):
@@ -243,7 +299,9 @@ def total_cost(machine, guest, router):
 def change(machine, guest, router, task, goal, without):
     """Return the change by moving a task to a router, without its messages with task `without`."""
     here = router[task]
-    total = 0
+    total = np.int64(0)
+    if here == goal:
+        return total
     for e in range(guest.first[task], guest.first[task + 1]):
         u = guest.other[e]
         if u != without:
@@ -254,75 +312,112 @@ def change(machine, guest, router, task, goal, without):
 
 
 @kernel(inline="always")
-def move(state, task, goal):
-    """Move a task to a router that has a free place."""
-    here = state.router[task]
-    last = state.base[here] + state.load[here] - 1
+def move(cells, state, loads, task, goal):
+    """Move a task to a cell that has a free slot."""
+    here = state.cell[task]
+    last = state.base[here] + state.taken[here] - 1
     moved = state.occupant[last]
-    state.occupant[state.place[task]] = moved
-    state.place[moved] = state.place[task]
-    state.load[here] -= 1
-    free = state.base[goal] + state.load[goal]
+    state.occupant[state.slot[task]] = moved
+    state.slot[moved] = state.slot[task]
+    state.taken[here] -= 1
+    free = state.base[goal] + state.taken[goal]
     state.occupant[free] = task
-    state.place[task] = free
-    state.router[task] = goal
-    state.load[goal] += 1
+    state.slot[task] = free
+    state.taken[goal] += 1
+    state.filled[here] -= loads[task]
+    state.filled[goal] += loads[task]
+    state.cell[task], state.router[task] = goal, cells.router[goal]
 
 
 @kernel(inline="always")
-def swap(state, task, other):
-    """Exchange the routers of two tasks."""
-    a, b = state.place[task], state.place[other]
+def swap(state, loads, task, other):
+    """Exchange the cells of two tasks."""
+    a, b = state.slot[task], state.slot[other]
     state.occupant[a], state.occupant[b] = other, task
-    state.place[task], state.place[other] = b, a
-    here = state.router[task]
+    state.slot[task], state.slot[other] = b, a
+    here, goal = state.cell[task], state.cell[other]
+    more = loads[other] - loads[task]
+    state.filled[here] += more
+    state.filled[goal] -= more
+    state.cell[task], state.cell[other] = goal, here
+    at = state.router[task]
     state.router[task] = state.router[other]
-    state.router[other] = here
+    state.router[other] = at
 
 
 @kernel(inline="always")
-def near_partner(machine, guest, state, task, random, wander):
-    """Return a router for a task: a partner's, or one close to it, or (rarely) any; -1 if none."""
-    here = state.router[task]
-    count = guest.first[task + 1] - guest.first[task]
+def cell_of(cells, router, here, random):
+    """Return any cell of a router but one; -1 if there is none, or chance picks that one."""
+    first = cells.first[router]
+    num = cells.first[router + 1] - first
+    if num > 1:
+        first += below(random, num)
+    return first if num > 0 and first != here else -1
+
+
+@kernel(inline="always")
+def aim(machine, guide, cells, state, task, random, wander):
+    """Return a cell for a task: with a partner, close to one, or (rarely) any; -1 if none."""
+    here = state.cell[task]
+    count = guide.first[task + 1] - guide.first[task]
     if count == 0 or chance(random) < wander:
-        goal = machine.usable[below(random, machine.usable.shape[0])]
-        return goal if goal != here else -1
-    partner = guest.other[guest.first[task] + below(random, count)]
-    goal = state.router[partner]
-    if goal != here and state.room[goal] > 1 and draw(random) & np.uint64(1):
-        return goal
+        anywhere = machine.usable[below(random, machine.usable.shape[0])]
+        return cell_of(cells, anywhere, here, random)
+    router = state.router[guide.other[guide.first[task] + below(random, count)]]
+    if state.slots[cells.first[router]] > 1 and draw(random) & np.uint64(1):
+        goal = cell_of(cells, router, here, random)
+        if goal >= 0:
+            return goal
     for _ in range(WALK_TRIES):
-        goal = machine.near[goal, below(random, machine.num_near[goal])]
-        if goal != here and state.room[goal] > 0:
+        router = machine.near[router, below(random, machine.num_near[router])]
+        goal = cell_of(cells, router, here, random)
+        if goal >= 0:
             return goal
     return -1
 
 
-@kernel()
-def anneal(machine, guest, state, random, temperature, num_moves, wander):
+@kernel(inline="always")
+def who_leaves(state, loads, home, goal, least, most, random):
+    """Return a task of a cell, not fixed, whose load is in a range; -1 if a few have none."""
+    base, count = state.base[goal], state.taken[goal]
+    for _ in range(min(PICKS, count)):
+        other = state.occupant[base + below(random, count)]
+        if home[other] < 0 and least <= loads[other] <= most:
+            return other
+    return -1
+
+
+@kernel(_nrt=False)  # it makes no array; to count who holds one would take a third of the time
+def anneal(machine, guest, guide, trees, cells, loads, home, movable, state, random, work, wander):
     """Try random moves and swaps, accepted by Metropolis's rule; return the total change.
 
-    Temperature 0 accepts no worsening. A share `wander` of the moves goes to any router. Accepted
-    moves are made in `state`.
+    `guest` are the bytes of messages, `guide` those of trees as well, for moves to try; `work` the
+    temperature (0 accepts no worsening) and the number of moves to try. A share `wander` of them
+    goes to any router. Accepted moves are made in `state`.
     """
-    num_tasks = state.router.shape[0]
-    total = 0
+    temperature, num_moves = work
+    total = np.int64(0)
     for _ in range(num_moves):
-        task = below(random, num_tasks)
-        goal = near_partner(machine, guest, state, task, random, wander)
+        task = movable[below(random, movable.shape[0])]
+        goal = aim(machine, guide, cells, state, task, random, wander)
         if goal < 0:
             continue
-        here = state.router[task]
-        load = state.load[goal]
-        to_free = load < state.room[goal] and (load == 0 or draw(random) & np.uint64(1))
+        here = state.cell[task]
+        short = loads[task] - (cells.room[goal] - state.filled[goal])
+        count = state.taken[goal]
+        fits = short <= 0 and count < state.slots[goal]
         other = -1
-        if not to_free:
-            other = state.occupant[state.base[goal] + below(random, load)]
+        if not fits or (count > 0 and draw(random) & np.uint64(1)):
+            spare = cells.room[here] - state.filled[here] + loads[task]
+            other = who_leaves(state, loads, home, goal, max(0, short), spare, random)
+            if other < 0 and not fits:
+                continue
         # swapped tasks keep their distance from one another
-        delta = change(machine, guest, state.router, task, goal, other)
+        delta = change(machine, guest, state.router, task, cells.router[goal], other)
         if other >= 0:
-            delta += change(machine, guest, state.router, other, here, task)
+            delta += change(machine, guest, state.router, other, cells.router[here], task)
+        if trees.of.shape[0] > 0:  # not in the call, which passes a hundred values
+            delta += grown(trees, state.router, task, cells.router[goal], other)
         if delta > 0 and (
             temperature <= 0.0
             or delta > 40.0 * temperature
@@ -330,10 +425,76 @@ def anneal(machine, guest, state, random, temperature, num_moves, wander):
         ):
             continue
         if other >= 0:
-            swap(state, task, other)
+            swap(state, loads, task, other)
         else:
-            move(state, task, goal)
+            move(cells, state, loads, task, goal)
         total += delta
+    return total
+
+
+@kernel()
+def before(trees, origin, at):
+    """Return the router before another one on the route from an origin."""
+    for d in range(trees.shape.shape[0] - 1, -1, -1):
+        size, stride = trees.shape[d], trees.strides[d]
+        begin, here = origin // stride % size, at // stride % size
+        if begin != here:
+            up = 2 * ((here - begin) % size) <= size if trees.wraps[d] else here > begin
+            back = (here - 1) % size if up else (here + 1) % size
+            return at + (back - here) * stride
+    return at
+
+
+@kernel()
+def links_of(trees, tree, router):
+    """Return the links of a tree, over objects that have a router: the union of the routes.
+
+    From every member back to the root, up to where another member's route has been.
+    """
+    origin = np.int64(router[trees.root[tree]])
+    if origin < 0:
+        return np.int64(0)
+    trees.at[-1] += 1
+    mark, links = trees.at[-1], np.int64(0)
+    trees.at[origin] = mark
+    for e in range(trees.first[tree], trees.first[tree + 1]):
+        at = np.int64(router[trees.member[e]])
+        while at >= 0 and trees.at[at] != mark:
+            trees.at[at] = mark
+            links += 1
+            at = before(trees, origin, at)
+    return links
+
+
+@kernel()
+def tree_bytes(trees, router, one, other):
+    """Return the hop-bytes of the trees that have one object or (if not -1) another."""
+    trees.seen[-1] += 1
+    mark, total = trees.seen[-1], np.int64(0)
+    for k in (one, other):
+        if k >= 0:
+            for e in range(trees.of_first[k], trees.of_first[k + 1]):
+                tree = trees.of[e]
+                if trees.seen[tree] != mark:
+                    trees.seen[tree] = mark
+                    total += trees.bytes[tree] * links_of(trees, tree, router)
+    return total
+
+
+@kernel()
+def grown(trees, router, one, goal, other):
+    """Return what moving an object adds to its trees; another one (or -1) moves in exchange."""
+    here = router[one]
+    if trees.of.shape[0] == 0 or here == goal:
+        return np.int64(0)
+    total = -tree_bytes(trees, router, one, other)
+    router[one] = goal
+    if other >= 0:
+        router[other] = here
+    total += tree_bytes(trees, router, one, other)
+    router[one] = here
+    if other >= 0:
+        router[other] = goal
     return total
 
 
@@ -357,8 +518,11 @@ MOVES_PER_TASK, FEWEST_MOVES, MOST_MOVES = 10_000, 2_000_000, 60_000_000
 ROUND_PER_TASK, MOST_ROUNDS = 8_000, 20
 """Moves per task of one annealing: more moves go into further annealings."""
 
-CHUNK = 1 << 13
-"""Most moves between two looks at the clock."""
+CHUNK, CHUNK_SECONDS = 1 << 13, 0.1
+"""Most moves between two looks at the clock, and the most time for them: else half as many."""
+
+FIRST_CHUNK = 1 << 8
+"""Moves before the first look where there is a time limit; twice as many after a quick look."""
 
 
 def improve(keeper: Keeper, num_moves: int | None = None) -> None:
@@ -397,17 +561,19 @@ class Annealing:
     """
 
     def __init__(self, keeper: Keeper, problem: MappingProblem, num_moves: int) -> None:
-        self.keeper, self.num_moves, self.tried = keeper, num_moves, 0
+        self.keeper, self.problem = keeper, problem
+        self.num_moves, self.tried = num_moves, 0
         # a mean of distances is not a lower bound on the distances themselves
         self.floor = keeper.floor if problem is keeper.problem else 0
         self.began = clock.now()
         self.time_limit = None if keeper.options.time_limit is None else keeper.left
-        self.chunk = CHUNK if self.time_limit else max(1, min(CHUNK, num_moves // 500))
-        self.machine = machine_arrays(problem.machine, problem.capacity)
-        self.guest = problem.graph.exchanged
+        self.chunk = FIRST_CHUNK if self.time_limit else max(1, min(CHUNK, num_moves // 500))
+        self.machine, self.trees = arrays_of(problem), branches_of(problem)
+        self.guest, self.guide = problem.graph.exchanged, problem.guide
+        self.home, self.movable = homes_of(problem), np.flatnonzero(~problem.fixed)
         self.random = random_state(keeper.options.seed)
-        self.resume(state_arrays(problem, keeper.routers))
-        self.least, self.best = self.cost, self.state.router.copy()
+        self.resume(state_arrays(problem, problem.pools_of(keeper.nodes)))
+        self.least, self.best = self.cost, self.state.cell.copy()
 
     def spent(self) -> float:
         """Return the share of the time, or of the moves, that is used up."""
@@ -417,8 +583,8 @@ class Annealing:
 
     def typical_change(self) -> float:
         """Return how much one step of a task changes hop-bytes, up to a factor."""
-        squares = self.guest.weight.astype(float) ** 2
-        rows = np.bincount(self.guest.owner, weights=squares)
+        squares = self.guide.weight.astype(float) ** 2
+        rows = np.bincount(self.guide.owner, weights=squares)
         if not rows.any():
             return 0.0
         at = self.machine.left[:, None, :] + self.machine.right[self.machine.near]
@@ -430,6 +596,8 @@ class Annealing:
         """Go on from another mapping."""
         self.state = state.copy()
         self.cost = int(total_cost(self.machine, self.guest, self.state.router))
+        for tree, size in enumerate(self.trees.bytes.tolist()):
+            self.cost += size * int(links_of(self.trees, tree, self.state.router))
 
     def mildest(self, hot: float, cold: float, until: float) -> float:
         """Return the highest temperature at which some moves leave the mapping no worse."""
@@ -453,19 +621,25 @@ class Annealing:
         begun = self.spent()
         while self.least > self.floor and (now := self.spent()) < until:
             progress = (now - begun) / (until - begun) / COOLING_SHARE
-            self.run(hot * (cold / hot) ** progress if progress < 1 else 0.0)
+            self.run(hot * (cold / hot) ** progress if hot and progress < 1 else 0.0)
 
     def run(self, temperature: float) -> None:
         """Try moves at one temperature and keep the mapping if it is the best so far."""
-        change = anneal(
-            self.machine, self.guest, self.state, self.random, temperature, self.chunk, WANDER
-        )
-        self.tried += self.chunk
+        problem, began, chunk = self.problem, clock.now(), self.chunk
+        sent = self.machine, self.guest, self.guide, self.trees
+        own = problem.pools, problem.loads, self.home, self.movable, self.state, self.random
+        change = anneal(*sent, *own, (float(temperature), chunk), WANDER)
+        self.tried += chunk
         self.cost += int(change)
+        took = clock.now() - began
+        if self.time_limit is not None and took > CHUNK_SECONDS:
+            self.chunk = max(1, chunk // 2)
+        elif self.time_limit is not None and took < CHUNK_SECONDS / 4:
+            self.chunk = min(CHUNK, 2 * chunk)
         if self.cost < self.least:
-            self.least, self.best = self.cost, self.state.router.copy()
+            self.least, self.best = self.cost, self.state.cell.copy()
             self.keeper.offer_sometimes(self.best.astype(np.int64), "annealing")
 
     def offer(self) -> None:
         """Offer the best mapping."""
-        self.keeper.offer(self.best.astype(np.int64), "annealing")
+        self.keeper.offer_cells(self.best.astype(np.int64), "annealing")

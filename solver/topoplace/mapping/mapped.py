@@ -151,10 +151,10 @@ class Keeper:
         if cells is not None:
             self.offer_nodes(self.problem.nodes_of(cells), source)
 
-    def offer_sometimes(self, routers: IntArray, source: str) -> None:
-        """Do as `offer`, unless something was reported a moment ago."""
+    def offer_sometimes(self, cells: IntArray, source: str) -> None:
+        """Do as `offer_cells`, unless something was reported a moment ago."""
         if time.perf_counter() >= self._next_report:
-            self.offer(routers, source)
+            self.offer_cells(cells, source)
 
     def offer_nodes(self, nodes: IntArray, source: str) -> None:
         """Take a mapping (node of every task) if it is better than all before."""

@@ -4,32 +4,24 @@ from __future__ import annotations
 
 import contextlib
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from topoplace.errors import InputError, number_of, unknown_name
+from topoplace.errors import InputError, number_of
+from topoplace.kinds import kind_named, known
 from topoplace.machine import Prism, format_node_set, parse_node_set
-from topoplace.machine.hierarchy import Hierarchy
 from topoplace.machine.hostlist import expand_host_list
-from topoplace.machine.topology import AnyMachine
 from topoplace.mapping.graphfiles import read_matrix_machine
-from topoplace.mapping.problem import MachineToMap, MappingProblem, machine_of, prepare_mapping
-from topoplace.result import RESULT_SCHEMA, PlacementResult, Result
-from topoplace.result.placement import HierarchyResult
+from topoplace.mapping.machines import MachineToMap, machine_of, numbered, offer_of, one_of
+from topoplace.mapping.problem import MappingProblem, prepare_mapping
+from topoplace.result import RESULT_SCHEMA, Result
 from topoplace.result.reading import parse_result
-from topoplace.result.tree import AllocationResult
 from topoplace.snapshot.files import file_meant, parse_object, read_bytes
-from topoplace.snapshot.hierarchy_state import HierarchyState, hierarchy_of, prepare_hierarchy
-from topoplace.snapshot.machines import (
-    load_any,
-    load_machine,
-    regular_hierarchy,
-    resolve_machine,
-)
+from topoplace.snapshot.machines import load_any, load_machine, regular_hierarchy, resolve_machine
 from topoplace.snapshot.reading import other_snapshot, parted
 from topoplace.snapshot.schema import (
     SNAPSHOT_SCHEMA,
@@ -37,13 +29,9 @@ from topoplace.snapshot.schema import (
     CubesModel,
     HierarchyModel,
     MappingInstance,
-    MatrixModel,
     ObjectsGraph,
     Snapshot,
-    TorusModel,
-    TreeModel,
 )
-from topoplace.snapshot.state import SnapshotState, prepare, torus_of
 from topoplace.types import IntArray
 
 MATRIX = "matrix:"
@@ -53,8 +41,7 @@ SHAREDMAP = "sharedmap:"
 MOST_PER_NODE = 1 << 20
 _NUMBERS = re.compile(r"[\d\s,-]*")
 
-Placed = PlacementResult | AllocationResult | HierarchyResult
-Document = Placed | Snapshot | TorusModel | TreeModel | HierarchyModel
+Document = Result[Any, Any, Any] | Snapshot | MachineToMap | CubesModel
 Source = str | Document
 """A document, or its file, shipped name or shorthand."""
 
@@ -102,10 +89,11 @@ class Places:
         return replace(self, nodes=wanted, source=f"{self.source}, some nodes")
 
     def _numbers(self, subset: str, field: str) -> IntArray:
-        if isinstance(self.machine, TreeModel | HierarchyModel):
-            machine, listed = hierarchy_of(self.machine), expand_host_list(subset, field)
-            if not _NUMBERS.fullmatch(subset) or {*listed} <= {*machine.host_names}:
-                return np.unique(numbers_of(machine, listed, field))
+        names = offer_of(self.machine).names(self.machine)
+        if names:
+            listed = expand_host_list(subset, field)
+            if not _NUMBERS.fullmatch(subset) or {*listed} <= {*names}:
+                return np.unique(numbered(names, listed, field))
         return parse_node_set(subset, machine_of(self.machine).num_nodes, field)
 
     def within(self, text: str, field: str = "--within") -> Places:
@@ -116,9 +104,9 @@ class Places:
         match = re.fullmatch(r"(\d{1,7}(?:x\d{1,7})*)(?:@(\d{1,7}(?:,\d{1,7})*))?", text)
         if match is None:
             raise InputError("a prism such as 12x8x12@0,4,0", field=field, value=text)
-        if not isinstance(self.machine, TorusModel):
+        torus = machine_of(self.machine, self.level_costs).torus
+        if torus is None:
             raise InputError("a torus or mesh beside it (or --subset)", field=field, value=text)
-        torus = torus_of(self.machine)
         extents = tuple(map(int, match[1].split("x")))
         origin = tuple(map(int, match[2].split(","))) if match[2] else (0,) * len(extents)
         prism = Prism(origin, extents)
@@ -128,7 +116,7 @@ class Places:
 
 
 def load_places(
-    on: Source | MatrixModel,
+    on: Source,
     *,
     level_costs: Sequence[int] | None = None,
     job: str | None = None,
@@ -163,77 +151,78 @@ def load_places(
     if isinstance(on, str) and on.startswith(SHAREDMAP):
         on, given = _sharedmap(on)
         level_costs = given if level_costs is None else level_costs
-    document = _document(on, job) if isinstance(on, str) else on
-    named = off_torus(document, job)
-    if named is not None:
-        if node_class is not None:
-            raise InputError("a torus or mesh beside it", field="--class", value=node_class)
-        label = on if isinstance(on, str) else named[0].name
-        source = Path(label).name + (f", job {job}" if job else "")
-        costs = tuple(level_costs) if level_costs else None
-        found = Places(named[0], np.sort(named[2]), source, costs, _units_of(document, job))
-        return found if within is None else found.within(within)
-    if level_costs is not None:
+    document = document_of(on) if isinstance(on, str) else on
+    label = Path(on).name if isinstance(on, str) else None
+    model, nodes, source = offered(document, job, node_class, label)
+    if level_costs is not None and offer_of(model).network(model, None).levels is None:
         expected = "a tree or hierarchy beside it"
         raise InputError(expected, field="--level-costs", value=":".join(map(str, level_costs)))
-    off = TreeModel | HierarchyModel | AllocationResult | HierarchyResult
-    assert not isinstance(document, off)
-    if isinstance(document, MatrixModel):
-        for field, value in (("--job", job), ("--class", node_class), ("--within", within)):
-            if value is not None:
-                expected = "a machine that is no matrix (or --subset)"
-                raise InputError(expected, field=field, value=value)
-        nodes = np.arange(len(document.distances), dtype=np.int64)
-        return Places(document, nodes, document.source or document.name)
-    if isinstance(document, PlacementResult):
-        label = on if isinstance(on, str) else document.instance.name
-        machine = resolve_machine(document.instance).machine
-        if not isinstance(machine, TorusModel):
-            raise InputError("a torus or mesh machine", file=label, field="machine.kind")
-        job, nodes = _started(document, job)
-        places = Places(machine, nodes, f"{Path(label).name}, job {job}")
-    else:
-        label = on if isinstance(on, str) else document.name
-        if not isinstance(document, Snapshot):
-            document = Snapshot(
-                schema_version="topoplace.snapshot/1", name=document.name, machine=document
-            )
-        places = _of_state(label, prepare(resolve_machine(document)), job, node_class)
+    costs = tuple(level_costs) if level_costs else None
+    places = Places(model, np.sort(nodes), source, costs, _units_of(document, job))
     return places if within is None else places.within(within)
 
 
-def _document(spec: str, job: str | None) -> Document | MatrixModel:
-    problem = _field_of(spec, "problem")
-    if _field_of(spec, "schema") == RESULT_SCHEMA and problem in ("mapping", "repack"):
-        expected = "the result of a placement"
-        raise InputError(expected, file=spec, field="problem", found=f"that of {problem}")
-    found = document_of(spec)
-    if job is not None and not isinstance(found, Result | Snapshot):
-        raise InputError("a snapshot or a result that has jobs", field="--on", value=spec)
-    if isinstance(found, Result) and not isinstance(found, Placed):
-        expected = "the result of a placement"
-        raise InputError(expected, file=spec, field="problem", value=found.problem)
-    return found
+def offered(
+    document: Document, job: str | None, node_class: str | None, label: str | None = None
+) -> tuple[Any, IntArray, str]:
+    """Return the machine of a document, the nodes that it offers, and the words for them.
+
+    Of a machine these are all nodes that may run jobs, of a snapshot the free ones or those of a
+    running job, of a result those of a job that it started, each once and in the order of its
+    ranks. The `label` is what the document is called, by default its name.
+    """
+    if isinstance(document, Result):
+        _require_placement(document.problem, label)
+        snapshot: Snapshot = resolve_machine(document.instance)
+        offer_of(snapshot.machine)
+        _refuse_class(snapshot.machine, node_class)
+        job, nodes = _started(document, job)
+        return snapshot.machine, nodes, f"{label or snapshot.name}, job {job}"
+    if isinstance(document, Snapshot):
+        snapshot = resolve_machine(document)
+        offer = offer_of(snapshot.machine)
+        _refuse_class(snapshot.machine, node_class)
+        nodes, words = offer.nodes(snapshot, job, node_class)
+        return snapshot.machine, nodes, (label or snapshot.name) + words
+    offer = offer_of(document)
+    if job is not None:
+        raise InputError("a snapshot or a result that has jobs", field="--on", value=label)
+    _refuse_class(document, node_class)
+    nodes, words = offer.whole(document, node_class)
+    return document, nodes, (label or document.name) + words
 
 
-def document_of(spec: str) -> Document | MatrixModel | Result[Any, Any, Any]:
-    """Return the machine, the snapshot or the result that a file, name or shorthand stands for."""
+def _require_placement(problem: str, file: str | None) -> None:
+    if problem in known() and kind_named(problem).machine is None:
+        expected, found = "the result of a placement", f"that of {problem}"
+        raise InputError(expected, file=file, field="problem", found=found)
+
+
+def _refuse_class(model: Any, node_class: str | None) -> None:
+    if node_class is not None and not offer_of(model).has_classes:
+        raise InputError("a torus or mesh beside it", field="--class", value=node_class)
+
+
+def document_of(spec: str, *, placed: bool = True) -> Document:
+    """Return the document of a file, a name, a shorthand, or a matrix.
+
+    Results have to be those of placements, unless it does not matter whether they have `placed` a
+    queue; others are refused unread.
+    """
     if spec.startswith(MATRIX):
         return read_matrix_machine(spec.removeprefix(MATRIX))
     if file_meant(parted(spec)[0]).exists():
         snapshot = other_snapshot(spec)
         if snapshot is not None:
             return snapshot
-        schema = _field_of(spec, "schema")
+        schema, problem = (_field_of(spec, name) for name in ("schema", "problem"))
         if schema == RESULT_SCHEMA:
+            if placed and isinstance(problem, str):
+                _require_placement(problem, spec)
             return parse_result(read_bytes(spec), spec)
         if schema == SNAPSHOT_SCHEMA:
             return load_any(spec).snapshot
-    machine = load_machine(spec)
-    if isinstance(machine, CubesModel):
-        expected, found = "a torus, mesh, matrix, tree or hierarchy", f"a machine of {machine.kind}"
-        raise InputError(expected, field="--on", value=spec, found=found)
-    return machine
+    return load_machine(spec)
 
 
 _SHAREDMAP = re.compile(r"(\d{1,7}(?::\d{1,7})*)/(\d{1,7}(?::\d{1,7})*)")
@@ -268,97 +257,23 @@ def _field_of(spec: str, name: str) -> object:
     return None
 
 
-def _of_state(spec: str, state: SnapshotState, job: str | None, node_class: str | None) -> Places:
-    machine = state.snapshot.machine
-    assert isinstance(machine, TorusModel)
-    if job is not None:
-        nodes_of = {running.id: running.nodes for running in state.running}
-        if job not in nodes_of:
-            raise _one_of(nodes_of, "running job", "--job", job)
-        return Places(machine, np.sort(nodes_of[job]), f"{Path(spec).name}, job {job}")
-    wanted = node_class or state.classes[0]
-    if wanted not in state.classes:
-        raise _one_of(state.classes, "class", "--class", wanted)
-    usable = state.usable & (state.node_class == state.classes.index(wanted))
-    return Places(machine, np.flatnonzero(usable), f"{Path(spec).name}, class {wanted}")
-
-
-# ---- Trees and hierarchies, whose nodes have names -----------------------------------------------
-
-OffTorus = tuple[TreeModel | HierarchyModel, Hierarchy, IntArray]
-"""A tree or hierarchy, as a document and as a machine, and the nodes meant."""
-
-
-def off_torus(document: object, job: str | None) -> OffTorus | None:
-    """Return a tree or hierarchy and the nodes meant, in rank order; None for a torus or matrix.
-
-    For a snapshot they are the free nodes, on a hierarchy the hosts that are not full, or the nodes
-    of a running job; for a result those of a job that it started, on a hierarchy each host once and
-    in their order.
-    """
-    if isinstance(document, AllocationResult | HierarchyResult):
-        model = resolve_machine(document.instance).machine
-        assert isinstance(model, TreeModel | HierarchyModel)
-        return model, hierarchy_of(model), _started(document, job)[1]
-    if isinstance(document, TreeModel | HierarchyModel):
-        if job is not None:
-            raise InputError("a snapshot or a result that has jobs", field="job", value=job)
-        machine = hierarchy_of(document)
-        return document, machine, np.arange(machine.num_nodes)
-    if isinstance(document, Snapshot):
-        resolved = resolve_machine(document)
-        if isinstance(resolved.machine, TreeModel | HierarchyModel):
-            return _of_named(prepare_hierarchy(resolved), job)
-    return None
-
-
-def _started(result: Placed, job: str | None) -> tuple[str, IntArray]:
+def _started(result: Result[Any, Any, Any], job: str | None) -> tuple[str, IntArray]:
     """Return a job that a result starts, and its nodes, each once, in the order of its ranks."""
     nodes_of = {start.request: start.nodes for start in result.placements}
     if job is None and len(nodes_of) == 1:
         (job,) = nodes_of
     if job is None or job not in nodes_of:
-        raise _one_of(nodes_of, "started job", "--job", job)
+        raise one_of(nodes_of, "started job", "--job", job)
     return job, np.array(list(dict.fromkeys(nodes_of[job])), dtype=np.int64)
 
 
-def _units_of(document: object, job: str | None) -> tuple[int, ...]:
-    """Return how many units the job of a result has on its hosts, each number once."""
-    if not isinstance(document, HierarchyResult):
+def _units_of(document: Document, job: str | None) -> tuple[int, ...]:
+    """Return how many units the job of a result has on its nodes, each number once."""
+    if not isinstance(document, Result):
         return (1,)
     nodes_of = {start.request: start.nodes for start in document.placements}
     counts = np.unique(nodes_of[_started(document, job)[0]], return_counts=True)[1]
     return tuple(np.unique(counts).tolist())
-
-
-def _of_named(state: HierarchyState, job: str | None) -> OffTorus:
-    model, machine = state.snapshot.machine, state.machine
-    assert isinstance(model, TreeModel | HierarchyModel)
-    if job is not None:
-        nodes_of = {running.id: running.nodes for running in state.snapshot.running}
-        if job not in nodes_of:
-            raise unknown_name(job, nodes_of, field="job")
-        return model, machine, numbers_of(machine, expand_host_list(nodes_of[job] or ""))
-    return model, machine, np.flatnonzero(state.free.any(axis=1))
-
-
-def numbers_of(machine: AnyMachine, names: Iterable[str], field: str = "ranks") -> IntArray:
-    """Return the numbers of nodes of a tree or hosts of a hierarchy."""
-    assert isinstance(machine, Hierarchy)
-    numbers = {name: number for number, name in enumerate(machine.host_names)}
-    listed = list(names)
-    strange = [name for name in listed if name not in numbers]
-    if strange:
-        raise InputError("nodes of the machine", field=field, value=strange[0], known=numbers)
-    return np.array([numbers[name] for name in listed], dtype=np.int64)
-
-
-def _one_of(known: Iterable[str], what: str, field: str, value: str | None) -> InputError:
-    names = list(known)
-    shown = ", ".join(names[:12]) + (", ..." if len(names) > 12 else "")
-    expected = f"one {what} of: {shown}" if names else f"a {what}, of which there are none"
-    found = "nothing" if value is None else None
-    return InputError(expected, field=field, value=value, found=found, known=names)
 
 
 def problem_on(

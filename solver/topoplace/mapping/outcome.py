@@ -8,15 +8,11 @@ from typing import Any
 from topoplace import clock
 from topoplace.errors import InputError
 from topoplace.mapping.bounds.best import best_bound
+from topoplace.mapping.bounds.cuts import cut_seconds, cuts_bound
 from topoplace.mapping.evaluate import evaluate, hop_bytes, worth_of
 from topoplace.mapping.link_bounds import bisected, link_load_of
 from topoplace.mapping.mapped import Mapped
-from topoplace.mapping.objects.bounds import (
-    cut_seconds,
-    load_bound,
-    object_cuts_bound,
-    shares_bound,
-)
+from topoplace.mapping.objects.bounds import load_bound, shares_bound
 from topoplace.mapping.objects.search import evened
 from topoplace.mapping.problem import MappingProblem
 from topoplace.result.mapping import MappingLevel, MappingResult, MappingSolution
@@ -92,7 +88,7 @@ def bounded(problem: MappingProblem, method: Method, options: Options) -> Outcom
             break
         options = replace(options, start=outcome.solution.nodes)
     left = _until(options, 1.0, start).time_limit
-    crossing = bisected(problem, options.seed, left, cuts)
+    crossing = bisected(problem, options.seed, left, None if problem.of_tasks else cuts)
     bounds = (bound, load if outcome.solution is not None else None)[: len(problem.levels)]
     return replace(outcome, bounds=bounds, link_load=stronger(quick, crossing))
 
@@ -122,7 +118,7 @@ def _slow(problem: MappingProblem, seed: int, time_limit: float | None, value: i
     """Return the best bound of hop-bytes in a time, a mapping being in hand."""
     if problem.of_tasks:
         return best_bound(problem, time_limit, value)
-    return None if clock.is_stopped() else object_cuts_bound(problem, seed, time_limit)
+    return None if clock.is_stopped() else cuts_bound(problem, time_limit, seed)
 
 
 def _stages(

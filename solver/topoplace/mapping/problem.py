@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, ClassVar, NamedTuple
@@ -11,35 +11,27 @@ from typing import TYPE_CHECKING, ClassVar, NamedTuple
 import numpy as np
 
 from topoplace.errors import InputError, number_of
-from topoplace.machine import MatrixMachine, Network, Torus, parse_node_set
-from topoplace.machine.levels import levels_of_hierarchy
+from topoplace.machine import Network, Torus, parse_node_set
 from topoplace.machine.links import tree_arms
 from topoplace.mapping.graph import Rows, TaskGraph, VirtualGrid, grid_of
+from topoplace.mapping.machines import machine_of
 from topoplace.mapping.parallelism import parallelism_graph
-from topoplace.snapshot.hierarchy_state import hierarchy_of
 from topoplace.snapshot.schema import (
     MAX_TASKS,
     AnyApplication,
     GraphApplication,
     GridApplication,
-    HierarchyModel,
     MappingInstance,
-    MatrixModel,
     MessageTree,
     NamedArray,
     ObjectsGraph,
     ParallelismApplication,
-    TorusModel,
-    TreeModel,
 )
-from topoplace.snapshot.state import torus_of
 from topoplace.types import BoolArray, IntArray
 
 if TYPE_CHECKING:
     from topoplace.mapping.recognition import Recognition
     from topoplace.solving import Bound, Method
-
-MachineToMap = TorusModel | MatrixModel | TreeModel | HierarchyModel
 
 MAX_MESSAGES = 1 << 26
 """Most messages of a parallelism grid."""
@@ -296,13 +288,21 @@ class MappingProblem:
     @cached_property
     def cells(self) -> Cells:
         """Where there is room."""
+        return self._cells_of(pooled=self.instance.pooled)
+
+    @cached_property
+    def pools(self) -> Cells:
+        """What searches fill: the cells; of tasks whole routers, whose nodes then share evenly."""
+        return self._cells_of(pooled=self.instance.pooled or self.of_tasks)
+
+    def _cells_of(self, *, pooled: bool) -> Cells:
         routers = self.routers_of(self.nodes)
         width = np.ones(len(routers), dtype=np.int64)
-        if self.instance.pooled:
+        if pooled:
             routers = np.flatnonzero(self.usable)
-            width = self.usable[routers]
+            width = self.usable[routers].astype(np.int64)
         first = np.searchsorted(routers, np.arange(self.machine.num_routers + 1))
-        return Cells(first, routers, width.astype(np.int64), self.cap * width)
+        return Cells(first, routers, width, self.cap * width)
 
     @cached_property
     def room(self) -> IntArray:
@@ -317,8 +317,14 @@ class MappingProblem:
             return self.cells.first[self.routers_of(nodes)]
         return np.searchsorted(self.nodes, nodes)
 
+    def pools_of(self, nodes: IntArray) -> IntArray:
+        """Return the pool of every node."""
+        return self.pools.first[self.routers_of(nodes)] if self.of_tasks else self.cells_of(nodes)
+
     def nodes_of(self, cells: IntArray) -> IntArray:
-        """Return a node for every task, given its cell: of a pooled one the emptiest in turn."""
+        """Return a node for every task, given its pool: of objects, the emptiest in turn."""
+        if self.of_tasks:
+            return spread_over_nodes(self, self.pools.router[cells])
         if not self.instance.pooled:
             return self.nodes[cells]
         found = self.home.copy()
@@ -463,23 +469,6 @@ def _ranks(application: ParallelismApplication) -> TaskGraph:
     if messages > MAX_MESSAGES:
         raise InputError(f"at most {MAX_MESSAGES} messages", field="axes", value=sizes)
     return parallelism_graph(application)
-
-
-def machine_of(model: MachineToMap, level_costs: Sequence[int] | None = None) -> Network:
-    """Return the machine of a model, with costs of levels if it has any."""
-    if isinstance(model, TreeModel | HierarchyModel):
-        return levels_of_hierarchy(hierarchy_of(model), level_costs)
-    if level_costs is not None:
-        expected = "no costs of levels but on trees and hierarchies"
-        raise InputError(expected, field="level_costs", value=list(level_costs))
-    if isinstance(model, TorusModel):
-        return torus_of(model)
-    widths = {len(row) for row in model.distances}
-    if widths != {len(model.distances)}:
-        raise InputError(
-            "a square matrix", field="machine.distances", value=f"rows of {sorted(widths)}"
-        )
-    return MatrixMachine(np.array(model.distances, dtype=np.int64))
 
 
 def graph_of(application: GraphApplication | ObjectsGraph) -> TaskGraph:

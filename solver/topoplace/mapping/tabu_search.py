@@ -161,7 +161,7 @@ def tabu_arrays(
     dist = np.ascontiguousarray(problem.machine.hops(router[:, None], router[None, :]))
     flow = np.zeros((size, size), dtype=np.int64)
     np.add.at(flow, (graph.sources, graph.targets), graph.bytes)
-    taken = state_arrays(problem, routers).place.astype(np.int64)
+    taken = state_arrays(problem, problem.pools.first[routers]).slot.astype(np.int64)
     place = np.concatenate([taken, np.setdiff1d(np.arange(size), taken)])
     delta = np.zeros((size, size), dtype=np.int64)
     all_changes(flow, dist, place, num_tasks, delta)

@@ -188,12 +188,16 @@ class InOrderSearch:
         self._reserved: Reserved | None = None
         self._alone: int | None = None
 
-    def run(self) -> None:
-        """Decide on one request after the other, as far as the budget goes."""
+    def run(self, report: Callable[[], None]) -> None:
+        """Decide on one request after the other, as far as the budget goes.
+
+        `report` is called whenever more is known.
+        """
         for q in self.order:
             if self.budget.is_over():
                 return
             self.decided(q)
+            report()
 
     def decided(self, q: int) -> bool | None:
         """Return whether a request starts alongside those that do so far; None if it is open.
@@ -266,6 +270,11 @@ class InOrderSearch:
         return self._reserved.model_copy(update={"parts": parts})
 
     @property
+    def started(self) -> set[int]:
+        """The requests that start now."""
+        return {*self.queue.started} - {self._alone}
+
+    @property
     def solution(self) -> Any:
         """Where the requests are that start."""
         if self._later is None or self._alone is None:
@@ -294,7 +303,7 @@ class InOrderSearch:
     def bound(self) -> tuple[int, InOrder]:
         """The value of those that start, and of all from the first undecided one on; the proof."""
         names, values = self._packing.names, self._packing.values
-        started = {*self.queue.started} - {self._alone}
+        started = self.started
         decided = {wait.request for wait in self.waits}
         never = {wait.request for wait in self.waits if wait.ever}
         total, is_open, waiting = 0, False, False
@@ -330,7 +339,15 @@ def solved_in_order(
     """Decide who starts, then improve the later levels among placements of these requests."""
     deciding = budget.within(_WHO_STARTS * budget.length)
     search = InOrderSearch(packing, snapshot, deciding, options.seed, solution_of, later)
-    search.run()
+
+    def report() -> None:
+        value, proof = search.bound
+        started = sum(int(packing.values[q]) for q in search.started)
+        options.report(search.solution, (started,), (Bound(value, proof),))
+        options.say("in order", 0, None)
+
+    report()
+    search.run(report)
     rest = residual(packing, {*packing.worthless, *(c.request_idx for c in search.starts)})
     whole = int(rest.problem.values.sum())
     found = Search(

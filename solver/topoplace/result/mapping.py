@@ -256,12 +256,6 @@ class SharesCertificate(Model):
     )
 
 
-class ObjectCutsCertificate(Bisection):
-    """What any cut of the machine costs (docs/proofs/objects.md, "Cuts")."""
-
-    kind: Literal["object-cuts"] = "object-cuts"
-
-
 class EnumerationCertificate(Model):
     """All ways to put the objects on nodes, one after the other, as far as they may be cheap.
 
@@ -345,11 +339,7 @@ class MappingLevel(
     Level[
         int,
         Annotated[
-            SharesCertificate
-            | ObjectCutsCertificate
-            | EnumerationCertificate
-            | SpreadCertificate
-            | MappingCertificate,
+            SharesCertificate | EnumerationCertificate | SpreadCertificate | MappingCertificate,
             Field(discriminator="kind"),
         ],
     ]

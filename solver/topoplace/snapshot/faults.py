@@ -58,6 +58,9 @@ _KUBECTL = "a table of kubectl get, which has to be asked for -o yaml or -o json
 _SWF_LINE = re.compile(rb"\s*(;|(-?\d+(\.\d+)?\s+){17}-?\d+(\.\d+)?\s*$)", re.MULTILINE)
 
 
+_MOST_KEYS = 5
+
+
 def kind_named(schema: object) -> str:
     """Return what documents of a schema are, with the schema, for messages."""
     what = _SCHEMAS.get(str(schema), ("", ""))[0]
@@ -75,6 +78,12 @@ def kind_of_document(raw: dict[str, Any]) -> str:
     if schema is None and isinstance(raw.get("jobs"), list):
         return f"{_JOBS}, which --jobs of topoplace convert --from slurm takes"
     return "nothing" if schema is None else json.dumps(schema)[:80]
+
+
+def listed_keys(raw: dict[str, Any]) -> str:
+    """Return some of the keys of an object as text."""
+    shown = [json.dumps(key)[:40] for key in [*raw][:_MOST_KEYS]]
+    return ", ".join(shown) + (", .." if len(raw) > _MOST_KEYS else "") if raw else "nothing"
 
 
 def kind_of_text(text: bytes) -> str | None:

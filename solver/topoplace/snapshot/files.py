@@ -22,6 +22,7 @@ from pydantic import BaseModel, ValidationError
 from topoplace.errors import InputError, closest
 from topoplace.rescue import rescue
 from topoplace.snapshot.faults import faults_of, kind_named, kind_of_document, kind_of_text
+from topoplace.snapshot.foreign import foreign_kind
 
 # ---- What topoplace ships: folders, and snapshots by name ----------------------------------------
 
@@ -63,6 +64,11 @@ MAX_DOCUMENT_BYTES = 64 << 20
 
 _SHORTHAND = re.compile(r"(torus|mesh|tree|hierarchy|cubes):\d")
 """How the shorthand of a machine begins."""
+
+
+class ForeignError(InputError):
+    """A file of another tool's that is not read."""
+
 
 STDIN = "-"
 """The file that stands for standard input."""
@@ -158,8 +164,13 @@ def read_bytes(path: str | Path) -> bytes:
     A path that is no file may be the name of a shipped snapshot; ``-`` stands for standard input.
     """
     if str(path) == STDIN:
-        return _as_utf8(_content_of(sys.stdin.buffer), STDIN)
-    return _as_utf8(_read(file_meant(path), MAX_DOCUMENT_BYTES + 1), str(path))
+        text = _content_of(sys.stdin.buffer)
+    else:
+        text = _read(file_meant(path), MAX_DOCUMENT_BYTES + 1)
+    what = foreign_kind(text)
+    if what is not None:
+        raise ForeignError("a file of a kind that topoplace reads", file=str(path), found=what)
+    return _as_utf8(text, str(path))
 
 
 def _read(path: Path, most: int) -> bytes:

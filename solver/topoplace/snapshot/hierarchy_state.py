@@ -15,6 +15,7 @@ from topoplace.machine.hierarchy import Hierarchy, build_hierarchy, hierarchy_of
 from topoplace.machine.hostlist import NodeLists, format_host_list
 from topoplace.machine.switches import switches_of
 from topoplace.snapshot.schema import (
+    BY_SETS,
     MAX_SIZE,
     ON_HIERARCHIES,
     Apart,
@@ -30,7 +31,7 @@ from topoplace.snapshot.schema import (
     Snapshot,
     TreeModel,
 )
-from topoplace.snapshot.sets import HostSet, nodes_in
+from topoplace.snapshot.sets import HostSet, NodeSets
 from topoplace.snapshot.state import (
     Queued,
     checked_snapshot,
@@ -288,7 +289,7 @@ def _prepared(snapshot: Snapshot, kind: str) -> HierarchyState:
             one, _ON_TORI if on_tree else (*_ON_TORI, "patterns"), where, field, shown=True
         )
         if kind == "allocation":
-            require_none(one, ON_HIERARCHIES, "a tree by objective contention", field)
+            require_none(one, ON_HIERARCHIES | BY_SETS, "a tree by objective contention", field)
         if on_tree and one.nodes > machine.num_hosts:
             expected = f"no more nodes than the machine's {machine.num_hosts}"
             raise InputError(expected, field=f"{field}.nodes", value=one.nodes)
@@ -353,20 +354,13 @@ def _amounts(takes: Mapping[str, int], machine: Hierarchy, field: str) -> tuple[
     return tuple(takes.get(name, 0) for name in machine.resources)
 
 
-class Sets:
-    """The named sets of hosts of a snapshot, and what requests may have by them.
-
-    Parameters
-    ----------
-    hosts_of
-        Returns the hosts of a list, called with its text and its field.
-    """
+class Sets(NodeSets):
+    """The named sets of hosts of a snapshot, and what requests may have by them."""
 
     def __init__(
         self, sets: Mapping[str, str], num_hosts: int, hosts_of: Callable[[str, str], IntArray]
     ) -> None:
-        self._num_hosts, self._hosts_of = num_hosts, hosts_of
-        self._masks = {name: self._mask(text, f"sets.{name}") for name, text in sets.items()}
+        super().__init__(sets, num_hosts, hosts_of)
         self._known: dict[tuple[str | None, str | None, _Keys], HostSet | None] = {}
         self._closed: dict[tuple[int, str], BoolArray] = {}
 
@@ -374,23 +368,14 @@ class Sets:
         """Keep what is apart from a running job out of the domains that it is in."""
         for key in apart:
             of = machine.domain_of[key[0]]
-            mask = self._closed.setdefault(key, np.zeros(self._num_hosts, dtype=bool))
+            mask = self._closed.setdefault(key, np.zeros(machine.num_hosts, dtype=bool))
             mask |= np.isin(of, of[hosts])
-
-    def _mask(self, text: str, field: str) -> BoolArray:
-        mask = np.zeros(self._num_hosts, dtype=bool)
-        mask[self._hosts_of(text, field)] = True
-        return mask
 
     def eligible(self, part: Part, apart: _Keys, field: str) -> HostSet | None:
         """Return the hosts that a part may have; None for all."""
         key = part.eligible, part.excluded, apart
         if key not in self._known:
-            mask = np.ones(self._num_hosts, dtype=bool)
-            if part.eligible is not None:
-                mask &= nodes_in(part.eligible, self._masks, f"{field}.eligible")
-            if part.excluded is not None:
-                mask &= ~self._mask(part.excluded, f"{field}.excluded")
+            mask = self.allowed(part.eligible, part.excluded, field)
             for one in apart:
                 mask &= ~self._closed.get(one, np.False_)
             self._known[key] = None if mask.all() else HostSet(mask)

@@ -16,7 +16,12 @@ from topoplace import kinds
 from topoplace.errors import InputError, blamed_on
 from topoplace.machine.hostlist import MAX_HOSTS
 from topoplace.snapshot.cubes_state import CubesState
-from topoplace.snapshot.faults import faults_of, kind_of_document, require_suited
+from topoplace.snapshot.faults import (
+    faults_of,
+    kind_of_document,
+    listed_keys,
+    require_suited,
+)
 from topoplace.snapshot.files import (
     data_folder,
     likely_meant,
@@ -129,6 +134,9 @@ def _machine_of_file(path: str, part: str | None = None) -> MachineModel:
     if "schema" in raw:
         found = kind_of_document(raw)
         raise InputError("a machine", file=path, field="schema", value=raw["schema"], found=found)
+    if not {"kind", "shape"} & raw.keys():
+        expected = "a machine, with a kind or a shape"
+        raise InputError(expected, file=path, found=f"an object of {listed_keys(raw)}")
     kind = kinds.kind_of_machine(str(raw.get("kind"))) or kinds.kind_named("placement")
     model: type[MachineModel] = kind.get("model")
     return validated(text, raw, model, path)

@@ -122,8 +122,9 @@ def other_snapshot(source: File) -> Snapshot | None:
     return None
 
 
-def is_other_snapshot(path: Path) -> bool:
+def is_other_snapshot(source: File) -> bool:
     """Return whether `other_snapshot` reads a path as Slurm's folder or objects of Kubernetes."""
+    path = Path(parted(source)[0])
     if path.is_dir():
         return slurm_files(path) is not None
     return is_kubernetes(beginning_of(path))

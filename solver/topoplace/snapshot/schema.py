@@ -515,10 +515,13 @@ class TasksModel(Model):
 ON_HIERARCHIES = frozenset(
     (
         *("takes", "segments", "required", "preferred", "exclusive"),
-        *("spread", "balance", "at_most", "parts", "eligible", "excluded", "apart"),
+        *("spread", "balance", "at_most", "parts", "apart"),
     )
 )
 """Fields of jobs that only hierarchies have; on other machines documents leave them out."""
+
+BY_SETS = frozenset(("eligible", "excluded"))
+"""Fields of jobs by which they may have some nodes alone, on tori, hierarchies and trees."""
 
 ON_TORI = frozenset(("tasks", "segment"))
 """Fields of jobs that only tori have; on other machines documents leave them out."""
@@ -527,7 +530,7 @@ ON_TORI = frozenset(("tasks", "segment"))
 class _Job(_Sparse):
     """What running and waiting jobs share: how they are written."""
 
-    sparse = dict.fromkeys(ON_HIERARCHIES | ON_TORI | {"ends", "planned"})
+    sparse = dict.fromkeys(ON_HIERARCHIES | ON_TORI | BY_SETS | {"ends", "planned"})
 
 
 class Order(StrEnum):
@@ -677,9 +680,9 @@ class Request(_Job):
     balance: Name | None = optional("hierarchies: level over whose domains to be even")
     at_most: Segment | None = optional("hierarchies: the most domains of a level")
     eligible: Expression | None = optional(
-        "hierarchies: the hosts it may have, such as `acc & (ib | !slow)` of the `sets`"
+        "the nodes it may have, such as `acc & (ib | !slow)` of the `sets`"
     )
-    excluded: NodeSet | None = optional("hierarchies: hosts it may not have")
+    excluded: NodeSet | None = optional("nodes it may not have")
     parts: Annotated[list[Part], Field(min_length=1, max_length=4)] | None = Field(
         default=None, description="hierarchies: parts that start together, instead of the above"
     )
@@ -785,7 +788,7 @@ class Snapshot(_Sparse):
         default_factory=dict, description="named router sets, each a union of prisms"
     )
     sets: dict[SetName, NodeSet] = Field(
-        default_factory=dict, description="hierarchies and trees: named sets of nodes"
+        default_factory=dict, description="tori, hierarchies and trees: named sets of nodes"
     )
     queue: list[Request] = Field(default_factory=list)
     order: Annotated[Order, Field(strict=False)] = Field(

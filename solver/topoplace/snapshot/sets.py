@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import numpy as np
 
 from topoplace.errors import InputError, unknown_name
-from topoplace.types import BoolArray
+from topoplace.types import BoolArray, IntArray
 
 _TOKEN = re.compile(r"\s*([&|!()]|[^\s&|!()]+)")
 _MOST_TOKENS = 1000
@@ -32,6 +32,36 @@ class HostSet:
 
     def __hash__(self) -> int:
         return hash(self._key)
+
+
+class NodeSets:
+    """The named sets of nodes of a snapshot.
+
+    Parameters
+    ----------
+    nodes_of
+        Returns the nodes of a list, called with its text and its field.
+    """
+
+    def __init__(
+        self, sets: Mapping[str, str], num_nodes: int, nodes_of: Callable[[str, str], IntArray]
+    ) -> None:
+        self._num_nodes, self._nodes_of = num_nodes, nodes_of
+        self._masks = {name: self._mask(text, f"sets.{name}") for name, text in sets.items()}
+
+    def _mask(self, text: str, field: str) -> BoolArray:
+        mask = np.zeros(self._num_nodes, dtype=bool)
+        mask[self._nodes_of(text, field)] = True
+        return mask
+
+    def allowed(self, eligible: str | None, excluded: str | None, field: str) -> BoolArray:
+        """Return the nodes that a request may have, shape ``(num_nodes,)``."""
+        mask = np.ones(self._num_nodes, dtype=bool)
+        if eligible is not None:
+            mask &= nodes_in(eligible, self._masks, f"{field}.eligible")
+        if excluded is not None:
+            mask &= ~self._mask(excluded, f"{field}.excluded")
+        return mask
 
 
 def nodes_in(expression: str, sets: Mapping[str, BoolArray], field: str) -> BoolArray:

@@ -27,6 +27,7 @@ from topoplace.snapshot.schema import (
     TasksModel,
     TorusModel,
 )
+from topoplace.snapshot.sets import HostSet, NodeSets
 from topoplace.types import BoolArray, IntArray
 
 MAX_SEGMENTS = 256
@@ -66,7 +67,8 @@ class Queued:
 class QueuedState(Queued):
     """A queued request with its defaults filled in; `tasks` numbers `SnapshotState.tasks`.
 
-    `segment` are the nodes of each of its prisms if it has several.
+    `class_idx` numbers `SnapshotState.kinds`. `segment` are the nodes of each of its prisms if it
+    has several.
     """
 
     class_idx: int
@@ -104,6 +106,8 @@ class SnapshotState(State):
         The shapes that jobs may have, at their anchors; none where any prism will do.
     tasks
         What requests want to map to their nodes, each once.
+    sets
+        Classes, and some of their nodes, that requests may have alone, each once.
     """
 
     kind = "placement"
@@ -119,14 +123,40 @@ class SnapshotState(State):
     regions: dict[str, BoolArray]
     anchored: tuple[AnchoredShape, ...] = ()
     tasks: tuple[TasksModel, ...] = ()
+    sets: tuple[tuple[int, HostSet], ...] = ()
+
+    @property
+    def kinds(self) -> tuple[tuple[int, HostSet | None], ...]:
+        """What nodes requests may have: those of a class, of which some alone if a set is named.
+
+        The first ones are the classes.
+        """
+        return (*((c, None) for c in range(len(self.classes))), *self.sets)
+
+    def of_kind(self, kind: int) -> BoolArray:
+        """Mark the nodes of a kind, usable or not, shape ``(num_nodes,)``."""
+        class_idx, some = self.kinds[kind]
+        found = self.node_class == class_idx
+        return np.asarray(found if some is None else found & some.mask)
+
+    def class_of(self, request: QueuedState) -> str:
+        """Return the name of the class of a request."""
+        return self.classes[self.kinds[request.class_idx][0]]
 
     @cached_property
     def usable_per_router(self) -> IntArray:
-        """Usable nodes of each class on each router, shape ``(num_classes, num_routers)``."""
-        per_node = self.node_class.reshape(self.torus.num_routers, -1)
-        free = self.usable.reshape(self.torus.num_routers, -1)
-        counts = [((per_node == c) & free).sum(axis=1) for c in range(len(self.classes))]
+        """Usable nodes of each kind on each router, shape ``(num_kinds, num_routers)``."""
+        shape = self.torus.num_routers, -1
+        counts = [
+            (self.of_kind(k) & self.usable).reshape(shape).sum(axis=1)
+            for k in range(len(self.kinds))
+        ]
         return np.stack(counts).astype(np.int64)
+
+    @property
+    def usable_of_any(self) -> IntArray:
+        """Usable nodes on each router, shape ``(num_routers,)``."""
+        return np.asarray(self.usable_per_router[: len(self.classes)].sum(axis=0))
 
 
 def torus_of(model: TorusModel) -> Torus:
@@ -161,7 +191,13 @@ def prepare(snapshot: Snapshot) -> SnapshotState:
     torus = torus_of(model)
     classes, node_class = _node_classes(model, torus)
     faults = Faults()
-    require_no_sets(snapshot, "a torus or mesh")
+    lists = NodeLists(max(1, len(snapshot.sets) + len(snapshot.queue)) * torus.num_nodes)
+    sets = NodeSets(
+        snapshot.sets,
+        torus.num_nodes,
+        lambda text, field: lists.numbers(text, torus.num_nodes, field),
+    )
+    kinds: list[tuple[int, HostSet]] = []
     up = np.ones(torus.num_nodes, dtype=bool)
     with faults.collected():
         up[parse_node_set(snapshot.down, torus.num_nodes, "down")] = False
@@ -183,6 +219,15 @@ def prepare(snapshot: Snapshot) -> SnapshotState:
             require_none(request, ["segment"], "a machine without anchored prisms", field)
         wanted = request.node_class or model.default_class
         queued = _request(request, snapshot, torus, wanted, num_of_class, field)
+        mask = sets.allowed(request.eligible, request.excluded, field)
+        if not mask.all():
+            if request.tasks is not None:
+                expected = "no eligible or excluded nodes beside tasks"
+                raise InputError(expected, field=f"{field}.tasks")
+            kind = queued.class_idx, HostSet(mask)
+            if kind not in kinds:
+                kinds.append(kind)
+            queued = replace(queued, class_idx=len(classes) + kinds.index(kind))
         if request.tasks is None:
             return queued
         if request.tasks not in tasks:
@@ -194,7 +239,7 @@ def prepare(snapshot: Snapshot) -> SnapshotState:
     anchored = tuple(anchored_shapes(model.anchored, torus))
     return SnapshotState(
         snapshot, torus, classes, node_class, usable, occupied, running, queue, regions, anchored,
-        tuple(tasks),
+        tuple(tasks), tuple(kinds),
     )  # fmt: skip
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -25,7 +26,7 @@ from topoplace.result.reading import (
     parse_result,
 )
 from topoplace.result.several import Several
-from topoplace.snapshot.files import parse_object, read_bytes
+from topoplace.snapshot.files import ForeignError, parse_object, read_bytes
 from topoplace.snapshot.held import ignoring
 from topoplace.snapshot.machines import AnyState, prepare_any, resolve_machine
 from topoplace.snapshot.normal import sha256_of
@@ -212,4 +213,6 @@ def _read(source: File | Document) -> tuple[bytes, str]:
 
 
 def _schema(path: Path) -> object:
-    return parse_object(read_bytes(path), str(path)).get("schema")
+    with contextlib.suppress(ForeignError):
+        return parse_object(read_bytes(path), str(path)).get("schema")
+    return None

@@ -336,7 +336,7 @@ class Routers:
 
 def _freed(before: Snapshot, after: Snapshot) -> IntArray:
     """Return the values of routers without usable nodes before: nodes times priority."""
-    old, new = (prepare(one).usable_per_router.sum(axis=0) for one in (before, after))
+    old, new = (prepare(one).usable_of_any for one in (before, after))
     highest = max((request.priority for request in after.queue), default=0)
     return np.where(old == 0, new * highest, 0)
 

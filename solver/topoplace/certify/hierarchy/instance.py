@@ -10,9 +10,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from topoplace.certify.candidates import candidates
-from topoplace.certify.hierarchy.sets import Hosts, hosts_of
 from topoplace.certify.hierarchy.switches import machine_of_switches
 from topoplace.certify.report import RefusedError, require_none
+from topoplace.certify.sets import Hosts, hosts_of
 from topoplace.errors import number_of
 from topoplace.machine.hierarchy import Hierarchy, build_hierarchy
 from topoplace.machine.hostlist import NodeLists

@@ -17,7 +17,6 @@ from topoplace.certify.mapping.levels import levels_value
 from topoplace.certify.mapping.links import add_link_load
 from topoplace.certify.mapping.objects import (
     enumerated,
-    object_cuts_value,
     shares_value,
     spread_value,
     tree_hops,
@@ -54,7 +53,7 @@ VALUES: dict[str, Callable[[Instance, Any], int]] = {
 
 LOADED: dict[str, Callable[[Instance, Any], int]] = {
     "shares": shares_value,
-    "object-cuts": object_cuts_value,
+    "cuts": cuts_value,
 }
 """The same of objects under a cap."""
 

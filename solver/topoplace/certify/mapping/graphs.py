@@ -37,6 +37,7 @@ from topoplace.result.certificate import unpacked
 from topoplace.result.mapping import (
     CUT_LAYERS,
     CUT_TASKS,
+    STAR_ROUTERS,
     Bisection,
     CutsCertificate,
     DistanceClassesCertificate,
@@ -214,30 +215,45 @@ def _squared(values: list[int], between: IntArray, room: int) -> list[int]:
 
 def cuts_value(instance: Instance, certificate: CutsCertificate) -> int:
     """Return the hop-bytes that a certificate of cuts proves of any mapping."""
-    num, volumes = instance.num_tasks, mutual_volumes(instance)
-    prices = cut_prices(volumes, np.ones(num, dtype=np.int64), certificate)
+    total, volumes = instance.total_load, instance.volumes
+    prices = cut_prices(volumes, instance.loads, certificate)
     height, balance, whole = -sum(prices), certificate.balance, 4 * certificate.scale
     each = weights = squares = 0
     for weight, uneven in _cuts(instance):
         each += weight * volumes.rounded_up(height - balance * uneven**2, whole)
         weights += weight
         squares += weight * uneven**2
-    spread = min(squares, weights * num**2 - 4 * _apart(instance))
-    return volumes.rounded_up(max(whole * each, weights * height - balance * spread), 2 * whole)
+    spread = min(squares, weights * total**2 - 4 * _apart(instance))
+    together = volumes.rounded_up(weights * height - balance * spread, 2 * whole)
+    return max(volumes.rounded_up(each, 2), together) + least_trees(instance)
+
+
+def least_trees(instance: Instance) -> int:
+    """Return the least cost of the trees: links that join the routers their objects need."""
+    largest, total, most = sorted(instance.room.tolist(), reverse=True), 0, [0]
+    for room in largest:
+        most.append(most[-1] + room)
+    for tree in instance.trees:
+        objects = {tree.root, *tree.members.tolist()}
+        load = sum(instance.loads[one].item() for one in objects)
+        routers = next((k for k, room in enumerate(most) if room >= load), 0)
+        total += tree.size * max(0, routers - 1)
+    return total
 
 
 def _cuts(instance: Instance) -> Iterator[tuple[int, int]]:
-    """Yield twice the weight of every cut with places on both sides, and the largest |s| there."""
-    torus, num = instance.torus, instance.num_tasks
+    """Yield twice the weight of every cut with room on both sides, and the largest |s| there."""
+    torus, total = instance.torus, instance.total_load
     if max(torus.shape) > CUT_LAYERS:
         raise RefusedError(f"a dimension of more than {CUT_LAYERS} layers")
     for d, size in enumerate(torus.shape):
-        layers = np.zeros(size, dtype=np.int64)
-        np.add.at(layers, torus.coordinates[:, d], instance.capacity)
+        at = torus.coordinates[:, d]
+        layers = [sum(instance.room[at == layer].tolist()) for layer in range(size)]
         for weight, side in _sides(size, torus.wrap[d]):
-            near, far = (min(num, sum(layers[own].tolist())) for own in (side, ~side))
+            inside = sum(layers[k] for k in range(size) if side[k])
+            near, far = min(total, inside), min(total, sum(layers) - inside)
             if near and far:
-                yield weight, 2 * max(near, far) - num
+                yield weight, 2 * max(near, far) - total
 
 
 def _sides(size: int, wraps: bool) -> Iterator[tuple[int, BoolArray]]:
@@ -252,15 +268,30 @@ def _sides(size: int, wraps: bool) -> Iterator[tuple[int, BoolArray]]:
 
 
 def _apart(instance: Instance) -> int:
-    """Return a sum of distances over ordered pairs of tasks that no mapping goes below."""
-    num = instance.num_tasks
-    sums = [sum(row.tolist()) for row in nearest_places(instance, instance.torus, num - 1)]
-    rooms = [room for room in instance.capacity.tolist() if room] if len(sums) > 1 else [num]
-    total, left = 0, num
-    for one, room in sorted(zip(sums, rooms, strict=True)):
-        total += one * min(room, left)
-        left -= min(room, left)
-    return total
+    """Return a sum of distances over ordered pairs of units of load that no mapping goes below.
+
+    A unit has all others around it, as near as there is room. 0, which is always right, where the
+    rooms together may not fit 64 bits.
+    """
+    torus, room, total = instance.torus, instance.room, instance.total_load
+    if total * torus.num_routers * sum(torus.shape) >= ROOM:
+        return 0
+    centres = np.flatnonzero(room)
+    if len(centres) > STAR_ROUTERS:
+        # closed and full the machine has all its room, and none farther away
+        torus, room, centres = Torus(torus.shape), np.full(len(room), room.max()), centres[:1]
+    found = []
+    for centre in centres.tolist():
+        away = torus.hops(np.full(len(room), centre), np.arange(len(room)))
+        order = np.argsort(away, kind="stable")
+        filled = np.minimum(np.cumsum(room[order]), total)
+        units = np.diff(filled, prepend=0)
+        found.append((int(units @ away[order]), int(room[centre]) if len(centres) > 1 else total))
+    apart, left = 0, total
+    for own, units_there in sorted(found):
+        apart += own * min(units_there, left)
+        left -= min(units_there, left)
+    return apart
 
 
 # ---- Multipliers of cuts: prices, a balance and triangles, whose matrix is semidefinite ----------

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from fractions import Fraction
 from itertools import pairwise
 
 import numpy as np
 
 from topoplace.certify.integers import require_room
 from topoplace.certify.mapping._objects_kernels import branch, walk
-from topoplace.certify.mapping.graphs import cut_prices
+from topoplace.certify.mapping.graphs import least_trees
 from topoplace.certify.mapping.instance import Instance
 from topoplace.certify.mapping.links import least_star
 from topoplace.certify.report import RefusedError
@@ -18,11 +17,9 @@ from topoplace.errors import number_of
 from topoplace.machine import Torus
 from topoplace.result.certificate import unpacked
 from topoplace.result.mapping import (
-    CUT_LAYERS,
     DENOMINATOR,
     ENUMERATION_WORK,
     EnumerationCertificate,
-    ObjectCutsCertificate,
     SharesCertificate,
 )
 from topoplace.types import BoolArray, IntArray
@@ -33,19 +30,6 @@ Trees = tuple[
 """Trees as kernels have them (`walk`)."""
 
 # ---- Trees: their links, and how many there are at least -----------------------------------------
-
-
-def least_trees(instance: Instance) -> int:
-    """Return the least cost of the trees: links that join the routers their objects need."""
-    largest, total, most = sorted(instance.room.tolist(), reverse=True), 0, [0]
-    for room in largest:
-        most.append(most[-1] + room)
-    for tree in instance.trees:
-        objects = {tree.root, *tree.members.tolist()}
-        load = sum(instance.loads[one].item() for one in objects)
-        routers = next((k for k, room in enumerate(most) if room >= load), 0)
-        total += tree.size * max(0, routers - 1)
-    return total
 
 
 def listed_trees(instance: Instance) -> Trees:
@@ -141,46 +125,6 @@ def _around(instance: Instance) -> list[int]:
             return found
         found.append(most[hops])
     return found
-
-
-# ---- Cuts ----------------------------------------------------------------------------------------
-
-
-def object_cuts_value(instance: Instance, certificate: ObjectCutsCertificate) -> int:
-    """Return the hop-bytes that a certificate of cuts proves."""
-    volumes, scale, balance = instance.volumes, certificate.scale, certificate.balance
-    prices = cut_prices(volumes, instance.loads, certificate)
-    paid, unit = sum(prices), volumes.unit
-    twice = 0
-    for weight, most in _cuts(instance):
-        crossing = Fraction(-paid - balance * most**2, 4 * scale * unit)
-        twice += weight * unit * max(0, -(-crossing.numerator // crossing.denominator))
-    return volumes.rounded_up(twice, 2) + least_trees(instance)
-
-
-def _cuts(instance: Instance) -> Iterator[tuple[int, int]]:
-    """Yield twice the weight of every cut, and how uneven the loads of its sides may be."""
-    torus = instance.torus
-    if max(torus.shape) > CUT_LAYERS:
-        raise RefusedError(f"a dimension of more than {CUT_LAYERS} layers")
-    for d, size in enumerate(torus.shape):
-        at = torus.coordinates[:, d]
-        layers = [sum(instance.room[at == layer].tolist()) for layer in range(size)]
-        for weight, side in _sides(size, torus.wrap[d]):
-            near = sum(layers[k] for k in range(size) if side[k])
-            far = sum(layers) - near
-            yield weight, 2 * min(instance.total_load, max(near, far)) - instance.total_load
-
-
-def _sides(size: int, wraps: bool) -> Iterator[tuple[int, BoolArray]]:
-    """Yield windows of half a ring, each half a cut, or what is before each plane of a line."""
-    layers = np.arange(size)
-    if size > 1 and wraps:
-        for k in range(size):
-            yield 1, (layers - k) % size < size // 2
-    elif not wraps:
-        for k in range(1, size):
-            yield 2, layers < k
 
 
 # ---- Enumeration ---------------------------------------------------------------------------------

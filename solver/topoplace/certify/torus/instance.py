@@ -13,11 +13,13 @@ import numpy as np
 
 from topoplace.certify.candidates import candidates
 from topoplace.certify.report import RefusedError, require_none
+from topoplace.certify.sets import Hosts, hosts_of
 from topoplace.machine import Prism, Torus, parse_node_set, prism_links, scattered_links
 from topoplace.machine.hostlist import NodeLists
 from topoplace.result import Interference
 from topoplace.snapshot.geometry import Geometry, parse_geometry
 from topoplace.snapshot.schema import (
+    BY_SETS,
     FREE_PREFIX,
     ON_HIERARCHIES,
     AnchoredModel,
@@ -98,9 +100,10 @@ class Request:
 class Instance:
     """A snapshot under an interference rule (docs/proofs/placement.md, "The problem").
 
-    `node_class` is the class of every node, -1 for service nodes; `usable` nodes are of a class,
-    not down, and on a router that is not `held` by a running job. `anchored` are the only prisms
-    that jobs may have, and what each counts if it is blocked; empty if any prism will do.
+    `node_class` is the class of every node, -1 for service nodes. `kinds` are the nodes that
+    requests may have by their class and sets; the first ones are the classes. `usable` nodes are of
+    a class, not down, and on a router that is not `held` by a running job. `anchored` are the only
+    prisms that jobs may have, and what each counts if it is blocked; empty if any prism will do.
     """
 
     torus: Torus
@@ -111,7 +114,7 @@ class Instance:
     jobs: tuple[Job, ...]
     requests: tuple[Request, ...]
     regions: dict[str, BoolArray]
-    num_classes: int
+    kinds: tuple[BoolArray, ...]
     interference: Interference
     anchored: Mapping[Prism, int] = field(default_factory=dict)
 
@@ -133,19 +136,17 @@ class Instance:
 
     @cached_property
     def usable_counts(self) -> IntArray:
-        """Usable nodes of every class on every router, shape ``(num_classes, num_routers)``."""
-        counts = np.zeros((self.num_classes, self.torus.num_routers), dtype=np.int64)
-        nodes = np.flatnonzero(self.usable)
-        np.add.at(counts, (self.node_class[nodes], nodes // self.torus.nodes_per_router), 1)
-        return counts
+        """Usable nodes of every kind on every router, shape ``(num_kinds, num_routers)``."""
+        per = self.torus.nodes_per_router
+        return np.array([(own & self.usable).reshape(-1, per).sum(axis=1) for own in self.kinds])
 
     @cached_property
     def free(self) -> BoolArray:
-        """Routers with a usable node of any class."""
+        """Routers with a usable node of any kind."""
         return np.asarray(self.usable_counts.any(axis=0))
 
     def whole(self, class_idx: int) -> BoolArray:
-        """Routers whose nodes are all usable by a class."""
+        """Routers whose nodes are all usable by a kind."""
         return np.asarray(self.usable_counts[class_idx] == self.torus.nodes_per_router)
 
     def allowed(self, request: Request) -> BoolArray:
@@ -182,8 +183,6 @@ def torus_of(model: TorusModel) -> Torus:
 def read_instance(snapshot: Snapshot, interference: Interference) -> Instance:
     """Return the checker's view of a snapshot."""
     model = snapshot.on(TorusModel, "a torus or mesh")
-    if snapshot.sets:
-        raise RefusedError("sets of nodes on a torus or mesh")
     torus = torus_of(model)
     names, node_class = _classes(model, torus)
     lists = NodeLists(torus.num_nodes)
@@ -197,12 +196,18 @@ def read_instance(snapshot: Snapshot, interference: Interference) -> Instance:
     }
     for request in snapshot.queue:
         require_none(request, *ON_HIERARCHIES)
+        if request.tasks is not None:
+            require_none(request, *BY_SETS)
+    kinds = _Kinds(snapshot, names, node_class)
     requests = tuple(
         Request(
             request.id,
             request.nodes,
             request.priority * request.nodes,
-            names.index(_known(request.node_class or names[0], names, request, "class")),
+            kinds.of(
+                request,
+                names.index(_known(request.node_class or names[0], names, request, "class")),
+            ),
             parse_geometry(request.shapes, torus, request.nodes, "shapes")
             if request.shapes is not None
             else (),
@@ -225,8 +230,36 @@ def read_instance(snapshot: Snapshot, interference: Interference) -> Instance:
     ):
         raise RefusedError("a request has shapes, or the name of an anchored prism")
     queue = jobs, requests, regions
-    rest = len(names), interference, _anchored(model, torus)
+    rest = tuple(kinds.masks), interference, _anchored(model, torus)
     return Instance(torus, snapshot, node_class, usable, held, *queue, *rest)
+
+
+class _Kinds:
+    """Which nodes requests may have: of a class, and of sets if they name some; each once."""
+
+    def __init__(self, snapshot: Snapshot, classes: Sequence[str], node_class: IntArray) -> None:
+        self._node_class, self._every = node_class, frozenset(range(len(node_class)))
+        self._sets = {name: self._nodes(text) for name, text in snapshot.sets.items()}
+        self.masks = [np.asarray(node_class == number) for number in range(len(classes))]
+        self._known: dict[tuple[int, Hosts], int] = {}
+
+    def _nodes(self, text: str) -> Hosts:
+        return frozenset(parse_node_set(text, len(self._node_class), "a set").tolist())
+
+    def of(self, request: RequestModel, class_idx: int) -> int:
+        """Return the number of the kind of a request."""
+        found = self._every
+        if request.eligible is not None:
+            found = hosts_of(request.eligible, self._sets, self._every)
+        if request.excluded is not None:
+            found -= self._nodes(request.excluded)
+        if found == self._every:
+            return class_idx
+        if (class_idx, found) not in self._known:
+            self._known[class_idx, found] = len(self.masks)
+            some = np.isin(np.arange(len(self._node_class)), [*found])
+            self.masks.append(self.masks[class_idx] & some)
+        return self._known[class_idx, found]
 
 
 def _segment(request: RequestModel, machine: TorusModel) -> int | None:

@@ -11,8 +11,9 @@ from functools import cache, cached_property
 import numpy as np
 
 from topoplace.certify.candidates import candidates
+from topoplace.certify.order import is_ordered
 from topoplace.certify.packing import Covers, Prices, certified_bound
-from topoplace.certify.report import Claims, Number, Problem, RefusedError
+from topoplace.certify.report import Claims, Number, Problem, RefusedError, require_none
 from topoplace.certify.torus.instance import (
     Instance,
     Job,
@@ -33,6 +34,7 @@ from topoplace.result import Interference, Solution
 from topoplace.result.placement import Action, RepackResult, RepackSolution
 from topoplace.snapshot.geometry import Geometry
 from topoplace.snapshot.schema import (
+    BY_SETS,
     Communication,
     DefragmentInstance,
     KeepShape,
@@ -104,6 +106,10 @@ def read_repacking(
     whole = read_instance(snapshot.model_copy(update={"queue": wanted}), interference)
     if whole.anchored:
         raise RefusedError("prisms of the machine are anchored")
+    if is_ordered(snapshot):
+        raise RefusedError("requests start in an order, and jobs move")
+    for request in wanted:
+        require_none(request, *BY_SETS)
     movers = tuple(j for j in whole.jobs if j.id not in document.fixed and _may_move(whole, j))
     moving = tuple(_as_request(whole, job, document.keep_shape) for job in movers)
     costs = tuple(document.costs.get(job.id, 1) for job in movers)

@@ -57,7 +57,7 @@ def _start(instance: Instance, placement: Placement, lists: NodeLists) -> Start:
         raise RefusedError(
             f"{request.id} has {number_of(len(nodes), 'node')} and wants {request.nodes}"
         )
-    wrong = nodes[~instance.usable[nodes] | (instance.node_class[nodes] != request.class_idx)]
+    wrong = nodes[~instance.usable[nodes] | ~instance.kinds[request.class_idx][nodes]]
     if len(wrong):
         raise RefusedError(f"{request.id} may not use node {wrong[0]}")
     if placement.other_prisms is not None:

@@ -71,7 +71,7 @@ def snapshot_of_slurm(
     names, jobs = _names_of(machine), cluster.jobs
     there = set(names)
     queue = _queue_on(machine, jobs, len(names))
-    by_sets = not isinstance(machine, NamedTorus) and not any(r.patterns for r in queue.fitting)
+    by_sets = not any(request.patterns for request in queue.fitting)
     sharing = None
     if by_sets and not isinstance(machine, NamedTorus):
         sharing = sharing_of(machine, cluster.nodes, jobs, names)
@@ -93,8 +93,7 @@ def snapshot_of_slurm(
         "closed, their state not told": [n for n in names if n not in told],
     }
     down = {node for group in groups.values() for node in group}
-    leaf = _leaf_level(machine) if by_sets else None
-    holds = _Holds(cluster, names, by_sets=by_sets, leaf=leaf, sharing=sharing)
+    holds = _Holds(machine, cluster, names, by_sets=by_sets, sharing=sharing)
     held = [
         *(one for request in queue.fitting for one in holds.of(request)),
         *(
@@ -271,9 +270,7 @@ class _Holds:
     names
         The nodes of the machine.
     by_sets
-        Whether requests can be kept to sets of nodes: on hierarchies, and trees by domains.
-    leaf
-        The level of leaf switches, if there are some.
+        Whether requests can be kept to sets of nodes: not where contention counts.
     sharing
         How jobs share nodes, if that is modelled.
 
@@ -285,15 +282,15 @@ class _Holds:
 
     def __init__(
         self,
+        machine: SlurmMachine,
         cluster: SlurmCluster,
         names: Sequence[str],
         *,
         by_sets: bool,
-        leaf: str | None,
         sharing: Sharing | None,
     ) -> None:
-        self._cluster, self._by_sets = cluster, by_sets
-        self._leaf, self._sharing = leaf, sharing
+        self._of, self._cluster, self._by_sets = machine, cluster, by_sets
+        self._leaf, self._sharing = _leaf_level(machine) if by_sets else None, sharing
         self.sets: dict[str, str] = {}
         self._machine = frozenset(names)
         nodes = cluster.nodes or {}
@@ -363,7 +360,8 @@ class _Holds:
             return []
         nodes = expand_host_list(wants.required, "required_nodes")
         fits = self._by_sets and self._machine.issuperset(nodes) and len(nodes) <= request.nodes
-        return nodes if fits and not (wants.switches and len(nodes) < request.nodes) else None
+        others = wants.switches or isinstance(self._of, NamedTorus)
+        return nodes if fits and not (others and len(nodes) < request.nodes) else None
 
     def _is_closed(self, wants: Wants, request: Request) -> bool:
         """Return whether no partition of a request lets it start, whatever is free."""
@@ -468,7 +466,7 @@ class _Holds:
         fields = {
             **fields,
             "eligible": " & ".join(filter(None, terms)) or None,
-            "excluded": format_host_list(sorted(excluded)) or None,
+            "excluded": _node_set(self._of, sorted(excluded)) or None,
         }
         if required and len(required) < request.nodes:
             return _in_parts(request, fields, len(required))
@@ -477,7 +475,7 @@ class _Holds:
     def _set(self, kind: str, name: str, nodes: frozenset[str]) -> str:
         """Return the name of a set of nodes, which is kept."""
         own = f"{kind}:{name}"
-        self.sets.setdefault(own, format_host_list(sorted(nodes & self._machine)))
+        self.sets.setdefault(own, _node_set(self._of, sorted(nodes & self._machine)))
         return own
 
     def _why_not(self, name: str, request: Request) -> str:

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from topoplace.errors import number_of
 from topoplace.formats.slurm.jobs import Held, SlurmJobs, Wants
 from topoplace.formats.slurm.nodes import NodeUse, SlurmNode, gres_of
 from topoplace.machine.hostlist import expand_host_list, format_host_list
@@ -82,9 +83,9 @@ class Sharing:
         if gres is None:
             return "its GRES are of no form that is read"
         if wants.most_nodes not in (0, num_nodes):
-            return f"{num_nodes} to {wants.most_nodes} nodes"
+            return f"{num_nodes} to {number_of(wants.most_nodes, 'node')}"
         if whole:
-            return self.whole if fixed else f"{tasks} tasks on whole nodes"
+            return self.whole if fixed else f"{number_of(tasks, 'task')} on whole nodes"
         own = {name: n for name, n in gres.items() if ":" not in name}
         return self._by_node(wants, num_nodes, own) if fixed else self._by_task(wants, own)
 
@@ -95,14 +96,15 @@ class Sharing:
 
     def _by_task(self, wants: Wants, gres: Takes) -> dict[str, Any] | str:
         if gres or wants.memory or wants.tasks_per_node:
-            return f"{wants.tasks} tasks, and what each node needs"
+            return f"{number_of(wants.tasks, 'task')}, and what each node needs"
         each = max(1, wants.cpus_per_task)
         return {"nodes": wants.tasks, "takes": self._amounts(wants, each, {})}
 
     def _by_node(self, wants: Wants, num_nodes: int, gres: Takes) -> dict[str, Any] | str:
         tasks = self._tasks_of_node(wants, num_nodes, max(1, wants.tasks))
         if tasks is None:
-            return f"{wants.tasks} tasks on {num_nodes} nodes, in any numbers"
+            said = number_of(wants.tasks, "task")
+            return f"{said} on {number_of(num_nodes, 'node')}, in any numbers"
         cpus = max(tasks * max(1, wants.cpus_per_task), wants.cpus)
         spread = Segment(size=1, level=self.machine.levels[-1]) if num_nodes > 1 else None
         return {"takes": self._amounts(wants, cpus, gres), "spread": spread}

@@ -11,10 +11,15 @@ import numpy as np
 from topoplace import clock
 from topoplace.machine import Torus
 from topoplace.mapping.bounds.bisection import bisection, height
+from topoplace.mapping.bounds.semidefinite import test_seconds
+from topoplace.mapping.objects.bounds import tree_floor
 from topoplace.mapping.problem import MappingProblem
 from topoplace.result.mapping import CUT_LAYERS, CUT_TASKS, STAR_ROUTERS, CutsCertificate
 from topoplace.solving import Bound
 from topoplace.types import IntArray
+
+LARGEST = 1 << 62
+"""Sums of loads times distances stay below it, or are not formed."""
 
 
 class Cuts(NamedTuple):
@@ -38,7 +43,8 @@ def machine_cuts(torus: Torus, room: IntArray, total: int) -> Cuts:
     """Return the cuts with room on both sides, for a load of `total` in all."""
     kinds = Counter[tuple[int, int]]()
     for d, (size, wraps) in enumerate(zip(torus.shape, torus.wrap, strict=True)):
-        layers = np.moveaxis(room.reshape(torus.shape), d, 0).reshape(size, -1).sum(axis=1)
+        rooms = np.moveaxis(room.reshape(torus.shape), d, 0).reshape(size, -1)
+        layers = np.array([min(sum(row), total) for row in rooms.tolist()], dtype=object)
         half, at = size // 2, np.arange(size)
         sides = [(at - k) % size < half for k in at] if wraps else [at < k for k in at[1:]]
         for side in sides if size > 1 else []:
@@ -46,6 +52,8 @@ def machine_cuts(torus: Torus, room: IntArray, total: int) -> Cuts:
             if near and far:
                 kinds[1 if wraps else 2, 2 * max(near, far) - total] += 1
     found = Cuts(kinds, sum(count * w * s * s for (w, s), count in kinds.items()))
+    if total * torus.num_routers * sum(torus.shape) >= LARGEST:
+        return found
     apart = found.weight * total**2 - 4 * least_apart(torus, room, total)
     return Cuts(kinds, min(found.spread, apart))
 
@@ -74,12 +82,12 @@ def least_apart(torus: Torus, room: IntArray, total: int) -> int:
     return apart
 
 
-def has_cuts(problem: MappingProblem) -> bool:
-    """Return whether there is a bound by cuts for a machine and as many tasks."""
-    machine = problem.machine.torus
-    if machine is None or max(machine.shape) > CUT_LAYERS:
-        return False
-    return problem.graph.num_messages > 0 and 2 <= problem.num_tasks <= CUT_TASKS
+def cut_seconds(problem: MappingProblem) -> float:
+    """Return about the least time of the bound by cuts; infinite without one."""
+    torus = problem.machine.torus
+    if torus is None or max(torus.shape) > CUT_LAYERS or not 2 <= problem.num_tasks <= CUT_TASKS:
+        return math.inf
+    return test_seconds(problem.num_tasks)
 
 
 def cuts_bound(
@@ -91,21 +99,21 @@ def cuts_bound(
     seconds, the work is bounded, and the answer the same each time.
     """
     stop = clock.deadline(time_limit)
-    if not has_cuts(problem):
+    rows, loads, total = problem.graph.exchanged, problem.loads, problem.total_load
+    if cut_seconds(problem) == math.inf or not len(rows.weight) or not total:
         return None
-    num, rows = problem.num_tasks, problem.graph.exchanged
-    cuts = machine_cuts(problem.torus, np.minimum(problem.capacity, num), num)
+    cuts = machine_cuts(problem.torus, problem.room, total)
     if not cuts.kinds:
         return None
     most = math.isqrt(max(0, cuts.spread) // cuts.weight)
-    found = bisection(rows, np.ones(num, dtype=np.int64), most, seed=seed, stop=stop)
+    found = bisection(rows, loads, most, seed=seed, stop=stop)
     if found is None:
         return None
-    whole = 4 * found.scale * rows.unit
+    num, whole = problem.num_tasks, 4 * found.scale * rows.unit
     each = sum(
         count * weight * max(0, -(-height(found, num, uneven) // whole))
         for (weight, uneven), count in cuts.kinds.items()
     )
     together = cuts.weight * height(found, num, 0) - found.balance * cuts.spread
-    twice = max(each, -(-together // whole))
-    return Bound(rows.unit * -(-twice // 2), CutsCertificate(**dict(found)))
+    least = rows.unit * -(-max(each, -(-together // whole)) // 2)
+    return Bound(least + tree_floor(problem), CutsCertificate(**dict(found)))

@@ -10,9 +10,10 @@ import numpy as np
 from topoplace import clock
 from topoplace.errors import InputError, number_of
 from topoplace.machine import Torus
+from topoplace.mapping.local_search import homes_of
 from topoplace.mapping.mapped import Keeper
 from topoplace.mapping.objects.search import consecutive
-from topoplace.mapping.objects.settled import emptiest_first, homes_of, settled
+from topoplace.mapping.objects.settled import emptiest_first, settled, space_left
 from topoplace.mapping.problem import MappingProblem
 from topoplace.solving import Options, Outcome, register
 from topoplace.types import IntArray
@@ -131,7 +132,7 @@ def at_centroids(problem: MappingProblem, torus: Torus, wanted: IntArray, stop: 
     When the clock shows `stop`, the others get the router of the partner with which they have the
     most bytes.
     """
-    rows, routers = problem.guide, np.flatnonzero(np.diff(problem.cells.first))
+    rows, routers = problem.guide, np.flatnonzero(np.diff(problem.pools.first))
     lines = [Torus((n,), (wraps,)) for n, wraps in zip(torus.shape, torus.wrap, strict=True)]
     hops = [line.hops(np.arange(n)[:, None], np.arange(n)) for line in lines for n in line.shape]
     places, placed = torus.coordinates[routers].T, wanted >= 0
@@ -214,12 +215,12 @@ def settled_patches(
 
     When the clock shows `stop`, all others go to the emptiest cells.
     """
-    cells, left = homes_of(problem), problem.cells.room.copy()
-    np.subtract.at(left, cells[problem.fixed], problem.loads[problem.fixed])
+    cells = homes_of(problem)
+    left = space_left(problem, cells)
     for one in patches[cells[patches] < 0].tolist():
         if clock.now() >= stop:
             return emptiest_first(problem, cells)
-        away = problem.machine.hops(wanted[one], problem.cells.router)
+        away = problem.machine.hops(wanted[one], problem.pools.router)
         fits = np.flatnonzero(left >= problem.loads[one])
         if not len(fits):
             return None
@@ -240,12 +241,10 @@ def place_computes(
     of it is; full nodes do not count. When the clock shows `stop`, all others go to the emptiest
     cells.
     """
-    rows, at = problem.guide, problem.cells.router
+    rows, at = problem.guide, problem.pools.router
     is_patch = np.zeros(problem.num_tasks, dtype=bool)
     is_patch[patches] = True
-    left = problem.cells.room.copy()
-    done = cells >= 0
-    np.subtract.at(left, cells[done], problem.loads[done])
+    left = space_left(problem, cells)
     has = np.zeros((problem.num_tasks, len(at)), dtype=bool)
     has[patches, cells[patches]] = True
     for one in np.argsort(-problem.loads, kind="stable").tolist():

@@ -156,13 +156,13 @@ def _improve(keeper: Keeper, proxy: MappingProblem) -> None:
     for turn in itertools.count():
         if turn:
             start = _start(keeper, proxy, rng, turn)
-            search.resume(state_arrays(proxy, start))
+            search.resume(state_arrays(proxy, proxy.pools.first[start]))
         until = min(1.0, search.spent() + 1 / rounds)
-        search.least, search.best = search.cost, search.state.router.copy()
+        search.least, search.best = search.cost, search.state.cell.copy()
         search.cool((HOT if turn % 4 else heat) * unit, COLD * unit, until)
         search.offer()
         if num_places(problem) <= TABU_PLACES and not keeper.done:
-            found = search.best.astype(np.int64)
+            found = proxy.pools.router[search.best]
             num_moves = min(TABU_MOVES, TABU_WORK // (problem.num_tasks * num_places(problem)))
             tabu(keeper, found, options.seed + turn, num_moves)
         if keeper.done or search.spent() >= 1 - 1e-9:

@@ -5,16 +5,10 @@
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 
 from topoplace.kernels import kernel
-from topoplace.mapping.local_search import below, chance, distance, draw
-
-WALK_TRIES = 4
-PICKS, DEPTH = 3, 12
-"""How many of the first objects of a cell are tried to free space."""
+from topoplace.mapping.local_search import change, distance, grown, links_of, move
 
 
 @kernel()
@@ -44,248 +38,40 @@ def settle(machine, first, cell_router, loads, wanted, order, cell, left):
 
 
 @kernel()
-def members(cell, num_cells):
-    """Return the heads of lists of the objects of every cell, and links to the next and last."""
-    head = np.full(num_cells, -1, dtype=np.int64)
-    after = np.full(cell.shape[0], -1, dtype=np.int64)
-    before = np.full(cell.shape[0], -1, dtype=np.int64)
-    for one in range(cell.shape[0]):
-        insert(head, after, before, one, cell[one])
-    return head, after, before
-
-
-@kernel(inline="always")
-def insert(head, after, before, one, at):
-    """Put an object at the head of a list."""
-    old = head[at]
-    after[one], before[one], head[at] = old, -1, one
-    if old >= 0:
-        before[old] = one
-
-
-@kernel(inline="always")
-def remove(head, after, before, one, at):
-    """Take an object out of its list."""
-    if before[one] >= 0:
-        after[before[one]] = after[one]
-    else:
-        head[at] = after[one]
-    if after[one] >= 0:
-        before[after[one]] = before[one]
-
-
-@kernel(inline="always")
-def added(machine, guest, router, one, goal, without):
-    """Return the change by moving an object to a router, without its messages with `without`."""
-    here, total = router[one], np.int64(0)
-    if here == goal:
-        return total
-    for e in range(guest.first[one], guest.first[one + 1]):
-        other = guest.other[e]
-        if other != without:
-            at = router[other]
-            step = distance(machine, goal, at) - distance(machine, here, at)
-            total += guest.weight[e] * step
-    return total
-
-
-@kernel()
-def before(trees, origin, at):
-    """Return the router before another one on the route from an origin."""
-    for d in range(trees.shape.shape[0] - 1, -1, -1):
-        size, stride = trees.shape[d], trees.strides[d]
-        begin, here = origin // stride % size, at // stride % size
-        if begin != here:
-            up = 2 * ((here - begin) % size) <= size if trees.wraps[d] else here > begin
-            back = (here - 1) % size if up else (here + 1) % size
-            return at + (back - here) * stride
-    return at
-
-
-@kernel()
-def links_of(trees, tree, router):
-    """Return the links of a tree, over objects that have a router: the union of the routes.
-
-    From every member back to the root, up to where another member's route has been.
-    """
-    origin = np.int64(router[trees.root[tree]])
-    if origin < 0:
-        return np.int64(0)
-    trees.at[-1] += 1
-    mark, links = trees.at[-1], np.int64(0)
-    trees.at[origin] = mark
-    for e in range(trees.first[tree], trees.first[tree + 1]):
-        at = np.int64(router[trees.member[e]])
-        while at >= 0 and trees.at[at] != mark:
-            trees.at[at] = mark
-            links += 1
-            at = before(trees, origin, at)
-    return links
-
-
-@kernel()
-def tree_bytes(trees, router, one, other):
-    """Return the hop-bytes of the trees that have one object or (if not -1) another."""
-    trees.seen[-1] += 1
-    mark, total = trees.seen[-1], np.int64(0)
-    for k in (one, other):
-        if k >= 0:
-            for e in range(trees.of_first[k], trees.of_first[k + 1]):
-                tree = trees.of[e]
-                if trees.seen[tree] != mark:
-                    trees.seen[tree] = mark
-                    total += trees.bytes[tree] * links_of(trees, tree, router)
-    return total
-
-
-@kernel()
-def grown(trees, router, one, goal, other):
-    """Return what moving an object adds to its trees; another one (or -1) moves in exchange."""
-    here = router[one]
-    if trees.of.shape[0] == 0 or here == goal:
-        return np.int64(0)
-    total = -tree_bytes(trees, router, one, other)
-    router[one] = goal
-    if other >= 0:
-        router[other] = here
-    total += tree_bytes(trees, router, one, other)
-    router[one] = here
-    if other >= 0:
-        router[other] = goal
-    return total
-
-
-@kernel(inline="always")
-def aim(machine, guest, router, first, one, random, wander):
-    """Return a router with cells: a partner's or one close to it, or (rarely) any; -1 if none."""
-    count = guest.first[one + 1] - guest.first[one]
-    if count == 0 or chance(random) < wander:
-        return np.int64(machine.usable[below(random, machine.usable.shape[0])])
-    goal = router[guest.other[guest.first[one] + below(random, count)]]
-    if draw(random) & np.uint64(1):
-        return goal
-    for _ in range(WALK_TRIES):
-        goal = np.int64(machine.near[goal, below(random, machine.num_near[goal])])
-        if first[goal + 1] > first[goal]:
-            return goal
-    return np.int64(-1)
-
-
-@kernel(inline="always")
-def who_leaves(head, after, goal, home, loads, least, most, random):
-    """Return an object of a cell, not fixed, whose load is in a range; -1 if a few have none."""
-    for _ in range(PICKS):
-        other = head[goal]
-        for _ in range(below(random, DEPTH)):
-            if other >= 0 and after[other] >= 0:
-                other = after[other]
-        if other >= 0 and home[other] < 0 and least <= loads[other] <= most:
-            return other
-    return -1
-
-
-@kernel()
-def anneal_objects(
-    machine,
-    guest,
-    guide,
-    trees,
-    first,
-    cell_router,
-    room,
-    loads,
-    home,
-    movable,
-    state,
-    random,
-    work,
-    wander,
-):
-    """Try random moves and swaps of objects, accepted by Metropolis's rule; return the change.
-
-    `guest` are the bytes of messages, `guide` those of trees as well, for moves to try. `state` are
-    cell, router and the load of every cell, and the lists of `members`; `work` the
-    temperature (0 accepts no worsening) and the number of moves to try.
-    """
-    cell, router, filled, head, after, before = state
-    temperature, num_moves = work
-    total = np.int64(0)
-    for _ in range(num_moves):
-        one = movable[below(random, movable.shape[0])]
-        target = aim(machine, guide, router, first, one, random, wander)
-        if target < 0 or first[target + 1] == first[target]:
-            continue
-        here = cell[one]
-        goal = first[target] + below(random, first[target + 1] - first[target])
-        if goal == here:
-            continue
-        short = loads[one] - (room[goal] - filled[goal])
-        other = -1
-        if short > 0 or draw(random) & np.uint64(3) == np.uint64(0):
-            spare = room[here] - filled[here] + loads[one]
-            other = who_leaves(head, after, goal, home, loads, max(0, short), spare, random)
-            if other < 0 and short > 0:
-                continue
-        delta = added(machine, guest, router, one, cell_router[goal], other)
-        if other >= 0:
-            delta += added(machine, guest, router, other, cell_router[here], one)
-        delta += grown(trees, router, one, cell_router[goal], other)
-        if delta > 0 and (
-            temperature <= 0.0
-            or delta > 40.0 * temperature
-            or chance(random) >= math.exp(-delta / temperature)
-        ):
-            continue
-        shift(cell, router, filled, head, after, before, loads, one, goal, cell_router)
-        if other >= 0:
-            shift(cell, router, filled, head, after, before, loads, other, here, cell_router)
-        total += delta
-    return total
-
-
-@kernel(inline="always")
-def shift(cell, router, filled, head, after, before, loads, one, goal, cell_router):
-    """Move an object to a cell."""
-    remove(head, after, before, one, cell[one])
-    insert(head, after, before, one, goal)
-    filled[cell[one]] -= loads[one]
-    filled[goal] += loads[one]
-    cell[one], router[one] = goal, cell_router[goal]
-
-
-@kernel()
-def move_off_fullest(machine, guest, trees, cell_router, width, loads, home, state, at, tries):
+def move_off_fullest(machine, guest, trees, cells, loads, home, state, at, tries):
     """Move an object off the fullest cell if that costs no hop-bytes; return whether to go on.
 
-    After a number of tries it stops without a move, and can go on from `at`, an object and a cell;
-    these are -1 and 0 at the first try and after a move.
+    After a number of tries it stops without a move, and can go on from `at`, a slot and a cell;
+    these are 0 at the first try and after a move.
     """
-    cell, router, filled, head, after, before = state
+    filled, width = state.filled, cells.width
     full = 0
     for c in range(filled.shape[0]):
         if filled[c] * width[full] > filled[full] * width[c]:
             full = c
-    one, begin = at
-    at[0], at[1] = -1, 0
-    if one < 0:
-        one = head[full]
-    while one >= 0:
+    k, begin = at
+    at[0], at[1] = 0, 0
+    while k < state.taken[full]:
+        one = np.int64(state.occupant[state.base[full] + k])
         if home[one] < 0 and loads[one] > 0:
             for c in range(begin, filled.shape[0]):
                 new = filled[c] + loads[one]
-                if new * width[full] < filled[full] * width[c]:
+                if new * width[full] < filled[full] * width[c] and (
+                    state.taken[c] < state.slots[c]
+                ):
                     if tries == 0:
-                        at[0], at[1] = one, c
+                        at[0], at[1] = k, c
                         return True
                     tries -= 1
+                    goal = cells.router[c]
                     if (
-                        added(machine, guest, router, one, cell_router[c], -1)
-                        + grown(trees, router, one, cell_router[c], -1)
+                        change(machine, guest, state.router, one, goal, -1)
+                        + grown(trees, state.router, one, goal, -1)
                         <= 0
                     ):
-                        shift(cell, router, filled, head, after, before, loads, one, c, cell_router)
+                        move(cells, state, loads, one, c)
                         return True
-        one, begin = after[one], 0
+        k, begin = k + 1, 0
     return False
 
 
@@ -368,6 +154,3 @@ def is_open(hops, bytes_, loads, left, goals, order, depth, at, cost, spent, bes
         if total >= best:
             return False
     return True
-
-
-# ---- Vectors of a semidefinite relaxation, each in turn where it is best -------------------------

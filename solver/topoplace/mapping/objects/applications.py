@@ -12,8 +12,9 @@ from pathlib import Path
 import numpy as np
 
 from topoplace.errors import InputError, number_of, unknown_name
+from topoplace.mapping.machines import machine_of
 from topoplace.mapping.onto import Places, problem_on
-from topoplace.mapping.problem import MappingProblem, machine_of
+from topoplace.mapping.problem import MappingProblem
 from topoplace.snapshot.files import data_folder, read_bytes, read_document
 from topoplace.snapshot.objects import (
     APPLICATION_SCHEMA,

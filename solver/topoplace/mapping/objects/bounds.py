@@ -2,23 +2,17 @@
 
 from __future__ import annotations
 
-import math
 from bisect import bisect_left
-from collections import Counter
 from dataclasses import dataclass
 from itertools import accumulate
 
 import numpy as np
 
 from topoplace import clock
-from topoplace.mapping.bounds.bisection import bisection, height
-from topoplace.mapping.bounds.semidefinite import test_seconds
 from topoplace.mapping.problem import MappingProblem
 from topoplace.result.certificate import packed
 from topoplace.result.mapping import (
-    CUT_TASKS,
     DENOMINATOR,
-    ObjectCutsCertificate,
     SharesCertificate,
     SpreadCertificate,
 )
@@ -185,59 +179,6 @@ def _outside(
     inside = (price * room + np.add.reduceat(beyond, begins)) // per
     outside = np.maximum(np.add.reduceat(bytes_, begins) - inside, 0)
     return sum(outside.tolist()), (owner, load, bytes_)
-
-
-# ---- Cuts: a semidefinite bound on the bytes over every cut of the machine -----------------------
-
-
-def cuts_of(problem: MappingProblem) -> Counter[tuple[int, int]]:
-    """Return the number of cuts of each kind: twice their weight, and the largest |s|.
-
-    s is the load on one side less that on the other. Every distance is the sum of the weights of
-    the cuts between its ends.
-    """
-    torus = problem.machine.torus
-    assert torus is not None
-    room, total = problem.room.reshape(torus.shape), problem.total_load
-    found = Counter[tuple[int, int]]()
-    for d, (size, wraps) in enumerate(zip(torus.shape, torus.wrap, strict=True)):
-        layers = np.moveaxis(room, d, 0).reshape(size, -1).sum(axis=1)
-        half, at = size // 2, np.arange(size)
-        sides = [(at - k) % size < half for k in at] if wraps else [at < k for k in at[1:]]
-        for side in sides if size > 1 else []:
-            near = min(int(layers[side].sum()), total)
-            far = min(int(layers[~side].sum()), total)
-            found[1 if wraps else 2, max(2 * near, 2 * far) - total] += 1
-    return found
-
-
-def cut_seconds(problem: MappingProblem) -> float:
-    """Return about the least time of the bound by cuts; infinite without one."""
-    is_small = 2 <= problem.num_tasks <= CUT_TASKS
-    if problem.machine.torus is None or not is_small:
-        return math.inf
-    return test_seconds(problem.num_tasks)
-
-
-def object_cuts_bound(
-    problem: MappingProblem, seed: int = 0, time_limit: float | None = None
-) -> Bound | None:
-    """Return the bound by all cuts of a torus or mesh; None for too many objects, or no torus."""
-    if cut_seconds(problem) == math.inf:
-        return None
-    kinds, rows = cuts_of(problem), problem.graph.exchanged
-    if not kinds or not len(rows.weight) or not problem.loads.any():
-        return None
-    most = min(s for _, s in kinds)
-    found = bisection(rows, problem.loads, most, seed=seed, stop=clock.deadline(time_limit))
-    if found is None:
-        return None
-    value, whole = 0, 4 * found.scale * rows.unit
-    for (weight, side), count in kinds.items():
-        cut = height(found, problem.num_tasks, side)
-        value += count * weight * rows.unit * max(0, -(-cut // whole))
-    least = rows.unit * -(-value // (2 * rows.unit)) + tree_floor(problem)
-    return Bound(least, ObjectCutsCertificate(**dict(found)))
 
 
 # ---- Trees ---------------------------------------------------------------------------------------

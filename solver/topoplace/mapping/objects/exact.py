@@ -8,11 +8,11 @@ from typing import NamedTuple
 import numpy as np
 
 from topoplace.mapping.evaluate import hop_bytes, worth_of
+from topoplace.mapping.local_search import Branches, branches_of, homes_of
 from topoplace.mapping.mapped import Mapped, outcome_of
 from topoplace.mapping.objects._kernels import enumerate_all
 from topoplace.mapping.objects.bounds import load_bound
 from topoplace.mapping.objects.search import search_loaded
-from topoplace.mapping.objects.settled import Branches, branches_of, homes_of
 from topoplace.mapping.problem import MappingProblem
 from topoplace.result.mapping import ENUMERATION_WORK, EnumerationCertificate
 from topoplace.solving import Bound, Options, Outcome
@@ -57,7 +57,7 @@ def enumerated(problem: MappingProblem, options: Options) -> Outcome:
 
 def is_few(problem: MappingProblem) -> bool:
     """Return whether all mappings may be gone through."""
-    return problem.num_tasks <= MOST_OBJECTS and len(problem.cells.room) <= MOST_CELLS
+    return problem.num_tasks <= MOST_OBJECTS and len(problem.pools.room) <= MOST_CELLS
 
 
 def few_of(problem: MappingProblem) -> Few:
@@ -65,7 +65,7 @@ def few_of(problem: MappingProblem) -> Few:
 
     On a torus of equal routers, the first object stays on the first router.
     """
-    routers, num = problem.cells.router, problem.num_tasks
+    routers, num = problem.pools.router, problem.num_tasks
     bytes_ = problem.graph.exchanged.matrix(num)
     home = homes_of(problem)
     goals = (home[:, None] < 0) | (home[:, None] == np.arange(len(routers)))
@@ -103,7 +103,7 @@ def fewest_hops(
 ) -> tuple[IntArray | None, Bound | None]:
     """Return a mapping better than a known one, and the bound if the enumeration is complete."""
     limit = 1 << 62 if known is None else known
-    room = problem.cells.room.astype(np.int64)
+    room = problem.pools.room.astype(np.int64)
     better, best, steps = run(problem, few, room, limit, stop=False)
     if steps < 0 or (better is None and known is None):
         return better, None
@@ -114,7 +114,7 @@ def least_load(problem: MappingProblem, few: Few, nodes: IntArray) -> tuple[IntA
     """Return a mapping as short as a known one with the least largest load, and the bound."""
     while True:
         hops, load = worth_of(problem, nodes)
-        room = np.minimum(problem.cells.room, (load - 1) * problem.cells.width)
+        room = np.minimum(problem.pools.room, (load - 1) * problem.pools.width)
         better, _, steps = run(problem, few, room, hops + 1, stop=True)
         if better is None:
             proof = EnumerationCertificate(order=few.order.tolist())

@@ -4,61 +4,21 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left, insort
-from typing import NamedTuple
 
 import numpy as np
 
 from topoplace import clock
-from topoplace.machine import Torus
-from topoplace.mapping.local_search import Machine, machine_arrays
+from topoplace.mapping.local_search import arrays_of, homes_of
 from topoplace.mapping.objects._kernels import settle
 from topoplace.mapping.problem import MappingProblem
-from topoplace.types import BoolArray, IntArray
+from topoplace.types import IntArray
 
 
-def arrays_of(problem: MappingProblem) -> Machine:
-    """Return the machine in the form of kernels; `InputError` if distances are not symmetric."""
-    return machine_arrays(problem.machine, np.diff(problem.cells.first))
-
-
-class Branches(NamedTuple):
-    """Trees in the form of kernels (`Trees`), the torus they are on, and marks.
-
-    The last of the marks of routers, `at`, and of trees, `seen`, is the one in use.
-    """
-
-    shape: IntArray
-    strides: IntArray
-    wraps: BoolArray
-    root: IntArray
-    first: IntArray
-    member: IntArray
-    bytes: IntArray
-    of_first: IntArray
-    of: IntArray
-    at: IntArray
-    seen: IntArray
-
-
-def branches_of(problem: MappingProblem) -> Branches:
-    """Return the trees in the form of kernels; a machine without links has none."""
-    trees, machine = problem.trees, problem.machine
-    torus = machine.torus or Torus((1,))
-    return Branches(
-        np.array(torus.shape),
-        np.array(torus.strides),
-        np.array(torus.wrap),
-        *(trees.root, trees.first, trees.member, trees.bytes, trees.of_first, trees.of),
-        np.zeros(torus.num_routers + 1, dtype=np.int64),
-        np.zeros(len(trees.root) + 1, dtype=np.int64),
-    )
-
-
-def homes_of(problem: MappingProblem) -> IntArray:
-    """Return the cell of every fixed object, -1 of others."""
-    home = np.full(problem.num_tasks, -1, dtype=np.int64)
-    home[problem.fixed] = problem.cells_of(problem.home[problem.fixed])
-    return home
+def space_left(problem: MappingProblem, at: IntArray) -> IntArray:
+    """Return the load that every pool still has room for, given those of tasks, -1 of some."""
+    left, known = problem.pools.room.copy(), at >= 0
+    np.subtract.at(left, at[known], problem.loads[known])
+    return left
 
 
 SETTLE_WORK = 1 << 22
@@ -76,12 +36,12 @@ def settled(
     Objects come in an `order`; by default, and if that leaves an object without a cell, the largest
     first. Those that have no cell when the clock shows `stop` go to the emptiest ones.
     """
-    cells, largest = problem.cells, np.argsort(-problem.loads, kind="stable")
+    cells, largest = problem.pools, np.argsort(-problem.loads, kind="stable")
     machine, wanted = arrays_of(problem), wanted.astype(np.int64)
     step = max(1, SETTLE_WORK // len(cells.room))
     for way in ([] if order is None else [order]) + [largest]:
         found = homes_of(problem)
-        left = cells.room - problem.filled(found, problem.fixed)
+        left = space_left(problem, found)
         for k in range(0, len(way), step):
             if clock.now() >= stop:
                 return emptiest_first(problem, found)
@@ -106,8 +66,8 @@ def emptiest_first(problem: MappingProblem, known: IntArray | None = None) -> In
 
 def one_by_one(problem: MappingProblem, known: IntArray, *, fullest: bool) -> IntArray | None:
     """Return cells, the largest object first, each in the emptiest or the fullest that it fits."""
-    found, loads, width = known.copy(), problem.loads.tolist(), problem.cells.width.tolist()
-    left = (problem.cells.room - problem.filled(known, known >= 0)).tolist()
+    found, loads, width = known.copy(), problem.loads.tolist(), problem.pools.width.tolist()
+    left = space_left(problem, known).tolist()
     sign = 1 if fullest else -1
     ranks = sorted(
         (sign * room / wide, k) for k, (room, wide) in enumerate(zip(left, width, strict=True))

@@ -17,6 +17,7 @@ KIND = Kind(
     frame="topoplace.placement.hierarchy.outcome:FRAME",
     checker="topoplace.certify.hierarchy.check:HierarchyPlacements",
     prepare="topoplace.snapshot.hierarchy_state:prepare_hierarchy",
+    offer="topoplace.mapping.machines:OfLevels",
     machine="hierarchy",
     model="topoplace.snapshot.schema:HierarchyModel",
     shorthands={"hierarchy": "hierarchy:4x8x18"},

@@ -12,6 +12,7 @@ KIND = Kind(
     frame="topoplace.placement.switches.outcome:FRAME",
     checker="topoplace.certify.switches.check:TreeAllocation",
     prepare="topoplace.snapshot.hierarchy_state:prepare_contention",
+    offer="topoplace.mapping.machines:OfLevels",
     machine="tree",
     model="topoplace.snapshot.schema:TreeModel",
     shorthands={"tree": "tree:24x16"},

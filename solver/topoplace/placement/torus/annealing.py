@@ -60,7 +60,7 @@ def forms_of(problem: PlacementProblem, deadline: float = math.inf) -> Forms:
     torus = view.turned
     most = _MOST_BYTES // max(1, torus.num_routers * len(problem.requests))
     most = max(4, min(_MOST_FORMS, most))
-    every = view.sums(problem.state.usable_per_router.sum(axis=0))
+    every = view.sums(problem.state.usable_of_any)
     tables = [*problem.usable_sums, every]
 
     def usable(class_idx: int, size: tuple[int, ...]) -> CountSums:

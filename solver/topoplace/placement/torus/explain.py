@@ -142,8 +142,8 @@ def _nearest_without_running(
     state, torus = problem.state, problem.torus
     up = np.ones(torus.num_nodes, dtype=bool)
     up[parse_node_set(state.snapshot.down, torus.num_nodes)] = False
-    classes = np.arange(len(state.classes))[:, None]
-    usable = (up & (state.node_class == classes)).reshape(len(classes), torus.num_routers, -1)
+    of_kinds = np.stack([state.of_kind(kind) for kind in range(len(state.kinds))])
+    usable = (up & of_kinds).reshape(len(of_kinds), torus.num_routers, -1)
     held = np.zeros(torus.num_routers, dtype=np.int64)
     for job in state.running:
         np.add.at(held, job.nodes // torus.nodes_per_router, 1)
@@ -303,9 +303,12 @@ def _outbid(nodes: int, jobs: Sequence[str]) -> str:
 
 
 def _wanted(problem: PlacementProblem, request: QueuedState) -> str:
-    name = problem.state.classes[request.class_idx]
+    name = problem.state.class_of(request)
+    document = next(one for one in problem.state.snapshot.queue if one.id == request.id)
     shapes = "/".join(geometry.text for geometry in request.geometries)
     text = number_of(request.nodes, f"{name} node")
+    if document.eligible is not None:
+        text += f" of {document.eligible}"
     return f"{text} as {shapes}" if shapes else text
 
 

@@ -15,6 +15,7 @@ KIND = Kind(
     frame="topoplace.placement.torus.outcome:FRAME",
     checker="topoplace.certify.torus.check:TorusPlacement",
     prepare="topoplace.snapshot.state:prepare",
+    offer="topoplace.mapping.machines:OfTorus",
     machine="torus",
     model="topoplace.snapshot.schema:TorusModel",
     shorthands={"torus": "torus:8x8x8", "mesh": "mesh:8x8x8"},

@@ -80,7 +80,7 @@ def data_of(problem: PlacementProblem, level: int, reached: Sequence[int]) -> di
         "bandwidth": list(torus.bandwidth),
         "nodes_per_router": torus.nodes_per_router,
         "interference": {"e": f"interference_{problem.interference.value}"},
-        "num_classes": len(state.classes),
+        "num_classes": len(state.kinds),
         "usable_nodes": state.usable_per_router.tolist(),
         "running_routers": [{"set": job.routers.tolist()} for job in state.running],
         "running_communication": [{"e": job.communication.value} for job in state.running],

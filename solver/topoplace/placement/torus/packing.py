@@ -169,7 +169,7 @@ class TorusPacking(PackingProblem):
     def row_weights(self) -> FloatArray:
         """Usable nodes of routers, and little for links."""
         weights = np.full(self.num_rows, 1e-3)
-        weights[: self.num_covers] += self.placement.state.usable_per_router.sum(axis=0)
+        weights[: self.num_covers] += self.placement.state.usable_of_any
         return weights
 
     # candidates
@@ -304,7 +304,7 @@ class TorusPacking(PackingProblem):
     def start_prices(self) -> IntArray:
         """Prices that bound the nodes started by the number of usable nodes."""
         prices = np.zeros(self.num_rows, dtype=np.int64)
-        usable = self.placement.state.usable_per_router.sum(axis=0)
+        usable = self.placement.state.usable_of_any
         highest = max((-(-r.value // r.nodes) for r in self.placement.requests), default=1)
         prices[: self.num_covers] = usable * highest
         return prices

@@ -337,7 +337,7 @@ class PlacementProblem:
             first = whole & (whole.cumsum(axis=1) <= geometry.extents[-1])
             routers = pencils[first]
         nodes = self.torus.nodes_of(np.sort(routers))
-        fits = self.state.usable[nodes] & (self.state.node_class[nodes] == request.class_idx)
+        fits = self.state.usable[nodes] & self.state.of_kind(request.class_idx)[nodes]
         chosen: IntArray = nodes[fits][: request.nodes]
         assert len(chosen) == request.nodes, "a candidate holds the nodes of its request"
         return chosen

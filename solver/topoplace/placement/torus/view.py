@@ -59,7 +59,7 @@ class TorusView(View):
                     format_node_set(nodes),
                     origin,
                     extents,
-                    node_class=state.classes[problem.requests[number].class_idx],
+                    node_class=state.class_of(problem.requests[number]),
                     score=score,
                     others=tuple(
                         Prism(tuple(p.origin), tuple(p.extents)) for p in own.other_prisms or ()

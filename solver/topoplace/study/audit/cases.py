@@ -36,7 +36,7 @@ from topoplace.snapshot.hierarchy_state import (
     prepare_hierarchy,
 )
 from topoplace.snapshot.machines import resolve_machine
-from topoplace.snapshot.reading import inputs_below, is_other_snapshot
+from topoplace.snapshot.reading import inputs_below, is_other_snapshot, other_snapshot
 from topoplace.snapshot.schema import LeftOut, RunningJob, Snapshot
 from topoplace.study.case import load_instance, state_of
 
@@ -357,7 +357,7 @@ def _cases(source: Source) -> Iterator[Case]:
         yield _judged(source)
     elif isinstance(source, Mapping):
         yield _of_document(source)
-    elif isinstance(source, Snapshot) or is_other_snapshot(Path(source)):
+    elif isinstance(source, Snapshot) or (is_other_snapshot(source) and other_snapshot(source)):
         raise InputError("what came after a snapshot", field="after", found="nothing")
     elif Path(source).is_dir():
         files = [path for path in inputs_below(Path(source)) if not is_other_snapshot(path)]

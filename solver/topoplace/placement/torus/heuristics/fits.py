@@ -219,7 +219,7 @@ def _least_blocking(
 def _gone(problem: PlacementProblem, idx: int, room: Room) -> BoolArray:
     """Mark the routers with a node, other than service nodes, that a request cannot have."""
     state, request = problem.state, problem.requests[idx]
-    has = state.usable & (state.node_class == request.class_idx)
+    has = state.usable & state.of_kind(request.class_idx)
     lacks = ((state.node_class >= 0) & ~has).reshape(problem.torus.num_routers, -1).any(axis=1)
     lacks |= room.taken
     if request.region is not None:

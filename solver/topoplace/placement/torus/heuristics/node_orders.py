@@ -80,7 +80,7 @@ def place_in_order(problem: PlacementProblem, nodes: IntArray) -> list[Scattered
     left = state.usable.copy()
     started = []
     for idx, request in enumerate(problem.requests):
-        fits = left & (state.node_class == request.class_idx)
+        fits = left & state.of_kind(request.class_idx)
         if request.region is not None:
             fits &= np.repeat(state.regions[request.region], problem.torus.nodes_per_router)
         taken = nodes[fits[nodes]][: request.nodes]

@@ -25,6 +25,7 @@ from topoplace.snapshot.schema import (
     MAX_MOVES,
     DefragmentInstance,
     KeepShape,
+    Order,
     RepackInstance,
     Room,
     Snapshot,
@@ -155,6 +156,10 @@ def repack_problem(
     state = prepare(snapshot)
     if state.anchored:
         raise InputError("a machine on which any prism will do", field="machine.anchored")
+    if state.sets:
+        raise InputError("no eligible or excluded nodes where jobs move", field="queue")
+    if snapshot.order is not Order.VALUE:
+        raise InputError("value where jobs move", field="order", value=str(snapshot.order))
     queued = {request.id: request for request in candidates_of(snapshot)}
     running = {job.id for job in snapshot.running}
     require_names(start, queued, "start", "requests that wait and are not held, each once")
