@@ -767,10 +767,12 @@ def pod_group(**spec: Any) -> dict[str, Any]:
         ([pod_group(minMember=1)], {"minMember"}),
         ([pod_group(networkTopology={"mode": "hard"})], {"networkTopology"}),
         ([pod_group(networkTopology={"mode": "soft"})], set()),
-        ([pod_group(subGroupPolicy=[{"name": "s"}])], {"subGroupPolicy"}),
+        ([pod_group(subGroupPolicy=[{"name": "s", "minSubGroups": 2}])], {"subGroupPolicy"}),
+        ([pod_group(subGroupPolicy=[{"name": "s", "subGroupSize": 1}])], {"subGroupPolicy"}),
         ([pod_group(subGroups=[{"name": "s"}])], {"subGroups"}),
         ([pod_group(minTaskMember={"a": 1})], {"minTaskMember"}),
-        ([pod_group(minSubGroup=1)], {"minSubGroup"}),
+        ([pod_group(minTaskMember={"a": 2})], set()),
+        ([pod_group(subGroups=[{"name": "s"}], minSubGroup=2)], {"minSubGroup"}),
         ([pod_group(topologyConstraint={"requiredTopologyLevel": RACK})], set()),
         (
             [pod_group(topologyConstraint={"requiredTopologyLevel": RACK, "topology": "x"})],
@@ -786,6 +788,85 @@ def test_pods_of_a_group_wait_together_and_by_its_rules(tmp_path, objects, held)
     assert options(snapshot) == ({"ns/g": held} if held else {})
     is_required = "topologyConstraint" in json.dumps(objects) and not held
     assert snapshot.queue[0].required == (RACK if is_required else None)
+
+
+def sub_group(name: str, least: int, level: str | None = None, **more: Any) -> dict[str, Any]:
+    own = {} if level is None else {"topologyConstraint": {"requiredTopologyLevel": level}}
+    return {"name": name, "minMember": least, **own, **more}
+
+
+def in_sub_group(name: str, count: int, gpus: int = 1) -> list[Any]:
+    meta = {
+        "annotations": {"pod-group-name": "g"},
+        "labels": {"kai.scheduler/subgroup-name": name},
+    }
+    return [pod(f"{name}-{k}", None, gpus, "Pending", **meta) for k in range(count)]
+
+
+def kai_group(*sub_groups: dict[str, Any], **more: Any) -> dict[str, Any]:
+    spec = {"subGroups": [*sub_groups], **more}
+    return thing("PodGroup", "g", "scheduling.run.ai/v2alpha2", spec=spec)
+
+
+def test_sub_groups_that_are_alike_are_segments(tmp_path):
+    """Two of three pods with two GPUs each are in a host, or in a rack each."""
+    pods = [*in_sub_group("a", 3, 2), *in_sub_group("b", 3, 2)]
+    for level, starts in ((HOST, False), (RACK, True)):
+        group = kai_group(sub_group("a", 3, level), sub_group("b", 3, level))
+        result = placed(written(tmp_path, group, *pods))
+        (own,) = result.instance.queue
+        assert (own.nodes, own.segments[0].size, own.segments[0].level) == (6, 3, level)
+        assert (bool(started(result)), options(result.instance)) == (starts, {})
+
+
+def test_sub_groups_in_the_domain_of_all_or_of_a_parent(tmp_path):
+    whole = {"topologyConstraint": {"requiredTopologyLevel": RACK}}
+    pods = [*in_sub_group("a", 2, 2), *in_sub_group("b", 1, 1)]
+    two = [sub_group("a", 2, HOST), sub_group("b", 1)]
+    (own,) = snapshot_of(tmp_path, kai_group(*two, **whole), *pods).queue
+    first = own.parts[0]
+    assert [(part.group, part.required) for part in own.parts] == [("job", RACK)] * 2
+    assert [(one.size, one.level) for one in first.segments] == [(2, HOST)]
+    parent = {"name": "p", **whole}
+    of = [one | {"parent": "p"} for one in two]
+    (own,) = snapshot_of(tmp_path, kai_group(parent, *of, minSubGroup=1), *pods).queue
+    assert [(part.group, part.required) for part in own.parts] == [("p", RACK)] * 2
+    result = placed(written(tmp_path, kai_group(parent, *of), *pods))
+    assert started(result) == {"ns/g"}
+    both = kai_group(parent, *of, sub_group("c", 1), **whole)
+    found = options(snapshot_of(tmp_path, both, *pods, *in_sub_group("c", 1)))
+    assert found == {"ns/g": {"subGroups"}}
+    partly = kai_group(sub_group("a", 1), sub_group("b", 1))
+    assert options(snapshot_of(tmp_path, partly, *pods)) == {"ns/g": {"subGroups"}}
+
+
+def test_sub_groups_of_volcano_are_by_the_values_of_labels(tmp_path):
+    hard = {"mode": "hard", "highestTierAllowed": 1}
+
+    def of_ring(ring: int) -> list[Any]:
+        meta = {
+            "annotations": {"scheduling.k8s.io/group-name": "g"},
+            "labels": {"task": "trainer", "ring": str(ring)},
+        }
+        return [pod(f"r{ring}-{k}", None, 1, "Pending", **meta) for k in range(3)]
+
+    policy = {
+        "labelSelector": {"matchLabels": {"task": "trainer"}},
+        "matchLabelKeys": ["ring"],
+        "subGroupSize": 3,
+        "minSubGroups": 2,
+        "networkTopology": hard,
+    }
+    group = pod_group(minMember=6, subGroupPolicy=[policy])
+    result = placed(volcano(tmp_path, group, *of_ring(0), *of_ring(1), hypers=FLAT))
+    (own,) = result.instance.queue
+    assert [(one.size, one.level) for one in own.segments] == [(3, "tier1")]
+    assert started(result) == {"ns/g"}
+    alone = pod_group(minMember=6, networkTopology=hard)
+    result = placed(volcano(tmp_path, alone, *of_ring(0), *of_ring(1), hypers=FLAT))
+    assert (result.instance.queue[0].required, options(result.instance)) == ("tier1", {})
+    few = volcano(tmp_path, group, *of_ring(0), hypers=FLAT)
+    assert options(read_kubernetes(few)[0]) == {"ns/g": {"minMember", "subGroupPolicy"}}
 
 
 FLAT = [

@@ -61,11 +61,6 @@ def _if_false(value: Any) -> str:
     return "false" if value is False else ""
 
 
-def _hard_topology(value: Any) -> str:
-    is_soft = isinstance(value, dict) and value.get("mode") == "soft"
-    return "" if is_soft else given_text(value)
-
-
 def _strict_numa(value: Any) -> str:
     return "" if value in ("none", "best-effort") else given_text(value)
 
@@ -159,7 +154,8 @@ NOTES = table(
         asked for a topology too; else `required` of all pods of the job together
     read {KAI_PREFERRED}: `preferred`, where nothing is required
     read {KAI_TOPOLOGY}: of which topology the levels are
-    neutral {KAI}/queue, {KAI}/node-pool, runai/queue
+    read {KAI}/subgroup-name: the sub-group of a pod
+    neutral {KAI}/queue, {KAI}/node-pool, {KAI}/skip-podgrouper, runai/queue
     restricts gpu-fraction, gpu-memory: always: parts of GPUs are not modelled
     neutral gpu-fraction-num-devices: says nothing without `gpu-fraction`
     restricts {JOBSET_EXCLUSIVE}: the level is not of the machine, the JobSet has several kinds \
@@ -195,14 +191,18 @@ POD_GROUP = table(
     "PodGroups of Volcano, KAI and coscheduling: `spec`",
     """
     depends minMember: the file has fewer or more pods of the group
-    restricts minTaskMember: always
-    restricts networkTopology: it is not soft
-    restricts subGroupPolicy, subGroups, minSubGroup: always
+    depends minTaskMember: the file has more or fewer pods of the group
+    depends networkTopology: it is hard and the machine has no tiers, or it names a tier by name; \
+        else `required` or `preferred` of all pods together
+    depends subGroupPolicy: a sub-group is not whole, or fewer than all may start; else each is \
+        in one domain of the tier that is hard for it
+    depends subGroups, minSubGroup: a sub-group is not whole, fewer than all may start, some of \
+        its pods run, or a parent and the whole group have a required level each; else each is in \
+        one domain of the level that it requires, and so are those of a parent
     read topologyConstraint: as the annotations of KAI
     neutral minResources, queue, priority, priorityClassName, preemptibility, \
         scheduleTimeoutSeconds, backoffLimit, markUnschedulable, schedulingBackoff
     """,
-    {"networkTopology": _hard_topology},
 )
 
 # ---- What makes pods -----------------------------------------------------------------------------

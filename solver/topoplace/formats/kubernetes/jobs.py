@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 from topoplace.errors import InputError, blamed_on, number_of, unknown_name
@@ -21,6 +22,12 @@ from topoplace.formats.kubernetes.fields import (
     SIZES,
     VOLCANO_JOB,
     WORKLOAD,
+)
+from topoplace.formats.kubernetes.groups import (
+    NotModelledError,
+    PodGroup,
+    PodGroupSpec,
+    parts_of,
 )
 from topoplace.formats.kubernetes.kinds import (
     Conditions,
@@ -185,6 +192,7 @@ def jobs_of(objects: Sequence[KubeObject], levels: Sequence[str], topology: str)
                 with one.blamed():
                     read(one)
     reader.complete()
+    reader.arrange()
     return reader.jobs
 
 
@@ -198,6 +206,9 @@ class _Reader:
         self._topology = topology
         self._told: set[str] = set()
         """Jobs that wait by what an object says, so that their pods do not tell."""
+        self._pod_groups: dict[str, KubeObject] = {}
+        """The PodGroups of jobs that wait."""
+        self._specs: dict[int, PodGroupSpec] = {}
         self._groups: dict[str, KubeObject] = {}
         """The LeaderWorkerSets of groups that wait."""
         self._managed: set[tuple[str, str]] = set()
@@ -489,6 +500,10 @@ class _Reader:
         waiting.by_kueue |= meta.label(_QUEUE_NAME) is not None
         own = PodTemplate(metadata=meta, spec=pod.spec)
         new = self._podset(waiting, _Pods(one, meta, "pods", 1, own, "", asked, False))
+        for _, group in self._others.groups(meta):
+            if group is not None:
+                self._pod_groups[job] = group
+                new = replace(new, member=self._spec_of(group).member(meta.labels or {}))
         self._of_owners(waiting, one, meta)
         for key, option in SIZES.items():
             text = meta.annotation(key)
@@ -513,6 +528,47 @@ class _Reader:
                     of = group.spec.template.workers
                     pods = self._templated(one, group.metadata, "pods", missing, of, where)
                     waiting.add(self._podset(waiting, pods))
+
+    def _spec_of(self, group: KubeObject) -> PodGroupSpec:
+        if id(group) not in self._specs:
+            self._specs[id(group)] = group.checked_as(PodGroup).spec
+        return self._specs[id(group)]
+
+    def arrange(self) -> None:
+        """Give the pods of PodGroups the domains of these, and of their sub-groups."""
+        for job, group in self._pod_groups.items():
+            waiting, spec = self.jobs.waiting[job], self._spec_of(group)
+            if spec.tasks and sum(spec.tasks.values()) != waiting.num_pods:
+                text = f"{sum(spec.tasks.values())} of {waiting.num_pods}"
+                waiting.hold(left_out("minTaskMember", text, group.place_of("spec.minTaskMember")))
+            if job in self.jobs.running:
+                options = {"subGroups": spec.sub_groups, "subGroupPolicy": spec.policies}
+                for option in (name for name, own in options.items() if own):
+                    waiting.hold(left_out(option, "some run", group.place_of(f"spec.{option}")))
+                continue
+            with group.blamed():
+                fields = self._tier(waiting, group, spec.topology, "spec.networkTopology")
+                if fields and not any(own.asked for own in waiting.podsets):
+                    waiting.podsets[:] = [
+                        replace(own, asked=fields, group="job") for own in waiting.podsets
+                    ]
+                if not spec.sub_groups and not spec.policies:
+                    continue
+                try:
+                    waiting.podsets[:] = parts_of(
+                        spec,
+                        waiting.podsets,
+                        self._levels,
+                        self._topology,
+                        partial(self._hard_tier, waiting, group),
+                    )
+                except NotModelledError as error:
+                    waiting.hold(error.held_by(group.place_of("spec")))
+
+    def _hard_tier(
+        self, waiting: Waiting, group: KubeObject, topology: NetworkTopology | None
+    ) -> str | None:
+        return self._tier(waiting, group, topology, "spec.subGroupPolicy").get("required")
 
     def _of_owners(self, waiting: Waiting, one: KubeObject, meta: Meta) -> None:
         """Hold a pod by what its owners and its PodGroup say."""

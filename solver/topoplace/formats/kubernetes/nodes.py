@@ -27,7 +27,7 @@ from topoplace.machine.hostlist import format_host_list
 from topoplace.snapshot.schema import HierarchyModel, HostsModel, Name
 
 HOSTNAME = "kubernetes.io/hostname"
-KUEUE, VOLCANO = "kueue.x-k8s.io", "topology.volcano.sh"
+KUEUE, KAI, VOLCANO = "kueue.x-k8s.io", "kai.scheduler", "topology.volcano.sh"
 
 _MOST_RESOURCES = 16
 _MOST_LEVELS = 15  # above the hosts
@@ -163,7 +163,7 @@ def domains_of(
     InputError
         If there is neither, or which one is not said.
     """
-    topologies = [one for one in objects if (one.group, one.kind) == (KUEUE, "Topology")]
+    topologies = [one for one in objects if one.group in (KUEUE, KAI) and one.kind == "Topology"]
     hypers = [one for one in objects if (one.group, one.kind) == (VOLCANO, "HyperNode")]
     if hypers and not topologies and wanted is None:
         return _of_hyper_nodes(hypers, nodes)
@@ -172,7 +172,9 @@ def domains_of(
         return _of_wanted_labels(wanted, nodes)
     if not names:
         near = ",".join(_likely_labels(nodes)) or "zone,rack"
-        expected = f"a Topology of Kueue, HyperNodes of Volcano, or labels of nodes, as FILE:{near}"
+        expected = (
+            f"a Topology of Kueue or KAI, HyperNodes of Volcano, or labels of nodes, as FILE:{near}"
+        )
         raise InputError(expected, found="none of these")
     if wanted is None and len(names) > 1:
         expected = f"the name of one topology of {', '.join(names)}"

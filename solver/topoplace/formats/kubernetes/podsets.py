@@ -58,6 +58,8 @@ class Podset:
         The podsets that go with it.
     rules
         Which nodes they may come to.
+    member
+        The sub-group of their PodGroup that they are of.
     """
 
     name: str
@@ -66,6 +68,7 @@ class Podset:
     asked: Mapping[str, Any]
     group: str | None
     rules: NodeRules
+    member: tuple[str, ...] = ()
 
 
 @dataclass
