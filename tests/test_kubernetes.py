@@ -542,7 +542,7 @@ def test_faults_in_yaml_have_lines(tmp_path):
         ("apiVersion: v1\nkind: List\nitems: [", "line 4, column 1: expected YAML (did not find"),
         ("apiVersion: v1\nkind: List\n", "items: expected a list, found nothing"),
         ("apiVersion: v1\nkind: List\nitems: 3\n", "line 3, items: expected a list, found 3"),
-        ("apiVersion: v1\nkind: List\nitems: []\n", "expected a Topology of Kueue or KAI, HyperNodes"),
+        ("apiVersion: v1\nkind: List\nitems: []\n", "expected a Topology of Kueue or KAI"),
         ("kind: Node\n", "apiVersion: expected text, found nothing"),
         ("kind: Node\n---\n- 3\n", "apiVersion: expected text, found nothing"),
         ('{"kind": "Node", "apiVersion": ', "expected a JSON document (Expecting value"),
