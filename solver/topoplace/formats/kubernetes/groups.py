@@ -259,5 +259,7 @@ def _of_volcano(
         policy = policies[int(member[0])] if member else None
         there = sum(podset.count for podset in podsets)
         if policy is not None and policy.size not in (None, there):
-            raise NotModelledError("subGroupPolicy", f"{number_of(there, 'pod')}, not {policy.size}")
+            raise NotModelledError(
+                "subGroupPolicy", f"{number_of(there, 'pod')}, not {policy.size}"
+            )
         yield _Leaf(tuple(podsets), None if policy is None else tier(policy.topology), root)
