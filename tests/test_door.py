@@ -160,8 +160,9 @@ def test_a_folder_of_them(here: Path, capsys: pytest.CaptureFixture[str]) -> Non
 
 def test_labels_in_place_of_a_topology(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     expected = (
-        "bare.yaml: expected a Topology of Kueue or KAI, HyperNodes of Volcano, or labels of "
-        f"nodes, as FILE:{ZONE},{RACK}, found none of these"
+        "bare.yaml: expected a Topology of Kueue or KAI, HyperNodes of Volcano, or "
+        "labels of nodes, "
+        f"as FILE:{ZONE},{RACK}, found none of these"
     )
     assert lines_said(tp.load, "bare.yaml") == [expected]
     machine = tp.load(f"bare.yaml:{ZONE},rack").snapshot.machine

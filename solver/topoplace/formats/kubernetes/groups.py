@@ -13,6 +13,7 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
+from topoplace.errors import number_of
 from topoplace.formats.declared import left_out
 from topoplace.formats.kubernetes.fields import KAI
 from topoplace.formats.kubernetes.kinds import Count, NetworkTopology
@@ -258,5 +259,7 @@ def _of_volcano(
         policy = policies[int(member[0])] if member else None
         there = sum(podset.count for podset in podsets)
         if policy is not None and policy.size not in (None, there):
-            raise NotModelledError("subGroupPolicy", f"{there} pods, not {policy.size}")
+            raise NotModelledError(
+                "subGroupPolicy", f"{number_of(there, 'pod')}, not {policy.size}"
+            )
         yield _Leaf(tuple(podsets), None if policy is None else tier(policy.topology), root)
