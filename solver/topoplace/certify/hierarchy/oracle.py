@@ -193,14 +193,15 @@ class _Walk:
 
     def _number(self, key: object, make: Callable[[], IntArray]) -> int:
         """Return the number of a table that depends on no more than a key; equal ones share one."""
-        if key not in self._numbers:
+        number = self._numbers.get(key)
+        if number is None:
             table = make()
             content = table.shape, table.tobytes()
-            if content not in self._numbers:
-                self._numbers[content] = len(self._tables)
+            number = self._numbers.setdefault(content, len(self._tables))
+            if number == len(self._tables):
                 self._tables.append(table)
-            self._numbers[key] = self._numbers[content]
-        return self._numbers[key]
+            self._numbers[key] = number
+        return number
 
     # ---- the bottom: tables of hosts and pools, the domain of a host not yet paid
 
@@ -269,7 +270,7 @@ class _Walk:
             number = self._number(self._look(place), partial(self._place, place))
             inside[number] = inside.get(number, 0) + 1
         paid = self._whole_domain(domain) if domain.level == self.asked.alone else None
-        prices = tuple(self._price[row] for _, _, row in domain.cuts)
+        prices = domain.of_cuts(self._price)
         apart = sum(self._price[row] for row in self._apart(domain))
         least = self.least if domain.level <= self._evened else ()
         key = domain.fixed, least, paid, prices, apart, frozenset(inside.items())

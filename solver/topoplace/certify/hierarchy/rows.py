@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
+from operator import itemgetter
 
 import numpy as np
 
@@ -57,6 +59,12 @@ class Domain:
         """What its table depends on besides prices and what is inside."""
         cuts = tuple((resource, k) for resource, k, _ in self.cuts)
         return self.level, cuts, tuple(self.whole.items())
+
+    @cached_property
+    def of_cuts(self) -> Callable[[list[int]], object]:
+        """Returns what lists by row have for its cuts."""
+        rows = [row for _, _, row in self.cuts]
+        return itemgetter(*rows) if rows else lambda _: ()
 
     def all_places(self) -> list[Place]:
         """Return its places and those of all that is inside."""
