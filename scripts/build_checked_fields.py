@@ -343,7 +343,9 @@ FIELDS: dict[Model, Covers] = {
         "placements": claim("placements", "hosts", *DOMAINS, unless="Their order says nothing.")
     },
     placement.HierarchyPlacement: {
-        "nodes": claim("placements", unless="The same hosts may be written otherwise."),
+        "nodes": claim(
+            "placements", unless="The same hosts may be written otherwise, or not at all."
+        ),
         "request": claim("placements", "hosts", *DOMAINS, unless=ANOTHER),
         "parts": claim("placements", "hosts", *DOMAINS, unless=ANOTHER),
     },

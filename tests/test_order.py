@@ -14,6 +14,7 @@ import topoplace as tp
 from tiny_cubes import random_pod
 from tiny_hierarchies import Place, is_apart, places_of, prepared, random_hierarchy
 from tiny_instances import tiny_placement
+from topoplace.cli import run
 from topoplace.errors import InputError
 from topoplace.snapshot.hierarchy_state import HierarchyRequest
 from topoplace.snapshot.schema import Snapshot
@@ -198,6 +199,12 @@ def test_no_more_than_one_placement_and_no_moves_in_an_order() -> None:
     document = timed(random.Random("fault"), "priority")
     with pytest.raises(InputError, match="order: expected value for more than one placement"):
         tp.optima(tp.load(document))
+
+
+def test_all_placements_refuse_an_order(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["place", "tiny_features", "--order", "priority", "--all", "3"]) == 2
+    said = "--order: expected no other than -o and --png with --all, found 'priority'"
+    assert capsys.readouterr().err == f"topoplace: error: {said}\n"
 
 
 # ---- Forged proofs -------------------------------------------------------------------------------

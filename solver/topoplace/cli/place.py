@@ -80,7 +80,7 @@ def place(asked: options.Place, several: Several, files: PlaceFiles) -> None:
         only = "--all" if several.pareto is None else "--pareto"
         refuse(
             f"no other than -o and --png with {only}",
-            method=asked.method, command=asked.command, set=asked.required,
+            method=asked.method, command=asked.command, set=asked.required, order=asked.order,
             hostlist=files.hostlist, csv=files.csv, objective=asked.objective if mapped else None,
             all=None if several.pareto is None else several.most,
         )  # fmt: skip

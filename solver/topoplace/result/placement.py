@@ -186,10 +186,10 @@ class HierarchyLevel(PackingLevel):
 
 
 class HierarchyPlacement(Model):
-    """A request that starts; `nodes` are the hosts of all its parts, each once."""
+    """A request that starts."""
 
     request: Name
-    nodes: NodeSet
+    nodes: NodeSet | None = Field(default=None, description="the hosts of all parts, each once")
     parts: Annotated[list[PlacedPart], Field(min_length=1)]
 
 

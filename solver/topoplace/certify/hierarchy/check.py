@@ -78,7 +78,9 @@ class HierarchyPlacements(Packings[HierarchyResult]):
         return found
 
     def _require_nodes(self, own: HierarchyPlacement, place: Place) -> None:
-        """Raise unless the nodes of a placement are the hosts of its parts, each once."""
+        """Raise unless the nodes of a placement, if it has them, are the hosts of its parts."""
+        if own.nodes is None:
+            return
         hosts = {host for units in place for host in units}
         named = [self._numbers.get(name) for name in NodeLists().hosts(own.nodes, "nodes")]
         if len(named) != len(hosts) or {*named} != hosts:
