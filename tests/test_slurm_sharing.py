@@ -120,6 +120,18 @@ def test_a_job_of_tasks_alone_goes_anywhere_and_whole_nodes_are_alone(tmp_path):
         ({"tasks": 9}, {}),  # on two nodes in any numbers
         ({"shared": ["user"]}, {}),
         ({"max_nodes": number(4)}, {}),
+        ({"shared": ["oversubscribe"]}, {}),
+        ({"memory_per_cpu": number(0), "tres_req_str": "cpu=2,mem=125G,node=2"}, {}),
+        ({"max_nodes": number(0), "tasks": 40}, {}),  # on two nodes or more
+        (
+            {
+                "max_nodes": number(0),
+                "tasks": 40,
+                "tres_req_str": "cpu=40,node=1",
+                "minimum_cpus_per_node": number(4),
+            },
+            {},
+        ),
         ({}, {"threads": 2}),
     ],
 )
@@ -129,6 +141,28 @@ def test_what_is_not_known_of_shared_nodes_holds_the_job(more, nodes, tmp_path):
     assert set(holds(model)) == {"2"}
     assert set(holds(model)["2"]) <= {"shared", "node_count"}
     assert started(model).keys() == {"1"}
+
+
+def test_gpus_that_a_running_job_does_not_detail_leave_sharing_unknown(tmp_path):
+    one = running(1, {"n4": (4, 4000)}, tres_alloc_str="cpu=4,node=1,gres/gpu=2")
+    model = snapshot_of(tmp_path, [one, by_node(2, 1)], nodes=nodes_of({"n4": (4, 4000)}))
+    assert "shared" in holds(model)["2"]
+
+
+def test_higher_tiers_of_partitions_come_first_and_cpus_of_several_jobs_are_not_modelled(tmp_path):
+    text = (
+        "PartitionName={} Nodes=n[0-7] OverSubscribe={} State=UP MaxNodes=UNLIMITED "
+        "MinNodes=0 MaxTime=UNLIMITED PriorityTier={}\n"
+    )
+    jobs = [by_node(1, 1, partition="all"), by_node(2, 1, partition="low")]
+    partitions = text.format("all", "NO", 1) + text.format("low", "NO", 5)
+    model = snapshot_of(tmp_path, jobs, nodes=nodes_of({}), partitions=partitions)
+    assert [request.id for request in model.snapshot.queue] == ["2", "1"]
+    assert holds(model) == {}
+    partitions = text.format("all", "FORCE:4", 1) + text.format("low", "NO", 1)
+    model = snapshot_of(tmp_path, jobs, nodes=nodes_of({}), partitions=partitions)
+    assert all("shared" in own for own in holds(model).values())
+    assert len(holds(model)) == 2
 
 
 def test_nodes_that_give_more_than_is_listed_are_closed(tmp_path):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from topoplace.errors import InputError, number_of
@@ -71,10 +71,13 @@ def snapshot_of_slurm(
     names, jobs = _names_of(machine), cluster.jobs
     there = set(names)
     queue = _queue_on(machine, jobs, len(names))
+    queue = replace(queue, fitting=_by_tier(queue.fitting, cluster))
     by_sets = not any(request.patterns for request in queue.fitting)
     sharing = None
     if by_sets and not isinstance(machine, NamedTorus):
         sharing = sharing_of(machine, cluster.nodes, jobs, names)
+        if any(one.oversubscribes for one in (cluster.partitions or {}).values()):
+            sharing = None
     running, num_shared = _apart(jobs.running, there, alone=sharing is None)
     with_job = {host for _, hosts in running for host in hosts}
     if sharing is not None:
@@ -138,6 +141,17 @@ def _document(
     if sharing is not None:
         return sharing.machine
     return machine.machine if isinstance(machine, NamedTorus) else machine
+
+
+def _by_tier(queue: Sequence[Request], cluster: SlurmCluster) -> tuple[Request, ...]:
+    """Return the queue with requests of higher tiers of partitions first."""
+    tiers = {name: one.tier for name, one in (cluster.partitions or {}).items()}
+    wants = cluster.jobs.wants
+
+    def tier(request: Request) -> int:
+        return max((tiers.get(name, 1) for name in wants[request.id].partitions), default=1)
+
+    return tuple(sorted(queue, key=lambda request: -tier(request)))
 
 
 def _leaf_level(machine: SlurmMachine) -> str | None:
@@ -302,7 +316,11 @@ class _Holds:
     def of(self, request: Request) -> Iterator[LeftOut]:
         """Yield what holds a request."""
         wants = self._cluster.jobs.wants[request.id]
-        shares = isinstance(self._takes(wants, request), dict)
+        takes = self._takes(wants, request)
+        shares = isinstance(takes, dict)
+        of_nodes = self._of_nodes(wants, request.nodes)
+        if isinstance(takes, dict) and CPUS in takes["takes"]:
+            of_nodes = {"disk": of_nodes["disk"]}  # the rest is taken
         told = {
             "partition": self._partition(wants, request),
             "features": wants.features if self._features(wants) is None else "",
@@ -313,7 +331,7 @@ class _Holds:
             if shares or self._takes_whole_nodes(wants)
             else self._why_whole(wants, request),
             "gres": "" if self._enough(wants, "gres") is not None else wants.gres,
-            **({} if shares else self._of_nodes(wants, request.nodes)),
+            **of_nodes,
             "reservation": ", ".join(map(self._reservation, self._later)),
         }
         for option, text in told.items():
@@ -337,10 +355,15 @@ class _Holds:
         """Return what a request takes of nodes that jobs share; why not, or None if none do."""
         if self._sharing is None:
             return None
-        if wants.shared in ("user", "mcs"):
+        known = [(self._cluster.partitions or {}).get(name) for name in wants.partitions]
+        if wants.shared in ("user", "mcs") or (wants.shared == "oversubscribe" and None in known):
             return wants.shared
         whole = self._takes_whole_nodes(wants) or not wants.shared
-        return self._sharing.asked(wants, request.nodes, whole=whole)
+        own = self._sharing.asked(wants, request.nodes, whole=whole)
+        limits = any(one is not None and (one.most_nodes or one.least_nodes > 1) for one in known)
+        if isinstance(own, dict) and "nodes" in own and limits:
+            return f"{number_of(wants.tasks, 'task')}, and a partition that limits nodes"
+        return own
 
     def _why_whole(self, wants: Wants, request: Request) -> str:
         """Return how a job shares nodes, where that is not modelled; nothing if it does not."""
@@ -360,6 +383,9 @@ class _Holds:
             return []
         nodes = expand_host_list(wants.required, "required_nodes")
         fits = self._by_sets and self._machine.issuperset(nodes) and len(nodes) <= request.nodes
+        own = self._takes(wants, request)
+        if isinstance(own, dict) and "nodes" in own:  # units are tasks
+            return None
         others = wants.switches or isinstance(self._of, NamedTorus)
         return nodes if fits and not (others and len(nodes) < request.nodes) else None
 

@@ -266,7 +266,9 @@ SCONTROL_PARTITION = table(
     read PartitionName, Nodes: its nodes
     read State: not up: its jobs are held
     read MaxNodes, MinNodes, MaxTime: jobs beyond them are held
-    read OverSubscribe: `EXCLUSIVE`: its jobs take whole nodes
+    read OverSubscribe: `EXCLUSIVE`: its jobs take whole nodes; `FORCE` or `YES`: sharing is not \
+        modelled
+    read PriorityTier: the order of the queue, before priority
     restricts ReqResv -> partition: its jobs run in reservations only
     restricts MaxCPUsPerNode, MaxCPUsPerSocket -> partition: not all CPUs of a node
     restricts MaxMemPerNode -> partition: not all memory of a node
@@ -274,7 +276,7 @@ SCONTROL_PARTITION = table(
     restricts ExclusiveTopo -> partition: blocks of one job at a time
     neutral AllowGroups, AllowAccounts, AllowQos, DenyAccounts, DenyQos, AllocNodes, QoS, \
         RootOnly, DisableRootJobs: jobs that are refused show a reason
-    neutral Default, DefaultTime, GraceTime, Hidden, LLN, PriorityJobFactor, PriorityTier, \
+    neutral Default, DefaultTime, GraceTime, Hidden, LLN, PriorityJobFactor, \
         OverTimeLimit, PreemptMode, TotalCPUs, TotalNodes, SelectTypeParameters, JobDefaults, \
         DefMemPerNode, DefMemPerCPU, MaxMemPerCPU, TRES, TRESBillingWeights, ResumeTimeout, \
         SuspendTimeout, SuspendTime, CpuBind, NodeSets, Alternate, TopologyName

@@ -70,8 +70,11 @@ class Wants:
         says it; `required` are nodes that it has to have.
     tasks, cpus_per_task, tasks_per_node
         How many tasks it has, and how they are laid out; 0 if that is not said.
-    most_nodes
-        The most nodes it may have; 0 if any number will do for its tasks.
+    most_nodes, least_nodes
+        The most nodes it may have, 0 if any number will do for its tasks; and the fewest, 0 if that
+        is not said.
+    all_memory
+        Whether it wants all memory of its nodes (``--mem=0``).
     switches
         The most leaf switches it may have; 0 without a limit, -1 if that may be over.
     """
@@ -92,6 +95,8 @@ class Wants:
     cpus_per_task: int = 0
     tasks_per_node: int = 0
     most_nodes: int = 0
+    least_nodes: int = 0
+    all_memory: bool = False
     switches: int = 0
 
 
@@ -207,7 +212,8 @@ def _held(entry: Entry) -> tuple[Held, ...] | None:
             found.append(Held(str(own["name"]), cpus, memory, detail or {}))
         except (KeyError, TypeError, ValueError):
             return None
-    complete = len(details) == len(listed) and None not in details
+    told = gres or "gres/" not in str(entry.values.get("tres_alloc_str") or "")
+    complete = len(details) == len(listed) and None not in details and told
     return tuple(found) if complete else None
 
 
@@ -310,8 +316,22 @@ def _wants(entry: Entry) -> Wants:
         entry.number("cpus_per_task") or 0,
         entry.number("tasks_per_node") or 0,
         entry.number("max_nodes") or 0,
+        _least_nodes(entry) or 0,
+        _all_memory(entry),
         _switches(entry),
     )
+
+
+def _all_memory(entry: Entry) -> bool:
+    """Return whether a job wants memory, but no amount by node or CPU: all that its nodes have."""
+    amounts = entry.megabytes("memory_per_node") or entry.megabytes("memory_per_cpu")
+    return not amounts and re.search(r"(?:^|,)mem=", entry.text("tres_req_str")) is not None
+
+
+def _least_nodes(entry: Entry) -> int | None:
+    """Return the fewest nodes that a job asks for; None if that is not said."""
+    least = re.search(r"(?:^|,)node=([0-9]{1,9})(?:,|$)", entry.text("tres_req_str"))
+    return int(least[1]) if least else None
 
 
 def _switches(entry: Entry) -> int:
@@ -375,9 +395,9 @@ def _other_sizes(entry: Entry, num_nodes: int) -> str:
     most, tasks = entry.number("max_nodes"), entry.number("tasks") or 0
     if most and most != num_nodes:
         return f"{num_nodes} to {most}"
-    least = re.search(r"(?:^|,)node=([0-9]{1,9})(?:,|$)", entry.text("tres_req_str"))
-    if least and int(least[1]) != num_nodes:
-        return f"{least[1]} or more"
+    least = _least_nodes(entry)
+    if least is not None and least != num_nodes:
+        return f"{least} or more"
     by_tasks = "EXACT_TASK_COUNT_REQUESTED" in (entry.values.get("flags") or ())
     return f"by {number_of(tasks, 'task')}" if by_tasks and most == 0 and tasks > 1 else ""
 

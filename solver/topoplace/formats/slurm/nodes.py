@@ -71,6 +71,10 @@ class SlurmPartition:
         Limits of a job; None without a limit.
     others
         What else restricts its jobs, as text; empty if nothing does.
+    tier
+        Jobs of a higher one come first, whatever their priority.
+    oversubscribes
+        Whether several of its jobs may have a CPU.
     """
 
     nodes: frozenset[str]
@@ -80,6 +84,8 @@ class SlurmPartition:
     least_nodes: int
     most_seconds: int | None
     others: str
+    tier: int = 1
+    oversubscribes: bool = False
 
 
 @dataclass(frozen=True)
@@ -265,6 +271,8 @@ def read_slurm_partitions(path: str | Path) -> dict[str, SlurmPartition]:
                 _number(settings, "MinNodes") or 0,
                 seconds_of(limit, "MaxTime"),
                 ", ".join(f"{(one.where or '').rpartition('.')[2]}={one.value}" for one in held),
+                1 if (tier := _number(settings, "PriorityTier")) is None else tier,
+                settings.get("OverSubscribe", "").startswith(("FORCE", "YES")),
             )
     return found
 

@@ -84,6 +84,8 @@ class Sharing:
             return "its GRES are of no form that is read"
         if wants.most_nodes not in (0, num_nodes):
             return f"{num_nodes} to {number_of(wants.most_nodes, 'node')}"
+        if wants.all_memory and not whole:
+            return "all memory of its nodes"
         if whole:
             return self.whole if fixed else f"{number_of(tasks, 'task')} on whole nodes"
         own = {name: n for name, n in gres.items() if ":" not in name}
@@ -95,9 +97,11 @@ class Sharing:
         return {"takes": {NODE: self.places}}
 
     def _by_task(self, wants: Wants, gres: Takes) -> dict[str, Any] | str:
-        if gres or wants.memory or wants.tasks_per_node:
-            return f"{number_of(wants.tasks, 'task')}, and what each node needs"
-        each = max(1, wants.cpus_per_task)
+        each, said = max(1, wants.cpus_per_task), number_of(wants.tasks, "task")
+        if gres or wants.memory or wants.tasks_per_node or wants.cpus > each:
+            return f"{said}, and what each node needs"
+        if wants.least_nodes != 1:
+            return f"{said}, and the fewest nodes that it wants"
         return {"nodes": wants.tasks, "takes": self._amounts(wants, each, {})}
 
     def _by_node(self, wants: Wants, num_nodes: int, gres: Takes) -> dict[str, Any] | str:
