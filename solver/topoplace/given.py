@@ -36,11 +36,11 @@ _EXPECTED = {
 def plain(value: Any) -> Any:
     """Return numbers and arrays of numpy as Python's, and whole floats as integers.
 
-    So are those inside lists, tuples (which become lists) and dictionaries; all else stays.
+    So are those inside lists, dictionaries, tuples and ranges (which become lists); all else stays.
     """
     if isinstance(value, Mapping):
         return {plain(key): plain(one) for key, one in value.items()}
-    if isinstance(value, list | tuple):
+    if isinstance(value, list | tuple | range):
         return [plain(one) for one in value]
     if isinstance(value, int | str):
         return value

@@ -207,7 +207,7 @@ def listed(text: str) -> list[str]:
     return [part.strip() for part in text.split(",") if part.strip()]
 
 
-def names_of(names: Sequence[str]) -> Sequence[str]:
+def names_of(names: Sequence[Any]) -> Sequence[Any]:
     """Return names as a list: a text is one name, and not its letters."""
     return [names] if isinstance(names, str) else names
 
@@ -328,12 +328,14 @@ class Placing(OfSnapshot):
 class Place(Placing):
     """The options of `topoplace.front.placing.place`."""
 
-    method: str | None = option(
+    method: str | Callable[..., Any] | None = option(
         "NAME",
         "The placement method, or an installed allocator; default exact.",
+        kind=str,
         in_python='One of ``methods("placement")``, on hierarchies and trees of '
         '``methods("hierarchy")``, by contention of ``methods("allocation")``, on pods of '
-        'cubes of ``methods("cubes")``.',
+        'cubes of ``methods("cubes")``. Or a function of your own '
+        "(docs/guide/external-allocators.md).",
         names="methods",
     )
     _: KW_ONLY
@@ -489,11 +491,11 @@ class Compare(Queue, Watched):
         names="snapshots",
     )
     _: KW_ONLY
-    methods: Sequence[str] | None = option(
+    methods: Sequence[str | Callable[..., Any]] | None = option(
         "A,B,...|none",
         "Methods to run, also installed allocators; none holds only results against each "
         "other; default all ours.",
-        in_python="An empty list for none.",
+        in_python="An empty list for none. Functions of your own are methods, too.",
         parse=lambda text: [] if _names(text) == ["none"] else _names(text),
     )
     commands: Sequence[str] = option(
@@ -675,11 +677,12 @@ class Map(Solve, Watched):
         names="machines",
         is_required=True,
     )
-    method: str = _how(
+    method: str | Callable[..., Any] = _how(
         "NAME",
         "The mapping method.",
         default="auto",
-        in_python='Of ``methods("mapping")``, for objects of ``methods("objects")``.',
+        kind=str,
+        in_python='Of ``methods("mapping")``; or a function of your own.',
         names="methods",
     )
     _: KW_ONLY

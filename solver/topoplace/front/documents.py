@@ -71,7 +71,7 @@ def options_of(asked: Solve) -> Options:
     return Options(time_limit, Interference(interference), seed, thorough)
 
 
-def require_one(method: str | None, command: str | None) -> None:
+def require_one(method: object, command: str | None) -> None:
     """Raise `InputError` if both a method and a command are given."""
     if method is not None and command is not None:
         raise InputError("either --method or --command", field="--command", found="both")

@@ -65,6 +65,7 @@ from topoplace.snapshot.schema import (
 from topoplace.snapshot.state import torus_of
 from topoplace.solving import solve
 from topoplace.study.case import File
+from topoplace.study.external.mapping import mapping_method
 
 __all__ = [
     "MAX_TASKS",
@@ -167,14 +168,15 @@ def _options_of_tasks(asked: options.Map) -> dict[str, Any]:
 
 def solved(problem: MappingProblem, asked: options.Map) -> MappingResult:
     """Map by the method asked for, ``auto`` for the usual one."""
-    more, method = _options_of_tasks(asked), asked.method
+    more, own = _options_of_tasks(asked), asked.method
+    method = own if isinstance(own, str) else mapping_method(own)
     path = more.pop("mapping")
     if path is not None:
         more["start"] = read_mapping(path, asked.mapping_format, problem)
         method = "given" if method == "auto" else method
     if method == "auto":
         method = kind_named(problem.kind).usual
-    compile_for(problem.kind, [method])
+    compile_for(problem.kind, [method if isinstance(method, str) else method.name])
     with watched(replace(options_of(asked), **more), asked) as settings:
         found: MappingResult = solve(problem, method, settings)
         return found
