@@ -302,6 +302,21 @@ def test_a_partition_that_never_takes_a_job_is_none_of_its_sets(tmp_path: Path) 
     assert model.queue[0].one_of == ["partition:low", "partition:high"]
 
 
+def test_audits_in_order_do_not_judge_a_job_of_several_tiers(tmp_path: Path) -> None:
+    lines = [PARTITION.format(name=n, nodes=own) for n, own in (("a", "n[0-3]"), ("b", "n[2-7]"))]
+    text = f"{lines[0]} PriorityTier=1\n{lines[1]} PriorityTier=9\n"
+    jobs = [entry(1, partition="a,b"), entry(2, partition="a")]
+    before = snapshot_of(tmp_path, jobs, partitions=text)
+    assert ("tier", "1 job for partitions of several") in [
+        (one.option, one.value) for one in before.snapshot.left_out
+    ]
+    runs = entry(1, job_state=["RUNNING"], nodes="n[0-1]")
+    after = snapshot_of(tmp_path, [runs, jobs[1]], partitions=text)
+    rows = tp.audit(before, after=after, order="priority").rows
+    assert [str(row.verdict) for row in rows] == ["rightly started", "unjudged"]
+    assert rows[1].standing.reason == "tier: not modelled"
+
+
 def test_one_of_several_features_for_all_nodes(tmp_path: Path) -> None:
     model = slurm(tmp_path, entry(1, partition="low", features="[ib|eth]"))
     assert holds(model) == {}

@@ -109,6 +109,10 @@ def snapshot_of_slurm(
     if len(queue.fitting) > 1:
         order = "of Slurm's priorities"
         held.append(LeftOut(option=ORDER, value=order))
+    several = sum(map(holds.has_several_tiers, queue.fitting))
+    if several:
+        text = f"{number_of(several, 'job')} for partitions of several"
+        held.append(LeftOut(option="tier", value=text))
     snapshot = Snapshot(
         schema_version=SNAPSHOT_SCHEMA,
         name=name,
@@ -392,6 +396,12 @@ class _Holds:
             return None
         others = wants.switches or isinstance(self._of, NamedTorus)
         return nodes if fits and not (others and len(nodes) < request.nodes) else None
+
+    def has_several_tiers(self, request: Request) -> bool:
+        """Return whether Slurm looks at a request more than once, between others."""
+        wide = self._wide(self._cluster.jobs.wants[request.id], request)
+        every = self._cluster.partitions or {}
+        return len({every[name].tier for name in wide if name in every}) > 1
 
     def _is_closed(self, wants: Wants, request: Request) -> bool:
         """Return whether no partition of a request lets it start, whatever is free."""
