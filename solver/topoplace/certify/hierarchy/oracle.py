@@ -380,7 +380,10 @@ class _Walk:
 
     def _whole_domain(self, domain: Domain) -> tuple[int, bool, bool]:
         """Return the price of all of a domain, whether it must stay empty, and must be used."""
-        rows = domain.all_rows()
+        num = len(self.instance.machine.resources)
+        num //= 1 if self.instance.busy_then is None else 2
+        times = self.instance.times(self.asked)
+        rows = domain.all_rows({None, *(r for r in range(2 * num) if r // num in times)})
         held = {row for row in rows if self.table.capacities[row]}
         taken = domain.number in self._busy or bool(held & self.covers.outside)
         return (
@@ -394,7 +397,7 @@ class _Walk:
         """The domains that a request would have for itself, and that running jobs use."""
         assert self.asked.alone is not None
         of = self.instance.machine.domain_of[self.asked.alone]
-        return {int(of[host]) for host in self.instance.busy}
+        return {int(of[host]) for host in self.instance.busy_for(self.asked)}
 
     def _alone(self, paid: tuple[int, bool, bool], units: IntArray, table: IntArray) -> None:
         """Let a request that wants a domain for itself pay for all of it."""
