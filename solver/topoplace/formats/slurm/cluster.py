@@ -17,9 +17,16 @@ from topoplace.formats.slurm.nodes import (
     SlurmNode,
     SlurmPartition,
     SlurmReservation,
-    gres_of,
 )
-from topoplace.formats.slurm.sharing import CPUS, NODE, Sharing, given_elsewhere, sharing_of
+from topoplace.formats.slurm.sharing import (
+    CPUS,
+    NODE,
+    Sharing,
+    given_elsewhere,
+    gres_needed,
+    sharing_of,
+    tasks_of_node,
+)
 from topoplace.formats.slurm.topology import SlurmMachine
 from topoplace.formats.slurm.torus import NamedTorus
 from topoplace.machine.hierarchy import LEAF
@@ -272,6 +279,9 @@ def _of_blocks_alone(request: Request, place: str) -> Iterator[LeftOut]:
 # ---- Requests that are held for what nodes have, or are not known to have ------------------------
 
 
+_OF_NODES = ("cpus", "memory", "disk")
+"""What a job may want of each of its nodes, as numbers."""
+
 _FEATURES = re.compile(r"[\w.-]+(?:(?:&[\w.-]+)*|(?:\|[\w.-]+)*)")
 """Features that all or some of which a node has to have: no numbers, no brackets, not both."""
 
@@ -330,7 +340,7 @@ class _Holds:
             "shared": ""
             if shares or self._takes_whole_nodes(wants)
             else self._why_whole(wants, request),
-            "gres": "" if self._enough(wants, "gres") is not None else wants.gres,
+            "gres": "" if isinstance(gres := self._gres(wants, request), dict) else gres,
             **of_nodes,
             "reservation": ", ".join(map(self._reservation, self._later)),
         }
@@ -359,9 +369,9 @@ class _Holds:
         if wants.shared in ("user", "mcs") or (wants.shared == "oversubscribe" and None in known):
             return wants.shared
         whole = self._takes_whole_nodes(wants) or not wants.shared
-        own = self._sharing.asked(wants, request.nodes, whole=whole)
+        own = self._sharing.asked(wants, request.nodes, self._among(wants), whole=whole)
         limits = any(one is not None and (one.most_nodes or one.least_nodes > 1) for one in known)
-        if isinstance(own, dict) and "nodes" in own and limits:
+        if isinstance(own, dict) and "nodes" in own and "at_most" not in own and limits:
             return f"{number_of(wants.tasks, 'task')}, and a partition that limits nodes"
         return own
 
@@ -442,23 +452,54 @@ class _Holds:
             for own in re.split("[&|]", wants.features)
         }
 
+    def _among(self, wants: Wants) -> frozenset[str]:
+        """Return the nodes of a request's partitions; all if they are not known."""
+        return frozenset().union(*map(self._inside, wants.partitions)) or self._machine
+
     def _enough(self, wants: Wants, what: str) -> dict[str, frozenset[str]] | None:
         """Return by name the nodes that have what a request wants of each, where some have less.
 
         None if that is not modelled, or not known of all nodes.
         """
-        wanted = gres_of(wants.gres) if what == "gres" else {what: getattr(wants, what)}
-        if wanted is None:
+        least = getattr(wants, what)
+        able = self._with(what, what, least)
+        if able is None:
             return None
-        found = {}
-        for name, least in wanted.items():
-            has = {n: own.amount(what, name) for n, own in (self._cluster.nodes or {}).items()}
-            if least and (not self._complete or None in has.values()):
-                return None
-            able = frozenset(node for node, amount in has.items() if (amount or 0) >= least)
-            if least and not able >= self._machine:
-                found[f"{name}>={least}"] = able
+        found = {} if able >= self._machine else {f"{what}>={least}": able}
         return found if self._by_sets or not found else None
+
+    def _with(self, what: str, name: str, least: int) -> frozenset[str] | None:
+        """Return the nodes with so much of what a node has; None if it is not known of all."""
+        if not least:
+            return self._machine
+        has = {n: own.amount(what, name) for n, own in (self._cluster.nodes or {}).items()}
+        if not self._complete or None in has.values():
+            return None
+        return frozenset(node for node, amount in has.items() if (amount or 0) >= least)
+
+    def _gres(self, wants: Wants, request: Request) -> dict[str, frozenset[str]] | str:
+        """Return by name the nodes with the GRES of a request, where some have less; or why not."""
+        own, among, num_nodes = self._takes(wants, request), self._among(wants), request.nodes
+        said = ",".join(filter(None, (wants.gres, wants.gres_per_job, wants.gres_per_task)))
+        if self._sharing is not None and isinstance(own, dict) and CPUS in own["takes"]:
+            each = self._sharing.gres(wants, num_nodes, among)
+            needed = each if isinstance(each, str) else {name: (n, n) for name, n in each.items()}
+        elif wants.cpus_per_gres or wants.memory_per_gres:
+            needed = "and what each needs of whole nodes"
+        else:
+            needed = gres_needed(wants, num_nodes, tasks_of_node(wants, num_nodes))
+        if isinstance(needed, str):
+            return f"{said} {needed}".strip()
+        found = {}
+        for name, (least, even) in needed.items():
+            able, enough = (self._with("gres", name, amount) for amount in (least, even))
+            if able is None or enough is None:
+                return said
+            if (able - enough) & among:
+                return f"{said} on {number_of(num_nodes, 'node')}, in any numbers"
+            if not able >= self._machine:
+                found[f"{name}>={least}"] = able
+        return found if self._by_sets or not found else said
 
     def with_sets(self, request: Request) -> Request:
         """Return a request with the nodes that it may have, as far as that is modelled."""
@@ -481,8 +522,10 @@ class _Holds:
             some = " | ".join(named)
             terms.append(f"({some})" if "|" in wants.features else " & ".join(named))
         shares = "takes" in fields and NODE in fields["takes"] and CPUS in fields["takes"]
-        for what in ("disk", "gres") if shares else ("cpus", "memory", "disk", "gres"):
-            for name, nodes in (self._enough(wants, what) or {}).items():
+        gres = self._gres(wants, request)
+        needed = [self._enough(wants, w) for w in (("disk",) if shares else _OF_NODES)]
+        for each in (*needed, gres if isinstance(gres, dict) else None):
+            for name, nodes in (each or {}).items():
                 terms.append(self._set("with", name, nodes))
         excluded = self._machine.intersection(expand_host_list(wants.excluded, "excluded_nodes"))
         required = self._required(wants, request)
@@ -535,7 +578,7 @@ class _Holds:
 
         Not what becomes a set of nodes.
         """
-        lacks = {what: self._enough(wants, what) is None for what in ("cpus", "memory", "disk")}
+        lacks = {what: self._enough(wants, what) is None for what in _OF_NODES}
         cpus, share = wants.cpus if lacks["cpus"] else 0, -(-wants.cpus_in_all // num_nodes)
         if share > wants.cpus:  # of all nodes together: some may have fewer
             cpus = share

@@ -128,11 +128,14 @@ SQUEUE_JSON = table(
     restricts contiguous: its nodes are in a row
     depends tres_per_node -> gres: needs GRES, such as GPUs, of every node; modelled as a set of \
         nodes if all nodes are known
-    restricts tres_per_job, tres_per_task, tres_per_socket -> gres: needs GRES by something else
+    depends tres_per_job -> gres: unless it is known what each node has to have: on one node, on \
+        as many nodes as GRES, and on whole nodes that all have their share
+    depends tres_per_task -> gres: unless the tasks of each node are known, or may be on any \
+        nodes; CPUs are `cpus_per_task`
+    restricts tres_per_socket -> gres: needs GRES of every socket
     restricts gres: needs GRES (before 20.11)
-    restricts cpus_per_tres -> gres: CPUs by GRES
-    restricts memory_per_tres -> gres: memory by GRES
-    restricts tasks_per_tres -> gres: tasks by GRES
+    depends cpus_per_tres, memory_per_tres -> gres: on whole nodes
+    depends tasks_per_tres -> gres: on several nodes
     restricts sockets_per_node -> node_layout: the sockets that each node needs
     restricts cores_per_socket -> node_layout: the cores that each socket needs
     restricts threads_per_core -> node_layout: the threads that each core needs
@@ -165,13 +168,7 @@ SQUEUE_JSON = table(
         state_description, system_comment, step_id, submit_line, argv
     """,
     {
-        **dict.fromkeys(
-            (
-                "tasks_per_tres",
-                *("sockets_per_node", "cores_per_socket", "threads_per_core"),
-            ),
-            number_text,
-        ),
+        **dict.fromkeys(("sockets_per_node", "cores_per_socket", "threads_per_core"), number_text),
         **dict.fromkeys(("gres", "licenses"), _not_null),
         "flags": flags_text,
     },
@@ -210,7 +207,10 @@ SHOWN = {
     "Partition": "partition", "Reason": "state_reason", "Dependency": "dependency",
     "Features": "features", "ReqNodeList": "required_nodes", "ExcNodeList": "excluded_nodes",
     "TresPerNode": "tres_per_node", "TresPerJob": "tres_per_job", "TresPerTask": "tres_per_task",
-    "TresPerSocket": "tres_per_socket", "Gres": "gres", "OverSubscribe": "shared",
+    "TresPerSocket": "tres_per_socket", "CpusPerTres": "cpus_per_tres",
+    "MemPerTres": "memory_per_tres", "NtasksPerTRES": "tasks_per_tres", "NumTasks": "tasks",
+    "CPUs/Task": "cpus_per_task", "NtasksPerN:B:S:C": "tasks_per_node", "ReqTRES": "tres_req_str",
+    "Gres": "gres", "OverSubscribe": "shared",
     "Contiguous": "contiguous", "Licenses": "licenses", "Reservation": "resv_name",
     "Switches": "required_switches", "ArrayTaskThrottle": "array_max_tasks",
     "MinCPUsNode": "minimum_cpus_per_node", "MinMemoryNode": "memory_per_node",
@@ -226,8 +226,8 @@ SCONTROL_JOB = table(
     + """
     neutral JobName, UserId, GroupId, Nice, Account, QOS, Requeue, Restarts, BatchFlag, Reboot, \
         ExitCode, RunTime, TimeMin, AccrueTime, StartTime, EndTime, Deadline, SuspendTime, \
-        SecsPreSuspend, LastSchedEval, Scheduler, AllocNode:Sid, BatchHost, NumTasks, CPUs/Task, \
-        ReqB:S:C:T, TRES, ReqTRES, AllocTRES, Socks/Node, NtasksPerN:B:S:C, CoreSpec, \
+        SecsPreSuspend, LastSchedEval, Scheduler, AllocNode:Sid, BatchHost, \
+        ReqB:S:C:T, TRES, AllocTRES, Socks/Node, CoreSpec, MinMemoryTRES, \
         ThreadSpec, MinTmpDiskNode, DelayBoot, Command, WorkDir, StdErr, StdIn, StdOut, Power, \
         MailUser, MailType, TresBind, WCKey, SchedNodeList, PreemptEligibleTime, PreemptTime, \
         JOB_GRES, Nodes, CPU_IDs, Mem, GRES, SubmitLine, AdminComment, SystemComment, Prefer, \
