@@ -82,7 +82,7 @@ class Rows:
 
     def __init__(self, instance: Instance) -> None:
         self.instance, machine = instance, instance.machine
-        parts = [part for asked in instance.queue for part in asked.parts]
+        parts = [p for asked in instance.queue for way in asked.ways for p in way]
         kinds = dict.fromkeys(part.kind for part in parts)
         takes = [own for own, _ in kinds]
         columns = list(zip(*takes, strict=True)) or [()] * len(machine.resources)
