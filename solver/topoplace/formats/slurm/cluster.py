@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -11,6 +10,7 @@ from typing import Any
 from topoplace.errors import InputError, number_of
 from topoplace.formats.declared import left_out, of_request
 from topoplace.formats.slurm.blocks import BLOCK, asked_of_blocks
+from topoplace.formats.slurm.features import Constraint, Form, constraint_of
 from topoplace.formats.slurm.jobs import SlurmJobs, Wants
 from topoplace.formats.slurm.nodes import (
     NodeUse,
@@ -20,7 +20,6 @@ from topoplace.formats.slurm.nodes import (
 )
 from topoplace.formats.slurm.sharing import (
     CPUS,
-    NODE,
     Sharing,
     given_elsewhere,
     gres_needed,
@@ -286,10 +285,7 @@ def _of_blocks_alone(request: Request, place: str) -> Iterator[LeftOut]:
 _OF_NODES = ("cpus", "memory", "disk")
 """What a job may want of each of its nodes, as numbers."""
 
-_ONE_FEATURE = re.compile(r"\[[\w.-]+(?:\|[\w.-]+){0,15}\]")
 _MOST_WAYS = 16  # partitions that differ
-_FEATURES = re.compile(r"[\w.-]+(?:(?:&[\w.-]+)*|(?:\|[\w.-]+)*)")
-"""Features that all or some of which a node has to have: no numbers, no brackets, not both."""
 
 
 class _Holds:
@@ -339,7 +335,7 @@ class _Holds:
             of_nodes = {"disk": of_nodes["disk"]}  # the rest is taken
         told = {
             "partition": self._partition(wants, request),
-            "features": wants.features if self._features(wants) is None else "",
+            "features": "" if self._features(wants, request) else wants.features,
             "excluded_nodes": "" if self._by_sets else wants.excluded,
             "required_nodes": "" if self._required(wants, request) else wants.required,
             "switches": self._switches(wants),
@@ -404,7 +400,7 @@ class _Holds:
         own = self._takes(wants, request)
         if isinstance(own, dict) and "nodes" in own:  # units are tasks
             return None
-        others = wants.switches or isinstance(self._of, NamedTorus)
+        others = wants.switches or isinstance(self._of, NamedTorus) or not _can_have_parts(request)
         return nodes if fits and not (others and len(nodes) < request.nodes) else None
 
     def has_several_tiers(self, request: Request) -> bool:
@@ -463,28 +459,50 @@ class _Holds:
             if own and first[own] == name and not any(own < other for other in nodes.values())
         ]
 
-    def _features(self, wants: Wants) -> dict[str, frozenset[str]] | None:
-        """Return the nodes of the features that a request names; None if that is not modelled."""
-        if not wants.features:
-            return {}
+    def _features(self, wants: Wants, request: Request) -> Constraint | None:
+        """Return what a request asks of features; None if it is nothing, or not modelled."""
         known = {name: node.features for name, node in (self._cluster.nodes or {}).items()}
-        if not self._by_sets or not self._complete or None in known.values():
+        found = constraint_of(wants.features)
+        if found is None or not self._by_sets or not self._complete or None in known.values():
             return None
-        if not (_FEATURES.fullmatch(wants.features) or self._one_feature(wants)):
+        if isinstance(self._of, NamedTorus) and found.form is not Form.EACH:
             return None
-        return {
-            own: frozenset(name for name, has in known.items() if own in (has or ()))
-            for own in re.split("[&|]", wants.features.strip("[]"))
-        }
+        return found if found.form is not Form.COUNTS or self._counts(found, request) else None
+
+    def _having(self, feature: str) -> frozenset[str]:
+        nodes = (self._cluster.nodes or {}).items()
+        return frozenset(name for name, own in nodes if feature in (own.features or ()))
+
+    def _named(self, feature: str) -> str:
+        return self._set("feature", feature, self._having(feature))
+
+    def _counts(self, constraint: Constraint, request: Request) -> bool:
+        """Return whether numbers of nodes with features can be parts of a request.
+
+        Slurm finds the nodes of one term after the other, and they differ. Parts of a request that
+        shares nodes could meet on a node, unless their nodes have nothing in common.
+        """
+        wants = self._cluster.jobs.wants[request.id]
+        takes, terms = self._takes(wants, request), constraint.terms
+        rest = request.nodes - sum(term.count for term in terms)
+        if rest == 0 and len(terms) == 1:
+            return True
+        if (
+            wants.switches
+            or wants.required
+            or not _can_have_parts(request)
+            or isinstance(takes, str)
+        ):
+            return False
+        if takes is not None and CPUS in takes["takes"]:
+            nodes = [term.nodes(self._having) & self._machine for term in terms]
+            apart = sum(map(len, nodes)) == len(frozenset().union(*nodes))
+            return rest == 0 and apart and "nodes" not in takes
+        return rest == 0 or (rest > 0 and len(terms) == 1)
 
     def _among(self, wants: Wants) -> frozenset[str]:
         """Return the nodes of a request's partitions; all if they are not known."""
         return frozenset().union(*map(self._inside, wants.partitions)) or self._machine
-
-    def _one_feature(self, wants: Wants) -> bool:
-        """Return whether all nodes have to have the same one of several features."""
-        several = not isinstance(self._of, NamedTorus)
-        return several and _ONE_FEATURE.fullmatch(wants.features) is not None
 
     def _enough(self, wants: Wants, what: str) -> dict[str, frozenset[str]] | None:
         """Return by name the nodes that have what a request wants of each, where some have less.
@@ -542,41 +560,60 @@ class _Holds:
             fields = self._sharing.whole
         if wants.switches > 0 and self._leaf is not None:
             fields = {**fields, "at_most": Segment(size=wants.switches, level=self._leaf)}
-        terms = []
-        wide = [] if self._partition(wants, request) else self._wide(wants, request)
-        if wide and self._inside(wide[0]) != self._machine:
-            ways = [self._set("partition", name, self._inside(name)) for name in wide]
-        else:
-            ways = []
-        features = self._features(wants)
-        if features:
-            named = [self._set("feature", name, nodes) for name, nodes in features.items()]
-            some = " | ".join(named)
-            if self._one_feature(wants):
-                ways = [f"{a} & {b}" for a in ways for b in named] if ways else named
-            else:
-                terms.append(f"({some})" if "|" in wants.features else " & ".join(named))
-        terms[:0] = ways if len(ways) == 1 else []
-        shares = "takes" in fields and NODE in fields["takes"] and CPUS in fields["takes"]
-        gres = self._gres(wants, request)
-        needed = [self._enough(wants, w) for w in (("disk",) if shares else _OF_NODES)]
-        for each in (*needed, gres if isinstance(gres, dict) else None):
-            for name, nodes in (each or {}).items():
-                terms.append(self._set("with", name, nodes))
+        ways, parts = self._ways(wants, request), self._parts(wants, request)
+        terms = [*(ways if len(ways) == 1 else ()), *self._terms(wants, request, fields)]
         excluded = self._machine.intersection(expand_host_list(wants.excluded, "excluded_nodes"))
-        required = self._required(wants, request)
-        if required:
-            name = f"nodes:{format_host_list(sorted(required))}"
-            terms.append(self._set("nodes", name.removeprefix("nodes:"), frozenset(required)))
         fields = {
             **fields,
             "eligible": " & ".join(filter(None, terms)) or None,
             "excluded": _node_set(self._of, sorted(excluded)) or None,
             "one_of": ways if len(ways) > 1 else None,
         }
-        if required and len(required) < request.nodes:
-            return _in_parts(request, fields, len(required))
-        return request.model_copy(update=fields)
+        return (
+            _in_parts(request, fields, parts) if len(parts) > 1 else _with_fields(request, fields)
+        )
+
+    def _ways(self, wants: Wants, request: Request) -> list[str]:
+        """Return expressions of which all nodes of a request have to match the same one."""
+        wide = [] if self._partition(wants, request) else self._wide(wants, request)
+        if wide and self._inside(wide[0]) == self._machine:
+            wide = []
+        found = [self._set("partition", name, self._inside(name)) for name in wide]
+        features = self._features(wants, request)
+        if features is None or features.form is not Form.SAME:
+            return found
+        named = [term.expression(self._named) for term in features.terms]
+        return [f"{a} & {b}" for a in found for b in named] if found else named
+
+    def _parts(self, wants: Wants, request: Request) -> list[tuple[str, int, str]]:
+        """Return the parts of a request: the id of each, its nodes, and which it may have."""
+        features, required = self._features(wants, request), self._required(wants, request)
+        if required:
+            own = self._set("nodes", format_host_list(sorted(required)), frozenset(required))
+            parts, others = [("required", len(required), own)], f"!{own}"
+        elif features is not None and features.form is Form.COUNTS:
+            terms = enumerate(features.terms, start=1)
+            parts = [(f"features{k}", own.count, own.expression(self._named)) for k, own in terms]
+            others = ""
+        else:
+            return []
+        rest = request.nodes - sum(num for _, num, _ in parts)
+        return [*parts, ("others", rest, others)] if rest else parts
+
+    def _terms(self, wants: Wants, request: Request, fields: Mapping[str, Any]) -> Iterator[str]:
+        """Yield expressions all of which each node of a request has to match."""
+        features = self._features(wants, request)
+        if features is not None and features.form is Form.EACH:
+            yield features.terms[0].expression(self._named)
+        shares = CPUS in fields.get("takes", ())
+        gres = self._gres(wants, request)
+        needed = [self._enough(wants, what) for what in (("disk",) if shares else _OF_NODES)]
+        for each in (*needed, gres if isinstance(gres, dict) else None):
+            for name, nodes in (each or {}).items():
+                yield self._set("with", name, nodes)
+        parts = self._parts(wants, request)
+        if len(parts) == 1:
+            yield parts[0][2]
 
     def _set(self, kind: str, name: str, nodes: frozenset[str]) -> str:
         """Return the name of a set of nodes, which is kept."""
@@ -644,20 +681,33 @@ class _Holds:
         return f"{name} of {number_of(len(one.nodes), 'node')}, {one.when}"
 
 
-def _in_parts(request: Request, fields: Mapping[str, Any], num_required: int) -> Request:
-    """Return a request with two parts: on the nodes that it has to have, and on others.
+_OF_PARTS = ("takes", "spread", "eligible", "excluded")
 
-    The last term of what is eligible are the nodes that it has to have.
-    """
-    terms = fields["eligible"].split(" & ")
-    others = " & ".join([*terms[:-1], f"!{terms[-1]}"])
-    own = {name: fields[name] for name in ("takes", "spread", "excluded") if fields.get(name)}
-    sizes = {"required": num_required, "others": request.nodes - num_required}
-    eligible = {"required": fields["eligible"], "others": others}
-    parts = [
-        Part(id=name, nodes=size, group="job", eligible=eligible[name], **own)
-        for name, size in sizes.items()
-    ]
+
+def _can_have_parts(request: Request) -> bool:
+    """Return whether a request asks for nothing that would have to hold for its parts together."""
+    return not (request.segments or request.exclusive or request.parts)
+
+
+def _in_parts(
+    request: Request, fields: Mapping[str, Any], parts: Iterable[tuple[str, int, str]]
+) -> Request:
+    """Return a request with parts: the id of each, its nodes, and which of those eligible."""
+    own = {name: fields[name] for name in _OF_PARTS if fields.get(name)}
+    found = []
+    for name, num_nodes, term in parts:
+        eligible = " & ".join(filter(None, (fields["eligible"], term)))
+        limits = own | ({"eligible": eligible} if eligible else {})
+        found.append(Part(id=name, nodes=num_nodes, group="job", **limits))
+    return request.model_copy(update={"parts": found, "one_of": fields["one_of"]})
+
+
+def _with_fields(request: Request, fields: Mapping[str, Any]) -> Request:
+    """Return a request with fields; those of a request with parts, on blocks, are of its parts."""
+    if request.parts is None:
+        return request.model_copy(update=fields)
+    own = {name: fields[name] for name in _OF_PARTS if fields.get(name)}
+    parts = [part.model_copy(update=own) for part in request.parts]
     return request.model_copy(update={"parts": parts, "one_of": fields["one_of"]})
 
 
