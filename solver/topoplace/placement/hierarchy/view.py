@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import ClassVar
 
 import numpy as np
 
@@ -23,6 +24,8 @@ _MOST_STANDING = 4
 
 class HierarchyView(View):
     """Units on hosts; a picture has a cell for every host."""
+
+    named: ClassVar[bool] = True
 
     @property
     def unit(self) -> str:

@@ -20,6 +20,8 @@ from topoplace.types import BoolArray, IntArray
 class AllocationView(View):
     """Nodes of leaf switches, and what allocations cost."""
 
+    named: ClassVar[bool] = True
+
     columns: ClassVar[Sequence[str]] = ("cost",)
     numbers: ClassVar[Sequence[int]] = (1, 2)
 

@@ -17,7 +17,6 @@ from topoplace.kinds import kind_named
 from topoplace.report.tiles import (
     GREY_NAMES,
     NOTHING,
-    colour_of,
     colours_of,
     palette_png,
 )
@@ -66,13 +65,8 @@ def thumbnail(result: AnyResult, state: State) -> Thumbnail:
 def swatches(problem: str) -> list[tuple[list[str], str]]:
     """Return colours of the pictures of a problem for CSS: those of answers, then grey by grey."""
     view = kind_named(problem).get("view")
-
-    def css(code: int) -> str:
-        *mixed, opacity = colour_of(code, view.inked)
-        return f"rgb({' '.join(str(round(255 * part)) for part in mixed)} / {opacity:g})"
-
-    answers = [css(code) for code in range(view.num_inked)]
-    return [(answers, ""), *(([css(code)], GREY_NAMES[code]) for code in view.greys)]
+    answers = [view.css(code) for code in range(view.num_inked)]
+    return [(answers, ""), *(([view.css(code)], GREY_NAMES[code]) for code in view.greys)]
 
 
 Kept = tuple[tuple[str, str, str | None], str]
