@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -14,6 +14,7 @@ from topoplace.kinds import kind_named
 from topoplace.machine import format_node_set
 from topoplace.mapping.problem import MappingProblem
 from topoplace.report import mapping_plane as pencils
+from topoplace.report.domains import Boxes, domain_boxes
 from topoplace.report.figure import MOST_HEIGHT, WIDE, entry, flat, greys_of
 from topoplace.report.text import Table
 from topoplace.report.tiles import (
@@ -24,6 +25,7 @@ from topoplace.report.tiles import (
     Cells,
     Tiles,
     far_colour,
+    leaving_colour,
     machine_tiles,
 )
 from topoplace.report.view import Listing, Picture, View, exact
@@ -243,21 +245,46 @@ class MappingView(View):
         return Cells(codes, nobody, plain, tasks=tasks, inked=far_colour)
 
     @property
-    def tiles(self) -> Tiles:
-        """Slices of a torus, or all routers in rows."""
+    def shares(self) -> list[dict[int, float]]:
+        """By level of domains, top first, which share of a domain's bytes leaves it."""
+        levels, graph = self.problem.machine.levels, self.problem.graph
+        if levels is None or self.result.solution is None:
+            return []
+        found = []
+        for domain_of in levels.domain_of[-2:0:-1]:
+            domain = domain_of[self.routers]
+            first, last = domain[graph.sources], domain[graph.targets]
+            crossing = first != last  # other bytes count once in their domain
+            total = np.bincount(
+                np.append(first, last[crossing]), np.append(graph.bytes, graph.bytes[crossing])
+            )
+            both, sent = np.concatenate([first[crossing], last[crossing]]), graph.bytes[crossing]
+            leaves = np.bincount(both, np.tile(sent, 2), len(total))
+            used = np.flatnonzero(total)
+            found.append(
+                dict(zip(used.tolist(), (leaves[used] / total[used]).tolist(), strict=True))
+            )
+        return found
+
+    @property
+    def tiles(self) -> Tiles | Boxes:
+        """Slices of a torus, boxes of domains, or all routers in rows."""
         machine = self.problem.machine
+        if machine.levels is not None:
+            return domain_boxes(machine.levels.hierarchy, self.shares)
         return machine_tiles(machine.torus.shape if machine.torus else (machine.num_routers,))
 
     def picture(self) -> Picture:
         """Return a plane of pencils if there is a layout, else all routers with their tasks."""
         problem, cells, solution = self.problem, self.cells, self.result.solution
-        greys = greys_of(cells, self.cell)
+        cell = self.cell if problem.machine.levels is None else "host"
+        greys = greys_of(cells, cell)
         if solution is None:
             return flat(self, greys)
         nodes = np.asarray(solution.nodes, dtype=np.int64)
         layout = getattr(solution, "layout", None)
         if layout is None:
-            picture = flat(self, _hops(cells, problem) + greys)
+            picture = flat(self, _hops(cells, problem) + _leaving(self.shares) + greys)
         else:
             plane = pencils.plane_of(problem, nodes, layout)
             rows, columns = plane.shape
@@ -309,8 +336,20 @@ def _least(load: LinkLoad) -> str:
 def _hops(cells: Cells, problem: MappingProblem) -> list[Artist]:
     """Return the meaning of the colours of a mapping's routers."""
     diameter = max(1, problem.machine.diameter)
+    what = "mean hops" if problem.machine.levels is None else "mean cost of a byte"
     entries = []
     for code in np.unique(cells.codes[cells.codes >= 0]).tolist():
         near, far = (diameter * (k / NUM_FAR) ** 2 for k in (code, code + 1))
-        entries.append(entry(f"mean hops {near:.2g} to {far:.2g}", far_colour(code)))
+        entries.append(entry(f"{what} {near:.2g} to {far:.2g}", far_colour(code)))
     return entries
+
+
+def _leaving(shares: Sequence[Mapping[int, float]]) -> list[Artist]:
+    """Return the meaning of the colours of boxes, if there are any."""
+    known = [share for own in shares for share in own.values()]
+    if not known:
+        return []
+    return [
+        entry(f"box: {100 * share:.2g} % of its bytes leave", leaving_colour(share))
+        for share in dict.fromkeys((min(known), max(known)))
+    ]

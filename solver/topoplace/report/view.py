@@ -43,6 +43,8 @@ if TYPE_CHECKING:
     from matplotlib.artist import Artist
     from matplotlib.axes import Axes
 
+    from topoplace.report.domains import Boxes
+
 AnyResult = Result[Any, Any, Any]
 
 WIDTH = 100
@@ -320,11 +322,17 @@ class View:
         for idx, held in enumerate(running, start=len(self.ranks)):
             codes[held], owner[held] = RUNNING, idx
         jobs: dict[int, str] = {}
+        on: dict[int, list[int]] = {
+            host: [RUNNING] for host in np.flatnonzero(codes == RUNNING).tolist()
+        }
         for start in sorted(self.starts, key=lambda start: self.ranks[start.request]):
             code, own = self.ranks[start.request], sorted(set(start.nodes))
             codes[own] = owner[own] = code
             jobs[code] = f"{start.request}: {len(start.nodes):,}"
-        return Cells(codes, owner, np.zeros(codes.shape, dtype=bool), jobs=jobs)
+            for host in own:
+                on.setdefault(host, []).append(code)
+        several = {host: held for host, held in on.items() if len(held) > 1}
+        return Cells(codes, owner, np.zeros(codes.shape, dtype=bool), jobs=jobs, several=several)
 
     @cached_property
     def ranks(self) -> dict[str, int]:
@@ -334,7 +342,7 @@ class View:
         return {queue[place].id: rank for rank, (_, place) in enumerate(by_size)}
 
     @property
-    def tiles(self) -> Tiles:
+    def tiles(self) -> Tiles | Boxes:
         """The machine laid out flat."""
         return machine_tiles((len(self.cells.codes),), self.cell)
 

@@ -51,13 +51,13 @@ class Thumbnail:
 def thumbnail(result: AnyResult, state: State) -> Thumbnail:
     """Return the small picture of a result and its instance.
 
-    Of a torus or mesh the slices, of a tree a row of pixels per leaf, of a mapping how far the
-    messages of every router go.
+    Of a torus or mesh the slices, of domains the hosts of each, of a mapping how far the messages
+    of every router go.
     """
     view = view_of(result, state)
     cells, canvas = view.cells, view.tiles.fitted(4, 3)
-    gap_y, gap_x = canvas.corners[0]
-    codes = np.append(cells.codes, NOTHING)[canvas.numbers[gap_y:, gap_x:]]
+    top, left = np.argwhere(canvas.numbers >= 0).min(axis=0)
+    codes = np.append(cells.codes, NOTHING)[canvas.numbers[top:, left:]]
     pixels = np.rint(255 * colours_of(codes, cells.inked)).astype(np.uint8)
     return Thumbnail(palette_png(pixels), *codes.shape[::-1])
 

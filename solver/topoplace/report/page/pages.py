@@ -19,7 +19,8 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from topoplace.errors import number_of
-from topoplace.report.figure import figure_png, title
+from topoplace.report.figure import figures_of as figures_of_result
+from topoplace.report.figure import png_of, title
 from topoplace.report.page.exhibits import Exhibits, swatches
 from topoplace.report.page.plots import NUM_COLOURS, gap_strips, profiles, time_strips
 from topoplace.report.studies import BREAKS_RULE, SUMMARY_COLUMNS, columns_of
@@ -95,8 +96,8 @@ def result_page(result: AnyResult) -> str:
         summary="\n".join([*view.about(), *figures_of(view)]),
         alt="; ".join(title(result)),
         listed=view.listing,
-        light=figure_png(result),
-        dark=figure_png(result, dark=True),
+        light=png_of(*figures_of_result(result)),
+        dark=png_of(*figures_of_result(result, dark=True)),
     )
 
 
