@@ -16,7 +16,6 @@ from typing import Any
 from urllib.parse import quote
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
-from markupsafe import Markup
 
 from topoplace.errors import number_of
 from topoplace.report.figure import figures_of as figures_of_result
@@ -116,7 +115,7 @@ def rendered(template: str, **values: Any) -> str:
     pages.globals |= {
         "version": __version__,
         "num_colours": NUM_COLOURS,
-        "script": Markup(script),
+        "script": script,
         "script_hash": f"sha256-{digest}",
         **_WORDS,
     }
