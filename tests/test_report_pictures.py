@@ -233,6 +233,15 @@ def test_boxes_hold_their_hosts_and_the_boxes_inside_and_no_others(
         assert sorted(shown) == list(range(len(leaf_of)))
 
 
+def test_boxes_of_very_many_domains_have_no_names() -> None:
+    leaf_of = np.repeat(np.arange(4000), 2)
+    canvas = Boxes(("rack", "host"), [[f"r{k}" for k in range(4000)]], leaf_of[None]).fitted(
+        600, 400, 7.0
+    )
+    assert canvas.named == 0
+    assert sum(tile.size for tile in canvas.tiles) == 8000
+
+
 def test_a_tree_is_a_box_for_every_switch() -> None:
     state = prepare_contention(
         snapshot_on(model_of([3, 2]), [("n0", "strict")], [(2, uses(Pattern.RING))])
@@ -241,8 +250,8 @@ def test_a_tree_is_a_box_for_every_switch() -> None:
     codes = view_of(result, state).cells.codes
     assert sorted(codes) == [RUNNING, FREE, FREE, 0, 0]
     axes = draw(result)
-    squares = [c.get_facecolor() for c in axes.collections if isinstance(c, PolyCollection)]
-    assert sum((own == [*job_colour(0), 1]).all(axis=-1).sum() for own in squares) == 2
+    drawn = [c.get_facecolor() for c in axes.collections if isinstance(c, PolyCollection)]
+    assert sum((own == [*job_colour(0), 1]).all(axis=-1).sum() for own in drawn) == 2
     assert set(state.machine.leaf_names) <= set(texts_of(axes))
     assert "boxes: leaf; squares: node" in axes.get_xlabel()
 

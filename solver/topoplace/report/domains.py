@@ -22,8 +22,9 @@ from topoplace.report.tiles import (
     Box,
     Canvas,
     Cells,
+    add_lines,
+    borders,
     colours_of,
-    draw_lines,
     leaving_colour,
     number_jobs,
     size_of,
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
 
 _PAD, _LABEL = 3.0, 9.5  # points between boxes, and of the line that names one
 _SHRINK = 0.97
-_LEAST_NAMED, _LEAST_HALVED = 3, 8  # characters of a name
+_LEAST_NAMED, _LEAST_HALVED = 4, 8  # characters of a name
 _LEAST_SHARE = 0.75  # of the size of squares without names, which names may cost
 _MOST_COLUMNS = 40  # tried
 _FULL = 0.6  # of the columns that there is room for, so that all rows are full
@@ -97,7 +98,10 @@ class Boxes:
         for num in range(named, 0, -1):  # the names of upper levels matter most
             found = self._largest(wide, high, num, text)
             if found[0] >= _LEAST_SHARE * min(best[0], 2 * LEAST_LINED):
-                return self._laid_out(*found, num, text)
+                canvas = self._laid_out(*found, num, text)
+                room = min(box.width for box in canvas.boxes if box.level == num - 1) * found[0]
+                if room > _LEAST_NAMED * CHARACTER * text:
+                    return canvas
         return self._laid_out(*best, 0, text)
 
     def _largest(self, wide: float, high: float, named: int, text: float) -> tuple[float, _Shape]:
@@ -108,10 +112,18 @@ class Boxes:
             if shape is not None and shape.height * unit <= high * _ALMOST:
                 return unit, shape
             unit *= _SHRINK
+            if named and unit < 1:
+                return 0.0, _Shape((), 0, 0)  # no room for names
 
-    def _gaps(self, unit: float, text: float) -> tuple[float, float]:
-        """Return the gap between boxes, and the height of a name, in squares."""
-        return (_PAD / unit, _LABEL / unit) if text else (1.0, 0.0)
+    def _gaps(self, depth: int, unit: float, text: float) -> tuple[float, float, float]:
+        """Return the rim of boxes, the gap between them, and the height of a name, in squares.
+
+        Without text, boxes have gaps alone, larger ones on upper levels.
+        """
+        if text:
+            pad = min(1.0, _PAD / unit)
+            return pad, pad, _LABEL / unit
+        return 0.0, float(len(self.names) - depth), 0.0
 
     def _shape(
         self, depth: int, wide: float, named: int, unit: float, text: float, known: _Known
@@ -121,7 +133,7 @@ class Boxes:
         if key in known:
             return known[key]
         most = max(map(len, self._inside[depth]))
-        pad, label = self._gaps(unit, text)
+        pad, gap, label = self._gaps(depth, unit, text)
         best = None
         if depth == len(self.names):
             limit = min(most, int(wide + 1e-9))
@@ -132,13 +144,13 @@ class Boxes:
         else:
             tried = np.unique(np.linspace(1, most, min(most, _MOST_COLUMNS)).astype(int))
             for columns in tried.tolist():
-                own = (wide + pad) / columns - 3 * pad
+                own = (wide + gap) / columns - gap - 2 * pad
                 child = self._shape(depth + 1, own, named, unit, text, known) if own > 0 else None
                 if child is None:
                     break
                 rows, head = -(-most // columns), 2 * pad + label * (depth < named)
-                height = rows * (child.height + head) + (rows - 1) * pad
-                width = columns * (child.width + 3 * pad) - pad
+                height = rows * (child.height + head + gap) - gap
+                width = columns * (child.width + 2 * pad + gap) - gap
                 if best is None or (height, width) < (best.height, best.width):
                     best = _Shape((columns, *child.columns), width, height)
         known[key] = best
@@ -146,10 +158,10 @@ class Boxes:
 
     def _laid_out(self, unit: float, shape: _Shape, named: int, text: float) -> Canvas:
         """Return where each box and each square is; boxes of a level are equally wide."""
-        pad, label = self._gaps(unit, text)
         widths = [float(shape.columns[-1])]
-        for columns in shape.columns[-2::-1]:
-            widths.insert(0, columns * (widths[0] + 2 * pad) + (columns - 1) * pad)
+        for depth in range(len(self.names) - 1, -1, -1):
+            pad, gap, _ = self._gaps(depth, unit, text)
+            widths.insert(0, shape.columns[depth] * (widths[0] + 2 * pad + gap) - gap)
         boxes: list[Box] = []
         tiles: list[IntArray] = []
         corners: list[tuple[float, float]] = []
@@ -163,12 +175,13 @@ class Boxes:
                 tiles.append(tile.reshape(rows, columns))
                 corners.append((y, x))
                 return y + rows
+            pad, gap, label = self._gaps(depth, unit, text)
             head, low = label * (depth < named), y
             wide = widths[depth + 1] + 2 * pad
             for idx, child in enumerate(inside):
                 if idx % columns == 0:
-                    top = low + pad * (idx > 0)
-                left = x + idx % columns * (wide + pad)
+                    top = low + gap * (idx > 0)
+                left = x + idx % columns * (wide + gap)
                 end = place(depth + 1, child, left + pad, top + pad + head) + pad
                 boxes.append(Box(depth, child, left, top, wide, end - top))
                 low = max(low, end)
@@ -197,13 +210,13 @@ class Boxes:
         canvas = self.fitted(*size_of(axes), TEXT)
         self._draw_boxes(axes, canvas)
         _draw_squares(axes, canvas, cells)
-        codes = np.append(cells.codes, -1)
+        codes, owner, lines = np.append(cells.codes, -1), np.append(cells.owner, -1), []
         codes[list(cells.several)] = -1
         for tile, at in zip(canvas.tiles, canvas.corners, strict=True):
-            owner = np.append(cells.owner, -1)[tile]
-            draw_lines(axes, owner, axes.xaxis.label.get_color(), 0.35, (at[1], at[0]), -1)
+            lines.append(borders(np.pad(owner[tile], 1, constant_values=-1)) - 1 + at[::-1])
             if cells.jobs:
                 number_jobs(axes, codes[tile], at, canvas.unit, cells)
+        add_lines(axes, np.concatenate(lines), axes.xaxis.label.get_color(), 0.35)
         places = {
             int(host): (left + column + 0.5, top + row + 0.5)
             for tile, (top, left) in zip(canvas.tiles, canvas.corners, strict=True)
@@ -224,21 +237,23 @@ class Boxes:
 
     def _draw_boxes(self, axes: Axes, canvas: Canvas) -> None:
         """Draw every box, those inside others over these."""
-        from matplotlib.patches import Rectangle  # noqa: PLC0415 - heavy
+        from matplotlib.collections import PolyCollection  # noqa: PLC0415 - heavy
 
-        paper: Any = axes.get_facecolor()
-        pad, unit = _PAD / canvas.unit, canvas.unit
+        paper, unit = np.array(axes.get_facecolor()), canvas.unit
+        shapes, fills = [], []
         for box in canvas.boxes:
             share = self.shares[box.level].get(box.domain) if self.shares else None
-            corner, rim = (box.left, box.top), {"edgecolor": RIM, "linewidth": 0.6}
-            for fill in (paper, leaving_colour(share)) if share is not None else (paper,):
-                own: Any = rim | {"facecolor": fill, "clip_on": False}
-                axes.add_patch(Rectangle(corner, box.width, box.height, **own))
+            *red, part = leaving_colour(share or 0.0)
+            fills.append(paper + part * (np.array([*red, 1.0]) - paper))
+            ends = [(box.left, box.top), (box.left + box.width, box.top + box.height)]
+            shapes.append([(ends[i][0], ends[j][1]) for i, j in ((0, 0), (1, 0), (1, 1), (0, 1))])
             if box.level < canvas.named:
-                room = int((box.width - pad) * unit / TEXT / CHARACTER)
+                room = int((box.width * unit - _PAD) / TEXT / CHARACTER)
                 text = _label(self.names[box.level][box.domain], share, room)
-                at = box.left + pad, box.top + (_LABEL + _PAD) / 2 / unit
+                at = box.left + _PAD / unit, box.top + (_LABEL + _PAD) / 2 / unit
                 axes.text(*at, text, fontsize=TEXT, va="center")
+        style: dict[str, Any] = {"facecolors": fills, "edgecolors": RIM, "linewidths": 0.6}
+        axes.add_collection(PolyCollection(shapes, **style, clip_on=False), autolim=False)
 
 
 def _label(name: str, share: float | None, room: int) -> str:

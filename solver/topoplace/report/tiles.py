@@ -325,9 +325,9 @@ def draw_tiles(axes: Axes, tiles: Tiles, cells: Cells) -> None:
     colours = np.append(cells.colours.reshape(-1, 4), np.zeros((1, 4)), axis=0)
     axes.imshow(colours[numbers], extent=(0, width, height, 0), interpolation="nearest")
     owner, special = (np.append(values, -1)[numbers] for values in (cells.owner, cells.special))
-    draw_lines(axes, numbers if unit > LEAST_LINED else numbers >= 0, RIM, 0.5)
-    draw_lines(axes, owner, axes.xaxis.label.get_color(), 0.35)
-    draw_lines(axes, special > 0, CLASS_COLOUR, 1.2)
+    _draw_lines(axes, numbers if unit > LEAST_LINED else numbers >= 0, RIM, 0.5)
+    _draw_lines(axes, owner, axes.xaxis.label.get_color(), 0.35)
+    _draw_lines(axes, special > 0, CLASS_COLOUR, 1.2)
     if cells.jobs:
         codes = np.append(cells.codes, -1)[tiles.numbers]
         for tile, corner in zip(codes, canvas.corners, strict=True):
@@ -352,19 +352,17 @@ def write_tasks(
         _write(axes, *places[router], text, colours[router], size)
 
 
-def draw_lines(
-    axes: Axes,
-    values: IntArray | BoolArray,
-    colour: Any,
-    width: float,
-    corner: tuple[float, float] = (0.0, 0.0),
-    outside: int | None = None,
-) -> None:
-    """Draw lines between cells of different values, at the rim around others than the least."""
+def _draw_lines(axes: Axes, values: IntArray | BoolArray, colour: Any, width: float) -> None:
+    """Draw lines between cells of different values, and at the rim around those above the least."""
+    outside = int(values.min())
+    lines = borders(np.pad(values.astype(np.int64), 1, constant_values=outside)) - 1
+    add_lines(axes, lines, colour, width)
+
+
+def add_lines(axes: Axes, lines: FloatArray, colour: Any, width: float) -> None:
+    """Draw lines, ``(num, 2, 2)`` as x and y."""
     from matplotlib.collections import LineCollection  # noqa: PLC0415 - heavy
 
-    outside = int(values.min()) if outside is None else outside
-    lines = borders(np.pad(values.astype(np.int64), 1, constant_values=outside)) - 1 + corner
     drawn = LineCollection(list(lines), colors=[colour], linewidths=width, clip_on=False)
     axes.add_collection(drawn, autolim=False)
 
