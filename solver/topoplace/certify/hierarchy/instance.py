@@ -78,7 +78,10 @@ class Wanted:
 
 @dataclass(frozen=True)
 class Asked:
-    """A request; `patterns` is empty on hierarchies, and if it is compute-intensive."""
+    """A request; `patterns` is empty on hierarchies, and if it is compute-intensive.
+
+    `others` are the same parts with other eligible hosts: it may be placed as one of these, too.
+    """
 
     id: str
     nodes: int
@@ -86,6 +89,12 @@ class Asked:
     parts: tuple[Wanted, ...]
     part_names: tuple[str | None, ...]
     patterns: tuple[PatternUse, ...]
+    others: tuple[tuple[Wanted, ...], ...] = ()
+
+    @property
+    def ways(self) -> tuple[tuple[Wanted, ...], ...]:
+        """Its parts, by set of hosts of which it may have one."""
+        return (self.parts, *self.others)
 
     @property
     def alone(self) -> int | None:
@@ -97,7 +106,8 @@ class Asked:
 class Instance:
     """What is free on every host by resource, who waits, and where somebody runs.
 
-    `comm` are the hosts of every leaf that communication-intensive jobs hold, on a switch tree.
+    `comm` are the hosts of every leaf that communication-intensive jobs hold, on a switch tree. If
+    there is a later time, that of the second half of the resources, `busy_then` is as `busy` then.
     """
 
     machine: Hierarchy
@@ -106,6 +116,17 @@ class Instance:
     comm: tuple[int, ...]
     queue: tuple[Asked, ...]
     num_running: int
+    busy_then: frozenset[int] | None = None
+
+    def times(self, asked: Asked) -> set[int]:
+        """Return at which times a request takes something: 0 is now, 1 later."""
+        num = len(self.machine.resources) // (1 if self.busy_then is None else 2)
+        return {r // num for part in asked.parts for r, amount in enumerate(part.takes) if amount}
+
+    def busy_for(self, asked: Asked) -> set[int]:
+        """Return the hosts on which a job runs at some time of a request."""
+        by_time = dict(enumerate((self.busy, self.busy_then or frozenset())))
+        return {host for time in self.times(asked) for host in by_time[time]}
 
     @property
     def numbers(self) -> dict[str, int]:
@@ -166,7 +187,11 @@ def read_instance(snapshot: Snapshot) -> Instance:
     for name in down:
         free[numbers[name]] = [0] * len(machine.resources)
     waiting = candidates(snapshot)
-    queue = tuple(_asked(one, machine, sets, on_switches=on_switches) for one in waiting)
+    queue = tuple(
+        own if one.one_of is None else sets.ways(own, one.one_of)
+        for one in waiting
+        for own in (_asked(one, machine, sets, on_switches=on_switches),)
+    )
     rows = tuple(tuple(own) for own in free)
     return Instance(machine, rows, frozenset(busy), tuple(comm), queue, len(snapshot.running))
 
@@ -183,26 +208,28 @@ def with_later(snapshot: Snapshot, instance: Instance, at: int | None, alone: st
     then = read_instance(snapshot.model_copy(update={"running": lasting}))
     walltime = {request.id: request.walltime for request in snapshot.queue}
 
-    def takes(asked: Asked, part: Wanted) -> tuple[int, ...]:
+    def twice(asked: Asked, part: Wanted) -> Wanted:
         nothing, ends = (0,) * len(part.takes), walltime[asked.id]
+        keys = tuple((level, f"{name} then") for level, name in part.apart)
         if asked.id == alone:
-            return nothing + part.takes
-        lasts = ends is None or (at is not None and max(1, ends) > at)
-        return part.takes + (part.takes if lasts else nothing)
+            return replace(part, takes=nothing + part.takes, apart=keys)
+        if ends is None or (at is not None and max(1, ends) > at):
+            both = tuple(sorted(part.apart + keys))
+            return replace(part, takes=part.takes * 2, apart=both)
+        return replace(part, takes=part.takes + nothing)
 
-    if any(asked.alone is not None or asked.parts[0].apart for asked in instance.queue):
-        raise RefusedError("a reservation among requests that want domains alone, or are apart")
-    queue = tuple(
-        replace(asked, parts=tuple(replace(p, takes=takes(asked, p)) for p in asked.parts))
-        for asked in instance.queue
-    )
+    queue = []
+    for now, later in zip(instance.queue, then.queue, strict=True):
+        asked = later if now.id == alone else now
+        first, *others = (tuple(twice(asked, p) for p in way) for way in asked.ways)
+        queue.append(replace(asked, parts=first, others=tuple(others)))
     machine = replace(
         instance.machine,
         resources=(*instance.machine.resources, *(f"{r} then" for r in instance.machine.resources)),
         capacity=np.hstack([instance.machine.capacity] * 2),
     )
     free = tuple(now + later for now, later in zip(instance.free, then.free, strict=True))
-    return replace(instance, machine=machine, free=free, queue=queue)
+    return replace(instance, machine=machine, free=free, queue=tuple(queue), busy_then=then.busy)
 
 
 def machine_of(model: MachineDocument) -> Hierarchy:
@@ -275,6 +302,18 @@ class Sets:
         if len({*names}) < len(names) or not {*names} <= self._numbers.keys():
             raise RefusedError("a set has a host twice, or one that is none")
         return frozenset(self._numbers[name] for name in names)
+
+    def ways(self, asked: Asked, one_of: Sequence[str]) -> Asked:
+        """Return a request that has all its hosts in one of several sets."""
+        found = []
+        for text in one_of:
+            here = hosts_of(text, self._sets, self._every)
+            own = [here if p.eligible is None else here & p.eligible for p in asked.parts]
+            pairs = zip(asked.parts, own, strict=True)
+            found.append(
+                tuple(replace(p, eligible=None if e == self._every else e) for p, e in pairs)
+            )
+        return replace(asked, parts=found[0], others=tuple(found[1:]))
 
     def of(self, part: Part, apart: Keys) -> Hosts | None:
         """Return the hosts that a part may have; None for all."""
@@ -386,12 +425,14 @@ def _apart(given: Sequence[Apart], machine: Hierarchy, request: str) -> Keys:
 def require_place(instance: Instance, asked: Asked, place: Place) -> None:
     """Raise unless a place keeps every rule that is about its request alone."""
     machine = instance.machine
+    barred = [_barred(way, place) for way in asked.ways]
+    if all(barred):
+        name = machine.host_names[min(barred[0])]
+        several = ", nor are all in another of its sets" if asked.others else ""
+        raise RefusedError(f"{name} is none of the hosts it may have{several}")
     for part, units in zip(asked.parts, place, strict=True):
         if sum(units.values()) != part.units:
             raise RefusedError(f"{number_of(sum(units.values()), 'unit')} placed of {part.units}")
-        if part.eligible is not None and not part.eligible.issuperset(units):
-            name = machine.host_names[min(units.keys() - part.eligible)]
-            raise RefusedError(f"{name} is none of the hosts it may have")
         for level, size in part.multiples:
             if any(n % size for n in per_domain(machine, level, units).values()):
                 raise RefusedError(
@@ -414,6 +455,13 @@ def require_place(instance: Instance, asked: Asked, place: Place) -> None:
                 raise RefusedError(f"several {machine.levels[part.required]}, one is required")
 
 
+def _barred(parts: Sequence[Wanted], place: Place) -> set[int]:
+    """Return the hosts of a place that its parts may not have."""
+    pairs = zip(parts, place, strict=True)
+    own = ((part.eligible, units.keys()) for part, units in pairs)
+    return {host for may, hosts in own if may is not None for host in hosts - may}
+
+
 def require_room(instance: Instance, started: Sequence[tuple[Asked, Place]]) -> str:
     """Raise unless no host gives more than it has, and who wants a domain alone has it."""
     machine, taken = instance.machine, Counter[tuple[int, int]]()
@@ -432,7 +480,14 @@ def require_room(instance: Instance, started: Sequence[tuple[Asked, Place]]) -> 
             continue
         of = machine.domain_of[asked.alone]
         own = {int(of[host]) for host in users[k]}
-        others = set().union(instance.busy, *(u for j, u in enumerate(users) if j != k))
+        times = instance.times(asked)
+        others = set(instance.busy_for(asked)).union(
+            *(
+                users[j]
+                for j, (other, _) in enumerate(started)
+                if j != k and instance.times(other) & times
+            )
+        )
         if own & {int(of[host]) for host in others}:
             raise RefusedError(f"{asked.id} shares a {machine.levels[asked.alone]} it wants alone")
     inside: set[tuple[int, str, int]] = set()

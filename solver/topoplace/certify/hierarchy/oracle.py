@@ -73,11 +73,13 @@ class HierarchyOracle:
 
     def may_replace(self, one: int, other: int) -> bool:
         """Tell whether two requests ask for the same."""
-        return _rules(self.requests[one]) == _rules(self.requests[other])
+        first, second = self.requests[one], self.requests[other]
+        return {*map(_rules, first.ways)} == {*map(_rules, second.ways)}
 
     def among(self, chosen: Sequence[tuple[int, int]]) -> HierarchyOracle:
         """Return an oracle of some requests alone."""
-        some = (replace(self.requests[q], parts=self.requests[o].parts) for q, o in chosen)
+        pairs = ((self.requests[q], self.requests[o]) for q, o in chosen)
+        some = (replace(own, parts=other.parts, others=other.others) for own, other in pairs)
         return replace(self, requests=tuple(some))
 
     def best(self, prices: Prices, wanted: Mapping[int, Covers]) -> dict[int, int | None]:
@@ -87,38 +89,41 @@ class HierarchyOracle:
         names = [name for name, _ in instance.levels]
         factors = dict(zip(names, prices.factors, strict=False))
         found: dict[int, int | None] = {}
-        together: dict[object, list[int]] = {}
+        together: dict[object, list[tuple[int, tuple[Wanted, ...]]]] = {}
         capacities = self.table.capacities
         for q, covers in wanted.items():
             if any(not capacities[row] for row in covers.inside):
                 found[q] = None
             else:
-                together.setdefault((_but_for_units(self.requests[q]), covers), []).append(q)
+                for way in self.requests[q].ways:
+                    together.setdefault((_but_for_units(way), covers), []).append((q, way))
         for own in together.values():
-            sizes = {q: tuple(part.units for part in self.requests[q].parts) for q in own}
-            largest = self.requests[max(own, key=sizes.__getitem__)]
-            walk = _Walk(self.table, largest, flat, factors, wanted[own[0]], self.work)
-            costs = _cheapest(walk, set(sizes.values()))
-            for q in own:
-                cost = costs[sizes[q]]
+            sizes = {tuple(part.units for part in way) for _, way in own}
+            q, largest = max(own, key=lambda pair: tuple(part.units for part in pair[1]))
+            asked = replace(self.requests[q], parts=largest)
+            walk = _Walk(self.table, asked, flat, factors, wanted[q], self.work)
+            costs = _cheapest(walk, sizes)
+            for q, way in own:
+                cost = costs[tuple(part.units for part in way)]
                 value = factors["nodes"] * self.requests[q].value
-                found[q] = None if cost is None else value - cost
+                gains = [found.get(q), None if cost is None else value - cost]
+                found[q] = max((gain for gain in gains if gain is not None), default=None)
         return found
 
 
-def _rules(asked: Asked) -> tuple[Wanted, ...]:
-    """Return the parts with their groups renamed by order."""
-    order = list(dict.fromkeys(part.group for part in asked.parts))
-    return tuple(replace(part, group=str(order.index(part.group))) for part in asked.parts)
+def _rules(parts: Sequence[Wanted]) -> tuple[Wanted, ...]:
+    """Return parts with their groups renamed by order."""
+    order = list(dict.fromkeys(part.group for part in parts))
+    return tuple(replace(part, group=str(order.index(part.group))) for part in parts)
 
 
-def _but_for_units(asked: Asked) -> tuple[Wanted, ...]:
+def _but_for_units(parts: Sequence[Wanted]) -> tuple[Wanted, ...]:
     """Return what requests share whose costs are in one table, that of the largest of them.
 
     They may differ in the units of their largest part: no rule depends on these, except that one
     domain holds all units of several parts.
     """
-    rules = list(_rules(asked))
+    rules = list(_rules(parts))
     if len(rules) == 1 or all(part.required is None for part in rules):
         largest = max(range(len(rules)), key=lambda p: rules[p].units)
         rules[largest] = replace(rules[largest], units=0)
@@ -375,7 +380,10 @@ class _Walk:
 
     def _whole_domain(self, domain: Domain) -> tuple[int, bool, bool]:
         """Return the price of all of a domain, whether it must stay empty, and must be used."""
-        rows = domain.all_rows()
+        num = len(self.instance.machine.resources)
+        num //= 1 if self.instance.busy_then is None else 2
+        times = self.instance.times(self.asked)
+        rows = domain.all_rows({None, *(r for r in range(2 * num) if r // num in times)})
         held = {row for row in rows if self.table.capacities[row]}
         taken = domain.number in self._busy or bool(held & self.covers.outside)
         return (
@@ -389,7 +397,7 @@ class _Walk:
         """The domains that a request would have for itself, and that running jobs use."""
         assert self.asked.alone is not None
         of = self.instance.machine.domain_of[self.asked.alone]
-        return {int(of[host]) for host in self.instance.busy}
+        return {int(of[host]) for host in self.instance.busy_for(self.asked)}
 
     def _alone(self, paid: tuple[int, bool, bool], units: IntArray, table: IntArray) -> None:
         """Let a request that wants a domain for itself pay for all of it."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Set
 from dataclasses import dataclass, field
 from functools import cached_property
 from operator import itemgetter
@@ -70,11 +70,11 @@ class Domain:
         """Return its places and those of all that is inside."""
         return [*self.places, *(place for one in self.inside for place in one.all_places())]
 
-    def all_rows(self) -> list[int]:
-        """Return its rows and those of all that is inside."""
-        own = [row for _, _, row in self.cuts]
-        own += [row for place in self.places for row in place.rows.values()]
-        return own + [row for one in self.inside for row in one.all_rows()]
+    def all_rows(self, of: Set[int | None]) -> list[int]:
+        """Return its rows of some resources, None for pools, and those of all that is inside."""
+        own = [row for resource, _, row in self.cuts if resource in of]
+        own += [n for place in self.places for resource, n in place.rows.items() if resource in of]
+        return own + [row for one in self.inside for row in one.all_rows(of)]
 
 
 class Rows:
@@ -82,7 +82,7 @@ class Rows:
 
     def __init__(self, instance: Instance) -> None:
         self.instance, machine = instance, instance.machine
-        parts = [part for asked in instance.queue for part in asked.parts]
+        parts = [p for asked in instance.queue for way in asked.ways for p in way]
         kinds = dict.fromkeys(part.kind for part in parts)
         takes = [own for own, _ in kinds]
         columns = list(zip(*takes, strict=True)) or [()] * len(machine.resources)

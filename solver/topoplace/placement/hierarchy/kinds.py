@@ -162,19 +162,19 @@ def prices_of(
     lowest = layout.machine.levels[-2:]
     if levels[-1] not in ("nodes", *lowest):
         return None
-    asked: dict[tuple[PartState, float], list[int]] = defaultdict(lambda: [0, 0])
+    asked: dict[tuple[tuple[PartState, ...], float], list[int]] = defaultdict(lambda: [0, 0])
     for q, request in enumerate(requests):
         total = sum(part.units for part in request.parts)
-        for part in request.parts:
-            number = asked[part, request.value * part.units / total]
+        for ways in zip(*request.ways, strict=True):
+            number = asked[ways, request.value * ways[0].units / total]
             number[0] += q in sub.forced
             number[1] += q not in sub.excluded
     reached = [value for value in sub.reached if value is not None]
     if len(reached) < len(sub.reached):
         return None
     program = _Program(layout, places, levels, reached)
-    for (part, value), (least, most) in asked.items():
-        program.ask(part, value, least, most)
+    for (ways, value), (least, most) in asked.items():
+        program.ask(ways, value, least, most)
         if program.num_variables > _MOST_VARIABLES or clock.now() >= deadline:
             return None
     return program.solved(deadline)
@@ -206,15 +206,25 @@ class _Program:
         """Number of columns."""
         return len(self._columns)
 
-    def ask(self, part: PartState, value: float, least: int, most: int) -> None:
-        """Add equal requests: how many start, and how many pieces of each size they have."""
+    def ask(self, ways: Sequence[PartState], value: float, least: int, most: int) -> None:
+        """Add equal requests: how many start, in one of several ways."""
+        several = None if len(ways) == 1 else self._row(float(most))
+        for part in ways:
+            self._ask(part, value, (0 if len(ways) > 1 else least, most), several)
+
+    def _ask(
+        self, part: PartState, value: float, limits: tuple[int, int], several: int | None
+    ) -> None:
+        """Add how many equal requests start, and how many pieces of each size they have."""
         kind = self._layout.kind_of[part.kind]
         pieces = sorted({n for place in self._places for n in place.pieces(part, kind)})
         if not pieces:
             return
         units, fewest = self._row(0.0), self._row(0.0)
         column = {units: float(part.units), fewest: float(-(-part.units // pieces[-1]))}
-        self._add(column, {"nodes": value}, most, least)
+        if several is not None:
+            column[several] = 1.0
+        self._add(column, {"nodes": value}, limits[1], limits[0])
         for n in pieces:  # as many units as start; each piece is given by some place
             column = {units: -float(n), fewest: -1.0, self._gives(part, kind, n): 1.0}
             self._add(column, {}, np.inf)

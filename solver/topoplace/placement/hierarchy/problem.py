@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import ClassVar
@@ -52,7 +52,8 @@ class HierarchyProblem:
 
         A domain counts once for every group of parts that has units in it. Balance is the sum over
         the parts that ask for it of the fewest units in a domain used. Stranded is the room left,
-        before any other request starts, for units of a part on the hosts that it uses.
+        before any other request starts, for units of a part on the hosts that it uses, of which
+        each is eligible.
         """
         machine, free = self.machine, self.state.free
         together = list(zip(request.parts, placed, strict=True))
@@ -66,7 +67,7 @@ class HierarchyProblem:
             if part.balance is not None
         )
         stranded = sum(
-            int(room(free, part)[list(hosts)].sum()) - part.units for part, hosts in together
+            int(held(free[list(hosts)], part.takes).sum()) - part.units for part, hosts in together
         )
         found = {"nodes": request.value, "balance": balance, "stranded": stranded}
         found |= dict(zip(machine.levels, used, strict=True))
@@ -96,9 +97,14 @@ def room(free: IntArray, part: PartState) -> IntArray:
     free
         Shape ``(num_hosts, num_resources)``.
     """
-    takes = np.array(part.takes)
-    found = (free[:, takes > 0] // takes[takes > 0]).min(axis=1)
-    return np.asarray(found if part.eligible is None else found * part.eligible.mask)
+    found = held(free, part.takes)
+    return found if part.eligible is None else np.asarray(found * part.eligible.mask)
+
+
+def held(free: IntArray, takes: Sequence[int]) -> IntArray:
+    """Return how many units that take some amounts each host holds, shape ``(num_hosts,)``."""
+    each = np.array(takes)
+    return np.asarray((free[:, each > 0] // each[each > 0]).min(axis=1))
 
 
 def problem_of(state: HierarchyState, options: Options) -> HierarchyProblem:
