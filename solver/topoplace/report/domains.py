@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -37,11 +38,12 @@ if TYPE_CHECKING:
 
 _PAD, _LABEL = 3.0, 9.5  # points between boxes, and of the line that names one
 _SHRINK = 0.97
-_LEAST_NAMED, _LEAST_HALVED = 4, 8  # characters of a name
+_LEAST_NAMED = 4  # characters
 _LEAST_SHARE = 0.75  # of the size of squares without names, which names may cost
 _MOST_COLUMNS = 40  # tried
 _FULL = 0.6  # of the columns that there is room for, so that all rows are full
 _ALMOST = 1.001
+_OBLONG = 0.08  # more height is accepted for boxes that are half as oblong
 
 
 @dataclass(frozen=True)
@@ -134,7 +136,7 @@ class Boxes:
             return known[key]
         most = max(map(len, self._inside[depth]))
         pad, gap, label = self._gaps(depth, unit, text)
-        best = None
+        best, least = None, (0.0, 0.0)
         if depth == len(self.names):
             limit = min(most, int(wide + 1e-9))
             if limit:
@@ -151,7 +153,9 @@ class Boxes:
                 rows, head = -(-most // columns), 2 * pad + label * (depth < named)
                 height = rows * (child.height + head + gap) - gap
                 width = columns * (child.width + 2 * pad + gap) - gap
-                if best is None or (height, width) < (best.height, best.width):
+                cost = height * (1 + _OBLONG * abs(math.log2(child.height / child.width)))
+                if best is None or (cost, width) < least:
+                    least = cost, width
                     best = _Shape((columns, *child.columns), width, height)
         known[key] = best
         return best
@@ -257,14 +261,17 @@ class Boxes:
 
 
 def _label(name: str, share: float | None, room: int) -> str:
-    """Return the name of a box and the share that leaves it, in so many characters, or nothing."""
-    out = "" if share is None else f"{100 * share:.2g} %"
-    left = room - len(out) - bool(out)
-    if len(name) > left:  # ends differ
-        half = (left - 1) // 2 if left > _LEAST_HALVED else 0
-        name = f"{name[:half]}\N{HORIZONTAL ELLIPSIS}{name[half - left + 1 :]}"
-        name = name if left >= _LEAST_NAMED else ""
-    return " ".join(filter(None, (name, out if len(out) <= room else "")))
+    """Return the name of a box and the share that leaves it, in so many characters, or nothing.
+
+    The name comes first, at least its end: names of one level often begin alike.
+    """
+    out = "" if share is None else f" {100 * share:.2g} %"
+    left = room - len(out)
+    if left < min(_LEAST_NAMED, len(name)):
+        out, left = "", room
+    if len(name) > left:
+        name = f"\N{HORIZONTAL ELLIPSIS}{name[2 - left :]}" if left >= _LEAST_NAMED else ""
+    return name + out
 
 
 def _draw_squares(axes: Axes, canvas: Canvas, cells: Cells) -> None:
