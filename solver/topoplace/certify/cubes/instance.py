@@ -13,6 +13,7 @@ import numpy as np
 
 from topoplace.certify.candidates import candidates
 from topoplace.certify.report import RefusedError
+from topoplace.certify.value import require_value, value_of
 from topoplace.errors import number_of
 from topoplace.machine import parse_node_set
 from topoplace.machine.hostlist import NodeLists
@@ -119,7 +120,11 @@ def read_instance(snapshot: Snapshot) -> Instance:
     if (held > 1).any():
         raise RefusedError(f"two running jobs hold chip {int(held.argmax())}")
     held[parse_node_set(snapshot.down, num, "down")] += 1
-    queue = tuple(_request(request, side, num) for request in candidates(snapshot))
+    require_value(snapshot)
+    queue = tuple(
+        _request(request, side, num, value_of(request, snapshot.value)[0])
+        for request in candidates(snapshot)
+    )
     names = Counter(
         [job.id for job in snapshot.running] + [request.id for request in snapshot.queue]
     )
@@ -130,11 +135,11 @@ def read_instance(snapshot: Snapshot) -> Instance:
     return Instance(side, held.reshape(model.cubes, -1) == 0, queue)
 
 
-def _request(model: RequestModel, side: Shape, num_chips: int) -> Request:
+def _request(model: RequestModel, side: Shape, num_chips: int, value: int) -> Request:
     foreign = {name for name, value in model if value is not None} - _PLAIN
     if foreign:
         raise RefusedError(f"request {model.id} has {min(foreign)}, which cubes have not")
-    value, volume = model.nodes * model.priority, math.prod(side)
+    volume = math.prod(side)
     if model.nodes > num_chips:
         raise RefusedError(f"request {model.id} wants more chips than there are")
     if model.shapes is None:

@@ -68,12 +68,15 @@ class HierarchyOracle:
         units = max((sum(p.units for p in asked.parts) for asked in self.requests), default=0)
         most = [units] * len(instance.levels)
         most[0] = max((asked.value for asked in self.requests), default=0)
+        if instance.is_mixed:
+            most[1] = max((asked.without for asked in self.requests), default=0)
         most[-1] = units * self.table.room
         return most
 
     def may_replace(self, one: int, other: int) -> bool:
-        """Tell whether two requests ask for the same."""
-        return _rules(self.requests[one]) == _rules(self.requests[other])
+        """Return whether two requests ask for the same."""
+        own = self.requests[one].without == self.requests[other].without
+        return own and _rules(self.requests[one]) == _rules(self.requests[other])
 
     def among(self, chosen: Sequence[tuple[int, int]]) -> HierarchyOracle:
         """Return an oracle of some requests alone."""
@@ -102,6 +105,7 @@ class HierarchyOracle:
             for q in own:
                 cost = costs[sizes[q]]
                 value = factors["nodes"] * self.requests[q].value
+                value += factors.get("without_gpus", 0) * self.requests[q].without
                 found[q] = None if cost is None else value - cost
         return found
 

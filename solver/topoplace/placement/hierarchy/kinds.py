@@ -29,6 +29,7 @@ from topoplace import clock
 from topoplace.packing.problem import Subproblem
 from topoplace.placement.hierarchy.layout import Layout, rounded
 from topoplace.snapshot.hierarchy_state import HierarchyRequest, PartState
+from topoplace.snapshot.value import STARTED_LEVELS
 from topoplace.types import FloatArray, IntArray
 
 _MOST_VARIABLES = 50_000
@@ -160,21 +161,22 @@ def prices_of(
         Branches on rows are left out.
     """
     lowest = layout.machine.levels[-2:]
-    if levels[-1] not in ("nodes", *lowest):
+    if levels[-1] not in (*STARTED_LEVELS, *lowest):
         return None
-    asked: dict[tuple[PartState, float], list[int]] = defaultdict(lambda: [0, 0])
+    asked: dict[tuple[PartState, float, float], list[int]] = defaultdict(lambda: [0, 0])
     for q, request in enumerate(requests):
         total = sum(part.units for part in request.parts)
         for part in request.parts:
-            number = asked[part, request.value * part.units / total]
+            share = part.units / total
+            number = asked[part, request.value * share, request.without_gpus * share]
             number[0] += q in sub.forced
             number[1] += q not in sub.excluded
     reached = [value for value in sub.reached if value is not None]
     if len(reached) < len(sub.reached):
         return None
     program = _Program(layout, places, levels, reached)
-    for (part, value), (least, most) in asked.items():
-        program.ask(part, value, least, most)
+    for (part, *values), (least, most) in asked.items():
+        program.ask(part, dict(zip(STARTED_LEVELS, values, strict=True)), least, most)
         if program.num_variables > _MOST_VARIABLES or clock.now() >= deadline:
             return None
     return program.solved(deadline)
@@ -206,7 +208,7 @@ class _Program:
         """Number of columns."""
         return len(self._columns)
 
-    def ask(self, part: PartState, value: float, least: int, most: int) -> None:
+    def ask(self, part: PartState, values: dict[str, float], least: int, most: int) -> None:
         """Add equal requests: how many start, and how many pieces of each size they have."""
         kind = self._layout.kind_of[part.kind]
         pieces = sorted({n for place in self._places for n in place.pieces(part, kind)})
@@ -214,7 +216,7 @@ class _Program:
             return
         units, fewest = self._row(0.0), self._row(0.0)
         column = {units: float(part.units), fewest: float(-(-part.units // pieces[-1]))}
-        self._add(column, {"nodes": value}, most, least)
+        self._add(column, values, most, least)
         for n in pieces:  # as many units as start; each piece is given by some place
             column = {units: -float(n), fewest: -1.0, self._gives(part, kind, n): 1.0}
             self._add(column, {}, np.inf)
