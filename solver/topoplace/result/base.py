@@ -61,7 +61,7 @@ class Fraction(Model):
         return cls(numerator=number.numerator, denominator=number.denominator)
 
 
-_LABELS = {"gpus": "GPUs", WITHOUT_GPUS: "nodes without GPUs"}
+_LABELS = {"gpus": "GPUs", WITHOUT_GPUS: "units without GPUs"}
 
 
 def level_label(instance: object, name: str) -> str:
