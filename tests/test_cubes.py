@@ -26,7 +26,7 @@ from topoplace.result.certificate import Leaf
 from topoplace.result.placement import CubesResult
 from topoplace.snapshot.cubes_state import prepare_cubes
 from topoplace.snapshot.normal import sha256_of
-from topoplace.snapshot.schema import Snapshot
+from topoplace.snapshot.schema import SNAPSHOT_SCHEMA, Snapshot
 from topoplace.solving import solve
 
 Document = dict[str, Any]
@@ -309,3 +309,30 @@ def test_a_pod_by_name_that_has_too_few_chips_is_at_fault() -> None:
     document = {"schema": "topoplace.snapshot/1", "name": "pod", "machine": "cubes:1"}
     with pytest.raises(tp.InputError, match=r"machine: expected .*more than 64 nodes"):
         tp.load(document | {"down": "100"})
+
+
+def test_a_request_of_some_cubes_is_refused_elsewhere() -> None:
+    model = tp.Model.of(
+        Snapshot.model_validate(
+            {
+                "schema": SNAPSHOT_SCHEMA,
+                "name": "kept",
+                "machine": {"kind": "cubes", "name": "pod", "cubes": 3, "side": [2, 2, 2]},
+                "sets": {"new": "8-23"},
+                "queue": [
+                    {"id": "a", "nodes": 8, "eligible": "new", "excluded": "16"},
+                    {"id": "b", "nodes": 8, "eligible": "new", "excluded": "17"},
+                    {"id": "c", "nodes": 4, "eligible": "!new"},
+                ],
+            }
+        )
+    )
+    found = tp.place(model)
+    assert (found.objective, found.bound) == (12, 12)
+    assert found.check().verified
+    assert {start.request: start.hosts for start in found.placements}["c"] == "0-3"
+    answer = json.loads(found.model_dump_json(by_alias=True))
+    for placement in answer["solution"]["placements"]:
+        if placement["request"] != "c":
+            placement |= {"cubes": [2], "nodes": "16-23"}
+    assert "has a chip that it may not have" in str(tp.check(answer))

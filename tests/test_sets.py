@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 import re
 from pathlib import Path
@@ -13,7 +14,7 @@ import pytest
 import topoplace as tp
 from brute_force import best_placement
 from few import few_of
-from test_slurm_options import NODE, entry, holds, number, snapshot_of
+from test_slurm_options import NODE, PARTITION, entry, holds, number, snapshot_of
 from tiny_instances import tiny_placement, with_sets
 from topoplace.certify.report import RefusedError
 from topoplace.certify.sets import hosts_of
@@ -256,7 +257,6 @@ def test_what_a_node_has_to_have_is_a_set(
 @pytest.mark.parametrize(
     ("option", "fields"),
     [
-        ("features", {"features": "[ib|eth]"}),
         ("gres", {"tres_per_node": "gres/gpu:4"}),
         ("gres", {"tres_per_job": "gres/gpu:4"}),
         ("cpus", {"minimum_cpus_per_node": number(32), "comment": "pattern=rd"}),
@@ -274,7 +274,66 @@ def test_what_is_not_modelled_holds_its_job(
     assert holds(slurm(tmp_path, entry(1, **fields))) == {"1": [option]}
 
 
-def test_two_partitions_that_differ_hold_a_job(tmp_path: Path) -> None:
-    nodes = "".join(NODE.format(name=f"n{k}", of="low" if k < 6 else "high") for k in range(8))
-    model = snapshot_of(tmp_path, [entry(1, partition="low,high")], nodes=nodes)
-    assert holds(model) == {"1": ["partition"]}
+# ---- One of several sets -------------------------------------------------------------------------
+
+
+def test_all_nodes_of_a_job_are_in_one_of_its_partitions(tmp_path: Path) -> None:
+    nodes = "".join(NODE.format(name=f"n{k}", of="low" if k < 5 else "high") for k in range(8))
+    size = {"node_count": number(4), "max_nodes": number(4), "tres_req_str": "cpu=4,node=4"}
+    jobs = [entry(k, partition="high,low", **size) for k in (1, 2)]
+    model = snapshot_of(tmp_path, jobs, nodes=nodes)
+    assert holds(model) == {}
+    assert [one.one_of for one in model.queue] == [["partition:high", "partition:low"]] * 2
+    result = tp.place(model, thorough=True)
+    assert result.objective == 4
+    assert result.check().verified
+    (start,) = result.placements
+    assert start.hosts == "n[0-3]"
+    (reason,) = HierarchyView(result).reasons().values()
+    assert reason == "4 nodes wanted, 3 free in the 3 nodes of the roomiest of its sets"
+
+
+def test_a_partition_that_never_takes_a_job_is_none_of_its_sets(tmp_path: Path) -> None:
+    parts = {"low": "n[0-4]", "high": "n[5-7]", "down": "n[0-7]"}
+    lines = [PARTITION.format(name=name, nodes=own) for name, own in parts.items()]
+    text = "\n".join(lines).replace("State=UP", "State=DOWN", 3).replace("DOWN", "UP", 2)
+    model = snapshot_of(tmp_path, [entry(1, partition="down,low,high")], partitions=text)
+    assert holds(model) == {}
+    assert model.queue[0].one_of == ["partition:low", "partition:high"]
+
+
+def test_audits_in_order_do_not_judge_a_job_of_several_tiers(tmp_path: Path) -> None:
+    lines = [PARTITION.format(name=n, nodes=own) for n, own in (("a", "n[0-3]"), ("b", "n[2-7]"))]
+    text = f"{lines[0]} PriorityTier=1\n{lines[1]} PriorityTier=9\n"
+    jobs = [entry(1, partition="a,b"), entry(2, partition="a")]
+    before = snapshot_of(tmp_path, jobs, partitions=text)
+    assert ("tier", "1 job for partitions of several") in [
+        (one.option, one.value) for one in before.snapshot.left_out
+    ]
+    runs = entry(1, job_state=["RUNNING"], nodes="n[0-1]")
+    after = snapshot_of(tmp_path, [runs, jobs[1]], partitions=text)
+    rows = tp.audit(before, after=after, order="priority").rows
+    assert [str(row.verdict) for row in rows] == ["rightly started", "unjudged"]
+    assert rows[1].standing.reason == "tier: not modelled"
+
+
+def test_one_of_several_features_for_all_nodes(tmp_path: Path) -> None:
+    model = slurm(tmp_path, entry(1, partition="low", features="[ib|eth]"))
+    assert holds(model) == {}
+    low = "partition:low & feature"
+    assert model.queue[0].eligible is None
+    assert model.queue[0].one_of == [f"{low}:ib", f"{low}:eth"]
+    assert tp.place(model).check().verified
+
+
+def test_the_checker_refuses_a_request_that_is_in_two_of_its_sets() -> None:
+    both = ["fast", "old & !fast"]
+    found = tp.place(document(one_of=both), thorough=True)
+    assert found.check().verified
+    answer = json.loads(found.model_dump_json(by_alias=True))
+    (placed,) = answer["solution"]["placements"]
+    for hosts, kept in (("b[2-3]", False), ("b[1-2]", True), ("b[3-4]", True), ("a1,b3", False)):
+        placed["nodes"] = hosts
+        placed["parts"][0]["shares"] = [{"hosts": hosts, "units": 1}]
+        wrong = "it may have, nor are all in another of its sets" in str(tp.check(answer))
+        assert wrong is not kept, hosts

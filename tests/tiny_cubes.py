@@ -42,14 +42,38 @@ def random_pod(rng: random.Random) -> Snapshot:
             request.model_copy(update={"id": f"job{k}"})
             for k, request in enumerate(rng.choices(queue, k=len(queue)))
         ]
+    sets: dict[str, str] = {}
+    if rng.random() < 0.4:
+        sets, queue = with_sets(rng, queue, cubes, volume)
     return Snapshot(
         schema_version=SNAPSHOT_SCHEMA,
         name="tiny",
+        sets=sets,
         machine=model,
         down=",".join(map(str, down)),
         running=running,
         queue=queue,
     )
+
+
+def with_sets(
+    rng: random.Random, queue: Sequence[Request], cubes: int, volume: int
+) -> tuple[dict[str, str], list[Request]]:
+    """Return two sets of chips, mostly of whole cubes, and requests that may have some alone."""
+    sets = {}
+    for name in "ab":
+        some = {c for c in range(cubes) if rng.random() < 0.6}
+        chips = {chip for c in some for chip in range(c * volume, (c + 1) * volume)}
+        if rng.random() < 0.3:
+            chips ^= {rng.randrange(cubes * volume)}
+        sets[name] = ",".join(map(str, sorted(chips)))
+    found = []
+    for request in queue:
+        own = {"eligible": rng.choice((None, "a", "b", "!a", "a & b", "a|b"))}
+        if rng.random() < 0.1:
+            own["excluded"] = str(rng.randrange(cubes * volume))
+        found.append(request.model_copy(update=own))
+    return sets, found
 
 
 def _request(
@@ -93,6 +117,29 @@ def taken_at_first(snapshot: Snapshot) -> State:
 
 def places(snapshot: Snapshot, request: Request) -> Iterator[dict[int, int]]:
     """Yield what a request could take of which cubes, whoever else is there."""
+    may = _may_have(snapshot, request)
+    for place in _anywhere(snapshot, request):
+        if not any(bits & ~may[cube] for cube, bits in place.items()):
+            yield place
+
+
+def _may_have(snapshot: Snapshot, request: Request) -> list[int]:
+    """Return the chips of every cube that a request may have, a bit for each."""
+    model = model_of(snapshot)
+    volume = math.prod(model.side)
+    every = (1 << model.cubes * volume) - 1
+
+    def bits(text: str) -> int:
+        return sum(1 << int(word) for word in text.split(",") if word)
+
+    sets = {name: bits(text) for name, text in snapshot.sets.items()}
+    text = (request.eligible or "True").replace("!", "~")
+    found = every if request.eligible is None else eval(text, {}, sets) & every
+    found &= ~bits(request.excluded or "")
+    return [found >> cube * volume & (1 << volume) - 1 for cube in range(model.cubes)]
+
+
+def _anywhere(snapshot: Snapshot, request: Request) -> Iterator[dict[int, int]]:
     model = model_of(snapshot)
     side, volume = tuple(model.side), math.prod(model.side)
     full = (1 << volume) - 1
@@ -133,7 +180,7 @@ def outcomes(snapshot: Snapshot) -> set[tuple[int, int]]:
                 after = list(state)
                 for cube, bits in place.items():
                     after[cube] |= bits
-                alike = _sorted(first, after)
+                alike = tuple(after) if snapshot.sets else _sorted(first, after)
                 states[alike] = max(states.get(alike, 0), worth + value)
     assert len(first) == model.cubes
     return {(worth, state.count(0)) for state, worth in states.items()}

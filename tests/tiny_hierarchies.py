@@ -93,6 +93,9 @@ def _add_sets(rng: random.Random, document: dict[str, Any], names: Sequence[str]
                 part["eligible"] = rng.choice(EXPRESSIONS).format(*rng.sample(SETS, 3))
             if rng.random() < 0.2:
                 part["excluded"] = rng.choice(names)
+        if rng.random() < 0.3:
+            some = [rng.choice(EXPRESSIONS).format(*rng.sample(SETS, 3)) for _ in range(3)]
+            request["one_of"] = some[: rng.randint(1, 3)]
 
 
 def _add_apart(rng: random.Random, document: dict[str, Any], levels: Sequence[str]) -> None:
@@ -215,23 +218,34 @@ def places_of(state: HierarchyState, request: HierarchyRequest) -> Iterator[Plac
         for part, own in zip(request.parts, documents, strict=True)
     ]
     for place in itertools.product(*choices):
-        if is_legal(state, [(request, place)]) and _groups_hold(state.machine, request, place):
+        legal = is_legal(state, [(request, place)]) and _in_one_set(state, asked, place)
+        if legal and _groups_hold(state.machine, request, place):
             yield place
 
 
+def _in_one_set(state: HierarchyState, asked: Request, place: Place) -> bool:
+    names = [state.machine.host_names[host] for units in place for host in units]
+    some = (_holds(state.snapshot, expression) for expression in asked.one_of or ())
+    return asked.one_of is None or any(all(map(may, names)) for may in some)
+
+
 def _may_have(snapshot: Snapshot, asked: Request | Part) -> Callable[[str], bool]:
-    """Return whether a part may have a host, by Python's own and, or, not."""
+    """Return whether a part may have a host."""
+    holds = _holds(snapshot, asked.eligible or "True")
+    return lambda host: holds(host) and host not in expand_host_list(asked.excluded or "")
+
+
+def _holds(snapshot: Snapshot, expression: str) -> Callable[[str], bool]:
+    """Return whether a host is in what an expression stands for, by Python's and, or, not."""
     sets = {name: set(expand_host_list(hosts)) for name, hosts in snapshot.sets.items()}
     words = {"&": " and ", "|": " or ", "!": " not "}
 
     def may(host: str) -> bool:
         def word(match: re.Match[str]) -> str:
             name = match[0]
-            return words[name] if name in words else str(host in sets[name])
+            return words[name] if name in words else str(host in sets.get(name, ()))
 
-        text = re.sub(r"[&|!]|[^\s&|!()]+", word, asked.eligible or "")
-        allowed = not text or bool(eval(text))
-        return allowed and host not in expand_host_list(asked.excluded or "")
+        return expression == "True" or bool(eval(re.sub(r"[&|!]|[^\s&|!()]+", word, expression)))
 
     return may
 
@@ -426,8 +440,8 @@ def packing_of(
             columns[name, tuple(rows), values] = Column(name, taken, covers, values)
     kinds: dict[object, list[str]] = {}
     for name, other in pairs:
-        parts = state.requests[number[other]].parts
-        asked = tuple(replace(part, name=None, preferred=None) for part in parts)
+        ways = state.requests[number[other]].ways
+        asked = tuple(tuple(replace(p, name=None, preferred=None) for p in way) for way in ways)
         kinds.setdefault(asked, []).append(name)
     return Packing(
         [name for name, _ in pairs],

@@ -16,11 +16,11 @@ from topoplace.machine import parse_node_set
 from topoplace.machine.cubes import Cubes, Extents
 from topoplace.machine.hostlist import NodeLists
 from topoplace.snapshot.schema import CubesModel, Request, RunningJob, Snapshot
+from topoplace.snapshot.sets import HostSet, NodeSets
 from topoplace.snapshot.state import (
     Queued,
     checked_snapshot,
     require_free,
-    require_no_sets,
     require_none,
 )
 from topoplace.snapshot.value import require_value, value_of
@@ -32,7 +32,7 @@ MAX_CHIPS, MAX_VOLUME = 1 << 16, 512
 _SHAPE = re.compile(r"\d{1,6}(?:x\d{1,6})*")
 _OWN = {
     *("id", "nodes", "priority", "shapes", "communication", "application", "walltime"),
-    "submitted",
+    *("submitted", "eligible", "excluded"),
 }
 """Fields of a request that speak of no other kind of machine."""
 
@@ -47,10 +47,19 @@ class CubesRequest(Queued):
         Whole cubes that it takes, 0 if it takes a part.
     parts
         Extents of the parts it may take, in the order of its shapes; empty if it takes whole cubes.
+    allowed
+        The chips that it may have; None for all.
     """
 
     num_cubes: int
     parts: tuple[Extents, ...]
+    allowed: HostSet | None = None
+
+    def among(self, chips: BoolArray) -> BoolArray:
+        """Return which of some chips, of any shape of the machine's size, it may have."""
+        if self.allowed is None:
+            return chips
+        return np.asarray(chips & self.allowed.mask.reshape(chips.shape))
 
 
 @dataclass(frozen=True)
@@ -94,7 +103,7 @@ def prepare_cubes(snapshot: Snapshot) -> CubesState:
         expected = f"at most {MAX_CHIPS} chips in all cubes"
         raise InputError(expected, field="machine.cubes", value=model.cubes)
     holder = np.full(machine.num_chips, -1, dtype=np.int64)
-    lists = NodeLists(machine.num_chips)
+    lists = NodeLists(max(1, len(snapshot.sets) + len(snapshot.queue)) * machine.num_chips)
 
     def running_job(idx: int, job: RunningJob, field: str) -> IntArray:
         chips = lists.numbers(job.nodes, machine.num_chips, f"{field}.nodes")
@@ -102,13 +111,17 @@ def prepare_cubes(snapshot: Snapshot) -> CubesState:
         holder[chips] = idx
         return chips
 
-    require_no_sets(snapshot, "cubes")
+    sets = NodeSets(
+        snapshot.sets,
+        machine.num_chips,
+        lambda text, field: lists.numbers(text, machine.num_chips, field),
+    )
     held, down, requests = checked_snapshot(
         snapshot,
         "cubes",
         running_job,
         lambda text: parse_node_set(text, machine.num_chips, "down"),
-        lambda _, job, field: _request(job, machine, field, value_of(job, snapshot.value)),
+        lambda _, job, field: _request(job, machine, sets, field, value_of(job, snapshot.value)),
     )
     free = holder < 0
     free[down] = False
@@ -124,7 +137,9 @@ def _require_running(
     require_free(chips, holder, snapshot.running, f"{field}.nodes", "chip {}".format, "chip")
 
 
-def _request(request: Request, machine: Cubes, field: str, value: int) -> CubesRequest:
+def _request(
+    request: Request, machine: Cubes, sets: NodeSets, field: str, value: int
+) -> CubesRequest:
     others = [name for name, _ in request if name not in _OWN]
     require_none(request, others, "cubes", field, shown=True)
     nodes, volume = request.nodes, machine.volume
@@ -139,7 +154,9 @@ def _request(request: Request, machine: Cubes, field: str, value: int) -> CubesR
     if nodes > machine.num_chips:
         expected = f"no more chips than the machine's {machine.num_chips}"
         raise InputError(expected, field=f"{field}.nodes", value=nodes)
-    return CubesRequest(request.id, nodes, value, nodes // volume, tuple(parts))
+    mask = sets.allowed(request.eligible, request.excluded, field)
+    allowed = None if mask.all() else HostSet(mask)
+    return CubesRequest(request.id, nodes, value, nodes // volume, tuple(parts), allowed)
 
 
 @lru_cache(maxsize=1024)

@@ -54,6 +54,7 @@ _LevelOf = Callable[[str, str], int]
 _LEVELS_OF_PARTS = ("required", "preferred", "exclusive", "balance")
 _OF_PARTS = ("takes", "segments", "spread", "apart", *_LEVELS_OF_PARTS, "eligible", "excluded")
 _Keys = tuple[tuple[int, str], ...]
+_Ways = tuple[tuple["PartState", ...], ...]
 
 
 @dataclass(frozen=True)
@@ -109,12 +110,25 @@ class HierarchyRequest(Queued):
     """A queued request.
 
     On a switch tree it has the patterns of its communication, none if it is compute-intensive
-    (docs/proofs/tree.md). `without_gpus` are its nodes times its priority, if it has no value.
+    (docs/proofs/tree.md).
+
+    Attributes
+    ----------
+    others
+        The same parts with other eligible hosts: it is placed as `parts` say, or as one of these.
+    without_gpus
+        Its nodes times its priority, if it has no value.
     """
 
     parts: tuple[PartState, ...]
     patterns: tuple[PatternUse, ...] = ()
+    others: tuple[tuple[PartState, ...], ...] = ()
     without_gpus: int = 0
+
+    @property
+    def ways(self) -> tuple[tuple[PartState, ...], ...]:
+        """Its parts, once for each of the sets of hosts of which it may have one."""
+        return (self.parts, *self.others)
 
     @property
     def intensive(self) -> bool:
@@ -375,6 +389,17 @@ class Sets(NodeSets):
             mask = self._closed.setdefault(key, np.zeros(machine.num_hosts, dtype=bool))
             mask |= np.isin(of, of[hosts])
 
+    def ways(self, parts: tuple[PartState, ...], one_of: Sequence[str], field: str) -> _Ways:
+        """Return parts, kept to each of several sets of hosts, each different way once."""
+        found = []
+        for idx, text in enumerate(one_of):
+            mask = self.named(text, f"{field}.one_of[{idx}]")
+            own = (mask if p.eligible is None else mask & p.eligible.mask for p in parts)
+            sets = (None if here.all() else HostSet(here) for here in own)
+            pairs = zip(parts, sets, strict=True)
+            found.append(tuple(replace(part, eligible=here) for part, here in pairs))
+        return tuple(dict.fromkeys(found))
+
     def eligible(self, part: Part, apart: _Keys, field: str) -> HostSet | None:
         """Return the hosts that a part may have; None for all."""
         key = part.eligible, part.excluded, apart
@@ -404,7 +429,8 @@ def _request(
     else:
         parts = _parts(request, request.parts, machine, field, sets)
     patterns = () if request.communication is Communication.NONE else request.patterns or ()
-    return HierarchyRequest(request.id, request.nodes, value, parts, tuple(patterns))
+    first, *others = sets.ways(parts, request.one_of, field) if request.one_of else (parts,)
+    return HierarchyRequest(request.id, request.nodes, value, first, tuple(patterns), tuple(others))
 
 
 def _parts(

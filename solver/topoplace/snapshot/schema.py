@@ -515,7 +515,7 @@ class TasksModel(Model):
 ON_HIERARCHIES = frozenset(
     (
         *("takes", "segments", "required", "preferred", "exclusive"),
-        *("spread", "balance", "at_most", "parts", "apart"),
+        *("spread", "balance", "at_most", "parts", "apart", "one_of"),
     )
 )
 """Fields of jobs that only hierarchies have; on other machines documents leave them out."""
@@ -698,6 +698,9 @@ class Request(_Job):
         "the nodes it may have, such as `acc & (ib | !slow)` of the `sets`"
     )
     excluded: NodeSet | None = optional("nodes it may not have")
+    one_of: Annotated[list[Expression], Field(min_length=1, max_length=256)] | None = optional(
+        "hierarchies: sets of nodes, as expressions; all its nodes are in one of these"
+    )
     parts: Annotated[list[Part], Field(min_length=1, max_length=4)] | None = Field(
         default=None, description="hierarchies: parts that start together, instead of the above"
     )

@@ -58,10 +58,14 @@ class NodeSets:
         """Return the nodes that a request may have, shape ``(num_nodes,)``."""
         mask = np.ones(self._num_nodes, dtype=bool)
         if eligible is not None:
-            mask &= nodes_in(eligible, self._masks, f"{field}.eligible")
+            mask &= self.named(eligible, f"{field}.eligible")
         if excluded is not None:
             mask &= ~self._mask(excluded, f"{field}.excluded")
         return mask
+
+    def named(self, expression: str, field: str) -> BoolArray:
+        """Return the nodes that an expression stands for, shape ``(num_nodes,)``."""
+        return nodes_in(expression, self._masks, field)
 
 
 def nodes_in(expression: str, sets: Mapping[str, BoolArray], field: str) -> BoolArray:

@@ -243,13 +243,6 @@ def prepare(snapshot: Snapshot) -> SnapshotState:
     )  # fmt: skip
 
 
-def require_no_sets(snapshot: Snapshot, where: str) -> None:
-    """Raise `InputError` for named sets of nodes."""
-    if snapshot.sets:
-        name = next(iter(snapshot.sets))
-        raise InputError(f"no sets on {where}", field="sets", value=name)
-
-
 def checked_snapshot(
     snapshot: Snapshot,
     where: str,

@@ -56,6 +56,8 @@ def read_solution(instance: Instance, solution: CubesSolution) -> dict[str, list
         if name not in instance.by_id or name in found:
             raise RefusedError(f"{name} is no request of the queue, or starts twice")
         found[name] = _chips(instance, placement)
+        if not instance.by_id[name].may_have(found[name]):
+            raise RefusedError(f"{name} has a chip that it may not have")
         listed = lists.numbers(placement.nodes, instance.free.size, name).tolist()
         if listed != found[name]:
             raise RefusedError(f"{name} has other nodes than its place has")

@@ -6,13 +6,15 @@ import itertools
 import math
 import re
 from collections import Counter
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 
 from topoplace.certify.candidates import candidates
 from topoplace.certify.report import RefusedError
+from topoplace.certify.sets import Hosts, hosts_of
 from topoplace.certify.value import require_value, value_of
 from topoplace.errors import number_of
 from topoplace.machine import parse_node_set
@@ -27,7 +29,7 @@ MOST_CHIPS, MOST_IN_A_CUBE = 1 << 16, 512
 """Most chips of a machine, and of one cube, that the checker reads."""
 
 _PLAIN = {"id", "nodes", "priority", "shapes", "communication", "application"}
-_PLAIN |= {"walltime", "submitted"}
+_PLAIN |= {"walltime", "submitted", "eligible", "excluded"}
 _TEXT = re.compile(r"[0-9]{1,6}(x[0-9]{1,6})*")
 
 
@@ -36,6 +38,7 @@ class Request:
     """What may start: on `count` whole cubes, or (0) on a part of one of some shapes.
 
     A spare is no request of the queue: it keeps a cube free, which counts on the second level.
+    `allowed` are the chips that it may have, None for all.
     """
 
     id: str
@@ -43,6 +46,11 @@ class Request:
     count: int
     shapes: frozenset[Shape]
     is_spare: bool = False
+    allowed: Hosts | None = None
+
+    def may_have(self, chips: Iterable[int]) -> bool:
+        """Return whether it may have all of some chips."""
+        return self.allowed is None or self.allowed.issuperset(chips)
 
     @property
     def nodes(self) -> int:
@@ -111,7 +119,7 @@ def read_instance(snapshot: Snapshot) -> Instance:
     if num > MOST_CHIPS or math.prod(side) > MOST_IN_A_CUBE:
         raise RefusedError(f"{number_of(num, 'chip')} are too many, or {math.prod(side)} in a cube")
     held = np.zeros(num, dtype=np.int64)
-    lists = NodeLists(num)
+    lists = NodeLists(max(1, len(snapshot.sets) + len(snapshot.queue)) * num)
     for job in snapshot.running:
         chips = lists.numbers(job.nodes, num, "running")
         if not len(chips) or job.prism or job.patterns or job.takes:
@@ -121,18 +129,37 @@ def read_instance(snapshot: Snapshot) -> Instance:
         raise RefusedError(f"two running jobs hold chip {int(held.argmax())}")
     held[parse_node_set(snapshot.down, num, "down")] += 1
     require_value(snapshot)
+    every = frozenset(range(num))
+    named = {name: frozenset(_chips(lists, text, num)) for name, text in snapshot.sets.items()}
     queue = tuple(
-        _request(request, side, num, value_of(request, snapshot.value)[0])
-        for request in candidates(snapshot)
+        replace(
+            _request(one, side, num, value_of(one, snapshot.value)[0]),
+            allowed=_allowed(one, named, every, lists),
+        )
+        for one in candidates(snapshot)
     )
     names = Counter(
         [job.id for job in snapshot.running] + [request.id for request in snapshot.queue]
     )
     if names and max(names.values()) > 1:
         raise RefusedError("two jobs of the instance have one id")
-    if snapshot.regions or snapshot.sets:
-        raise RefusedError("a pod of cubes has no regions and no sets")
+    if snapshot.regions:
+        raise RefusedError("a pod of cubes has no regions")
     return Instance(side, held.reshape(model.cubes, -1) == 0, queue)
+
+
+def _chips(lists: NodeLists, text: str, num: int) -> list[int]:
+    return [int(chip) for chip in lists.numbers(text, num, "a set of chips")]
+
+
+def _allowed(
+    one: RequestModel, named: Mapping[str, Hosts], every: Hosts, lists: NodeLists
+) -> Hosts | None:
+    """Return the chips that a request may have; None for all."""
+    found = every if one.eligible is None else hosts_of(one.eligible, named, every)
+    if one.excluded is not None:
+        found -= frozenset(_chips(lists, one.excluded, len(every)))
+    return None if found == every else found
 
 
 def _request(model: RequestModel, side: Shape, num_chips: int, value: int) -> Request:

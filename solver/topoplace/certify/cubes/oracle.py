@@ -15,6 +15,7 @@ import numpy as np
 
 from topoplace.certify.cubes.instance import Instance, Request, Shape
 from topoplace.certify.packing import Covers, Prices
+from topoplace.certify.sets import Hosts
 from topoplace.types import BoolArray, IntArray
 
 
@@ -44,10 +45,27 @@ class Tables:
         most, fitting = self._most(), np.zeros((len(self.sizes), len(self.free)), dtype=np.int64)
         for k, shape in enumerate(chain or ()):
             fitting[k] = self.fits[shape].sum(axis=1)
-        self.pool = (most == fitting).all(axis=0) & (chain is not None)
+        self.pool = (most == fitting).all(axis=0) & (chain is not None) & self._open(instance)
         free_there = self.whole & self.pool
         self.blocks = [*most[:, self.pool].sum(axis=1).tolist(), int(free_there.sum())]
         self.of_cube = [*most[:, free_there].max(axis=1, initial=0).tolist(), 1]
+
+    def _open(self, instance: Instance) -> BoolArray:
+        """Mark the cubes whose free chips all requests may have; free cubes all, or none."""
+        kept = np.flatnonzero(instance.free.ravel()).tolist()
+        found = np.ones(len(self.free), dtype=bool)
+        for allowed in {one.allowed for one in instance.queue if one.allowed is not None}:
+            barred = [chip for chip in kept if chip not in allowed]
+            found[[chip // instance.volume for chip in barred]] = False
+        if not found[self.whole].all():
+            found[self.whole] = False
+        return found
+
+    def allowed(self, chips: Hosts | None) -> BoolArray:
+        """Mark the chips that a request may have, shape ``(num_cubes, volume)``."""
+        found = np.full(self.free.size, chips is None)
+        found[[*(chips or ())]] = True
+        return found.reshape(self.free.shape)
 
     def _most(self) -> IntArray:
         """Return by size and cube how many parts of this size or larger can fit at most.
@@ -132,16 +150,17 @@ class CubesOracle:
         return max((request.value for request in self.requests), default=0), 1
 
     def may_replace(self, one: int, other: int) -> bool:
-        """Tell whether a request takes all that another takes: as many cubes, or its shapes."""
+        """Return whether a request takes all that another takes: as many cubes, or its shapes."""
         a, b = self.requests[one], self.requests[other]
-        return a.count == b.count and a.shapes >= b.shapes
+        inside = a.allowed is None or (b.allowed is not None and a.allowed >= b.allowed)
+        return a.count == b.count and a.shapes >= b.shapes and inside
 
     def among(self, chosen: Sequence[tuple[int, int]]) -> CubesOracle:
         """Return an oracle of some requests, each with the places of another."""
         queue = self.requests
         some = (
-            replace(queue[q], count=queue[other].count, shapes=queue[other].shapes)
-            for q, other in chosen
+            replace(own, count=o.count, shapes=o.shapes, allowed=o.allowed)
+            for own, o in ((queue[q], queue[other]) for q, other in chosen)
         )
         return replace(self, requests=tuple(some))
 
@@ -153,7 +172,7 @@ class CubesOracle:
             request = self.requests[q]
             values = (request.value, int(request.is_spare))
             worth = sum(f * v for f, v in zip(prices.factors, values, strict=False))
-            cost = pricing.cheapest(request.count, request.shapes, covers)
+            cost = pricing.cheapest(request, covers)
             found[q] = None if cost is None else worth - cost
         return found
 
@@ -171,12 +190,13 @@ class _Pricing:
         self._costs: dict[Shape, IntArray] = {}
         self._known: dict[object, int | None] = {}
 
-    def cheapest(self, count: int, shapes: frozenset[Shape], covers: Covers) -> int | None:
+    def cheapest(self, request: Request, covers: Covers) -> int | None:
         """Return the least cost of the cubes or part of a request; None if covers leave none."""
-        key = count, shapes, covers
+        key = request.count, request.shapes, request.allowed, covers
         if key not in self._known:
-            costs = [self._whole(count, covers)] if count else []
-            costs += [self._part(shape, covers) for shape in shapes]
+            may = self._tables.allowed(request.allowed)
+            costs = [self._whole(request.count, may, covers)] if request.count else []
+            costs += [self._part(shape, may, covers) for shape in request.shapes]
             self._known[key] = min((cost for cost in costs if cost is not None), default=None)
         return self._known[key]
 
@@ -189,7 +209,7 @@ class _Pricing:
             return row // self._volume, row % self._volume
         return taken[row - self._tables.free.size] > 0
 
-    def _part(self, shape: Shape, covers: Covers) -> int | None:
+    def _part(self, shape: Shape, may: BoolArray, covers: Covers) -> int | None:
         tables, parts = self._tables, self._tables.parts[shape]
         taken = tables.taken(int(np.prod(shape)))
         if shape not in self._costs:
@@ -198,7 +218,7 @@ class _Pricing:
             if there.any():
                 costs[there] += self._of_pool(taken)
             self._costs[shape] = costs
-        allowed = tables.fits[shape].copy()
+        allowed = tables.fits[shape] & ~((~may).astype(np.int64) @ parts.T).astype(bool)
         for row, inside in covers.named:
             place = self._takes(row, taken)
             covering = np.zeros_like(allowed)
@@ -209,9 +229,9 @@ class _Pricing:
             allowed &= covering == inside
         return int(self._costs[shape][allowed].min()) if allowed.any() else None
 
-    def _whole(self, count: int, covers: Covers) -> int | None:
+    def _whole(self, count: int, may: BoolArray, covers: Covers) -> int | None:
         tables = self._tables
-        allowed, must = tables.whole.copy(), np.zeros_like(tables.whole)
+        allowed, must = tables.whole & may.all(axis=1), np.zeros_like(tables.whole)
         for row in covers.outside:
             allowed &= ~self._covering_cubes(row)
         for row in covers.inside:

@@ -84,6 +84,7 @@ class Asked:
     """A request; `patterns` is empty on hierarchies, and if it is compute-intensive.
 
     `without` is its value on the level of requests without GPUs, where these count.
+    `others` are the same parts with other eligible hosts: it may be placed as one of these, too.
     """
 
     id: str
@@ -93,6 +94,12 @@ class Asked:
     part_names: tuple[str | None, ...]
     patterns: tuple[PatternUse, ...]
     without: int = 0
+    others: tuple[tuple[Wanted, ...], ...] = ()
+
+    @property
+    def ways(self) -> tuple[tuple[Wanted, ...], ...]:
+        """Its parts, by set of hosts of which it may have one."""
+        return (self.parts, *self.others)
 
     @property
     def alone(self) -> int | None:
@@ -181,8 +188,11 @@ def read_instance(snapshot: Snapshot) -> Instance:
     waiting = candidates(snapshot)
     require_value(snapshot)
     queue = tuple(
-        _asked(one, machine, sets, value_of(one, snapshot.value), on_switches=on_switches)
+        own if one.one_of is None else sets.ways(own, one.one_of)
         for one in waiting
+        for own in (
+            _asked(one, machine, sets, value_of(one, snapshot.value), on_switches=on_switches),
+        )
     )
     rows = tuple(tuple(own) for own in free)
     return Instance(machine, rows, frozenset(busy), tuple(comm), queue, len(snapshot.running))
@@ -209,17 +219,19 @@ def with_later(snapshot: Snapshot, instance: Instance, at: int | None, alone: st
 
     if any(asked.alone is not None or asked.parts[0].apart for asked in instance.queue):
         raise RefusedError("a reservation among requests that want domains alone, or are apart")
-    queue = tuple(
-        replace(asked, parts=tuple(replace(p, takes=takes(asked, p)) for p in asked.parts))
-        for asked in instance.queue
-    )
+    queue = []
+    for asked in instance.queue:
+        first, *others = (
+            tuple(replace(p, takes=takes(asked, p)) for p in way) for way in asked.ways
+        )
+        queue.append(replace(asked, parts=first, others=tuple(others)))
     machine = replace(
         instance.machine,
         resources=(*instance.machine.resources, *(f"{r} then" for r in instance.machine.resources)),
         capacity=np.hstack([instance.machine.capacity] * 2),
     )
     free = tuple(now + later for now, later in zip(instance.free, then.free, strict=True))
-    return replace(instance, machine=machine, free=free, queue=queue)
+    return replace(instance, machine=machine, free=free, queue=tuple(queue))
 
 
 def machine_of(model: MachineDocument) -> Hierarchy:
@@ -292,6 +304,18 @@ class Sets:
         if len({*names}) < len(names) or not {*names} <= self._numbers.keys():
             raise RefusedError("a set has a host twice, or one that is none")
         return frozenset(self._numbers[name] for name in names)
+
+    def ways(self, asked: Asked, one_of: Sequence[str]) -> Asked:
+        """Return a request that has all its hosts in one of several sets."""
+        found = []
+        for text in one_of:
+            here = hosts_of(text, self._sets, self._every)
+            own = [here if p.eligible is None else here & p.eligible for p in asked.parts]
+            pairs = zip(asked.parts, own, strict=True)
+            found.append(
+                tuple(replace(p, eligible=None if e == self._every else e) for p, e in pairs)
+            )
+        return replace(asked, parts=found[0], others=tuple(found[1:]))
 
     def of(self, part: Part, apart: Keys) -> Hosts | None:
         """Return the hosts that a part may have; None for all."""
@@ -410,12 +434,14 @@ def _apart(given: Sequence[Apart], machine: Hierarchy, request: str) -> Keys:
 def require_place(instance: Instance, asked: Asked, place: Place) -> None:
     """Raise unless a place keeps every rule that is about its request alone."""
     machine = instance.machine
+    barred = [_barred(way, place) for way in asked.ways]
+    if all(barred):
+        name = machine.host_names[min(barred[0])]
+        several = ", nor are all in another of its sets" if asked.others else ""
+        raise RefusedError(f"{name} is none of the hosts it may have{several}")
     for part, units in zip(asked.parts, place, strict=True):
         if sum(units.values()) != part.units:
             raise RefusedError(f"{number_of(sum(units.values()), 'unit')} placed of {part.units}")
-        if part.eligible is not None and not part.eligible.issuperset(units):
-            name = machine.host_names[min(units.keys() - part.eligible)]
-            raise RefusedError(f"{name} is none of the hosts it may have")
         for level, size in part.multiples:
             if any(n % size for n in per_domain(machine, level, units).values()):
                 raise RefusedError(
@@ -436,6 +462,13 @@ def require_place(instance: Instance, asked: Asked, place: Place) -> None:
             own = [host for p, held in beside if p.group == part.group for host in held]
             if len({int(machine.domain_of[part.required, host]) for host in own}) > 1:
                 raise RefusedError(f"several {machine.levels[part.required]}, one is required")
+
+
+def _barred(parts: Sequence[Wanted], place: Place) -> set[int]:
+    """Return the hosts of a place that its parts may not have."""
+    pairs = zip(parts, place, strict=True)
+    own = ((part.eligible, units.keys()) for part, units in pairs)
+    return {host for may, hosts in own if may is not None for host in hosts - may}
 
 
 def require_room(instance: Instance, started: Sequence[tuple[Asked, Place]]) -> str:

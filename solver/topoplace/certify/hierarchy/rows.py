@@ -82,7 +82,7 @@ class Rows:
 
     def __init__(self, instance: Instance) -> None:
         self.instance, machine = instance, instance.machine
-        parts = [part for asked in instance.queue for part in asked.parts]
+        parts = [p for asked in instance.queue for way in asked.ways for p in way]
         kinds = dict.fromkeys(part.kind for part in parts)
         takes = [own for own, _ in kinds]
         columns = list(zip(*takes, strict=True)) or [()] * len(machine.resources)
@@ -91,10 +91,11 @@ class Rows:
         self.kinds = [self.in_grains(kind) for kind in takes]
         self.free = [self.in_grains(own) for own in instance.free]
         may = [eligible for _, eligible in kinds]
+        room = {own: [holds(own, kind) > 0 for kind in self.kinds] for own in {*self.free}}
         self._fits = fits = [
             tuple(
-                holds(own, kind) > 0 and (hosts is None or host in hosts)
-                for kind, hosts in zip(self.kinds, may, strict=True)
+                has and (hosts is None or host in hosts)
+                for has, hosts in zip(room[own], may, strict=True)
             )
             for host, own in enumerate(self.free)
         ]
@@ -108,6 +109,7 @@ class Rows:
         alone = sum(self._usable) > sum(len(pool) for pool in self._pools)
         self._cut_levels = sorted(levels | ({last} if alone else set()))
         self._cut()
+        self._busy: dict[int | None, frozenset[int]] = {}
         self.apart: dict[tuple[int, str], int] = {}
         """By level and name the row of the first domain of the level."""
         for level, name in sorted({key for part in parts for key in part.apart}):
@@ -123,11 +125,14 @@ class Rows:
         """Return the pools in the order of their first hosts."""
         found: dict[tuple[int, tuple[bool, ...]], list[int]] = {}
         pairs = [(a, b) for k, a in enumerate(self.kinds) for b in self.kinds[k:]]
-        for host, free in enumerate(self.free):
-            two = any(
+        two = {
+            free: any(
                 all(x + y <= have for x, y, have in zip(a, b, free, strict=True)) for a, b in pairs
             )
-            if self._usable[host] and not two:
+            for free in {*self.free}
+        }
+        for host, free in enumerate(self.free):
+            if self._usable[host] and not two[free]:
                 above = int(self.instance.machine.leaf_of[host])
                 found.setdefault((above, fits[host]), []).append(host)
         return sorted(tuple(hosts) for hosts in found.values())
@@ -217,6 +222,13 @@ class Rows:
             key = place.is_pool, len(place.hosts), free, self._fits[host]
             found[host] = numbers.setdefault(key, len(numbers))
         return found
+
+    def busy(self, level: int | None) -> frozenset[int]:
+        """Return the domains of a level that running jobs use."""
+        if level not in self._busy:
+            of = self.instance.machine.domain_of[level]
+            self._busy[level] = frozenset(int(of[host]) for host in self.instance.busy)
+        return self._busy[level]
 
     @cached_property
     def room(self) -> int:

@@ -109,6 +109,10 @@ def snapshot_of_slurm(
     if len(queue.fitting) > 1:
         order = "of Slurm's priorities"
         held.append(LeftOut(option=ORDER, value=order))
+    several = sum(map(holds.has_several_tiers, queue.fitting))
+    if several:
+        text = f"{number_of(several, 'job')} for partitions of several"
+        held.append(LeftOut(option="tier", value=text))
     snapshot = Snapshot(
         schema_version=SNAPSHOT_SCHEMA,
         name=name,
@@ -272,6 +276,8 @@ def _of_blocks_alone(request: Request, place: str) -> Iterator[LeftOut]:
 # ---- Requests that are held for what nodes have, or are not known to have ------------------------
 
 
+_ONE_FEATURE = re.compile(r"\[[\w.-]+(?:\|[\w.-]+){0,15}\]")
+_MOST_WAYS = 16  # partitions that differ
 _FEATURES = re.compile(r"[\w.-]+(?:(?:&[\w.-]+)*|(?:\|[\w.-]+)*)")
 """Features that all or some of which a node has to have: no numbers, no brackets, not both."""
 
@@ -356,9 +362,11 @@ class _Holds:
         if self._sharing is None:
             return None
         known = [(self._cluster.partitions or {}).get(name) for name in wants.partitions]
+        whole = self._takes_whole_nodes(wants) or not wants.shared
         if wants.shared in ("user", "mcs") or (wants.shared == "oversubscribe" and None in known):
             return wants.shared
-        whole = self._takes_whole_nodes(wants) or not wants.shared
+        if not whole and any(one is not None and one.whole_nodes for one in known):
+            return "partitions of whole nodes and of shared ones"
         own = self._sharing.asked(wants, request.nodes, whole=whole)
         limits = any(one is not None and (one.most_nodes or one.least_nodes > 1) for one in known)
         if isinstance(own, dict) and "nodes" in own and limits:
@@ -389,13 +397,22 @@ class _Holds:
         others = wants.switches or isinstance(self._of, NamedTorus)
         return nodes if fits and not (others and len(nodes) < request.nodes) else None
 
+    def has_several_tiers(self, request: Request) -> bool:
+        """Return whether Slurm looks at a request more than once, between others."""
+        wide = self._wide(self._cluster.jobs.wants[request.id], request)
+        every = self._cluster.partitions or {}
+        return len({every[name].tier for name in wide if name in every}) > 1
+
     def _is_closed(self, wants: Wants, request: Request) -> bool:
         """Return whether no partition of a request lets it start, whatever is free."""
-        own = [(self._cluster.partitions or {}).get(name) for name in wants.partitions]
-        return bool(own) and all(
-            one is not None and self._limits("", one, request) not in ("", f" with {one.others}")
-            for one in own
+        return bool(wants.partitions) and all(
+            self._closes(name, request) for name in wants.partitions
         )
+
+    def _closes(self, partition: str, request: Request) -> bool:
+        """Return whether a partition does not let a request start, whatever is free."""
+        one = (self._cluster.partitions or {}).get(partition)
+        return one is not None and self._limits("", one, request) not in ("", f" with {one.others}")
 
     def _nodes_in(self, partition: str) -> frozenset[str] | None:
         """Return the nodes of a partition; None if they are not known."""
@@ -412,21 +429,29 @@ class _Holds:
             reasons = [self._why_not(name, request) for name in wants.partitions]
             return "" if "" in reasons else ", ".join(reasons)
         here = [n for n in wants.partitions if self._nodes_in(n) is None or self._inside(n)]
-        reasons = [self._why_not(name, request) for name in here or wants.partitions]
+        some = (
+            [name for name in here if not self._closes(name, request)] or here or wants.partitions
+        )
+        reasons = [self._why_not(name, request) for name in some]
         if any(reasons):
             return ", ".join(filter(None, reasons))
-        largest = self._largest(wants)
-        return "" if largest is not None or not reasons else f"one of {', '.join(here)}"
+        most = 1 if isinstance(self._of, NamedTorus) else _MOST_WAYS
+        differ = len(self._wide(wants, request)) > most
+        return f"one of {', '.join(some)}" if differ else ""
 
     def _inside(self, partition: str) -> frozenset[str]:
         """Return the nodes of a partition that are on the machine, as far as they are known."""
         return (self._nodes_in(partition) or frozenset()) & self._machine
 
-    def _largest(self, wants: Wants) -> str | None:
-        """Return the partition of a request that has the nodes of all its partitions, if any."""
-        nodes = {name: self._inside(name) for name in wants.partitions}
-        every = frozenset[str]().union(*nodes.values())
-        return next((name for name, own in nodes.items() if own == every), None)
+    def _wide(self, wants: Wants, request: Request) -> list[str]:
+        """Return the partitions in which a request may start, each that is not in another."""
+        nodes = {n: self._inside(n) for n in wants.partitions if not self._closes(n, request)}
+        first = {own: name for name, own in reversed(nodes.items())}
+        return [
+            name
+            for name, own in nodes.items()
+            if own and first[own] == name and not any(own < other for other in nodes.values())
+        ]
 
     def _features(self, wants: Wants) -> dict[str, frozenset[str]] | None:
         """Return the nodes of the features that a request names; None if that is not modelled."""
@@ -435,12 +460,17 @@ class _Holds:
         known = {name: node.features for name, node in (self._cluster.nodes or {}).items()}
         if not self._by_sets or not self._complete or None in known.values():
             return None
-        if not _FEATURES.fullmatch(wants.features):
+        if not (_FEATURES.fullmatch(wants.features) or self._one_feature(wants)):
             return None
         return {
             own: frozenset(name for name, has in known.items() if own in (has or ()))
-            for own in re.split("[&|]", wants.features)
+            for own in re.split("[&|]", wants.features.strip("[]"))
         }
+
+    def _one_feature(self, wants: Wants) -> bool:
+        """Return whether all nodes have to have the same one of several features."""
+        several = not isinstance(self._of, NamedTorus)
+        return several and _ONE_FEATURE.fullmatch(wants.features) is not None
 
     def _enough(self, wants: Wants, what: str) -> dict[str, frozenset[str]] | None:
         """Return by name the nodes that have what a request wants of each, where some have less.
@@ -472,14 +502,20 @@ class _Holds:
         if wants.switches > 0 and self._leaf is not None:
             fields = {**fields, "at_most": Segment(size=wants.switches, level=self._leaf)}
         terms = []
-        largest = None if self._partition(wants, request) else self._largest(wants)
-        if largest is not None and self._inside(largest) != self._machine:
-            terms.append(self._set("partition", largest, self._inside(largest)))
+        wide = [] if self._partition(wants, request) else self._wide(wants, request)
+        if wide and self._inside(wide[0]) != self._machine:
+            ways = [self._set("partition", name, self._inside(name)) for name in wide]
+        else:
+            ways = []
         features = self._features(wants)
         if features:
             named = [self._set("feature", name, nodes) for name, nodes in features.items()]
             some = " | ".join(named)
-            terms.append(f"({some})" if "|" in wants.features else " & ".join(named))
+            if self._one_feature(wants):
+                ways = [f"{a} & {b}" for a in ways for b in named] if ways else named
+            else:
+                terms.append(f"({some})" if "|" in wants.features else " & ".join(named))
+        terms[:0] = ways if len(ways) == 1 else []
         shares = "takes" in fields and NODE in fields["takes"] and CPUS in fields["takes"]
         for what in ("disk", "gres") if shares else ("cpus", "memory", "disk", "gres"):
             for name, nodes in (self._enough(wants, what) or {}).items():
@@ -493,6 +529,7 @@ class _Holds:
             **fields,
             "eligible": " & ".join(filter(None, terms)) or None,
             "excluded": _node_set(self._of, sorted(excluded)) or None,
+            "one_of": ways if len(ways) > 1 else None,
         }
         if required and len(required) < request.nodes:
             return _in_parts(request, fields, len(required))
@@ -578,7 +615,7 @@ def _in_parts(request: Request, fields: Mapping[str, Any], num_required: int) ->
         Part(id=name, nodes=size, group="job", eligible=eligible[name], **own)
         for name, size in sizes.items()
     ]
-    return request.model_copy(update={"parts": parts})
+    return request.model_copy(update={"parts": parts, "one_of": fields["one_of"]})
 
 
 def _in_prisms(request: Request) -> Request:

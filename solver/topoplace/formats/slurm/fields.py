@@ -100,7 +100,7 @@ SQUEUE_JSON = table(
     read nice: part of `priority`
     depends priority -> hold: the order of the queue; 0 is a job on hold
     depends hold: waits until it is released
-    depends partition: which nodes it may have; one of several that differ is not modelled
+    depends partition: which nodes it may have; one of several is `one_of`, not on tori
     depends state_reason -> reason: waits for something else than nodes or its turn
     depends eligible_time -> begin_time: begins later than the listing was made
     depends het_job_id -> het_job: one of several components that start together
@@ -120,7 +120,8 @@ SQUEUE_JSON = table(
     restricts dependency: waits for other jobs
     depends required_nodes: on tori, or with `--switches` and other nodes
     depends excluded_nodes: may not have these nodes
-    depends features: its nodes need features; names joined by `&` alone or `|` alone are modelled
+    depends features: its nodes need features; names joined by `&` alone or `|` alone, and \
+        on hierarchies one of several such as `[r1|r2]`, are modelled
     restricts batch_features -> features: its first node needs features
     restricts cluster_features -> federation: its cluster needs features
     depends required_switches -> switches: where there are no leaf switches, or the job may have \

@@ -18,6 +18,7 @@ from topoplace.packing.budget import Budget
 from topoplace.packing.spots import Form, SpotPacking, Spots
 from topoplace.placement.cubes.problem import CubesProblem, Placed, Room
 from topoplace.placement.engine import Packed, solved
+from topoplace.snapshot.sets import HostSet
 from topoplace.solving import Options, Outcome, register
 from topoplace.types import BoolArray, IntArray
 
@@ -28,7 +29,8 @@ class Pool:
     Every size of a part has a shape that all requests of that size take, and each of these divides
     the next larger one. So their free blocks are nested: of the largest parts first, as many fit as
     there are blocks. A cube is of the pool if other shapes fit no more often: the chips that parts
-    of a size or larger can reach are too few for one more of that size.
+    of a size or larger can reach are too few for one more of that size. And all requests may have
+    all its free chips: free cubes are all of the pool, or none is.
 
     Attributes
     ----------
@@ -55,8 +57,8 @@ class Pool:
         chain = _chain([sorted(common[size]) for size in self.sizes])
         self.chain = dict(zip(self.sizes, chain or (), strict=False))
         free = problem.state.free
-        whole = free.all(axis=1)
-        self.cubes = np.full(len(free), chain is not None)
+        whole = np.asarray(free.all(axis=1))
+        self.cubes = self._open_to_all(whole) & (chain is not None)
         counts = np.zeros((len(self.sizes), len(free)), dtype=np.int64)
         reached = np.zeros_like(free)
         for idx in reversed(range(len(self.sizes) if self.chain else 0)):
@@ -68,6 +70,16 @@ class Pool:
         self.has_free = bool((whole & self.cubes).any())
         self.blocks = [*counts[:, self.cubes].sum(axis=1).tolist(), int((whole & self.cubes).sum())]
         self.blocks_of_cube = [*counts[:, whole].max(axis=1, initial=0).tolist(), 1]
+
+    def _open_to_all(self, whole: BoolArray) -> BoolArray:
+        """Mark the cubes whose free chips all requests may have; free cubes only together."""
+        free = self._problem.state.free
+        found = np.ones(len(free), dtype=bool)
+        for request in dict.fromkeys(r.allowed for r in self._problem.requests if r.allowed):
+            found &= (request.mask.reshape(free.shape) | ~free).all(axis=1)
+        if not found[whole].all():
+            found[whole] = False
+        return found
 
     def blocks_of(self, nodes: int) -> list[int]:
         """Return how many blocks of each size a part takes."""
@@ -128,7 +140,10 @@ class CubesPacking(SpotPacking):
         names = [request.id for request in queue]
         names += spare_names(names, num_spares)
         worth = np.array([[r.value, 0] for r in queue] + [[0, 1]] * num_spares, dtype=np.int64)
-        forms = [spots.part(r.parts) if r.parts else spots.whole(r.num_cubes) for r in queue]
+        forms = [
+            spots.part(r.parts, r.allowed) if r.parts else spots.whole(r.num_cubes, r.allowed)
+            for r in queue
+        ]
         forms += [spots.whole(1)] * num_spares
         worth = worth.reshape(-1, 2)
         super().__init__(names, worth, forms, spots.rows_of, *spots.rows(), len(queue))
@@ -177,7 +192,7 @@ class _Spots:
         families = {"chips": slice(0, num), "blocks": slice(num, ends)}
         return families, np.array([*chips, *blocks], dtype=np.int64)
 
-    def whole(self, count: int) -> Form:
+    def whole(self, count: int, allowed: HostSet | None = None) -> Form:
         """Return where `count` whole cubes may be: all free cubes are in the pool, or none is."""
         if self.pool.has_free:
             return self._form(count, lambda: [self._of_pool(self.pool.blocks_of_cube, count)])
@@ -185,11 +200,21 @@ class _Spots:
         every = self._form(
             0, lambda: [self._add(machine.chips_of(cube), Placed(0, (cube,))) for cube in cubes]
         )
-        return self._forms.setdefault(("cubes", count), Form(every.spots, count))
+        own = Form(every.spots[[self._is_in(spot, allowed) for spot in every.spots]], count)
+        return self._forms.setdefault(("cubes", count, allowed), own)
 
-    def part(self, parts: Sequence[Extents]) -> Form:
-        """Return where a part of some shapes may be."""
-        return self._form(frozenset(parts), lambda: self._spots_of(parts))
+    def part(self, parts: Sequence[Extents], allowed: HostSet | None) -> Form:
+        """Return where a part of some shapes may be, on chips that it may have."""
+
+        def listed() -> list[int]:
+            return [spot for spot in self._spots_of(parts) if self._is_in(spot, allowed)]
+
+        return self._form((frozenset(parts), allowed), listed)
+
+    def _is_in(self, spot: int, allowed: HostSet | None) -> bool:
+        """Return whether all chips of a spot are allowed, as those of the pool are."""
+        inside = self.places[spot] is None or allowed is None
+        return inside or bool(allowed is not None and allowed.mask[self.rows_of[spot]].all())
 
     def _form(self, key: object, listed: Callable[[], list[int]]) -> Form:
         if key not in self._forms:

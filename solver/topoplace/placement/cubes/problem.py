@@ -90,8 +90,9 @@ class Room:
 
     def whole(self, idx: int) -> Placed | None:
         """Place a request on the first free cubes; None if there are too few."""
-        cubes = np.flatnonzero(self.free.all(axis=1))
-        num = self._problem.requests[idx].num_cubes
+        request = self._problem.requests[idx]
+        cubes = np.flatnonzero(request.among(self.free).all(axis=1))
+        num = request.num_cubes
         return None if len(cubes) < num else self._taken(Placed(idx, tuple(cubes[:num].tolist())))
 
     def part(
@@ -103,9 +104,10 @@ class Room:
         by origin.
         """
         found: dict[int, tuple[Extents, Extents]] = {}
+        free = self._problem.requests[idx].among(self.free)
         for extents in shapes:
             origins, chips = self._parts(extents)
-            fits = self.free[:, chips].all(axis=2) & among[:, None]
+            fits = free[:, chips].all(axis=2) & among[:, None]
             for cube in np.flatnonzero(fits.any(axis=1)).tolist():
                 found.setdefault(cube, (origins[int(fits[cube].argmax())], extents))
         if not found:

@@ -59,10 +59,13 @@ class CubesView(View):
         def text(idx: int, request: CubesRequest) -> str:
             if request.num_cubes:
                 wanted = f"{number_of(request.num_cubes, 'free cube')} wanted"
-                none = f"{wanted}, {len(problem.free_cubes):,} there"
+                there = int(request.among(state.free).all(axis=1).sum())
+                none = f"{wanted}, {there:,} there"
             else:
                 wanted = f"{number_of(request.nodes, 'chip')} of one cube wanted"
                 none = f"{wanted}, no part of such a shape is free"
+            if request.allowed is not None:
+                none += f" among the {request.allowed.mask.sum():,} chips that it may have"
             if not fits(idx, state.free):
                 return none
             if fits(idx, left):

@@ -107,14 +107,14 @@ class Assignment:
         layout, start = self._layout, self._starts[q]
         own: list[dict[int, Any]] = []
         loads: dict[int, list[Any]] = {}
-        for part in request.parts:
-            kind = layout.kind_of[part.kind]
+        for p, part in enumerate(request.parts):
+            kinds = [layout.kind_of[way[p].kind] for way in request.ways]
             units: dict[int, Any] = {}
             for leaf in self._leaves:
                 node = layout.nodes[leaf]
-                rows = self._rows(leaf, kind)
+                rows = self._rows(leaf, kinds[0])
                 most = min([part.units, *(int(self._left[row]) // n for row, n in rows)])
-                if not layout.rooms[node.hosts[0], kind]:
+                if not layout.rooms[node.hosts[0], kinds].any():
                     most = 0
                 if most > 0:
                     units[leaf] = self._model.new_int_var(0, most, "")
@@ -128,7 +128,18 @@ class Assignment:
             else:  # otherwise the whole row is taken, by no other request
                 self._model.add(sum(load) <= int(self._left[row]))
         self._units.append(own)
+        self._one_way(request, own, start)
         self._rules(request, own)
+
+    def _one_way(self, request: HierarchyRequest, own: list[dict[int, Any]], start: Any) -> None:
+        """Keep a request to one of its sets of hosts."""
+        layout, taken = self._layout, [self._model.new_bool_var("") for _ in request.others]
+        for way, used in zip(request.ways, [start - sum(taken), *taken], strict=True):
+            for part, units in zip(way, own, strict=True):
+                room = layout.rooms[:, layout.kind_of[part.kind]]
+                outside = [n for k, n in units.items() if not room[layout.nodes[k].hosts[0]]]
+                self._model.add(sum(outside) <= part.units * (1 - used))
+        self._model.add(start >= sum(taken))
 
     def _rows(self, leaf: int, kind: int) -> list[tuple[int, int]]:
         """Return the rows that a unit takes of on a host or in a pool, and how much."""

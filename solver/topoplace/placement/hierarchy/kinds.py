@@ -163,20 +163,21 @@ def prices_of(
     lowest = layout.machine.levels[-2:]
     if levels[-1] not in (*STARTED_LEVELS, *lowest):
         return None
-    asked: dict[tuple[PartState, float, float], list[int]] = defaultdict(lambda: [0, 0])
+    asked: dict[tuple[tuple[PartState, ...], float, float], list[int]]
+    asked = defaultdict(lambda: [0, 0])
     for q, request in enumerate(requests):
         total = sum(part.units for part in request.parts)
-        for part in request.parts:
-            share = part.units / total
-            number = asked[part, request.value * share, request.without_gpus * share]
+        for ways in zip(*request.ways, strict=True):
+            share = ways[0].units / total
+            number = asked[ways, request.value * share, request.without_gpus * share]
             number[0] += q in sub.forced
             number[1] += q not in sub.excluded
     reached = [value for value in sub.reached if value is not None]
     if len(reached) < len(sub.reached):
         return None
     program = _Program(layout, places, levels, reached)
-    for (part, *values), (least, most) in asked.items():
-        program.ask(part, dict(zip(STARTED_LEVELS, values, strict=True)), least, most)
+    for (ways, *values), (least, most) in asked.items():
+        program.ask(ways, dict(zip(STARTED_LEVELS, values, strict=True)), least, most)
         if program.num_variables > _MOST_VARIABLES or clock.now() >= deadline:
             return None
     return program.solved(deadline)
@@ -208,15 +209,31 @@ class _Program:
         """Number of columns."""
         return len(self._columns)
 
-    def ask(self, part: PartState, values: dict[str, float], least: int, most: int) -> None:
-        """Add equal requests: how many start, and how many pieces of each size they have."""
+    def ask(
+        self, ways: Sequence[PartState], values: dict[str, float], least: int, most: int
+    ) -> None:
+        """Add equal requests: how many start, in one of several ways."""
+        several = None if len(ways) == 1 else self._row(float(most))
+        for part in ways:
+            self._ask(part, values, (0 if len(ways) > 1 else least, most), several)
+
+    def _ask(
+        self,
+        part: PartState,
+        values: dict[str, float],
+        limits: tuple[int, int],
+        several: int | None,
+    ) -> None:
+        """Add how many equal requests start, and how many pieces of each size they have."""
         kind = self._layout.kind_of[part.kind]
         pieces = sorted({n for place in self._places for n in place.pieces(part, kind)})
         if not pieces:
             return
         units, fewest = self._row(0.0), self._row(0.0)
         column = {units: float(part.units), fewest: float(-(-part.units // pieces[-1]))}
-        self._add(column, values, most, least)
+        if several is not None:
+            column[several] = 1.0
+        self._add(column, values, limits[1], limits[0])
         for n in pieces:  # as many units as start; each piece is given by some place
             column = {units: -float(n), fewest: -1.0, self._gives(part, kind, n): 1.0}
             self._add(column, {}, np.inf)

@@ -57,8 +57,8 @@ class LaterOnHierarchy:
         requests = []
         for q, request in enumerate(state.requests):
             now = int(q != alone), int(q == alone or lasts(self._lasts[q]))
-            parts = tuple(_twice(part, *now) for part in request.parts)
-            requests.append(replace(request, parts=parts))
+            first, *others = (tuple(_twice(p, *now) for p in way) for way in request.ways)
+            requests.append(replace(request, parts=first, others=tuple(others)))
         machine = replace(
             state.machine,
             resources=(*state.machine.resources, *(f"{r} then" for r in state.machine.resources)),

@@ -94,7 +94,7 @@ class Layout:
 
     def __init__(self, problem: HierarchyProblem) -> None:
         self.machine, self.state = problem.machine, problem.state
-        self.parts = [part for request in problem.requests for part in request.parts]
+        self.parts = [p for request in problem.requests for way in request.ways for p in way]
         kinds = list(dict.fromkeys(part.kind for part in self.parts))
         takes = [own for own, _ in kinds]
         table = np.array(takes, dtype=np.int64).reshape(-1, len(self.machine.resources))

@@ -77,6 +77,9 @@ def data_of(problem: HierarchyProblem, level_idx: int, reached: Sequence[int]) -
     if machine.fabrics and level_idx:  # the model counts them as a level, which holds any number
         most = sum(part.units for _, part in parts)
         goal, reached = goal if is_last else goal + 1, [reached[0], -most, *reached[1:]]
+    ways = [(q, own) for q, one in enumerate(requests, 1) if one.others for own in one.ways]
+    numbers = [(q, k) for q, one in enumerate(requests, 1) for k in range(len(one.parts))]
+    columns = [column for one in requests for column in zip(*one.ways, strict=True)]
     apart = [(q, *key) for q, own in enumerate(requests, 1) for key in own.parts[0].apart]
     names = sorted({key[1:] for key in apart})
     rules = [(p, *rule) for p, (_, part) in enumerate(parts, 1) for rule in _rules(part)]
@@ -96,7 +99,15 @@ def data_of(problem: HierarchyProblem, level_idx: int, reached: Sequence[int]) -
         "part_group": list(_groups(requests)),
         "part_units": [part.units for _, part in parts],
         "part_takes": [amount for _, part in parts for amount in part.takes],
-        "part_barred": [{"set": _barred(part)} for _, part in parts],
+        "part_barred": [
+            {"set": sorted(set.intersection(*map(_barred, column)))} for column in columns
+        ],
+        "way_request": [q for q, _ in ways],
+        "way_barred": [
+            {"set": sorted(_barred(own[k])) if r == q else []}
+            for q, own in ways
+            for r, k in numbers
+        ],
         "part_required": [_number(part.required) for _, part in parts],
         "part_balance": [_number(part.balance) for _, part in parts],
         "rule_kind": [{"e": kind} for _, kind, _, _ in rules],
@@ -113,9 +124,9 @@ def _number(level: int | None) -> int:
     return 0 if level is None else level + 1
 
 
-def _barred(part: PartState) -> list[int]:
+def _barred(part: PartState) -> set[int]:
     """Return the hosts that a part may not have, counted from 1."""
-    return [] if part.eligible is None else (np.flatnonzero(~part.eligible.mask) + 1).tolist()
+    return set() if part.eligible is None else {*(np.flatnonzero(~part.eligible.mask) + 1).tolist()}
 
 
 def _groups(requests: Sequence[HierarchyRequest]) -> Iterator[int]:

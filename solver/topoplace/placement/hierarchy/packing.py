@@ -372,6 +372,10 @@ def _sizes(part: PartState) -> list[int]:
 
 def _asked(request: HierarchyRequest) -> Hashable:
     """Return all fields of a request except names."""
+    return tuple(map(_rules, request.ways))
+
+
+def _rules(parts: Sequence[PartState]) -> Hashable:
     return tuple(
         (
             p.units,
@@ -386,7 +390,7 @@ def _asked(request: HierarchyRequest) -> Hashable:
             p.eligible,
             p.apart,
         )
-        for p in request.parts
+        for p in parts
     )
 
 
@@ -434,16 +438,26 @@ class _Pricing:
         return None if found is None else (found[0], found[1].uses(units))
 
     def shapes(self, request: HierarchyRequest) -> list[tuple[Shape, int]]:
-        """Return the shapes of a request, one per least balance of its parts, and their sum."""
-        beside = len(request.parts) > 1
+        """Return the shapes of a request, and the sum of the least balances of its parts.
+
+        There is one for each set of hosts of which it may have one, and of those balances.
+        """
+        apart = request.parts[0].apart
+        return [
+            (Shape(parts, request.exclusive, apart), n)
+            for way in request.ways
+            for parts, n in self._of_parts(way)
+        ]
+
+    def _of_parts(self, own_parts: Sequence[PartState]) -> list[tuple[tuple[PartShape, ...], int]]:
+        beside = len(own_parts) > 1
         shapes: list[tuple[tuple[PartShape, ...], int]] = [((), 0)]
-        for part in request.parts:
+        for part in own_parts:
             balanced = part.balance is not None and self._weights.get("balance")
             least: Iterable[int | None] = range(1, part.units + 1) if balanced else (None,)
             own = [(part_shape(self._layout, part, n, beside_others=beside), n or 0) for n in least]
             shapes = [((*found, shape), n + m) for found, n in shapes for shape, m in own]
-        apart = request.parts[0].apart
-        return [(Shape(parts, request.exclusive, apart), n) for parts, n in shapes]
+        return shapes
 
     def _by_node(
         self, request: HierarchyRequest, covers: Sequence[Cover]

@@ -137,8 +137,18 @@ class Patterns:
         )
 
     def _add(self, q: int, request: HierarchyRequest) -> None:
-        start, found = self._model.new_bool_var(""), []
-        for part in request.parts:
+        starts: list[Any] = []
+        found: list[dict[_Piece, Any]] = [{} for _ in request.parts]
+        for way in request.ways:
+            starts.append(self._model.new_bool_var(""))
+            for part, own in enumerate(self._add_way(way, starts[-1])):
+                found[part] |= own
+        self._model.add(sum(starts) <= 1)
+        self._starts[q], self._pieces[q] = sum(starts), found
+
+    def _add_way(self, parts: Sequence[PartState], start: Any) -> list[dict[_Piece, Any]]:
+        found = []
+        for part in parts:
             kind, step = self._layout.kind_of[part.kind], _step(part)
             most = max((place.rooms[kind] for place in self._places), default=0)
             sizes = range(step, min(part.units, most) + 1, step)
@@ -149,7 +159,7 @@ class Patterns:
                 fewest = -(-part.units // sizes[-1])
                 self._model.add(sum(own.values()) >= fewest * start)
             found.append(own)
-        self._starts[q], self._pieces[q] = start, found
+        return found
 
     # ---- The contents of places
 

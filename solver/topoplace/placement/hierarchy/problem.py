@@ -54,7 +54,8 @@ class HierarchyProblem:
 
         A domain counts once for every group of parts that has units in it. Balance is the sum over
         the parts that ask for it of the fewest units in a domain used. Stranded is the room left,
-        before any other request starts, for units of a part on the hosts that it uses.
+        before any other request starts, for units of a part on the hosts that it uses, of which
+        each is eligible.
         """
         machine, free = self.machine, self.state.free
         together = list(zip(request.parts, placed, strict=True))
@@ -68,7 +69,7 @@ class HierarchyProblem:
             if part.balance is not None
         )
         stranded = sum(
-            int(room(free, part)[list(hosts)].sum()) - part.units for part, hosts in together
+            int(held(free[list(hosts)], part.takes).sum()) - part.units for part, hosts in together
         )
         found = {"nodes": request.value, WITHOUT_GPUS: request.without_gpus}
         found |= {"balance": balance, "stranded": stranded}
@@ -114,9 +115,14 @@ def room(free: IntArray, part: PartState) -> IntArray:
     free
         Shape ``(num_hosts, num_resources)``.
     """
-    takes = np.array(part.takes)
-    found = (free[:, takes > 0] // takes[takes > 0]).min(axis=1)
-    return np.asarray(found if part.eligible is None else found * part.eligible.mask)
+    found = held(free, part.takes)
+    return found if part.eligible is None else np.asarray(found * part.eligible.mask)
+
+
+def held(free: IntArray, takes: Sequence[int]) -> IntArray:
+    """Return how many units that take some amounts each host holds, shape ``(num_hosts,)``."""
+    each = np.array(takes)
+    return np.asarray((free[:, each > 0] // each[each > 0]).min(axis=1))
 
 
 def problem_of(state: HierarchyState, options: Options) -> HierarchyProblem:

@@ -14,7 +14,7 @@ from topoplace.report.view import View
 from topoplace.result import Status
 from topoplace.result.base import Start
 from topoplace.result.certificate import Share
-from topoplace.snapshot.hierarchy_state import HierarchyRequest
+from topoplace.snapshot.hierarchy_state import HierarchyRequest, PartState
 from topoplace.snapshot.schema import Order
 from topoplace.types import IntArray
 
@@ -60,7 +60,8 @@ class HierarchyView(View):
             whole = documents[request.id]
             if request.id in reserved:
                 return reserved[request.id]
-            for part, document in zip(request.parts, whole.parts or [whole], strict=True):
+            documents_of = whole.parts or [whole]
+            for part, document in zip(self._roomiest(request, left), documents_of, strict=True):
                 held = [room(free, part) for free in (state.free, left)]
                 level = machine.num_levels if part.required is None else part.required
                 of = np.zeros(machine.num_hosts, dtype=np.int64)
@@ -69,6 +70,8 @@ class HierarchyView(View):
                     host = "node" if self.unit == "node" else "host"
                     there = number_of(int(part.eligible.mask.sum()), host)
                     where = f"the {there} of {document.eligible or 'those not excluded'}"
+                    if request.others:
+                        where = f"the {there} of the roomiest of its sets"
                     inside = part.eligible.mask
                 if part.required is not None:
                     of = machine.domain_of[level]
@@ -96,6 +99,14 @@ class HierarchyView(View):
             return "no place for it beside the started jobs was found"
 
         return {one.id: text(one) for one in state.requests if one.id not in begun}
+
+    def _roomiest(self, request: HierarchyRequest, left: IntArray) -> Sequence[PartState]:
+        """Return the parts of a request in the one of its sets that has most room left."""
+
+        def free(parts: Sequence[PartState]) -> int:
+            return min(min(part.units, int(room(left, part).sum())) for part in parts)
+
+        return max(request.ways, key=free)
 
     def _reserved(self) -> dict[str, str]:
         """Return when and where the first request that waits starts, if it has a reservation."""

@@ -13,6 +13,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from topoplace.errors import InputError, blamed_on, number_of
 from topoplace.formats.decisions import (
     Decided,
@@ -30,6 +32,7 @@ from topoplace.snapshot.faults import kind_of_document
 from topoplace.snapshot.files import parse_object, read_bytes
 from topoplace.snapshot.held import AS_IS, ORDER, Choices, entries_of, holds_of, options_ahead
 from topoplace.snapshot.hierarchy_state import (
+    HierarchyRequest,
     HierarchyState,
     PartState,
     on_switches,
@@ -38,6 +41,7 @@ from topoplace.snapshot.hierarchy_state import (
 from topoplace.snapshot.machines import resolve_machine
 from topoplace.snapshot.reading import inputs_below, is_other_snapshot, other_snapshot
 from topoplace.snapshot.schema import LeftOut, RunningJob, Snapshot
+from topoplace.snapshot.sets import HostSet
 from topoplace.study.case import load_instance, state_of
 
 File = str | Path
@@ -171,7 +175,7 @@ def case_of_pair(before: Snapshot, after: Snapshot) -> tuple[Case, list[str]]:
     entries = {request.id: entries_of(request.id, after.running) for request in before.queue}
     holds = holds_of(before)
     started = tuple(
-        (request.id, _taken(state, request.parts, entries[request.id]))
+        (request.id, _taken(state, _anywhere(request), entries[request.id]))
         for request in state.requests
         if entries[request.id]
     )
@@ -217,6 +221,16 @@ def _require_hierarchy(snapshot: Snapshot) -> None:
     if not snapshot.written.domain_levels:
         expected = "a hierarchy or a tree, as audits are of those only"
         raise InputError(expected, field="machine", found=snapshot.written.kind)
+
+
+def _anywhere(request: HierarchyRequest) -> tuple[PartState, ...]:
+    """Return the parts of a request with all hosts that one of its sets has."""
+    found = []
+    for ways in zip(*request.ways, strict=True):
+        masks = [part.eligible.mask for part in ways if part.eligible is not None]
+        every = HostSet(np.logical_or.reduce(masks)) if len(masks) == len(ways) else None
+        found.append(replace(ways[0], eligible=every))
+    return tuple(found)
 
 
 def _taken(state: HierarchyState, parts: tuple[PartState, ...], jobs: list[RunningJob]) -> Taken:

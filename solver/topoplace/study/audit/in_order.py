@@ -23,7 +23,7 @@ from topoplace.placement.hierarchy.later import LaterOnHierarchy
 from topoplace.placement.hierarchy.packing import HierarchyPacking
 from topoplace.placement.hierarchy.problem import HierarchyProblem
 from topoplace.placement.order import InOrderSearch, Queue
-from topoplace.snapshot.held import hold_text, in_order
+from topoplace.snapshot.held import hold_text, in_order, options_ahead
 from topoplace.snapshot.hierarchy_state import prepare_hierarchy
 from topoplace.snapshot.schema import NodeSet, Order, Request
 from topoplace.solving import Bound, Options, Outcome, result_of
@@ -218,8 +218,10 @@ class _Round:
             free[hosts] = np.maximum(0, free[hosts] - most)
         return HierarchyPacking(HierarchyProblem(replace(state, free=free, occupied=occupied)))
 
-    @staticmethod
-    def _of(verdict: Verdict, name: str, why: str = "") -> Standing:
+    def _of(self, verdict: Verdict, name: str, why: str = "") -> Standing:
+        ahead = sorted(options_ahead(self._snapshot))
+        if ahead and verdict in (Verdict.MISSED, Verdict.OUT_OF_TURN):
+            verdict, why = Verdict.UNJUDGED, f"{', '.join(ahead)}: not modelled"
         return Standing(verdict, jobs=(name,), reason=why)
 
     def _row(self, request: Request | None, name: str, verdicts: Mapping[str, Standing]) -> Row:

@@ -8,6 +8,7 @@ scheduler does not know.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import cached_property
 
 import numpy as np
@@ -107,12 +108,13 @@ def serve(rule: Rule, problem: HierarchyProblem, seed: int = 0) -> dict[int, Pla
     started = {}
     for idx, request in enumerate(problem.requests):
         before = vacancy.free.copy()
-        placed = rule(vacancy, request, rng)
-        if placed is None or _uses_too_many(problem, request, placed):
-            vacancy.free = before
-        else:
-            vacancy.start(request, placed)
-            started[idx] = placed
+        for way in request.ways:  # of several sets of hosts the first in which it fits
+            placed = rule(vacancy, replace(request, parts=way, others=()), rng)
+            if placed is not None and not _uses_too_many(problem, request, placed):
+                vacancy.start(request, placed)
+                started[idx] = placed
+                break
+            vacancy.free = before.copy()
     return started
 
 
