@@ -67,6 +67,11 @@ class Hierarchy:
         """Number of hosts."""
         return len(self.host_names)
 
+    @cached_property
+    def numbers(self) -> dict[str, int]:
+        """The number of every host by its name."""
+        return {name: host for host, name in enumerate(self.host_names)}
+
     @property
     def num_levels(self) -> int:
         """Number of levels, that of the hosts among them."""

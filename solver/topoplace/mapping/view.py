@@ -86,9 +86,12 @@ class MappingView(View):
 
     def names(self, num: int) -> dict[str, list[Any]]:
         """Return the columns of a data frame that identify its rows."""
-        if self.result.instance.cap is None:
-            return {"task": list(range(num))}
-        return {"object": list(range(num)), "load": self.problem.loads[:num].tolist()}
+        instance = self.result.instance
+        called = getattr(instance.application, "names", None)
+        named = {"name": called[:num]} if called else {}
+        if instance.cap is None:
+            return {"task": list(range(num)), **named}
+        return {"object": list(range(num)), **named, "load": self.problem.loads[:num].tolist()}
 
     @property
     def listings(self) -> list[Listing]:

@@ -31,12 +31,13 @@ from topoplace.report.tiles import (
     machine_tiles,
 )
 from topoplace.result import Fraction as FractionModel
-from topoplace.result import Result, Status
+from topoplace.result import Result, Status, level_label
 from topoplace.result.base import Start
 from topoplace.snapshot.files import csv_of
 from topoplace.snapshot.held import hold_text, holds_of
 from topoplace.snapshot.machines import resolve_machine
-from topoplace.snapshot.schema import TasksModel
+from topoplace.snapshot.schema import Counted, TasksModel
+from topoplace.snapshot.value import value_of
 from topoplace.types import FloatArray, IntArray
 
 if TYPE_CHECKING:
@@ -314,7 +315,17 @@ class View:
     def title(self) -> list[str]:
         """Return what a picture says below the headline, of a result with a solution."""
         queue = number_of(len(self.result.instance.queue), "request")
-        return [f"{len(self.started)} of {queue} started"]
+        return [f"{len(self.started)} of {queue} started{self.value_text}"]
+
+    @property
+    def value_text(self) -> str:
+        """How much of what counts starts, to end a line; nothing where nodes do."""
+        snapshot = self.result.instance
+        if snapshot.value is Counted.NODES:
+            return ""
+        values = {one.id: value_of(one, snapshot.value) for one in snapshot.queue}
+        started, label = sum(values[name] for name in self.started), level_label(snapshot, "nodes")
+        return f"; {label} started {started:,} of {sum(values.values()):,}"
 
     # ---- What pictures show
 
