@@ -59,6 +59,7 @@ def running(job: int, nodes: dict[str, tuple[int, int]], **more: Any) -> dict[st
 def by_node(job: int, nodes: int, **more: Any) -> dict[str, Any]:
     """Return a job of a number of nodes that may share them."""
     usual = {"node_count": number(nodes), "max_nodes": number(nodes), "shared": [], "tasks": nodes}
+    usual |= {"cpus": nodes, "tres_req_str": f"cpu={nodes},node={nodes}"}
     return entry(job, **{**usual, "cpus_per_task": number(1), **more})
 
 
@@ -117,7 +118,12 @@ def test_a_job_of_tasks_alone_goes_anywhere_and_whole_nodes_are_alone(tmp_path):
 @pytest.mark.parametrize(
     ("more", "nodes"),
     [
-        ({"tasks": 9}, {}),  # on two nodes in any numbers
+        ({"tasks": 9, "required_switches": 1}, {}),  # on two nodes in any numbers
+        ({"tasks": 9, "cpus": 20}, {}),
+        ({"cpus": 9}, {}),
+        ({"tasks": 0}, {}),
+        ({"tres_req_str": "cpu=2,node=1"}, {}),  # one or two nodes
+        (dict.fromkeys(("node_count", "max_nodes"), number(3)) | {"tasks": 9}, {}),
         ({"shared": ["user"]}, {}),
         ({"max_nodes": number(4)}, {}),
         ({"shared": ["oversubscribe"]}, {}),

@@ -168,6 +168,8 @@ class HierarchyState(State):
         communication-intensive ones, per leaf, shape ``(num_leaves,)``.
     kind
         ``allocation`` if contention counts, else ``hierarchy``.
+    occupied_then
+        As `occupied`, at a later time that the second half of the resources are of; or None.
     """
 
     snapshot: Snapshot
@@ -179,6 +181,7 @@ class HierarchyState(State):
     running: tuple[HierarchyRunning, ...]
     requests: tuple[HierarchyRequest, ...]
     kind: str = "hierarchy"
+    occupied_then: BoolArray | None = None
 
     @property
     def on_tree(self) -> bool:

@@ -111,7 +111,8 @@ class Asked:
 class Instance:
     """What is free on every host by resource, who waits, and where somebody runs.
 
-    `comm` are the hosts of every leaf that communication-intensive jobs hold, on a switch tree.
+    `comm` are the hosts of every leaf that communication-intensive jobs hold, on a switch tree. If
+    there is a later time, that of the second half of the resources, `busy_then` is as `busy` then.
     """
 
     machine: Hierarchy
@@ -120,6 +121,17 @@ class Instance:
     comm: tuple[int, ...]
     queue: tuple[Asked, ...]
     num_running: int
+    busy_then: frozenset[int] | None = None
+
+    def times(self, asked: Asked) -> set[int]:
+        """Return at which times a request takes something: 0 is now, 1 later."""
+        num = len(self.machine.resources) // (1 if self.busy_then is None else 2)
+        return {r // num for part in asked.parts for r, amount in enumerate(part.takes) if amount}
+
+    def busy_for(self, asked: Asked) -> set[int]:
+        """Return the hosts on which a job runs at some time of a request."""
+        by_time = dict(enumerate((self.busy, self.busy_then or frozenset())))
+        return {host for time in self.times(asked) for host in by_time[time]}
 
     @property
     def numbers(self) -> dict[str, int]:
@@ -210,20 +222,20 @@ def with_later(snapshot: Snapshot, instance: Instance, at: int | None, alone: st
     then = read_instance(snapshot.model_copy(update={"running": lasting}))
     walltime = {request.id: request.walltime for request in snapshot.queue}
 
-    def takes(asked: Asked, part: Wanted) -> tuple[int, ...]:
+    def twice(asked: Asked, part: Wanted) -> Wanted:
         nothing, ends = (0,) * len(part.takes), walltime[asked.id]
+        keys = tuple((level, f"{name} then") for level, name in part.apart)
         if asked.id == alone:
-            return nothing + part.takes
-        lasts = ends is None or (at is not None and max(1, ends) > at)
-        return part.takes + (part.takes if lasts else nothing)
+            return replace(part, takes=nothing + part.takes, apart=keys)
+        if ends is None or (at is not None and max(1, ends) > at):
+            both = tuple(sorted(part.apart + keys))
+            return replace(part, takes=part.takes * 2, apart=both)
+        return replace(part, takes=part.takes + nothing)
 
-    if any(asked.alone is not None or asked.parts[0].apart for asked in instance.queue):
-        raise RefusedError("a reservation among requests that want domains alone, or are apart")
     queue = []
-    for asked in instance.queue:
-        first, *others = (
-            tuple(replace(p, takes=takes(asked, p)) for p in way) for way in asked.ways
-        )
+    for now, later in zip(instance.queue, then.queue, strict=True):
+        asked = later if now.id == alone else now
+        first, *others = (tuple(twice(asked, p) for p in way) for way in asked.ways)
         queue.append(replace(asked, parts=first, others=tuple(others)))
     machine = replace(
         instance.machine,
@@ -231,7 +243,7 @@ def with_later(snapshot: Snapshot, instance: Instance, at: int | None, alone: st
         capacity=np.hstack([instance.machine.capacity] * 2),
     )
     free = tuple(now + later for now, later in zip(instance.free, then.free, strict=True))
-    return replace(instance, machine=machine, free=free, queue=tuple(queue))
+    return replace(instance, machine=machine, free=free, queue=tuple(queue), busy_then=then.busy)
 
 
 def machine_of(model: MachineDocument) -> Hierarchy:
@@ -489,7 +501,14 @@ def require_room(instance: Instance, started: Sequence[tuple[Asked, Place]]) -> 
             continue
         of = machine.domain_of[asked.alone]
         own = {int(of[host]) for host in users[k]}
-        others = set().union(instance.busy, *(u for j, u in enumerate(users) if j != k))
+        times = instance.times(asked)
+        others = set(instance.busy_for(asked)).union(
+            *(
+                users[j]
+                for j, (other, _) in enumerate(started)
+                if j != k and instance.times(other) & times
+            )
+        )
         if own & {int(of[host]) for host in others}:
             raise RefusedError(f"{asked.id} shares a {machine.levels[asked.alone]} it wants alone")
     inside: set[tuple[int, str, int]] = set()

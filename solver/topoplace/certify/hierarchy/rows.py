@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Set
 from dataclasses import dataclass, field
 from functools import cached_property
 from operator import itemgetter
@@ -70,11 +70,11 @@ class Domain:
         """Return its places and those of all that is inside."""
         return [*self.places, *(place for one in self.inside for place in one.all_places())]
 
-    def all_rows(self) -> list[int]:
-        """Return its rows and those of all that is inside."""
-        own = [row for _, _, row in self.cuts]
-        own += [row for place in self.places for row in place.rows.values()]
-        return own + [row for one in self.inside for row in one.all_rows()]
+    def all_rows(self, of: Set[int | None]) -> list[int]:
+        """Return its rows of some resources, None for pools, and those of all that is inside."""
+        own = [row for resource, _, row in self.cuts if resource in of]
+        own += [n for place in self.places for resource, n in place.rows.items() if resource in of]
+        return own + [row for one in self.inside for row in one.all_rows(of)]
 
 
 class Rows:
@@ -109,7 +109,6 @@ class Rows:
         alone = sum(self._usable) > sum(len(pool) for pool in self._pools)
         self._cut_levels = sorted(levels | ({last} if alone else set()))
         self._cut()
-        self._busy: dict[int | None, frozenset[int]] = {}
         self.apart: dict[tuple[int, str], int] = {}
         """By level and name the row of the first domain of the level."""
         for level, name in sorted({key for part in parts for key in part.apart}):
@@ -222,13 +221,6 @@ class Rows:
             key = place.is_pool, len(place.hosts), free, self._fits[host]
             found[host] = numbers.setdefault(key, len(numbers))
         return found
-
-    def busy(self, level: int | None) -> frozenset[int]:
-        """Return the domains of a level that running jobs use."""
-        if level not in self._busy:
-            of = self.instance.machine.domain_of[level]
-            self._busy[level] = frozenset(int(of[host]) for host in self.instance.busy)
-        return self._busy[level]
 
     @cached_property
     def room(self) -> int:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -11,15 +10,22 @@ from typing import Any
 from topoplace.errors import InputError, number_of
 from topoplace.formats.declared import left_out, of_request
 from topoplace.formats.slurm.blocks import BLOCK, asked_of_blocks
+from topoplace.formats.slurm.features import Constraint, Form, constraint_of
 from topoplace.formats.slurm.jobs import SlurmJobs, Wants
 from topoplace.formats.slurm.nodes import (
     NodeUse,
     SlurmNode,
     SlurmPartition,
     SlurmReservation,
-    gres_of,
 )
-from topoplace.formats.slurm.sharing import CPUS, NODE, Sharing, given_elsewhere, sharing_of
+from topoplace.formats.slurm.sharing import (
+    CPUS,
+    Sharing,
+    given_elsewhere,
+    gres_needed,
+    sharing_of,
+    tasks_of_node,
+)
 from topoplace.formats.slurm.topology import SlurmMachine
 from topoplace.formats.slurm.torus import NamedTorus
 from topoplace.machine.hierarchy import LEAF
@@ -276,10 +282,10 @@ def _of_blocks_alone(request: Request, place: str) -> Iterator[LeftOut]:
 # ---- Requests that are held for what nodes have, or are not known to have ------------------------
 
 
-_ONE_FEATURE = re.compile(r"\[[\w.-]+(?:\|[\w.-]+){0,15}\]")
+_OF_NODES = ("cpus", "memory", "disk")
+"""What a job may want of each of its nodes, as numbers."""
+
 _MOST_WAYS = 16  # partitions that differ
-_FEATURES = re.compile(r"[\w.-]+(?:(?:&[\w.-]+)*|(?:\|[\w.-]+)*)")
-"""Features that all or some of which a node has to have: no numbers, no brackets, not both."""
 
 
 class _Holds:
@@ -329,14 +335,14 @@ class _Holds:
             of_nodes = {"disk": of_nodes["disk"]}  # the rest is taken
         told = {
             "partition": self._partition(wants, request),
-            "features": wants.features if self._features(wants) is None else "",
+            "features": "" if self._features(wants, request) else wants.features,
             "excluded_nodes": "" if self._by_sets else wants.excluded,
             "required_nodes": "" if self._required(wants, request) else wants.required,
             "switches": self._switches(wants),
             "shared": ""
             if shares or self._takes_whole_nodes(wants)
             else self._why_whole(wants, request),
-            "gres": "" if self._enough(wants, "gres") is not None else wants.gres,
+            "gres": "" if isinstance(gres := self._gres(wants, request), dict) else gres,
             **of_nodes,
             "reservation": ", ".join(map(self._reservation, self._later)),
         }
@@ -367,9 +373,9 @@ class _Holds:
             return wants.shared
         if not whole and any(one is not None and one.whole_nodes for one in known):
             return "partitions of whole nodes and of shared ones"
-        own = self._sharing.asked(wants, request.nodes, whole=whole)
+        own = self._sharing.asked(wants, request.nodes, self._among(wants), whole=whole)
         limits = any(one is not None and (one.most_nodes or one.least_nodes > 1) for one in known)
-        if isinstance(own, dict) and "nodes" in own and limits:
+        if isinstance(own, dict) and "nodes" in own and "at_most" not in own and limits:
             return f"{number_of(wants.tasks, 'task')}, and a partition that limits nodes"
         return own
 
@@ -394,7 +400,7 @@ class _Holds:
         own = self._takes(wants, request)
         if isinstance(own, dict) and "nodes" in own:  # units are tasks
             return None
-        others = wants.switches or isinstance(self._of, NamedTorus)
+        others = wants.switches or isinstance(self._of, NamedTorus) or not _can_have_parts(request)
         return nodes if fits and not (others and len(nodes) < request.nodes) else None
 
     def has_several_tiers(self, request: Request) -> bool:
@@ -453,42 +459,95 @@ class _Holds:
             if own and first[own] == name and not any(own < other for other in nodes.values())
         ]
 
-    def _features(self, wants: Wants) -> dict[str, frozenset[str]] | None:
-        """Return the nodes of the features that a request names; None if that is not modelled."""
-        if not wants.features:
-            return {}
+    def _features(self, wants: Wants, request: Request) -> Constraint | None:
+        """Return what a request asks of features; None if it is nothing, or not modelled."""
         known = {name: node.features for name, node in (self._cluster.nodes or {}).items()}
-        if not self._by_sets or not self._complete or None in known.values():
+        found = constraint_of(wants.features)
+        if found is None or not self._by_sets or not self._complete or None in known.values():
             return None
-        if not (_FEATURES.fullmatch(wants.features) or self._one_feature(wants)):
+        if isinstance(self._of, NamedTorus) and found.form is not Form.EACH:
             return None
-        return {
-            own: frozenset(name for name, has in known.items() if own in (has or ()))
-            for own in re.split("[&|]", wants.features.strip("[]"))
-        }
+        return found if found.form is not Form.COUNTS or self._counts(found, request) else None
 
-    def _one_feature(self, wants: Wants) -> bool:
-        """Return whether all nodes have to have the same one of several features."""
-        several = not isinstance(self._of, NamedTorus)
-        return several and _ONE_FEATURE.fullmatch(wants.features) is not None
+    def _having(self, feature: str) -> frozenset[str]:
+        nodes = (self._cluster.nodes or {}).items()
+        return frozenset(name for name, own in nodes if feature in (own.features or ()))
+
+    def _named(self, feature: str) -> str:
+        return self._set("feature", feature, self._having(feature))
+
+    def _counts(self, constraint: Constraint, request: Request) -> bool:
+        """Return whether numbers of nodes with features can be parts of a request.
+
+        Slurm finds the nodes of one term after the other, and they differ. Parts of a request that
+        shares nodes could meet on a node, unless their nodes have nothing in common.
+        """
+        wants = self._cluster.jobs.wants[request.id]
+        takes, terms = self._takes(wants, request), constraint.terms
+        rest = request.nodes - sum(term.count for term in terms)
+        if rest == 0 and len(terms) == 1:
+            return True
+        if (
+            wants.switches
+            or wants.required
+            or not _can_have_parts(request)
+            or isinstance(takes, str)
+        ):
+            return False
+        if takes is not None and CPUS in takes["takes"]:
+            nodes = [term.nodes(self._having) & self._machine for term in terms]
+            apart = sum(map(len, nodes)) == len(frozenset().union(*nodes))
+            return rest == 0 and apart and "nodes" not in takes
+        return rest == 0 or (rest > 0 and len(terms) == 1)
+
+    def _among(self, wants: Wants) -> frozenset[str]:
+        """Return the nodes of a request's partitions; all if they are not known."""
+        return frozenset().union(*map(self._inside, wants.partitions)) or self._machine
 
     def _enough(self, wants: Wants, what: str) -> dict[str, frozenset[str]] | None:
         """Return by name the nodes that have what a request wants of each, where some have less.
 
         None if that is not modelled, or not known of all nodes.
         """
-        wanted = gres_of(wants.gres) if what == "gres" else {what: getattr(wants, what)}
-        if wanted is None:
+        least = getattr(wants, what)
+        able = self._with(what, what, least)
+        if able is None:
             return None
-        found = {}
-        for name, least in wanted.items():
-            has = {n: own.amount(what, name) for n, own in (self._cluster.nodes or {}).items()}
-            if least and (not self._complete or None in has.values()):
-                return None
-            able = frozenset(node for node, amount in has.items() if (amount or 0) >= least)
-            if least and not able >= self._machine:
-                found[f"{name}>={least}"] = able
+        found = {} if able >= self._machine else {f"{what}>={least}": able}
         return found if self._by_sets or not found else None
+
+    def _with(self, what: str, name: str, least: int) -> frozenset[str] | None:
+        """Return the nodes with so much of what a node has; None if it is not known of all."""
+        if not least:
+            return self._machine
+        has = {n: own.amount(what, name) for n, own in (self._cluster.nodes or {}).items()}
+        if not self._complete or None in has.values():
+            return None
+        return frozenset(node for node, amount in has.items() if (amount or 0) >= least)
+
+    def _gres(self, wants: Wants, request: Request) -> dict[str, frozenset[str]] | str:
+        """Return by name the nodes with the GRES of a request, where some have less; or why not."""
+        own, among, num_nodes = self._takes(wants, request), self._among(wants), request.nodes
+        said = ",".join(filter(None, (wants.gres, wants.gres_per_job, wants.gres_per_task)))
+        if self._sharing is not None and isinstance(own, dict) and CPUS in own["takes"]:
+            each = self._sharing.gres(wants, num_nodes, among)
+            needed = each if isinstance(each, str) else {name: (n, n) for name, n in each.items()}
+        elif wants.cpus_per_gres or wants.memory_per_gres:
+            needed = "and what each needs of whole nodes"
+        else:
+            needed = gres_needed(wants, num_nodes, tasks_of_node(wants, num_nodes))
+        if isinstance(needed, str):
+            return f"{said} {needed}".strip()
+        found = {}
+        for name, (least, even) in needed.items():
+            able, enough = (self._with("gres", name, amount) for amount in (least, even))
+            if able is None or enough is None:
+                return said
+            if (able - enough) & among:
+                return f"{said} on {number_of(num_nodes, 'node')}, in any numbers"
+            if not able >= self._machine:
+                found[f"{name}>={least}"] = able
+        return found if self._by_sets or not found else said
 
     def with_sets(self, request: Request) -> Request:
         """Return a request with the nodes that it may have, as far as that is modelled."""
@@ -501,39 +560,60 @@ class _Holds:
             fields = self._sharing.whole
         if wants.switches > 0 and self._leaf is not None:
             fields = {**fields, "at_most": Segment(size=wants.switches, level=self._leaf)}
-        terms = []
-        wide = [] if self._partition(wants, request) else self._wide(wants, request)
-        if wide and self._inside(wide[0]) != self._machine:
-            ways = [self._set("partition", name, self._inside(name)) for name in wide]
-        else:
-            ways = []
-        features = self._features(wants)
-        if features:
-            named = [self._set("feature", name, nodes) for name, nodes in features.items()]
-            some = " | ".join(named)
-            if self._one_feature(wants):
-                ways = [f"{a} & {b}" for a in ways for b in named] if ways else named
-            else:
-                terms.append(f"({some})" if "|" in wants.features else " & ".join(named))
-        terms[:0] = ways if len(ways) == 1 else []
-        shares = "takes" in fields and NODE in fields["takes"] and CPUS in fields["takes"]
-        for what in ("disk", "gres") if shares else ("cpus", "memory", "disk", "gres"):
-            for name, nodes in (self._enough(wants, what) or {}).items():
-                terms.append(self._set("with", name, nodes))
+        ways, parts = self._ways(wants, request), self._parts(wants, request)
+        terms = [*(ways if len(ways) == 1 else ()), *self._terms(wants, request, fields)]
         excluded = self._machine.intersection(expand_host_list(wants.excluded, "excluded_nodes"))
-        required = self._required(wants, request)
-        if required:
-            name = f"nodes:{format_host_list(sorted(required))}"
-            terms.append(self._set("nodes", name.removeprefix("nodes:"), frozenset(required)))
         fields = {
             **fields,
             "eligible": " & ".join(filter(None, terms)) or None,
             "excluded": _node_set(self._of, sorted(excluded)) or None,
             "one_of": ways if len(ways) > 1 else None,
         }
-        if required and len(required) < request.nodes:
-            return _in_parts(request, fields, len(required))
-        return request.model_copy(update=fields)
+        return (
+            _in_parts(request, fields, parts) if len(parts) > 1 else _with_fields(request, fields)
+        )
+
+    def _ways(self, wants: Wants, request: Request) -> list[str]:
+        """Return expressions of which all nodes of a request have to match the same one."""
+        wide = [] if self._partition(wants, request) else self._wide(wants, request)
+        if wide and self._inside(wide[0]) == self._machine:
+            wide = []
+        found = [self._set("partition", name, self._inside(name)) for name in wide]
+        features = self._features(wants, request)
+        if features is None or features.form is not Form.SAME:
+            return found
+        named = [term.expression(self._named) for term in features.terms]
+        return [f"{a} & {b}" for a in found for b in named] if found else named
+
+    def _parts(self, wants: Wants, request: Request) -> list[tuple[str, int, str]]:
+        """Return the parts of a request: the id of each, its nodes, and which it may have."""
+        features, required = self._features(wants, request), self._required(wants, request)
+        if required:
+            own = self._set("nodes", format_host_list(sorted(required)), frozenset(required))
+            parts, others = [("required", len(required), own)], f"!{own}"
+        elif features is not None and features.form is Form.COUNTS:
+            terms = enumerate(features.terms, start=1)
+            parts = [(f"features{k}", own.count, own.expression(self._named)) for k, own in terms]
+            others = ""
+        else:
+            return []
+        rest = request.nodes - sum(num for _, num, _ in parts)
+        return [*parts, ("others", rest, others)] if rest else parts
+
+    def _terms(self, wants: Wants, request: Request, fields: Mapping[str, Any]) -> Iterator[str]:
+        """Yield expressions all of which each node of a request has to match."""
+        features = self._features(wants, request)
+        if features is not None and features.form is Form.EACH:
+            yield features.terms[0].expression(self._named)
+        shares = CPUS in fields.get("takes", ())
+        gres = self._gres(wants, request)
+        needed = [self._enough(wants, what) for what in (("disk",) if shares else _OF_NODES)]
+        for each in (*needed, gres if isinstance(gres, dict) else None):
+            for name, nodes in (each or {}).items():
+                yield self._set("with", name, nodes)
+        parts = self._parts(wants, request)
+        if len(parts) == 1:
+            yield parts[0][2]
 
     def _set(self, kind: str, name: str, nodes: frozenset[str]) -> str:
         """Return the name of a set of nodes, which is kept."""
@@ -572,7 +652,7 @@ class _Holds:
 
         Not what becomes a set of nodes.
         """
-        lacks = {what: self._enough(wants, what) is None for what in ("cpus", "memory", "disk")}
+        lacks = {what: self._enough(wants, what) is None for what in _OF_NODES}
         cpus, share = wants.cpus if lacks["cpus"] else 0, -(-wants.cpus_in_all // num_nodes)
         if share > wants.cpus:  # of all nodes together: some may have fewer
             cpus = share
@@ -601,20 +681,33 @@ class _Holds:
         return f"{name} of {number_of(len(one.nodes), 'node')}, {one.when}"
 
 
-def _in_parts(request: Request, fields: Mapping[str, Any], num_required: int) -> Request:
-    """Return a request with two parts: on the nodes that it has to have, and on others.
+_OF_PARTS = ("takes", "spread", "eligible", "excluded")
 
-    The last term of what is eligible are the nodes that it has to have.
-    """
-    terms = fields["eligible"].split(" & ")
-    others = " & ".join([*terms[:-1], f"!{terms[-1]}"])
-    own = {name: fields[name] for name in ("takes", "spread", "excluded") if fields.get(name)}
-    sizes = {"required": num_required, "others": request.nodes - num_required}
-    eligible = {"required": fields["eligible"], "others": others}
-    parts = [
-        Part(id=name, nodes=size, group="job", eligible=eligible[name], **own)
-        for name, size in sizes.items()
-    ]
+
+def _can_have_parts(request: Request) -> bool:
+    """Return whether a request asks for nothing that would have to hold for its parts together."""
+    return not (request.segments or request.exclusive or request.parts)
+
+
+def _in_parts(
+    request: Request, fields: Mapping[str, Any], parts: Iterable[tuple[str, int, str]]
+) -> Request:
+    """Return a request with parts: the id of each, its nodes, and which of those eligible."""
+    own = {name: fields[name] for name in _OF_PARTS if fields.get(name)}
+    found = []
+    for name, num_nodes, term in parts:
+        eligible = " & ".join(filter(None, (fields["eligible"], term)))
+        limits = own | ({"eligible": eligible} if eligible else {})
+        found.append(Part(id=name, nodes=num_nodes, group="job", **limits))
+    return request.model_copy(update={"parts": found, "one_of": fields["one_of"]})
+
+
+def _with_fields(request: Request, fields: Mapping[str, Any]) -> Request:
+    """Return a request with fields; those of a request with parts, on blocks, are of its parts."""
+    if request.parts is None:
+        return request.model_copy(update=fields)
+    own = {name: fields[name] for name in _OF_PARTS if fields.get(name)}
+    parts = [part.model_copy(update=own) for part in request.parts]
     return request.model_copy(update={"parts": parts, "one_of": fields["one_of"]})
 
 

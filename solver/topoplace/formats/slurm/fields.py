@@ -86,6 +86,11 @@ def _as_json(names: Mapping[str, str]) -> str:
 
 # ---- Jobs ----------------------------------------------------------------------------------------
 
+_OF_LAYOUT = (
+    *("sockets_per_node", "cores_per_socket", "threads_per_core"),
+    *("tasks_per_socket", "tasks_per_board", "sockets_per_board"),
+)
+
 SQUEUE_JSON = table(
     "squeue --json",
     """
@@ -105,7 +110,7 @@ SQUEUE_JSON = table(
     depends eligible_time -> begin_time: begins later than the listing was made
     depends het_job_id -> het_job: one of several components that start together
     depends array_max_tasks -> array_throttle: the tasks beyond the limit of tasks at a time
-    depends max_nodes -> node_count: its size is a range, or an estimate of `node_count`
+    depends max_nodes -> node_count: its size is a range (`-N 2-4`), or an estimate of `node_count`
     depends tasks -> node_count: its size is given by tasks
     depends tres_req_str -> node_count: asks for fewer nodes than `node_count`
     depends shared: may take a part of a node, unless `scontrol show partition` says that its \
@@ -120,21 +125,28 @@ SQUEUE_JSON = table(
     restricts dependency: waits for other jobs
     depends required_nodes: on tori, or with `--switches` and other nodes
     depends excluded_nodes: may not have these nodes
-    depends features: its nodes need features; names joined by `&` alone or `|` alone, and \
-        on hierarchies one of several such as `[r1|r2]`, are modelled
+    depends features: its nodes need features; names joined by `&` and `|`, in parentheses, one of \
+        several (`[a|b]`) and numbers (`a*2`, `[a*2&b*4]`) are modelled, except numbers other than \
+        those of all its nodes, on tori, with `--switches`, required nodes or segments, and on \
+        shared nodes that have several of them
     restricts batch_features -> features: its first node needs features
     restricts cluster_features -> federation: its cluster needs features
     depends required_switches -> switches: where there are no leaf switches, or the job may have \
         waited for them as long as it wants to
-    restricts contiguous: its nodes are in a row
+    restricts contiguous: its nodes follow each other in the order of Slurm's own table, which no \
+        listing has
     depends tres_per_node -> gres: needs GRES, such as GPUs, of every node; modelled as a set of \
         nodes if all nodes are known
-    restricts tres_per_job, tres_per_task, tres_per_socket -> gres: needs GRES by something else
+    depends tres_per_job -> gres: unless it is known what each node has to have: on one node, on \
+        as many nodes as GRES, and on whole nodes that all have their share
+    depends tres_per_task -> gres: unless the tasks of each node are known, or may be on any \
+        nodes; CPUs are `cpus_per_task`
+    restricts tres_per_socket -> gres: needs GRES of every socket
     restricts gres: needs GRES (before 20.11)
-    restricts cpus_per_tres -> gres: CPUs by GRES
-    restricts memory_per_tres -> gres: memory by GRES
-    restricts tasks_per_tres -> gres: tasks by GRES
+    depends cpus_per_tres, memory_per_tres -> gres: on whole nodes
+    depends tasks_per_tres -> gres: on several nodes
     restricts sockets_per_node -> node_layout: the sockets that each node needs
+    restricts tasks_per_socket, tasks_per_board, sockets_per_board -> node_layout: within a node
     restricts cores_per_socket -> node_layout: the cores that each socket needs
     restricts threads_per_core -> node_layout: the threads that each core needs
     restricts licenses: needs licences
@@ -152,8 +164,8 @@ SQUEUE_JSON = table(
     neutral last_sched_evaluation: Slurm's plan
     read maximum_switch_wait_time: how long `required_switches` holds
     neutral priority_by_partition, het_job_id_set, deadline, delay_boot, reboot, time_minimum, \
-        tres_bind, tres_freq, core_spec, thread_spec, tasks_per_core, tasks_per_socket, \
-        tasks_per_board, sockets_per_board, max_cpus: within a node, or said elsewhere
+        tres_bind, tres_freq, core_spec, thread_spec, tasks_per_core, max_cpus: \
+        within a node, or said elsewhere
     neutral tres_alloc_str, allocating_node, batch_host, batch_flag, preempt_time, \
         preemptable_time, pre_sus_time, suspend_time, resize_time, job_size_str, billable_tres, \
         licenses_allocated, allocated_nodes: of jobs that run
@@ -166,13 +178,7 @@ SQUEUE_JSON = table(
         state_description, system_comment, step_id, submit_line, argv
     """,
     {
-        **dict.fromkeys(
-            (
-                "tasks_per_tres",
-                *("sockets_per_node", "cores_per_socket", "threads_per_core"),
-            ),
-            number_text,
-        ),
+        **dict.fromkeys(_OF_LAYOUT, number_text),
         **dict.fromkeys(("gres", "licenses"), _not_null),
         "flags": flags_text,
     },
@@ -211,7 +217,10 @@ SHOWN = {
     "Partition": "partition", "Reason": "state_reason", "Dependency": "dependency",
     "Features": "features", "ReqNodeList": "required_nodes", "ExcNodeList": "excluded_nodes",
     "TresPerNode": "tres_per_node", "TresPerJob": "tres_per_job", "TresPerTask": "tres_per_task",
-    "TresPerSocket": "tres_per_socket", "Gres": "gres", "OverSubscribe": "shared",
+    "TresPerSocket": "tres_per_socket", "CpusPerTres": "cpus_per_tres",
+    "MemPerTres": "memory_per_tres", "NtasksPerTRES": "tasks_per_tres", "NumTasks": "tasks",
+    "CPUs/Task": "cpus_per_task", "NtasksPerN:B:S:C": "tasks_per_node", "ReqTRES": "tres_req_str",
+    "Gres": "gres", "OverSubscribe": "shared",
     "Contiguous": "contiguous", "Licenses": "licenses", "Reservation": "resv_name",
     "Switches": "required_switches", "ArrayTaskThrottle": "array_max_tasks",
     "MinCPUsNode": "minimum_cpus_per_node", "MinMemoryNode": "memory_per_node",
@@ -227,8 +236,8 @@ SCONTROL_JOB = table(
     + """
     neutral JobName, UserId, GroupId, Nice, Account, QOS, Requeue, Restarts, BatchFlag, Reboot, \
         ExitCode, RunTime, TimeMin, AccrueTime, StartTime, EndTime, Deadline, SuspendTime, \
-        SecsPreSuspend, LastSchedEval, Scheduler, AllocNode:Sid, BatchHost, NumTasks, CPUs/Task, \
-        ReqB:S:C:T, TRES, ReqTRES, AllocTRES, Socks/Node, NtasksPerN:B:S:C, CoreSpec, \
+        SecsPreSuspend, LastSchedEval, Scheduler, AllocNode:Sid, BatchHost, \
+        ReqB:S:C:T, TRES, AllocTRES, Socks/Node, CoreSpec, MinMemoryTRES, \
         ThreadSpec, MinTmpDiskNode, DelayBoot, Command, WorkDir, StdErr, StdIn, StdOut, Power, \
         MailUser, MailType, TresBind, WCKey, SchedNodeList, PreemptEligibleTime, PreemptTime, \
         JOB_GRES, Nodes, CPU_IDs, Mem, GRES, SubmitLine, AdminComment, SystemComment, Prefer, \

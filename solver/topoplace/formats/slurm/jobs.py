@@ -65,9 +65,12 @@ class Wants:
     cpus, cpus_in_all, memory, memory_per_cpu, disk
         The least that a node has to have, and the CPUs on all nodes together; memory and disk in
         MB. 0 if the job needs none in particular.
-    features, excluded, required, gres
-        What its nodes have to have, those that it may not have, and the GRES of each, as Slurm
-        says it; `required` are nodes that it has to have.
+    features, excluded, required
+        What its nodes have to have, those that it may not have, and those that it has to have.
+    gres, gres_per_job, gres_per_task
+        The GRES of each node, of all together, and of each task, as Slurm says it.
+    cpus_per_gres, memory_per_gres, tasks_per_gres
+        What each of its GRES needs, memory in MB, as Slurm says it; and the tasks of each GPU.
     tasks, cpus_per_task, tasks_per_node
         How many tasks it has, and how they are laid out; 0 if that is not said.
     most_nodes, least_nodes
@@ -91,6 +94,11 @@ class Wants:
     excluded: str = ""
     required: str = ""
     gres: str = ""
+    gres_per_job: str = ""
+    gres_per_task: str = ""
+    cpus_per_gres: str = ""
+    memory_per_gres: str = ""
+    tasks_per_gres: int = 0
     tasks: int = 0
     cpus_per_task: int = 0
     tasks_per_node: int = 0
@@ -298,6 +306,7 @@ def _id(entry: Entry) -> str:
 
 def _wants(entry: Entry) -> Wants:
     says_shared = "shared" in entry.values
+    memory_per_gres = entry.text("memory_per_tres")
     partitions = [name.strip() for name in entry.text("partition").split(",")]
     return Wants(
         entry.place,
@@ -305,13 +314,18 @@ def _wants(entry: Entry) -> Wants:
         shared_text(entry.values["shared"]) if says_shared else "",
         entry.number("minimum_cpus_per_node") or 0,
         entry.number("cpus") or 0,
-        entry.megabytes("memory_per_node"),
+        0 if memory_per_gres else entry.megabytes("memory_per_node"),  # that of a GPU then
         entry.megabytes("memory_per_cpu"),
         entry.megabytes("minimum_tmp_disk_per_node"),
         entry.text("features"),
         entry.text("excluded_nodes"),
         entry.text("required_nodes"),
         entry.text("tres_per_node"),
+        entry.text("tres_per_job"),
+        re.sub(r"(^|,)cpu[=:][0-9]+", "", entry.text("tres_per_task")).strip(","),
+        entry.text("cpus_per_tres"),
+        memory_per_gres,
+        entry.number("tasks_per_tres") or 0,
         entry.number("tasks") or 0,
         entry.number("cpus_per_task") or 0,
         entry.number("tasks_per_node") or 0,
@@ -325,7 +339,8 @@ def _wants(entry: Entry) -> Wants:
 def _all_memory(entry: Entry) -> bool:
     """Return whether a job wants memory, but no amount by node or CPU: all that its nodes have."""
     amounts = entry.megabytes("memory_per_node") or entry.megabytes("memory_per_cpu")
-    return not amounts and re.search(r"(?:^|,)mem=", entry.text("tres_req_str")) is not None
+    told = amounts or entry.text("memory_per_tres")
+    return not told and re.search(r"(?:^|,)mem=", entry.text("tres_req_str")) is not None
 
 
 def _least_nodes(entry: Entry) -> int | None:
@@ -393,12 +408,13 @@ def _other_sizes(entry: Entry, num_nodes: int) -> str:
     nodes are 0 once Slurm has tried to start a job, whatever it asked for.
     """
     most, tasks = entry.number("max_nodes"), entry.number("tasks") or 0
-    if most and most != num_nodes:
-        return f"{num_nodes} to {most}"
     least = _least_nodes(entry)
+    if most and (most != num_nodes or (least or most) != most):
+        return f"{least or num_nodes} to {most}"
     if least is not None and least != num_nodes:
         return f"{least} or more"
-    by_tasks = "EXACT_TASK_COUNT_REQUESTED" in (entry.values.get("flags") or ())
+    flags = entry.values.get("flags")
+    by_tasks = tasks > num_nodes if flags is None else "EXACT_TASK_COUNT_REQUESTED" in flags
     return f"by {number_of(tasks, 'task')}" if by_tasks and most == 0 and tasks > 1 else ""
 
 

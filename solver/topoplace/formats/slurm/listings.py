@@ -284,8 +284,8 @@ def _shown_values(given: dict[str, Any]) -> dict[str, Any]:
     """Return the fields of a line of scontrol in the forms that squeue's listings have."""
     least, _, most = given.pop("node_range", "").partition("-")
     given["node_count"] = least
-    if most or least:
-        given["max_nodes"] = most or least
+    given["max_nodes"] = most or "0"
+    given["tasks_per_node"] = given.get("tasks_per_node", "").partition(":")[0]
     array, tasks = given.pop("array_job_id", ""), given.pop("array_tasks", "")
     number = given.pop("job_id", "")
     given["id"] = number

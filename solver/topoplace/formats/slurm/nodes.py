@@ -227,9 +227,11 @@ _GRES = re.compile(r"(?:gres[:/])?([\w.-]+)(?:[:=]([A-Za-z_][\w.-]*))?(?:[:=]([0
 def gres_of(text: str) -> dict[str, int] | None:
     """Return amounts of GRES by name, and by name and type, of a text such as ``gpu:a100:4(S:0)``.
 
-    Jobs write ``gres/gpu:4``. None if the text is of another form.
+    Jobs write ``gres/gpu:4``, and ``gpu(CNT:4)`` for what they hold of GRES without files. None if
+    the text is of another form.
     """
     found: dict[str, int] = {}
+    text = re.sub(r"\(CNT:([0-9]+)\)", r":\1", text)
     for own in filter(None, re.sub(r"\([^()]*\)", "", text).split(",")):
         match = _GRES.fullmatch(own)
         if match is None:

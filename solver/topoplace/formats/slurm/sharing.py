@@ -72,60 +72,175 @@ class Sharing:
         places = held.cpus if shares else self.places
         return found | ({NODE: places} if held.cpus else {})  # a suspended job leaves its nodes
 
-    def asked(self, wants: Wants, num_nodes: int, *, whole: bool) -> dict[str, Any] | str:
+    def asked(
+        self, wants: Wants, num_nodes: int, among: Iterable[str], *, whole: bool
+    ) -> dict[str, Any] | str:
         """Return the fields of a request that say what it takes; or why that is not modelled.
 
         A job of whole nodes takes all places of each of them. One with a fixed number of nodes has
-        a unit on each; one of tasks alone has a unit for each task, on any nodes.
+        a unit on each; one of tasks alone has a unit for each task, on any nodes, and so has one of
+        two nodes on which they may be in any numbers. GRES that are not modelled are left out.
+
+        Parameters
+        ----------
+        among
+            The nodes that it may have.
         """
-        gres, tasks = gres_of(wants.gres), max(1, wants.tasks)
-        fixed = wants.most_nodes == num_nodes or (tasks == 1 and num_nodes == 1)
-        if gres is None:
-            return "its GRES are of no form that is read"
-        if wants.most_nodes not in (0, num_nodes):
-            return f"{num_nodes} to {number_of(wants.most_nodes, 'node')}"
-        if wants.all_memory and not whole:
-            return "all memory of its nodes"
+        tasks = number_of(max(1, wants.tasks), "task")
+        sizes = {num_nodes, wants.least_nodes or num_nodes}
+        if wants.most_nodes and sizes != {wants.most_nodes}:
+            return f"{min(sizes)} to {number_of(wants.most_nodes, 'node')}"
         if whole:
-            return self.whole if fixed else f"{number_of(tasks, 'task')} on whole nodes"
-        own = {name: n for name, n in gres.items() if ":" not in name}
-        return self._by_node(wants, num_nodes, own) if fixed else self._by_task(wants, own)
+            return self.whole if _is_fixed(wants, num_nodes) else f"{tasks} on whole nodes"
+        if wants.all_memory:
+            return "all memory of its nodes"
+        if not wants.tasks:
+            return "its tasks, which are not said"
+        if _is_fixed(wants, num_nodes):
+            return self._on_nodes(wants, num_nodes, among)
+        return self._by_task(wants) if wants.least_nodes == 1 else f"{tasks}, and the fewest nodes"
 
     @property
     def whole(self) -> dict[str, Any]:
         """The fields of a request of whole nodes."""
         return {"takes": {NODE: self.places}}
 
-    def _by_task(self, wants: Wants, gres: Takes) -> dict[str, Any] | str:
-        each, said = max(1, wants.cpus_per_task), number_of(wants.tasks, "task")
-        if gres or wants.memory or wants.tasks_per_node or wants.cpus > each:
-            return f"{said}, and what each node needs"
-        if wants.least_nodes != 1:
-            return f"{said}, and the fewest nodes that it wants"
-        return {"nodes": wants.tasks, "takes": self._amounts(wants, each, {})}
+    def gres(self, wants: Wants, num_nodes: int, among: Iterable[str]) -> Takes | str:
+        """Return the GRES of a unit of a job that shares nodes; or why they are not modelled."""
+        if None in (gres_of(wants.cpus_per_gres), gres_of(wants.memory_per_gres)):
+            return _NO_FORM
+        each = self._tasks_of_node(wants, num_nodes, among)
+        if not _is_fixed(wants, num_nodes) or each is None:
+            if wants.gres or wants.gres_per_job or wants.tasks_per_gres:
+                return "for tasks on nodes in any numbers"
+            found = gres_of(wants.gres_per_task)
+            return _NO_FORM if found is None else found
+        needed = gres_needed(wants, num_nodes, each)
+        if isinstance(needed, str):
+            return needed
+        if any(least != even for least, even in needed.values()):
+            return f"on {num_nodes} nodes, in any numbers"
+        return {name: least for name, (least, _) in needed.items()}
 
-    def _by_node(self, wants: Wants, num_nodes: int, gres: Takes) -> dict[str, Any] | str:
-        tasks = self._tasks_of_node(wants, num_nodes, max(1, wants.tasks))
-        if tasks is None:
-            said = number_of(wants.tasks, "task")
-            return f"{said} on {number_of(num_nodes, 'node')}, in any numbers"
-        cpus = max(tasks * max(1, wants.cpus_per_task), wants.cpus)
+    def _on_nodes(self, wants: Wants, num_nodes: int, among: Iterable[str]) -> dict[str, Any] | str:
+        """Return what a job of a fixed number of nodes takes."""
+        each = self._tasks_of_node(wants, num_nodes, among)
+        if each is not None:
+            return self._by_node(wants, num_nodes, each, among)
+        if num_nodes != 2 or wants.switches:
+            return f"{wants.tasks} tasks on {num_nodes} nodes, in any numbers"
+        found = self._by_task(wants)
+        if isinstance(found, dict):
+            limits = {"at_most": 2, "spread": wants.tasks - 1}  # so it has no fewer than two
+            level = self.machine.levels[-1]
+            found |= {what: Segment(size=n, level=level) for what, n in limits.items()}
+        return found
+
+    def _by_task(self, wants: Wants) -> dict[str, Any] | str:
+        tasks = number_of(wants.tasks, "task")
+        if wants.memory or wants.tasks_per_node or wants.cpus > max(1, wants.cpus_per_task):
+            return f"{tasks}, and what each node needs"
+        takes = self._amounts(wants, 1, gres_of(wants.gres_per_task) or {})
+        if wants.cpus_in_all > wants.tasks * takes[CPUS]:
+            return f"{tasks}, and {wants.cpus_in_all} CPUs"
+        return {"nodes": wants.tasks, "takes": takes}
+
+    def _by_node(
+        self, wants: Wants, num_nodes: int, tasks: int, among: Iterable[str]
+    ) -> dict[str, Any] | str:
+        gres = self.gres(wants, num_nodes, among)
+        least = max(wants.cpus, wants.cpus_in_all if num_nodes == 1 else 0)
+        takes = self._amounts(wants, tasks, gres if isinstance(gres, dict) else {}, least)
+        if wants.cpus_in_all > num_nodes * takes[CPUS]:
+            return f"{wants.cpus_in_all} CPUs on {num_nodes} nodes, in any numbers"
         spread = Segment(size=1, level=self.machine.levels[-1]) if num_nodes > 1 else None
-        return {"takes": self._amounts(wants, cpus, gres), "spread": spread}
+        return {"takes": takes, "spread": spread}
 
-    def _amounts(self, wants: Wants, cpus: int, gres: Takes) -> Takes:
-        memory = (wants.memory or wants.memory_per_cpu * cpus) if self.has_memory else 0
-        return {CPUS: cpus, NODE: cpus, **gres, **({MEMORY: memory} if memory else {})}
+    def _amounts(self, wants: Wants, tasks: int, gres: Takes, least: int = 0) -> Takes:
+        """Return what a unit of a number of tasks takes, with its GRES and the fewest CPUs."""
+        cpus = max(tasks * max(1, wants.cpus_per_task), least, _by_gres(wants.cpus_per_gres, gres))
+        memory = _by_gres(wants.memory_per_gres, gres) or wants.memory
+        memory = (memory or wants.memory_per_cpu * cpus) if self.has_memory else 0
+        own = {name: n for name, n in gres.items() if ":" not in name}
+        return {CPUS: cpus, NODE: cpus, **own, **({MEMORY: memory} if memory else {})}
 
-    @staticmethod
-    def _tasks_of_node(wants: Wants, num_nodes: int, tasks: int) -> int | None:
-        """Return how many tasks each node gets; None if they may be divided otherwise."""
-        if wants.tasks_per_node:
-            even = wants.tasks_per_node * num_nodes == tasks or not wants.tasks
-            return wants.tasks_per_node if even else None
-        if num_nodes == 1:
-            return tasks
-        return 1 if tasks == num_nodes else None
+    def _tasks_of_node(self, wants: Wants, num_nodes: int, among: Iterable[str]) -> int | None:
+        """Return how many tasks each node gets; None if they may be in any numbers.
+
+        They may not if no node has room for more than its share.
+        """
+        each = tasks_of_node(wants, num_nodes)
+        if each is not None or wants.tasks_per_node:
+            return each
+        task = {**(gres_of(wants.gres_per_task) or {}), CPUS: max(1, wants.cpus_per_task)}
+        own = {name: n for name, n in task.items() if n and ":" not in name}
+        room = (
+            min(self.capacity[node].get(name, 0) // n for name, n in own.items()) for node in among
+        )
+        most = max(room, default=0)
+        return most if wants.tasks == most * num_nodes else None
+
+
+_NO_FORM = "of no form that is read"
+
+
+def _is_fixed(wants: Wants, num_nodes: int) -> bool:
+    """Return whether a job that has not several sizes has a fixed number of nodes."""
+    return wants.most_nodes == num_nodes or (max(1, wants.tasks) == 1 and num_nodes == 1)
+
+
+def tasks_of_node(wants: Wants, num_nodes: int) -> int | None:
+    """Return how many tasks each node of a job gets; None if they may be in any numbers."""
+    tasks = max(1, wants.tasks)
+    if wants.tasks_per_node:
+        even = wants.tasks_per_node * num_nodes == tasks or not wants.tasks
+        return wants.tasks_per_node if even else None
+    if num_nodes == 1:
+        return tasks
+    return 1 if tasks == num_nodes else None
+
+
+def _by_gres(text: str, gres: Takes) -> int:
+    """Return what GRES need, where each of a name needs as much as a text says."""
+    return sum(n * gres.get(name, 0) for name, n in (gres_of(text) or {}).items())
+
+
+def gres_needed(
+    wants: Wants, num_nodes: int, tasks: int | None
+) -> dict[str, tuple[int, int]] | str:
+    """Return by name the GRES that each node of a job needs; or why that is not known.
+
+    The first number is the least that a node has to have, the second is enough if all have it:
+    nodes with less will do only if others have more. Every node has some of the GRES of a job or
+    of a task (sbatch(1), ``--gpus``).
+
+    Parameters
+    ----------
+    tasks
+        Those of each node; None if they may be in any numbers.
+    """
+    every = (wants.gres, wants.gres_per_task, wants.gres_per_job)
+    node, task, job = (gres_of(text) for text in every)
+    if node is None or task is None or job is None:
+        return _NO_FORM
+    if job and wants.most_nodes != num_nodes:
+        return "of the job, on any number of nodes"
+    if wants.tasks_per_gres and num_nodes > 1:
+        return "by its tasks, on several nodes"
+    fewest, even = (tasks, tasks) if tasks else (1, -(-max(1, wants.tasks) // num_nodes))
+    found = {name: (n, n) for name, n in node.items()}
+    others = [(name, (n * fewest, n * even)) for name, n in task.items()]
+    if wants.tasks_per_gres:
+        number = -(-wants.tasks // wants.tasks_per_gres)
+        others.append(("gpu", (number, number)))
+    for name, n in job.items():
+        share = (n if num_nodes == 1 else 1, -(-n // num_nodes))
+        same = found.get(name) or dict(others).get(name, share)
+        others.append((name, same if same[0] * num_nodes == n else share))
+    for name, pair in others:
+        if found.setdefault(name, pair) != pair:
+            return f"{name} in several ways"
+    return found
 
 
 def sharing_of(

@@ -65,7 +65,9 @@ class CubesView(View):
                 wanted = f"{number_of(request.nodes, 'chip')} of one cube wanted"
                 none = f"{wanted}, no part of such a shape is free"
             if request.allowed is not None:
-                none += f" among the {request.allowed.mask.sum():,} chips that it may have"
+                none += (
+                    f" among the {number_of(int(request.allowed.mask.sum()), 'chip')} it may have"
+                )
             if not fits(idx, state.free):
                 return none
             if fits(idx, left):

@@ -149,7 +149,7 @@ class HierarchyPacking(PackingProblem):
             node = layout.nodes[number]
             if request.exclusive is not None and node.level >= request.exclusive:
                 if node.level == request.exclusive:
-                    whole.update(layout.rows_under(number))
+                    whole.update(layout.alone(number, by_kind)[0])
                 continue
             self._take(amounts, number, node, by_kind)
         for row in whole:
