@@ -79,7 +79,7 @@ def choices_of(asked: Queue | Audit) -> Choices:
     return Choices(names_of(asked.ignore), asked.value, order)
 
 
-def require_one(method: str | None, command: str | None) -> None:
+def require_one(method: object, command: str | None) -> None:
     """Raise `InputError` if both a method and a command are given."""
     if method is not None and command is not None:
         raise InputError("either --method or --command", field="--command", found="both")

@@ -189,6 +189,10 @@ class HierarchyState(State):
         return self.snapshot.written.has_contention
 
 
+_last: tuple[MachineDocument | None, Hierarchy | None] = (None, None)
+"""The machine read last: a model built in Python is checked step by step, each on the same one."""
+
+
 def hierarchy_of(model: MachineDocument) -> Hierarchy:
     """Return the machine a model describes, a switch tree read as a hierarchy.
 
@@ -198,6 +202,15 @@ def hierarchy_of(model: MachineDocument) -> Hierarchy:
         For a level or a host named twice, or hosts that are not in one domain of every level; of
         a tree for what makes none, or has no levels (`hierarchy_of_switches`).
     """
+    global _last  # noqa: PLW0603 - one entry
+    known, machine = _last
+    if known is not model or machine is None:
+        machine = _hierarchy_of(model)
+        _last = model, machine
+    return machine
+
+
+def _hierarchy_of(model: MachineDocument) -> Hierarchy:
     if isinstance(model, TreeModel):
         return _of_switches(model)
     model = model.only(HierarchyModel, "a hierarchy or tree")
@@ -281,7 +294,7 @@ def _prepared(snapshot: Snapshot, kind: str) -> HierarchyState:
     require_value(snapshot)
     on_tree = model.has_contention
     where, what = ("a tree", "node") if on_tree else ("a hierarchy", "host")
-    numbers = {name: idx for idx, name in enumerate(machine.host_names)}
+    numbers = machine.numbers
     lists = NodeLists()
     free, holder = machine.capacity.copy(), np.full(machine.num_hosts, -1, dtype=np.int64)
 

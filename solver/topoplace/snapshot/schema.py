@@ -382,6 +382,9 @@ Bytes = Annotated[int, Field(ge=0, le=1 << 53)]
 Task = Annotated[int, Field(ge=0, lt=MAX_TASKS)]
 
 
+TaskName = Annotated[str, Field(min_length=1, max_length=128, pattern=rf"^[^{UNSEEN}]+$")]
+
+
 class GridApplication(Model):
     """Tasks on a Cartesian grid that exchange halos.
 
@@ -408,14 +411,17 @@ class GridApplication(Model):
         return math.prod(self.shape)
 
 
-class GraphApplication(Model):
+class GraphApplication(_Sparse):
     """Tasks with any communication graph: message i goes from `sources[i]` to `targets[i]`."""
+
+    sparse = {"names": None}
 
     kind: Literal["graph"] = "graph"
     num_tasks: Annotated[int, Field(ge=1, le=MAX_TASKS)]
     sources: list[Task]
     targets: list[Task]
     bytes: list[Bytes]
+    names: list[TaskName] | None = optional("what the tasks are called, for people")
 
 
 class AxisModel(Model):
@@ -589,7 +595,8 @@ class RunningJob(_Job):
     application: str | None = None
 
 
-SetName = Annotated[str, Field(pattern=r"^[^\s&|!()]+$", max_length=1024)]
+SET_PATTERN: Final = r"^[^\s&|!()]+$"
+SetName = Annotated[str, Field(pattern=SET_PATTERN, max_length=1024)]
 """Of a set of nodes, such as a partition or a feature."""
 
 Expression = Annotated[str, Field(min_length=1, max_length=10_000)]

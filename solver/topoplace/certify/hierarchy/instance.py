@@ -128,6 +128,11 @@ class Instance:
         num = len(self.machine.resources) // (1 if self.busy_then is None else 2)
         return {r // num for part in asked.parts for r, amount in enumerate(part.takes) if amount}
 
+    def resources_at(self, asked: Asked) -> set[int]:
+        """Return the resources of the times of a request: those of a domain that it has alone."""
+        num = len(self.machine.resources) // (1 if self.busy_then is None else 2)
+        return {r for time in self.times(asked) for r in range(time * num, (time + 1) * num)}
+
     def busy_for(self, asked: Asked) -> set[int]:
         """Return the hosts on which a job runs at some time of a request."""
         by_time = dict(enumerate((self.busy, self.busy_then or frozenset())))

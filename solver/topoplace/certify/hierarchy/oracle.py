@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 
@@ -106,8 +106,8 @@ class HierarchyOracle:
             sizes = {tuple(part.units for part in way) for _, way in own}
             q, largest = max(own, key=lambda pair: tuple(part.units for part in pair[1]))
             asked = replace(self.requests[q], parts=largest)
-            covers, times = wanted[q], frozenset(self.table.instance.times(asked))
-            key = covers, asked.alone, asked.parts[0].apart, times
+            times = frozenset(instance.times(asked))
+            covers, key = wanted[q], (wanted[q], asked.alone, asked.parts[0].apart, times)
             if key not in looks:
                 looks[key] = _looks(self.table, asked, flat, covers, self.work)
             walk = _Walk(self.table, asked, flat, factors, covers, self.work, looks[key])
@@ -191,14 +191,11 @@ class _Look:
 def _looks(table: Rows, asked: Asked, prices: IntArray, covers: Covers, work: Work) -> list[_Look]:
     """Return the looks of places and domains, the whole machine last.
 
-    They are the same for all requests that are alone on a level, and apart from others, as this, at
-    the same times.
+    They are the same for all requests that are alone on a level, and apart from others, as this.
     """
     price: list[int] = prices.tolist()
     numbers: dict[object, int] = {}
     found: list[_Look] = []
-    busy = table.instance.busy_for(asked) if asked.alone is not None else set()
-    taken = {int(table.instance.machine.domain_of[asked.alone, host]) for host in busy}
 
     def number(key: object, look: _Look) -> int:
         if (at := numbers.setdefault(key, len(found))) == len(found):
@@ -217,7 +214,7 @@ def _looks(table: Rows, asked: Asked, prices: IntArray, covers: Covers, work: Wo
         inside = Counter(map(of_domain, domain.inside)) + Counter(map(of_place, domain.places))
         work.spend(1, len(inside))
         alone = domain.level == asked.alone
-        paid = _whole_domain(table, asked, domain, prices, covers, taken) if alone else None
+        paid = _whole_domain(table, asked, domain, prices, covers) if alone else None
         apart = sum(price[row] for row in _apart(table, asked, domain))
         key = domain.fixed, paid, domain.of_cuts(price), apart
         look = _Look(domain, key, tuple(inside.items()), paid)
@@ -235,18 +232,13 @@ def _apart(table: Rows, asked: Asked, domain: Domain) -> Iterator[int]:
 
 
 def _whole_domain(
-    table: Rows, asked: Asked, domain: Domain, prices: IntArray, covers: Covers, busy: Set[int]
+    table: Rows, asked: Asked, domain: Domain, prices: IntArray, covers: Covers
 ) -> tuple[int, bool, bool]:
-    """Return the price of all of a domain, whether it must stay empty, and must be used.
-
-    `busy` are the domains of the level that others use.
-    """
+    """Return the price of all of a domain, whether it must stay empty, and must be used."""
     instance = table.instance
-    num = len(instance.machine.resources) // (1 if instance.busy_then is None else 2)
-    times = instance.times(asked)
-    rows = domain.all_rows({None, *(r for r in range(2 * num) if r // num in times)})
+    rows = domain.all_rows({None, *instance.resources_at(asked)})
     held = {row for row in rows if table.capacities[row]}
-    taken = domain.number in busy or bool(held & covers.outside)
+    taken = domain.number in table.busy(asked) or bool(held & covers.outside)
     return int(prices[rows] @ table.capacities[rows]), taken, bool(held & covers.inside)
 
 

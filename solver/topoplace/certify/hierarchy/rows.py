@@ -10,7 +10,7 @@ from operator import itemgetter
 
 import numpy as np
 
-from topoplace.certify.hierarchy.instance import Instance, holds
+from topoplace.certify.hierarchy.instance import Asked, Instance, holds
 from topoplace.types import IntArray
 
 KS = range(1, 17)
@@ -109,6 +109,7 @@ class Rows:
         alone = sum(self._usable) > sum(len(pool) for pool in self._pools)
         self._cut_levels = sorted(levels | ({last} if alone else set()))
         self._cut()
+        self._busy: dict[object, frozenset[int]] = {}
         self.apart: dict[tuple[int, str], int] = {}
         """By level and name the row of the first domain of the level."""
         for level, name in sorted({key for part in parts for key in part.apart}):
@@ -221,6 +222,14 @@ class Rows:
             key = place.is_pool, len(place.hosts), free, self._fits[host]
             found[host] = numbers.setdefault(key, len(numbers))
         return found
+
+    def busy(self, asked: Asked) -> frozenset[int]:
+        """Return the domains of the level that a request has alone in which jobs run by then."""
+        key = asked.alone, frozenset(self.instance.times(asked))
+        if key not in self._busy:
+            of = self.instance.machine.domain_of[asked.alone]
+            self._busy[key] = frozenset(int(of[host]) for host in self.instance.busy_for(asked))
+        return self._busy[key]
 
     @cached_property
     def room(self) -> int:
