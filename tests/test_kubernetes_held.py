@@ -35,7 +35,7 @@ from topoplace.formats.declared import UNKNOWN, Use
 from topoplace.formats.kubernetes.fields import NOTES, POD
 from topoplace.formats.kubernetes.snapshots import read_kubernetes
 from topoplace.result import Status
-from topoplace.snapshot.held import candidates_of, left_out_text
+from topoplace.snapshot.held import Choices, candidates_of, left_out_text
 from topoplace.snapshot.machines import load_any
 from topoplace.snapshot.schema import Apart, Snapshot
 
@@ -73,7 +73,7 @@ def require_held(path: Path, request: str, option: str) -> None:
     assert request not in {one.id for one in candidates_of(held)}
     assert f"1 of {len(held.queue)} request" in str(left_out_text(held))
     assert f"({option} 1; see --ignore)" in str(left_out_text(held))
-    released = load_any(path, ignore=[option]).snapshot
+    released = load_any(path, choices=Choices([option])).snapshot
     assert released.ignored == [option]
     assert request in {one.id for one in candidates_of(released)}
 
@@ -444,6 +444,53 @@ def test_priority_classes_are_read(tmp_path):
     snapshot = snapshot_of(tmp_path, high, PLAIN, job("j", 1, told({"priorityClassName": "high"})))
     assert [request.id for request in snapshot.queue] == ["ns/j", "ns/plain"]
     assert whole(snapshot) == {"order": "by priority, then age"}
+
+
+def priority(name: str, value: int) -> dict[str, Any]:
+    found = thing("PriorityClass", name, "scheduling.k8s.io/v1", value=value)
+    del found["metadata"]["namespace"]
+    return found
+
+
+def test_requests_start_in_the_order_of_their_priority_classes(tmp_path, capsys):
+    def ranked(name: str, count: int, gpus: int, rank: str) -> dict[str, Any]:
+        own = template(gpus)
+        own["spec"]["priorityClassName"] = rank
+        return job(name, count, own)
+
+    path = file_of(
+        tmp_path,
+        priority("low", 1),
+        priority("middle", 5),
+        priority("high", 7),
+        pod("p", "a1", 4),
+        ranked("tiny", 1, 1, "low"),
+        ranked("many", 3, 2, "low"),
+        ranked("host", 1, 4, "middle"),
+        ranked("all", 3, 4, "high"),
+    )
+    assert started(tp.place(path)) == {"ns/many", "ns/tiny"}  # 7 GPUs
+    for order in ("priority", "backfill"):
+        result = tp.place(path, order=order)
+        assert started(result) == {"ns/host", "ns/tiny"}
+        assert result.check().verified
+        assert result.levels[0].status is Status.OPTIMAL
+        assert "order" not in whole(result.instance)
+        waits = result.to_frame().set_index("request")["waits"]
+        assert waits["ns/all"].startswith("3 units wanted, 2 free")
+        assert run(["place", str(path), "--order", order]) == 0
+        line = "backfill: no job has a time limit, so none that waits has a reservation"
+        assert (line in capsys.readouterr().out.splitlines()) is (order == "backfill")
+    before = path.rename(tmp_path / "before.json")
+    own = {"labels": {"batch.kubernetes.io/job-name": "many"}}
+    pods = [pod(f"many-{k}", on, 2, **own) for k, on in enumerate(("a2", "a2", "b1"))]
+    queue = [ranked("host", 1, 4, "middle"), ranked("all", 3, 4, "high")]
+    ranks = priority("middle", 5), priority("high", 7)
+    after = file_of(tmp_path, *ranks, pod("p", "a1", 4), *pods, *queue, ranked("many", 3, 2, "low"))
+    rows = tp.audit(before, after=after, order="priority").rows
+    verdicts = {name: str(row.verdict) for row in rows for name in row.free.jobs}
+    waits = dict.fromkeys(("ns/all", "ns/host"), "rightly waiting")
+    assert verdicts == waits | {"ns/many": "rightly started"}
 
 
 def running(name: str, **anti: Any) -> dict[str, Any]:

@@ -23,6 +23,7 @@ from topoplace.snapshot.schema import Snapshot
 def timed(rng: random.Random, order: str) -> dict[str, Any]:
     """Return a tiny hierarchy whose jobs end, and whose requests start in an order."""
     document = random_hierarchy(rng)
+    document.pop("value", None)
     held = {job["nodes"] for job in document["running"]} | {*document["down"].split(",")}
     for host in document["machine"]["hosts"]:
         if order == "backfill" and host["hosts"] not in held and rng.random() < 0.4:

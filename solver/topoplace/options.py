@@ -250,6 +250,11 @@ THOROUGH = flag(
     "Method exact spends what is left of the time limit on the later levels too, as it always "
     "does on trees."
 )
+VALUE = option(
+    "nodes|gpus|jobs",
+    "What the value of a request counts, each times its priority: nodes (default; or pods), GPUs "
+    "(default for Kubernetes, where there are any), or 1 per job.",
+)
 ORDER = option(
     "value|priority|backfill",
     "Who starts: the most value (default); or each request, in the order of priorities, that fits "
@@ -294,6 +299,7 @@ class Queue(Solve):
 
     interference: str = again(INTERFERENCE)
     ignore: Sequence[str] = again(IGNORED)
+    value: str | None = again(VALUE)
 
 
 INSTANCE = argument(
@@ -551,6 +557,7 @@ class Audit(Solve):
         in_python="By default on racks of hosts.",
     )
     ignore: Sequence[str] = again(IGNORED)
+    value: str | None = again(VALUE, help="With --after: " + VALUE.metadata["option"].help)
     results: File | None = option(
         "DIR", "Write the result that proves each optimum here.", "-o", "--output"
     )

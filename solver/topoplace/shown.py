@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from topoplace.errors import number_of
 from topoplace.kinds import Ref, loaded
 
 if TYPE_CHECKING:
@@ -47,10 +48,10 @@ _WORK: Mapping[str, Mapping[str, Ref]] = {
         "Audit": "topoplace.report.frames:audit_frame",
         "Batch": "topoplace.report.frames:batch_frame",
     },
-    "png": {
-        "Result": "topoplace.report.figure:write_figure",
-        "Frontier": "topoplace.report.several:write_plot",
-        "Optima": "topoplace.report.several:write_picture",
+    "figures": {
+        "Result": "topoplace.report.figure:figures_of",
+        "Frontier": "topoplace.report.several:plot_figures",
+        "Optima": "topoplace.report.several:optima_figures",
     },
     "html": {
         "Result": "topoplace.report.page.pages:result_page",
@@ -115,7 +116,7 @@ class Picture:
         return Path(path)
 
     def __repr__(self) -> str:
-        return f"<Picture: SVG of {len(self.svg):,} characters>"
+        return f"<Picture: SVG of {number_of(len(self.svg), 'character')}>"
 
     def _repr_html_(self) -> str:
         data = base64.b64encode(self.svg.encode()).decode("ascii")

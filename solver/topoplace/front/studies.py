@@ -9,7 +9,7 @@ from pathlib import Path
 
 from topoplace import options
 from topoplace.errors import InputError
-from topoplace.front.documents import options_of, require_one, watched
+from topoplace.front.documents import choices_of, options_of, require_one, watched
 from topoplace.front.placing import prepared
 from topoplace.kernels import compile_for
 from topoplace.model import Model
@@ -75,7 +75,7 @@ def compare(asked: options.Compare) -> Comparison:
     given = [source.snapshot if isinstance(source, Model) else source for source in asked.sources]
     named = None if asked.methods is None else names_of(asked.methods)
     settings = options_of(asked)
-    cases, skipped = load_cases(given, tree_objective(asked.objective), names_of(asked.ignore))
+    cases, skipped = load_cases(given, tree_objective(asked.objective), choices_of(asked))
     kinds = dict.fromkeys(case.kind for case in cases)
     known = {kind: method_names(kind) for kind in kinds}
     ours = [name for names in known.values() for name in names]
@@ -144,7 +144,7 @@ def batched(asked: options.Batch, progress: Callable[[int, int], None]) -> Batch
         settings,
         executor=executor,
         retry_failed=asked.retry_failed,
-        ignore=asked.ignore,
+        choices=choices_of(asked),
         progress=progress,
         # Workers on other machines compile what they miss.
         prepare=None if asked.dask else lambda problem, method: compile_for(problem, [method]),
@@ -178,10 +178,12 @@ def audited(
     """
     settings = options_of(asked)
     require_contract(asked.contract)
+    if asked.value is not None and asked.after is None:
+        raise InputError("--after with it", field="value", value=asked.value)
     given = [one.snapshot if isinstance(one, Model) else one for one in asked.sources]
     later = asked.after.snapshot if isinstance(asked.after, Model) else asked.after
     drawn = (asked.command, asked.states, asked.seed, asked.on)
-    cases, notes = cases_of(given, later, *drawn, names_of(asked.ignore))
+    cases, notes = cases_of(given, later, *drawn, choices_of(asked))
     levels = None if asked.levels is None else names_of(asked.levels)
     cases = [counting(case, levels) for case in cases]
     files = ResultFiles(None if asked.results is None else Path(asked.results))

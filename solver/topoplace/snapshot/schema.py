@@ -553,6 +553,21 @@ class Order(StrEnum):
     BACKFILL = "backfill"
 
 
+class Counted(StrEnum):
+    """What the value of a request that starts counts, each times its priority.
+
+    Of ``gpus``, requests without any have no value; their nodes are a level of their own.
+    """
+
+    NODES = "nodes"
+    GPUS = "gpus"
+    JOBS = "jobs"
+
+
+WITHOUT_GPUS: Final = "without_gpus"
+"""The level of the nodes of requests without GPUs, where these count."""
+
+
 class Apart(Model):
     """Jobs of one `name` share no domain of a level with each other; others may be in it."""
 
@@ -778,7 +793,7 @@ _MACHINES = (None, "torus", "tree", "hierarchy", "cubes", "matrix")
 class Snapshot(_Sparse):
     """A machine at one moment: node states, running jobs, the queue, and the site's weights."""
 
-    sparse = {"left_out": [], "ignored": [], "sets": {}, "order": Order.VALUE}
+    sparse = dict(left_out=[], ignored=[], sets={}, order=Order.VALUE, value=Counted.NODES)  # noqa: C408
 
     schema_version: Annotated[Literal["topoplace.snapshot/1"], Field(alias="schema")]
     name: Name
@@ -803,6 +818,9 @@ class Snapshot(_Sparse):
     queue: list[Request] = Field(default_factory=list)
     order: Annotated[Order, Field(strict=False)] = Field(
         default=Order.VALUE, description="what decides who starts"
+    )
+    value: Annotated[Counted, Field(strict=False)] = Field(
+        default=Counted.NODES, description="what the value of requests counts; `gpus`: hierarchies"
     )
     left_out: Annotated[list[LeftOut], Field(max_length=1 << 20)] = Field(
         default_factory=list, description="what restricts requests and is not modelled"

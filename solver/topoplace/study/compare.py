@@ -283,7 +283,8 @@ def _rows(
             levels=_figures(frame.levels(problem), result, results),
             decisive=decisive,
             facts={} if result is None else dict(frame.facts(result)),
-            weighted=level_label(case.instance, "nodes") != "nodes",
+            weighted=level_label(case.instance, "nodes").startswith("weighted"),
+            value=str(getattr(case.instance, "value", "nodes")),
         )
         for level in row.levels if conforming else ():
             if (level.gap or 0) < 0:

@@ -13,6 +13,7 @@ from topoplace.certify.candidates import candidates
 from topoplace.certify.hierarchy.switches import machine_of_switches
 from topoplace.certify.report import RefusedError, require_none
 from topoplace.certify.sets import Hosts, hosts_of
+from topoplace.certify.value import require_value, value_of
 from topoplace.errors import number_of
 from topoplace.machine.hierarchy import Hierarchy, build_hierarchy
 from topoplace.machine.hostlist import NodeLists
@@ -31,6 +32,8 @@ from topoplace.snapshot.schema import (
     Snapshot,
     TreeModel,
 )
+
+_NO_LEVELS = "nodes", "without_gpus", "balance", "stranded"
 
 Keys = tuple[tuple[int, str], ...]
 """Levels and names: of jobs with one of them, no two share a domain of the level."""
@@ -80,6 +83,7 @@ class Wanted:
 class Asked:
     """A request; `patterns` is empty on hierarchies, and if it is compute-intensive.
 
+    `without` is its value on the level of requests without GPUs, where these count.
     `others` are the same parts with other eligible hosts: it may be placed as one of these, too.
     """
 
@@ -89,6 +93,7 @@ class Asked:
     parts: tuple[Wanted, ...]
     part_names: tuple[str | None, ...]
     patterns: tuple[PatternUse, ...]
+    without: int = 0
     others: tuple[tuple[Wanted, ...], ...] = ()
 
     @property
@@ -123,6 +128,11 @@ class Instance:
         num = len(self.machine.resources) // (1 if self.busy_then is None else 2)
         return {r // num for part in asked.parts for r, amount in enumerate(part.takes) if amount}
 
+    def resources_at(self, asked: Asked) -> set[int]:
+        """Return the resources of the times of a request: those of a domain that it has alone."""
+        num = len(self.machine.resources) // (1 if self.busy_then is None else 2)
+        return {r for time in self.times(asked) for r in range(time * num, (time + 1) * num)}
+
     def busy_for(self, asked: Asked) -> set[int]:
         """Return the hosts on which a job runs at some time of a request."""
         by_time = dict(enumerate((self.busy, self.busy_then or frozenset())))
@@ -139,12 +149,18 @@ class Instance:
         return any(part.balance is not None for asked in self.queue for part in asked.parts)
 
     @property
+    def is_mixed(self) -> bool:
+        """Whether GPUs count, and a request has none."""
+        return any(asked.without for asked in self.queue)
+
+    @property
     def levels(self) -> list[tuple[str, str]]:
         """Name and sense of the levels of the objective."""
         balance = [("balance", "max")] if self.is_balanced else []
         counted = self.machine.levels[1:] if self.machine.fabrics else self.machine.levels
         domains = [(name, "min") for name in counted]
-        return [("nodes", "max"), *domains, *balance, ("stranded", "min")]
+        without = [("without_gpus", "max")] if self.is_mixed else []
+        return [("nodes", "max"), *without, *domains, *balance, ("stranded", "min")]
 
 
 Place = Sequence[Mapping[int, int]]
@@ -187,10 +203,13 @@ def read_instance(snapshot: Snapshot) -> Instance:
     for name in down:
         free[numbers[name]] = [0] * len(machine.resources)
     waiting = candidates(snapshot)
+    require_value(snapshot)
     queue = tuple(
         own if one.one_of is None else sets.ways(own, one.one_of)
         for one in waiting
-        for own in (_asked(one, machine, sets, on_switches=on_switches),)
+        for own in (
+            _asked(one, machine, sets, value_of(one, snapshot.value), on_switches=on_switches),
+        )
     )
     rows = tuple(tuple(own) for own in free)
     return Instance(machine, rows, frozenset(busy), tuple(comm), queue, len(snapshot.running))
@@ -249,7 +268,7 @@ def machine_of(model: MachineDocument) -> Hierarchy:
         names = lists.hosts(group.hosts, "hosts")
         hosts += [(name, group.domains, amounts) for name in names]
     names = [name for name, _, _ in hosts]
-    if len({*names}) < len(names) or len({*model.levels, "nodes", "balance", "stranded"}) < 3 + len(
+    if len({*names}) < len(names) or len({*model.levels, *_NO_LEVELS}) < len(_NO_LEVELS) + len(
         model.levels
     ):
         raise RefusedError("a host or a level twice, or a level called as those of objectives are")
@@ -329,8 +348,15 @@ class Sets:
         return self._known[key]
 
 
-def _asked(request: Request, machine: Hierarchy, sets: Sets, *, on_switches: bool) -> Asked:
-    nodes, value = request.nodes, request.priority * request.nodes
+def _asked(
+    request: Request,
+    machine: Hierarchy,
+    sets: Sets,
+    values: tuple[int, int],
+    *,
+    on_switches: bool,
+) -> Asked:
+    nodes, (value, without) = request.nodes, values
     talks = request.communication is not Communication.NONE
     patterns = tuple(request.patterns or ()) if talks else ()
     require_none(request, "node_class", "shapes", "region", *ON_TORI)
@@ -358,7 +384,7 @@ def _asked(request: Request, machine: Hierarchy, sets: Sets, *, on_switches: boo
         if request.at_most is not None:
             level = _level(machine, request.at_most.level, request.id)
             wanted = replace(wanted, at_most=(level, request.at_most.size))
-        return Asked(request.id, nodes, value, (wanted,), (None,), patterns)
+        return Asked(request.id, nodes, value, (wanted,), (None,), patterns, without)
     own_rules = ("required", "preferred", "exclusive", "balance", "spread", "at_most", "apart")
     require_none(request, "takes", "segments", "eligible", "excluded", *own_rules)
     parts = [_wanted(part, machine, sets, request.id) for part in request.parts]
@@ -370,7 +396,7 @@ def _asked(request: Request, machine: Hierarchy, sets: Sets, *, on_switches: boo
         shared = part.exclusive == parts[0].exclusive and part.apart == parts[0].apart
         if len(together) > 1 or not shared:
             raise RefusedError(f"{request.id}: parts that go together differ in their levels")
-    return Asked(request.id, nodes, value, tuple(parts), tuple(names), patterns)
+    return Asked(request.id, nodes, value, tuple(parts), tuple(names), patterns, without)
 
 
 def _level(machine: Hierarchy, name: str, request: str) -> int:
@@ -518,7 +544,7 @@ def worth(instance: Instance, asked: Asked, place: Place) -> list[int]:
         {h for p, own in zip(asked.parts, place, strict=True) if p.group == group for h in own}
         for group in groups
     ]
-    figures = [asked.value]
+    figures = [asked.value, asked.without] if instance.is_mixed else [asked.value]
     for level in range(int(machine.fabrics), machine.num_levels):
         of = machine.domain_of[level]
         figures.append(sum(len({int(of[host]) for host in hosts}) for hosts in together))

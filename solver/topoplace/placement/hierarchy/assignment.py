@@ -13,6 +13,7 @@ from ortools.sat.python import cp_model
 
 from topoplace import clock
 from topoplace.placement.hierarchy.layout import Layout
+from topoplace.placement.hierarchy.problem import gains_of
 from topoplace.placement.hierarchy.tables import Uses
 from topoplace.snapshot.hierarchy_state import HierarchyRequest
 from topoplace.types import IntArray
@@ -72,7 +73,8 @@ class Assignment:
 
         The levels are the value of the started requests, and the domains used, top first.
         """
-        value = sum(r.value * start for r, start in zip(self._requests, self._starts, strict=True))
+        gains = zip(gains_of(self._requests), self._starts, strict=True)
+        value = sum(gain * start for gain, start in gains)
         sense = 1
         for objective in (value, *(sum(used) for used in self._domains)):
             seconds = self._deadline - clock.now()

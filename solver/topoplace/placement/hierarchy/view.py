@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import ClassVar
 
 import numpy as np
 
 from topoplace.errors import number_of
 from topoplace.machine.hostlist import NodeLists, expand_host_list
 from topoplace.placement.hierarchy.problem import room
-from topoplace.report.tiles import DOWN, FREE, RUNNING, Tiles, leaf_tiles
+from topoplace.report.domains import Boxes, domain_boxes
+from topoplace.report.tiles import DOWN, FREE, RUNNING
 from topoplace.report.view import View
 from topoplace.result import Status
 from topoplace.result.base import Start
@@ -23,6 +25,9 @@ _MOST_STANDING = 4
 
 class HierarchyView(View):
     """Units on hosts; a picture has a cell for every host."""
+
+    cell: ClassVar[str] = "host"
+    named: ClassVar[bool] = True
 
     @property
     def unit(self) -> str:
@@ -108,6 +113,14 @@ class HierarchyView(View):
 
         return max(request.ways, key=free)
 
+    def about(self) -> list[str]:
+        """Return that nothing has a reservation, where no job has a time limit."""
+        snapshot = self.result.instance
+        limits = [job.ends for job in snapshot.running] + [one.walltime for one in snapshot.queue]
+        if snapshot.order is not Order.BACKFILL or any(limit is not None for limit in limits):
+            return []
+        return ["backfill: no job has a time limit, so none that waits has a reservation"]
+
     def _reserved(self) -> dict[str, str]:
         """Return when and where the first request that waits starts, if it has a reservation."""
         own = getattr(self.result.levels[0].certificate, "reserved", None)
@@ -137,10 +150,9 @@ class HierarchyView(View):
         return codes, ()
 
     @property
-    def tiles(self) -> Tiles:
-        """A row for every domain of the lowest level above the hosts."""
-        machine = self.state.machine
-        return leaf_tiles(machine.leaf_names, machine.leaf_sizes, machine.levels[-1])
+    def tiles(self) -> Boxes:
+        """Boxes of domains."""
+        return domain_boxes(self.state.machine)
 
 
 def _with_units(shares: Sequence[Share]) -> str:

@@ -29,6 +29,7 @@ from topoplace.certify.report import RefusedError
 from topoplace.errors import InputError, TopoplaceError, number_of
 from topoplace.formats.decisions import Decided, Taken
 from topoplace.placement.hierarchy.contract import held_to
+from topoplace.result import level_label
 from topoplace.result.placement import CubesResult, HierarchyResult
 from topoplace.snapshot.cubes_state import prepare_cubes
 from topoplace.snapshot.held import counts_text, hold_text, with_queue
@@ -41,6 +42,7 @@ from topoplace.snapshot.schema import (
     RunningJob,
     Snapshot,
 )
+from topoplace.snapshot.value import STARTED_LEVELS
 from topoplace.solving import Options, solve
 from topoplace.study.audit.cases import Case
 from topoplace.study.audit.fragmentation import Fragmentation, after, after_result, before
@@ -72,6 +74,8 @@ class Level:
         None where the decision breaks a rule.
     best, bound
         Among placements whose earlier levels are at least as good as those of the best one.
+    label
+        Its name for people (`topoplace.result.level_label`).
     """
 
     name: str
@@ -79,6 +83,7 @@ class Level:
     decision: int | None
     best: int | None
     bound: int | None
+    label: str
 
     @property
     def is_proven(self) -> bool:
@@ -131,7 +136,7 @@ class Standing:
     @property
     def fits(self) -> bool | None:
         """Whether more could have started; None if that is not known."""
-        return self.verdict is Verdict.MISSED or (None if self.differs == "nodes" else False)
+        return self.verdict is Verdict.MISSED or (None if self.differs in STARTED_LEVELS else False)
 
     @property
     def strands(self) -> int | None:
@@ -210,7 +215,7 @@ def _stand_in_pod(case: Case, options: Options, keep: Keep | None) -> Standing:
         return Standing(Verdict.INVALID, broken, levels)
     verdict, differs = _verdict(levels, case)
     used = fewest = None
-    if case.started and differs != "nodes":
+    if case.started and differs not in STARTED_LEVELS:
         used, fewest = cubes_taken(case, result, figures[1])
     return Standing(verdict, None, levels, differs, differs or levels[1].name, used, fewest)
 
@@ -359,10 +364,11 @@ def _judged(
         return Standing(Verdict.INVALID, broken, levels)
     machine = _machine_of(result.instance)
     machine_levels = machine.levels[int(machine.fabrics) :]
-    verdict, differs = _verdict(levels[: len(machine_levels) + 1], case)
+    counted = {*STARTED_LEVELS, *machine_levels}
+    verdict, differs = _verdict([lv for lv in levels if lv.name in counted], case)
     level = differs or machine_levels[max(0, len(machine_levels) - 2)]
     used = fewest = None
-    if case.started and differs != "nodes":
+    if case.started and differs not in STARTED_LEVELS:
         by_name = {lv.name: lv for lv in levels}
         used, fewest = by_name[level].decision, by_name[level].bound
     if case.left_out and verdict not in (Verdict.OPTIMAL, Verdict.RIGHTLY_WAITING):
@@ -408,9 +414,10 @@ def _first_fits(case: Case, options: Options) -> bool:
 
 def _beside(result: AnyResult, figures: Sequence[int] | None) -> tuple[Level, ...]:
     """Return the levels of a result, with the figures of a decision."""
+    own = [None] * len(result.levels) if figures is None else figures
     return tuple(
-        Level(lv.name, lv.sense, None if figures is None else figures[k], lv.objective, lv.bound)
-        for k, lv in enumerate(result.levels)
+        Level(lv.name, lv.sense, n, lv.objective, lv.bound, level_label(result.instance, lv.name))
+        for n, lv in zip(own, result.levels, strict=True)
     )
 
 
