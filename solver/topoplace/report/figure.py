@@ -123,10 +123,8 @@ def png_of(*figures: Figure) -> bytes:
 
 def svg_of(*figures: Figure) -> bytes:
     """Return figures, one above the other, as an SVG file, in which text stays text."""
-    from matplotlib import rc_context  # noqa: PLC0415 - heavy
-
     parts, top, width = [], 0.0, max(72 * figure.get_figwidth() for figure in figures)
-    with rc_context({"svg.fonttype": "none", "svg.hashsalt": "topoplace"}):
+    with styled(dark=False):  # how SVG is written
         for figure in figures:
             figure.dpi = _DPI
             stream = io.StringIO()
@@ -247,7 +245,9 @@ def _assembled(
     else:
         at = _MARGIN / WIDTH, loads / high
         figure.legend(handles=entries, loc="lower left", bbox_to_anchor=at, ncols=_LEGEND_COLUMNS)
-    picture.draw(_panel(figure, _MARGIN, low, WIDE, picture.height))
+    main_panel = _panel(figure, _MARGIN, low, WIDE, picture.height)
+    main_panel.set_anchor("W")  # so that narrow screens show it
+    picture.draw(main_panel)
     if picture.loads is not None:
         box = _MARGIN + 0.3, _AXIS, WIDTH - 2 * _MARGIN - 0.3, _LOADS_HEIGHT
         pencils.draw_distribution(_panel(figure, *box), picture.loads)
