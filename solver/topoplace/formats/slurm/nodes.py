@@ -216,6 +216,8 @@ def read_slurm_nodes(path: str | Path) -> dict[str, SlurmNode]:
 
 def _use_of(state: str) -> NodeUse:
     words = set(state.upper().split()[0].split("+")) if state else {""}
+    if "POWERING_UP" in words:  # it does not respond yet, and takes jobs
+        words -= {"NOT_RESPONDING"}
     if words - _OPEN - _HELD:
         return NodeUse.CLOSED
     return NodeUse.HELD if words & _HELD else NodeUse.OPEN
