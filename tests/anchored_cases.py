@@ -22,6 +22,7 @@ from topoplace.snapshot.schema import (
     Snapshot,
     TorusModel,
 )
+from values import value_of
 
 
 def random_anchored(seed: int | str, max_routers: int = 16, *, segmented: bool = False) -> Snapshot:
@@ -117,7 +118,7 @@ class AnchoredTiny(Tiny):
         if request.segment is None or request.segment == request.nodes:
             return self._choices_of_one(request)
         one = request.model_copy(update={"nodes": request.segment, "segment": None})
-        every, values = self._choices_of_one(one), (request.priority * request.nodes, 0, 0)
+        every, values = self._choices_of_one(one), (value_of(self.snapshot, request), 0, 0)
         return [
             Choice(some[0].kind, frozenset().union(*apart), frozenset(), some[0].box, values)
             for some in itertools.combinations(every, request.nodes // request.segment)
@@ -143,7 +144,7 @@ class AnchoredTiny(Tiny):
                 continue
             spans = zip(origin, extents, self.shape, strict=True)
             box = tuple(0 if e == n else o for o, e, n in spans), extents
-            values = request.priority * request.nodes, 0, 0
+            values = value_of(self.snapshot, request), 0, 0
             found[job.routers] = Choice(job.kind, job.routers, job.links, box, values)
         return list(found.values())
 
@@ -164,7 +165,7 @@ class AnchoredTiny(Tiny):
     def best_placement(self) -> tuple[tuple[int, int], dict[str, Choice]]:
         """Return the optimum, and a placement that reaches it."""
         queue = [(r, own) for r in self.snapshot.queue if (own := self.choices(r))]
-        worth = [r.priority * r.nodes for r, _ in queue]
+        worth = [value_of(self.snapshot, r) for r, _ in queue]
         best = (-1, 0)
         best_chosen: dict[str, Choice] = {}
 
@@ -223,12 +224,12 @@ def packing_of(
             own |= {(f, link_number(tiny, link)): 1 for f in pays for link in choice.links}
             for _, rows in free.values():
                 own |= {("free", row): 1 for r, row in rows.items() if r in choice.routers}
-            columns.append(Column(name, own, covers, (request.priority * request.nodes, 0)))
+            columns.append(Column(name, own, covers, (value_of(tiny.snapshot, request), 0)))
         sizes = request.nodes, request.segment or request.nodes
         alike = request.node_class or tiny.default_class, request.region, kind, *sizes
         kinds.setdefault(alike, []).append(name)
     kept = names if chosen is None else [name for name, _ in chosen]
-    largest = max((r.priority * r.nodes for r in tiny.snapshot.queue), default=0), tiny.total
+    largest = max((value_of(tiny.snapshot, r) for r in tiny.snapshot.queue), default=0), tiny.total
     return Packing(
         kept,
         {family: [1] * num for family, num in families.items()},

@@ -16,6 +16,7 @@ from functools import cache
 
 from topoplace.result import Interference
 from topoplace.snapshot.schema import Request, RunningJob, Snapshot, TorusModel
+from values import value_of
 
 Coords = tuple[int, ...]
 Link = tuple[int, Coords]  # dimension, and the router it leads away from in positive direction
@@ -239,7 +240,7 @@ class Tiny:
                 b not in routers and b in self.free for a in routers for b in self.neighbours(a)
             )
             values = (
-                request.priority * request.nodes,
+                value_of(self.snapshot, request),
                 self.score(box, count - request.nodes),
                 -outward,
             )

@@ -258,9 +258,8 @@ def test_segments_that_are_none_get_one_line(
         in_segments("exact", (512, 1), machine=tp.torus(8, 8, 8, anchored=[(1, 1, 1)]))
     for kind in ("tree:2x4", "cubes:2"):
         model = tp.Model(kind)
-        model.add_request("one", 4, segment=2)
-        with pytest.raises(tp.InputError, match="no segment on"):
-            tp.place(model)
+        with pytest.raises(tp.InputError, match="segment: expected no segment on"):
+            model.add_request("one", 4, segment=2)
 
 
 def test_wrong_segments_are_refused() -> None:

@@ -183,7 +183,7 @@ def is_right(document: Document) -> bool:
         return False
     state, placed = found
     worths = [worth_of(state, request, place) for request, place in placed]
-    zero = [0] * (state.machine.num_levels + 3)
+    zero = [0] * (state.machine.num_levels + 4)
     values = on_levels(state, [sum(column) for column in zip(zero, *worths, strict=True)])
     signs = [1 if level["sense"] == "max" else -1 for level in document["levels"]]
     told = [s * level["objective"] for s, level in zip(signs, document["levels"], strict=True)]

@@ -143,6 +143,9 @@ def mode_of(seed: str, case: Drawn) -> Mode:
     known = ["defragment"] if case.kind == "defragment" else ["place"]
     if case.kind in PLACED:
         known = ["place", "set", "set", "set", "all", "all", "pareto", "pareto", "order", "order"]
+        counted = case.problem.state.snapshot.value
+        refused = {"nodes": (), "jobs": ("order",), "gpus": ("order", "all")}[counted]
+        known = [name for name in known if name not in refused]
     name = rng.choice(known)
     ways = {"place": place, "set": required, "all": every, "pareto": traded, "defragment": moved}
     ways |= {"order": ordered}

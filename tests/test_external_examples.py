@@ -54,6 +54,16 @@ def test_the_example_shares_no_link_whatever_is_asked(rule: Interference, first_
     assert started > 8
 
 
+def test_functions_print_what_the_page_shows(capsys: pytest.CaptureFixture[str]) -> None:
+    blocks = re.findall(r"```(python|text)\n(.*?)```", PAGE.partition("## A Python")[2], re.DOTALL)
+    names: dict[str, object] = {}
+    for language, text in blocks:
+        if language == "python":
+            exec(text, names)
+        else:
+            assert capsys.readouterr().out == text
+
+
 def test_what_a_program_reads(tmp_path: Path) -> None:
     args = ["place", str(write_document(tmp_path)), "--command", f"sh -c 'cat > {tmp_path}/told'"]
     assert run(args) == ExitCode.CHECK_FAILED

@@ -20,7 +20,7 @@ from topoplace.machine import Prism
 from topoplace.packing.frontier import TradeOff
 from topoplace.placement.several import traded_off
 from topoplace.placement.torus.problem import Candidate
-from topoplace.report.several import write_plot
+from topoplace.report.figure import write_figure
 from topoplace.result import PlacementResult, Status
 from topoplace.result.placement import CubesResult, HierarchyResult
 from topoplace.result.several import Frontier
@@ -161,7 +161,7 @@ def test_commands_trade_off_and_show(tmp_path: Path) -> None:
     for name, document in (("two", load_checkable(file)), ("three", None)):
         found = document or traded_off(load_any(snapshot), ["nodes", "shape", "fragmentation"])
         assert isinstance(found, Frontier)
-        write_plot(found, tmp_path / f"{name}.png", dark=name == "two")
+        write_figure(found, tmp_path / f"{name}.png", dark=name == "two")
         assert (tmp_path / f"{name}.png").read_bytes().startswith(b"\x89PNG")
     assert run(app, ["show", str(file), "--png", str(tmp_path / "shown.png")]).exit_code == 0
 

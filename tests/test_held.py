@@ -9,7 +9,7 @@ import topoplace as tp
 from topoplace.errors import InputError
 from topoplace.report.summary import summary
 from topoplace.result import Status
-from topoplace.snapshot.held import candidates_of
+from topoplace.snapshot.held import Choices, candidates_of
 from topoplace.study.batch.pool import Pool
 from topoplace.study.batch.run import SOLVER, run_batch
 from topoplace.study.batch.task import Limits
@@ -161,7 +161,7 @@ def test_compare_and_batch_say_how_many_are_held(tmp_path):
         (None, "", 3),
     ]
     assert both.num_held == 1
-    released = run_batch([tmp_path], tmp_path / "out", ignore=["all"], executor=alone())
+    released = run_batch([tmp_path], tmp_path / "out", choices=Choices(["all"]), executor=alone())
     assert [(row.held, row.ignored) for row in released.rows] == [
         (None, "features partition"),
         (None, ""),

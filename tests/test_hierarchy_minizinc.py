@@ -32,6 +32,8 @@ MANY = [pytest.param(range(k, k + 25), marks=pytest.mark.slow) for k in range(3,
 def test_equals_the_exact_method_and_brute_force(seeds: range) -> None:
     for seed in seeds:
         document = lively_hierarchy(f"minizinc-{seed}", 30_000)
+        if any(request.without_gpus for request in prepared(document).requests):
+            document["value"] = "nodes"  # a level more than the model has
         state = prepared(document)
         found = list(optimum_of(HierarchyProblem(state), checked=True))
         assert found == best_of(state), seed

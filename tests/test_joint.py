@@ -60,7 +60,11 @@ def test_command_writes_rank_files(tmp_path: Path) -> None:
 
 def test_what_cannot_be_mapped_is_told() -> None:
     model = tp.Model(tp.torus(4, 4))
-    model.add_request("a", 2, application=tp.grid(3))
+    with pytest.raises(InputError, match="application: expected at most 2 tasks"):
+        model.add_request("a", 2, application=tp.grid(3))
+    model.add_request("a", 3, application=tp.grid(3))
+    less = [model.queue[0].model_copy(update={"nodes": 2})]
+    model.snapshot = model.snapshot.model_copy(update={"queue": less})
     with pytest.raises(InputError, match=r"queue\[0\].tasks: expected at most 2 tasks"):
         tp.place(model, objective="nodes,hop-bytes")
     with pytest.raises(InputError, match="objective"):

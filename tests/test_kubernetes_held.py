@@ -35,7 +35,7 @@ from topoplace.formats.declared import UNKNOWN, Use
 from topoplace.formats.kubernetes.fields import NOTES, POD
 from topoplace.formats.kubernetes.snapshots import read_kubernetes
 from topoplace.result import Status
-from topoplace.snapshot.held import candidates_of, left_out_text
+from topoplace.snapshot.held import Choices, candidates_of, left_out_text
 from topoplace.snapshot.machines import load_any
 from topoplace.snapshot.schema import Apart, Snapshot
 
@@ -73,7 +73,7 @@ def require_held(path: Path, request: str, option: str) -> None:
     assert request not in {one.id for one in candidates_of(held)}
     assert f"1 of {len(held.queue)} request" in str(left_out_text(held))
     assert f"({option} 1; see --ignore)" in str(left_out_text(held))
-    released = load_any(path, ignore=[option]).snapshot
+    released = load_any(path, choices=Choices([option])).snapshot
     assert released.ignored == [option]
     assert request in {one.id for one in candidates_of(released)}
 

@@ -124,7 +124,7 @@ def good_data() -> dict[str, Any]:
         ("running_communication", [], "running_communication"),
         ("request_nodes", [0, 1], "request_nodes"),
         ("request_class", [1, 2], "request_class"),
-        ("request_priority", [0, 1], "request_priority"),
+        ("request_value", [0, 1], "request_value"),
         ("request_communication", [{"e": "strict"}], "request_communication"),
         ("request_region", [{"set": [0]}, {"set": [[0, 6]]}], "request_region"),
         ("alternative_request", [3], "alternative_request"),

@@ -14,10 +14,12 @@ from typer.testing import CliRunner
 
 import tiny_cubes
 import tiny_hierarchies
+import topoplace as tp
 from brute_force import Choice, Tiny
 from exact_cases import MODES, mid_size_snapshot
 from random_instances import random_snapshot
 from topoplace.cli.app import app
+from topoplace.errors import InputError
 from topoplace.placement.several import optima_of
 from topoplace.result import Interference
 from topoplace.result.several import Optima
@@ -28,6 +30,7 @@ from topoplace.snapshot.schema import SNAPSHOT_SCHEMA, Request, Snapshot
 from topoplace.snapshot.state import prepare
 from topoplace.solving import Options
 from topoplace.study.case import load_checkable
+from values import value_of
 
 Document = dict[str, Any]
 Told = frozenset[tuple[Hashable, int]]
@@ -97,7 +100,7 @@ def sets_that_start(
     for size in range(len(snapshot.queue) + 1):
         for queue in itertools.combinations(snapshot.queue, size):
             every = outcomes(snapshot.model_copy(update={"queue": list(queue)}))
-            value = sum(request.nodes * request.priority for request in queue)
+            value = sum(value_of(snapshot, request) for request in queue)
             all_start = [total[:num] for total in every if total[0] == value]
             if all_start:
                 found[frozenset(Counter(map(kind_of, queue)).items())] = max(all_start)
@@ -140,6 +143,16 @@ def test_who_starts_on_hierarchies_equals_brute_force(seeds: range) -> None:
         document = tiny_hierarchies.random_hierarchy(random.Random(f"optima-{seed}"))
         state = tiny_hierarchies.prepared(document)
         if tiny_hierarchies.num_placements(state) > 1_000:
+            continue
+        if not all(value_of(state.snapshot, request) for request in state.snapshot.queue):
+            with pytest.raises(InputError, match="value: expected nodes or jobs for all optima"):
+                optima_of(state, MOST_OPTIMA)
+            document.pop("value")
+            found = optima_of(tiny_hierarchies.prepared(document), MOST_OPTIMA)
+            forged = found.model_dump(mode="json", by_alias=True)
+            forged["instance"]["value"] = "gpus"
+            forged["levels"].insert(1, {"name": "without_gpus", "sense": "max"})
+            assert "without value" in str(tp.check(forged))
             continue
         num = 1 + seed % 2
         names = ["nodes", document["machine"]["levels"][0]][:num]

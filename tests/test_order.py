@@ -16,13 +16,14 @@ from tiny_hierarchies import Place, is_apart, places_of, prepared, random_hierar
 from tiny_instances import tiny_placement
 from topoplace.cli import run
 from topoplace.errors import InputError
-from topoplace.snapshot.hierarchy_state import HierarchyRequest
+from topoplace.snapshot.hierarchy_state import HierarchyRequest, HierarchyState
 from topoplace.snapshot.schema import Snapshot
 
 
 def timed(rng: random.Random, order: str) -> dict[str, Any]:
     """Return a tiny hierarchy whose jobs end, and whose requests start in an order."""
     document = random_hierarchy(rng)
+    document.pop("value", None)
     held = {job["nodes"] for job in document["running"]} | {*document["down"].split(",")}
     for host in document["machine"]["hosts"]:
         if order == "backfill" and host["hosts"] not in held and rng.random() < 0.4:
@@ -34,8 +35,6 @@ def timed(rng: random.Random, order: str) -> dict[str, Any]:
         if rng.random() < 0.8:
             request["walltime"] = rng.randint(0, 4)
         for part in request.get("parts", [request]):
-            if order == "backfill":
-                part |= {"exclusive": None, "apart": []}
             part.pop("balance", None)
     return document | {"order": order}
 
@@ -45,8 +44,6 @@ class Brute:
 
     def __init__(self, document: dict[str, Any]) -> None:
         self.document, self.state = document, prepared(document)
-        empty = prepared(document | {"running": []})
-        self.every = {r.id: list(places_of(empty, r)) for r in self.state.requests}
         self.now = {r.id: list(places_of(self.state, r)) for r in self.state.requests}
         self.requests = {r.id: r for r in self.state.requests}
         self.lasts = {
@@ -54,14 +51,15 @@ class Brute:
             for r in document["queue"]
         }
 
-    def free_at(self, at: float) -> list[list[int]]:
+    def at(self, at: float) -> HierarchyState:
         lasting = [j for j in self.document["running"] if j.get("ends", 9) > at]
-        return prepared(self.document | {"running": lasting}).free.tolist()
+        return prepared(self.document | {"running": lasting})
 
     def together(self, started: Sequence[str], first: str | None = None, at: float = 0) -> bool:
         """Return whether some start now, and one, if given, after so many seconds."""
-        now = self.free_at(0)
-        then = self.free_at(at) if first else None
+        now, later = self.state.free.tolist(), self.at(at)
+        then = later.free.tolist() if first else None
+        every = list(places_of(later, self.requests[first])) if first else []
 
         def take(free: list[list[int]], request: HierarchyRequest, place: Place) -> bool:
             for part, units in zip(request.parts, place, strict=True):
@@ -72,12 +70,14 @@ class Brute:
 
         def place(k: int, now: Any, then: Any, users: list[Any]) -> bool:
             if k == len(started):
+                lasting = [(r, p) for r, p in users if self.lasts_until(r.id, at)]
                 return first is None or any(
                     take([list(own) for own in then], self.requests[first], own)
-                    for own in self.every[first]
+                    and self.alone(later, [*lasting, (self.requests[first], own)])
+                    for own in every
                 )
             name = started[k]
-            lasts = self.lasts[name] is None or self.lasts[name] > at
+            lasts = self.lasts_until(name, at)
             for own in self.now[name]:
                 here = [list(amounts) for amounts in now]
                 there = None if then is None else [list(amounts) for amounts in then]
@@ -85,25 +85,29 @@ class Brute:
                     continue
                 if there is not None and lasts and not take(there, self.requests[name], own):
                     continue
-                if self.alone([*users, (self.requests[name], own)]) and place(
-                    k + 1, here, there, [*users, (self.requests[name], own)]
-                ):
+                more = [*users, (self.requests[name], own)]
+                if self.alone(self.state, more) and place(k + 1, here, there, more):
                     return True
             return False
 
         return place(0, now, then, [])
 
-    def alone(self, placed: list[tuple[HierarchyRequest, Place]]) -> bool:
+    def lasts_until(self, name: str, at: float) -> bool:
+        lasts = self.lasts[name]
+        return lasts is None or lasts > at
+
+    @staticmethod
+    def alone(state: HierarchyState, placed: list[tuple[HierarchyRequest, Place]]) -> bool:
         users = [{h for units in place for h in units} for _, place in placed]
         for k, (request, _) in enumerate(placed):
             level = request.parts[0].exclusive
             if level is not None:
-                of = self.state.machine.domain_of[level]
+                of = state.machine.domain_of[level]
                 own = {int(of[h]) for h in users[k]}
                 others = set().union(*(u for j, u in enumerate(users) if j != k))
                 if own & {int(of[h]) for h in others}:
                     return False
-        return is_apart(self.state, placed)
+        return is_apart(state, placed)
 
     def order(self) -> list[str]:
         queue = self.document["queue"]
@@ -150,6 +154,14 @@ def test_who_starts_is_as_brute_force_has_it(order: str, chunk: int) -> None:
         seen += agrees(timed(random.Random(f"{order}-{chunk}-{k}"), order))
     assert seen["waiting"] >= 5
     assert order == "priority" or seen["reserved"] >= 2
+
+
+def test_bounds_hold_where_the_best_placement_leaves_no_room_for_the_reservation() -> None:
+    found = solved(timed(random.Random("exclusive-70"), "backfill"))
+    rack, host = found.levels[2:4]
+    assert rack.objective > rack.bound
+    assert host.bound is None
+    assert found.check().holds, found.check()
 
 
 @pytest.mark.parametrize(

@@ -93,7 +93,7 @@ def test_long_tables_and_places_are_shortened_but_for_pages() -> None:
         assert last.endswith(" ...")
     assert len(hostlist_text(wide)) > 90
     page = result_page(result)
-    assert "<h2>What starts</h2>" in page
+    assert "<h2>Requests</h2>" in page
     assert all(f"<td>{start.hosts}</td>" in page for start in view_of(result).starts)
     assert "more in the result file" not in page
 
@@ -221,7 +221,7 @@ def test_requests_of_a_torus_that_wait_without_explanation(tmp_path: Path) -> No
     instance = result.instance.model_copy(update={"queue": queue})
     more = result.model_copy(update={"instance": instance})
     assert "waiting: late (80)" in summary(more, table=False)
-    row = '<td>late</td><td class="num">80</td><td>no reason is known</td>'
+    row = '<td>late</td><td>waits</td><td class="num">80</td><td>no reason is known</td>'
     assert row in result_page(more)
 
 
@@ -230,11 +230,10 @@ def test_a_page_names_every_request_that_waits_and_says_why(tmp_path: Path) -> N
     page, texts = result_page(result), view_of(result).waits
     assert len(texts) == 19
     assert all(
-        f'<td>{name}</td><td class="num">4</td><td>{why}</td>' in page
+        f'<td>{name}</td><td>waits</td><td class="num">4</td><td>{why}</td>' in page
         for name, why in texts.items()
     )
     assert "15 more wait" in summary(result)
     assert "more wait" not in page
     nothing = result_page(result.model_copy(update={"solution": None}))
     assert nothing.count("<td>no reason is known</td>") == 20
-    assert "<h2>What waits</h2>" not in result_page(on_torus(tmp_path))

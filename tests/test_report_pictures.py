@@ -7,28 +7,33 @@ import subprocess
 import sys
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 import numpy as np
 import pytest
 from matplotlib.axes import Axes
+from matplotlib.collections import PolyCollection
 from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 from matplotlib.image import imread
 from mpl_toolkits.mplot3d import Axes3D
 from mpl_toolkits.mplot3d.art3d import Poly3DCollection
 
+import topoplace as tp
 from baseline_instances import grid, problem_on, random_graph
 from small_snapshot import small_document
-from topoplace.report.figure import WIDTH, draw, draw_torus, full_figure, title
+from topoplace.report.domains import Boxes
+from topoplace.report.figure import WIDTH, draw, draw_torus, full_figure, title, write_figure
 from topoplace.report.page.exhibits import thumbnail
 from topoplace.report.tiles import (
     DOWN,
     FREE,
     RUNNING,
     UNUSABLE,
+    Box,
     colours_of,
     job_colour,
-    leaf_tiles,
+    machine_tiles,
     palette_png,
 )
 from topoplace.report.view import view_of
@@ -128,7 +133,13 @@ def test_in_space_jobs_are_opaque_and_running_ones_can_be_seen() -> None:
 
 @pytest.mark.parametrize(
     ("spec", "num_tiles"),
-    [("torus:9", 2), ("mesh:5x4", 1), ("torus:4x3x2x5", 6), ("torus:3x2x2x2x2", 8)],
+    [
+        ("torus:9", 1),
+        ("torus:99", 7),
+        ("mesh:5x4", 1),
+        ("torus:4x3x2x5", 6),
+        ("torus:3x2x2x2x2", 8),
+    ],
 )
 def test_tiles_show_every_router_once_with_its_colour(spec: str, num_tiles: int) -> None:
     queue = [{"id": "a", "nodes": 4}, {"id": "b", "nodes": 3}]
@@ -186,12 +197,52 @@ def test_the_legend_can_be_read_and_has_what_fits() -> None:
     assert [name.split(":")[0] for name in names[:3]] == ["free", "running", "not usable"]
 
 
-def test_a_tree_is_a_row_for_every_leaf() -> None:
-    uneven = leaf_tiles(["a", "b"], np.array([130, 3]))
-    assert uneven.names == ["a", "", "b"]
-    assert sorted(uneven.numbers[uneven.numbers >= 0]) == list(range(133))
-    two_columns = leaf_tiles(list("abcd"), np.ones(4, dtype=np.int64)).fitted(6, 4).numbers
-    assert [[n for n in row if n >= 0] for row in two_columns] == [[0, 2], [1, 3]]
+@pytest.mark.parametrize("sizes", [(3, 2), (130, 3, 1), (1,) * 40, (64,) * 9])
+@pytest.mark.parametrize("text", [0.0, 7.0])
+def test_boxes_hold_their_hosts_and_the_boxes_inside_and_no_others(
+    sizes: tuple[int, ...], text: float
+) -> None:
+    leaf_of = np.repeat(np.arange(len(sizes)), sizes)
+    shuffled = np.random.default_rng(1).permutation(leaf_of)  # numbers are in any order
+    boxes = Boxes(
+        ("top", "leaf", "host"),
+        [["t"], [f"leaf{k}" for k in range(len(sizes))]],
+        np.stack([shuffled * 0, shuffled]),
+    )
+    canvas = boxes.fitted(600, 400, text)
+    assert canvas.unit * canvas.size[0] <= 601
+    assert canvas.unit * canvas.size[1] <= 401
+    at = {
+        int(host): (left + column, top + row)
+        for tile, (top, left) in zip(canvas.tiles, canvas.corners, strict=True)
+        for (row, column), host in np.ndenumerate(tile)
+        if host >= 0
+    }
+    assert sorted(at) == list(range(len(leaf_of)))
+    assert len(set(at.values())) == len(at)
+    for box in canvas.boxes:
+
+        def inside(x: float, y: float, size: float = 1.0, box: Box = box) -> bool:
+            right, low = box.left + box.width, box.top + box.height
+            return box.left <= x <= right - size + 1e-9 and box.top <= y <= low - size + 1e-9
+
+        held = {host for host, place in at.items() if inside(*place)}
+        assert held == set(np.flatnonzero(boxes.domain_of[box.level] == box.domain))
+    if not text:
+        shown = canvas.numbers[canvas.numbers >= 0]
+        assert sorted(shown) == list(range(len(leaf_of)))
+
+
+def test_boxes_of_very_many_domains_have_no_names() -> None:
+    leaf_of = np.repeat(np.arange(4000), 2)
+    canvas = Boxes(("rack", "host"), [[f"r{k}" for k in range(4000)]], leaf_of[None]).fitted(
+        600, 400, 7.0
+    )
+    assert canvas.named == 0
+    assert sum(tile.size for tile in canvas.tiles) == 8000
+
+
+def test_a_tree_is_a_box_for_every_switch() -> None:
     state = prepare_contention(
         snapshot_on(model_of([3, 2]), [("n0", "strict")], [(2, uses(Pattern.RING))])
     )
@@ -199,10 +250,75 @@ def test_a_tree_is_a_row_for_every_leaf() -> None:
     codes = view_of(result, state).cells.codes
     assert sorted(codes) == [RUNNING, FREE, FREE, 0, 0]
     axes = draw(result)
-    shown = image_of(axes)
-    assert (shown == [*job_colour(0), 1]).all(axis=-1).sum() == 2
-    leaves = list(state.machine.leaf_names)
-    assert set(leaves) <= set(texts_of(axes))
+    drawn = [c.get_facecolor() for c in axes.collections if isinstance(c, PolyCollection)]
+    assert sum((own == [*job_colour(0), 1]).all(axis=-1).sum() for own in drawn) == 2
+    assert set(state.machine.leaf_names) <= set(texts_of(axes))
+    assert "boxes: leaf; squares: node" in axes.get_xlabel()
+
+
+def test_hosts_of_several_jobs_have_stripes() -> None:
+    hosts = [{"hosts": "a[0-3]", "domains": ["r"], "capacity": {"slots": 4}}]
+    machine = {"kind": "hierarchy", "name": "m", "levels": ["rack", "host"], "hosts": hosts}
+    queue = [{"id": name, "nodes": 6} for name in ("$x$", "$\\y$")]  # no formulas
+    document = {"schema": "topoplace.snapshot/1", "name": "n", "machine": machine, "queue": queue}
+    result = tp.place(document)
+    cells = view_of(result).cells
+    assert set(map(tuple, cells.several.values())) == {(0, 1)}
+    assert "stripes: several jobs" in draw(result).get_xlabel()
+    assert "1  $x$: 6" in legend_of(full_figure(result))
+
+
+def test_boxes_of_a_mapping_say_which_share_of_their_bytes_leaves() -> None:
+    graph = random_graph(np.random.default_rng(5), 12, 40)
+    result = tp.map(graph, "hierarchy:2x3x2", method="default")
+    view = view_of(result)
+    graph = view.problem.graph  # without messages of a task to itself
+    levels, host = view.problem.machine.levels, np.array(result.solution.nodes)
+    for row, own in zip(levels.domain_of[-2:0:-1], view.shares, strict=True):
+        inside, leaves = dict.fromkeys(own, 0), dict.fromkeys(own, 0)
+        for a, b, size in zip(graph.sources, graph.targets, graph.bytes, strict=True):
+            ends = {int(row[host[a]]), int(row[host[b]])}
+            for domain in ends:
+                (inside if len(ends) == 1 else leaves)[domain] += int(size)
+        assert own == {k: pytest.approx(leaves[k] / (leaves[k] + inside[k])) for k in own}
+    texts = texts_of(draw(result))
+    assert {f"rack{k} {100 * share:.2g} %" for k, share in view.shares[1].items() if k < 3} <= {
+        *texts
+    }
+    assert sum(text in {str(k) for k in range(12)} for text in texts) == 12
+
+
+def test_a_picture_is_written_as_svg_whose_text_is_text(tmp_path: Path) -> None:
+    result = solved(name="<b>&")[0]
+    write_figure(result, tmp_path / "p.svg", svg=True)
+    text = (tmp_path / "p.svg").read_text()
+    root = ElementTree.fromstring(text)
+    inner = root.find("{http://www.w3.org/2000/svg}svg")
+    assert inner is not None
+    assert root.get("viewBox") == f"0 0 {inner.get('width')} {inner.get('height')}"
+    words = "".join(root.itertext())
+    assert "<b>&" in words
+    assert "3 of 3 requests started" in words
+
+
+@pytest.mark.parametrize(
+    ("shape", "across", "up", "slices"),
+    [
+        ((4, 3, 5), "x", "z", 3),
+        ((12, 12, 12, 2, 3, 2), "x; above: y,u,v,w", "z", 144),
+        ((2, 3, 2, 9, 8), "u; above: x,y,z", "v", 12),
+    ],
+)
+def test_machines_of_many_dimensions_are_few_slices_whose_names_have_room(
+    shape: tuple[int, ...], across: str, up: str, slices: int
+) -> None:
+    tiles = machine_tiles(shape)
+    assert (tiles.across, tiles.up, len(tiles.numbers)) == (across, up, slices)
+    assert sorted(tiles.numbers.ravel()) == list(range(np.prod(shape)))
+    canvas = tiles.fitted(650, 500, 7)
+    lefts = np.unique(canvas.corners[:, 1])
+    longest = max(map(len, tiles.names))
+    assert np.diff(lefts).min() * canvas.unit > 0.55 * 7 * longest
 
 
 def test_mappings_show_their_tasks_or_the_levels_of_pencils() -> None:

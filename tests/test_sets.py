@@ -179,12 +179,6 @@ def test_wrong_requests(changes: dict[str, Any], expected: str) -> None:
         tp.place(document(**changes))
 
 
-def test_pods_have_no_sets() -> None:
-    other = document() | {"machine": "cubes:2", "running": [], "sets": {"a": "0"}}
-    with pytest.raises(InputError, match="sets: expected no sets on"):
-        tp.place(other)
-
-
 # ---- Slurm ---------------------------------------------------------------------------------------
 
 FEATURES = ("ib", "ib,avx", "eth", "eth,avx")
@@ -261,7 +255,6 @@ def test_what_a_node_has_to_have_is_a_set(
         ("gres", {"tres_per_job": "gres/gpu:4"}),
         ("cpus", {"minimum_cpus_per_node": number(32), "comment": "pattern=rd"}),
         ("features", {"features": "ib*2&eth*1"}),
-        ("features", {"features": "ib&avx|eth"}),
         ("partition", {"partition": "gpu"}),
         ("features", {"features": "ib", "comment": "pattern=rd"}),
         ("excluded_nodes", {"excluded_nodes": "n1", "comment": "pattern=rd"}),

@@ -12,6 +12,7 @@ from topoplace.placement.cubes.packing import Pool
 from topoplace.placement.cubes.problem import CubesProblem
 from topoplace.snapshot.cubes_state import prepare_cubes
 from topoplace.snapshot.schema import SNAPSHOT_SCHEMA, CubesModel, Request, RunningJob, Snapshot
+from values import value_of
 
 SIDES = ((2, 2, 2), (2, 2, 2), (2, 2, 2), (2, 2, 1), (4, 2), (4, 2), (3, 2), (3, 1, 2), (4,))
 """Of cubes; those of three can have parts that do not divide them."""
@@ -171,7 +172,7 @@ def outcomes(snapshot: Snapshot) -> set[tuple[int, int]]:
     model, first = model_of(snapshot), taken_at_first(snapshot)
     states = {first: 0}
     for request in snapshot.queue:
-        value, every = request.nodes * request.priority, list(places(snapshot, request))
+        value, every = value_of(snapshot, request), list(places(snapshot, request))
         for state, worth in list(states.items()):
             for place in every:
                 if any(state[cube] & bits for cube, bits in place.items()):
@@ -196,7 +197,7 @@ def packing_of(
     columns: list[Column] = []
     for name, other in [(name, name) for name in of] if chosen is None else chosen:
         is_spare, own = name.startswith("~"), of[name]
-        values = (0, 1) if is_spare else (own.nodes * own.priority, 0)
+        values = (0, 1) if is_spare else (value_of(snapshot, own), 0)
         for place in places(snapshot, of[other]):
             if any(first[cube] & bits for cube, bits in place.items()):
                 continue

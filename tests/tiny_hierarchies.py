@@ -18,6 +18,7 @@ from topoplace.placement.hierarchy.layout import Layout
 from topoplace.placement.hierarchy.packing import Candidate, HierarchyPacking
 from topoplace.placement.hierarchy.problem import HierarchyProblem
 from topoplace.placement.hierarchy.tables import Uses
+from topoplace.snapshot.held import candidates_of
 from topoplace.snapshot.hierarchy_state import (
     HierarchyRequest,
     HierarchyState,
@@ -25,6 +26,7 @@ from topoplace.snapshot.hierarchy_state import (
     prepare_hierarchy,
 )
 from topoplace.snapshot.schema import SNAPSHOT_SCHEMA, Apart, Part, Request, Snapshot
+from values import add_value, value_of
 
 Place = tuple[Mapping[int, int], ...]
 
@@ -66,6 +68,7 @@ def random_hierarchy(rng: random.Random) -> dict[str, Any]:
         _add_sets(rng, document, names)
     if rng.random() < 0.3:
         _add_apart(rng, document, levels)
+    add_value(document)
     return document
 
 
@@ -351,7 +354,9 @@ def _that_are_apart(
 
 def worth_of(state: HierarchyState, request: HierarchyRequest, place: Place) -> list[int]:
     """Return the values of a place in maximising sense, balance whether asked for or not."""
-    machine, values = state.machine, [request.priority * request.nodes]
+    (asked,) = (own for own in state.snapshot.queue if own.id == request.id)
+    value = value_of(state.snapshot, asked)
+    machine, values = state.machine, [value, 0 if value else asked.priority * asked.nodes]
     pairs = list(zip(request.parts, place, strict=True))
     for level in range(machine.num_levels):
         used = {(p.group, d) for p, units in pairs for d in _of(machine, level, units)}
@@ -379,7 +384,7 @@ def outcomes(state: HierarchyState) -> set[tuple[int, ...]]:
         [(place, worth_of(state, request, place)) for place in places_of(state, request)]
         for request in state.requests
     ]
-    nothing = (0,) * (state.machine.num_levels + 3)
+    nothing = (0,) * (state.machine.num_levels + 4)
 
     def place(q: int, placed: list[tuple[HierarchyRequest, Place]], values: Sequence[int]) -> None:
         if q == len(every):
@@ -396,9 +401,10 @@ def outcomes(state: HierarchyState) -> set[tuple[int, ...]]:
 
 
 def on_levels(state: HierarchyState, values: Sequence[int]) -> tuple[int, ...]:
-    """Return values without those of fabrics, and that of balance if nobody asks for it."""
+    """Return values without those of fabrics, and of levels that no request is part of."""
     balanced = any(p.balance is not None for r in state.requests for p in r.parts)
-    values = (values[0], *values[1 + state.machine.fabrics :])
+    mixed = any(not value_of(state.snapshot, r) for r in candidates_of(state.snapshot))
+    values = (*values[: 1 + mixed], *values[2 + state.machine.fabrics :])
     return tuple(values) if balanced else (*values[:-2], values[-1])
 
 
@@ -424,7 +430,8 @@ def packing_of(
     columns: dict[object, Column] = {}
     for name, other in pairs:
         request = state.requests[number[other]]
-        value = state.requests[number[name]].value
+        (mine,) = (own for own in state.snapshot.queue if own.id == name)
+        value = value_of(state.snapshot, mine)
         for place in places_of(state, request):
             rows = solver.rows_of(Candidate(number[other], _uses(solver.layout, place))).tolist()
             taken = Counter(family_of[row] for row in rows)

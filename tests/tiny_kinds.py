@@ -28,6 +28,7 @@ from topoplace.snapshot.state import prepare
 from topoplace.solving import Options
 from topoplace.solving.solve import Problem, problem_of
 from tree_brute_force import Truth
+from values import with_value
 
 Values = tuple[int | Fraction, ...]
 
@@ -83,6 +84,7 @@ def _torus(rng: random.Random, rule: Interference) -> Drawn:
         snapshot = tiny_placement(rng.getrandbits(40))
     if rng.random() < 0.3:
         snapshot = with_sets(rng, snapshot)
+    snapshot = with_value(snapshot)
     tiny, options = Tiny(snapshot, rule), Options(interference=rule)
 
     def worth(chosen: list[Choice]) -> Values:
@@ -102,7 +104,7 @@ def _larger(rng: random.Random, rule: Interference) -> Drawn:
 
 
 def _anchored(rng: random.Random, rule: Interference) -> Drawn:
-    snapshot = random_anchored(rng.getrandbits(40), 8, segmented=rng.random() < 0.3)
+    snapshot = with_value(random_anchored(rng.getrandbits(40), 8, segmented=rng.random() < 0.3))
     tiny, options = AnchoredTiny(snapshot, rule), Options(interference=rule)
 
     def worth(chosen: list[Choice]) -> Values:
@@ -121,14 +123,14 @@ def _joint(rng: random.Random, rule: Interference) -> Drawn:
 
 
 def _tree(rng: random.Random, _: Interference) -> Drawn:
-    state = prepare_contention(tiny_allocation(rng.getrandbits(40)))
+    state = prepare_contention(with_value(tiny_allocation(rng.getrandbits(40))))
     totals = {(worth, -cost) for worth, cost in Truth(state).costs.items()}
     return Drawn("tree", problem_of(state, Options()), Options(), totals)
 
 
 def _domains(rng: random.Random, _: Interference) -> Drawn:
     """Return a switch tree of whose domains the fewest are used."""
-    snapshot = random_tree(f"domains-{rng.getrandbits(40)}")
+    snapshot = with_value(random_tree(f"domains-{rng.getrandbits(40)}"))
     problem = problem_of(prepare_any(snapshot), Options())
     return Drawn("domains", problem, Options(), {DomainsTruth(snapshot).best()})
 
@@ -141,7 +143,7 @@ def _hierarchy(rng: random.Random, _: Interference) -> Drawn:
 
 
 def _cubes(rng: random.Random, _: Interference) -> Drawn:
-    snapshot = tiny_cubes.random_pod(rng)
+    snapshot = with_value(tiny_cubes.random_pod(rng))
     problem = problem_of(prepare_cubes(snapshot), Options())
     return Drawn("cubes", problem, Options(), tiny_cubes.outcomes(snapshot))
 

@@ -9,6 +9,7 @@ from random_certificates import Column, Packing
 from topoplace.certify.torus.instance import read_instance
 from topoplace.certify.torus.oracle import TorusOracle
 from topoplace.result import Interference
+from values import value_of
 
 
 def link_number(tiny: Tiny, link: tuple[int, tuple[int, ...]]) -> int:
@@ -40,7 +41,7 @@ def packing_of(
             covers = frozenset(number[router] for router in choice.routers)
             rows = {("routers", router): 1 for router in covers}
             rows |= {(f, link_number(tiny, link)): 1 for f in pays for link in choice.links}
-            values = (request.priority * request.nodes, *choice.values[1:])
+            values = (value_of(tiny.snapshot, request), *choice.values[1:])
             columns.append(Column(name, rows, covers, values))
         if not request.shapes:
             sets = request.eligible, request.excluded

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from topoplace.snapshot.schema import SNAPSHOT_SCHEMA, Snapshot
+from values import value_of
 
 Nodes = frozenset[str]
 
@@ -110,7 +111,7 @@ class Truth:
         """Return what a request on some nodes is worth on every level, all to be maximised."""
         request = self.snapshot.queue[number]
         used = [-len({self.domain(node, height) for node in chosen}) for height in self.counted]
-        return (request.priority * request.nodes, *used, -len(chosen), 0)
+        return (value_of(self.snapshot, request), *used, -len(chosen), 0)
 
     def places(self, number: int) -> Iterator[tuple[str, ...]]:
         """Yield the nodes that a request can have: below one root."""

@@ -41,6 +41,10 @@ def number_of(number: int, noun: str) -> str:
     return " ".join([f"{number:,}", *before, plural])
 
 
+WHOLE = "a whole number"
+"""What Python expects where it finds a fraction; it takes 2.0 for 2, which documents do not."""
+
+
 class TopoplaceError(Exception):
     """Base class of all errors topoplace raises on purpose."""
 

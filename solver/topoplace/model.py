@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from numbers import Real
+import contextlib
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
 from pydantic import ValidationError
 
-from topoplace.errors import InputError, unknown_name
+from topoplace.errors import WHOLE, InputError, blamed_on, number_of, unknown_name
+from topoplace.given import fitting, plain
 from topoplace.machine import Prism, format_node_set
 from topoplace.machine.hostlist import format_host_list
+from topoplace.snapshot.changes import changed, known_nodes
 from topoplace.snapshot.faults import faults_of
 from topoplace.snapshot.files import write_document
 from topoplace.snapshot.machines import (
@@ -31,10 +34,13 @@ from topoplace.snapshot.schema import (
     GraphApplication,
     GridApplication,
     HierarchyModel,
+    MachineDocument,
     MachineModel,
+    Name,
     PrismModel,
     Request,
     RunningJob,
+    SetName,
     ShapeWeights,
     Snapshot,
     SwitchModel,
@@ -44,6 +50,7 @@ from topoplace.snapshot.schema import (
 )
 from topoplace.snapshot.schema import Model as Document
 from topoplace.snapshot.state import torus_of
+from topoplace.traffic import is_foreign, traffic_of
 
 Machine = MachineModel
 Nodes = str | Iterable[int] | Iterable[str]
@@ -54,6 +61,9 @@ Kind = TypeVar("Kind", bound=Document)
 
 class Model:
     """A snapshot of a machine that is built step by step: running jobs, requests, nodes down.
+
+    Each step is checked when it is made, against the machine and all that is there: whatever is
+    refused changes nothing. So regions and sets come before the requests that name them.
 
     Parameters
     ----------
@@ -68,6 +78,11 @@ class Model:
     snapshot
         The snapshot that the model is now.
 
+    Raises
+    ------
+    InputError
+        If the machine contradicts itself, or there is none.
+
     Examples
     --------
     >>> import topoplace as tp
@@ -81,17 +96,28 @@ class Model:
     def __init__(self, machine: Machine | str | Path, name: str = "model") -> None:
         if isinstance(machine, str | Path):
             machine = load_machine(str(machine))
+        if not isinstance(machine, MachineDocument):
+            expected = "a machine such as tp.torus(4, 4), its name or file"
+            raise InputError(expected, field="machine", found=type(machine).__name__)
         document = {"schema": SNAPSHOT_SCHEMA, "name": name, "machine": machine}
-        self.snapshot = _checked(Snapshot, **document)
+        self._begin(_checked(Snapshot, **document))
+        self._check()
 
     @classmethod
     def of(cls, snapshot: Snapshot) -> Model:
         """Return a model that begins as a snapshot, to add to it."""
-        resolved = resolve_machine(snapshot)
-        assert not isinstance(resolved.machine, str)
-        model = cls(resolved.machine)
-        model.snapshot = resolved
+        model = cls.__new__(cls)
+        model._begin(resolve_machine(snapshot))
         return model
+
+    def _begin(self, snapshot: Snapshot) -> None:
+        self.snapshot = snapshot
+        self._known: tuple[object, dict[object, list[RunningJob]]] = (None, {})
+
+    def copy(self, name: str | None = None) -> Model:
+        """Return a model that begins as this one, perhaps with another name."""
+        fields = {} if name is None else {"name": _checked(_Named, name=name).name}
+        return Model.of(self.snapshot.model_copy(update=fields))
 
     @property
     def machine(self) -> Machine:
@@ -124,6 +150,7 @@ class Model:
         communication: str = "strict",
         patterns: Mapping[str, int] | None = None,
         takes: Mapping[str, int] | None = None,
+        **more: Any,
     ) -> None:
         """Add a job that runs and stays.
 
@@ -140,21 +167,17 @@ class Model:
             (``rd``, ``rhvd``, ``binomial``, ``ring``, ``stencil2d``, ``stencil3d``).
         takes
             On hierarchies: how much of every resource it has of each of its hosts; by default all.
+        more
+            Other fields of a running job: `ends`, and on hierarchies `apart`.
 
         Raises
         ------
         InputError
-            With the argument at fault. What other jobs and the machine decide (nodes taken twice,
-            say) is checked when the model is solved or saved.
+            With the argument at fault, also if another job has its name or one of its nodes.
         """
-        prism = None
-        if origin is not None or extents is not None:
-            prism = _checked(PrismModel, origin=_listed(origin), extents=_listed(extents))
-        if nodes is None:
-            nodes = self._nodes_of(prism)
-        job = {"id": id, "nodes": _node_text(nodes), "prism": prism, "communication": communication}
-        added = _checked(RunningJob, **job, patterns=_pattern_uses(patterns), takes=takes)
-        self._change(running=[*self.snapshot.running, added])
+        given = {"nodes": nodes, "origin": origin, "extents": extents, "patterns": patterns}
+        more |= {"communication": communication, "takes": takes}
+        self._set_running(id, self._running_fields(**given, **more))
 
     def add_request(
         self,
@@ -167,10 +190,10 @@ class Model:
         region: str | None = None,
         communication: str = "strict",
         patterns: Mapping[str, int] | None = None,
-        application: AnyApplication | None = None,
+        application: Any = None,
         tasks_per_node: int = 1,
         segment: int | None = None,
-        **on_hierarchy: Any,
+        **more: Any,
     ) -> None:
         """Add a job that waits.
 
@@ -188,50 +211,87 @@ class Model:
         communication, patterns
             As in `add_running`.
         application, tasks_per_node
-            On tori: a `grid`, `graph` or `parallelism` whose tasks are mapped to its nodes, and the
-            most tasks on a node, where the objective is ``nodes,hop-bytes``.
+            On tori: a `grid`, `parallelism`, or `graph` or what that takes, whose tasks are mapped
+            to its nodes, and the most tasks on a node, where the objective is ``nodes,hop-bytes``.
         segment
             On tori with anchored prisms: nodes of every prism, of which the job has several.
-        on_hierarchy
-            The fields of a request on a hierarchy: `takes`, `segments`, `required`, `preferred`,
-            `exclusive`, `spread`, `balance`, `at_most`, `apart`, `parts` and the like
+        more
+            Other fields of a request (docs/reference/formats.md): `eligible`, an expression over
+            the sets, `excluded`, `walltime`; on a hierarchy `takes`, `segments`, `required`,
+            `preferred`, `exclusive`, `spread`, `balance`, `at_most`, `apart`, `parts` and the like
             (docs/guide/hierarchies.md).
 
         Raises
         ------
         InputError
-            With the argument at fault.
+            With the argument at fault, also if another job has its name, or the machine is too
+            small for it.
         """
-        added = _checked(
-            Request,
-            **{"class": node_class},
-            id=id,
-            nodes=nodes,
-            shapes=shapes,
-            priority=priority,
-            region=region,
-            communication=communication,
-            patterns=_pattern_uses(patterns),
-            tasks=application and {"application": application, "per_node": tasks_per_node},
-            segment=segment,
-            **on_hierarchy,
-        )
-        self._change(queue=[*self.snapshot.queue, added])
+        more |= {"shapes": shapes, "priority": priority, "region": region, "segment": segment}
+        more |= {"communication": communication, "patterns": patterns, "nodes": nodes}
+        if application is not None:
+            more |= {"application": application, "tasks_per_node": tasks_per_node}
+        self._set_request(id, _request_fields(node_class=node_class, **more))
+
+    def replace(self, id: str, **fields: Any) -> None:
+        """Give a job that runs or waits other fields; what is not given stays, also its place.
+
+        Parameters
+        ----------
+        fields
+            Arguments of `add_running` or `add_request`.
+
+        Raises
+        ------
+        InputError
+            As of these, and if there is no such job.
+        """
+        for job in self.snapshot.running:
+            if job.id == id:
+                own = self._running_fields(**fields)
+                if "prism" in own and "nodes" not in fields:
+                    own["nodes"] = self._nodes_of(own["prism"])
+                self._set_running(id, _fields_of(job) | own, job)
+                return
+        for request in self.snapshot.queue:
+            if request.id == id:
+                self._set_request(id, _fields_of(request) | _request_fields(**fields), request)
+                return
+        raise self._no_job(id)
+
+    def remove(self, id: str) -> None:
+        """Remove a job that runs or waits; `InputError` if there is none of this name."""
+        if id not in self._ids():
+            raise self._no_job(id)
+        self.snapshot = changed(self.snapshot, [("without_job", id)])
 
     def add_down(self, nodes: Nodes) -> None:
-        """Say that nodes are down, besides those that are down already.
+        """Say that nodes are down, besides those that are down already."""
+        text = _node_text(nodes)
+        self._check(down=text)
+        self.snapshot = changed(self.snapshot, [("add_down", text)])
 
-        Whether the machine has them is checked when the model is solved or saved.
-        """
-        self._change(down=",".join(filter(None, (self.snapshot.down, _node_text(nodes)))))
+    def free(self, nodes: Nodes) -> None:
+        """Say that nodes that were down are up again, or that service nodes take jobs."""
+        text = _node_text(nodes)
+        self._check(down=text)
+        with blamed_on(inside="nodes"):
+            self.snapshot = changed(self.snapshot, [("free", text)])
 
     def add_region(self, name: str, origin: Sequence[int], extents: Sequence[int]) -> None:
         """Add a prism, in routers, to a region that requests may ask for."""
         prism = _checked(PrismModel, origin=_listed(origin), extents=_listed(extents))
-        if not isinstance(name, str):
-            raise InputError("the name of a region", field="name", value=name)
+        _checked(_Named, name=name)
+        self._check(regions={name: [prism]})
         regions = self.snapshot.regions
         self._change(regions={**regions, name: [*regions.get(name, ()), prism]})
+
+    def add_set(self, name: str, nodes: Nodes) -> None:
+        """Name a set of nodes, for the expressions `eligible` of requests."""
+        _checked(_SetNamed, name=name)
+        text = _node_text(nodes)
+        self._check(sets={name: text})
+        self._change(sets={**self.snapshot.sets, name: text})
 
     def set_weights(self, **weights: int) -> None:
         """Set weights of the shape (docs/reference/formats.md); `InputError` for others.
@@ -271,14 +331,168 @@ class Model:
     def _change(self, **fields: object) -> None:
         self.snapshot = self.snapshot.model_copy(update=fields)
 
+    def _ids(self) -> list[str]:
+        running = [job.id for job in self.snapshot.running]
+        return [*running, *(request.id for request in self.snapshot.queue)]
+
+    def _no_job(self, id: object) -> InputError:
+        return InputError("a job that runs or waits", field="id", value=id, known=self._ids())
+
+    def _require_new(self, id: str) -> None:
+        if id in self._ids():
+            raise InputError("each job once", field="id", value=id)
+
+    def _set_running(
+        self, id: str, fields: Mapping[str, Any], before: RunningJob | None = None
+    ) -> None:
+        """Add a running job, or put it in the place of one."""
+        job = _checked(RunningJob, **{**fields, "id": id})
+        if before is None:
+            self._require_new(job.id)
+        self._check(running=[job])
+        beside = [one for one in self._beside(job) if one is not before]
+        if beside:
+            self._check(running=[*beside, job])
+        _, index = self._known
+        running = [job if one is before else one for one in self.snapshot.running]
+        if before is None:
+            running.append(job)
+            for place in self._places(job):
+                index.setdefault(place, []).append(job)
+        self._change(running=running)
+        self._known = (running if before is None else None, index)
+
+    def _set_request(
+        self, id: str, fields: Mapping[str, Any], before: Request | None = None
+    ) -> None:
+        """Add a request, or put it in the place of one."""
+        with _as_arguments():
+            request = _checked(Request, **{**fields, "id": id})
+        if before is None:
+            self._require_new(request.id)
+        if request.tasks is not None:
+            most = request.nodes * request.tasks.per_node
+            if request.tasks.application.num_tasks > most:
+                expected = f"at most {number_of(most, 'task')} on the nodes of the request"
+                found = str(request.tasks.application.num_tasks)
+                raise InputError(expected, field="application", found=found)
+        regions, sets = self.snapshot.regions, self.snapshot.sets
+        self._check(queue=[request], regions=regions, sets=sets)
+        queue = [request if one is before else one for one in self.snapshot.queue]
+        self._change(queue=queue if before is not None else [*queue, request])
+
+    def _check(self, **fields: Any) -> None:
+        """Check some fields of the snapshot against its machine, all others being empty.
+
+        A faulty field is named as the argument that it comes from.
+        """
+        empty: dict[str, Any] = {
+            "schema_version": SNAPSHOT_SCHEMA,
+            "name": self.name,
+            "machine": self.machine,
+        }
+        objective = TreeObjective.DOMAINS if self.machine.has_contention else None
+        with _as_arguments():
+            prepare_any(Snapshot.model_construct(**empty, **fields), objective)
+
+    def _beside(self, job: RunningJob) -> list[RunningJob]:
+        """Return the running jobs on nodes of a job, or on its prism."""
+        if self._known[0] is not self.snapshot.running:
+            index: dict[object, list[RunningJob]] = {}
+            for one in self.snapshot.running:
+                for place in self._places(one):
+                    index.setdefault(place, []).append(one)
+            self._known = (self.snapshot.running, index)
+        found = (one for place in self._places(job) for one in self._known[1].get(place, ()))
+        return list({one.id: one for one in found}.values())
+
+    def _places(self, job: RunningJob) -> Iterable[object]:
+        """Return the nodes of a job and of its prism; of kinds of others, one place for all."""
+        if self.machine.kind not in _WITH_NODES:
+            return (None,)
+        found = known_nodes(self.machine, job.nodes)
+        return found if job.prism is None else {*found, *self._inside(job.prism)}
+
+    def _running_fields(
+        self, *, origin: Any = None, extents: Any = None, **given: Any
+    ) -> dict[str, Any]:
+        """Return the fields of a running job that arguments stand for."""
+        if origin is not None or extents is not None:
+            box = {"origin": _listed(origin), "extents": _listed(extents)}
+            given["prism"] = _checked(PrismModel, **box)
+        if "nodes" in given:
+            nodes = given["nodes"]
+            given["nodes"] = self._nodes_of(given.get("prism")) if nodes is None else nodes
+            given["nodes"] = _node_text(given["nodes"])
+        return _with_patterns(given)
+
     def _nodes_of(self, prism: PrismModel | None) -> str:
         if prism is None:
             raise InputError("the nodes of the job", field="nodes", found="nothing")
+        return format_node_set(self._inside(prism))
+
+    def _inside(self, prism: PrismModel) -> Sequence[int]:
         expected = "a torus or mesh for a prism"
         torus = torus_of(self.machine.only(TorusModel, expected, field="origin"))
         box = Prism(tuple(prism.origin), tuple(prism.extents))
         box.require_inside(torus, "origin")
-        return format_node_set(torus.nodes_of(box.routers(torus)))
+        nodes: list[int] = torus.nodes_of(box.routers(torus)).tolist()
+        return nodes
+
+
+_WITH_NODES = ("torus", "tree", "hierarchy", "cubes")
+"""Kinds of machines whose running jobs hold nodes, by which those that meet are found."""
+
+
+class _Named(Document):
+    name: Name
+
+
+class _SetNamed(Document):
+    name: SetName
+
+
+_ARGUMENTS = {
+    **{"down": "nodes", "class": "node_class", "": "origin", "prism": "origin"},
+    **{"tasks": "application", "tasks.per_node": "tasks_per_node"},
+}
+
+
+@contextlib.contextmanager
+def _as_arguments() -> Iterator[None]:
+    """Name the arguments of `Model` in an `InputError` that names fields of a document."""
+    try:
+        yield
+    except InputError as error:
+        for fault in error.faults:
+            own = re.sub(
+                r"^((running|queue)\[\d+\]|regions\.[^\[]*\[0\])\.?", "", fault.field or ""
+            )
+            own = re.sub(r"^sets\..*", "nodes", own)
+            fault.field = _ARGUMENTS.get(own, own)
+        raise
+
+
+def _fields_of(job: RunningJob | Request) -> dict[str, Any]:
+    return {name: value for name, value in job if name in job.model_fields_set}
+
+
+def _request_fields(**given: Any) -> dict[str, Any]:
+    """Return the fields of a request that arguments stand for."""
+    per_node = given.pop("tasks_per_node", 1)
+    if given.get("application") is not None:
+        application = application_of(given.pop("application"))
+        if not isinstance(application, AnyApplication):
+            expected = "an application such as tp.grid(4, 4)"
+            raise InputError(expected, field="application", found=type(application).__name__)
+        given["tasks"] = {"application": application, "per_node": per_node}
+    return _with_patterns(given)
+
+
+def _with_patterns(given: dict[str, Any]) -> dict[str, Any]:
+    if given.get("patterns") is not None:
+        given["patterns"] = _pattern_uses(given["patterns"])
+    return given
 
 
 def torus(
@@ -368,10 +582,8 @@ def tree(*sizes: int, leaves: Mapping[str, Nodes] | None = None, name: str = "tr
     if bool(sizes) == bool(leaves):
         raise InputError("sizes such as tree(24, 16), or leaves", field="tree")
     if not leaves:
-        spec = f"tree:{'x'.join(map(str, sizes))}"
-        if not all(isinstance(size, int) for size in sizes):
-            raise InputError("numbers of switches and nodes", field="sizes", value=sizes)
-        return regular_tree(sizes, spec)
+        numbers = [fitting(size, "int", f"sizes[{k}]") for k, size in enumerate(sizes)]
+        return regular_tree(numbers, f"tree:{'x'.join(map(str, numbers))}")
     switches = [
         _checked(SwitchModel, name=leaf, nodes=_node_text(own, f"leaves[{leaf}]"))
         for leaf, own in _items(leaves, "leaves", "nodes by leaf switch")
@@ -427,14 +639,12 @@ def hierarchy(
     InputError
         With the argument at fault.
     """
-    own: dict[str, Any] = {"slots": capacity}
-    if not isinstance(capacity, int):
-        own = dict(_items(capacity, "capacity", "amounts by resource, or a number of slots"))
-    for level, size in _items(sizes, "sizes", "numbers by level, such as {'rack': 8, 'host': 18}"):
-        if not isinstance(size, int):
-            raise InputError("a number of domains or hosts", field=f"sizes[{level}]", value=size)
+    own = fitting(capacity, "int | Mapping[str, int]", "capacity")
+    own = own if isinstance(own, dict) else {"slots": own}
+    items = _items(sizes, "sizes", "numbers by level, such as {'rack': 8, 'host': 18}")
+    numbers = {level: fitting(size, "int", f"sizes[{level}]") for level, size in items}
     try:
-        return regular_hierarchy(sizes, own, name)
+        return regular_hierarchy(numbers, own, name)
     except ValidationError as error:
         raise faults_of(error, HierarchyModel, {"name": name, "levels": list(sizes)}) from None
 
@@ -475,50 +685,45 @@ def grid(
     )
 
 
-_MESSAGES = "triples of source, target and bytes, or a square array"
-
-
-def graph(
-    messages: Iterable[tuple[int, int, int]] | np.typing.NDArray[Any],
-    num_tasks: int | None = None,
-) -> GraphApplication:
+def graph(messages: Any, num_tasks: int | None = None) -> GraphApplication:
     """Return an application with any communication graph.
+
+    `map`, `recognise` and requests take what this takes, except triples, without this call.
 
     Parameters
     ----------
     messages
-        Source, target and bytes of every message, shape ``(num_messages, 3)``; or a square array
-        of the bytes from every task to every other. Integers.
+        The bytes of messages, in whole numbers: a square array or a sparse matrix of SciPy, of what
+        every task sends to every other; triples of source, target and bytes, or an array of shape
+        ``(num_messages, 3)``; a data frame of pandas, square or with the columns ``source``,
+        ``target`` and ``weight`` (1 if it is left out); or a graph of NetworkX with ``weight`` on
+        its edges, each one message. Nodes and labels that are not just numbers become the names
+        of tasks.
     num_tasks
-        By default one more than the largest task that occurs.
+        By default one more than the largest task that occurs, or as many as the matrix has rows.
 
     Raises
     ------
     InputError
-        With the argument at fault.
+        With the argument, and the place in it, at fault.
     """
+    return _graph(messages, num_tasks, "messages")
+
+
+def _graph(messages: Any, num_tasks: int | None, field: str) -> GraphApplication:
+    found = traffic_of(messages, field)
+    sources, targets, sizes = (np.asarray(part).tolist() for part in found[:3])
+    known = plain(num_tasks) or found.num_tasks or 1 + max((*sources, *targets), default=0)
+    fields = {"sources": sources, "targets": targets, "bytes": sizes, "num_tasks": known}
     try:
-        table = np.asarray(messages if isinstance(messages, np.ndarray) else list(messages))
-    except (TypeError, ValueError):
-        raise InputError(_MESSAGES, field="messages", found="others") from None
-    if table.dtype.kind == "f" and ((np.rint(table) == table) & (abs(table) < 1 << 53)).all():
-        table = table.astype(np.int64)
-    if table.dtype.kind not in "biu":
-        raise InputError("integers", field="messages", found=f"an array of {table.dtype}")
-    if isinstance(messages, np.ndarray) and table.ndim == 2 and len(set(table.shape)) == 1:
-        num_tasks = num_tasks or len(table)
-        sources, targets = np.nonzero(table)
-        table = np.column_stack([sources, targets, table[sources, targets]])
-    if table.ndim != 2 or table.shape[1] != 3:
-        found = f"an array of shape {table.shape}"
-        raise InputError(_MESSAGES, field="messages", found=found)
-    return _checked(
-        GraphApplication,
-        num_tasks=num_tasks or int(table[:, :2].max(initial=0)) + 1,
-        sources=table[:, 0].tolist(),
-        targets=table[:, 1].tolist(),
-        bytes=table[:, 2].tolist(),
-    )
+        return GraphApplication.model_validate(fields | {"names": found.names})
+    except ValidationError as error:
+        raise faults_of(error, GraphApplication, fields) from None
+
+
+def application_of(given: Any, field: str = "application") -> Any:
+    """Return the graph of an array, data frame, sparse matrix or graph; all else as it is."""
+    return _graph(given, None, field) if is_foreign(given) else given
 
 
 COSTS = ("hops", "multicast", "reduction")
@@ -568,7 +773,8 @@ def objects(
     listed: list[dict[str, Any]] = []
     for array, shape in shapes.items():
         load = given.get(array, 1)
-        own = {"load": load} if isinstance(load, int) else {"loads": _listed(load)}
+        loads_of = _listed(load)
+        own = {"loads": loads_of} if isinstance(loads_of, list) else {"load": load}
         listed.append({"name": array, "shape": _listed(shape), **own})
     return _checked(
         ObjectsApplication,
@@ -587,30 +793,30 @@ def objects(
     )
 
 
-def _checked(model: type[Kind], /, **fields: Any) -> Kind:
-    """Return a document; its faults are told as those of a file."""
+def _checked(model: type[Kind], /, **given: Any) -> Kind:
+    """Return a document; its faults are told as those of a file, where whole floats are none."""
+    fields = plain(given)
     try:
         return model.model_validate(fields)
     except ValidationError as error:
-        raise faults_of(error, model, fields) from None
+        found = faults_of(error, model, fields)
+    for fault in found.faults:
+        if isinstance(fault.value, float) and fault.expected == "an integer":
+            fault.expected = WHOLE
+    raise found
 
 
 def _listed(values: Any) -> Any:
-    """Return numbers of any type and sequence as a list of ints; others as the model finds them."""
+    """Return values of any iterable as a list; others as the model finds them."""
     if not isinstance(values, Iterable) or isinstance(values, str | Mapping):
         return values
-    return [_plain(value) for value in values]
-
-
-def _plain(value: Any) -> Any:
-    """Return a whole number of another type, such as numpy's, as an int; all else as it is."""
-    is_whole = isinstance(value, Real) and not isinstance(value, bool) and value % 1 == 0
-    return int(value) if is_whole else value
+    return plain(list(values))
 
 
 def _each(values: Any, number: int, kind: type) -> Any:
     """Return one value for each of a number of dimensions; those that are given as a list."""
-    return [values] * number if isinstance(values, kind) else _listed(values)
+    value = plain(values)
+    return [value] * number if isinstance(value, kind) else _listed(values)
 
 
 def _items(given: Any, field: str, expected: str) -> Iterable[tuple[Any, Any]]:
@@ -620,9 +826,7 @@ def _items(given: Any, field: str, expected: str) -> Iterable[tuple[Any, Any]]:
     return given.items()
 
 
-def _pattern_uses(shares: Any) -> list[dict[str, Any]] | None:
-    if shares is None:
-        return None
+def _pattern_uses(shares: Any) -> list[dict[str, Any]]:
     items = _items(shares, "patterns", "shares by pattern, such as {'ring': 100}")
     return [{"pattern": name, "share": share} for name, share in items]
 
@@ -630,7 +834,7 @@ def _pattern_uses(shares: Any) -> list[dict[str, Any]] | None:
 def _node_text(nodes: Any, field: str = "nodes") -> str:
     if isinstance(nodes, str):
         return nodes
-    listed: list[Any] = [_plain(node) for node in nodes] if isinstance(nodes, Iterable) else [None]
+    listed: list[Any] = plain(list(nodes)) if isinstance(nodes, Iterable) else [None]
     if any(isinstance(node, str) for node in listed):
         return format_host_list(map(str, listed))
     if not all(isinstance(node, int) for node in listed):

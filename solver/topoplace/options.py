@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeAlias, TypeVar
 
 from topoplace.errors import InputError
+from topoplace.given import fitting
 
 if TYPE_CHECKING:
     from topoplace.mapping.onto import Source as PlacesSource
@@ -137,13 +138,14 @@ def declared(options: type) -> Iterator[tuple[Field[Any], Option]]:
 def takes(options: Callable[P, T]) -> Callable[[Callable[[T], R]], Callable[P, R]]:
     """Return a decorator: a function of a class of options takes its fields as keywords.
 
-    What the options say is the section Parameters of its docstring; all raise `InputError`.
+    What the options say is the section Parameters of its docstring; all raise `InputError`, also
+    for a value that is not of the type of its field (`topoplace.given`).
     """
 
     def decorated(function: Callable[[T], R]) -> Callable[P, R]:
         @functools.wraps(function)
         def run(*args: P.args, **given: P.kwargs) -> R:
-            return function(options(*args, **given))
+            return function(_fitting(options(*args, **given)))
 
         _describe(run, options, function)
         return run
@@ -157,12 +159,21 @@ def takes_many(options: Callable[..., T]) -> Callable[[Callable[[T], R]], Callab
     def decorated(function: Callable[[T], R]) -> Callable[..., R]:
         @functools.wraps(function)
         def run(*first: Any, **given: Any) -> R:
-            return function(options(first, **given))
+            return function(_fitting(options(first, **given)))
 
         _describe(run, options, function, inspect.Parameter.VAR_POSITIONAL)
         return run
 
     return decorated
+
+
+def _fitting(asked: Any) -> Any:
+    """Return options with plain values; `InputError` names one that is not of its type."""
+    given = {
+        of.name: fitting(getattr(asked, of.name), str(of.type), of.name)
+        for of, _ in declared(type(asked))
+    }
+    return replace(asked, **given)
 
 
 def _describe(run: Any, options: Any, function: Callable[..., Any], first: Any = None) -> None:
@@ -196,7 +207,7 @@ def listed(text: str) -> list[str]:
     return [part.strip() for part in text.split(",") if part.strip()]
 
 
-def names_of(names: Sequence[str]) -> Sequence[str]:
+def names_of(names: Sequence[Any]) -> Sequence[Any]:
     """Return names as a list: a text is one name, and not its letters."""
     return [names] if isinstance(names, str) else names
 
@@ -235,6 +246,11 @@ OBJECTIVE = option(
 THOROUGH = flag(
     "Method exact spends what is left of the time limit on the later levels too, as it always "
     "does on trees."
+)
+VALUE = option(
+    "nodes|gpus|jobs",
+    "What the value of a request counts, each times its priority: nodes (default; or pods), GPUs "
+    "(default for Kubernetes, where there are any), or 1 per job.",
 )
 ORDER = option(
     "value|priority|backfill",
@@ -280,6 +296,7 @@ class Queue(Solve):
 
     interference: str = again(INTERFERENCE)
     ignore: Sequence[str] = again(IGNORED)
+    value: str | None = again(VALUE)
 
 
 INSTANCE = argument(
@@ -317,12 +334,14 @@ class Placing(OfSnapshot):
 class Place(Placing):
     """The options of `topoplace.front.placing.place`."""
 
-    method: str | None = option(
+    method: str | Callable[..., Any] | None = option(
         "NAME",
         "The placement method, or an installed allocator; default exact.",
+        kind=str,
         in_python='One of ``methods("placement")``, on hierarchies and trees of '
         '``methods("hierarchy")``, by contention of ``methods("allocation")``, on pods of '
-        'cubes of ``methods("cubes")``.',
+        'cubes of ``methods("cubes")``. Or a function of your own '
+        "(docs/guide/external-allocators.md).",
         names="methods",
     )
     _: KW_ONLY
@@ -478,11 +497,11 @@ class Compare(Queue, Watched):
         names="snapshots",
     )
     _: KW_ONLY
-    methods: Sequence[str] | None = option(
+    methods: Sequence[str | Callable[..., Any]] | None = option(
         "A,B,...|none",
         "Methods to run, also installed allocators; none holds only results against each "
         "other; default all ours.",
-        in_python="An empty list for none.",
+        in_python="An empty list for none. Functions of your own are methods, too.",
         parse=lambda text: [] if _names(text) == ["none"] else _names(text),
     )
     commands: Sequence[str] = option(
@@ -535,6 +554,7 @@ class Audit(Solve):
         in_python="By default on racks of hosts.",
     )
     ignore: Sequence[str] = again(IGNORED)
+    value: str | None = again(VALUE, help="With --after: " + VALUE.metadata["option"].help)
     results: File | None = option(
         "DIR", "Write the result that proves each optimum here.", "-o", "--output"
     )
@@ -650,9 +670,9 @@ class Map(Solve, Watched):
     """The options of `topoplace.front.mapping.map`."""
 
     application: Application = python(
-        "A `grid`, `graph` or `parallelism`, the file of a graph, or a mapping instance or its "
-        "file; or `objects`, their file, a shipped name such as ``namd_apoa1``, or an instance "
-        "of objects."
+        "A `grid`, `graph` or `parallelism`; an array, data frame, sparse matrix or graph as "
+        "`graph` takes it; the file of a graph, or a mapping instance or its file; or `objects`, "
+        "their file, a shipped name such as ``namd_apoa1``, or an instance of objects."
     )
     on: Where = _place(
         "MACHINE",
@@ -664,11 +684,12 @@ class Map(Solve, Watched):
         names="machines",
         is_required=True,
     )
-    method: str = _how(
+    method: str | Callable[..., Any] = _how(
         "NAME",
         "The mapping method.",
         default="auto",
-        in_python='Of ``methods("mapping")``, for objects of ``methods("objects")``.',
+        kind=str,
+        in_python='Of ``methods("mapping")``; or a function of your own.',
         names="methods",
     )
     _: KW_ONLY

@@ -42,10 +42,10 @@ _WORK: Mapping[str, Mapping[str, Ref]] = {
         "Comparison": "topoplace.report.frames:comparison_frame",
         "Audit": "topoplace.report.frames:audit_frame",
     },
-    "png": {
-        "Result": "topoplace.report.figure:write_figure",
-        "Frontier": "topoplace.report.several:write_plot",
-        "Optima": "topoplace.report.several:write_picture",
+    "figures": {
+        "Result": "topoplace.report.figure:figures_of",
+        "Frontier": "topoplace.report.several:plot_figures",
+        "Optima": "topoplace.report.several:optima_figures",
     },
     "html": {
         "Result": "topoplace.report.page.pages:result_page",

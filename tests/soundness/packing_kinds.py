@@ -44,6 +44,7 @@ from topoplace.snapshot.schema import Snapshot
 from topoplace.snapshot.state import prepare
 from topoplace.types import BoolArray
 from toy_ring import RingOracle, ring_packing
+from values import with_value
 
 NOTHING = -(1 << 100)
 """Stands for the bound of a certificate that leaves no packing, below what any packing has."""
@@ -73,6 +74,7 @@ def _torus(rng: random.Random, alike: bool) -> TinyPacking:
     snapshot, mode = random_torus(rng, alike=alike), rng.choice(_MODES)
     if rng.random() < 0.3:
         snapshot = with_sets(rng, snapshot)
+    snapshot = with_value(snapshot)
     tiny = Tiny(snapshot, mode)
     oracle = TorusOracle(read_instance(snapshot, mode))
     return TinyPacking(partial(tiny_packing.packing_of, tiny), oracle)
@@ -81,7 +83,9 @@ def _torus(rng: random.Random, alike: bool) -> TinyPacking:
 def _anchored(rng: random.Random, alike: bool) -> TinyPacking:
     segmented, mode = rng.random() < 0.5, rng.choice(_MODES)
     while not (
-        snapshot := anchored_cases.random_anchored(rng.getrandbits(40), 8, segmented=segmented)
+        snapshot := with_value(
+            anchored_cases.random_anchored(rng.getrandbits(40), 8, segmented=segmented)
+        )
     ).queue:
         continue
     packing_of = partial(anchored_cases.packing_of, anchored_cases.AnchoredTiny(snapshot, mode))
@@ -94,7 +98,7 @@ def _anchored(rng: random.Random, alike: bool) -> TinyPacking:
 
 
 def _cubes(rng: random.Random, alike: bool) -> TinyPacking:
-    snapshot = tiny_cubes.random_pod(rng)
+    snapshot = with_value(tiny_cubes.random_pod(rng))
     instance = cubes_instance.read_instance(snapshot)
     solver = CubesPacking(CubesProblem(prepare_cubes(snapshot)))
     unpriced = np.zeros(solver.num_rows, dtype=bool)

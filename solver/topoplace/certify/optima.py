@@ -34,7 +34,9 @@ class _Optima(Placements):
 
     def check_chosen(self) -> str:
         """Check that the levels that count are the first."""
-        chosen = self.document.chosen
+        chosen, queue = self.document.chosen, {r.id for r in self.document.instance.queue}
+        if any(r.id in queue and not r.value for r in self.problem.oracle.requests):
+            raise RefusedError("a request without value, with and without which all is as good")
         if chosen != self.names[: len(chosen)]:
             raise RefusedError(f"the first levels are {', '.join(self.names)}")
         return ", ".join(chosen)

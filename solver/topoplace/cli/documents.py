@@ -63,20 +63,22 @@ class Show(OfResult):
     """What `topoplace show` takes."""
 
     png: Path | None = option("F", "The PNG file to write.")
-    html: Path | None = option("F", "The page to write: figures and picture.")
+    svg: Path | None = option("F", "The same as SVG, whose text can be searched.")
+    html: Path | None = option("F", "The page to write: figures, picture, all requests.")
 
 
 @command
 def show(asked: Show) -> None:
-    """Draw the machine of RESULT and the jobs on it, or a plane of a mapping."""
-    png, html = asked.png, asked.html
-    if png is None and html is None:
-        raise InputError("a file to write, --png F or --html F", field="--png", found="neither")
-    require_writable(asked.result, png=png, html=html)
-    front.writing.write(front.documents.load_checkable(asked.result), png=png, html=html)
-    say_files({"picture": png, "page": html})
-    written = {name: str(path) for name, path in (("png", png), ("html", html)) if path is not None}
-    print_json({"schema": "topoplace.show/1", **written})
+    """Draw the machine of RESULT and the jobs or tasks on it."""
+    files = {"png": asked.png, "svg": asked.svg, "html": asked.html}
+    given = {form: path for form, path in files.items() if path is not None}
+    if not given:
+        expected = "a file to write, --png F, --svg F or --html F"
+        raise InputError(expected, field="--png", found="none")
+    require_writable(asked.result, **given)
+    front.writing.write(front.documents.load_checkable(asked.result), **given)
+    say_files({"picture": asked.png, "SVG": asked.svg, "page": asked.html})
+    print_json({"schema": "topoplace.show/1", **{form: str(path) for form, path in given.items()}})
 
 
 @dataclass(frozen=True, kw_only=True)

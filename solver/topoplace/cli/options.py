@@ -124,8 +124,8 @@ def require_writable(*read: object, **files: Path | None) -> None:
             continue
         option = f"--{name.replace('_', '-')}"
         _require_writable(path, option)
-        if name == "png":
-            _require_png(path)
+        if name in ("png", "svg"):
+            _require_named(path, name)
         if realpath(path) in taken:
             expected = "a file that is not read, or written by another option"
             raise InputError(expected, field=option, value=str(path))
@@ -157,7 +157,7 @@ def _require_writable(path: Path, option: str) -> None:
         raise InputError(expected, field=option, value=str(path)) from None
 
 
-def _require_png(path: Path) -> None:
+def _require_named(path: Path, form: str) -> None:
     """Raise `InputError` if the name of a picture says that it is of another format."""
-    if path.suffix.lower() not in ("", ".png") and (path.is_file() or not path.exists()):
-        raise InputError("a file that ends in .png", field="--png", value=str(path))
+    if path.suffix.lower() not in ("", f".{form}") and (path.is_file() or not path.exists()):
+        raise InputError(f"a file that ends in .{form}", field=f"--{form}", value=str(path))

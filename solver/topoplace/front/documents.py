@@ -17,7 +17,7 @@ from topoplace.errors import InputError, unknown_name
 from topoplace.formats.text import name_of
 from topoplace.kinds import kind_named, known
 from topoplace.model import Machine, Model
-from topoplace.options import Solve, Watched
+from topoplace.options import Audit, Place, Queue, Solve, Watched, names_of
 from topoplace.result import Interference, Result
 from topoplace.result.base import Kept, Report
 from topoplace.result.reading import Checkable
@@ -25,6 +25,7 @@ from topoplace.result.several import Several
 from topoplace.snapshot.changes import request_of as request_of_fields
 from topoplace.snapshot.convert import converted
 from topoplace.snapshot.files import machine_names, read_bytes, snapshot_names
+from topoplace.snapshot.held import Choices
 from topoplace.snapshot.machines import is_machine, load_machine
 from topoplace.snapshot.reading import other_snapshot
 from topoplace.snapshot.schema import MappingInstance, Request, Snapshot, TreeObjective
@@ -38,6 +39,7 @@ __all__ = [
     "Display",
     "check",
     "check_file",
+    "choices_of",
     "converted",
     "load",
     "load_checkable",
@@ -71,7 +73,13 @@ def options_of(asked: Solve) -> Options:
     return Options(time_limit, Interference(interference), seed, thorough)
 
 
-def require_one(method: str | None, command: str | None) -> None:
+def choices_of(asked: Queue | Audit) -> Choices:
+    """Return what is chosen beside a snapshot."""
+    order = asked.order if isinstance(asked, Place) else None
+    return Choices(names_of(asked.ignore), asked.value, order)
+
+
+def require_one(method: object, command: str | None) -> None:
     """Raise `InputError` if both a method and a command are given."""
     if method is not None and command is not None:
         raise InputError("either --method or --command", field="--command", found="both")

@@ -16,6 +16,7 @@ from topoplace.formats.text import name_of
 from topoplace.front.documents import load, options_of, watched
 from topoplace.kernels import compile_for
 from topoplace.kinds import kind_named
+from topoplace.mapping.allocated import source_of
 from topoplace.mapping.contention import phase_time as estimated_phase
 from topoplace.mapping.graph import grid_of
 from topoplace.mapping.graphfiles import graph_format, read_graph, read_qaplib
@@ -44,7 +45,7 @@ from topoplace.mapping.rankfiles import (
 )
 from topoplace.mapping.recognition import Recognition
 from topoplace.mapping.recognition import recognise as recognise_graph
-from topoplace.model import Model
+from topoplace.model import application_of
 from topoplace.options import takes
 from topoplace.report.mappings import layout_document, layouts_table
 from topoplace.result.mapping import MappingResult
@@ -64,6 +65,7 @@ from topoplace.snapshot.schema import (
 from topoplace.snapshot.state import torus_of
 from topoplace.solving import solve
 from topoplace.study.case import File
+from topoplace.study.external.mapping import mapping_method
 
 __all__ = [
     "MAX_TASKS",
@@ -118,9 +120,8 @@ def problem_asked(
     if isinstance(on, CubesResult):
         found = f"a result of {on.problem}"
         raise InputError("places on a torus, mesh, tree or hierarchy", field="on", found=found)
-    source: Any = on.snapshot if isinstance(on, Model) else str(on) if isinstance(on, Path) else on
     parts = ("level_costs", "job", "node_class", "within")
-    places = load_places(source, **{name: getattr(asked, name) for name in parts})
+    places = load_places(source_of(on), **{name: getattr(asked, name) for name in parts})
     if asked.subset is not None:
         places = places.only(asked.subset)
     if not of_objects:
@@ -167,14 +168,15 @@ def _options_of_tasks(asked: options.Map) -> dict[str, Any]:
 
 def solved(problem: MappingProblem, asked: options.Map) -> MappingResult:
     """Map by the method asked for, ``auto`` for the usual one."""
-    more, method = _options_of_tasks(asked), asked.method
+    more, own = _options_of_tasks(asked), asked.method
+    method = own if isinstance(own, str) else mapping_method(own)
     path = more.pop("mapping")
     if path is not None:
         more["start"] = read_mapping(path, asked.mapping_format, problem)
         method = "given" if method == "auto" else method
     if method == "auto":
         method = kind_named(problem.kind).usual
-    compile_for(problem.kind, [method])
+    compile_for(problem.kind, [method if isinstance(method, str) else method.name])
     with watched(replace(options_of(asked), **more), asked) as settings:
         found: MappingResult = solve(problem, method, settings)
         return found
@@ -231,7 +233,8 @@ def recognise(application: Application | GraphApplication | MappingResult) -> Re
     Parameters
     ----------
     application
-        A `graph`, the file of one, a mapping instance or result, or its file.
+        A `graph` or what it takes as an array, frame or graph, the file of one, a mapping instance
+        or result, or its file.
 
     Returns
     -------
@@ -245,10 +248,14 @@ def recognise(application: Application | GraphApplication | MappingResult) -> Re
     """
     if isinstance(application, str | Path):
         application = _application_of(application, results=True)
+    application = application_of(application)
     holder = getattr(application, "instance", application)  # of a result
     graph: Any = getattr(holder, "application", holder)  # of an instance
     if isinstance(graph, ObjectsApplication | ObjectsGraph):
         raise InputError("a graph or a grid", field="application", found="objects")
+    if not isinstance(graph, AnyApplication):
+        found = type(application).__name__
+        raise InputError("a graph or a grid", field="application", found=found)
     return recognise_graph(messages_of(graph)[0])
 
 
@@ -273,10 +280,11 @@ def _application(given: Application) -> AnyApplication | MappingInstance | Objec
     """Return an application that is given, or that a file or a name stands for."""
     if isinstance(given, str | Path):
         return _application_of(given)
-    if not isinstance(given, Application):
+    found: Any = application_of(given)
+    if not isinstance(found, AnyApplication | ObjectsApplication | MappingInstance):
         expected = "an application such as tp.grid(4, 4), its file or an instance"
         raise InputError(expected, field="application", found=type(given).__name__)
-    return given
+    return found
 
 
 def _application_of(

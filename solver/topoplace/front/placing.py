@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 from topoplace import options
 from topoplace.errors import InputError
-from topoplace.front.documents import model_of, options_of, require_one, watched
+from topoplace.front.documents import choices_of, model_of, options_of, require_one, watched
 from topoplace.kernels import compile_for
 from topoplace.kinds import kind_named
 from topoplace.options import names_of, takes
@@ -18,7 +18,6 @@ from topoplace.placement.torus.repack.problem import instance_of, repack_problem
 from topoplace.result import Interference, Result
 from topoplace.result.placement import RepackResult
 from topoplace.result.several import Frontier, Optima
-from topoplace.snapshot.held import ignoring, in_order
 from topoplace.snapshot.machines import AnyState, load_any, prepare_any
 from topoplace.snapshot.schema import Snapshot, TreeObjective
 from topoplace.solving import Options, method_names, solve
@@ -136,14 +135,11 @@ def prepared(
     asked: options.OfSnapshot, settings: Options, objective: TreeObjective | None = None
 ) -> AnyState:
     """Return an instance ready to be placed, under a contract and with a rule that fit it."""
-    instance, ignore = asked.instance, names_of(asked.ignore)
+    instance, choices = asked.instance, choices_of(asked)
     if isinstance(instance, Path):
-        state = load_any(instance, objective, ignore)
+        state = load_any(instance, objective, choices)
     else:
-        state = prepare_any(ignoring(model_of(instance, objective).snapshot, ignore), objective)
-    order = getattr(asked, "order", None)
-    if order is not None:
-        state = prepare_any(in_order(state.snapshot, order), objective)
+        state = prepare_any(choices.of(model_of(instance, objective).snapshot), objective)
     contract = getattr(asked, "contract", None)
     if contract is not None:
         state = prepared_under(state.snapshot, contract)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from topoplace import options
 from topoplace.errors import InputError
-from topoplace.front.documents import options_of, require_one, watched
+from topoplace.front.documents import choices_of, options_of, require_one, watched
 from topoplace.front.placing import prepared
 from topoplace.kernels import compile_for
 from topoplace.model import Model
@@ -26,7 +26,7 @@ from topoplace.study.batch.task import Limits, Settings
 from topoplace.study.case import load_cases
 from topoplace.study.compare import Comparison
 from topoplace.study.compare import compare as compare_cases
-from topoplace.study.external.allocator import command_allocators
+from topoplace.study.external.allocator import command_allocators, function_allocator
 from topoplace.study.what_if import WhatIf, what_if
 
 SPARE_SECONDS = 60.0
@@ -73,13 +73,18 @@ def compare(asked: options.Compare) -> Comparison:
         If a conforming answer beats a proven bound: then one of the two is wrong.
     """
     given = [source.snapshot if isinstance(source, Model) else source for source in asked.sources]
-    methods = None if asked.methods is None else names_of(asked.methods)
+    named = None if asked.methods is None else names_of(asked.methods)
     settings = options_of(asked)
-    cases, skipped = load_cases(given, tree_objective(asked.objective), names_of(asked.ignore))
+    cases, skipped = load_cases(given, tree_objective(asked.objective), choices_of(asked))
     kinds = dict.fromkeys(case.kind for case in cases)
     known = {kind: method_names(kind) for kind in kinds}
     ours = [name for names in known.values() for name in names]
-    allocators = command_allocators(asked.commands, [*ours, *(methods or ())])
+    functions = [function_allocator(one, ours) for one in named or () if callable(one)]
+    methods = None if named is None else [one for one in named if not callable(one)]
+    others = [*ours, *(methods or ()), *(one.name for one in functions)]
+    if len({one.name for one in functions}) < len(functions):
+        raise InputError("functions of different names", field="methods", value=others[-1])
+    allocators = [*functions, *command_allocators(asked.commands, others)]
     for kind, names in known.items():
         compile_for(kind, [name for name in names if methods is None or name in methods])
     with watched(settings, asked) as settings:
@@ -111,7 +116,7 @@ def batch(asked: options.Batch, progress: Callable[[int, int], None]) -> Batch:
         settings,
         executor=executor,
         retry_failed=asked.retry_failed,
-        ignore=asked.ignore,
+        choices=choices_of(asked),
         progress=progress,
         # Workers on other machines compile what they miss.
         prepare=None if asked.dask else lambda problem, method: compile_for(problem, [method]),
@@ -150,10 +155,12 @@ def audited(
     """
     settings = options_of(asked)
     require_contract(asked.contract)
+    if asked.value is not None and asked.after is None:
+        raise InputError("--after with it", field="value", value=asked.value)
     given = [one.snapshot if isinstance(one, Model) else one for one in asked.sources]
     later = asked.after.snapshot if isinstance(asked.after, Model) else asked.after
     drawn = (asked.command, asked.states, asked.seed, asked.on)
-    cases, notes = cases_of(given, later, *drawn, names_of(asked.ignore))
+    cases, notes = cases_of(given, later, *drawn, choices_of(asked))
     levels = None if asked.levels is None else names_of(asked.levels)
     cases = [counting(case, levels) for case in cases]
     files = ResultFiles(None if asked.results is None else Path(asked.results))

@@ -6,13 +6,14 @@ from pathlib import Path
 from typing import Any
 
 from topoplace.errors import ExitCode, InputError
+from topoplace.report.figure import write_figure
 from topoplace.report.page.exhibits import Exhibits
 from topoplace.shown import offers, work
 from topoplace.snapshot.files import make_folder, write_document, write_text
 
 __all__ = ["Exhibits", "exit_code_of", "make_folder", "text_of", "write", "write_text"]
 
-_TEXTS = ("hostlist", "csv")
+_TEXTS, _PICTURES = ("hostlist", "csv"), ("png", "svg")
 
 
 def write(found: Any, *, files: Any = None, **asked: Path | None) -> None:
@@ -23,7 +24,7 @@ def write(found: Any, *, files: Any = None, **asked: Path | None) -> None:
     files
         The files of the results behind a comparison or an audit: its page links to them.
     asked
-        By form: ``output`` (the document), ``png`` and ``html`` (its picture and page),
+        By form: ``output`` (the document), ``png``, ``svg`` and ``html`` (its picture and page),
         ``hostlist`` and ``csv`` (what starts), ``rank_files`` (a folder of mappings of jobs).
 
     Raises
@@ -40,6 +41,8 @@ def write(found: Any, *, files: Any = None, **asked: Path | None) -> None:
             write_document(path, found)
         elif form in _TEXTS:
             write_text(path, work(form, found)(found))
+        elif form in _PICTURES:
+            write_figure(found, path, svg=form == "svg")
         elif form == "html":
             more = () if files is None else (files, path.parent)
             write_text(path, work(form, found)(found, *more))

@@ -67,6 +67,11 @@ class Hierarchy:
         """Number of hosts."""
         return len(self.host_names)
 
+    @cached_property
+    def numbers(self) -> dict[str, int]:
+        """The number of every host by its name."""
+        return {name: host for host, name in enumerate(self.host_names)}
+
     @property
     def num_levels(self) -> int:
         """Number of levels, that of the hosts among them."""
@@ -146,14 +151,20 @@ class Hierarchy:
             return np.zeros(self.num_hosts, dtype=np.int64)
         return np.asarray(self.domain_of[-2])
 
+    @cached_property
+    def own_names(self) -> tuple[tuple[str, ...], ...]:
+        """By level above the hosts the names of its domains, without the path."""
+        found = []
+        whole = zip(self.domain_names[:-1], self.parents, [(), *self.domain_names], strict=False)
+        for names, parents, uppers in whole:
+            above = [f"{uppers[upper]}/" if uppers else "" for upper in parents.tolist()]
+            found.append(tuple(map(str.removeprefix, names, above)))
+        return tuple(found)
+
     @property
     def leaf_names(self) -> tuple[str, ...]:
         """Own name of every leaf, without the path."""
-        if self.num_levels < 3:
-            return self.domain_names[-2] if self.num_levels == 2 else ("",)
-        above = [f"{self.domain_names[-3][upper]}/" for upper in self.parents[-2]]
-        names = zip(self.domain_names[-2], above, strict=True)
-        return tuple(name.removeprefix(upper) for name, upper in names)
+        return self.own_names[-1] if self.num_levels > 1 else ("",)
 
     @property
     def num_leaves(self) -> int:

@@ -28,8 +28,8 @@ class LevelMachine(base.Network):
 
     Attributes
     ----------
-    node_names
-        Names of the leaves.
+    hierarchy
+        The tree or hierarchy, whose hosts are the leaves.
     domain_of
         By level, lowest first and the leaves themselves before it, the domain of every leaf; in the
         last row there is one domain. Shape ``(num_levels + 1, num_leaves)``.
@@ -38,7 +38,7 @@ class LevelMachine(base.Network):
         shape ``(num_levels,)``.
     """
 
-    node_names: tuple[str, ...]
+    hierarchy: Hierarchy
     domain_of: IntArray
     costs: IntArray
     nodes_per_router: int = 1
@@ -56,6 +56,11 @@ class LevelMachine(base.Network):
     def levels(self) -> LevelMachine:
         """The machine itself."""
         return self
+
+    @property
+    def node_names(self) -> tuple[str, ...]:
+        """Names of the leaves."""
+        return self.hierarchy.host_names
 
     @property
     def num_levels(self) -> int:
@@ -132,4 +137,4 @@ def levels_of_hierarchy(machine: Hierarchy, costs: Sequence[int] | None = None) 
     rows = [*machine.domain_of[::-1], np.zeros(machine.num_hosts, dtype=np.int64)]
     by_default = range(HOPS_PER_LEVEL, HOPS_PER_LEVEL * len(rows), HOPS_PER_LEVEL)
     given = np.array([*(by_default if costs is None else costs)], dtype=np.int64)
-    return LevelMachine(machine.host_names, np.stack(rows), given)
+    return LevelMachine(machine, np.stack(rows), given)

@@ -7,29 +7,60 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from pydantic import ValidationError
 
 from topoplace.errors import InputError, number_of
+from topoplace.given import checked
 from topoplace.machine.topology import Topology
 from topoplace.mapping.machines import numbered, offer_of
 from topoplace.mapping.onto import Places, Source, document_of, offered, problem_on
 from topoplace.mapping.rankfiles import read_mapping
 from topoplace.model import Model
+from topoplace.result import Result
 from topoplace.result.mapping import MappingResult
-from topoplace.snapshot.schema import GraphApplication
+from topoplace.snapshot.faults import faults_of
+from topoplace.snapshot.schema import GraphApplication, MachineDocument, MatrixModel, Snapshot
+from topoplace.traffic import is_foreign, matrix_of
 from topoplace.types import IntArray
 
-Ranks = str | Path | Sequence[int] | Sequence[str] | IntArray
-"""The node of every rank: numbers or names, or a file of them."""
+
+def source_of(on: Any) -> Source:
+    """Return where tasks may go, as `load_places` takes it.
+
+    That is the snapshot of a model, the text of a path, a matrix of distances as a machine, or what
+    is given itself.
+
+    Raises
+    ------
+    InputError
+        If it is nothing of that.
+    """
+    if isinstance(on, Model):
+        return on.snapshot
+    if isinstance(on, Path):
+        return str(on)
+    if is_foreign(on):
+        fields = {"kind": "matrix", "name": "matrix", "distances": matrix_of(on, "on").tolist()}
+        try:
+            return MatrixModel.model_validate(fields)
+        except ValidationError as error:
+            raise faults_of(error, MatrixModel, fields) from None
+    if not isinstance(on, str | Result | Snapshot | MachineDocument):
+        expected = "a machine, a snapshot, a result, a square array of distances, or a file"
+        raise InputError(expected, field="on", found=type(on).__name__)
+    found: Source = on  # type: ignore[assignment]  # what others offer is asked of their kind
+    return found
 
 
+@checked
 def topology(
-    on: Source | Model | Path,
+    on: Any,
     *,
     job: str | None = None,
     node_class: str | None = None,
     within: str | None = None,
     cores: int = 1,
-    ranks: Ranks | None = None,
+    ranks: Path | Sequence[Any] | None = None,
     rank_format: str = "csv",
     num_ranks: int | None = None,
 ) -> Topology:
@@ -38,7 +69,8 @@ def topology(
     Parameters
     ----------
     on
-        A machine (or its name, file or shorthand): all its nodes. A `Model`, snapshot or its file:
+        A machine (or its name, file or shorthand, or a square array of distances): all its nodes. A
+        `Model`, snapshot or its file:
         the free nodes, or those of a running job. A result or its file: the nodes of a job it
         started, or the tasks of a mapping, which are the ranks.
     job, node_class, within
@@ -59,7 +91,7 @@ def topology(
     InputError
         If an argument cannot be used, or there is no such job.
     """
-    on = on.snapshot if isinstance(on, Model) else str(on) if isinstance(on, Path) else on
+    on = source_of(on)
     document = document_of(on, placed=False) if isinstance(on, str) else on
     if isinstance(document, MappingResult):
         return _of_mapping(document, job, ranks)
@@ -68,16 +100,17 @@ def topology(
     places = Places(model, nodes, source)
     if within is not None:
         places = places.within(within)
-    if isinstance(ranks, str | Path):
+    given: Any = ranks
+    if isinstance(ranks, Path):
         if offer_of(model).names(model):
             raise InputError("ranks in a list, not in a file, on trees", field="ranks")
         num = len(places.nodes) * cores if num_ranks is None else num_ranks
         silent = GraphApplication(num_tasks=num, sources=[], targets=[], bytes=[])
-        ranks = read_mapping(ranks, rank_format, problem_on(places, silent, cores))
-    return _ranked(places, cores, ranks, num_ranks)
+        given = read_mapping(ranks, rank_format, problem_on(places, silent, cores))
+    return _ranked(places, cores, given, num_ranks)
 
 
-def _of_mapping(result: MappingResult, job: str | None, ranks: Ranks | None) -> Topology:
+def _of_mapping(result: MappingResult, job: str | None, ranks: object) -> Topology:
     """Return the topology whose ranks are the tasks of a mapping."""
     if job is not None or ranks is not None:
         field = "job" if job is not None else "ranks"

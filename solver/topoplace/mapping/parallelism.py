@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from topoplace.errors import InputError, number_of, unknown_name
+from topoplace.given import checked
 from topoplace.mapping.graph import TaskGraph, VirtualGrid
 from topoplace.snapshot.schema import MAX_TASKS, AxisModel, ParallelismApplication
 from topoplace.types import IntArray
@@ -106,6 +107,7 @@ def traffic(sizes: dict[str, int], model: Transformer) -> dict[str, int]:
 _AXIS = re.compile(r"([A-Za-z_]\w*)=(\d{1,7})(?::(all|ring|line):(\d{1,15}))?")
 
 
+@checked
 def parallelism(
     axes: str, model: Transformer | None = None, *, field: str = "axes"
 ) -> ParallelismApplication:

@@ -484,6 +484,10 @@ def graph_of(application: GraphApplication | ObjectsGraph) -> TaskGraph:
             raise InputError(
                 f"tasks below {application.num_tasks}", field=name, value=int(ends.max())
             )
+    names = getattr(application, "names", None)
+    if names is not None and len(names) != application.num_tasks:
+        expected = f"a name for each of {number_of(application.num_tasks, 'task')}"
+        raise InputError(expected, field="names", value=len(names))
     kept = (sizes > 0) & (sources != targets)
     return TaskGraph(application.num_tasks, sources[kept], targets[kept], sizes[kept])
 

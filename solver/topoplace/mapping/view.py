@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -14,7 +14,9 @@ from topoplace.kinds import kind_named
 from topoplace.machine import format_node_set
 from topoplace.mapping.problem import MappingProblem
 from topoplace.report import mapping_plane as pencils
+from topoplace.report.domains import Boxes, domain_boxes
 from topoplace.report.figure import MOST_HEIGHT, WIDE, entry, flat, greys_of
+from topoplace.report.text import Table
 from topoplace.report.tiles import (
     FREE,
     NUM_FAR,
@@ -23,13 +25,15 @@ from topoplace.report.tiles import (
     Cells,
     Tiles,
     far_colour,
+    leaving_colour,
     machine_tiles,
 )
-from topoplace.report.view import Picture, View, exact
+from topoplace.report.view import Listing, Picture, View, exact
 from topoplace.result import Proof
 from topoplace.result.base import Start
 from topoplace.result.mapping import CutLoad, LayoutModel, LinkLoad, TaskLoad
 from topoplace.snapshot.schema import GridApplication, ParallelismApplication
+from topoplace.types import FloatArray, IntArray
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist
@@ -44,7 +48,6 @@ class MappingView(View):
     height: ClassVar[float] = MOST_HEIGHT
     greys: ClassVar[Sequence[int]] = (FREE, UNUSABLE)
     num_inked: ClassVar[int] = NUM_FAR
-    has_queue: ClassVar[bool] = False
 
     @cached_property
     def state(self) -> Any:
@@ -83,9 +86,42 @@ class MappingView(View):
 
     def names(self, num: int) -> dict[str, list[Any]]:
         """Return the columns of a data frame that identify its rows."""
-        if self.result.instance.cap is None:
-            return {"task": list(range(num))}
-        return {"object": list(range(num)), "load": self.problem.loads[:num].tolist()}
+        instance = self.result.instance
+        called = getattr(instance.application, "names", None)
+        named = {"name": called[:num]} if called else {}
+        if instance.cap is None:
+            return {"task": list(range(num)), **named}
+        return {"object": list(range(num)), **named, "load": self.problem.loads[:num].tolist()}
+
+    @property
+    def listing(self) -> Listing | None:
+        """The tasks on every router, and how far their messages go."""
+        cells, machine = self.cells, self.problem.machine
+        if not cells.tasks:
+            return None
+        what = "task" if self.result.instance.cap is None else "object"
+        counts = np.bincount(self.routers)
+        rows = [
+            [name, f"{counts[at]:,}", f"{self.mean_hops[at]:.3g}", cells.tasks[at]]
+            for at, name in self._named(sorted(cells.tasks))
+        ]
+        hops = "mean hops" if machine.levels is None else "mean cost"
+        where = "router" if machine.levels is None else "host"
+        return Listing(
+            f"{what}s by {where}".capitalize(),
+            Table((where, f"{what}s", hops, "which"), rows, (1, 2)),
+        )
+
+    def _named(self, routers: Sequence[int]) -> Iterator[tuple[int, str]]:
+        """Yield routers with their names, coordinates or numbers."""
+        machine = self.problem.machine
+        for at in routers:
+            if machine.levels is not None:
+                yield at, machine.levels.node_names[at]
+            elif machine.torus is not None:
+                yield at, ",".join(map(str, machine.torus.coordinates[at].tolist()))
+            else:
+                yield at, str(at)
 
     # ---- What the screen shows
 
@@ -171,6 +207,24 @@ class MappingView(View):
     # ---- What pictures show
 
     @cached_property
+    def routers(self) -> IntArray:
+        """The router of every task, of a result with a solution."""
+        return self.problem.routers_of(np.asarray(self.result.solution.nodes, dtype=np.int64))
+
+    @cached_property
+    def mean_hops(self) -> FloatArray:
+        """By router the mean of the hops of the bytes that its tasks send and get."""
+        machine, graph = self.problem.machine, self.problem.graph
+        ends = self.routers[graph.sources], self.routers[graph.targets]
+        hops = machine.hops(*ends).astype(float)
+        total, weighted = np.zeros(machine.num_routers), np.zeros(machine.num_routers)
+        for end in ends:
+            total += np.bincount(end, graph.bytes, machine.num_routers)
+            weighted += np.bincount(end, graph.bytes * hops, machine.num_routers)
+        mean: FloatArray = weighted / np.maximum(total, 1)
+        return mean
+
+    @cached_property
     def cells(self) -> Cells:
         """How far the messages of every router go, and the tasks on it.
 
@@ -179,43 +233,61 @@ class MappingView(View):
         pictures of one machine compare; others are `FREE` or `UNUSABLE`.
         """
         problem, result = self.problem, self.result
-        machine, graph = problem.machine, problem.graph
+        machine = problem.machine
         codes = np.where(problem.capacity > 0, FREE, UNUSABLE)
         nobody, plain = np.full(codes.shape, -1), np.zeros(codes.shape, dtype=bool)
         if result.solution is None:
             return Cells(codes, nobody, plain, inked=far_colour)
-        routers = problem.routers_of(np.asarray(result.solution.nodes, dtype=np.int64))
-        ends = routers[graph.sources], routers[graph.targets]
-        hops = machine.hops(*ends).astype(float)
-        total, weighted = np.zeros(machine.num_routers), np.zeros(machine.num_routers)
-        for end in ends:
-            total += np.bincount(end, graph.bytes, machine.num_routers)
-            weighted += np.bincount(end, graph.bytes * hops, machine.num_routers)
+        routers = self.routers
         order = np.argsort(routers, kind="stable")
         used, first = np.unique(routers[order], return_index=True)
-        mean = weighted[used] / np.maximum(total[used], 1)
-        share = np.sqrt(mean / max(1, machine.diameter))
+        share = np.sqrt(self.mean_hops[used] / max(1, machine.diameter))
         codes[used] = np.minimum(NUM_FAR * share, NUM_FAR - 1).astype(np.int64)
         names = map(format_node_set, np.split(order, first[1:]))
         tasks = dict(zip(used.tolist(), names, strict=True))
         return Cells(codes, nobody, plain, tasks=tasks, inked=far_colour)
 
     @property
-    def tiles(self) -> Tiles:
-        """Slices of a torus, or all routers in rows."""
+    def shares(self) -> list[dict[int, float]]:
+        """By level of domains, top first, which share of a domain's bytes leaves it."""
+        levels, graph = self.problem.machine.levels, self.problem.graph
+        if levels is None or self.result.solution is None:
+            return []
+        found = []
+        for domain_of in levels.domain_of[-2:0:-1]:
+            domain = domain_of[self.routers]
+            first, last = domain[graph.sources], domain[graph.targets]
+            crossing = first != last  # other bytes count once in their domain
+            total = np.bincount(
+                np.append(first, last[crossing]), np.append(graph.bytes, graph.bytes[crossing])
+            )
+            both, sent = np.concatenate([first[crossing], last[crossing]]), graph.bytes[crossing]
+            leaves = np.bincount(both, np.tile(sent, 2), len(total))
+            used = np.flatnonzero(total)
+            found.append(
+                dict(zip(used.tolist(), (leaves[used] / total[used]).tolist(), strict=True))
+            )
+        return found
+
+    @property
+    def tiles(self) -> Tiles | Boxes:
+        """Slices of a torus, boxes of domains, or all routers in rows."""
         machine = self.problem.machine
+        if machine.levels is not None:
+            return domain_boxes(machine.levels.hierarchy, self.shares)
         return machine_tiles(machine.torus.shape if machine.torus else (machine.num_routers,))
 
     def picture(self) -> Picture:
         """Return a plane of pencils if there is a layout, else all routers with their tasks."""
         problem, cells, solution = self.problem, self.cells, self.result.solution
-        greys = greys_of(cells, self.cell)
+        cell = self.cell if problem.machine.levels is None else "host"
+        greys = greys_of(cells, cell)
         if solution is None:
             return flat(self, greys)
         nodes = np.asarray(solution.nodes, dtype=np.int64)
         layout = getattr(solution, "layout", None)
         if layout is None:
-            picture = flat(self, _hops(cells, problem) + greys)
+            picture = flat(self, _hops(cells, problem) + _leaving(self.shares) + greys)
         else:
             plane = pencils.plane_of(problem, nodes, layout)
             rows, columns = plane.shape
@@ -267,8 +339,20 @@ def _least(load: LinkLoad) -> str:
 def _hops(cells: Cells, problem: MappingProblem) -> list[Artist]:
     """Return the meaning of the colours of a mapping's routers."""
     diameter = max(1, problem.machine.diameter)
+    what = "mean hops" if problem.machine.levels is None else "mean cost of a byte"
     entries = []
     for code in np.unique(cells.codes[cells.codes >= 0]).tolist():
         near, far = (diameter * (k / NUM_FAR) ** 2 for k in (code, code + 1))
-        entries.append(entry(f"mean hops {near:.2g} to {far:.2g}", far_colour(code)))
+        entries.append(entry(f"{what} {near:.2g} to {far:.2g}", far_colour(code)))
     return entries
+
+
+def _leaving(shares: Sequence[Mapping[int, float]]) -> list[Artist]:
+    """Return the meaning of the colours of boxes, if there are any."""
+    known = [share for own in shares for share in own.values()]
+    if not known:
+        return []
+    return [
+        entry(f"box: {100 * share:.2g} % of its bytes leave", leaving_colour(share))
+        for share in dict.fromkeys((min(known), max(known)))
+    ]

@@ -361,8 +361,13 @@ def solved_in_order(
     search.offer(rest.together(found.placement))
     value, proof = search.bound
     bounds: list[Bound | None] = [Bound(value, proof)]
-    bounds += [
-        None if b is None else Bound(packing.reported(level, b.value), b.certificate)
-        for level, b in enumerate(found.bounds[1:], 1)
-    ]
+    values = packing.values_of(search.starts).sum(axis=0).tolist()
+    for level, b in enumerate(found.bounds[1:], 1):
+        # a bound holds under the values of the levels before, which are worse if the placement
+        # that reaches them leaves no room for the reservation
+        held = search.reserved is None or values[1:level] == [*found.values][1:level]
+        if b is None or not held:
+            bounds.append(None)
+        else:
+            bounds.append(Bound(packing.reported(level, b.value), b.certificate))
     return Outcome(search.solution, bounds, budget.is_over(), thorough=options.thorough)

@@ -177,6 +177,9 @@ def _names(problem: Problem) -> list[str]:
 def _require_document_of(problem: Problem, document: type[Frontier | Optima]) -> None:
     """Raise `InputError` for a problem of a kind, or in an order, that the document is not for."""
     require_no_order(problem, "more than one placement")
+    if document is Optima and not all(one.value for one in getattr(problem, "requests", ())):
+        expected = "nodes or jobs for all optima where a request has no GPUs"
+        raise InputError(expected, field="value", value="gpus")
     if problem.kind not in get_args(document.model_fields["problem"].annotation):
         expected = "a torus, mesh, hierarchy or pod of cubes for more than one placement"
         raise InputError(expected, field="machine.kind", value=problem.kind)

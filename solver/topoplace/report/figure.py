@@ -6,6 +6,7 @@ see. What stands where is in `tiles`, which draws it flat, as `mapping_plane` do
 
 from __future__ import annotations
 
+import io
 import textwrap
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
@@ -30,14 +31,13 @@ from topoplace.report.tiles import (
     Cells,
     borders,
     colour_of,
-    draw_tiles,
     job_colour,
     palette_png,
     rgb,
     spread_ticks,
-    tiles_height,
 )
 from topoplace.report.view import AnyResult, Picture, View, view_of
+from topoplace.shown import work
 from topoplace.snapshot.files import write_bytes
 from topoplace.types import FloatArray, IntArray
 
@@ -93,19 +93,19 @@ def plot(result: AnyResult, ax: Axes | None = None, *, dark: bool = False) -> Ax
     return draw(result, dark=dark, new_figure=plt.figure)
 
 
-def write_figure(result: AnyResult, path: str | Path, *, dark: bool = False) -> None:
-    """Write the full picture of a result as a PNG file, all of it or nothing.
+def write_figure(found: Any, path: str | Path, *, dark: bool = False, svg: bool = False) -> None:
+    """Write the full picture of what was found as a PNG or SVG file, all of it or nothing.
 
     A placement on a 3-D machine is shown in space as well, a mapping with the load of its links.
     """
-    write_bytes(path, figure_png(result, dark=dark))
+    figures = work("figures", found)(found, dark=dark)
+    write_bytes(path, svg_of(*figures) if svg else png_of(*figures))
 
 
-def figure_png(result: AnyResult, *, dark: bool = False) -> bytes:
-    """Return the full picture of a result as the bytes of a PNG file."""
+def figures_of(result: AnyResult, *, dark: bool = False) -> list[Figure]:
+    """Return the full picture of a result, one above the other."""
     own = view_of(result).figures()
-    figures = [full_figure(one, dark=dark, head=head) for one, head in own]
-    return png_of(*figures)
+    return [full_figure(one, dark=dark, head=head) for one, head in own]
 
 
 def png_of(*figures: Figure) -> bytes:
@@ -121,6 +121,25 @@ def png_of(*figures: Figure) -> bytes:
     return palette_png(np.concatenate(pixels))
 
 
+def svg_of(*figures: Figure) -> bytes:
+    """Return figures, one above the other, as an SVG file, in which text stays text."""
+    from matplotlib import rc_context  # noqa: PLC0415 - heavy
+
+    parts, top, width = [], 0.0, max(72 * figure.get_figwidth() for figure in figures)
+    with rc_context({"svg.fonttype": "none", "svg.hashsalt": "topoplace"}):
+        for figure in figures:
+            figure.dpi = _DPI
+            stream = io.StringIO()
+            figure.savefig(stream, format="svg", metadata={"Date": None})
+            head, rest = stream.getvalue().partition("<svg")[2].split(">", 1)
+            head = head.replace('pt"', '"')  # its units are those of what is around it
+            parts.append(f'<svg y="{top:g}"{head}>{rest}')
+            top += 72 * figure.get_figheight()
+    size = f'viewBox="0 0 {width:g} {top:g}" width="{width:g}pt" height="{top:g}pt"'
+    head = f'<svg xmlns="http://www.w3.org/2000/svg" {size} role="img">'
+    return "\n".join([head, "<title>topoplace</title>", *parts, "</svg>\n"]).encode()
+
+
 def full_figure(
     result: AnyResult,
     *,
@@ -128,7 +147,7 @@ def full_figure(
     head: Sequence[str] | None = None,
     essential: bool = False,
 ) -> Figure:
-    """Return the figure that `write_figure` writes, below some lines, by default its `title`.
+    """Return the figure of a result, below some lines, by default its `title`.
 
     Of several below each other, the `essential` part is enough.
     """
@@ -160,8 +179,8 @@ def flat(view: View, entries: list[Artist]) -> Picture:
     """Return all cells side by side, and those of a torus with jobs in space as well."""
     tiles, cells = view.tiles, view.cells
     return Picture(
-        partial(draw_tiles, tiles=tiles, cells=cells),
-        tiles_height(tiles, WIDE, view.height),
+        partial(tiles.draw, cells=cells),
+        tiles.height(WIDE, view.height),
         entries,
         space=cells if view.has_space else None,
     )

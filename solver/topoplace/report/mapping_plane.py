@@ -101,7 +101,7 @@ def draw_plane(
     axes.add_collection(links)
     scale = axes.figure.colorbar(links, cax=axes.inset_axes((1.03, 0.1, 0.02, 0.8)))
     scale.outline.set_visible(False)
-    scale.set_label("bytes over bandwidth of links, heavier direction")
+    scale.set_label("bytes over bandwidth,\nheavier direction")
     used = np.isin(plane, problem.routers_of(nodes))
     codes = np.where(used, 0, np.where(problem.capacity[plane] > 0, FREE, UNUSABLE))
     colours = colours_of(codes.ravel(), lambda _: USED_COLOUR)

@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from topoplace.errors import ExitCode, number_of
-from topoplace.report.figure import full_figure, png_of, styled
+from topoplace.report.figure import full_figure, styled
 from topoplace.report.text import plain_table
 from topoplace.report.tiles import job_colour
 from topoplace.report.view import view_of
 from topoplace.result import level_label
 from topoplace.result.several import Frontier, OpenBox, Optima, Several
-from topoplace.snapshot.files import write_bytes
 from topoplace.snapshot.held import held_text
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 _MOST_SHOWN = 40
 _HEIGHT, _WIDTH = 4.2, 900 / 96
@@ -160,16 +159,15 @@ def _draw_open(frontier: Frontier, axes: Axes, senses: Sequence[str]) -> None:
         axes.legend(loc="best")
 
 
-def write_plot(frontier: Frontier, path: str | Path, *, dark: bool = False) -> None:
-    """Write the picture as a PNG file, all of it or nothing."""
+def plot_figures(frontier: Frontier, *, dark: bool = False) -> list[Figure]:
+    """Return the picture as a figure."""
     from matplotlib.figure import Figure  # noqa: PLC0415 - heavy
 
     with styled(dark):
         figure = Figure(figsize=(_WIDTH, _HEIGHT), layout="constrained")
         draw(frontier, figure.add_subplot(), dark=dark)
         figure.suptitle(headline(frontier), fontsize=9, x=0.02, ha="left")
-        content = png_of(figure)
-    write_bytes(path, content)
+    return [figure]
 
 
 # ---- All optima ----------------------------------------------------------------------------------
@@ -240,10 +238,10 @@ def plot_optima(optima: Optima, ax: Axes | None = None, *, dark: bool = False) -
     return optima.result().plot(ax, dark=dark)
 
 
-def write_picture(optima: Optima, path: str | Path, *, dark: bool = False) -> None:
-    """Write a PNG file: the machine with the first placements."""
+def optima_figures(optima: Optima, *, dark: bool = False) -> list[Figure]:
+    """Return the machine with the first placements, one above the other."""
     figures = []
     for number in range(min(_MOST_DRAWN, len(optima.points))):
         head = [f"{number}: {_difference(optima, number)}"] if number else [optima_headline(optima)]
         figures.append(full_figure(optima.result(number), dark=dark, head=head, essential=True))
-    write_bytes(path, png_of(*figures))
+    return figures

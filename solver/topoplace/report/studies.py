@@ -10,7 +10,7 @@ from typing import Any
 
 from topoplace.report.summary import headline, level_rows
 from topoplace.report.text import count_text, gap_text, plain_table, records_csv
-from topoplace.result import Proof, level_label
+from topoplace.result import Proof, level_label, value_label
 from topoplace.study.compare import Comparison
 from topoplace.study.ranking import Exact, MethodSummary, Row, by_instance, summaries
 from topoplace.study.what_if import Scenario, WhatIf
@@ -91,8 +91,10 @@ def _level_columns(rows: Sequence[Row], k: int, *, bounded: bool, whole: bool) -
         return "-" if row.breaks_rule else gap_text(row.levels[k].gap)
 
     name = rows[0].levels[k].name
-    if name == "nodes" and any(row.weighted for row in rows):
-        name = "weighted nodes"
+    if name == "nodes":
+        counted = {row.value for row in rows}
+        what = counted.pop() if len(counted) == 1 else "value"
+        name = value_label(what, weighted=any(row.weighted for row in rows))
     columns = [Column(name, lambda row: text(row.levels[k].objective))]
     columns += [Column("bound", lambda row: text(row.levels[k].bound))] if bounded else []
     return columns + ([Column("gap", gap)] if bounded or whole else [])

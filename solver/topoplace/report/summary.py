@@ -47,18 +47,21 @@ def summary(
     """
     levels = plain_table(LEVEL_HEADER, level_rows(result), right=(1, 2, 3))
     view = view_of(result)
-    lines, found = [headline(result), *view.about(), levels], view.found()
-    if found is not None:
-        return "\n".join([*lines, *found])
-    left_out = left_out_text(result.instance)
-    if left_out is not None:
-        lines.append(left_out)
-    if result.solution is None:
-        return "\n".join([*lines, _unanswered(result)])
-    lines.append(_started(view))
-    lines += answer_table(result, width) if table else []
-    lines += _waiting(view) if reasons else []
+    lines = [headline(result), *view.about(), levels, *figures_of(view)]
+    if result.solution is not None and view.found() is None:
+        lines += answer_table(result, width) if table else []
+        lines += _waiting(view) if reasons else []
     return "\n".join(lines)
+
+
+def figures_of(view: View) -> list[str]:
+    """Return the lines after the table of levels that say what was found, without what starts."""
+    found, result = view.found(), view.result
+    if found is not None:
+        return found
+    left_out = left_out_text(result.instance)
+    lines = [] if left_out is None else [left_out]
+    return [*lines, _unanswered(result) if result.solution is None else _started(view)]
 
 
 def brief(result: AnyResult) -> str:
@@ -205,7 +208,7 @@ def _started(view: View) -> str:
     names, queue = view.started, view.result.instance.queue
     nodes = sum(request.nodes for request in queue if request.id in names)
     text = f"started {len(names)} of {number_of(len(queue), 'request')}, "
-    return f"{text}{number_of(nodes, view.unit)}{view.total()}"
+    return f"{text}{number_of(nodes, view.unit)}{view.total()}{view.value_text}"
 
 
 def _waiting(view: View) -> list[str]:

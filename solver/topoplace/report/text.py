@@ -7,6 +7,8 @@ from dataclasses import dataclass
 
 from topoplace.snapshot.files import csv_of
 
+_LONG = 32
+
 
 def gap_text(gap: float | None) -> str:
     """Return a gap as a percentage; a gap that is not zero never reads as zero."""
@@ -36,6 +38,12 @@ class Table:
     header: Sequence[str]
     cells: Sequence[Sequence[str]]
     numbers: Collection[int]
+
+    @property
+    def long(self) -> set[int]:
+        """Columns of long texts, which take some width of a page."""
+        columns = range(len(self.header))
+        return {k for k in columns if any(len(row[k]) > _LONG for row in self.cells)}
 
     def __str__(self) -> str:
         return plain_table(self.header, self.cells, self.numbers)

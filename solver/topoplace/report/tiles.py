@@ -80,6 +80,11 @@ def colours_of(codes: IntArray, inked: Callable[[int], RGB] = job_colour) -> Flo
     return np.array(table).reshape(-1, 4)[where.reshape(codes.shape)]
 
 
+def leaving_colour(share: float) -> tuple[float, float, float, float]:
+    """Return the colour of a box of whose bytes a share leaves it: red, the more the stronger."""
+    return (*rgb(CLASS_COLOUR), 0.6 * math.sqrt(share))
+
+
 def rgb(text: str) -> RGB:
     """Return a ``#rrggbb`` colour as three numbers from 0 to 1."""
     red, green, blue = (int(text[k : k + 2], 16) / 255 for k in (1, 3, 5))
@@ -126,6 +131,8 @@ class Cells:
         What a legend says of started jobs, by code: their rank by size in the queue, from 0 on.
     tasks
         Of a mapping, the tasks on routers.
+    several
+        Of hosts with several jobs, the codes of all of them.
     inked
         The colours of codes from 0 on.
     """
@@ -136,6 +143,7 @@ class Cells:
     special_name: str = ""
     jobs: Mapping[int, str] = field(default_factory=dict)
     tasks: Mapping[int, str] = field(default_factory=dict)
+    several: Mapping[int, Sequence[int]] = field(default_factory=dict)
     inked: Callable[[int], RGB] = job_colour
 
     @property
@@ -153,12 +161,17 @@ TEXT = 7.0
 
 _AXIS_NAMES = "xyzuvw"
 _MAX_SLICES = 400
-_LEAF_WIDTH = 120
+_SPACE = 3
+_ONE_ROW = 32  # routers
+_MANY_SLICES = 48
+HIGH = 7.0
+"""Inches of a picture of many parts."""
+
 _TASK_TEXTS = (8, 7, 6, 5)
-_CHARACTER, _LINE = 0.62, 1.25  # width and height in parts of the size of text
-_LEAST_LINED = 8.0  # points of a cell from which on lines part it from the next
-_LEAST, _LARGEST = 0.5, 40.0  # points of a cell
-_POINTS = 72
+CHARACTER, _LINE = 0.62, 1.25  # width and height in parts of the size of text
+LEAST_LINED = 8.0  # points of a cell from which on lines part it from the next
+_LEAST, LARGEST = 0.5, 40.0  # points of a cell
+POINTS = 72
 
 
 @dataclass(frozen=True)
@@ -189,15 +202,17 @@ class Tiles:
         num, height, width = self.numbers.shape
         longest = max(map(len, self.names), default=0)
         above = 1.7 * text * (longest > 0 and not self.rows)
-        named = _CHARACTER * text * (longest + 2)
-        left = named if self.rows else _CHARACTER * text
+        named = CHARACTER * text * (longest + 2)
+        left = named if self.rows else CHARACTER * text
         units = [
-            min((wide / c - left) / (width + 0.5), (high / -(-num // c) - above) / height, _LARGEST)
+            min((wide / c - left) / (width + 0.5), (high / -(-num // c) - above) / height, LARGEST)
             for c in range(1, min(num, _MAX_SLICES) + 1)
             if c == 1 or wide / c > named
         ]
         columns, unit = int(np.argmax(units)) + 1, max([_LEAST, *units])
         gap_x = max(1, math.ceil(left / unit))
+        if not self.rows:  # room for the name above
+            gap_x = max(gap_x, math.ceil(CHARACTER * text * (longest + 1) / unit) - width)
         gap_y = 0 if self.rows else max(1, math.ceil(above / unit))
         rows = -(-num // columns)
         order = np.arange(rows * columns)
@@ -212,52 +227,75 @@ class Tiles:
         unit = min(wide / numbers.shape[1], high / numbers.shape[0])
         return Canvas(numbers, corners, unit)
 
+    def height(self, wide: float, most: float) -> float:
+        """Return the height in inches, at most `most` or 7 if there are many, for a given width."""
+        if len(self.numbers) > _MANY_SLICES and not self.rows:
+            most = max(most, HIGH)
+        canvas = self.fitted(wide * POINTS, most * POINTS, TEXT)
+        return min(canvas.unit, LARGEST) * len(canvas.numbers) / POINTS
+
+    def draw(self, axes: Axes, cells: Cells) -> None:
+        """Draw these cells (`draw_tiles`)."""
+        draw_tiles(axes, self, cells)
+
+
+@dataclass(frozen=True)
+class Box:
+    """Where a domain of a level is, in cells."""
+
+    level: int
+    domain: int
+    left: float
+    top: float
+    width: float
+    height: float
+
 
 @dataclass(frozen=True)
 class Canvas:
-    """Tiles side by side: numbers of all cells, first row and column of each tile, size of a cell.
+    """Tiles side by side, perhaps in boxes.
 
-    Above and left of every tile are as many empty cells as before the first.
+    Numbers of all cells; first row and column of each tile, size of a cell. Of boxes also the tiles
+    themselves, the boxes, how many of their levels have names, and the size of all in cells.
     """
 
     numbers: IntArray
-    corners: IntArray
+    corners: IntArray | FloatArray
     unit: float
+    tiles: Sequence[IntArray] = ()
+    boxes: Sequence[Box] = ()
+    size: tuple[float, float] = (0.0, 0.0)
+    named: int = 0
 
 
 def machine_tiles(shape: tuple[int, ...], cell: str = "router") -> Tiles:
-    """Return a machine as slices, the first dimension to the right and the last one upwards.
+    """Return a machine as slices along two dimensions: the first to the right, the last upwards.
 
-    The dimensions between number the slices (the y-slices of a 3-D torus). What has one dimension
-    is a block of rows.
+    Of four dimensions or more they are the two largest, which makes the fewest slices. The others
+    number the slices (the y-slices of a 3-D torus). What has one dimension is a block of rows.
     """
-    numbers = np.arange(math.prod(shape))
+    numbers, dims = np.arange(math.prod(shape)), range(len(shape))
     if len(shape) == 1:
-        width = math.isqrt(2 * len(numbers) - 1) + 1
+        width = math.isqrt(2 * len(numbers) - 1) + 1 if len(numbers) > _ONE_ROW else len(numbers)
         rows = np.pad(numbers, (0, -len(numbers) % width), constant_values=-1)
         names = [str(first) for first in range(0, len(numbers), width)]
         return Tiles(rows.reshape(-1, 1, width), names, True, cell)
-    slices = np.moveaxis(numbers.reshape(shape), (-1, 0), (-2, -1))[..., ::-1, :]
-    names = [
-        f"{','.join(map(dimension_name, range(1, len(shape) - 1)))} = {','.join(map(str, at))}"
-        for at in np.ndindex(shape[1:-1])
-        if at
-    ]
+    right, up = dims[0], dims[-1]
+    if len(shape) > _SPACE:  # of equal ones the first and the last
+        right = max(dims, key=lambda dim: (shape[dim], -dim))
+        up = max((dim for dim in dims if dim != right), key=lambda dim: (shape[dim], dim))
+        right, up = min(right, up), max(right, up)
+    others = [dim for dim in dims if dim not in (right, up)]
+    slices = numbers.reshape(shape).transpose(*others, up, right)[..., ::-1, :]
+    named = ",".join(map(dimension_name, others))
+    names = [",".join(map(str, at)) for at in np.ndindex(slices.shape[:-2]) if at]
+    if len(others) == 1:
+        names = [f"{named} = {name}" for name in names]
     slices = slices.reshape(-1, *slices.shape[-2:])
-    return Tiles(slices, names, False, dimension_name(0), dimension_name(len(shape) - 1))
-
-
-def leaf_tiles(
-    names: Sequence[str], per_leaf: IntArray, axis: str = "nodes of the leaf switch"
-) -> Tiles:
-    """Return the nodes of a tree, a row for every leaf; of more than 120 nodes, several rows."""
-    width = min(_LEAF_WIDTH, int(per_leaf.max()))
-    rows, labels = [], []
-    for name, last, num in zip(names, np.cumsum(per_leaf), per_leaf, strict=True):
-        own = np.pad(np.arange(last - num, last), (0, -num % width), constant_values=-1)
-        rows.append(own.reshape(-1, 1, width))
-        labels += [name] + [""] * (len(rows[-1]) - 1)
-    return Tiles(np.concatenate(rows), labels, True, axis)
+    across = (
+        dimension_name(right) if len(others) < 2 else f"{dimension_name(right)}; above: {named}"
+    )
+    return Tiles(slices, names, False, across, dimension_name(up))
 
 
 def dimension_name(dim: int) -> str:
@@ -265,15 +303,9 @@ def dimension_name(dim: int) -> str:
     return _AXIS_NAMES[dim] if dim < len(_AXIS_NAMES) else f"d{dim}"
 
 
-def tiles_height(tiles: Tiles, wide: float, most: float) -> float:
-    """Return the height of tiles in inches, at most `most`, for a given width in inches."""
-    canvas = tiles.fitted(wide * _POINTS, most * _POINTS, TEXT)
-    return min(canvas.unit, _LARGEST) * len(canvas.numbers) / _POINTS
-
-
 def size_of(axes: Axes) -> tuple[float, float]:
     """Return the width and the height of axes in points."""
-    scale = _POINTS / axes.figure.dpi
+    scale = POINTS / axes.figure.dpi
     return axes.bbox.width * scale, axes.bbox.height * scale
 
 
@@ -293,27 +325,44 @@ def draw_tiles(axes: Axes, tiles: Tiles, cells: Cells) -> None:
     colours = np.append(cells.colours.reshape(-1, 4), np.zeros((1, 4)), axis=0)
     axes.imshow(colours[numbers], extent=(0, width, height, 0), interpolation="nearest")
     owner, special = (np.append(values, -1)[numbers] for values in (cells.owner, cells.special))
-    _draw_lines(axes, numbers if unit > _LEAST_LINED else numbers >= 0, RIM, 0.5)
+    _draw_lines(axes, numbers if unit > LEAST_LINED else numbers >= 0, RIM, 0.5)
     _draw_lines(axes, owner, axes.xaxis.label.get_color(), 0.35)
     _draw_lines(axes, special > 0, CLASS_COLOUR, 1.2)
     if cells.jobs:
         codes = np.append(cells.codes, -1)[tiles.numbers]
         for tile, corner in zip(codes, canvas.corners, strict=True):
-            _number_jobs(axes, tile, corner, unit, cells)
-    if cells.tasks and unit > _LEAST_LINED:
-        texts = {router: _fitting(names, unit) for router, names in cells.tasks.items()}
-        size = min(size for _, size in texts.values())
-        for row, column in np.argwhere(np.isin(numbers, list(texts))):
-            router = numbers[row, column]
-            _write(axes, column + 0.5, row + 0.5, texts[router][0], colours[router], size)
+            number_jobs(axes, tile, corner, unit, cells)
+    places = {
+        int(numbers[row, column]): (column + 0.5, row + 0.5)
+        for row, column in np.argwhere(np.isin(numbers, list(cells.tasks)))
+    }
+    write_tasks(axes, places, unit, cells)
     _name_axes(axes, tiles, canvas)
+
+
+def write_tasks(
+    axes: Axes, places: Mapping[int, tuple[float, float]], unit: float, cells: Cells
+) -> None:
+    """Write the tasks on routers at the middles of their cells, where these have room."""
+    if not cells.tasks or unit <= LEAST_LINED:
+        return
+    texts = {router: _fitting(names, unit) for router, names in cells.tasks.items()}
+    size, colours = min(size for _, size in texts.values()), cells.colours.reshape(-1, 4)
+    for router, (text, _) in texts.items():
+        _write(axes, *places[router], text, colours[router], size)
 
 
 def _draw_lines(axes: Axes, values: IntArray | BoolArray, colour: Any, width: float) -> None:
     """Draw lines between cells of different values, and at the rim around those above the least."""
+    outside = int(values.min())
+    lines = borders(np.pad(values.astype(np.int64), 1, constant_values=outside)) - 1
+    add_lines(axes, lines, colour, width)
+
+
+def add_lines(axes: Axes, lines: FloatArray, colour: Any, width: float) -> None:
+    """Draw lines, ``(num, 2, 2)`` as x and y."""
     from matplotlib.collections import LineCollection  # noqa: PLC0415 - heavy
 
-    lines = borders(np.pad(values.astype(np.int64), 1, constant_values=int(values.min()))) - 1
     drawn = LineCollection(list(lines), colors=[colour], linewidths=width, clip_on=False)
     axes.add_collection(drawn, autolim=False)
 
@@ -328,21 +377,30 @@ def borders(values: IntArray) -> FloatArray:
     return lines.astype(np.float64)
 
 
-def _number_jobs(axes: Axes, tile: IntArray, corner: IntArray, unit: float, cells: Cells) -> None:
+def number_jobs(
+    axes: Axes, tile: IntArray, corner: IntArray | FloatArray, unit: float, cells: Cells
+) -> None:
     """Write the number of every job, in its largest part, where that has room."""
     for code in np.unique(tile[tile >= 0]):
         rows = _longest_run((tile == code).any(axis=1))
-        columns = _longest_run(tile[rows[len(rows) // 2]] == code)
+        middle = rows[len(rows) // 2]
+        columns = _longest_run(tile[middle] == code)
+        rows = rows[(tile[np.ix_(rows, columns)] == code).all(axis=1)]
+        rows = next(r for r in _runs(rows) if middle in r)
         text = str(code + 1)
-        if unit * len(columns) > TEXT * _CHARACTER * len(text) and unit * len(rows) > TEXT:
+        if unit * len(columns) > TEXT * CHARACTER * len(text) and unit * len(rows) > TEXT:
             row, column = corner[0] + rows.mean() + 0.5, corner[1] + columns.mean() + 0.5
             _write(axes, column, row, text, np.array(cells.inked(code)), TEXT)
 
 
 def _longest_run(marked: BoolArray) -> IntArray:
     """Return the longest row of neighbours among those marked."""
-    at = np.flatnonzero(marked)
-    return max(np.split(at, np.flatnonzero(np.diff(at) > 1) + 1), key=len)
+    return max(_runs(np.flatnonzero(marked)), key=len)
+
+
+def _runs(at: IntArray) -> list[IntArray]:
+    """Return ascending numbers as runs without gaps."""
+    return np.split(at, np.flatnonzero(np.diff(at) > 1) + 1)
 
 
 def _write(axes: Axes, x: float, y: float, text: str, on: FloatArray, size: float) -> None:
@@ -354,7 +412,7 @@ def _write(axes: Axes, x: float, y: float, text: str, on: FloatArray, size: floa
 def _fitting(text: str, unit: float) -> tuple[str, float]:
     """Return a list of numbers as lines that fit into a cell, cut if need be, and their size."""
     for size in _TASK_TEXTS:
-        per_line, most = int(unit / size / _CHARACTER), int(unit / size / _LINE)
+        per_line, most = int(unit / size / CHARACTER), int(unit / size / _LINE)
         if most and per_line >= max(map(len, text.split(","))):
             lines = textwrap.wrap(text.replace(",", ", "), per_line)
             if len(lines) <= most:

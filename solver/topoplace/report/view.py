@@ -16,26 +16,51 @@ import numpy as np
 
 from topoplace.errors import number_of
 from topoplace.kinds import kind_named
+from topoplace.machine import Prism, parse_node_set
+from topoplace.machine.hostlist import count_hosts
 from topoplace.report.text import Table, plain_table
-from topoplace.report.tiles import DOWN, FREE, RGB, RUNNING, Cells, Tiles, job_colour, machine_tiles
+from topoplace.report.tiles import (
+    DOWN,
+    FREE,
+    RGB,
+    RUNNING,
+    Cells,
+    Tiles,
+    colour_of,
+    job_colour,
+    machine_tiles,
+)
 from topoplace.result import Fraction as FractionModel
-from topoplace.result import Result, Status
+from topoplace.result import Result, Status, level_label
 from topoplace.result.base import Start
 from topoplace.snapshot.files import csv_of
 from topoplace.snapshot.held import hold_text, holds_of
 from topoplace.snapshot.machines import resolve_machine
-from topoplace.snapshot.schema import TasksModel
+from topoplace.snapshot.schema import Counted, TasksModel
+from topoplace.snapshot.value import value_of
 from topoplace.types import FloatArray, IntArray
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist
     from matplotlib.axes import Axes
 
+    from topoplace.report.domains import Boxes
+
 AnyResult = Result[Any, Any, Any]
 
 WIDTH = 100
 """Width of a table if the width of the terminal is not known."""
 
+_GIVEN = {
+    "class": "node_class",
+    "priority": "priority",
+    "nodes it may have": "eligible",
+    "within one": "required",
+}
+"""Columns that a page has if a request has such a field, which is neither null nor 1."""
+
+_NUMBERS = ("priority", "cost")
+_MOST_NODES = 1 << 31
 _MOST_ROWS = 15
 _LEAST_PLACE = 24
 """Characters of a place that are shown however narrow a terminal is."""
@@ -67,6 +92,26 @@ class Picture:
     loads: FloatArray | None = None
 
 
+@dataclass(frozen=True)
+class Listing:
+    """A table that a page lists whole, to sort and to filter.
+
+    Attributes
+    ----------
+    title, table
+        What it is headed, and its rows.
+    choices
+        Columns of few different values, by which to filter.
+    colours
+        By row its colour in the picture for CSS, or nothing; empty if no row has one.
+    """
+
+    title: str
+    table: Table
+    choices: Sequence[int] = ()
+    colours: Sequence[str] = ()
+
+
 class View:
     """What tables and pictures show of a result that places the queue of a snapshot.
 
@@ -85,6 +130,8 @@ class View:
         Codes of cells without a started job that may occur.
     num_inked
         Colours of a legend of small pictures.
+    named
+        Whether nodes have names, rather than numbers.
     """
 
     columns: ClassVar[Sequence[str]] = ()
@@ -92,7 +139,7 @@ class View:
     height: ClassVar[float] = 7.0
     greys: ClassVar[Sequence[int]] = (FREE, RUNNING, DOWN)
     num_inked: ClassVar[int] = 6
-    has_queue: ClassVar[bool] = True
+    named: ClassVar[bool] = False
 
     def __init__(self, result: Any, state: Any = None) -> None:
         self.result = result
@@ -190,15 +237,58 @@ class View:
             return "outbid: it fits alone, but the started jobs have the same value or more"
         return "it fits alone, but not alongside the started jobs"
 
+    # ---- What a page lists
+
     @property
-    def waiting(self) -> Table:
-        """The table of every request that does not start, and why as far as that is known."""
-        cells = [
-            [request.id, f"{request.nodes:,}", self.waits.get(request.id, "no reason is known")]
-            for request in self.result.instance.queue
-            if request.id not in self.started
-        ]
-        return Table(["request", f"{self.unit}s", "why it waits"], cells, (1,))
+    def listing(self) -> Listing | None:
+        """Every request and running job, with its status; None if a page lists nothing."""
+        instance, held = self.result.instance, holds_of(self.result.instance)
+        starts = {start.request: start for start in self.starts}
+        given = {
+            name: field
+            for name, field in _GIVEN.items()
+            if name not in self.header
+            and any(getattr(one, field, None) not in (None, 1) for one in instance.queue)
+        }
+        places = self.header[2:]
+        rows = []
+        for one in instance.queue:
+            start = starts.get(one.id)
+            status = "started" if start else "held" if one.id in held else "waits"
+            own = [one.node_class or "" if name == "class" else "" for name in places]
+            why = self._ignored.get(one.id, "")
+            if start is None:
+                why = self.waits.get(one.id, "no reason is known")
+            number = "" if start is None else str(self.ranks[one.id] + 1)
+            more = ["" if (v := getattr(one, f)) is None else str(v) for f in given.values()]
+            place = own if start is None else self.row(start)[2:]
+            rows.append([number, one.id, status, f"{one.nodes:,}", *more, why, *place])
+        for job in instance.running:
+            count = (
+                count_hosts(job.nodes)
+                if self.named
+                else len(parse_node_set(job.nodes, _MOST_NODES))
+            )
+            why = "" if job.ends is None else f"ends in {job.ends:,} s at the latest"
+            where = job.nodes
+            if job.prism is not None:
+                where = Prism(tuple(job.prism.origin), tuple(job.prism.extents)).text
+            more = [""] * (len(given) + 1 + len(places))
+            more[len(given)], more[-1] = why, where
+            rows.append(["", job.id, "running", f"{count:,}", *more])
+        header = ["no.", "request", "status", f"{self.unit}s", *given, "why", *places]
+        numbers = [k for k, name in enumerate(header) if k in (0, 3) or name in _NUMBERS]
+        colours = [self.css(int(row[0]) - 1) if row[0] else "" for row in rows]
+        return Listing("Requests", Table(header, rows, numbers), (2,), colours)
+
+    @property
+    def _ignored(self) -> dict[str, str]:
+        """By request, which of its options are ignored."""
+        found: dict[str, list[str]] = {}
+        for one in self.result.instance.left_out:
+            if one.request is not None and one.option in self.result.instance.ignored:
+                found.setdefault(one.request, []).append(f"{one.option} {one.value}".rstrip())
+        return {name: f"ignored: {'; '.join(options)}" for name, options in found.items()}
 
     # ---- What the screen shows
 
@@ -217,7 +307,17 @@ class View:
     def title(self) -> list[str]:
         """Return what a picture says below the headline, of a result with a solution."""
         queue = number_of(len(self.result.instance.queue), "request")
-        return [f"{len(self.started)} of {queue} started"]
+        return [f"{len(self.started)} of {queue} started{self.value_text}"]
+
+    @property
+    def value_text(self) -> str:
+        """How much of what counts starts, to end a line; nothing where nodes do."""
+        snapshot = self.result.instance
+        if snapshot.value is Counted.NODES:
+            return ""
+        values = {one.id: value_of(one, snapshot.value) for one in snapshot.queue}
+        started, label = sum(values[name] for name in self.started), level_label(snapshot, "nodes")
+        return f"; {label} started {started:,} of {sum(values.values()):,}"
 
     # ---- What pictures show
 
@@ -233,11 +333,17 @@ class View:
         for idx, held in enumerate(running, start=len(self.ranks)):
             codes[held], owner[held] = RUNNING, idx
         jobs: dict[int, str] = {}
+        on: dict[int, list[int]] = {
+            host: [RUNNING] for host in np.flatnonzero(codes == RUNNING).tolist()
+        }
         for start in sorted(self.starts, key=lambda start: self.ranks[start.request]):
             code, own = self.ranks[start.request], sorted(set(start.nodes))
             codes[own] = owner[own] = code
             jobs[code] = f"{start.request}: {len(start.nodes):,}"
-        return Cells(codes, owner, np.zeros(codes.shape, dtype=bool), jobs=jobs)
+            for host in own:
+                on.setdefault(host, []).append(code)
+        several = {host: held for host, held in on.items() if len(held) > 1}
+        return Cells(codes, owner, np.zeros(codes.shape, dtype=bool), jobs=jobs, several=several)
 
     @cached_property
     def ranks(self) -> dict[str, int]:
@@ -247,7 +353,7 @@ class View:
         return {queue[place].id: rank for rank, (_, place) in enumerate(by_size)}
 
     @property
-    def tiles(self) -> Tiles:
+    def tiles(self) -> Tiles | Boxes:
         """The machine laid out flat."""
         return machine_tiles((len(self.cells.codes),), self.cell)
 
@@ -276,6 +382,12 @@ class View:
     def inked(cls, code: int) -> RGB:
         """Return the colour of a code from 0 on."""
         return job_colour(code)
+
+    @classmethod
+    def css(cls, code: int) -> str:
+        """Return the colour of a code for CSS."""
+        *mixed, opacity = colour_of(code, cls.inked)
+        return f"rgb({' '.join(str(round(255 * part)) for part in mixed)} / {opacity:g})"
 
 
 def view_of(result: Any, state: Any = None) -> View:

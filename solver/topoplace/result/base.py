@@ -18,7 +18,7 @@ from topoplace.kinds import kind_named
 from topoplace.machine import Prism
 from topoplace.shown import Drawn, Tabled, work
 from topoplace.snapshot.files import write_document
-from topoplace.snapshot.schema import Model, Name, Seconds
+from topoplace.snapshot.schema import WITHOUT_GPUS, Model, Name, Seconds
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -61,10 +61,20 @@ class Fraction(Model):
         return cls(numerator=number.numerator, denominator=number.denominator)
 
 
+_LABELS = {"gpus": "GPUs", WITHOUT_GPUS: "units without GPUs"}
+
+
 def level_label(instance: object, name: str) -> str:
-    """Return the name of a level for people, who read there whether priorities weigh its nodes."""
-    weighted = name == "nodes" and any(r.priority > 1 for r in getattr(instance, "queue", ()))
-    return "weighted nodes" if weighted else name
+    """Return the name of a level for people: what its value counts, and whether priorities do."""
+    if name != "nodes":
+        return _LABELS.get(name, name)
+    weighted = any(request.priority > 1 for request in getattr(instance, "queue", ()))
+    return value_label(getattr(instance, "value", name), weighted=weighted)
+
+
+def value_label(counted: str, *, weighted: bool) -> str:
+    """Return what is counted, for people."""
+    return f"{'weighted ' if weighted else ''}{_LABELS.get(counted, counted)}"
 
 
 class Limits(Model):

@@ -85,7 +85,7 @@ def _short(value: Any) -> str:
     return text if len(text) <= _LONGEST else text[: _LONGEST - 3] + "..."
 
 
-def _known_nodes(machine: MachineModel, text: str) -> list[Any]:
+def known_nodes(machine: MachineModel, text: str) -> list[Any]:
     """Return the nodes of a text: their numbers, or names where nodes have names."""
     if not isinstance(text, str):
         raise InputError("nodes as text, such as 0-3,8", value=text)
@@ -100,7 +100,7 @@ def _text_of(machine: MachineModel, nodes: Iterable[Any]) -> str:
 
 def _add_down(snapshot: Snapshot, value: str) -> Snapshot:
     machine = snapshot.written
-    before, more = (_known_nodes(machine, text) for text in (snapshot.down, value))
+    before, more = (known_nodes(machine, text) for text in (snapshot.down, value))
     known = set(before)
     down = [*before, *(node for node in more if node not in known)]
     return snapshot.model_copy(update={"down": _text_of(machine, down)})
@@ -108,10 +108,10 @@ def _add_down(snapshot: Snapshot, value: str) -> Snapshot:
 
 def _free(snapshot: Snapshot, value: str) -> Snapshot:
     machine = snapshot.written
-    freed = set(_known_nodes(machine, value))
-    down = _known_nodes(machine, snapshot.down)
+    freed = set(known_nodes(machine, value))
+    down = known_nodes(machine, snapshot.down)
     serving: str | None = getattr(machine, "service", None)
-    service = [] if serving is None else _known_nodes(machine, serving)
+    service = [] if serving is None else known_nodes(machine, serving)
     for node in sorted(freed.difference(down, service)):
         expected = f"nodes that are down{'' if serving is None else ' or service nodes'}"
         raise InputError(expected, found=f"node {node}")

@@ -23,6 +23,7 @@ from topoplace.snapshot.state import (
     require_free,
     require_none,
 )
+from topoplace.snapshot.value import require_value, value_of
 from topoplace.types import BoolArray, IntArray
 
 MAX_CHIPS, MAX_VOLUME = 1 << 16, 512
@@ -93,6 +94,7 @@ def prepare_cubes(snapshot: Snapshot) -> CubesState:
         With the field at fault, for anything the schema alone could not see.
     """
     model = snapshot.on(CubesModel, "a machine of cubes")
+    require_value(snapshot)
     machine = Cubes(model.cubes, tuple(model.side))
     if machine.volume > MAX_VOLUME:
         expected = f"at most {MAX_VOLUME} chips in a cube"
@@ -119,7 +121,7 @@ def prepare_cubes(snapshot: Snapshot) -> CubesState:
         "cubes",
         running_job,
         lambda text: parse_node_set(text, machine.num_chips, "down"),
-        lambda _, job, field: _request(job, machine, sets, field),
+        lambda _, job, field: _request(job, machine, sets, field, value_of(job, snapshot.value)),
     )
     free = holder < 0
     free[down] = False
@@ -135,7 +137,9 @@ def _require_running(
     require_free(chips, holder, snapshot.running, f"{field}.nodes", "chip {}".format, "chip")
 
 
-def _request(request: Request, machine: Cubes, sets: NodeSets, field: str) -> CubesRequest:
+def _request(
+    request: Request, machine: Cubes, sets: NodeSets, field: str, value: int
+) -> CubesRequest:
     others = [name for name, _ in request if name not in _OWN]
     require_none(request, others, "cubes", field, shown=True)
     nodes, volume = request.nodes, machine.volume
@@ -152,7 +156,7 @@ def _request(request: Request, machine: Cubes, sets: NodeSets, field: str) -> Cu
         raise InputError(expected, field=f"{field}.nodes", value=nodes)
     mask = sets.allowed(request.eligible, request.excluded, field)
     allowed = None if mask.all() else HostSet(mask)
-    return CubesRequest(request.id, nodes, request.priority, nodes // volume, tuple(parts), allowed)
+    return CubesRequest(request.id, nodes, value, nodes // volume, tuple(parts), allowed)
 
 
 @lru_cache(maxsize=1024)

@@ -16,6 +16,7 @@ from topoplace.errors import InputError, number_of, visible
 from topoplace.kinds import kind_of_machine, shipped
 from topoplace.snapshot.schema import (
     NAME_PATTERN,
+    SET_PATTERN,
     MachineModel,
     PrismModel,
     Snapshot,
@@ -117,6 +118,7 @@ _QUOTED = re.compile(r"'([^']*)'")
 
 _PATTERNS = {
     NAME_PATTERN: "a name without blanks, commas and semicolons",
+    SET_PATTERN: "a name without blanks, &, |, ! and parentheses",
     r"^[A-Za-z0-9_.,\[\]\- ]*$": 'nodes such as "0-47,60", on a tree "n[01-16,20]"',
 }
 

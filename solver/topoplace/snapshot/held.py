@@ -8,9 +8,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
 from topoplace.errors import InputError, number_of, unknown_name
-from topoplace.snapshot.schema import LeftOut, Order, Request, RunningJob, Snapshot
+from topoplace.snapshot.schema import Counted, LeftOut, Order, Request, RunningJob, Snapshot
+from topoplace.snapshot.value import valued_in
 
 ORDER = "order"
 """The option, of no request, that others may not go before the first that waits."""
@@ -106,8 +108,30 @@ def in_order(snapshot: Snapshot, order: str) -> Snapshot:
         raise unknown_name(order, Order, field="order")
     left_out = [one for one in snapshot.left_out if one.option != ORDER or one.request is not None]
     if order == Order.VALUE:
-        left_out = snapshot.left_out
-    return snapshot.model_copy(update={"order": Order(order), "left_out": left_out})
+        return snapshot.model_copy(update={"order": Order.VALUE})
+    changes = {"order": Order(order), "left_out": left_out, "value": Counted.NODES}
+    return snapshot.model_copy(update=changes)
+
+
+@dataclass(frozen=True)
+class Choices:
+    """What is chosen beside a snapshot: what to ignore, what values count, and the order.
+
+    See `ignoring`, `valued_in` and `in_order`.
+    """
+
+    ignore: Sequence[str] = ()
+    value: str | None = None
+    order: str | None = None
+
+    def of(self, snapshot: Snapshot, *, strict: bool = True) -> Snapshot:
+        """Return a snapshot as it is chosen; one of many, unless `strict`."""
+        found = ignoring(snapshot, self.ignore, strict=strict)
+        found = found if self.order is None else in_order(found, self.order)
+        return found if self.value is None else valued_in(found, self.value)
+
+
+AS_IS = Choices()
 
 
 def options_ahead(snapshot: Snapshot) -> frozenset[str]:

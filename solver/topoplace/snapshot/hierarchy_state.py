@@ -39,9 +39,10 @@ from topoplace.snapshot.state import (
     require_free,
     require_none,
 )
+from topoplace.snapshot.value import STARTED_LEVELS, require_value, value_of
 from topoplace.types import BoolArray, IntArray
 
-NO_LEVEL_NAMES = ("nodes", "balance", "stranded")
+NO_LEVEL_NAMES = (*STARTED_LEVELS, "balance", "stranded")
 """What levels of a machine may not be called: levels of the objective are."""
 
 MAX_LEAVES = 4096
@@ -115,11 +116,14 @@ class HierarchyRequest(Queued):
     ----------
     others
         The same parts with other eligible hosts: it is placed as `parts` say, or as one of these.
+    without_gpus
+        Its nodes times its priority, if it has no value.
     """
 
     parts: tuple[PartState, ...]
     patterns: tuple[PatternUse, ...] = ()
     others: tuple[tuple[PartState, ...], ...] = ()
+    without_gpus: int = 0
 
     @property
     def ways(self) -> tuple[tuple[PartState, ...], ...]:
@@ -164,6 +168,8 @@ class HierarchyState(State):
         communication-intensive ones, per leaf, shape ``(num_leaves,)``.
     kind
         ``allocation`` if contention counts, else ``hierarchy``.
+    occupied_then
+        As `occupied`, at a later time that the second half of the resources are of; or None.
     """
 
     snapshot: Snapshot
@@ -175,11 +181,16 @@ class HierarchyState(State):
     running: tuple[HierarchyRunning, ...]
     requests: tuple[HierarchyRequest, ...]
     kind: str = "hierarchy"
+    occupied_then: BoolArray | None = None
 
     @property
     def on_tree(self) -> bool:
         """Whether the machine is a switch tree."""
         return self.snapshot.written.has_contention
+
+
+_last: tuple[MachineDocument | None, Hierarchy | None] = (None, None)
+"""The machine read last: a model built in Python is checked step by step, each on the same one."""
 
 
 def hierarchy_of(model: MachineDocument) -> Hierarchy:
@@ -191,6 +202,15 @@ def hierarchy_of(model: MachineDocument) -> Hierarchy:
         For a level or a host named twice, or hosts that are not in one domain of every level; of
         a tree for what makes none, or has no levels (`hierarchy_of_switches`).
     """
+    global _last  # noqa: PLW0603 - one entry
+    known, machine = _last
+    if known is not model or machine is None:
+        machine = _hierarchy_of(model)
+        _last = model, machine
+    return machine
+
+
+def _hierarchy_of(model: MachineDocument) -> Hierarchy:
     if isinstance(model, TreeModel):
         return _of_switches(model)
     model = model.only(HierarchyModel, "a hierarchy or tree")
@@ -271,9 +291,10 @@ def _prepared(snapshot: Snapshot, kind: str) -> HierarchyState:
     model = snapshot.written
     with blamed_on(inside="machine"):
         machine = hierarchy_of(model)
+    require_value(snapshot)
     on_tree = model.has_contention
     where, what = ("a tree", "node") if on_tree else ("a hierarchy", "host")
-    numbers = {name: idx for idx, name in enumerate(machine.host_names)}
+    numbers = machine.numbers
     lists = NodeLists()
     free, holder = machine.capacity.copy(), np.full(machine.num_hosts, -1, dtype=np.int64)
 
@@ -306,7 +327,8 @@ def _prepared(snapshot: Snapshot, kind: str) -> HierarchyState:
             expected = f"no more nodes than the machine's {machine.num_hosts}"
             raise InputError(expected, field=f"{field}.nodes", value=one.nodes)
         require_shares(one.patterns or (), f"{field}.patterns")
-        return _request(one, machine, field, sets)
+        own = _request(one, machine, field, sets, value_of(one, snapshot.value))
+        return own if own.value else replace(own, without_gpus=one.priority * one.nodes)
 
     sets = Sets(snapshot.sets, machine.num_hosts, hosts_of)
     running, down, requests = checked_snapshot(
@@ -405,7 +427,9 @@ class Sets(NodeSets):
         return self._known[key]
 
 
-def _request(request: Request, machine: Hierarchy, field: str, sets: Sets) -> HierarchyRequest:
+def _request(
+    request: Request, machine: Hierarchy, field: str, sets: Sets, value: int
+) -> HierarchyRequest:
     if request.parts is None:
         if request.nodes > MAX_SIZE:
             expected = f"at most {MAX_SIZE} units"
@@ -422,9 +446,7 @@ def _request(request: Request, machine: Hierarchy, field: str, sets: Sets) -> Hi
         parts = _parts(request, request.parts, machine, field, sets)
     patterns = () if request.communication is Communication.NONE else request.patterns or ()
     first, *others = sets.ways(parts, request.one_of, field) if request.one_of else (parts,)
-    return HierarchyRequest(
-        request.id, request.nodes, request.priority, first, tuple(patterns), tuple(others)
-    )
+    return HierarchyRequest(request.id, request.nodes, value, first, tuple(patterns), tuple(others))
 
 
 def _parts(

@@ -31,7 +31,7 @@ from topoplace.snapshot.files import (
     read_document,
     validated,
 )
-from topoplace.snapshot.held import ignoring, require_known
+from topoplace.snapshot.held import AS_IS, Choices, require_known
 from topoplace.snapshot.hierarchy_state import MAX_LEAVES, HierarchyState
 from topoplace.snapshot.reading import other_machine, other_snapshot, parted
 from topoplace.snapshot.schema import (
@@ -199,7 +199,7 @@ def read_snapshot(path: str | Path) -> Snapshot:
 
 
 def load_any(
-    path: str | Path, objective: TreeObjective | None = None, ignore: Sequence[str] = ()
+    path: str | Path, objective: TreeObjective | None = None, choices: Choices = AS_IS
 ) -> AnyState:
     """Read a snapshot file of any machine and check it against it.
 
@@ -209,8 +209,8 @@ def load_any(
         As of `read_snapshot`.
     objective
         What counts on a switch tree; see `objective_of`.
-    ignore
-        Options that hold no request (`topoplace.snapshot.held.ignoring`).
+    choices
+        What is chosen beside it.
 
     Raises
     ------
@@ -219,7 +219,7 @@ def load_any(
     """
     snapshot = read_snapshot(path)
     with blamed_on(path):
-        return prepare_any(ignoring(resolve_machine(snapshot), ignore), objective)
+        return prepare_any(choices.of(resolve_machine(snapshot)), objective)
 
 
 def load_snapshot(path: str | Path) -> SnapshotState:

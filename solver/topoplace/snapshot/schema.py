@@ -382,6 +382,9 @@ Bytes = Annotated[int, Field(ge=0, le=1 << 53)]
 Task = Annotated[int, Field(ge=0, lt=MAX_TASKS)]
 
 
+TaskName = Annotated[str, Field(min_length=1, max_length=128, pattern=rf"^[^{UNSEEN}]+$")]
+
+
 class GridApplication(Model):
     """Tasks on a Cartesian grid that exchange halos.
 
@@ -408,14 +411,17 @@ class GridApplication(Model):
         return math.prod(self.shape)
 
 
-class GraphApplication(Model):
+class GraphApplication(_Sparse):
     """Tasks with any communication graph: message i goes from `sources[i]` to `targets[i]`."""
+
+    sparse = {"names": None}
 
     kind: Literal["graph"] = "graph"
     num_tasks: Annotated[int, Field(ge=1, le=MAX_TASKS)]
     sources: list[Task]
     targets: list[Task]
     bytes: list[Bytes]
+    names: list[TaskName] | None = optional("what the tasks are called, for people")
 
 
 class AxisModel(Model):
@@ -547,6 +553,21 @@ class Order(StrEnum):
     BACKFILL = "backfill"
 
 
+class Counted(StrEnum):
+    """What the value of a request that starts counts, each times its priority.
+
+    Of ``gpus``, requests without any have no value; their nodes are a level of their own.
+    """
+
+    NODES = "nodes"
+    GPUS = "gpus"
+    JOBS = "jobs"
+
+
+WITHOUT_GPUS: Final = "without_gpus"
+"""The level of the nodes of requests without GPUs, where these count."""
+
+
 class Apart(Model):
     """Jobs of one `name` share no domain of a level with each other; others may be in it."""
 
@@ -574,7 +595,8 @@ class RunningJob(_Job):
     application: str | None = None
 
 
-SetName = Annotated[str, Field(pattern=r"^[^\s&|!()]+$", max_length=1024)]
+SET_PATTERN: Final = r"^[^\s&|!()]+$"
+SetName = Annotated[str, Field(pattern=SET_PATTERN, max_length=1024)]
 """Of a set of nodes, such as a partition or a feature."""
 
 Expression = Annotated[str, Field(min_length=1, max_length=10_000)]
@@ -771,7 +793,7 @@ _MACHINES = (None, "torus", "tree", "hierarchy", "cubes", "matrix")
 class Snapshot(_Sparse):
     """A machine at one moment: node states, running jobs, the queue, and the site's weights."""
 
-    sparse = {"left_out": [], "ignored": [], "sets": {}, "order": Order.VALUE}
+    sparse = dict(left_out=[], ignored=[], sets={}, order=Order.VALUE, value=Counted.NODES)  # noqa: C408
 
     schema_version: Annotated[Literal["topoplace.snapshot/1"], Field(alias="schema")]
     name: Name
@@ -796,6 +818,9 @@ class Snapshot(_Sparse):
     queue: list[Request] = Field(default_factory=list)
     order: Annotated[Order, Field(strict=False)] = Field(
         default=Order.VALUE, description="what decides who starts"
+    )
+    value: Annotated[Counted, Field(strict=False)] = Field(
+        default=Counted.NODES, description="what the value of requests counts; `gpus`: hierarchies"
     )
     left_out: Annotated[list[LeftOut], Field(max_length=1 << 20)] = Field(
         default_factory=list, description="what restricts requests and is not modelled"

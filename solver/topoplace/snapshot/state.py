@@ -28,6 +28,7 @@ from topoplace.snapshot.schema import (
     TorusModel,
 )
 from topoplace.snapshot.sets import HostSet, NodeSets
+from topoplace.snapshot.value import require_value, value_of
 from topoplace.types import BoolArray, IntArray
 
 MAX_SEGMENTS = 256
@@ -51,16 +52,14 @@ class RunningState:
 
 @dataclass(frozen=True)
 class Queued:
-    """What queued requests have on machines of all kinds."""
+    """What queued requests have on machines of all kinds.
+
+    `value` is what starting one adds to the first level of the objective.
+    """
 
     id: str
     nodes: int
-    priority: int
-
-    @property
-    def value(self) -> int:
-        """What starting the request adds to the first objective level."""
-        return self.priority * self.nodes
+    value: int
 
 
 @dataclass(frozen=True)
@@ -188,6 +187,7 @@ def prepare(snapshot: Snapshot) -> SnapshotState:
         With every field at fault, for anything the schema alone could not see.
     """
     model = snapshot.on(TorusModel, "a torus or mesh machine")
+    require_value(snapshot)
     torus = torus_of(model)
     classes, node_class = _node_classes(model, torus)
     faults = Faults()
@@ -451,7 +451,7 @@ def _request(
     return QueuedState(
         request.id,
         request.nodes,
-        request.priority,
+        value_of(request, snapshot.value),
         list(num_of_class).index(wanted),
         geometries,
         request.region,

@@ -114,7 +114,9 @@ def called(problem: Any, method: Method, options: Options) -> Outcome:
     return method.solver(problem, options)
 
 
-def solve(problem: State | Problem, method: str = "exact", options: Options | None = None) -> Any:
+def solve(
+    problem: State | Problem, method: str | Method = "exact", options: Options | None = None
+) -> Any:
     """Solve a problem by a method.
 
     Parameters
@@ -123,7 +125,7 @@ def solve(problem: State | Problem, method: str = "exact", options: Options | No
         A prepared snapshot, whose queue is to be placed, or a `MappingProblem`; or a problem of
         placement made already.
     method
-        A name from `methods` of the kind of problem.
+        A name from `methods` of the kind of problem; or a method that is not registered.
     options
         Time limit, seed and what else a method takes.
 
@@ -142,7 +144,8 @@ def solve(problem: State | Problem, method: str = "exact", options: Options | No
     """
     options = options or Options()
     problem = problem_of(problem, options)
-    chosen, frame = method_of(problem.kind, method), frame_of(problem.kind)
+    chosen = method_of(problem.kind, method) if isinstance(method, str) else method
+    method, frame = chosen.name, frame_of(problem.kind)
     levels = frame.levels(problem)
     require_maps(options, levels, method)
     if method != "exact" or options.required or options.maps or problem.kind == "allocation":

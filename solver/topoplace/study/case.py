@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -27,7 +27,7 @@ from topoplace.result.reading import (
 )
 from topoplace.result.several import Several
 from topoplace.snapshot.files import ForeignError, parse_object, read_bytes
-from topoplace.snapshot.held import ignoring
+from topoplace.snapshot.held import AS_IS, Choices
 from topoplace.snapshot.machines import AnyState, prepare_any, resolve_machine
 from topoplace.snapshot.normal import sha256_of
 from topoplace.snapshot.reading import inputs_below, is_other_snapshot, other_snapshot
@@ -140,17 +140,17 @@ def state_of(document: AnyInstance | AnyResult, objective: TreeObjective | None 
 
 
 def load_case(
-    source: Source, objective: TreeObjective | None = None, ignore: Sequence[str] = ()
+    source: Source, objective: TreeObjective | None = None, choices: Choices = AS_IS
 ) -> Case:
     """Read an instance, or a result with its instance (see `load_document`).
 
-    Options to `ignore` hold no request of an instance (`topoplace.snapshot.held.ignoring`).
+    An instance is taken as it is chosen; a result is as it is.
     """
     if isinstance(source, AnyInstance):
-        return Case(_ignoring(state_of(source, objective), objective, ignore))
+        return Case(_chosen(state_of(source, objective), objective, choices))
     document = source if isinstance(source, Result) else load_document(source, objective)
     if not isinstance(document, Kept):
-        return Case(_ignoring(document, objective, ignore))
+        return Case(_chosen(document, objective, choices))
     if isinstance(document, Several) or any(getattr(v, "required", None) for v in document.levels):
         expected = "an instance, or a result whose levels are solved one after the other"
         raise InputError(expected, file=str(source) if isinstance(source, File) else None)
@@ -162,17 +162,17 @@ def load_case(
         return case
 
 
-def _ignoring(state: State, objective: TreeObjective | None, options: Sequence[str]) -> State:
-    """Return an instance in which options hold no request; results are as they are."""
-    if not options or not isinstance(state, kinds.State):
+def _chosen(state: State, objective: TreeObjective | None, choices: Choices) -> State:
+    """Return an instance as it is chosen."""
+    if choices == AS_IS or not isinstance(state, kinds.State):
         return state
-    return prepare_any(ignoring(state.snapshot, options, strict=False), objective)
+    return prepare_any(choices.of(state.snapshot, strict=False), objective)
 
 
 def load_cases(
     sources: Iterable[Source],
     objective: TreeObjective | None = None,
-    ignore: Sequence[str] = (),
+    choices: Choices = AS_IS,
 ) -> tuple[list[Case], list[str]]:
     """Read all that `load_case` takes, and the files in and below folders, in the order of names.
 
@@ -184,14 +184,14 @@ def load_cases(
     for source in sources:
         folder = Path(source) if isinstance(source, File) and Path(source).is_dir() else None
         if folder is None or is_other_snapshot(folder):
-            cases.append(load_case(source, objective, ignore))
+            cases.append(load_case(source, objective, choices))
             continue
         files = inputs_below(folder)
         schemas = {SNAPSHOT_SCHEMA, RESULT_SCHEMA, *(kind.schema for kind in known().values())}
         taken = [p for p in files if is_other_snapshot(p) or _schema(p) in schemas - {None}]
         if not taken:
             raise InputError("a folder of instances or results (*.json)", file=str(source))
-        cases += [load_case(path, objective, ignore) for path in taken]
+        cases += [load_case(path, objective, choices) for path in taken]
         others = [path.name for path in files if path not in taken]
         if others:
             more = ", ..." if len(others) > _MOST_NAMED else ""

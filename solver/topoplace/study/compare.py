@@ -21,7 +21,8 @@ from topoplace.snapshot.schema import Snapshot
 from topoplace.solving import Options, method_names, method_of, solve
 from topoplace.solving.solve import frame_of
 from topoplace.study.case import Case, State
-from topoplace.study.external.allocator import Allocator, chosen
+from topoplace.study.external.allocator import Allocator, VerdictError, chosen
+from topoplace.study.external.mapping import mapping_method
 from topoplace.study.external.trial import Trial, try_on
 from topoplace.study.ranking import (
     Exact,
@@ -125,13 +126,16 @@ def compare(
     notes = {f"left out {case.sha256}": text for case in merged for text in _left_out(case)}
     for case in merged:
         name, rule = case.instance.name, _rule_of(case, options)
-        results, unsuited = _solved(case, own, options)
-        for method, why in unsuited.items() if own is not None else ():
-            notes.setdefault(method, f"{name}: {method}: {why}")
-        if isinstance(case.state, kinds.State):
-            for allocator in () if is_asked() else others:
-                trials.append(try_on(case.state, allocator, options))
-                results.append(trials[-1].result)
+        results, unsuited = _solved(case, own, options, others)
+        shown = {one.name for one in others} if own is None else unsuited
+        for method in [one for one in unsuited if one in shown]:
+            notes.setdefault(method, f"{name}: {method}: {unsuited[method]}")
+        tried = [] if is_asked() else _tried(case, others, options)
+        trials += tried
+        results += [trial.result for trial in tried]
+        functions = {one.name for one in others if one.function is not None}
+        refused = [one for one in tried if one.refusal and one.allocator in functions]
+        notes |= {f"{case.sha256} {one.allocator}": str(one.refusal) for one in refused}
         if is_asked():
             notes["interrupted"] = "interrupted: what is missing was not run"
         elif not results:
@@ -183,28 +187,44 @@ def _chosen(
             raise InputError("each method once", field="methods", value=twice)
         own = [one for one in who.values() if isinstance(one, str)]
         others = [*(one for one in who.values() if isinstance(one, Allocator)), *others]
-    if others and set(kinds) == {"mapping"}:
+    if any(one.function is None for one in others) and set(kinds) == {"mapping"}:
         raise InputError("snapshots: mappings are no placements", field="command")
     return own, others
 
 
+def _tried(case: Case, allocators: Sequence[Allocator], options: Options) -> list[Trial]:
+    """Return what comes of allocators on a snapshot."""
+    if not isinstance(case.state, kinds.State):
+        return []
+    return [try_on(case.state, allocator, options) for allocator in allocators]
+
+
 def _solved(
-    case: Case, own: Sequence[str] | None, options: Options
+    case: Case, own: Sequence[str] | None, options: Options, others: Sequence[Allocator]
 ) -> tuple[list[AnyResult], dict[str, str]]:
-    """Return the results of a case, old and new, and why methods refuse it."""
+    """Return the results of a case, old and new, and why methods refuse it.
+
+    Of other allocators, functions map too.
+    """
     results, unsuited, rule = list(case.results), {}, _rule_of(case, options)
     here = [result.method for result in results if _rule(result) == rule]
     endless = case.kind == "mapping" and options.time_limit is None
     known = method_names(case.kind)
-    for method in _by_default(case, known) if own is None else own:
-        if is_asked() or method in here or method not in known:
+    named = _by_default(case, known) if own is None else own
+    to_run = [method_of(case.kind, name) for name in named if name in known and name not in here]
+    if case.kind == "mapping":
+        to_run += [mapping_method(one.function) for one in others if one.function is not None]
+    for method in to_run:
+        if is_asked():
             continue
-        limit = EXACT_SECONDS if endless and method == "exact" else options.time_limit
+        limit = EXACT_SECONDS if endless and method.name == "exact" else options.time_limit
         try:
             asked = dataclasses.replace(options, time_limit=limit)
             results.append(solve(case.state, method, asked))
         except InputError as error:
-            unsuited[method] = error.brief
+            unsuited[method.name] = error.brief
+        except VerdictError as error:
+            unsuited[method.name] = f"{error.document['fault']}: {error.document['text']}"
         except Interrupted:
             break
     return results, unsuited
@@ -255,7 +275,8 @@ def _rows(
             levels=_figures(frame.levels(problem), result, results),
             decisive=decisive,
             facts={} if result is None else dict(frame.facts(result)),
-            weighted=level_label(case.instance, "nodes") != "nodes",
+            weighted=level_label(case.instance, "nodes").startswith("weighted"),
+            value=str(getattr(case.instance, "value", "nodes")),
         )
         for level in row.levels if conforming else ():
             if (level.gap or 0) < 0:

@@ -56,7 +56,9 @@ class Row:
     facts
         Other figures of the problem, such as jobs started.
     weighted
-        Whether priorities weigh the nodes of the first level.
+        Whether priorities weigh what the first level counts.
+    value
+        What that is (`topoplace.snapshot.schema.Counted`).
     rank
         Among the conforming answers to the instance. Ties share the better rank.
     ratio
@@ -75,6 +77,7 @@ class Row:
     decisive: int
     facts: Mapping[str, int | None]
     weighted: bool = False
+    value: str = "nodes"
     rank: int | None = None
     ratio: float | None = None
 

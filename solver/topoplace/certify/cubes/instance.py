@@ -15,6 +15,7 @@ import numpy as np
 from topoplace.certify.candidates import candidates
 from topoplace.certify.report import RefusedError
 from topoplace.certify.sets import Hosts, hosts_of
+from topoplace.certify.value import require_value, value_of
 from topoplace.errors import number_of
 from topoplace.machine import parse_node_set
 from topoplace.machine.hostlist import NodeLists
@@ -127,10 +128,14 @@ def read_instance(snapshot: Snapshot) -> Instance:
     if (held > 1).any():
         raise RefusedError(f"two running jobs hold chip {int(held.argmax())}")
     held[parse_node_set(snapshot.down, num, "down")] += 1
+    require_value(snapshot)
     every = frozenset(range(num))
     named = {name: frozenset(_chips(lists, text, num)) for name, text in snapshot.sets.items()}
     queue = tuple(
-        replace(_request(one, side, num), allowed=_allowed(one, named, every, lists))
+        replace(
+            _request(one, side, num, value_of(one, snapshot.value)[0]),
+            allowed=_allowed(one, named, every, lists),
+        )
         for one in candidates(snapshot)
     )
     names = Counter(
@@ -157,11 +162,11 @@ def _allowed(
     return None if found == every else found
 
 
-def _request(model: RequestModel, side: Shape, num_chips: int) -> Request:
+def _request(model: RequestModel, side: Shape, num_chips: int, value: int) -> Request:
     foreign = {name for name, value in model if value is not None} - _PLAIN
     if foreign:
         raise RefusedError(f"request {model.id} has {min(foreign)}, which cubes have not")
-    value, volume = model.nodes * model.priority, math.prod(side)
+    volume = math.prod(side)
     if model.nodes > num_chips:
         raise RefusedError(f"request {model.id} wants more chips than there are")
     if model.shapes is None:

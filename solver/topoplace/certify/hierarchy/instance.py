@@ -13,6 +13,7 @@ from topoplace.certify.candidates import candidates
 from topoplace.certify.hierarchy.switches import machine_of_switches
 from topoplace.certify.report import RefusedError, require_none
 from topoplace.certify.sets import Hosts, hosts_of
+from topoplace.certify.value import require_value, value_of
 from topoplace.errors import number_of
 from topoplace.machine.hierarchy import Hierarchy, build_hierarchy
 from topoplace.machine.hostlist import NodeLists
@@ -31,6 +32,8 @@ from topoplace.snapshot.schema import (
     Snapshot,
     TreeModel,
 )
+
+_NO_LEVELS = "nodes", "without_gpus", "balance", "stranded"
 
 Keys = tuple[tuple[int, str], ...]
 """Levels and names: of jobs with one of them, no two share a domain of the level."""
@@ -80,6 +83,7 @@ class Wanted:
 class Asked:
     """A request; `patterns` is empty on hierarchies, and if it is compute-intensive.
 
+    `without` is its value on the level of requests without GPUs, where these count.
     `others` are the same parts with other eligible hosts: it may be placed as one of these, too.
     """
 
@@ -89,6 +93,7 @@ class Asked:
     parts: tuple[Wanted, ...]
     part_names: tuple[str | None, ...]
     patterns: tuple[PatternUse, ...]
+    without: int = 0
     others: tuple[tuple[Wanted, ...], ...] = ()
 
     @property
@@ -106,7 +111,8 @@ class Asked:
 class Instance:
     """What is free on every host by resource, who waits, and where somebody runs.
 
-    `comm` are the hosts of every leaf that communication-intensive jobs hold, on a switch tree.
+    `comm` are the hosts of every leaf that communication-intensive jobs hold, on a switch tree. If
+    there is a later time, that of the second half of the resources, `busy_then` is as `busy` then.
     """
 
     machine: Hierarchy
@@ -115,6 +121,22 @@ class Instance:
     comm: tuple[int, ...]
     queue: tuple[Asked, ...]
     num_running: int
+    busy_then: frozenset[int] | None = None
+
+    def times(self, asked: Asked) -> set[int]:
+        """Return at which times a request takes something: 0 is now, 1 later."""
+        num = len(self.machine.resources) // (1 if self.busy_then is None else 2)
+        return {r // num for part in asked.parts for r, amount in enumerate(part.takes) if amount}
+
+    def resources_at(self, asked: Asked) -> set[int]:
+        """Return the resources of the times of a request: those of a domain that it has alone."""
+        num = len(self.machine.resources) // (1 if self.busy_then is None else 2)
+        return {r for time in self.times(asked) for r in range(time * num, (time + 1) * num)}
+
+    def busy_for(self, asked: Asked) -> set[int]:
+        """Return the hosts on which a job runs at some time of a request."""
+        by_time = dict(enumerate((self.busy, self.busy_then or frozenset())))
+        return {host for time in self.times(asked) for host in by_time[time]}
 
     @property
     def numbers(self) -> dict[str, int]:
@@ -127,12 +149,18 @@ class Instance:
         return any(part.balance is not None for asked in self.queue for part in asked.parts)
 
     @property
+    def is_mixed(self) -> bool:
+        """Whether GPUs count, and a request has none."""
+        return any(asked.without for asked in self.queue)
+
+    @property
     def levels(self) -> list[tuple[str, str]]:
         """Name and sense of the levels of the objective."""
         balance = [("balance", "max")] if self.is_balanced else []
         counted = self.machine.levels[1:] if self.machine.fabrics else self.machine.levels
         domains = [(name, "min") for name in counted]
-        return [("nodes", "max"), *domains, *balance, ("stranded", "min")]
+        without = [("without_gpus", "max")] if self.is_mixed else []
+        return [("nodes", "max"), *without, *domains, *balance, ("stranded", "min")]
 
 
 Place = Sequence[Mapping[int, int]]
@@ -175,10 +203,13 @@ def read_instance(snapshot: Snapshot) -> Instance:
     for name in down:
         free[numbers[name]] = [0] * len(machine.resources)
     waiting = candidates(snapshot)
+    require_value(snapshot)
     queue = tuple(
         own if one.one_of is None else sets.ways(own, one.one_of)
         for one in waiting
-        for own in (_asked(one, machine, sets, on_switches=on_switches),)
+        for own in (
+            _asked(one, machine, sets, value_of(one, snapshot.value), on_switches=on_switches),
+        )
     )
     rows = tuple(tuple(own) for own in free)
     return Instance(machine, rows, frozenset(busy), tuple(comm), queue, len(snapshot.running))
@@ -196,20 +227,20 @@ def with_later(snapshot: Snapshot, instance: Instance, at: int | None, alone: st
     then = read_instance(snapshot.model_copy(update={"running": lasting}))
     walltime = {request.id: request.walltime for request in snapshot.queue}
 
-    def takes(asked: Asked, part: Wanted) -> tuple[int, ...]:
+    def twice(asked: Asked, part: Wanted) -> Wanted:
         nothing, ends = (0,) * len(part.takes), walltime[asked.id]
+        keys = tuple((level, f"{name} then") for level, name in part.apart)
         if asked.id == alone:
-            return nothing + part.takes
-        lasts = ends is None or (at is not None and max(1, ends) > at)
-        return part.takes + (part.takes if lasts else nothing)
+            return replace(part, takes=nothing + part.takes, apart=keys)
+        if ends is None or (at is not None and max(1, ends) > at):
+            both = tuple(sorted(part.apart + keys))
+            return replace(part, takes=part.takes * 2, apart=both)
+        return replace(part, takes=part.takes + nothing)
 
-    if any(asked.alone is not None or asked.parts[0].apart for asked in instance.queue):
-        raise RefusedError("a reservation among requests that want domains alone, or are apart")
     queue = []
-    for asked in instance.queue:
-        first, *others = (
-            tuple(replace(p, takes=takes(asked, p)) for p in way) for way in asked.ways
-        )
+    for now, later in zip(instance.queue, then.queue, strict=True):
+        asked = later if now.id == alone else now
+        first, *others = (tuple(twice(asked, p) for p in way) for way in asked.ways)
         queue.append(replace(asked, parts=first, others=tuple(others)))
     machine = replace(
         instance.machine,
@@ -217,7 +248,7 @@ def with_later(snapshot: Snapshot, instance: Instance, at: int | None, alone: st
         capacity=np.hstack([instance.machine.capacity] * 2),
     )
     free = tuple(now + later for now, later in zip(instance.free, then.free, strict=True))
-    return replace(instance, machine=machine, free=free, queue=tuple(queue))
+    return replace(instance, machine=machine, free=free, queue=tuple(queue), busy_then=then.busy)
 
 
 def machine_of(model: MachineDocument) -> Hierarchy:
@@ -237,7 +268,7 @@ def machine_of(model: MachineDocument) -> Hierarchy:
         names = lists.hosts(group.hosts, "hosts")
         hosts += [(name, group.domains, amounts) for name in names]
     names = [name for name, _, _ in hosts]
-    if len({*names}) < len(names) or len({*model.levels, "nodes", "balance", "stranded"}) < 3 + len(
+    if len({*names}) < len(names) or len({*model.levels, *_NO_LEVELS}) < len(_NO_LEVELS) + len(
         model.levels
     ):
         raise RefusedError("a host or a level twice, or a level called as those of objectives are")
@@ -317,8 +348,15 @@ class Sets:
         return self._known[key]
 
 
-def _asked(request: Request, machine: Hierarchy, sets: Sets, *, on_switches: bool) -> Asked:
-    nodes, value = request.nodes, request.priority * request.nodes
+def _asked(
+    request: Request,
+    machine: Hierarchy,
+    sets: Sets,
+    values: tuple[int, int],
+    *,
+    on_switches: bool,
+) -> Asked:
+    nodes, (value, without) = request.nodes, values
     talks = request.communication is not Communication.NONE
     patterns = tuple(request.patterns or ()) if talks else ()
     require_none(request, "node_class", "shapes", "region", *ON_TORI)
@@ -346,7 +384,7 @@ def _asked(request: Request, machine: Hierarchy, sets: Sets, *, on_switches: boo
         if request.at_most is not None:
             level = _level(machine, request.at_most.level, request.id)
             wanted = replace(wanted, at_most=(level, request.at_most.size))
-        return Asked(request.id, nodes, value, (wanted,), (None,), patterns)
+        return Asked(request.id, nodes, value, (wanted,), (None,), patterns, without)
     own_rules = ("required", "preferred", "exclusive", "balance", "spread", "at_most", "apart")
     require_none(request, "takes", "segments", "eligible", "excluded", *own_rules)
     parts = [_wanted(part, machine, sets, request.id) for part in request.parts]
@@ -358,7 +396,7 @@ def _asked(request: Request, machine: Hierarchy, sets: Sets, *, on_switches: boo
         shared = part.exclusive == parts[0].exclusive and part.apart == parts[0].apart
         if len(together) > 1 or not shared:
             raise RefusedError(f"{request.id}: parts that go together differ in their levels")
-    return Asked(request.id, nodes, value, tuple(parts), tuple(names), patterns)
+    return Asked(request.id, nodes, value, tuple(parts), tuple(names), patterns, without)
 
 
 def _level(machine: Hierarchy, name: str, request: str) -> int:
@@ -468,7 +506,14 @@ def require_room(instance: Instance, started: Sequence[tuple[Asked, Place]]) -> 
             continue
         of = machine.domain_of[asked.alone]
         own = {int(of[host]) for host in users[k]}
-        others = set().union(instance.busy, *(u for j, u in enumerate(users) if j != k))
+        times = instance.times(asked)
+        others = set(instance.busy_for(asked)).union(
+            *(
+                users[j]
+                for j, (other, _) in enumerate(started)
+                if j != k and instance.times(other) & times
+            )
+        )
         if own & {int(of[host]) for host in others}:
             raise RefusedError(f"{asked.id} shares a {machine.levels[asked.alone]} it wants alone")
     inside: set[tuple[int, str, int]] = set()
@@ -499,7 +544,7 @@ def worth(instance: Instance, asked: Asked, place: Place) -> list[int]:
         {h for p, own in zip(asked.parts, place, strict=True) if p.group == group for h in own}
         for group in groups
     ]
-    figures = [asked.value]
+    figures = [asked.value, asked.without] if instance.is_mixed else [asked.value]
     for level in range(int(machine.fabrics), machine.num_levels):
         of = machine.domain_of[level]
         figures.append(sum(len({int(of[host]) for host in hosts}) for hosts in together))

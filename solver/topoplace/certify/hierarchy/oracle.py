@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
@@ -68,13 +69,16 @@ class HierarchyOracle:
         units = max((sum(p.units for p in asked.parts) for asked in self.requests), default=0)
         most = [units] * len(instance.levels)
         most[0] = max((asked.value for asked in self.requests), default=0)
+        if instance.is_mixed:
+            most[1] = max((asked.without for asked in self.requests), default=0)
         most[-1] = units * self.table.room
         return most
 
     def may_replace(self, one: int, other: int) -> bool:
-        """Tell whether two requests ask for the same."""
+        """Return whether two requests ask for the same."""
         first, second = self.requests[one], self.requests[other]
-        return {*map(_rules, first.ways)} == {*map(_rules, second.ways)}
+        ways = ({*map(_rules, asked.ways)} for asked in (first, second))
+        return first.without == second.without and next(ways) == next(ways)
 
     def among(self, chosen: Sequence[tuple[int, int]]) -> HierarchyOracle:
         """Return an oracle of some requests alone."""
@@ -88,6 +92,7 @@ class HierarchyOracle:
         instance = self.table.instance
         names = [name for name, _ in instance.levels]
         factors = dict(zip(names, prices.factors, strict=False))
+        looks: dict[object, list[_Look]] = {}
         found: dict[int, int | None] = {}
         together: dict[object, list[tuple[int, tuple[Wanted, ...]]]] = {}
         capacities = self.table.capacities
@@ -101,11 +106,16 @@ class HierarchyOracle:
             sizes = {tuple(part.units for part in way) for _, way in own}
             q, largest = max(own, key=lambda pair: tuple(part.units for part in pair[1]))
             asked = replace(self.requests[q], parts=largest)
-            walk = _Walk(self.table, asked, flat, factors, wanted[q], self.work)
+            times = frozenset(instance.times(asked))
+            covers, key = wanted[q], (wanted[q], asked.alone, asked.parts[0].apart, times)
+            if key not in looks:
+                looks[key] = _looks(self.table, asked, flat, covers, self.work)
+            walk = _Walk(self.table, asked, flat, factors, covers, self.work, looks[key])
             costs = _cheapest(walk, sizes)
             for q, way in own:
                 cost = costs[tuple(part.units for part in way)]
                 value = factors["nodes"] * self.requests[q].value
+                value += factors.get("without_gpus", 0) * self.requests[q].without
                 gains = [found.get(q), None if cost is None else value - cost]
                 found[q] = max((gain for gain in gains if gain is not None), default=None)
         return found
@@ -158,6 +168,80 @@ def _cheapest(walk: _Walk, sizes: Iterable[tuple[int, ...]]) -> dict[tuple[int, 
     return best
 
 
+@dataclass(frozen=True)
+class _Look:
+    """One of the places or domains that look the same at prices: tables of these are equal.
+
+    Attributes
+    ----------
+    key
+        Of a domain, all that its table depends on but what is inside.
+    inside
+        Of a domain, numbers of earlier looks, and how often each is inside.
+    paid
+        Of a domain that a request would have for itself, see `_whole_domain`.
+    """
+
+    of: Place | Domain
+    key: object = None
+    inside: tuple[tuple[int, int], ...] = ()
+    paid: tuple[int, bool, bool] | None = None
+
+
+def _looks(table: Rows, asked: Asked, prices: IntArray, covers: Covers, work: Work) -> list[_Look]:
+    """Return the looks of places and domains, the whole machine last.
+
+    They are the same for all requests that are alone on a level, and apart from others, as this.
+    """
+    price: list[int] = prices.tolist()
+    numbers: dict[object, int] = {}
+    found: list[_Look] = []
+
+    def number(key: object, look: _Look) -> int:
+        if (at := numbers.setdefault(key, len(found))) == len(found):
+            found.append(look)
+        return at
+
+    def of_place(place: Place) -> int:
+        rows = place.rows.values()
+        named = None
+        if covers != ANYWHERE:
+            named = tuple((r in covers.inside, r in covers.outside) for r in rows)
+        key = table.alike[place.hosts[0]], named, tuple([price[row] for row in rows])
+        return number(key, _Look(place, len(found)))
+
+    def of_domain(domain: Domain) -> int:
+        inside = Counter(map(of_domain, domain.inside)) + Counter(map(of_place, domain.places))
+        work.spend(1, len(inside))
+        alone = domain.level == asked.alone
+        paid = _whole_domain(table, asked, domain, prices, covers) if alone else None
+        apart = sum(price[row] for row in _apart(table, asked, domain))
+        key = domain.fixed, paid, domain.of_cuts(price), apart
+        look = _Look(domain, key, tuple(inside.items()), paid)
+        return number((*key, frozenset(inside.items())), look)
+
+    of_domain(table.top)
+    return found
+
+
+def _apart(table: Rows, asked: Asked, domain: Domain) -> Iterator[int]:
+    """Yield the rows of which a request takes one if it is in a domain."""
+    for level, name in asked.parts[0].apart:
+        if level == domain.level:
+            yield table.apart[level, name] + domain.number
+
+
+def _whole_domain(
+    table: Rows, asked: Asked, domain: Domain, prices: IntArray, covers: Covers
+) -> tuple[int, bool, bool]:
+    """Return the price of all of a domain, whether it must stay empty, and must be used."""
+    instance = table.instance
+    rows = domain.all_rows({None, *instance.resources_at(asked)})
+    held = {row for row in rows if table.capacities[row]}
+    taken = domain.number in table.busy(asked) or bool(held & covers.outside)
+    return int(prices[rows] @ table.capacities[rows]), taken, bool(held & covers.inside)
+
+
 class _Walk:
     """Walks from the hosts up, for a request at prices, and a least load by part."""
 
@@ -169,7 +253,9 @@ class _Walk:
         factors: Mapping[str, int],
         covers: Covers,
         work: Work,
+        looks: Sequence[_Look],
     ) -> None:
+        self._looks = looks
         self.table, self.asked, self.parts = table, asked, asked.parts
         self.least: Sequence[int] = ()
         self._spend = work.spend
@@ -190,11 +276,25 @@ class _Walk:
         machine = self.instance.machine
         self.of_level = [factors.get(name, 0) for name in machine.levels]
         self._tables: list[IntArray] = []
+        self._many: dict[tuple[int, int], IntArray] = {}
         self._numbers: dict[object, int] = {}  # of tables, by what they depend on and by content
 
     def machine(self) -> IntArray:
         """Return the table of the whole machine."""
-        return self._tables[self._domain(self.table.top)]
+        numbers: list[int] = []
+        for look in self._looks:
+            if isinstance(look.of, Place):
+                numbers.append(self._number(look.key, partial(self._place, look.of)))
+                continue
+            inside: dict[int, int] = {}
+            for at, count in look.inside:
+                number = numbers[at]
+                inside[number] = inside.get(number, 0) + count
+            least = self.least if look.of.level <= self._evened else ()
+            key = look.key, least, frozenset(inside.items())
+            make = partial(self._of_inside, look.of, inside, look.paid)
+            numbers.append(self._number(key, make))
+        return self._tables[numbers[-1]]
 
     def _number(self, key: object, make: Callable[[], IntArray]) -> int:
         """Return the number of a table that depends on no more than a key; equal ones share one."""
@@ -209,14 +309,6 @@ class _Walk:
         return number
 
     # ---- the bottom: tables of hosts and pools, the domain of a host not yet paid
-
-    def _look(self, place: Place) -> object:
-        """Return all of a place that its table depends on."""
-        rows = place.rows.values()
-        named = None
-        if self.covers != ANYWHERE:
-            named = tuple((r in self.covers.inside, r in self.covers.outside) for r in rows)
-        return self.table.alike[place.hosts[0]], named, tuple(self._price[row] for row in rows)
 
     def _place(self, place: Place) -> IntArray:
         first = place.hosts[0]
@@ -243,6 +335,9 @@ class _Walk:
 
     def _cost(self, place: Place, units: tuple[int, ...]) -> int | None:
         """Return what some units on a host or in a pool cost; None if they may not be there."""
+        if not any(units):
+            inside = self.covers.inside if self.asked.alone is None else frozenset()
+            return None if inside and not inside.isdisjoint(place.rows.values()) else 0
         taken: dict[int, int] = {}
         for resource, row in place.rows.items():
             each = [1 if resource is None else take[resource] for take in self.takes]
@@ -265,22 +360,6 @@ class _Walk:
 
     # ---- domains
 
-    def _domain(self, domain: Domain) -> int:
-        """Return the number of a domain's table."""
-        inside: dict[int, int] = {}
-        for one in domain.inside:
-            number = self._domain(one)
-            inside[number] = inside.get(number, 0) + 1
-        for place in domain.places:
-            number = self._number(self._look(place), partial(self._place, place))
-            inside[number] = inside.get(number, 0) + 1
-        paid = self._whole_domain(domain) if domain.level == self.asked.alone else None
-        prices = domain.of_cuts(self._price)
-        apart = sum(self._price[row] for row in self._apart(domain))
-        least = self.least if domain.level <= self._evened else ()
-        key = domain.fixed, least, paid, prices, apart, frozenset(inside.items())
-        return self._number(key, partial(self._of_inside, domain, inside, paid))
-
     def _of_inside(
         self, domain: Domain, inside: Mapping[int, int], paid: tuple[int, bool, bool] | None
     ) -> IntArray:
@@ -290,7 +369,7 @@ class _Walk:
         else:
             table = np.zeros((1,) * len(self.shape), dtype=np.int64)
             for number, count in inside.items():
-                table = self._joined(table, self._several(self._tables[number], count))
+                table = self._joined(table, self._several(number, count))
         if domain.level < 0:
             whole = np.full(self.shape, NEVER, dtype=np.int64)
             whole[tuple(slice(n) for n in table.shape)] = table
@@ -315,14 +394,22 @@ class _Walk:
                 np.minimum(into, table + rest, out=into)
         return found
 
-    def _several(self, table: IntArray, count: int) -> IntArray:
+    def _several(self, number: int, count: int) -> IntArray:
+        """Return the table of several domains or places with one of the tables."""
         if count == 1:
-            return table
-        half = self._several(table, count // 2)
-        twice = self._joined(half, half)
-        return self._joined(twice, table) if count % 2 else twice
+            return self._tables[number]
+        if (number, count) not in self._many:
+            half = self._several(number, count // 2)
+            twice = self._joined(half, half)
+            odd = self._joined(twice, self._tables[number]) if count % 2 else twice
+            self._many[number, count] = odd
+        return self._many[number, count]
 
     def _joined(self, first: IntArray, second: IntArray) -> IntArray:
+        if first.size == 1:
+            first, second = second, first
+        if second.size == 1:
+            return np.asarray(np.minimum(first + second.flat[0], NEVER))
         steps, others = (int(np.count_nonzero(table < NEVER)) for table in (second, first))
         if others < steps:
             first, second, steps = second, first, others
@@ -333,6 +420,8 @@ class _Walk:
         self, domain: Domain, table: IntArray, paid: tuple[int, bool, bool] | None
     ) -> IntArray:
         """Add what a domain costs, and strike out what breaks a rule in it."""
+        if table.size == 1 and not (paid and paid[2]):  # without units nothing is paid or broken
+            return table
         if domain.level == self.counted:
             table = _counted(table)
         self._spend(10, table.size)  # passes over it
@@ -355,18 +444,14 @@ class _Walk:
                 full = np.all([units[p] == self.parts[p].units for p in members], axis=0)
                 table[some & ~full] = NEVER
             table[some] += self.of_level[domain.level]
-        table[units.any(axis=0)] += sum(self._price[row] for row in self._apart(domain))
+        table[units.any(axis=0)] += sum(
+            self._price[row] for row in _apart(self.table, self.asked, domain)
+        )
         if self.asked.alone is None or domain.level < self.asked.alone:
             table += self._cuts(domain, units)
         elif paid is not None:
             self._alone(paid, units, table)
         return np.minimum(table, NEVER)
-
-    def _apart(self, domain: Domain) -> Iterator[int]:
-        """Yield the rows of which the request takes one if it is in a domain."""
-        for level, name in self.parts[0].apart:
-            if level == domain.level:
-                yield self.table.apart[level, name] + domain.number
 
     def _cuts(self, domain: Domain, units: IntArray) -> IntArray:
         paid = np.zeros(units.shape[1:], dtype=np.int64)
@@ -377,24 +462,6 @@ class _Walk:
                 whole = domain.whole[resource]
                 paid += int(self.prices[row]) * np.maximum(0, -(-taken * (k + 1) // whole) - 1)
         return paid
-
-    def _whole_domain(self, domain: Domain) -> tuple[int, bool, bool]:
-        """Return the price of all of a domain, whether it must stay empty, and must be used."""
-        rows = domain.all_rows()
-        held = {row for row in rows if self.table.capacities[row]}
-        taken = domain.number in self._busy or bool(held & self.covers.outside)
-        return (
-            int(self.prices[rows] @ self.table.capacities[rows]),
-            taken,
-            bool(held & self.covers.inside),
-        )
-
-    @cached_property
-    def _busy(self) -> set[int]:
-        """The domains that a request would have for itself, and that running jobs use."""
-        assert self.asked.alone is not None
-        of = self.instance.machine.domain_of[self.asked.alone]
-        return {int(of[host]) for host in self.instance.busy}
 
     def _alone(self, paid: tuple[int, bool, bool], units: IntArray, table: IntArray) -> None:
         """Let a request that wants a domain for itself pay for all of it."""

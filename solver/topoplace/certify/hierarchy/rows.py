@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Set
 from dataclasses import dataclass, field
 from functools import cached_property
 from operator import itemgetter
 
 import numpy as np
 
-from topoplace.certify.hierarchy.instance import Instance, holds
+from topoplace.certify.hierarchy.instance import Asked, Instance, holds
 from topoplace.types import IntArray
 
 KS = range(1, 17)
@@ -70,11 +70,11 @@ class Domain:
         """Return its places and those of all that is inside."""
         return [*self.places, *(place for one in self.inside for place in one.all_places())]
 
-    def all_rows(self) -> list[int]:
-        """Return its rows and those of all that is inside."""
-        own = [row for _, _, row in self.cuts]
-        own += [row for place in self.places for row in place.rows.values()]
-        return own + [row for one in self.inside for row in one.all_rows()]
+    def all_rows(self, of: Set[int | None]) -> list[int]:
+        """Return its rows of some resources, None for pools, and those of all that is inside."""
+        own = [row for resource, _, row in self.cuts if resource in of]
+        own += [n for place in self.places for resource, n in place.rows.items() if resource in of]
+        return own + [row for one in self.inside for row in one.all_rows(of)]
 
 
 class Rows:
@@ -91,10 +91,11 @@ class Rows:
         self.kinds = [self.in_grains(kind) for kind in takes]
         self.free = [self.in_grains(own) for own in instance.free]
         may = [eligible for _, eligible in kinds]
+        room = {own: [holds(own, kind) > 0 for kind in self.kinds] for own in {*self.free}}
         self._fits = fits = [
             tuple(
-                holds(own, kind) > 0 and (hosts is None or host in hosts)
-                for kind, hosts in zip(self.kinds, may, strict=True)
+                has and (hosts is None or host in hosts)
+                for has, hosts in zip(room[own], may, strict=True)
             )
             for host, own in enumerate(self.free)
         ]
@@ -108,6 +109,7 @@ class Rows:
         alone = sum(self._usable) > sum(len(pool) for pool in self._pools)
         self._cut_levels = sorted(levels | ({last} if alone else set()))
         self._cut()
+        self._busy: dict[object, frozenset[int]] = {}
         self.apart: dict[tuple[int, str], int] = {}
         """By level and name the row of the first domain of the level."""
         for level, name in sorted({key for part in parts for key in part.apart}):
@@ -123,11 +125,14 @@ class Rows:
         """Return the pools in the order of their first hosts."""
         found: dict[tuple[int, tuple[bool, ...]], list[int]] = {}
         pairs = [(a, b) for k, a in enumerate(self.kinds) for b in self.kinds[k:]]
-        for host, free in enumerate(self.free):
-            two = any(
+        two = {
+            free: any(
                 all(x + y <= have for x, y, have in zip(a, b, free, strict=True)) for a, b in pairs
             )
-            if self._usable[host] and not two:
+            for free in {*self.free}
+        }
+        for host, free in enumerate(self.free):
+            if self._usable[host] and not two[free]:
                 above = int(self.instance.machine.leaf_of[host])
                 found.setdefault((above, fits[host]), []).append(host)
         return sorted(tuple(hosts) for hosts in found.values())
@@ -217,6 +222,14 @@ class Rows:
             key = place.is_pool, len(place.hosts), free, self._fits[host]
             found[host] = numbers.setdefault(key, len(numbers))
         return found
+
+    def busy(self, asked: Asked) -> frozenset[int]:
+        """Return the domains of the level that a request has alone in which jobs run by then."""
+        key = asked.alone, frozenset(self.instance.times(asked))
+        if key not in self._busy:
+            of = self.instance.machine.domain_of[asked.alone]
+            self._busy[key] = frozenset(int(of[host]) for host in self.instance.busy_for(asked))
+        return self._busy[key]
 
     @cached_property
     def room(self) -> int:

@@ -14,6 +14,7 @@ import numpy as np
 from topoplace.certify.candidates import candidates
 from topoplace.certify.report import RefusedError, require_none
 from topoplace.certify.sets import Hosts, hosts_of
+from topoplace.certify.value import require_value, value_of
 from topoplace.machine import Prism, Torus, parse_node_set, prism_links, scattered_links
 from topoplace.machine.hostlist import NodeLists
 from topoplace.result import Interference
@@ -198,12 +199,13 @@ def read_instance(snapshot: Snapshot, interference: Interference) -> Instance:
         require_none(request, *ON_HIERARCHIES)
         if request.tasks is not None:
             require_none(request, *BY_SETS)
+    require_value(snapshot)
     kinds = _Kinds(snapshot, names, node_class)
     requests = tuple(
         Request(
             request.id,
             request.nodes,
-            request.priority * request.nodes,
+            value_of(request, snapshot.value)[0],
             kinds.of(
                 request,
                 names.index(_known(request.node_class or names[0], names, request, "class")),

@@ -32,6 +32,7 @@ from topoplace.snapshot.hierarchy_state import prepare_hierarchy
 from topoplace.snapshot.schema import (
     SNAPSHOT_SCHEMA,
     Apart,
+    Counted,
     HierarchyModel,
     LeftOut,
     Part,
@@ -39,6 +40,7 @@ from topoplace.snapshot.schema import (
     RunningJob,
     Snapshot,
 )
+from topoplace.snapshot.value import has_gpus, valued_in
 
 _MOST_PARTS = 4
 
@@ -102,6 +104,8 @@ def read_kubernetes(
             left_out=[*held, *_left_out_of_all(objects, jobs)],
             source=f"{domains.source}, nodes and pods",
         )
+        if has_gpus(snapshot):
+            snapshot = valued_in(snapshot, Counted.GPUS)
         prepare_hierarchy(snapshot)
     notes = [f"{number_of(len(running), 'job')} running, {len(queue)} queued"]
     return snapshot, (*notes, *(f"{what}: {count}" for what, count in counts.items() if count))

@@ -20,6 +20,7 @@ KIND = Kind(
     solution="topoplace.result.placement:CubesSolution",
     view="topoplace.placement.cubes.view:CubesView",
     about="topoplace.snapshot.convert:about_pod",
+    allocator="topoplace.study.external.trial:CubesDoor",
     methods={
         "exact": (_CUBES, "most value, then most cubes left free; certified bounds"),
         "best-fit": (_IN_CUBES, "in queue order, parts in the fullest cube that has room"),

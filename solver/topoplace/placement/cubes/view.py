@@ -10,7 +10,8 @@ import numpy as np
 from topoplace.errors import number_of
 from topoplace.machine import format_node_set, parse_node_set
 from topoplace.placement.cubes.problem import CubesProblem, Room
-from topoplace.report.tiles import DOWN, FREE, Tiles, leaf_tiles
+from topoplace.report.domains import Boxes
+from topoplace.report.tiles import DOWN, FREE
 from topoplace.report.view import View
 from topoplace.result.base import Start
 from topoplace.snapshot.cubes_state import CubesRequest
@@ -65,7 +66,9 @@ class CubesView(View):
                 wanted = f"{number_of(request.nodes, 'chip')} of one cube wanted"
                 none = f"{wanted}, no part of such a shape is free"
             if request.allowed is not None:
-                none += f" among the {request.allowed.mask.sum():,} chips that it may have"
+                none += (
+                    f" among the {number_of(int(request.allowed.mask.sum()), 'chip')} it may have"
+                )
             if not fits(idx, state.free):
                 return none
             if fits(idx, left):
@@ -84,8 +87,9 @@ class CubesView(View):
         return np.where(self.state.free, FREE, DOWN).ravel(), self.state.held
 
     @property
-    def tiles(self) -> Tiles:
-        """A row for every cube."""
-        names = [f"cube {cube}" for cube in range(self.state.machine.num_cubes)]
-        chips = np.full(len(names), self.state.machine.volume)
-        return leaf_tiles(names, chips, "chips of the cube")
+    def tiles(self) -> Boxes:
+        """A box for every cube."""
+        machine = self.state.machine
+        names = [f"cube {cube}" for cube in range(machine.num_cubes)]
+        cube_of = np.repeat(np.arange(machine.num_cubes), machine.volume)
+        return Boxes(("cube", "chip"), [names], cube_of[None])

@@ -13,6 +13,7 @@ from ortools.sat.python import cp_model
 
 from topoplace import clock
 from topoplace.placement.hierarchy.layout import Layout
+from topoplace.placement.hierarchy.problem import gains_of
 from topoplace.placement.hierarchy.tables import Uses
 from topoplace.snapshot.hierarchy_state import HierarchyRequest
 from topoplace.types import IntArray
@@ -72,7 +73,8 @@ class Assignment:
 
         The levels are the value of the started requests, and the domains used, top first.
         """
-        value = sum(r.value * start for r, start in zip(self._requests, self._starts, strict=True))
+        gains = zip(gains_of(self._requests), self._starts, strict=True)
+        value = sum(gain * start for gain, start in gains)
         sense = 1
         for objective in (value, *(sum(used) for used in self._domains)):
             seconds = self._deadline - clock.now()
@@ -159,7 +161,7 @@ class Assignment:
             if limit is not None and limit[0] == node.level:
                 counted += groups.values()
             if node.level == request.exclusive:
-                self._alone(number, groups)
+                self._alone(number, request, groups)
             for key in request.parts[0].apart:
                 if key[0] == node.level:
                     row = layout.apart[key] + node.domain
@@ -201,11 +203,13 @@ class Assignment:
             self._model.add(groups[group] == 0)
         return groups
 
-    def _alone(self, number: int, groups: dict[int, Any]) -> None:
+    def _alone(self, number: int, request: HierarchyRequest, groups: dict[int, Any]) -> None:
         """Have a request that needs a domain for itself take all of it."""
-        layout, rows = self._layout, self._layout.rows_under(number)
+        layout = self._layout
+        kinds = [layout.kind_of[part.kind] for part in request.parts]
+        rows, is_occupied = layout.alone(number, kinds)
         free = (self._left[rows] == layout.capacities[rows]).all()
-        if not free or layout.is_occupied(layout.nodes[number]):
+        if not free or is_occupied:
             for used in groups.values():
                 self._model.add(used == 0)
             return

@@ -31,6 +31,7 @@ KIND = Kind(
         "slurm-topology": "topoplace.formats.slurm.topology_conf:blocks_written",
         "slurm-yaml": "topoplace.formats.slurm.topology:blocks_written",
     },
+    allocator="topoplace.study.external.trial:HierarchyDoor",
     methods={
         "exact": (_DOMAINS, "most value on the fewest domains, by branch and price; certified"),
         "first-fit": (_FILLS, "hosts in their order, below the first domain that fits"),

@@ -29,6 +29,7 @@ from topoplace import clock
 from topoplace.packing.problem import Subproblem
 from topoplace.placement.hierarchy.layout import Layout, rounded
 from topoplace.snapshot.hierarchy_state import HierarchyRequest, PartState
+from topoplace.snapshot.value import STARTED_LEVELS
 from topoplace.types import FloatArray, IntArray
 
 _MOST_VARIABLES = 50_000
@@ -160,21 +161,23 @@ def prices_of(
         Branches on rows are left out.
     """
     lowest = layout.machine.levels[-2:]
-    if levels[-1] not in ("nodes", *lowest):
+    if levels[-1] not in (*STARTED_LEVELS, *lowest):
         return None
-    asked: dict[tuple[tuple[PartState, ...], float], list[int]] = defaultdict(lambda: [0, 0])
+    asked: dict[tuple[tuple[PartState, ...], float, float], list[int]]
+    asked = defaultdict(lambda: [0, 0])
     for q, request in enumerate(requests):
         total = sum(part.units for part in request.parts)
         for ways in zip(*request.ways, strict=True):
-            number = asked[ways, request.value * ways[0].units / total]
+            share = ways[0].units / total
+            number = asked[ways, request.value * share, request.without_gpus * share]
             number[0] += q in sub.forced
             number[1] += q not in sub.excluded
     reached = [value for value in sub.reached if value is not None]
     if len(reached) < len(sub.reached):
         return None
     program = _Program(layout, places, levels, reached)
-    for (ways, value), (least, most) in asked.items():
-        program.ask(ways, value, least, most)
+    for (ways, *values), (least, most) in asked.items():
+        program.ask(ways, dict(zip(STARTED_LEVELS, values, strict=True)), least, most)
         if program.num_variables > _MOST_VARIABLES or clock.now() >= deadline:
             return None
     return program.solved(deadline)
@@ -206,14 +209,20 @@ class _Program:
         """Number of columns."""
         return len(self._columns)
 
-    def ask(self, ways: Sequence[PartState], value: float, least: int, most: int) -> None:
+    def ask(
+        self, ways: Sequence[PartState], values: dict[str, float], least: int, most: int
+    ) -> None:
         """Add equal requests: how many start, in one of several ways."""
         several = None if len(ways) == 1 else self._row(float(most))
         for part in ways:
-            self._ask(part, value, (0 if len(ways) > 1 else least, most), several)
+            self._ask(part, values, (0 if len(ways) > 1 else least, most), several)
 
     def _ask(
-        self, part: PartState, value: float, limits: tuple[int, int], several: int | None
+        self,
+        part: PartState,
+        values: dict[str, float],
+        limits: tuple[int, int],
+        several: int | None,
     ) -> None:
         """Add how many equal requests start, and how many pieces of each size they have."""
         kind = self._layout.kind_of[part.kind]
@@ -224,7 +233,7 @@ class _Program:
         column = {units: float(part.units), fewest: float(-(-part.units // pieces[-1]))}
         if several is not None:
             column[several] = 1.0
-        self._add(column, {"nodes": value}, limits[1], limits[0])
+        self._add(column, values, limits[1], limits[0])
         for n in pieces:  # as many units as start; each piece is given by some place
             column = {units: -float(n), fewest: -1.0, self._gives(part, kind, n): 1.0}
             self._add(column, {}, np.inf)

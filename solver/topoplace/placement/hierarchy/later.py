@@ -7,32 +7,19 @@ from dataclasses import replace
 
 import numpy as np
 
-from topoplace.errors import InputError
 from topoplace.packing.problem import PackingProblem
 from topoplace.placement.hierarchy.outcome import parts_of
 from topoplace.placement.hierarchy.packing import Candidate, HierarchyPacking
 from topoplace.placement.hierarchy.problem import HierarchyProblem, Placed
 from topoplace.result.certificate import PlacedPart
-from topoplace.snapshot.hierarchy_state import HierarchyState, PartState, prepare_hierarchy
+from topoplace.snapshot.hierarchy_state import PartState, prepare_hierarchy
 
 
 class LaterOnHierarchy:
-    """Running and started jobs end by their limits (`topoplace.placement.order.Later`).
-
-    Raises
-    ------
-    InputError
-        If a request wants domains alone: who is alone there later is not modelled.
-    """
+    """Running and started jobs end by their limits (`topoplace.placement.order.Later`)."""
 
     def __init__(self, problem: HierarchyProblem) -> None:
         self._problem = problem
-        alone = next(
-            (r.id for r in problem.requests if r.exclusive is not None or r.parts[0].apart), None
-        )
-        if alone is not None:
-            expected = "no request that is exclusive, or apart from others, in the order backfill"
-            raise InputError(expected, field="order", found=f"{alone} is")
         snapshot = problem.state.snapshot
         walltime = {request.id: request.walltime for request in snapshot.queue}
         own = [walltime[request.id] for request in problem.requests]
@@ -52,12 +39,12 @@ class LaterOnHierarchy:
             return end is None or (seconds is not None and end > seconds)
 
         lasting = [job for job in state.snapshot.running if lasts(job.ends)]
-        update = {"running": lasting, "queue": [], "left_out": []}
-        then: HierarchyState = prepare_hierarchy(state.snapshot.model_copy(update=update))
+        then = prepare_hierarchy(state.snapshot.model_copy(update={"running": lasting}))
         requests = []
         for q, request in enumerate(state.requests):
-            now = int(q != alone), int(q == alone or lasts(self._lasts[q]))
-            first, *others = (tuple(_twice(p, *now) for p in way) for way in request.ways)
+            now, ways = q != alone, (request if q != alone else then.requests[q]).ways
+            at = now, not now or lasts(self._lasts[q])
+            first, *others = (tuple(_twice(p, *at) for p in way) for way in ways)
             requests.append(replace(request, parts=first, others=tuple(others)))
         machine = replace(
             state.machine,
@@ -65,7 +52,13 @@ class LaterOnHierarchy:
             capacity=np.hstack([state.machine.capacity] * 2),
         )
         free = np.hstack([state.free, then.free])
-        own = replace(state, machine=machine, free=free, requests=tuple(requests))
+        own = replace(
+            state,
+            machine=machine,
+            free=free,
+            requests=tuple(requests),
+            occupied_then=then.occupied,
+        )
         return HierarchyPacking(HierarchyProblem(own))
 
     def solution(
@@ -88,6 +81,8 @@ class LaterOnHierarchy:
         return parts_of(self._problem.requests[q], place, names)
 
 
-def _twice(part: PartState, now: int, then: int) -> PartState:
+def _twice(part: PartState, now: bool, then: bool) -> PartState:
     takes = tuple(n * now for n in part.takes) + tuple(n * then for n in part.takes)
-    return replace(part, takes=takes)
+    apart = part.apart if now else ()
+    apart += tuple((level, f"{name} then") for level, name in part.apart if then)
+    return replace(part, takes=takes, apart=tuple(sorted(apart)))

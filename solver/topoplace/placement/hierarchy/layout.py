@@ -8,7 +8,7 @@ together have *rounded* rows as well: at most one request that fills more than h
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence, Set
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -286,19 +286,35 @@ class Layout:
         ]
         return Tree(*(np.ascontiguousarray(own, dtype=np.int64) for own in flat))
 
-    def is_occupied(self, node: Node) -> bool:
-        """Return whether a running job has a host of a domain."""
-        return bool(self.state.occupied[self.machine.domain_of[node.level] == node.domain].any())
+    def alone(self, number: int, kinds: Iterable[int]) -> tuple[list[int], bool]:
+        """Return the rows of a domain that units of some kinds have alone, and if another is there.
 
-    def rows_under(self, number: int) -> list[int]:
-        """Return all rows of a node: of its hosts and pools, and the rounded ones."""
+        These are the rows of all resources of now, or of a later time, or of both, if there are
+        two and units are there at these times.
+        """
+        times, node = (self.state.occupied, self.state.occupied_then), self.nodes[number]
+        num = len(self.machine.resources) // (1 if times[1] is None else 2)
+        taken = {r // num for kind in kinds for r in np.flatnonzero(self.kinds[kind]).tolist()}
+        inside = self.machine.domain_of[node.level] == node.domain
+        busy = any(
+            own[inside].any() for k, own in enumerate(times) if k in taken and own is not None
+        )
+        return self._rows_under(
+            number, {r for k in taken for r in range(k * num, (k + 1) * num)}
+        ), busy
+
+    def _rows_under(self, number: int, resources: Set[int]) -> list[int]:
+        """Return the rows of pools and of some resources in a node, also the rounded ones."""
         node, found = self.nodes[number], []
         if node.pool is not None:
             found.append(node.pool)
         elif node.hosts:
-            found += [first + node.hosts[0] for first in self.first_row.values()]
-        found += [row for own in self.rounded[number] for row in own.rows.values()]
-        return found + [row for child in node.children for row in self.rows_under(child)]
+            found += [n + node.hosts[0] for r, n in self.first_row.items() if r in resources]
+        for own in self.rounded[number]:
+            found += own.rows.values() if own.resource in {None, *resources} else ()
+        return found + [
+            row for child in node.children for row in self._rows_under(child, resources)
+        ]
 
     # ---- The tree
 

@@ -52,6 +52,9 @@ def _require_small(problem: HierarchyProblem) -> None:
         expected = f"at most {MAX_HOSTS} hosts for method minizinc"
         raise InputError(expected, field="machine.hosts", value=num_hosts)
     parts = sum(len(request.parts) for request in problem.requests)
+    if any(request.without_gpus for request in problem.requests):
+        expected = "nodes, or GPUs in every request, for method minizinc"
+        raise InputError(expected, field="value", value=str(problem.state.snapshot.value))
     require_small(sum(request.value for request in problem.requests))
     require_small(int(problem.state.free.sum()) * (1 + parts))
 

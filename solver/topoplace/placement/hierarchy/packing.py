@@ -38,6 +38,7 @@ from topoplace.placement.hierarchy.tables import (
     part_shape,
 )
 from topoplace.snapshot.hierarchy_state import HierarchyRequest, PartState
+from topoplace.snapshot.schema import WITHOUT_GPUS
 from topoplace.types import BoolArray, FloatArray, IntArray
 
 _SMALL = 2_000
@@ -96,7 +97,7 @@ class HierarchyPacking(PackingProblem):
     @property
     def kinds(self) -> Sequence[Hashable]:
         """All fields of requests except their names."""
-        return [(request.value, _asked(request)) for request in self.requests]
+        return [(r.value, r.without_gpus, _asked(r)) for r in self.requests]
 
     @cached_property
     def start_prices(self) -> IntArray:
@@ -148,7 +149,7 @@ class HierarchyPacking(PackingProblem):
             node = layout.nodes[number]
             if request.exclusive is not None and node.level >= request.exclusive:
                 if node.level == request.exclusive:
-                    whole.update(layout.rows_under(number))
+                    whole.update(layout.alone(number, by_kind)[0])
                 continue
             self._take(amounts, number, node, by_kind)
         for row in whole:
@@ -231,6 +232,9 @@ class HierarchyPacking(PackingProblem):
         rooms = int(self.layout.rooms.max(initial=0))
         largest = [units] * len(self.senses)
         largest[0] = int(self.values.max(initial=0))
+        if WITHOUT_GPUS in self._level_of:
+            without = max((r.without_gpus for r in self.requests), default=0)
+            largest[self._level_of[WITHOUT_GPUS]] = without
         largest[-1] = units * rooms
         return largest
 
@@ -427,6 +431,7 @@ class _Pricing:
             if cost is None:
                 continue
             gain = self._weights["nodes"] * request.value - cost
+            gain += self._weights.get(WITHOUT_GPUS, 0) * request.without_gpus
             gain += self._weights.get("balance", 0) * balance
             if found is None or gain > found[0]:
                 found = gain, tables

@@ -20,6 +20,7 @@ from ortools.sat.python import cp_model
 from topoplace import clock
 from topoplace.placement.hierarchy.kinds import Place, rules_of
 from topoplace.placement.hierarchy.layout import Layout
+from topoplace.placement.hierarchy.problem import gains_of
 from topoplace.placement.hierarchy.tables import Uses
 from topoplace.snapshot.hierarchy_state import HierarchyRequest, PartState
 
@@ -100,7 +101,8 @@ class Patterns:
         """Yield the placement of the largest value found, and one of that value in fewer pieces."""
         if not self._starts or sum(map(len, self._arcs)) > _MOST_ARCS:
             return
-        value = sum(self._requests[q].value * start for q, start in self._starts.items())
+        gains = gains_of(self._requests)
+        value = sum(gains[q] * start for q, start in self._starts.items())
         for objective in (-value, self._num_pieces):
             seconds = self._deadline - clock.now()
             if seconds <= 0:

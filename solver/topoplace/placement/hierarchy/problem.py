@@ -12,6 +12,7 @@ import numpy as np
 
 from topoplace.machine.hierarchy import Hierarchy
 from topoplace.snapshot.hierarchy_state import HierarchyRequest, HierarchyState, PartState
+from topoplace.snapshot.schema import WITHOUT_GPUS
 from topoplace.solving.registry import Options
 from topoplace.types import IntArray
 
@@ -44,8 +45,9 @@ class HierarchyProblem:
     @cached_property
     def levels(self) -> Levels:
         """Name and sense of every level of the objective (docs/guide/hierarchies.md)."""
-        parts = [part for request in self.requests for part in request.parts]
-        return levels_of(self.machine, any(part.balance is not None for part in parts))
+        requests = self.requests
+        balanced = any(part.balance is not None for own in requests for part in own.parts)
+        return levels_of(self.machine, balanced, any(own.without_gpus for own in requests))
 
     def values_of(self, request: HierarchyRequest, placed: Placed) -> tuple[int, ...]:
         """Return the contribution of a started request to every level, as it is reported.
@@ -69,16 +71,32 @@ class HierarchyProblem:
         stranded = sum(
             int(held(free[list(hosts)], part.takes).sum()) - part.units for part, hosts in together
         )
-        found = {"nodes": request.value, "balance": balance, "stranded": stranded}
+        found = {"nodes": request.value, WITHOUT_GPUS: request.without_gpus}
+        found |= {"balance": balance, "stranded": stranded}
         found |= dict(zip(machine.levels, used, strict=True))
         return tuple(found[name] for name, _ in self.levels)
 
 
-def levels_of(machine: Hierarchy, balanced: bool) -> Levels:
-    """Return name and sense of the levels; `balanced` says whether a part asks for balance."""
+def levels_of(machine: Hierarchy, balanced: bool, mixed: bool) -> Levels:
+    """Return name and sense of the levels.
+
+    Parameters
+    ----------
+    balanced
+        Whether a part asks for balance.
+    mixed
+        Whether GPUs count, and requests have none.
+    """
     domains = ((name, "min") for name in machine.counted)
     balance = (("balance", "max"),) if balanced else ()
-    return (("nodes", "max"), *domains, *balance, ("stranded", "min"))
+    without = ((WITHOUT_GPUS, "max"),) if mixed else ()
+    return (("nodes", "max"), *without, *domains, *balance, ("stranded", "min"))
+
+
+def gains_of(requests: Sequence[HierarchyRequest]) -> list[int]:
+    """Return what requests add to one figure: the value started, then that of those without."""
+    times = 1 + sum(request.without_gpus for request in requests)
+    return [times * request.value + request.without_gpus for request in requests]
 
 
 def units_by_domain(machine: Hierarchy, level: int, hosts: Mapping[int, int]) -> Counter[int]:

@@ -162,7 +162,7 @@ class Tables:
         if shape.exclusive is not None:
             whole = np.array(
                 [
-                    _whole(layout, number, costs) if node.level == shape.exclusive else 0
+                    _whole(layout, shape, number, costs) if node.level == shape.exclusive else 0
                     for number, node in enumerate(layout.nodes)
                 ]
             )
@@ -222,11 +222,11 @@ def _starts(dims: IntArray) -> IntArray:
     return np.concatenate([[0], np.cumsum(dims.prod(axis=1))]).astype(np.int64)
 
 
-def _whole(layout: Layout, number: int, costs: Costs) -> int:
+def _whole(layout: Layout, shape: Shape, number: int, costs: Costs) -> int:
     """Return the cost of a domain as a whole; -1 if a part of it is taken."""
-    rows = layout.rows_under(number)
+    rows, is_occupied = layout.alone(number, (part.kind for part in shape.parts))
     held = layout.capacities[rows]
-    if (costs.left[rows] != held).any() or layout.is_occupied(layout.nodes[number]):
+    if (costs.left[rows] != held).any() or is_occupied:
         return -1
     return int(costs.of_row[rows] @ held)
 

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import ClassVar
 
 import numpy as np
 
 from topoplace.errors import number_of
 from topoplace.machine.hostlist import NodeLists, expand_host_list
 from topoplace.placement.hierarchy.problem import room
-from topoplace.report.tiles import DOWN, FREE, RUNNING, Tiles, leaf_tiles
+from topoplace.report.domains import Boxes, domain_boxes
+from topoplace.report.tiles import DOWN, FREE, RUNNING
 from topoplace.report.view import View
 from topoplace.result import Status
 from topoplace.result.base import Start
@@ -23,6 +25,9 @@ _MOST_STANDING = 4
 
 class HierarchyView(View):
     """Units on hosts; a picture has a cell for every host."""
+
+    cell: ClassVar[str] = "host"
+    named: ClassVar[bool] = True
 
     @property
     def unit(self) -> str:
@@ -137,10 +142,9 @@ class HierarchyView(View):
         return codes, ()
 
     @property
-    def tiles(self) -> Tiles:
-        """A row for every domain of the lowest level above the hosts."""
-        machine = self.state.machine
-        return leaf_tiles(machine.leaf_names, machine.leaf_sizes, machine.levels[-1])
+    def tiles(self) -> Boxes:
+        """Boxes of domains."""
+        return domain_boxes(self.state.machine)
 
 
 def _with_units(shares: Sequence[Share]) -> str:

@@ -10,7 +10,8 @@ import numpy as np
 
 from topoplace.errors import number_of
 from topoplace.machine.hostlist import format_host_list
-from topoplace.report.tiles import DOWN, FREE, Tiles, leaf_tiles
+from topoplace.report.domains import Boxes, domain_boxes
+from topoplace.report.tiles import DOWN, FREE
 from topoplace.report.view import View, decimal_text, exact
 from topoplace.result.base import Start
 from topoplace.snapshot.hierarchy_state import HierarchyRequest
@@ -19,6 +20,8 @@ from topoplace.types import BoolArray, IntArray
 
 class AllocationView(View):
     """Nodes of leaf switches, and what allocations cost."""
+
+    named: ClassVar[bool] = True
 
     columns: ClassVar[Sequence[str]] = ("cost",)
     numbers: ClassVar[Sequence[int]] = (1, 2)
@@ -87,6 +90,6 @@ class AllocationView(View):
         return np.where(free, FREE, DOWN), [job.hosts for job in self.state.running]
 
     @property
-    def tiles(self) -> Tiles:
-        """A row for every leaf switch."""
-        return leaf_tiles(self.state.machine.leaf_names, self.state.machine.leaf_sizes)
+    def tiles(self) -> Boxes:
+        """Boxes of switches."""
+        return domain_boxes(self.state.machine)

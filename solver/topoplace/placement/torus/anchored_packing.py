@@ -189,7 +189,7 @@ class AnchoredPacking(SpotPacking):
     def start_prices(self) -> IntArray:
         """Prices at which no request has a value above what it pays."""
         prices = np.zeros(self.num_rows, dtype=np.int64)
-        per_node = max((r.priority for r in self.placement.requests), default=1)
+        per_node = max((-(-r.value // r.nodes) for r in self.placement.requests), default=1)
         prices[: self.num_covers] = per_node * self.placement.torus.nodes_per_router
         return prices
 

@@ -86,7 +86,7 @@ def data_of(problem: PlacementProblem, level: int, reached: Sequence[int]) -> di
         "running_communication": [{"e": job.communication.value} for job in state.running],
         "request_nodes": [r.nodes for r in requests],
         "request_class": [r.class_idx + 1 for r in requests],
-        "request_priority": [r.priority for r in requests],
+        "request_value": [r.value for r in requests],
         "request_communication": [{"e": r.communication.value} for r in requests],
         "request_region": [{"set": np.flatnonzero(region).tolist()} for region in regions],
         "alternative_request": [q for q, _ in alternatives],

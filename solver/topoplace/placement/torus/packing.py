@@ -12,7 +12,7 @@ import itertools
 import math
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from copy import copy
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 
 import numpy as np
@@ -102,25 +102,9 @@ _ALIKE_SHARE = 0.97  # of the nodes of the largest: fewer would loosen the bound
 _CALL_WORK = 1e-3  # nominal seconds of an oracle call, apart from its size
 
 
-@dataclass(frozen=True)
-class _Resized(QueuedState):
-    """A request that counts as needing another number of nodes, for the value it has."""
-
-    worth: int = 0
-
-    @property
-    def value(self) -> int:
-        """What starting the request adds to the first objective level."""
-        return self.worth
-
-
 def resized(request: QueuedState, nodes: int) -> QueuedState:
     """Return a request as if it needed another number of nodes, on prisms of any shape."""
-    r = request
-    return _Resized(
-        *(r.id, nodes, r.priority, r.class_idx, (), r.region, r.communication, r.tasks),
-        worth=r.value,
-    )
+    return replace(request, nodes=nodes, geometries=())
 
 
 class TorusPacking(PackingProblem):

@@ -17,7 +17,6 @@ from topoplace.kinds import kind_named
 from topoplace.report.tiles import (
     GREY_NAMES,
     NOTHING,
-    colour_of,
     colours_of,
     palette_png,
 )
@@ -52,13 +51,13 @@ class Thumbnail:
 def thumbnail(result: AnyResult, state: State) -> Thumbnail:
     """Return the small picture of a result and its instance.
 
-    Of a torus or mesh the slices, of a tree a row of pixels per leaf, of a mapping how far the
-    messages of every router go.
+    Of a torus or mesh the slices, of domains the hosts of each, of a mapping how far the messages
+    of every router go.
     """
     view = view_of(result, state)
     cells, canvas = view.cells, view.tiles.fitted(4, 3)
-    gap_y, gap_x = canvas.corners[0]
-    codes = np.append(cells.codes, NOTHING)[canvas.numbers[gap_y:, gap_x:]]
+    top, left = np.argwhere(canvas.numbers >= 0).min(axis=0)
+    codes = np.append(cells.codes, NOTHING)[canvas.numbers[top:, left:]]
     pixels = np.rint(255 * colours_of(codes, cells.inked)).astype(np.uint8)
     return Thumbnail(palette_png(pixels), *codes.shape[::-1])
 
@@ -66,13 +65,8 @@ def thumbnail(result: AnyResult, state: State) -> Thumbnail:
 def swatches(problem: str) -> list[tuple[list[str], str]]:
     """Return colours of the pictures of a problem for CSS: those of answers, then grey by grey."""
     view = kind_named(problem).get("view")
-
-    def css(code: int) -> str:
-        *mixed, opacity = colour_of(code, view.inked)
-        return f"rgb({' '.join(str(round(255 * part)) for part in mixed)} / {opacity:g})"
-
-    answers = [css(code) for code in range(view.num_inked)]
-    return [(answers, ""), *(([css(code)], GREY_NAMES[code]) for code in view.greys)]
+    answers = [view.css(code) for code in range(view.num_inked)]
+    return [(answers, ""), *(([view.css(code)], GREY_NAMES[code]) for code in view.greys)]
 
 
 Kept = tuple[tuple[str, str, str | None], str]

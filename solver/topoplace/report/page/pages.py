@@ -1,12 +1,14 @@
 """Pages: of a comparison, methods over all instances and then each instance; of one result.
 
-A page is one file that loads nothing from anywhere and has no scripts. It is light or dark as the
-reader's system asks for, its pictures too. Its text stands in `templates`.
+A page is one file that loads nothing from anywhere. It is light or dark as the reader's system asks
+for, its pictures too. Its text stands in `templates`. Its one script, `table.js`, sorts and filters
+tables, which are whole without it; browsers run no other, since the page names its hash.
 """
 
 from __future__ import annotations
 
 import base64
+import hashlib
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -16,12 +18,13 @@ from urllib.parse import quote
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from topoplace.errors import number_of
-from topoplace.report.figure import figure_png
+from topoplace.report.figure import figures_of as figures_of_result
+from topoplace.report.figure import png_of, title
 from topoplace.report.page.exhibits import Exhibits, swatches
 from topoplace.report.page.plots import NUM_COLOURS, gap_strips, profiles, time_strips
 from topoplace.report.studies import BREAKS_RULE, SUMMARY_COLUMNS, columns_of
-from topoplace.report.summary import summary
-from topoplace.report.text import gap_text
+from topoplace.report.summary import LEVEL_HEADER, figures_of, headline, level_rows
+from topoplace.report.text import Table, gap_text
 from topoplace.report.view import AnyResult, view_of
 from topoplace.study.compare import Comparison
 from topoplace.study.ranking import Row, by_instance, certified_gap, summaries
@@ -46,7 +49,7 @@ _FILTERS: dict[str, Callable[..., object]] = {
 
 
 def comparison_page(comparison: Comparison, exhibits: Exhibits, folder: Path) -> str:
-    """Return the page of a comparison as HTML that needs no other file, network or script.
+    """Return the page of a comparison as HTML that needs no other file and no network.
 
     Parameters
     ----------
@@ -75,7 +78,7 @@ def comparison_page(comparison: Comparison, exhibits: Exhibits, folder: Path) ->
 
 
 def result_page(result: AnyResult) -> str:
-    """Return a result as HTML that needs no other file, network or script.
+    """Return a result as HTML that needs no other file and no network.
 
     Raises
     ------
@@ -87,18 +90,23 @@ def result_page(result: AnyResult) -> str:
         "result.html",
         title=f"{result.instance.name}, {result.method}",
         result=result,
-        summary=summary(result, table=False, reasons=False),
-        starts=view.rows,
-        waits=view.waiting if view.has_queue else None,
-        light=figure_png(result),
-        dark=figure_png(result, dark=True),
+        headline=headline(result),
+        levels=Table(LEVEL_HEADER, level_rows(result), (1, 2, 3)),
+        summary="\n".join([*view.about(), *figures_of(view)]),
+        alt="; ".join(title(result)),
+        listed=view.listing,
+        light=png_of(*figures_of_result(result)),
+        dark=png_of(*figures_of_result(result, dark=True)),
     )
 
 
 def rendered(template: str, **values: Any) -> str:
     """Return a page of a template."""
+    folder = Path(__file__).parent / "templates"
+    script = (folder / "table.js").read_text(encoding="utf-8")
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode("ascii")
     pages = Environment(
-        loader=FileSystemLoader(Path(__file__).parent / "templates"),
+        loader=FileSystemLoader(folder),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
@@ -107,7 +115,8 @@ def rendered(template: str, **values: Any) -> str:
     pages.globals |= {
         "version": __version__,
         "num_colours": NUM_COLOURS,
-        "number_of": number_of,
+        "script": script,
+        "script_hash": f"sha256-{digest}",
         **_WORDS,
     }
     pages.filters |= {"gap_text": gap_text, "image_url": _image_url, **_FILTERS}

@@ -30,7 +30,7 @@ from topoplace.result.placement import HierarchyResult
 from topoplace.result.reading import parse_result
 from topoplace.snapshot.faults import kind_of_document
 from topoplace.snapshot.files import parse_object, read_bytes
-from topoplace.snapshot.held import ORDER, entries_of, holds_of, ignoring, options_ahead
+from topoplace.snapshot.held import AS_IS, ORDER, Choices, entries_of, holds_of, options_ahead
 from topoplace.snapshot.hierarchy_state import (
     HierarchyRequest,
     HierarchyState,
@@ -305,7 +305,7 @@ def _units(state: HierarchyState, part: PartState, job: RunningJob, host: str) -
 def load_cases(
     sources: Iterable[Source],
     after: File | Snapshot | None = None,
-    ignore: Sequence[str] = (),
+    choices: Choices = AS_IS,
 ) -> tuple[list[Case], list[str]]:
     """Read anything that can be audited, with notes about it.
 
@@ -315,8 +315,8 @@ def load_cases(
         Files of recorded decisions or of results, folders of results, decisions and results.
     after
         With it the only source is a snapshot, and this one is the state afterwards.
-    ignore
-        Options that hold no request of the snapshot before.
+    choices
+        What is chosen beside the snapshot before.
 
     Raises
     ------
@@ -327,7 +327,7 @@ def load_cases(
     if after is not None:
         if len(given) != 1 or not isinstance(given[0], str | Path | Snapshot):
             raise InputError("one snapshot, that before", field="after", found=str(len(given)))
-        return _pair(given[0], after, ignore)
+        return _pair(given[0], after, choices)
     cases = [case for source in given for case in _cases(source)]
     if not cases:
         raise InputError("decisions to audit", field="sources", found="none")
@@ -341,9 +341,9 @@ def unknown_notes(cases: Iterable[Case]) -> list[str]:
 
 
 def _pair(
-    before: File | Snapshot, after: File | Snapshot, ignore: Sequence[str]
+    before: File | Snapshot, after: File | Snapshot, choices: Choices
 ) -> tuple[list[Case], list[str]]:
-    first, second = ignoring(_snapshot(before), ignore), _snapshot(after)
+    first, second = choices.of(_snapshot(before)), _snapshot(after)
     with blamed_on(_called(after)):
         case, notes = case_of_pair(first, second)
     return [case], notes

@@ -41,6 +41,7 @@ from topoplace.snapshot.schema import (
     RunningJob,
     Snapshot,
 )
+from topoplace.snapshot.value import STARTED_LEVELS
 from topoplace.solving import Options, solve
 from topoplace.study.audit.cases import Case
 from topoplace.study.audit.fragmentation import Fragmentation, after, after_result, before
@@ -131,7 +132,7 @@ class Standing:
     @property
     def fits(self) -> bool | None:
         """Whether more could have started; None if that is not known."""
-        return self.verdict is Verdict.MISSED or (None if self.differs == "nodes" else False)
+        return self.verdict is Verdict.MISSED or (None if self.differs in STARTED_LEVELS else False)
 
     @property
     def strands(self) -> int | None:
@@ -210,7 +211,7 @@ def _stand_in_pod(case: Case, options: Options, keep: Keep | None) -> Standing:
         return Standing(Verdict.INVALID, broken, levels)
     verdict, differs = _verdict(levels, case)
     used = fewest = None
-    if case.started and differs != "nodes":
+    if case.started and differs not in STARTED_LEVELS:
         used, fewest = cubes_taken(case, result, figures[1])
     return Standing(verdict, None, levels, differs, differs or levels[1].name, used, fewest)
 
@@ -359,10 +360,11 @@ def _judged(
         return Standing(Verdict.INVALID, broken, levels)
     machine = _machine_of(result.instance)
     machine_levels = machine.levels[int(machine.fabrics) :]
-    verdict, differs = _verdict(levels[: len(machine_levels) + 1], case)
+    counted = {*STARTED_LEVELS, *machine_levels}
+    verdict, differs = _verdict([lv for lv in levels if lv.name in counted], case)
     level = differs or machine_levels[max(0, len(machine_levels) - 2)]
     used = fewest = None
-    if case.started and differs != "nodes":
+    if case.started and differs not in STARTED_LEVELS:
         by_name = {lv.name: lv for lv in levels}
         used, fewest = by_name[level].decision, by_name[level].bound
     if case.left_out and verdict not in (Verdict.OPTIMAL, Verdict.RIGHTLY_WAITING):

@@ -22,6 +22,7 @@ from topoplace.formats.decisions import Decided, decision_of, form_of, read_line
 from topoplace.machine import format_node_set
 from topoplace.machine.cubes import Cubes
 from topoplace.snapshot.files import parse_object
+from topoplace.snapshot.held import AS_IS, Choices
 from topoplace.snapshot.machines import load_machine
 from topoplace.snapshot.schema import CubesModel, Snapshot
 from topoplace.study.audit.cases import Case, Source, case_of_decision, load_cases
@@ -115,7 +116,7 @@ def cases_of(
     states: int | None = None,
     seed: int = 0,
     machine: str | None = None,
-    ignore: Sequence[str] = (),
+    choices: Choices = AS_IS,
 ) -> tuple[list[Case], list[str]]:
     """Return the cases to judge: those of sources, or the decisions of a live allocator.
 
@@ -132,8 +133,8 @@ def cases_of(
         The seed of the states drawn.
     machine
         A pod of cubes, such as ``cubes:64``, on which they are drawn; without it, racks of hosts.
-    ignore
-        Options that hold no request of the snapshot before.
+    choices
+        What is chosen beside the snapshot before.
 
     Raises
     ------
@@ -145,7 +146,7 @@ def cases_of(
     if command is None:
         if states is not None:
             raise InputError("a command for the states", field="states", value=states)
-        return load_cases(sources, after, ignore)
+        return load_cases(sources, after, choices)
     if after is not None:
         raise InputError("either a command or what came after", field="after", found="both")
     if bool(sources) is (states is not None):

@@ -19,6 +19,7 @@ from topoplace.interrupts import Interrupted, heeded
 from topoplace.result import Status
 from topoplace.result.reading import AnyResult
 from topoplace.snapshot.files import csv_of, write_text
+from topoplace.snapshot.held import AS_IS, Choices
 from topoplace.solving import method_names
 from topoplace.solving.solve import frame_of
 from topoplace.study.batch.pool import Pool
@@ -137,7 +138,7 @@ def run_batch(
     *,
     executor: Pool | None = None,
     retry_failed: bool = False,
-    ignore: Sequence[str] = (),
+    choices: Choices = AS_IS,
     progress: Progress | None = None,
     prepare: Callable[[str, str], object] | None = None,
 ) -> Batch:
@@ -153,8 +154,8 @@ def run_batch(
         Runs the tasks and is closed at the end; by default a process per core without limits.
     retry_failed
         Try instances again that failed in earlier runs.
-    ignore
-        Options that hold no request of any snapshot (`topoplace.snapshot.held.ignoring`).
+    choices
+        What is chosen beside every snapshot.
     prepare
         Called for every kind of problem to be solved, with its method, before the first solve.
 
@@ -173,7 +174,7 @@ def run_batch(
     ):
         settings = settings or Settings()
         source = fingerprint(settings.method, settings.command)
-        run = _Run(store, replace(settings, source=source), retry_failed, ignore)
+        run = _Run(store, replace(settings, source=source), retry_failed, choices)
         for path in files:
             run.plan(path)
         if prepare is not None:
@@ -216,10 +217,10 @@ class _Run:
     """A batch under way: the keys of files, and the rows of the keys done."""
 
     def __init__(
-        self, store: Store, settings: Settings, retry_failed: bool, ignore: Sequence[str]
+        self, store: Store, settings: Settings, retry_failed: bool, choices: Choices
     ) -> None:
         self.settings = settings
-        self._ignore = ignore
+        self._choices = choices
         self.todo: dict[str, Path] = {}  # by key
         self.checked: set[str] = set()  # kinds of problems that there are to solve
         self.num_kept = 0
@@ -231,7 +232,7 @@ class _Run:
     def plan(self, path: Path) -> None:
         """Read a file, and check whether it is already done."""
         try:
-            instance = read_instance(path, self.settings, self._ignore)
+            instance = read_instance(path, self.settings, self._choices)
         except InputError as error:
             key = str(path)
             self._rows[key] = Row(status=FailureStatus.BAD_INPUT, message=error.brief)
@@ -283,7 +284,7 @@ class _Run:
         """Yield the tasks, reading each file again: thousands would not fit into memory."""
         for key, path in self.todo.items():
             try:
-                instance = read_instance(path, self.settings, self._ignore)
+                instance = read_instance(path, self.settings, self._choices)
                 changed = key_of(instance, self.settings) != key
             except InputError:
                 changed = True

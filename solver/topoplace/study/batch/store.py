@@ -29,7 +29,7 @@ from topoplace.snapshot.files import (
     text_of_document,
     write_text,
 )
-from topoplace.snapshot.held import ignoring
+from topoplace.snapshot.held import AS_IS, Choices
 from topoplace.snapshot.machines import problem_named
 from topoplace.snapshot.reading import inputs_below, parted
 from topoplace.snapshot.schema import Snapshot
@@ -52,17 +52,17 @@ class Instance:
 
 
 def read_instance(
-    path: Path, settings: Settings | None = None, ignore: Sequence[str] = ()
+    path: Path, settings: Settings | None = None, choices: Choices = AS_IS
 ) -> Instance:
     """Read a snapshot or a mapping instance (see `topoplace.study.case.load_instance`).
 
-    Options to `ignore` hold no request of a snapshot.
+    A snapshot is taken as it is chosen.
     """
     found = load_instance(path)
     if not isinstance(found, Snapshot):
         problem = kind_of_schema(found.schema_version).name
     else:
-        found = ignoring(found, ignore, strict=False)
+        found = choices.of(found, strict=False)
         problem = problem_named(
             found, tree_objective(None if settings is None else settings.objective)
         )

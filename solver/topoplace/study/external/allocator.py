@@ -10,6 +10,7 @@ import contextlib
 import ctypes
 import dataclasses
 import hashlib
+import json
 import os
 import re
 import selectors
@@ -20,29 +21,35 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Collection, Iterable, Mapping, Sequence
+import traceback
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from importlib.metadata import entry_points
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from topoplace import clock
 from topoplace.errors import ExitCode, InputError, TopoplaceError, unknown_name
+from topoplace.given import plain
+from topoplace.interrupts import ended_in_time, is_asked
 from topoplace.study.external.call import GROUP
 
 if TYPE_CHECKING:
-    from topoplace.snapshot.schema import Snapshot
+    from topoplace.snapshot.schema import MappingInstance, Snapshot
 
 DEFAULT_SECONDS = 120.0
 """Time limit if the user sets none: that of the exact method."""
+
+Function = Callable[[dict[str, Any], float], Any]
+"""An allocator in Python: it gets an instance and the seconds that it may take."""
 
 _NAMED = re.compile(r"([A-Za-z0-9_.-]{1,64})=(.+)", re.DOTALL)
 
 
 @dataclass(frozen=True)
 class Allocator:
-    """A program that places queues.
+    """A program, or a function of Python in this process, that places queues.
 
     Attributes
     ----------
@@ -54,6 +61,8 @@ class Allocator:
         Variables to set for it.
     in_prisms
         In a replay on a torus: whether a job fits only if a prism can hold it.
+    function
+        Is called in place of a program.
     """
 
     name: str
@@ -61,6 +70,16 @@ class Allocator:
     source: str
     environment: dict[str, str] = field(default_factory=dict)
     in_prisms: bool = False
+    function: Function | None = None
+
+
+def function_allocator(function: Function, ours: Collection[str] = ()) -> Allocator:
+    """Return the allocator of a function, called as that; `InputError` if a method of ours is."""
+    called = getattr(function, "__qualname__", type(function).__qualname__)
+    name = re.sub(r"\W+", "", called.rpartition(".")[2]) or "function"
+    if name in ours:
+        raise InputError("a function with a name no other method has", field="method", value=name)
+    return Allocator(name, (), f"{function.__module__}.{called}", function=function)
 
 
 def command_allocator(text: str, default_name: str = "command") -> Allocator:
@@ -94,10 +113,12 @@ def entry_point_names() -> list[str]:
     return sorted(entry_points(group=GROUP).names)
 
 
-def chosen(method: str, command: str | None, ours: Collection[str]) -> str | Allocator:
+def chosen(method: str | Function, command: str | None, ours: Collection[str]) -> str | Allocator:
     """Return the one that places: a method of ours by name, or an allocator."""
     if command is not None:
         return command_allocators([command], ours)[0]
+    if not isinstance(method, str):
+        return function_allocator(method, ours)
     return method if method in ours else _installed(method, ours)
 
 
@@ -154,9 +175,10 @@ _PR_SET_PDEATHSIG = 1
 
 
 class End(StrEnum):
-    """How a run ended: by itself, or killed because of its time or its output."""
+    """How a run ended: by itself, by an exception, or killed because of its time or its output."""
 
     EXITED = "exited"
+    RAISED = "raised"
     TIME_OUT = "time-out"
     TOO_MUCH = "too-much"
 
@@ -166,7 +188,7 @@ class Run:
     """The run of a program, and its seconds of wall time.
 
     `code` is the negated number of a signal that ended it. It has all of stdout, up to a byte above
-    `MAX_ANSWER_BYTES`, and the end of stderr.
+    `MAX_ANSWER_BYTES`, and the end of stderr. A function has an `error` if it raised one.
     """
 
     end: End
@@ -174,6 +196,53 @@ class Run:
     stdout: bytes
     stderr: str
     seconds: float
+    error: BaseException | None = None
+
+
+def placements_of(answer: Any) -> Any:
+    """Return the document of placements that the answer of a function stands for.
+
+    That is such a document, its list of placements, or by request its nodes, or the other fields
+    of its placement.
+    """
+    if isinstance(answer, Mapping) and "placements" not in answer:
+        answer = [
+            {"request": name, **(own if isinstance(own, Mapping) else {"nodes": own})}
+            for name, own in answer.items()
+        ]
+    if isinstance(answer, list):
+        answer = {"placements": answer}
+    return {"schema": "topoplace.placements/1"} | answer if isinstance(answer, dict) else answer
+
+
+def run_function(
+    function: Function,
+    document: dict[str, Any],
+    seconds: float,
+    form: Callable[[Any], Any] = lambda answer: answer,
+) -> Run:
+    """Call a function on a document, and return what it did as a program would.
+
+    It is in a thread that is left behind `GRACE_SECONDS` after `seconds`. Its answer, in which
+    numbers and arrays of numpy are those of Python, is brought into a form that JSON has.
+    """
+    from topoplace.solving.outcome import Outcome  # noqa: PLC0415 - loads numpy
+
+    def called() -> Outcome:
+        try:
+            return Outcome(json.dumps(form(plain(function(document, seconds)))).encode())
+        except Exception as error:
+            return Outcome(error)
+
+    late = Outcome(None, time_limit_hit=True)
+    began = clock.ticks()
+    limit = seconds + GRACE_SECONDS
+    ended = ended_in_time(called, lambda: None if is_asked() else late, limit, lambda: None)
+    took, found = clock.ticks() - began, ended.solution
+    if isinstance(found, Exception):
+        said = "".join(traceback.format_exception(found))
+        return Run(End.RAISED, 1, b"", said, took, found)
+    return Run(End.TIME_OUT if ended is late else End.EXITED, 0, found or b"", "", took)
 
 
 def run_program(
@@ -311,7 +380,7 @@ class VerdictError(TopoplaceError):
 
     def __init__(
         self,
-        snapshot: Snapshot,
+        snapshot: Snapshot | MappingInstance,
         allocator: str,
         stderr: str,
         fault: Fault,

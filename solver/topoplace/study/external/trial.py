@@ -11,25 +11,29 @@ from __future__ import annotations
 import json
 import signal
 from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Annotated, Any, Final, Generic, Literal, TypeVar
 
 import numpy as np
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, BeforeValidator, Field
 
+from topoplace.certify.check import check_document
 from topoplace.certify.report import RefusedError
 from topoplace.certify.torus.instance import Instance, Job, prism_of, read_instance
 from topoplace.certify.torus.starts import read_starts
 from topoplace.errors import InputError, number_of
 from topoplace.kinds import kind_named, kind_of_machine
 from topoplace.machine import Prism, Torus, format_node_set, parse_node_set, prism_links
+from topoplace.machine.cubes import Cubes
+from topoplace.placement.cubes.problem import Placed as OnCubes
 from topoplace.placement.torus.outcome import Scattered
 from topoplace.placement.torus.problem import Candidate, PlacementProblem, in_prisms
 from topoplace.result import Interference, Placement, PlacementResult, Result, Solution
 from topoplace.snapshot.files import parse_document
-from topoplace.snapshot.hierarchy_state import HierarchyState
+from topoplace.snapshot.hierarchy_state import HierarchyRequest, HierarchyState
 from topoplace.snapshot.machines import AnyState
 from topoplace.snapshot.schema import (
     Communication,
@@ -40,7 +44,7 @@ from topoplace.snapshot.schema import (
     Snapshot,
 )
 from topoplace.solving import Options, Outcome, result_of
-from topoplace.solving.solve import problem_of
+from topoplace.solving.solve import problem_of, require_no_order
 from topoplace.study.external.allocator import (
     DEFAULT_SECONDS,
     MAX_ANSWER_BYTES,
@@ -52,6 +56,8 @@ from topoplace.study.external.allocator import (
     Run,
     VerdictError,
     last_words,
+    placements_of,
+    run_function,
     run_program,
 )
 from topoplace.types import BoolArray, IntArray
@@ -63,6 +69,12 @@ PLACEMENTS_SCHEMA: Final = "topoplace.placements/1"
 SchemaField = Annotated[Literal["topoplace.placements/1"], Field(alias="schema")]
 
 
+def _as_set(nodes: object) -> object:
+    """Return a list of numbers as a node set."""
+    numbers = isinstance(nodes, list) and all(isinstance(one, int) and one >= 0 for one in nodes)
+    return format_node_set(nodes) if numbers else nodes  # type: ignore[arg-type]  # it is a list
+
+
 class PlacedJob(Model):
     """A request that starts on a torus: its nodes, and its prism unless nodes are scattered.
 
@@ -70,7 +82,7 @@ class PlacedJob(Model):
     """
 
     request: Name
-    nodes: NodeSet
+    nodes: Annotated[NodeSet, BeforeValidator(_as_set)]
     prism: PrismModel | None = None
     other_prisms: list[PrismModel] | None = None
 
@@ -254,7 +266,7 @@ class _TreeJudge(_Judge):
         self._requests = {request.id: request for request in state.requests}
         super().__init__(self._requests, {job.id for job in state.running})
         self._machine, names = state.machine, state.machine.host_names
-        self._numbers = {name: node for node, name in enumerate(names)}
+        self._numbers = state.machine.numbers
         # By node, why nobody else may have it.
         self._taken = {
             names[node]: ", which is down" for node in np.flatnonzero(state.free[:, 0] == 0)
@@ -329,6 +341,7 @@ def try_on(state: AnyState, allocator: Allocator, options: Options) -> Trial:
     """
     kind = kind_of_machine(state.snapshot.written.kind) or kind_named(state.kind)
     door: Door[Any] = kind.offered("allocator", "a machine", field="machine.kind")(state, options)
+    require_no_order(door.problem, "an allocator of your own")
     run = _run(allocator, door.document(), options, has_rule=kind.has_rule)
     refuse = partial(VerdictError, state.snapshot, allocator.name, run.stderr)
     started: Any = None
@@ -342,8 +355,16 @@ def try_on(state: AnyState, allocator: Allocator, options: Options) -> Trial:
     hit = run.end is End.TIME_OUT
     outcome = Outcome(started, time_limit_hit=hit, versions={"allocator": allocator.source})
     result = result_of(door.problem, outcome, allocator.name, options, run.seconds)
-    if answer is not None:
+    if answer is not None and refusal is None:
         result = door.kept(result, answer)
+        claims = check_document(result).claims if door.judged else ()
+        breaches = [Breach(claim.detail) for claim in claims if not claim.holds]
+        if breaches:
+            refusal = refuse(Fault.BREACH, breaches[0].text, breaches)
+            nothing = replace(outcome, solution=None)
+            result = result_of(door.problem, nothing, allocator.name, options, run.seconds)
+    if refusal is not None:
+        refusal.__cause__ = run.error
     return Trial(state.snapshot.name, allocator.name, result, refusal, run.stderr)
 
 
@@ -356,9 +377,12 @@ class Door(ABC, Generic[Answer]):
         The model of answers.
     problem
         What is solved.
+    judged
+        Whether the checker says what else a solution breaks, beyond `breaches`.
     """
 
     model: type[Answer]
+    judged = True
 
     def __init__(self, state: Any, options: Options) -> None:
         self.state, self.options = state, options
@@ -370,7 +394,7 @@ class Door(ABC, Generic[Answer]):
 
     @abstractmethod
     def breaches(self, answer: Answer) -> list[Breach]:
-        """Return the rules that an answer breaks."""
+        """Return the rules that an answer breaks, at least those that keep it from a solution."""
 
     @abstractmethod
     def solution(self, answer: Answer) -> Any:
@@ -385,6 +409,7 @@ class TorusDoor(Door[Placements]):
     """That of a torus or mesh."""
 
     model = Placements
+    judged = False  # all rules are among the breaches
 
     def document(self) -> dict[str, Any]:
         """Return the snapshot, and what its requests may have."""
@@ -421,7 +446,110 @@ class TreeDoor(Door[TreePlacements]):
         started = _tree_solution(self.state, answer)
         if self.state.kind == "allocation":
             return started
-        return {q: (dict.fromkeys(own.tolist(), 1),) for q, own in started.items()}
+        return {q: _in_parts(self.state.requests[q], own) for q, own in started.items()}
+
+
+class HierarchyDoor(TreeDoor):
+    """That of a hierarchy: an answer has the host of every unit, part by part."""
+
+    def document(self) -> dict[str, Any]:
+        """Return the snapshot, and what is free on every host, by resource."""
+        machine, state = self.state.machine, self.state
+        free = {
+            name: dict(zip(machine.resources, amounts, strict=True))
+            for name, amounts in zip(machine.host_names, state.free.tolist(), strict=True)
+            if any(amounts)
+        }
+        document: dict[str, Any] = state.snapshot.model_dump(mode="json")
+        return document | {"free": free}
+
+    def breaches(self, answer: TreePlacements) -> list[Breach]:
+        """Return what keeps an answer from a solution; the checker judges that."""
+        running = {job.id for job in self.state.running}
+        return _HostJudge(self.state, running).breaches_of(answer.placements)
+
+
+class _HostJudge(_Judge):
+    def __init__(self, state: HierarchyState, running: Collection[str]) -> None:
+        self._requests = {request.id: request for request in state.requests}
+        self._numbers = state.machine.numbers
+        super().__init__(self._requests, running)
+
+    def _judge(self, placement: TreePlacedJob) -> None:
+        request, nodes = self._requests[placement.request], placement.nodes
+        if len(nodes) != request.nodes:
+            has = number_of(len(nodes), "unit")
+            self._breach(request.id, f"has {has} and wants {request.nodes}")
+        for name in dict.fromkeys(nodes):
+            if name not in self._numbers:
+                self._breach(request.id, f"has {name}, which is no host of the machine", node=name)
+
+
+def _in_parts(request: HierarchyRequest, hosts: IntArray) -> tuple[dict[int, int], ...]:
+    """Return how many units of every part are on which hosts, given the host of every unit."""
+    ends = np.cumsum([part.units for part in request.parts])[:-1]
+    return tuple(dict(Counter(own.tolist())) for own in np.split(hosts, ends))
+
+
+class CubesDoor(Door[Placements]):
+    """That of a pod of cubes: an answer has the chips of every request."""
+
+    model = Placements
+
+    def document(self) -> dict[str, Any]:
+        """Return the snapshot, and the free chips."""
+        free = np.flatnonzero(self.state.free.ravel()).tolist()
+        document: dict[str, Any] = self.state.snapshot.model_dump(mode="json")
+        return document | {"free": free}
+
+    def breaches(self, answer: Placements) -> list[Breach]:
+        """Return what keeps an answer from a solution; the checker judges that."""
+        queued = [request.id for request in self.state.requests]
+        running = {job.id for job in self.state.snapshot.running}
+        return _ChipJudge(queued, running, self.state.machine).breaches_of(answer.placements)
+
+    def solution(self, answer: Placements) -> list[OnCubes]:
+        """Return the cubes, or the part of one, of the requests that start."""
+        number = {request.id: idx for idx, request in enumerate(self.state.requests)}
+        machine = self.state.machine
+        places = [_place_on_cubes(machine, placed.nodes) for placed in answer.placements]
+        return [
+            OnCubes(number[placed.request], *place)
+            for placed, place in zip(answer.placements, places, strict=True)
+            if place is not None
+        ]
+
+
+class _ChipJudge(_Judge):
+    def __init__(self, queued: Collection[str], running: Collection[str], machine: Cubes) -> None:
+        super().__init__(queued, running)
+        self._machine = machine
+
+    def _judge(self, placement: PlacedJob) -> None:
+        try:
+            place = _place_on_cubes(self._machine, placement.nodes)
+        except InputError as error:
+            self._breach(placement.request, f"has {error.brief}")
+            return
+        if place is None:
+            text = "has chips that are neither whole cubes nor a box in one cube"
+            self._breach(placement.request, text)
+
+
+def _place_on_cubes(
+    machine: Cubes, nodes: str
+) -> tuple[tuple[int, ...], tuple[int, ...] | None, tuple[int, ...] | None] | None:
+    """Return the cubes of chips, and origin and extents of a part of one; None if it is none."""
+    chips = parse_node_set(nodes, machine.num_chips, "nodes")
+    cubes, counts = np.unique(chips // machine.volume, return_counts=True)
+    if len(cubes) and (counts == machine.volume).all():
+        return tuple(cubes.tolist()), None, None
+    at = np.stack(np.unravel_index(chips % machine.volume, machine.side))
+    if len(cubes) != 1:
+        return None
+    low, extents = at.min(axis=1), np.ptp(at, axis=1) + 1
+    whole = int(np.prod(extents)) == len(chips)
+    return (tuple(cubes.tolist()), tuple(low.tolist()), tuple(extents.tolist())) if whole else None
 
 
 def torus_input(problem: PlacementProblem) -> dict[str, Any]:
@@ -464,8 +592,11 @@ def _run(
     told = {"TOPOPLACE_TIME_LIMIT": f"{seconds:g}", "TOPOPLACE_SEED": str(options.seed)}
     if has_rule:
         told["TOPOPLACE_INTERFERENCE"] = str(options.interference)
+    document |= {"schema": INPUT_SCHEMA}
+    if allocator.function is not None:
+        return run_function(allocator.function, document, seconds, placements_of)
     arguments = [word.replace("{seconds}", f"{seconds:g}") for word in allocator.arguments]
-    text = json.dumps(document | {"schema": INPUT_SCHEMA}, ensure_ascii=False).encode()
+    text = json.dumps(document, ensure_ascii=False).encode()
     return run_program(arguments, text, seconds, told | allocator.environment)
 
 
@@ -478,6 +609,8 @@ def _answer_of(
     """Return the answer of a run; raise the verdict on it if it does not count."""
     if run.end is End.TOO_MUCH:
         raise refuse(Fault.BAD_OUTPUT, f"it printed more than {MAX_ANSWER_BYTES >> 20} MiB")
+    if run.end is End.RAISED:
+        raise refuse(Fault.FAILED, f"it raised {last_words(run.stderr)}")
     if run.end is End.EXITED and run.code:
         how = f"exit code {run.code}"
         if run.code < 0:
@@ -503,7 +636,7 @@ def _with_words(text: str, run: Run) -> str:
 
 def _tree_solution(state: HierarchyState, answer: TreePlacements) -> dict[int, IntArray]:
     number = {request.id: idx for idx, request in enumerate(state.requests)}
-    node = {name: k for k, name in enumerate(state.machine.host_names)}
+    node = state.machine.numbers
     return {
         number[placed.request]: np.array([node[name] for name in placed.nodes], dtype=np.int64)
         for placed in answer.placements

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import itertools
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import Any
 
 from topoplace.errors import number_of
 from topoplace.machine import Prism, parse_node_set
 from topoplace.report.figure import picture_of, title
 from topoplace.report.text import Table, count_text, plain_table
-from topoplace.report.view import AnyResult, Picture, View, view_of
+from topoplace.report.view import AnyResult, Listing, Picture, View, view_of
 from topoplace.result import Placement, PlacementLimits, PlacementResult, Solution
 from topoplace.result.base import Start
 from topoplace.result.placement import Action, RepackResult, RepackSolution
@@ -27,8 +27,6 @@ _MOVES = 1  # the level of plans that make room
 
 class RepackView(View):
     """A plan, as the placement after it is carried out."""
-
-    has_queue: ClassVar[bool] = False
 
     @property
     def rule(self) -> str:
@@ -47,6 +45,11 @@ class RepackView(View):
     def rows(self) -> Table:
         """The table of what moves or starts."""
         return self.after.rows
+
+    @property
+    def listing(self) -> Listing:
+        """What moves or starts."""
+        return Listing("What moves or starts", self.rows)
 
     def frame(self) -> dict[str, list[Any]]:
         """Return what moves or starts as named columns."""

@@ -1,0 +1,35 @@
+"""What the value of a request counts, as the checker reads it (docs/reference/formats.md)."""
+
+from __future__ import annotations
+
+import re
+
+from topoplace.certify.report import RefusedError
+from topoplace.snapshot.schema import Counted, HierarchyModel, Order, Request, Snapshot
+
+_GPU = re.compile(r"(?:.*/)?gpus?")
+
+
+def require_value(snapshot: Snapshot) -> None:
+    """Refuse values that mean nothing: in an order, or GPUs where there are none."""
+    counted, machine = snapshot.value, snapshot.written
+    if counted is not Counted.NODES and snapshot.order is not Order.VALUE:
+        raise RefusedError(f"a value in {counted} where an order decides who starts")
+    if counted is Counted.GPUS:
+        hosts = machine.hosts if isinstance(machine, HierarchyModel) else []
+        if not any(n and _GPU.fullmatch(name) for h in hosts for name, n in h.capacity.items()):
+            raise RefusedError("a value in GPUs on a machine without any")
+
+
+def value_of(request: Request, counted: Counted) -> tuple[int, int]:
+    """Return what a request is worth, and its weighted nodes if it has none of what counts."""
+    if counted is Counted.JOBS:
+        each = 1
+    elif counted is Counted.NODES:
+        each = request.nodes
+    else:
+        each = 0
+        for part in [request] if request.parts is None else request.parts:
+            taken = (part.takes or {}).items()
+            each += part.nodes * sum(n for name, n in taken if _GPU.fullmatch(name))
+    return request.priority * each, 0 if each else request.priority * request.nodes
