@@ -279,6 +279,7 @@ SCONTROL_PARTITION = table(
     read OverSubscribe: `EXCLUSIVE`: its jobs take whole nodes; `FORCE` or `YES`: sharing is not \
         modelled
     read PriorityTier: the order of the queue, before priority
+    read Topology: not the topology that is read: its jobs are held
     restricts ReqResv -> partition: its jobs run in reservations only
     restricts MaxCPUsPerNode, MaxCPUsPerSocket -> partition: not all CPUs of a node
     restricts MaxMemPerNode -> partition: not all memory of a node
@@ -289,7 +290,7 @@ SCONTROL_PARTITION = table(
     neutral Default, DefaultTime, GraceTime, Hidden, LLN, PriorityJobFactor, \
         OverTimeLimit, PreemptMode, TotalCPUs, TotalNodes, SelectTypeParameters, JobDefaults, \
         DefMemPerNode, DefMemPerCPU, MaxMemPerCPU, TRES, TRESBillingWeights, ResumeTimeout, \
-        SuspendTimeout, SuspendTime, CpuBind, NodeSets, Alternate, TopologyName
+        SuspendTimeout, SuspendTime, CpuBind, NodeSets, Alternate
     """,
 )
 

@@ -75,6 +75,8 @@ class SlurmPartition:
         Jobs of a higher one come first, whatever their priority.
     oversubscribes
         Whether several of its jobs may have a CPU.
+    topology
+        The name of its jobs' topology; empty for the default.
     """
 
     nodes: frozenset[str]
@@ -86,6 +88,7 @@ class SlurmPartition:
     others: str
     tier: int = 1
     oversubscribes: bool = False
+    topology: str = ""
 
 
 @dataclass(frozen=True)
@@ -277,6 +280,7 @@ def read_slurm_partitions(path: str | Path) -> dict[str, SlurmPartition]:
                 ", ".join(f"{(one.where or '').rpartition('.')[2]}={one.value}" for one in held),
                 1 if (tier := _number(settings, "PriorityTier")) is None else tier,
                 settings.get("OverSubscribe", "").startswith(("FORCE", "YES")),
+                given.get("Topology", ""),
             )
     return found
 
