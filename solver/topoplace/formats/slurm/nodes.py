@@ -205,8 +205,8 @@ def read_slurm_nodes(path: str | Path) -> dict[str, SlurmNode]:
         found[name] = SlurmNode(
             NodeUse.CLOSED if owned else use,
             None if partitions is None else frozenset(filter(None, partitions.split(","))),
-            _number(settings, "CPUTot"),
-            _number(settings, "RealMemory"),
+            _number(settings, "CPUEfctv") or _number(settings, "CPUTot"),
+            _memory(settings),
             _number(settings, "TmpDisk"),
             _features(settings),
             None if "Gres" not in settings else gres_of(settings["Gres"]),
@@ -245,6 +245,12 @@ def gres_of(text: str) -> dict[str, int] | None:
         for key in (name, *([f"{name}:{kind}"] if kind else [])):
             found[key] = found.get(key, 0) + amount
     return found
+
+
+def _memory(settings: Mapping[str, str]) -> int | None:
+    """Return the memory that jobs may have: the rest is for the system."""
+    memory, system = _number(settings, "RealMemory"), _number(settings, "MemSpecLimit") or 0
+    return None if memory is None else max(0, memory - system)
 
 
 def _features(settings: Mapping[str, str]) -> frozenset[str] | None:
