@@ -446,6 +446,53 @@ def test_priority_classes_are_read(tmp_path):
     assert whole(snapshot) == {"order": "by priority, then age"}
 
 
+def priority(name: str, value: int) -> dict[str, Any]:
+    found = thing("PriorityClass", name, "scheduling.k8s.io/v1", value=value)
+    del found["metadata"]["namespace"]
+    return found
+
+
+def test_requests_start_in_the_order_of_their_priority_classes(tmp_path, capsys):
+    def ranked(name: str, count: int, gpus: int, rank: str) -> dict[str, Any]:
+        own = template(gpus)
+        own["spec"]["priorityClassName"] = rank
+        return job(name, count, own)
+
+    path = file_of(
+        tmp_path,
+        priority("low", 1),
+        priority("middle", 5),
+        priority("high", 7),
+        pod("p", "a1", 4),
+        ranked("tiny", 1, 1, "low"),
+        ranked("many", 3, 2, "low"),
+        ranked("host", 1, 4, "middle"),
+        ranked("all", 3, 4, "high"),
+    )
+    assert started(tp.place(path)) == {"ns/many", "ns/tiny"}  # 7 GPUs
+    for order in ("priority", "backfill"):
+        result = tp.place(path, order=order)
+        assert started(result) == {"ns/host", "ns/tiny"}
+        assert result.check().verified
+        assert result.levels[0].status is Status.OPTIMAL
+        assert "order" not in whole(result.instance)
+        waits = result.to_frame().set_index("request")["waits"]
+        assert waits["ns/all"].startswith("3 units wanted, 2 free")
+        assert run(["place", str(path), "--order", order]) == 0
+        line = "backfill: no job has a time limit, so none that waits has a reservation"
+        assert (line in capsys.readouterr().out.splitlines()) is (order == "backfill")
+    before = path.rename(tmp_path / "before.json")
+    own = {"labels": {"batch.kubernetes.io/job-name": "many"}}
+    pods = [pod(f"many-{k}", on, 2, **own) for k, on in enumerate(("a2", "a2", "b1"))]
+    queue = [ranked("host", 1, 4, "middle"), ranked("all", 3, 4, "high")]
+    ranks = priority("middle", 5), priority("high", 7)
+    after = file_of(tmp_path, *ranks, pod("p", "a1", 4), *pods, *queue, ranked("many", 3, 2, "low"))
+    rows = tp.audit(before, after=after, order="priority").rows
+    verdicts = {name: str(row.verdict) for row in rows for name in row.free.jobs}
+    waits = dict.fromkeys(("ns/all", "ns/host"), "rightly waiting")
+    assert verdicts == waits | {"ns/many": "rightly started"}
+
+
 def running(name: str, **anti: Any) -> dict[str, Any]:
     own = pod(name, "a1", 1)
     own["spec"] |= affinity("podAntiAffinity", REQUIRED, [{"topologyKey": HOST, **anti}])

@@ -122,6 +122,9 @@ def test_a_mapping_lists_the_tasks_of_every_router_or_host() -> None:
     header, *rows = Tables(result_page(mapped)).rows["Tasks by host"]
     assert header[:2] == ["host", "tasks"]
     assert [row[1] for row in rows] == ["2"] * 4
+    header, *halves = Tables(result_page(mapped)).rows["Domains"]
+    assert header == ["level", "domain", "hosts", "tasks", "of its bytes, those that leave"]
+    assert halves == [["rack", f"rack{k}", "2", "4", "33.3 %"] for k in (0, 1)]
     pencils = result_page(solve(problem_on(grid((4, 4, 2)), [4, 4, 2]), "pencils"))
     assert len(Tables(pencils).rows["Tasks by router"]) == 33
 

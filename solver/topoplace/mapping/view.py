@@ -94,11 +94,11 @@ class MappingView(View):
         return {"object": list(range(num)), **named, "load": self.problem.loads[:num].tolist()}
 
     @property
-    def listing(self) -> Listing | None:
-        """The tasks on every router, and how far their messages go."""
+    def listings(self) -> list[Listing]:
+        """The domains with the share of their bytes that leaves them, and the tasks on routers."""
         cells, machine = self.cells, self.problem.machine
         if not cells.tasks:
-            return None
+            return []
         what = "task" if self.result.instance.cap is None else "object"
         counts = np.bincount(self.routers)
         rows = [
@@ -107,10 +107,25 @@ class MappingView(View):
         ]
         hops = "mean hops" if machine.levels is None else "mean cost"
         where = "router" if machine.levels is None else "host"
-        return Listing(
-            f"{what}s by {where}".capitalize(),
-            Table((where, f"{what}s", hops, "which"), rows, (1, 2)),
-        )
+        tasks = Table((where, f"{what}s", hops, "which"), rows, (1, 2))
+        return [*self._domains(f"{what}s"), Listing(f"{what}s by {where}".capitalize(), tasks)]
+
+    def _domains(self, what: str) -> list[Listing]:
+        """Return the domains that have tasks, if there are levels above the hosts."""
+        levels = self.problem.machine.levels
+        if levels is None or not self.shares:
+            return []
+        rows = []
+        of, names = levels.hierarchy.domain_of, levels.hierarchy.domain_names
+        for level, own in enumerate(self.shares):
+            name = levels.hierarchy.levels[level]
+            hosts, tasks = np.bincount(of[level]), np.bincount(of[level][self.routers])
+            rows += [
+                [name, names[level][k], f"{hosts[k]:,}", f"{tasks[k]:,}", f"{100 * share:.3g} %"]
+                for k, share in own.items()
+            ]
+        header = ("level", "domain", "hosts", what, "of its bytes, those that leave")
+        return [Listing("Domains", Table(header, rows, (2, 3, 4)), (0,))]
 
     def _named(self, routers: Sequence[int]) -> Iterator[tuple[int, str]]:
         """Yield routers with their names, coordinates or numbers."""
@@ -247,7 +262,7 @@ class MappingView(View):
         tasks = dict(zip(used.tolist(), names, strict=True))
         return Cells(codes, nobody, plain, tasks=tasks, inked=far_colour)
 
-    @property
+    @cached_property
     def shares(self) -> list[dict[int, float]]:
         """By level of domains, top first, which share of a domain's bytes leaves it."""
         levels, graph = self.problem.machine.levels, self.problem.graph

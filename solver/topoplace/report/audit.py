@@ -154,7 +154,9 @@ def conclusion(audit: Audit) -> str:
 
 def levels_table(standing: Standing) -> Table:
     """Return the levels of one decision beside what is possible."""
-    rows = [[lv.name, *map(count_text, (lv.decision, lv.best, lv.bound))] for lv in standing.levels]
+    rows = [
+        [lv.label, *map(count_text, (lv.decision, lv.best, lv.bound))] for lv in standing.levels
+    ]
     return _table(["level", "decision", "possible", "bound"], rows)
 
 

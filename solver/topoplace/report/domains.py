@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -37,11 +38,12 @@ if TYPE_CHECKING:
 
 _PAD, _LABEL = 3.0, 9.5  # points between boxes, and of the line that names one
 _SHRINK = 0.97
-_LEAST_NAMED, _LEAST_HALVED = 4, 8  # characters of a name
+_LEAST_NAMED = 4  # characters
 _LEAST_SHARE = 0.75  # of the size of squares without names, which names may cost
 _MOST_COLUMNS = 40  # tried
 _FULL = 0.6  # of the columns that there is room for, so that all rows are full
 _ALMOST = 1.001
+_OBLONG = 0.08  # more height is accepted for boxes that are half as oblong
 
 
 @dataclass(frozen=True)
@@ -134,7 +136,7 @@ class Boxes:
             return known[key]
         most = max(map(len, self._inside[depth]))
         pad, gap, label = self._gaps(depth, unit, text)
-        best = None
+        best, least = None, (0.0, 0.0)
         if depth == len(self.names):
             limit = min(most, int(wide + 1e-9))
             if limit:
@@ -151,7 +153,9 @@ class Boxes:
                 rows, head = -(-most // columns), 2 * pad + label * (depth < named)
                 height = rows * (child.height + head + gap) - gap
                 width = columns * (child.width + 2 * pad + gap) - gap
-                if best is None or (height, width) < (best.height, best.width):
+                cost = height * (1 + _OBLONG * abs(math.log2(child.height / child.width)))
+                if best is None or (cost, width) < least:
+                    least = cost, width
                     best = _Shape((columns, *child.columns), width, height)
         known[key] = best
         return best
@@ -237,8 +241,6 @@ class Boxes:
 
     def _draw_boxes(self, axes: Axes, canvas: Canvas) -> None:
         """Draw every box, those inside others over these."""
-        from matplotlib.collections import PolyCollection  # noqa: PLC0415 - heavy
-
         paper, unit = np.array(axes.get_facecolor()), canvas.unit
         shapes, fills = [], []
         for box in canvas.boxes:
@@ -253,24 +255,25 @@ class Boxes:
                 at = box.left + _PAD / unit, box.top + (_LABEL + _PAD) / 2 / unit
                 axes.text(*at, text, fontsize=TEXT, va="center")
         style: dict[str, Any] = {"facecolors": fills, "edgecolors": RIM, "linewidths": 0.6}
-        axes.add_collection(PolyCollection(shapes, **style, clip_on=False), autolim=False)
+        _add_polygons(axes, shapes, **style)
 
 
 def _label(name: str, share: float | None, room: int) -> str:
-    """Return the name of a box and the share that leaves it, in so many characters, or nothing."""
-    out = "" if share is None else f"{100 * share:.2g} %"
-    left = room - len(out) - bool(out)
-    if len(name) > left:  # ends differ
-        half = (left - 1) // 2 if left > _LEAST_HALVED else 0
-        name = f"{name[:half]}\N{HORIZONTAL ELLIPSIS}{name[half - left + 1 :]}"
-        name = name if left >= _LEAST_NAMED else ""
-    return " ".join(filter(None, (name, out if len(out) <= room else "")))
+    """Return the name of a box and the share that leaves it, in so many characters, or nothing.
+
+    The name comes first, at least its end: names of one level often begin alike.
+    """
+    out = "" if share is None else f" {100 * share:.2g} %"
+    left = room - len(out)
+    if left < min(_LEAST_NAMED, len(name)):
+        out, left = "", room
+    if len(name) > left:
+        name = f"\N{HORIZONTAL ELLIPSIS}{name[2 - left :]}" if left >= _LEAST_NAMED else ""
+    return name + out
 
 
 def _draw_squares(axes: Axes, canvas: Canvas, cells: Cells) -> None:
     """Draw all hosts, those of several jobs in stripes, and lines between large ones."""
-    from matplotlib.collections import PolyCollection  # noqa: PLC0415 - heavy
-
     low = np.zeros((len(cells.codes), 2))
     for tile, (top, left) in zip(canvas.tiles, canvas.corners, strict=True):
         row, column = np.nonzero(tile >= 0)
@@ -294,7 +297,13 @@ def _draw_squares(axes: Axes, canvas: Canvas, cells: Cells) -> None:
         (whole, none, RIM),
     ):
         style: dict[str, Any] = {"facecolors": fill, "edgecolors": edge, "linewidths": width}
-        axes.add_collection(PolyCollection(list(shapes), **style, clip_on=False), autolim=False)
+        _add_polygons(axes, shapes, **style)
+
+
+def _add_polygons(axes: Axes, shapes: Iterable[Any], **style: Any) -> None:
+    from matplotlib.collections import PolyCollection  # noqa: PLC0415 - heavy
+
+    axes.add_collection(PolyCollection(list(shapes), **style, clip_on=False), autolim=False)
 
 
 def domain_boxes(machine: Hierarchy, shares: Sequence[Mapping[int, float]] = ()) -> Boxes:

@@ -55,6 +55,7 @@ _GIVEN = {
     "class": "node_class",
     "priority": "priority",
     "nodes it may have": "eligible",
+    "one of": "one_of",
     "within one": "required",
 }
 """Columns that a page has if a request has such a field, which is neither null nor 1."""
@@ -76,6 +77,13 @@ def exact(value: int | FractionModel) -> Fraction:
 def decimal_text(value: Fraction) -> str:
     """Return a number as a decimal, a whole one without decimals."""
     return f"{value.numerator:,}" if value.denominator == 1 else f"{float(value):,.3f}"
+
+
+def _cell(value: object) -> str:
+    """Return a field of a request as a cell of a table."""
+    if isinstance(value, list):
+        return " or ".join(map(str, value))
+    return "" if value is None else str(value)
 
 
 @dataclass(frozen=True)
@@ -240,8 +248,8 @@ class View:
     # ---- What a page lists
 
     @property
-    def listing(self) -> Listing | None:
-        """Every request and running job, with its status; None if a page lists nothing."""
+    def listings(self) -> list[Listing]:
+        """What a page lists: every request and running job, with its status."""
         instance, held = self.result.instance, holds_of(self.result.instance)
         starts = {start.request: start for start in self.starts}
         given = {
@@ -260,7 +268,7 @@ class View:
             if start is None:
                 why = self.waits.get(one.id, "no reason is known")
             number = "" if start is None else str(self.ranks[one.id] + 1)
-            more = ["" if (v := getattr(one, f)) is None else str(v) for f in given.values()]
+            more = [_cell(getattr(one, field)) for field in given.values()]
             place = own if start is None else self.row(start)[2:]
             rows.append([number, one.id, status, f"{one.nodes:,}", *more, why, *place])
         for job in instance.running:
@@ -279,7 +287,7 @@ class View:
         header = ["no.", "request", "status", f"{self.unit}s", *given, "why", *places]
         numbers = [k for k, name in enumerate(header) if k in (0, 3) or name in _NUMBERS]
         colours = [self.css(int(row[0]) - 1) if row[0] else "" for row in rows]
-        return Listing("Requests", Table(header, rows, numbers), (2,), colours)
+        return [Listing("Requests", Table(header, rows, numbers), (2,), colours)]
 
     @property
     def _ignored(self) -> dict[str, str]:

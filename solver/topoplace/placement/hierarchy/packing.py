@@ -244,6 +244,8 @@ class HierarchyPacking(PackingProblem):
 
     def most(self, level: int) -> int:
         """Return an upper limit of a later level: 0 where values are negated costs."""
+        if level == self._level_of.get(WITHOUT_GPUS):
+            return sum(request.without_gpus for request in self.requests)
         return 0 if self.senses[level] < 0 else len(self.names) * self.largest(level)
 
     # ---- the oracle

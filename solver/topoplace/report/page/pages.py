@@ -94,7 +94,7 @@ def result_page(result: AnyResult) -> str:
         levels=Table(LEVEL_HEADER, level_rows(result), (1, 2, 3)),
         summary="\n".join([*view.about(), *figures_of(view)]),
         alt="; ".join(title(result)),
-        listed=view.listing,
+        listings=view.listings,
         light=png_of(*figures_of_result(result)),
         dark=png_of(*figures_of_result(result, dark=True)),
     )

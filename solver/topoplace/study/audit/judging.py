@@ -29,6 +29,7 @@ from topoplace.certify.report import RefusedError
 from topoplace.errors import InputError, TopoplaceError, number_of
 from topoplace.formats.decisions import Decided, Taken
 from topoplace.placement.hierarchy.contract import held_to
+from topoplace.result import level_label
 from topoplace.result.placement import CubesResult, HierarchyResult
 from topoplace.snapshot.cubes_state import prepare_cubes
 from topoplace.snapshot.held import counts_text, hold_text, with_queue
@@ -73,6 +74,8 @@ class Level:
         None where the decision breaks a rule.
     best, bound
         Among placements whose earlier levels are at least as good as those of the best one.
+    label
+        Its name for people (`topoplace.result.level_label`).
     """
 
     name: str
@@ -80,6 +83,7 @@ class Level:
     decision: int | None
     best: int | None
     bound: int | None
+    label: str
 
     @property
     def is_proven(self) -> bool:
@@ -410,9 +414,10 @@ def _first_fits(case: Case, options: Options) -> bool:
 
 def _beside(result: AnyResult, figures: Sequence[int] | None) -> tuple[Level, ...]:
     """Return the levels of a result, with the figures of a decision."""
+    own = [None] * len(result.levels) if figures is None else figures
     return tuple(
-        Level(lv.name, lv.sense, None if figures is None else figures[k], lv.objective, lv.bound)
-        for k, lv in enumerate(result.levels)
+        Level(lv.name, lv.sense, n, lv.objective, lv.bound, level_label(result.instance, lv.name))
+        for n, lv in zip(own, result.levels, strict=True)
     )
 
 

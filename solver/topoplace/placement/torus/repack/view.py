@@ -47,9 +47,9 @@ class RepackView(View):
         return self.after.rows
 
     @property
-    def listing(self) -> Listing:
+    def listings(self) -> list[Listing]:
         """What moves or starts."""
-        return Listing("What moves or starts", self.rows)
+        return [Listing("What moves or starts", self.rows)]
 
     def frame(self) -> dict[str, list[Any]]:
         """Return what moves or starts as named columns."""
