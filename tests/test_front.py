@@ -83,7 +83,7 @@ def test_a_result_is_verified_saved_and_shows_itself(
     assert result.instance.name in repr(result).splitlines()[0]
     assert "<table" in result._repr_html_()
     axes = result.plot()
-    assert axes.figure.get_size_inches().min() > 2
+    assert axes.figure.get_size_inches().min() > 1.5
     assert result.plot(axes) is axes
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -241,8 +241,6 @@ class Boxes:
 
     def _draw_boxes(self, axes: Axes, canvas: Canvas) -> None:
         """Draw every box, those inside others over these."""
-        from matplotlib.collections import PolyCollection  # noqa: PLC0415 - heavy
-
         paper, unit = np.array(axes.get_facecolor()), canvas.unit
         shapes, fills = [], []
         for box in canvas.boxes:
@@ -257,7 +255,7 @@ class Boxes:
                 at = box.left + _PAD / unit, box.top + (_LABEL + _PAD) / 2 / unit
                 axes.text(*at, text, fontsize=TEXT, va="center")
         style: dict[str, Any] = {"facecolors": fills, "edgecolors": RIM, "linewidths": 0.6}
-        axes.add_collection(PolyCollection(shapes, **style, clip_on=False), autolim=False)
+        _add_polygons(axes, shapes, **style)
 
 
 def _label(name: str, share: float | None, room: int) -> str:
@@ -276,8 +274,6 @@ def _label(name: str, share: float | None, room: int) -> str:
 
 def _draw_squares(axes: Axes, canvas: Canvas, cells: Cells) -> None:
     """Draw all hosts, those of several jobs in stripes, and lines between large ones."""
-    from matplotlib.collections import PolyCollection  # noqa: PLC0415 - heavy
-
     low = np.zeros((len(cells.codes), 2))
     for tile, (top, left) in zip(canvas.tiles, canvas.corners, strict=True):
         row, column = np.nonzero(tile >= 0)
@@ -301,7 +297,13 @@ def _draw_squares(axes: Axes, canvas: Canvas, cells: Cells) -> None:
         (whole, none, RIM),
     ):
         style: dict[str, Any] = {"facecolors": fill, "edgecolors": edge, "linewidths": width}
-        axes.add_collection(PolyCollection(list(shapes), **style, clip_on=False), autolim=False)
+        _add_polygons(axes, shapes, **style)
+
+
+def _add_polygons(axes: Axes, shapes: Iterable[Any], **style: Any) -> None:
+    from matplotlib.collections import PolyCollection  # noqa: PLC0415 - heavy
+
+    axes.add_collection(PolyCollection(list(shapes), **style, clip_on=False), autolim=False)
 
 
 def domain_boxes(machine: Hierarchy, shares: Sequence[Mapping[int, float]] = ()) -> Boxes:

@@ -123,10 +123,8 @@ def png_of(*figures: Figure) -> bytes:
 
 def svg_of(*figures: Figure) -> bytes:
     """Return figures, one above the other, as an SVG file, in which text stays text."""
-    from matplotlib import rc_context  # noqa: PLC0415 - heavy
-
     parts, top, width = [], 0.0, max(72 * figure.get_figwidth() for figure in figures)
-    with rc_context({"svg.fonttype": "none", "svg.hashsalt": "topoplace"}):
+    with settings({"svg.fonttype": "none", "svg.hashsalt": "topoplace"}):
         for figure in figures:
             figure.dpi = _DPI
             stream = io.StringIO()
@@ -213,10 +211,15 @@ def greys_of(cells: Cells, unit: str) -> list[Artist]:
 
 def styled(dark: bool) -> AbstractContextManager[None]:
     """Return a block in which matplotlib draws for a light or a dark page."""
+    name = "dark" if dark else "light"
+    return settings(fname=Path(__file__).parent / "styles" / f"{name}.mplstyle")
+
+
+def settings(rc: Any = None, fname: Path | None = None) -> AbstractContextManager[None]:
+    """Return a block with some settings of matplotlib."""
     from matplotlib import rc_context  # noqa: PLC0415 - heavy
 
-    name = "dark" if dark else "light"
-    return rc_context(fname=Path(__file__).parent / "styles" / f"{name}.mplstyle")
+    return rc_context(rc, fname)
 
 
 def _panel(

@@ -119,7 +119,7 @@ class Sharing:
         if isinstance(needed, str):
             return needed
         if any(least != even for least, even in needed.values()):
-            return f"on {num_nodes} nodes, in any numbers"
+            return f"on {number_of(num_nodes, 'node')}, in any numbers"
         return {name: least for name, (least, _) in needed.items()}
 
     def _on_nodes(self, wants: Wants, num_nodes: int, among: Iterable[str]) -> dict[str, Any] | str:
@@ -128,7 +128,8 @@ class Sharing:
         if each is not None:
             return self._by_node(wants, num_nodes, each, among)
         if num_nodes != 2 or wants.switches:
-            return f"{wants.tasks} tasks on {num_nodes} nodes, in any numbers"
+            tasks, nodes = number_of(wants.tasks, "task"), number_of(num_nodes, "node")
+            return f"{tasks} on {nodes}, in any numbers"
         found = self._by_task(wants)
         if isinstance(found, dict):
             limits = {"at_most": 2, "spread": wants.tasks - 1}  # so it has no fewer than two
@@ -152,7 +153,8 @@ class Sharing:
         least = max(wants.cpus, wants.cpus_in_all if num_nodes == 1 else 0)
         takes = self._amounts(wants, tasks, gres if isinstance(gres, dict) else {}, least)
         if wants.cpus_in_all > num_nodes * takes[CPUS]:
-            return f"{wants.cpus_in_all} CPUs on {num_nodes} nodes, in any numbers"
+            cpus, nodes = number_of(wants.cpus_in_all, "CPU"), number_of(num_nodes, "node")
+            return f"{cpus} on {nodes}, in any numbers"
         spread = Segment(size=1, level=self.machine.levels[-1]) if num_nodes > 1 else None
         return {"takes": takes, "spread": spread}
 
