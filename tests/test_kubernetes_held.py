@@ -984,6 +984,44 @@ def test_tiers_of_a_job_hold_it_where_the_machine_has_none(tmp_path):
     assert options(snapshot_of(tmp_path, volcano_job(hard | {"mode": "soft"}))) == {}
 
 
+@pytest.mark.parametrize(
+    ("of_group", "of_job", "held"),
+    [
+        ({"mode": "hard", "highestTierAllowed": 1}, None, {"running-pods"}),
+        ({"mode": "soft", "highestTierAllowed": 1}, None, set()),
+        (None, {"mode": "hard", "highestTierAllowed": 1}, {"running-pods"}),
+        (None, {"mode": "soft", "highestTierAllowed": 1}, set()),
+        ({"mode": "hard"}, {"mode": "hard", "highestTierAllowed": 1}, {"networkTopology"}),
+    ],
+)
+def test_the_tier_of_pods_that_run_holds_those_that_wait(tmp_path, of_group, of_job, held):
+    """Two of six pods run: the others may not go to any tier."""
+    meta = {"annotations": {"scheduling.k8s.io/group-name": "v"}, "labels": {"job-name": "v"}}
+    pods = [pod(f"p{k}", "a1" if k < 2 else None, 1, "Pending", **meta) for k in range(6)]
+    group = pod_group(minMember=6, networkTopology=of_group) | {"metadata": {"name": "v"}}
+    group["metadata"]["namespace"] = "ns"
+    own = volcano_job(of_job) | {"status": {"state": {"phase": "Running"}}}
+    for running in (True, False):
+        path = volcano(tmp_path, group, own, *pods[0 if running else 2 :], hypers=FLAT)
+        snapshot, _ = read_kubernetes(path)
+        name = "ns/v#waits" if running else "ns/v"
+        assert snapshot.queue[0].id == name
+        few = set() if running else {"minMember"}
+        both = {"networkTopology"} & held
+        kept = (held | {"running-pods"} if both else held) if running else both
+        assert options(snapshot) == ({name: kept | few} if kept | few else {})
+        if not running and of_group != {"mode": "hard"}:
+            asked = snapshot.queue[0].required or snapshot.queue[0].preferred
+            assert asked == "tier1"
+
+
+def test_partitions_of_a_started_job_hold_the_pods_that_wait(tmp_path):
+    meta = {"labels": {"job-name": "v"}}
+    own = volcano_job(None, partitions(2, 4)) | {"status": {"state": {"phase": "Running"}}}
+    pods = [pod(f"p{k}", "a1" if k < 4 else None, 1, "Pending", **meta) for k in range(8)]
+    require_held(volcano(tmp_path, own, *pods, hypers=FLAT), "ns/v#waits", "partitionPolicy")
+
+
 def test_a_held_job_does_not_start_until_its_option_is_ignored(tmp_path):
     spec, option = RESTRICTS["gates"]
     path = file_of(tmp_path, PLAIN, job("j", 1, told(spec)))

@@ -192,8 +192,9 @@ POD_GROUP = table(
     """
     depends minMember: the file has fewer or more pods of the group
     depends minTaskMember: the file has more or fewer pods of the group
-    depends networkTopology: it is hard and the machine has no tiers, or it names a tier by name; \
-        else `required` or `preferred` of all pods together
+    depends networkTopology: it is hard and the machine has no tiers, some pods run \
+        (`running-pods`), or it names a tier by name; else `required` or `preferred` of all pods \
+        together
     depends subGroupPolicy: a sub-group is not whole, or fewer than all may start; else each is \
         in one domain of the tier that is hard for it
     depends subGroups, minSubGroup: a sub-group is not whole, fewer than all may start, some of \
@@ -257,10 +258,10 @@ VOLCANO_JOB = table(
     read tasks[].name, tasks[].replicas, tasks[].template: the parts
     depends minAvailable: it is less than all pods: fewer may start
     depends tasks[].minAvailable: it is less than the task's replicas
-    depends networkTopology: it is hard and the machine has no tiers, or it names a tier by \
-        name; else `required` or `preferred`
+    depends networkTopology: it is hard and the machine has no tiers, some pods run \
+        (`running-pods`), or it names a tier by name; else `required` or `preferred`
     depends tasks[].partitionPolicy: fewer partitions than all may start, they do not make up \
-        the task, or the machine has no tiers; else `segments` of the tier
+        the task, the job has started, or the machine has no tiers; else `segments` of the tier
     restricts tasks[].subGroupPolicy, subGroupPolicy: always
     restricts tasks[].dependsOn: always: it starts after others
     restricts tasks[].topologyPolicy: it is `restricted` or `single-numa-node`

@@ -41,6 +41,7 @@ from topoplace.formats.kubernetes.kinds import (
     Scheduling,
     Task,
     VolcanoJob,
+    VolcanoSpec,
     Workload,
     family_of,
     job_of,
@@ -209,6 +210,8 @@ class _Reader:
         self._pod_groups: dict[str, KubeObject] = {}
         """The PodGroups of jobs that wait."""
         self._specs: dict[int, PodGroupSpec] = {}
+        self._started: dict[str, tuple[KubeObject, VolcanoSpec]] = {}
+        """Jobs of Volcano whose pods tell what waits."""
         self._groups: dict[str, KubeObject] = {}
         """The LeaderWorkerSets of groups that wait."""
         self._managed: set[tuple[str, str]] = set()
@@ -399,9 +402,10 @@ class _Reader:
 
     def _volcano_job(self, one: KubeObject) -> None:
         job = one.read_as(VolcanoJob)
-        if job.status.state.phase not in (None, "", "Pending"):
-            return
         spec, raw = job.spec, one.value["spec"]
+        if job.status.state.phase not in (None, "", "Pending"):
+            self._started[job.metadata.id] = one, spec
+            return
         priority = self._others.priority(None, spec.priority_class)
         waiting = self._waits(job.metadata.id, priority, job.metadata)
         self._declared(waiting, VOLCANO_JOB, "Job.spec", raw, one.place_of("spec"))
@@ -536,22 +540,26 @@ class _Reader:
 
     def arrange(self) -> None:
         """Give the pods of PodGroups the domains of these, and of their sub-groups."""
+        for job, (one, own) in self._started.items():
+            if job in self.jobs.waiting:
+                self._in_tier(job, one, own.topology)
+                for idx, task in enumerate(own.tasks):
+                    topology = task.partitions and task.partitions.topology
+                    if topology and topology.mode == "hard" and job not in self._pod_groups:
+                        where = one.place_of(f"spec.tasks[{idx}].partitionPolicy")
+                        self.jobs.waiting[job].hold(left_out("partitionPolicy", "started", where))
         for job, group in self._pod_groups.items():
             waiting, spec = self.jobs.waiting[job], self._spec_of(group)
             if spec.tasks and sum(spec.tasks.values()) != waiting.num_pods:
                 text = f"{sum(spec.tasks.values())} of {waiting.num_pods}"
                 waiting.hold(left_out("minTaskMember", text, group.place_of("spec.minTaskMember")))
+            self._in_tier(job, group, spec.topology)
             if job in self.jobs.running:
                 options = {"subGroups": spec.sub_groups, "subGroupPolicy": spec.policies}
                 for option in (name for name, own in options.items() if own):
                     waiting.hold(left_out(option, "some run", group.place_of(f"spec.{option}")))
                 continue
             with group.blamed():
-                fields = self._tier(waiting, group, spec.topology, "spec.networkTopology")
-                if fields and not any(own.asked for own in waiting.podsets):
-                    waiting.podsets[:] = [
-                        replace(own, asked=fields, group="job") for own in waiting.podsets
-                    ]
                 if not spec.sub_groups and not spec.policies:
                     continue
                 try:
@@ -564,6 +572,24 @@ class _Reader:
                     )
                 except NotModelledError as error:
                     waiting.hold(error.held_by(group.place_of("spec")))
+
+    def _in_tier(self, job: str, one: KubeObject, topology: NetworkTopology | None) -> None:
+        """Give the pods of a job that wait the domain of all its pods, if it is more than a wish.
+
+        Where some run, that holds the job; a wish is nothing there.
+        """
+        waiting = self.jobs.waiting[job]
+        with one.blamed():
+            fields = self._tier(waiting, one, topology, "spec.networkTopology")
+        if not fields or ("required" not in fields and job in self.jobs.running):
+            return
+        if not any(own.asked for own in waiting.podsets):
+            waiting.podsets[:] = [
+                replace(own, asked=fields, group="job") for own in waiting.podsets
+            ]
+        elif "required" in fields and any(own.asked != fields for own in waiting.podsets):
+            text = f"{fields['required']}, beside others"
+            waiting.hold(left_out("networkTopology", text, one.place_of("spec.networkTopology")))
 
     def _hard_tier(
         self, waiting: Waiting, group: KubeObject, topology: NetworkTopology | None
