@@ -23,6 +23,7 @@ from test_kubernetes import (
     hyper,
     job,
     job_set,
+    listed,
     node,
     pod,
     template,
@@ -117,6 +118,8 @@ RESTRICTS = {
     "gates": ({"schedulingGates": [{"name": "example.com/wait"}]}, "schedulingGates"),
     "scheduler": ({"schedulerName": "my-scheduler"}, "schedulerName"),
     "class": ({"runtimeClassName": "kata"}, "runtimeClassName"),
+    "gang": ({"workloadRef": {"name": "w", "podGroup": "g"}}, "workloadRef"),
+    "group": ({"schedulingGroup": {"podGroupName": "g"}}, "schedulingGroup"),
     "devices": ({"resourceClaims": [{"name": "gpu"}]}, "resourceClaims"),
     "claim": (
         {"volumes": [{"name": "v", "persistentVolumeClaim": {"claimName": "data"}}]},
@@ -579,6 +582,31 @@ def test_what_is_of_no_job_is_named(tmp_path):
         UNKNOWN: f"Pod.spec.newField, kind Frob, metadata.{KUEUE}/new",
     }
     assert options(snapshot) == {}
+
+
+def test_kinds_of_other_groups_are_not_read_and_named(tmp_path):
+    """A Workload and a PodGroup of Kubernetes, not of Kueue and Volcano; a Workload of tomorrow."""
+    gangs = "scheduling.k8s.io/v1alpha1"
+    sets = [{"name": "main", "count": 1, "template": template(1)}]
+    core = thing("Workload", "core", gangs, spec={"podSets": sets})
+    groups = thing("PodGroup", "g", gangs, spec={"schedulingPolicy": {"gang": {"minCount": 1}}})
+    new = workload("new") | {"apiVersion": f"{KUEUE}/v9"}
+    waits = pod("p", None, 1, "Pending", annotations={"scheduling.k8s.io/group-name": "g"})
+    snapshot = snapshot_of(tmp_path, core, groups, new, waits, pod_group(minMember=1))
+    assert {one.id for one in snapshot.queue} == {"ns/new", "ns/g"}
+    assert options(snapshot) == {}
+    assert whole(snapshot)[UNKNOWN] == (
+        f"kind PodGroup of {gangs}, kind Workload of {KUEUE}/v9, kind Workload of {gangs}"
+    )
+
+
+def test_a_list_says_the_group_of_its_items(tmp_path):
+    own = job("j", 2, template(1))
+    path = tmp_path / "now.json"
+    items = [{key: own[key] for key in ("metadata", "spec")}]
+    jobs = {"apiVersion": "batch/v1", "kind": "JobList", "items": items}
+    path.write_text(json.dumps(listed()) + json.dumps(jobs))
+    assert "ns/j" in {one.id for one in read_kubernetes(path)[0].queue}
 
 
 def flavor(name: str, **labels: str) -> dict[str, Any]:

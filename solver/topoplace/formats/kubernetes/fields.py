@@ -100,7 +100,8 @@ POD = table(
         hostUsers, hostname, hostnameOverride, imagePullSecrets, os, preemptionPolicy, \
         readinessGates, restartPolicy, securityContext, serviceAccount, serviceAccountName, \
         setHostnameAsFQDN, shareProcessNamespace, subdomain, terminationGracePeriodSeconds
-    neutral workloadRef: a gang; a request starts as a whole anyway
+    restricts workloadRef, schedulingGroup: always: gangs of Kubernetes and their topology are not \
+        modelled
     """,
     {
         "topologySpreadConstraints": _hard_spread,
@@ -304,3 +305,35 @@ KINDS = table(
         WorkloadPriorityClass, CustomResourceDefinition, Numatopology, Reservation
     """,
 )
+
+_GROUPS = {
+    "Pod": ("",),
+    "Node": ("",),
+    "Workload": (KUEUE,),
+    "ResourceFlavor": (KUEUE,),
+    "Topology": (KUEUE, KAI),
+    "HyperNode": ("topology.volcano.sh",),
+    "Job": ("batch", "batch.volcano.sh"),
+    "JobSet": ("jobset.x-k8s.io",),
+    "LeaderWorkerSet": ("leaderworkerset.x-k8s.io",),
+    "PodGroup": (
+        *("scheduling.volcano.sh", "scheduling.run.ai", "scheduling.x-k8s.io"),
+        "scheduling.sigs.k8s.io",
+    ),
+}
+"""The groups of kinds that are read; others have kinds of the same names."""
+
+_VERSIONS = {f"Workload {KUEUE}": ("v1beta1", "v1beta2")}
+
+
+def is_read(kind: str, group: str) -> bool:
+    """Return whether a kind is that of a group that is read, as far as kinds of groups differ."""
+    return group in _GROUPS.get(kind, (group,))
+
+
+def not_read(kind: str, group: str, version: str) -> str:
+    """Return a kind that is not known, or not of this group and version; nothing if it is."""
+    if KINDS.unknown([kind]):
+        return f"kind {kind}"
+    known = is_read(kind, group) and version in _VERSIONS.get(f"{kind} {group}", (version,))
+    return "" if known else f"kind {kind} of {'/'.join(filter(None, (group, version)))}"

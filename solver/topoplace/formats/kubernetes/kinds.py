@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from topoplace.formats.kubernetes.fields import GROUP_NAMES, KUEUE, LWS
+from topoplace.formats.kubernetes.fields import GROUP_NAMES, KUEUE, LWS, is_read
 from topoplace.formats.kubernetes.objects import (
     Condition,
     Kube,
@@ -219,7 +219,7 @@ class Others:
     def __init__(self, objects: Iterable[KubeObject]) -> None:
         self._of: dict[tuple[str, str], KubeObject] = {}
         self._classes: dict[str, RuntimeClass] = {}
-        for one in objects:
+        for one in (one for one in objects if is_read(one.kind, one.group)):
             meta = one.section("metadata")
             name = str(meta.get("name"))
             self._of.setdefault(
