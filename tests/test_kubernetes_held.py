@@ -609,6 +609,69 @@ def test_a_list_says_the_group_of_its_items(tmp_path):
     assert "ns/j" in {one.id for one in read_kubernetes(path)[0].queue}
 
 
+def owned_by(kind: str, owner: str, name: str, pods: int, **request: str) -> dict[str, Any]:
+    sets = [
+        {"name": "main", "count": pods, "template": template(), "topologyRequest": request or None}
+    ]
+    own = thing("Workload", name, f"{KUEUE}/v1beta2", spec={"podSets": sets})
+    own["metadata"]["ownerReferences"] = [{"kind": kind, "name": owner, "controller": True}]
+    return own
+
+
+def gated(name: str, work: str, on: str | None = None, key: str = "label", **notes: str) -> Any:
+    """A pod that Kueue starts with others, by a Workload that it names."""
+    which = "pod-group-name" if key == "group" else "prebuilt-workload-name"
+    named = {f"{KUEUE}/{which}": work}
+    meta = {"labels": {f"{KUEUE}/managed": "true", **({} if key == "note" else named)}}
+    meta |= {"annotations": notes | (named if key == "note" else {})}
+    meta |= {"ownerReferences": [{"kind": "StatefulSet", "name": "far", "controller": True}]}
+    own = pod(name, on, 1, "Running" if on else "Pending", **meta)
+    if on is None:
+        own["spec"]["schedulingGates"] = [{"name": f"{KUEUE}/admission"}]
+    return own
+
+
+@pytest.mark.parametrize("key", ["label", "note", "group"])
+def test_pods_of_a_workload_are_not_counted_beside_it(tmp_path, key):
+    """Two groups of a LeaderWorkerSet, of which one waits and one runs, and a StatefulSet."""
+    runs = owned_by("LeaderWorkerSet", "lws", "lws-1-x", 2)
+    runs |= {"status": {"admission": {"clusterQueue": "q"}}}
+    works = [
+        owned_by("LeaderWorkerSet", "lws", "lws-0-x", 3, required=RACK),
+        owned_by("StatefulSet", "web", "set-web-x", 2),
+        runs,
+        *(owned_by("LeaderWorkerSet", "lws", "lws-2-x", 1),),
+    ]
+    pods = [gated(f"l0-{k}", "lws-0-x", key=key) for k in range(3)]
+    pods += [gated(f"l1-{k}", "lws-1-x", "a1", key=key) for k in range(2)]
+    pods += [gated(f"web-{k}", "set-web-x", key=key) for k in range(2)]
+    snapshot = snapshot_of(tmp_path, *works, *pods, gated("l2", "lws-2-x", key=key))
+    counts = {one.id: one.nodes for one in snapshot.queue}
+    assert counts == {"ns/lws-0-x": 3, "ns/web": 2, "ns/lws-2-x": 1}
+    assert [one.id for one in snapshot.running] == ["ns/lws-1-x"]
+    assert {*whole(snapshot)} == {"order"}
+    assert options(snapshot) == {}
+
+
+def test_a_job_of_a_workload_that_nobody_owns_yet_is_not_counted_beside_it(tmp_path):
+    own = job("j", 2, template(), metadata={"labels": {f"{KUEUE}/prebuilt-workload-name": "w"}})
+    assert [one.id for one in snapshot_of(tmp_path, workload(), own).queue] == ["ns/w"]
+
+
+def test_domains_that_a_group_has_alone_are_those_of_its_workload(tmp_path):
+    """Known by the LeaderWorkerSet they are `apart`; known by pods alone they hold the Workload."""
+    exclusive = {f"{LWS}/exclusive-topology": RACK}
+    work = owned_by("LeaderWorkerSet", "lws", "lws-0-x", 1)
+    owner = thing("LeaderWorkerSet", "lws", "leaderworkerset.x-k8s.io/v1", spec={})
+    owner["metadata"]["annotations"] = exclusive
+    waits = gated("l0", "lws-0-x", **exclusive)
+    held = snapshot_of(tmp_path, work, waits)
+    assert options(held) == {"ns/lws-0-x": {"exclusive-topology"}}
+    known = snapshot_of(tmp_path, work, owner, waits)
+    assert options(known) == {}
+    assert known.queue[0].apart == [Apart(level=RACK, name="leaderworkersets:ns")]
+
+
 def flavor(name: str, **labels: str) -> dict[str, Any]:
     spec = {"topologyName": "default", "nodeLabels": labels}
     return thing("ResourceFlavor", name, f"{KUEUE}/v1beta2", spec=spec)

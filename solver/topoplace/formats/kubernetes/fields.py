@@ -23,6 +23,9 @@ KAI_PREFERRED = f"{KAI}/topology-preferred-placement"
 GROUP_NAMES = ("scheduling.k8s.io/group-name", "pod-group-name", "scheduling.x-k8s.io/pod-group")
 """Annotations and a label that name the PodGroup of a pod: of Volcano, KAI and coscheduling."""
 
+WORKLOAD_NAMES = (f"{KUEUE}/prebuilt-workload-name", f"{KUEUE}/pod-group-name")
+"""Labels that name the Workload of a pod or a job."""
+
 SIZES = {
     LWS_SIZE: "size",
     f"{KUEUE}/pod-group-total-count": "pod-group-total-count",
@@ -140,7 +143,8 @@ NOTES = table(
         {KUEUE}/podset-slice-required-topology-constraints: `segments`
     depends {KUEUE}/podset-slice-size: it does not divide the pods; else `segments`
     read {KUEUE}/podset-group-name: `group`
-    read {KUEUE}/pod-group-name: the job of a pod
+    read {KUEUE}/pod-group-name: the job of a pod, and its Workload
+    read {KUEUE}/prebuilt-workload-name: the Workload of a pod or a job, which is not counted twice
     depends {KUEUE}/pod-group-total-count: the file has fewer or more pods of the group
     read {KUEUE}/queue-name: a suspended job with it waits for Kueue
     restricts {KUEUE}/job-min-parallelism: always: the job may start with fewer pods
