@@ -35,6 +35,7 @@ from topoplace.cli import run
 from topoplace.formats.declared import UNKNOWN, Use
 from topoplace.formats.kubernetes.fields import NOTES, POD
 from topoplace.formats.kubernetes.snapshots import read_kubernetes
+from topoplace.placement.hierarchy.view import HierarchyView
 from topoplace.result import Status
 from topoplace.snapshot.held import Choices, candidates_of, left_out_text
 from topoplace.snapshot.machines import load_any
@@ -815,6 +816,23 @@ def test_groups_of_a_leader_worker_set_have_a_rack_each(tmp_path):
     result = placed(near)  # other pods do not matter, those of other groups do
     assert options(result.instance) == {}
     assert started(result) == {"ns/lws-0", "ns/plain"}
+
+
+def test_groups_wait_for_racks_without_another_group(tmp_path):
+    """Each rack has room for a group of four, and a group; a wide one fits no rack anyway."""
+    runs = [group_pod(7, 0, "a1", size=1), group_pod(8, 0, "b1", size=1)]
+    for size, reason in (
+        (3, f"each {RACK} with 3 units free has a job that it is apart from"),
+        (20, "20 units wanted, 0 free in"),
+    ):
+        result = placed(written(tmp_path, *runs, *groups(1, size)))
+        (text,) = HierarchyView(result).reasons().values()
+        assert text.startswith(reason)
+    snapshot = snapshot_of(tmp_path, *runs, *groups(1, 3))
+    wide = snapshot.queue[0].model_copy(update={"required": None})
+    anywhere = tp.place(snapshot.model_copy(update={"queue": [wide]}))
+    (text,) = HierarchyView(anywhere).reasons().values()
+    assert text == "3 units wanted, free only beside jobs that it is apart from"
 
 
 def test_injected_affinities_and_missing_workers_of_a_group(tmp_path):

@@ -9,7 +9,7 @@ import numpy as np
 
 from topoplace.errors import number_of
 from topoplace.machine.hostlist import NodeLists, expand_host_list
-from topoplace.placement.hierarchy.problem import room
+from topoplace.placement.hierarchy.problem import held, room
 from topoplace.report.domains import Boxes, domain_boxes
 from topoplace.report.tiles import DOWN, FREE, RUNNING
 from topoplace.report.view import View
@@ -17,7 +17,8 @@ from topoplace.result import Status
 from topoplace.result.base import Start
 from topoplace.result.certificate import Share
 from topoplace.snapshot.hierarchy_state import HierarchyRequest, PartState
-from topoplace.snapshot.schema import Order
+from topoplace.snapshot.schema import Order, Part, Request
+from topoplace.snapshot.sets import NodeSets
 from topoplace.types import IntArray
 
 _MOST_STANDING = 4
@@ -67,7 +68,7 @@ class HierarchyView(View):
                 return reserved[request.id]
             documents_of = whole.parts or [whole]
             for part, document in zip(self._roomiest(request, left), documents_of, strict=True):
-                held = [room(free, part) for free in (state.free, left)]
+                rooms = [room(free, part) for free in (state.free, left)]
                 level = machine.num_levels if part.required is None else part.required
                 of = np.zeros(machine.num_hosts, dtype=np.int64)
                 where, inside = "the machine", np.ones(machine.num_hosts, dtype=bool)
@@ -80,7 +81,7 @@ class HierarchyView(View):
                     inside = part.eligible.mask
                 if part.required is not None:
                     of = machine.domain_of[level]
-                most = [np.bincount(of, weights=own).astype(int) for own in held]
+                most = [np.bincount(of, weights=own).astype(int) for own in rooms]
                 best = int(most[0].argmax())
                 if part.required is not None:
                     domain = f"{machine.levels[level]} {machine.domain_names[level][best]}"
@@ -92,7 +93,8 @@ class HierarchyView(View):
                     if machine.fabrics and level == 0:
                         fabric = machine.levels[0]
                         text = f"no {fabric} has {asked} free, at most {most[0][best]:,} in {where}"
-                    return text + self._standing(names, np.flatnonzero((of == best) & inside))
+                    text += self._standing(names, np.flatnonzero((of == best) & inside))
+                    return self._beside(request, part, document, of, asked) or text
             if self.result.instance.order is not Order.VALUE:
                 return "it does not fit alongside those before it in the order"
             if self.result.levels[0].status is Status.OPTIMAL and not begun:
@@ -104,6 +106,32 @@ class HierarchyView(View):
             return "no place for it beside the started jobs was found"
 
         return {one.id: text(one) for one in state.requests if one.id not in begun}
+
+    def _beside(
+        self,
+        request: HierarchyRequest,
+        part: PartState,
+        document: Request | Part,
+        of: IntArray,
+        asked: str,
+    ) -> str:
+        """Return that a part has room only in domains of jobs that it is apart from; or nothing."""
+        if not part.apart or request.others:
+            return ""
+        machine, hosts = self.state.machine, NodeLists()
+        numbers = {name: number for number, name in enumerate(machine.host_names)}
+
+        def hosts_of(text: str, field: str) -> IntArray:
+            return np.array([numbers[name] for name in hosts.hosts(text, field)], dtype=np.int64)
+
+        sets = NodeSets(self.result.instance.sets or {}, machine.num_hosts, hosts_of)
+        named = sets.allowed(document.eligible, document.excluded, "")
+        if np.bincount(of, weights=held(self.state.free, part.takes) * named).max() < part.units:
+            return ""
+        if {level for level, _ in part.apart} == {part.required}:
+            level = machine.levels[part.apart[0][0]]
+            return f"each {level} with {asked} free has a job that it is apart from"
+        return f"{asked} wanted, free only beside jobs that it is apart from"
 
     def _roomiest(self, request: HierarchyRequest, left: IntArray) -> Sequence[PartState]:
         """Return the parts of a request in the one of its sets that has most room left."""
