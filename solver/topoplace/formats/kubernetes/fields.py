@@ -242,7 +242,10 @@ WORKLOAD = table(
     read spec.priority: the order of the queue
     neutral spec.queueName, spec.priorityClassName, spec.priorityClassSource, \
         spec.priorityClassRef, spec.maximumExecutionTimeSeconds
-    read status.admission: an admitted one does not wait
+    depends status.admission -> assignment: an admitted one does not wait: what its \
+        `topologyAssignment` says and no pod takes yet is taken, by a running job. Where that is \
+        of a domain of several nodes, as of a rack, the jobs that may be there are held until all \
+        its pods have nodes
     depends status.conditions -> quota: `QuotaReserved` is false and the message speaks of a \
         quota (option `quota`), or the reason is `Inadmissible` (`queue`); `Requeued` is false \
         (`requeued`)

@@ -11,6 +11,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
+from topoplace.formats.kubernetes.assigned import Admission
 from topoplace.formats.kubernetes.fields import GROUP_NAMES, KUEUE, LWS
 from topoplace.formats.kubernetes.objects import (
     Condition,
@@ -77,7 +78,7 @@ class Conditions(KubeModel):
     """The status of a Job, a JobSet or a Workload."""
 
     conditions: list[Reasoned] | None = None
-    admission: dict[str, Any] | None = None
+    admission: Admission | None = None
 
     @property
     def has_ended(self) -> bool:
