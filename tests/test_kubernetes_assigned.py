@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import topoplace as tp
-from test_kubernetes import HOST, KUEUE, RACK, pod, template, thing, written
+from test_kubernetes import HOST, KUEUE, RACK, job_set, pod, template, thing, written
 from topoplace.cli import run
 from topoplace.formats.kubernetes.snapshots import read_kubernetes
 from topoplace.machine.hostlist import expand_host_list
@@ -139,6 +139,64 @@ def test_pods_on_other_nodes_than_assigned(tmp_path):
     pods = [of_job("run", 0, "a1"), of_job("run", 1, "b1")]
     assert gpus_of(snapshot_of(tmp_path, own, *pods)) == {"ns/run": {"a1": 1, "b1": 1}}
     assert gpus_of(snapshot_of(tmp_path, own, pods[1])) == {"ns/run": {"a1": 2, "b1": 1}}
+
+
+def named(own: dict[str, Any], name: str, *owners: tuple[str, str]) -> dict[str, Any]:
+    refs = [{"kind": kind, "name": owner, "controller": True} for kind, owner in owners]
+    own["metadata"] |= {"name": name, "ownerReferences": refs}
+    return own
+
+
+def test_pods_are_those_of_their_workload_whatever_its_job_is_called(tmp_path):
+    """A group of pods, pods of a Deployment, and groups of a LeaderWorkerSet."""
+    status = admitted(domains({"b2": 2}))
+    group = {"labels": {f"{KUEUE}/pod-group-name": "g"}}
+    items = [named(workload("g", 2, status=status), "g", ("Pod", "g-0"), ("Pod", "g-1"))]
+    items += [pod("g-0", "b2", **group), pod("g-1", None, 1, "Pending", **group)]
+    rs = {"ownerReferences": [{"kind": "ReplicaSet", "name": "rs", "controller": True}]}
+    for name, on in (("d1", "a1"), ("d2", None)):
+        own = workload(name, 1, status=admitted(domains({"a1": 1})))
+        items += [named(own, f"pod-{name}", ("Pod", name)), pod(name, on, **rs)]
+    lws = "leaderworkerset.sigs.k8s.io"
+    for idx, host in enumerate(("b2", "a2")):
+        own = workload("l", 2, status=admitted(domains({host: 2})))
+        items.append(named(own, f"lws-{idx}-x", ("LeaderWorkerSet", "lws")))
+        notes = {f"{KUEUE}/workload": f"lws-{idx}-x"}
+        labels = {f"{lws}/name": "lws", f"{lws}/group-index": str(idx)}
+        items.append(pod(f"lws-{idx}-0", host, labels=labels, annotations=notes))
+        items.append(pod(f"lws-{idx}-1", None, labels=labels, annotations=notes))
+    snapshot = snapshot_of(tmp_path, *items)
+    total: Counter[str] = Counter()
+    for own in gpus_of(snapshot).values():
+        total.update(own)
+    assert total == {"b2": 4, "a1": 2, "a2": 2}
+    assert snapshot.queue == []
+
+
+def test_a_job_set_that_is_assigned_keeps_others_from_its_domain(tmp_path):
+    running = named(
+        workload("js", 1, status=admitted(domains({"a1": 1}))), "jobset-js", ("JobSet", "js")
+    )
+    waits = job_set()
+    waits["metadata"] |= {"name": "other"}
+    waits["spec"]["replicatedJobs"] = waits["spec"]["replicatedJobs"][1:]
+    for own in waits["spec"]["replicatedJobs"]:
+        meta = own["template"]["spec"]["template"]["metadata"]
+        meta["annotations"] = {"alpha.jobset.sigs.k8s.io/exclusive-topology": RACK}
+    snapshot = snapshot_of(tmp_path, running, waits)
+    (one,) = snapshot.running
+    assert one.apart is not None
+    assert [(own.level, own.name) for own in one.apart] == [(RACK, "jobsets")]
+
+
+def test_pods_without_a_domain_wait_beside_those_that_have_one(tmp_path):
+    own = workload("z", 2, status=admitted(domains({"b2": 2})))
+    own["spec"]["podSets"].append({"name": "aux", "count": 1, "template": template()})
+    aux = of_job("z", 9, None, 1, "Pending")
+    aux["metadata"]["labels"][f"{KUEUE}/podset"] = "aux"
+    snapshot = snapshot_of(tmp_path, own, aux)
+    assert gpus_of(snapshot) == {"ns/z": {"b2": 2}}
+    assert [(one.id, one.nodes) for one in snapshot.queue] == [("ns/z#waits", 1)]
 
 
 def test_a_domain_of_several_hosts_holds_who_may_be_there(tmp_path):

@@ -537,7 +537,9 @@ class _Reader:
         """Note which pods those that run, or are assigned, keep away."""
         namespace, affinity = owner.namespace or "default", spec.affinity
         level = meta.annotation(LWS_EXCLUSIVE) or meta.annotation(JOBSET_EXCLUSIVE)
-        self.jobs.families[job] = family_of(meta, namespace), level
+        kinds = {one.kind for one in owner.owners or ()}
+        family = family_of(meta, namespace, "JobSet" if "JobSet" in kinds else "")
+        self.jobs.families[job] = family, level
         if level is not None:
             affinity = without_injected({"affinity": affinity}, level).get("affinity")
         self.jobs.repelling += repelling(owner.id, namespace, affinity, "spec")
