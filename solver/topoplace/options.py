@@ -716,7 +716,18 @@ class Map(Solve, Watched):
         "Most tasks on a node; default 1, or as many as the job of a result has units there.",
     )
     within: str | None = _place("12x8x12@0,0,0", "Use the routers of this prism only.")
-    subset: str | None = _place("0-47,60", "Use these nodes only; where they have names, n[01-16].")
+    subset: str | Sequence[str | int] | None = _place(
+        "0-47,60",
+        "Use these nodes only; where they have names, n[01-16].",
+        in_python="A text, or a list of names or numbers.",
+        kind=str,
+    )
+    names: Path | Sequence[str] | None = _place(
+        "FILE",
+        "Torus or mesh: what its nodes are called, in the order of their numbers.",
+        in_python="A list of names, or a file of them.",
+        kind=Path,
+    )
     job: str | None = _place("ID", "Map inside this job of the file.")
     node_class: str | None = _place("NAME", "Class of nodes.", "--class")
     mapping: Path | None = _how("F", "Evaluate this mapping, or start the search from it.")

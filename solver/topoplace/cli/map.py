@@ -150,7 +150,9 @@ def map_command(application: Application, asked: options.Map, files: MapFiles) -
     with shown(files.progress) as watch:
         result = front.mapping.solved(problem, replace(asked, callback=watch))
     front.writing.write(result, output=written.pop("output"), png=written.pop("png"))
-    front.mapping.write_nodes(problem, result, tpu_host=files.tpu_host, **written)
+    note = front.mapping.write_nodes(problem, result, tpu_host=files.tpu_host, **written)
+    if note is not None:
+        say(note, aside=True)
     every = {"output": files.output, "png": files.png, **written}
     said = {name.replace("_", "-"): path for name, path in every.items()}
     end_with(result, said, front.mapping.figures_of(problem, result) if files.figures else [])

@@ -39,6 +39,7 @@ from topoplace.mapping.parallelism import parallelism as training_job
 from topoplace.mapping.problem import MappingProblem, messages_of, prepare_mapping
 from topoplace.mapping.rankfiles import (
     node_list_beside,
+    note_on_names,
     read_mapping,
     require_blocks,
     write_mapping,
@@ -122,6 +123,8 @@ def problem_asked(
         raise InputError("places on a torus, mesh, tree or hierarchy", field="on", found=found)
     parts = ("level_costs", "job", "node_class", "within")
     places = load_places(source_of(on), **{name: getattr(asked, name) for name in parts})
+    if asked.names is not None:
+        places = places.named(asked.names)
     if asked.subset is not None:
         places = places.only(asked.subset)
     if not of_objects:
@@ -139,7 +142,7 @@ def problem_asked(
 def _problem_of_instance(instance: MappingInstance, asked: options.Map) -> MappingProblem:
     """Return the problem of an instance, which says all that options could say of it."""
     _refuse_others(asked, of_objects=asked.balance is not None or instance.cap is not None)
-    given = {name: getattr(asked, name) for name in ("on", "balance", *_OF_OBJECTS)}
+    given = {name: getattr(asked, name) for name in ("on", "balance", "names", *_OF_OBJECTS)}
     refuse("no such option with an instance, which says it", **given)
     return prepare_mapping(instance)
 
@@ -188,14 +191,15 @@ def write_nodes(
     node_list: Path | None = None,
     tpu_host: Sequence[int] | None = None,
     **forms: Path | None,
-) -> None:
+) -> str | None:
     """Write where tasks or objects are, by form: ``csv``, ``hostfile``, ``maplib`` and so on.
 
     `node_list` is where that of a ``rank_order`` goes, `tpu_host` the chips of a host in ``ranks``.
-    Without a mapping there is no file.
+    Without a mapping there is no file. What a person should know of the files is returned.
     """
     if result.solution is None:
-        return
+        return None
+    written = []
     nodes = np.asarray(result.solution.nodes, dtype=np.int64)
     for name, path in forms.items():
         form = name.removesuffix("_map").replace("_", "-")
@@ -205,6 +209,8 @@ def write_nodes(
             write_text(path, csv_of(("object", "node"), enumerate(result.solution.nodes)))
         else:
             write_mapping(path, form, problem, nodes, node_list=node_list, chips=tpu_host)
+            written.append(form)
+    return note_on_names(written, problem, tpu_host)
 
 
 def figures_of(problem: MappingProblem, result: MappingResult) -> list[str]:

@@ -12,6 +12,7 @@ import numpy as np
 from topoplace.errors import number_of
 from topoplace.kinds import kind_named
 from topoplace.machine import format_node_set
+from topoplace.mapping.machines import offer_of
 from topoplace.mapping.problem import MappingProblem
 from topoplace.report import mapping_plane as pencils
 from topoplace.report.domains import Boxes, domain_boxes
@@ -79,6 +80,9 @@ class MappingView(View):
         if problem.machine.levels is not None:
             return columns | {"host": [problem.machine.levels.node_names[n] for n in nodes]}
         columns |= {"node": nodes.tolist(), "router": routers.tolist()}
+        called = offer_of(result.instance.machine).names(result.instance.machine)
+        if called:
+            columns["host"] = [called[node] for node in nodes.tolist()]
         if problem.machine.torus is not None:
             for dim, at in enumerate(problem.machine.torus.coordinates[routers].T.tolist()):
                 columns[f"x{dim}"] = at

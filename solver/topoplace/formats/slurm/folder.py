@@ -14,7 +14,6 @@ from topoplace.formats.slurm.nodes import (
     read_slurm_reservations,
 )
 from topoplace.formats.slurm.topology import read_slurm_topology
-from topoplace.formats.slurm.torus import NamedTorus
 from topoplace.snapshot.schema import Snapshot
 
 File = str | Path
@@ -73,9 +72,8 @@ def read_slurm_cluster(files: SlurmFiles, name: str | None) -> tuple[Snapshot, t
         None if files.partitions is None else read_slurm_partitions(files.partitions),
         None if files.reservations is None else read_slurm_reservations(files.reservations),
     )
-    model = machine.machine if isinstance(machine, NamedTorus) else machine
     with blamed_on(str(files.jobs)):
-        snapshot, notes = snapshot_of_slurm(machine, cluster, name or model.name)
+        snapshot, notes = snapshot_of_slurm(machine, cluster, name or machine.name)
     unseen = {what: about for what, about in _UNSEEN.items() if getattr(files, what) is None}
     if snapshot.queue and unseen:
         given = ", ".join(f"--{what}" for what in unseen)
