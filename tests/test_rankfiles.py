@@ -370,7 +370,8 @@ def test_a_line_says_that_names_are_not_known(tmp_path, monkeypatch, capsys):
     assert '--subset "$(paste -sd, names)", found the file names' in err
 
 
-def test_hosts_of_a_placement_have_names(tmp_path, monkeypatch):
+def test_hosts_of_a_placement_have_names(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
     machine = tp.torus(4, names=["a", "b", "c", "d"])
     model = tp.Model(machine)
     model.add_request("j", 2)
@@ -378,6 +379,10 @@ def test_hosts_of_a_placement_have_names(tmp_path, monkeypatch):
     hosts = result.to_frame()["hosts"][0]
     assert {*expand_host_list(hosts)} < {"a", "b", "c", "d"}
     assert tp.check(result).verified
+    Path("result.json").write_text(result.model_dump_json())
+    assert run(["show", "result.json", "--hostfile", "hosts"]) == 2
+    said = "--hostfile: expected the result of a mapping with this option, found 'hosts'"
+    assert said in capsys.readouterr().err
 
 
 def test_subsets_by_name_or_by_position(capsys):

@@ -37,21 +37,16 @@ from topoplace.mapping.objects.applications import (
 from topoplace.mapping.onto import load_places, problem_on
 from topoplace.mapping.parallelism import parallelism as training_job
 from topoplace.mapping.problem import MappingProblem, messages_of, prepare_mapping
-from topoplace.mapping.rankfiles import (
-    node_list_beside,
-    note_on_names,
-    read_mapping,
-    require_blocks,
-    write_mapping,
-)
+from topoplace.mapping.rankfiles import read_mapping, require_blocks
 from topoplace.mapping.recognition import Recognition
 from topoplace.mapping.recognition import recognise as recognise_graph
+from topoplace.mapping.resultfiles import RANKS_ALONE, node_list_for, write_nodes, write_ranks
 from topoplace.model import application_of
 from topoplace.options import takes
 from topoplace.report.mappings import layout_document, layouts_table
 from topoplace.result.mapping import MappingResult
 from topoplace.result.placement import CubesResult
-from topoplace.snapshot.files import csv_of, parse_object, read_bytes, write_text
+from topoplace.snapshot.files import parse_object, read_bytes
 from topoplace.snapshot.machines import load_torus
 from topoplace.snapshot.objects import APPLICATION_SCHEMA, ObjectsApplication
 from topoplace.snapshot.schema import (
@@ -70,13 +65,14 @@ from topoplace.study.external.mapping import mapping_method
 
 __all__ = [
     "MAX_TASKS",
+    "RANKS_ALONE",
     "GridApplication",
     "figures_of",
     "graph_of_file",
     "layouts",
     "map",
     "name_of",
-    "node_list_beside",
+    "node_list_for",
     "phase_time",
     "problem_asked",
     "read_application",
@@ -86,6 +82,7 @@ __all__ = [
     "solved",
     "training_job",
     "write_nodes",
+    "write_ranks",
 ]
 
 OF_GRAPH_FILE = "qaplib"
@@ -183,34 +180,6 @@ def solved(problem: MappingProblem, asked: options.Map) -> MappingResult:
     with watched(replace(options_of(asked), **more), asked) as settings:
         found: MappingResult = solve(problem, method, settings)
         return found
-
-
-def write_nodes(
-    problem: MappingProblem,
-    result: MappingResult,
-    node_list: Path | None = None,
-    tpu_host: Sequence[int] | None = None,
-    **forms: Path | None,
-) -> str | None:
-    """Write where tasks or objects are, by form: ``csv``, ``hostfile``, ``maplib`` and so on.
-
-    `node_list` is where that of a ``rank_order`` goes, `tpu_host` the chips of a host in ``ranks``.
-    Without a mapping there is no file. What a person should know of the files is returned.
-    """
-    if result.solution is None:
-        return None
-    written = []
-    nodes = np.asarray(result.solution.nodes, dtype=np.int64)
-    for name, path in forms.items():
-        form = name.removesuffix("_map").replace("_", "-")
-        if path is None:
-            continue
-        if problem.instance.cap is not None:
-            write_text(path, csv_of(("object", "node"), enumerate(result.solution.nodes)))
-        else:
-            write_mapping(path, form, problem, nodes, node_list=node_list, chips=tpu_host)
-            written.append(form)
-    return note_on_names(written, problem, tpu_host)
 
 
 def figures_of(problem: MappingProblem, result: MappingResult) -> list[str]:
