@@ -53,8 +53,8 @@ MISTAKES = _sections()
 """By section, mistakes with the lines that they get to hear."""
 
 
-def lines_said(call: Callable[..., object], *arguments: object) -> list[str]:
+def lines_said(call: Callable[..., object], *arguments: object, **options: object) -> list[str]:
     """Return what is said of arguments that a call refuses."""
     with pytest.raises(InputError) as caught:
-        call(*arguments)
+        call(*arguments, **options)
     return str(caught.value).splitlines()

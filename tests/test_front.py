@@ -8,6 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 import numpy as np
 import pytest
@@ -60,7 +61,7 @@ def test_the_door_has_few_names_and_opens_at_once() -> None:
     code = "import sys, topoplace as tp; print(*dir(tp)); print(*sys.modules)"
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     names, modules = (line.split() for line in run.stdout.splitlines())
-    assert len(names) <= 38
+    assert len(names) <= 40
     assert all(getattr(tp, name) is not None for name in names)
     assert not {"numpy", "pydantic", "numba", "ortools"} & set(modules)
     assert tp.methods("placement")["exact"] == tp.methods()["placement exact"]
@@ -279,6 +280,8 @@ def test_a_typed_program_runs() -> None:
         ("whatif", options.WhatIf),
         ("compare", options.Compare),
         ("audit", options.Audit),
+        ("batch", options.Batch),
+        ("convert", options.Convert),
         ("map", options.Map),
     ],
 )
@@ -290,6 +293,64 @@ def test_an_option_reaches_the_command_and_the_function(name: str, declaration: 
         assert of.name in keywords
         assert f"\n{of.name}\n    {one.text[:20]}" in function.__doc__
         assert (of.name in on_command_line) == (one.metavar is not None)
+
+
+def test_a_comparison_draws_itself(results: list[Any], tmp_path: Path) -> None:
+    found = tp.compare(torus_model(), results[2], methods=["exact", "first-fit"], time_limit=20)
+    for what in ("gaps", "seconds", "profile"):
+        picture = found.plot(what)
+        svg = ElementTree.fromstring(picture.save(tmp_path / "p.svg").read_text())
+        texts = {
+            "".join(one.itertext()).strip() for one in svg.iter("{http://www.w3.org/2000/svg}text")
+        }
+        assert {"exact", "first-fit", "blocks"} <= texts
+        assert len([text for text in texts if text.endswith((", placement", ", mapping"))]) == 2
+        assert "data:image/svg+xml" in picture._repr_html_()
+    line = "what: expected one of gaps, seconds, profile, found 'gap' (did you mean 'gaps'?)"
+    assert lines_said(found.plot, "gap") == [line]
+    unproven = tp.compare(torus_model(), methods=["first-fit"])
+    assert lines_said(unproven.plot) == [
+        "what: expected a comparison in which a method proved a bound, found 'gaps'"
+    ]
+
+
+@pytest.mark.usefixtures("batches_here")
+def test_a_batch_of_files_in_python(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    torus_model().save(tmp_path / "now.json")
+    asked: dict[str, Any] = {"output": str(tmp_path / "out"), "method": "first-fit"}
+    done = door.batch(str(tmp_path), **asked, jobs=np.int64(1), display=True)
+    assert "batch: 0 of 1" in capsys.readouterr().err
+    assert str(done).startswith("1 instance: 1 feasible\nsolved 1, kept 0, ")
+    assert list(done.to_frame().method) == ["first-fit"]
+    assert tp.check(tmp_path / "out" / done.rows[0].result).holds
+    assert door.batch(tmp_path, **asked).num_kept == 1
+    for wrong, line in {
+        "jobs": "jobs: expected at least 1, found 0",
+        "retry_failed": "retry_failed: expected True or False, found 0",
+    }.items():
+        assert lines_said(door.batch, tmp_path, **asked, **{wrong: 0}) == [line]
+    [line] = lines_said(door.batch, torus_model(), **asked)
+    assert line.startswith("sources[0]: expected a path, found <Model now")
+
+
+def test_files_are_converted_in_python(tmp_path: Path) -> None:
+    torus_model().save(tmp_path / "now.json")
+    made = tp.convert(tmp_path / "now.json", "snapshot", name="then")
+    assert made.document.name == "then"
+    assert tp.load(made.save(tmp_path / "then.json")).name == "then"
+    text = tp.convert(str(tmp_path / "then.json"), "snapshot", "snapshot").text
+    assert json.loads(text)["name"] == "then"
+    (tmp_path / "log.swf").write_text("1 0 0 60 4 -1 -1 4 60 -1 1 1 1 1 1 -1 -1 -1\n")
+    queue = tp.convert(tmp_path / "log.swf", "swf", machine="torus:4x4x4", limit=1)
+    assert str(queue) == "Snapshot log\n1 job queued"
+    assert tp.place(queue.document, "first-fit").objective == 4
+    for call, line in {
+        (lambda: tp.convert(tmp_path / "log.swf", "swf")): "--on: expected the machine the jobs",
+        (lambda: door.convert(torus_model(), "swf")): "file: expected a path, found <Model now",
+        (lambda: tp.convert("x", "swf", limit=-1)): "limit: expected at least 0, found -1",
+        (lambda: tp.convert("x", "sfw")): "--from: expected a known conversion (",
+    }.items():
+        assert lines_said(call)[0].startswith(line)
 
 
 def test_a_mapping_takes_the_options_of_its_command(tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ import pytest
 
 import topoplace as tp
 from baseline_instances import grid, problem_on, random_graph
+from topoplace.machine import parse_node_set
 from topoplace.report.page.pages import result_page
 from topoplace.solving import solve
 
@@ -103,6 +104,11 @@ def test_without_a_solution_nothing_starts(page: str) -> None:
     assert [row[2] for row in rows] == ["waits", "waits", "held", "waits", "running"]
 
 
+def test_what_counts_is_a_column_where_nodes_do_not() -> None:
+    header, first, *_ = Tables(result_page(tp.place(RACKS | {"value": "jobs"}))).rows["Requests"]
+    assert dict(zip(header, first, strict=True))["value"] == "3"
+
+
 def test_names_are_escaped_and_no_script_but_ours_may_run(page: str) -> None:
     (script,) = re.findall(r"<script>(.*?)</script>", page, re.DOTALL)
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
@@ -118,6 +124,15 @@ def test_a_mapping_lists_the_tasks_of_every_router_or_host() -> None:
     header, *rows = page.rows["Tasks by router"]
     assert header == ["router", "tasks", "mean hops", "which"]
     assert sorted(row[3] for row in rows) == list("01234567")
+    named = graph.model_copy(update={"names": [f"<{k}>" for k in range(8)]})
+    header, *rows = Tables(result_page(tp.map(named, "torus:2x2", tasks_per_node=2))).rows[
+        "Tasks by router"
+    ]
+    assert header[3:] == ["which", "names"]
+    assert all(
+        row[4] == ", ".join(f"<{task}>" for task in sorted(parse_node_set(row[3], 8)))
+        for row in rows
+    )
     mapped = tp.map(tp.grid(4, 2), "hierarchy:2x2", tasks_per_node=2)
     header, *rows = Tables(result_page(mapped)).rows["Tasks by host"]
     assert header[:2] == ["host", "tasks"]

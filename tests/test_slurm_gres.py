@@ -185,3 +185,10 @@ def test_a_range_of_nodes_is_held_on_shared_nodes_too(tmp_path):
     values = [one.value for one in model.snapshot.left_out if one.request]
     assert values == ["2 to 4 nodes", "2 to 4"]
     assert isinstance(model, tp.Model)
+
+
+def test_cpus_and_memory_of_the_system_are_no_jobs(tmp_path):
+    nodes = nodes_of({}).replace("CPUTot=16", "CPUEfctv=14 CPUTot=16 MemSpecLimit=4000")
+    model = snapshot_of(tmp_path, [by_node(1, 1)], nodes=nodes)
+    (hosts,) = {tuple(sorted(own.capacity.items())) for own in model.snapshot.machine.hosts[:1]}
+    assert dict(hosts) == {"cpus": 14, "memory": 60000, "node": 14}

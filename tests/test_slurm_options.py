@@ -433,3 +433,49 @@ def test_nothing_of_a_real_cluster_is_dropped_in_silence(scenario, tmp_path):
             own.add("features")
         for field, option in (("dependency", "dependency"), ("features", "features")):
             assert bool(job[field]) <= (option in own) or job["array_task_string"]
+
+
+# ---- Several topologies --------------------------------------------------------------------------
+
+TOPOLOGIES = """\
+- topology: tree
+  cluster_default: true
+  tree: {switches: [{switch: s0, nodes: "n[0-3]"}, {switch: s1, nodes: "n[4-5]"},
+                    {switch: top, children: "s[0-1]"}]}
+- topology: blocks
+  block: {block_sizes: [2], blocks: [{block: b0, nodes: "n[6-7]"}]}
+"""
+
+
+@pytest.mark.parametrize(
+    ("topology", "running", "held"),
+    [
+        (None, "n[0-1]", {"3": "low on topology blocks, not tree"}),
+        ("blocks", "n[6-7]", {"2": "all on the default topology, not blocks"}),
+    ],
+)
+def test_jobs_of_partitions_on_other_topologies_are_held(topology, running, held, tmp_path):
+    jobs = [
+        entry(1, job_state=["RUNNING"], nodes="n[0-1]"),
+        entry(4, job_state=["RUNNING"], nodes="n[6-7]"),
+        *(entry(2), entry(3, partition="low")),
+    ]
+    partitions = PARTITION.format(name="all", nodes="n[0-5]") + "\n"
+    partitions += PARTITION.format(name="low", nodes="n[6-7]") + " Topology=blocks\n"
+    texts = {
+        "topology": TOPOLOGIES,
+        "nodes": "".join(NODE.format(name=f"n{k}", of="all") for k in range(8)),
+        "jobs": json.dumps({"jobs": jobs, "last_update": number(NOW)}),
+        "partitions": partitions,
+    }
+    for name, text in texts.items():
+        (tmp_path / name).write_text(text)
+    files = {name: tmp_path / name for name in texts if name != "topology"}
+    options = ConvertOptions(topology=topology, **files)
+    made = converted(tmp_path / "topology", "slurm", None, options)
+    assert "jobs left out, running on no switch: 1" in made.notes
+    (tmp_path / "now.json").write_text(made.text)
+    snapshot = load_any(tmp_path / "now.json").snapshot
+    assert [job.nodes for job in snapshot.running] == [running]
+    found = {one.request: one.value for one in snapshot.left_out if one.request}
+    assert found == held

@@ -238,6 +238,11 @@ def test_each_job_is_judged_in_the_order_of_the_queue(tmp_path):
     assert (rows["2"].verdict, rows["3"].verdict) == ("missed", "rightly waiting")
     rows = audited(tmp_path, before, before, "priority")
     assert (rows["2"].verdict, rows["3"].verdict) == ("missed", "missed")
+    tight = long | {"time_limit": number(10)}  # minutes: it ends as 1 begins
+    rows = audited(tmp_path, [old, large, tight], [old, large, tight], "backfill")
+    assert rows["3"].verdict == "rightly waiting"
+    rows = audited(tmp_path, [old, large, tight], [old, large, run(tight, "n[4-6]")], "backfill")
+    assert rows["3"].verdict == "rightly started"
 
 
 def test_a_plan_of_the_scheduler_keeps_others_from_its_nodes(tmp_path):

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from topoplace.errors import InputError as InputError
     from topoplace.errors import TopoplaceError as TopoplaceError
     from topoplace.front.documents import check as check
+    from topoplace.front.documents import convert as convert
     from topoplace.front.documents import load as load
     from topoplace.front.documents import machines as machines
     from topoplace.front.documents import methods as methods
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from topoplace.front.placing import optima as optima
     from topoplace.front.placing import repack as repack
     from topoplace.front.studies import audit as audit
+    from topoplace.front.studies import batch as batch
     from topoplace.front.studies import compare as compare
     from topoplace.front.studies import whatif as whatif
     from topoplace.mapping.allocated import topology as topology
@@ -54,11 +56,11 @@ if TYPE_CHECKING:
 
 _NAMES = {
     "errors": ("InputError", "TopoplaceError"),
-    "front.documents": ("check", "load", "machines", "methods", "snapshots"),
+    "front.documents": ("check", "convert", "load", "machines", "methods", "snapshots"),
     "front.live": ("live_snapshot",),
     "front.mapping": ("map", "phase_time", "recognise"),
     "front.placing": ("frontier", "optima", "place", "repack"),
-    "front.studies": ("audit", "compare", "whatif"),
+    "front.studies": ("audit", "batch", "compare", "whatif"),
     "mapping.allocated": ("topology",),
     "mapping.parallelism": ("Transformer", "parallelism"),
     "model": (

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, ParamSpec, TypeAlias, TypeVar
 
 from topoplace.errors import InputError
 from topoplace.given import fitting
+from topoplace.shipped import FORMATS
 
 if TYPE_CHECKING:
     from topoplace.mapping.onto import Source as PlacesSource
@@ -168,11 +169,13 @@ def takes_many(options: Callable[..., T]) -> Callable[[Callable[[T], R]], Callab
 
 
 def _fitting(asked: Any) -> Any:
-    """Return options with plain values; `InputError` names one that is not of its type."""
-    given = {
-        of.name: fitting(getattr(asked, of.name), str(of.type), of.name)
-        for of, _ in declared(type(asked))
-    }
+    """Return options with plain values; `InputError` names one of another type or out of range."""
+    given = {}
+    for of, one in declared(type(asked)):
+        value = given[of.name] = fitting(getattr(asked, of.name), str(of.type), of.name)
+        for limit, words, sign in ((one.least, "at least", 1), (one.most, "at most", -1)):
+            if limit is not None and value is not None and sign * value < sign * limit:
+                raise InputError(f"{words} {limit}", field=of.name, value=value)
     return replace(asked, **given)
 
 
@@ -570,10 +573,10 @@ class Batch(Queue):
         "Snapshots and mapping instances, folders of them, or shipped snapshots by name.",
         kind=list[Path],
     )
+    _: KW_ONLY
     output: Path = option(
         "OUTDIR", "The folder of results and table.", "-o", "--output", default=MISSING
     )
-    _: KW_ONLY
     method: str | None = option(
         "NAME",
         "The method, or an installed allocator; default exact, for mappings auto.",
@@ -592,6 +595,7 @@ class Batch(Queue):
     memory: float | None = option("GIB", "Most memory that an instance may take.", least=0.001)
     retry_failed: bool = flag("Try again what failed in earlier runs.")
     dask: str | None = option("ADDRESS", "Run on the Dask cluster of this scheduler.")
+    display: bool = python("Whether to show on stderr how many are done.", default=False)
 
 
 @dataclass(frozen=True)
@@ -850,7 +854,7 @@ class Live:
     )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class ConvertOptions:
     """What some conversions ask for besides the file.
 
@@ -879,3 +883,16 @@ class ConvertOptions:
         "oss*,mds*", "ibnetdiscover: patterns of nodes to leave out.", parse=_names
     )
     topology_name: str | None = python("Which topology of a file, where it has several.")
+
+
+@dataclass(frozen=True)
+class Convert(ConvertOptions):
+    """The options of `topoplace.front.documents.convert`."""
+
+    file: File | None = argument("FILE", "The file to read; slurm: the topology.", default=None)
+    from_format: str = option(
+        "F", f"The format of FILE: {', '.join(FORMATS)}.", "--from", default="", is_required=True
+    )
+    to_format: str | None = option(
+        "F", "Format to write: snapshot, machine, slurm-topology, slurm-yaml.", "--to"
+    )

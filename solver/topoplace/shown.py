@@ -6,9 +6,13 @@ named here, by class, and imported when it is first used.
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from topoplace.errors import number_of
 from topoplace.kinds import Ref, loaded
 
 if TYPE_CHECKING:
@@ -24,6 +28,7 @@ _WORK: Mapping[str, Mapping[str, Ref]] = {
         "Optima": "topoplace.report.several:optima_summary",
         "Comparison": "topoplace.report.studies:comparison_table",
         "Audit": "topoplace.report.audit:audit_text",
+        "Batch": "topoplace.report.studies:batch_text",
         "WhatIf": "topoplace.report.studies:what_if_table",
     },
     "summary": {
@@ -41,6 +46,7 @@ _WORK: Mapping[str, Mapping[str, Ref]] = {
         "Result": "topoplace.report.frames:result_frame",
         "Comparison": "topoplace.report.frames:comparison_frame",
         "Audit": "topoplace.report.frames:audit_frame",
+        "Batch": "topoplace.report.frames:batch_frame",
     },
     "figures": {
         "Result": "topoplace.report.figure:figures_of",
@@ -61,6 +67,7 @@ _WORK: Mapping[str, Mapping[str, Ref]] = {
     },
     "rank_files": {"Result": "topoplace.report.mappings:write_rank_files"},
     "ranks": {"MappingResult": "topoplace.mapping.resultfiles:write_ranks"},
+    "svg": {"Comparison": "topoplace.report.page.pages:comparison_svg"},
     "plot": {
         "Result": "topoplace.report.figure:plot",
         "Frontier": "topoplace.report.several:plot",
@@ -90,6 +97,31 @@ class Told:
         return str(work("text", self)(self))
 
     __str__ = __repr__
+
+
+@dataclass(frozen=True, repr=False)
+class Picture:
+    """A picture that notebooks show, and that follows their light or dark theme.
+
+    Attributes
+    ----------
+    svg
+        The text of an SVG file.
+    """
+
+    svg: str
+
+    def save(self, path: str | Path) -> Path:
+        """Write the SVG file, whose path is returned; `InputError` if that fails."""
+        loaded("topoplace.snapshot.files:write_text")(Path(path), self.svg)
+        return Path(path)
+
+    def __repr__(self) -> str:
+        return f"<Picture: SVG of {number_of(len(self.svg), 'character')}>"
+
+    def _repr_html_(self) -> str:
+        data = base64.b64encode(self.svg.encode()).decode("ascii")
+        return f'<img src="data:image/svg+xml;base64,{data}" style="width:100%;max-width:62rem"/>'
 
 
 class Tabled(Told):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 import time
 from collections.abc import Sequence
-from dataclasses import MISSING, asdict, dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,8 +15,7 @@ from topoplace import front, kinds, options
 from topoplace.cli.options import command, require_writable
 from topoplace.cli.output import WIDTH, json_wanted, print_json, say, say_files, say_note
 from topoplace.errors import ExitCode, InputError, number_of, unknown_name
-from topoplace.options import ConvertOptions, again, argument, option
-from topoplace.shipped import FORMATS
+from topoplace.options import again, argument, option
 
 if TYPE_CHECKING:
     from topoplace.snapshot.convert import Converted
@@ -90,31 +89,24 @@ def show(asked: Show, files: options.RankFiles) -> None:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Convert:
-    """From what to what `topoplace convert` converts."""
+class ConvertFile:
+    """What `topoplace convert` writes."""
 
-    file: Path | None = argument("FILE", "The file to read; slurm: the topology.", default=None)
-    source: str = option(
-        "F", f"The format of FILE: {', '.join(FORMATS)}.", "--from", default=MISSING
-    )
-    target: str | None = option(
-        "F", "Format to write: snapshot, machine, slurm-topology, slurm-yaml.", "--to"
-    )
     output: Path | None = option(
         "OUT", "The file to write; without it, to stdout.", "-o", "--output"
     )
 
 
 @command
-def convert(asked: Convert, more: ConvertOptions) -> None:
+def convert(asked: options.Convert, file: ConvertFile) -> None:
     """Convert FILE to another format (docs/reference/formats.md; a wrong pair lists the known)."""
-    output = asked.output
+    output = file.output
     if output is None and json_wanted():
         raise InputError("an output file with --json", field="--output", found="none")
     require_writable(asked.file, output=output)
-    if asked.source == "slurm":  # whose topology.conf names no cluster
-        more = replace(more, name=_name(more.name, output))
-    made = front.documents.converted(asked.file, asked.source, asked.target, more)
+    if asked.from_format == "slurm":  # whose topology.conf names no cluster
+        asked = replace(asked, name=_name(asked.name, output))
+    made = front.documents.converted(asked.file, asked.from_format, asked.to_format, asked)
     _deliver("topoplace.convert/1", made, output)
 
 

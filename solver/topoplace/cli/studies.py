@@ -20,7 +20,7 @@ from topoplace.cli.output import (
     tell_breaches,
     tell_trials,
 )
-from topoplace.errors import ExitCode, InputError, number_of, refuse
+from topoplace.errors import ExitCode, InputError, refuse
 from topoplace.options import option
 
 if TYPE_CHECKING:
@@ -65,22 +65,13 @@ def compare(asked: options.Compare, files: CompareFiles) -> None:
 def batch(asked: options.Batch) -> None:
     """Solve every instance that has no result in OUTDIR yet; killed, it goes on when run again."""
     with counted("batch") as progress:
-        done = front.studies.batch(asked, progress)
+        done = front.studies.batched(asked, progress)
     _report(done)
     raise typer.Exit(done.exit_code)
 
 
 def _report(done: Batch) -> None:
-    counts = ", ".join(f"{count} {status}" for status, count in done.counts.items())
-    held = f"; {number_of(done.num_held, 'request')} held" if done.num_held else ""
-    say(f"{number_of(len(done.rows), 'instance')}: {counts}{held}")
-    say(f"solved {done.num_solved}, kept {done.num_kept}, {done.seconds:.1f} s")
-    say(f"table: {done.table}")
-    if done.num_left:
-        say(
-            f"interrupted: {number_of(done.num_left, 'instance')} left out; the same "
-            "command goes on"
-        )
+    say(str(done))
     print_json(
         {
             "schema": BATCH_SCHEMA,

@@ -10,20 +10,20 @@ from numbers import Integral, Real
 from pathlib import Path
 from typing import Any
 
-from topoplace import kinds
+from topoplace import kinds, options
 from topoplace.certify import check as certify
 from topoplace.certify.check import check_document
 from topoplace.errors import InputError, unknown_name
 from topoplace.formats.text import name_of
 from topoplace.kinds import kind_named, known
 from topoplace.model import Machine, Model
-from topoplace.options import Audit, Place, Queue, Solve, Watched, names_of
+from topoplace.options import Audit, Place, Queue, Solve, Watched, names_of, takes
 from topoplace.result import Interference, Result
 from topoplace.result.base import Kept, Report
 from topoplace.result.reading import Checkable
 from topoplace.result.several import Several
 from topoplace.snapshot.changes import request_of as request_of_fields
-from topoplace.snapshot.convert import converted
+from topoplace.snapshot.convert import Converted, converted
 from topoplace.snapshot.files import machine_names, read_bytes, snapshot_names
 from topoplace.snapshot.held import Choices
 from topoplace.snapshot.machines import is_machine, load_machine
@@ -40,6 +40,7 @@ __all__ = [
     "check",
     "check_file",
     "choices_of",
+    "convert",
     "converted",
     "load",
     "load_checkable",
@@ -198,6 +199,19 @@ def methods(problem: str | None = None) -> dict[str, str]:
     if problem is None:
         return {f"{kind} {name}": x for kind in known() for name, x in methods(kind).items()}
     return {name: method.summary for name, method in registered(kind_named(problem).name).items()}
+
+
+@takes(options.Convert)
+def convert(asked: options.Convert) -> Converted:
+    """Turn a file of another tool into a snapshot or a machine, or a machine into such a file.
+
+    Returns
+    -------
+    Converted
+        Its `document`, which is a snapshot, a machine or a text; printed, it is the `notes` on how
+        it was made. `save` writes it into a file.
+    """
+    return converted(asked.file, asked.from_format, asked.to_format, asked)
 
 
 def model_of(instance: Instance, objective: TreeObjective | None = None) -> Model:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -92,8 +92,36 @@ def compare(asked: options.Compare) -> Comparison:
     return replace(found, notes=(*skipped, *found.notes))
 
 
-def batch(asked: options.Batch, progress: Callable[[int, int], None]) -> Batch:
-    """Solve every instance that has no result in a folder yet (`run_batch`)."""
+@contextlib.contextmanager
+def _counted(label: str, display: bool) -> Iterator[Callable[[int, int], None]]:
+    """Yield what shows on stderr how many of how many are done, if it is to be shown."""
+    with Display() if display else contextlib.nullcontext() as shown:
+
+        def progress(done: int, total: int) -> None:
+            if shown is not None:
+                shown.show(f"{label}: {done:,} of {total:,}")
+
+        yield progress
+
+
+@takes_many(options.Batch)
+def batch(asked: options.Batch) -> Batch:
+    """Solve every instance that has no result in a folder yet; killed, it goes on when run again.
+
+    Processes of their own solve, so that a script guards what it runs by
+    ``if __name__ == "__main__":``.
+
+    Returns
+    -------
+    Batch
+        Its `rows`, a file each; printed, it is how many came to what. The results are in `output`.
+    """
+    with _counted("batch", asked.display) as progress:
+        return batched(asked, progress)
+
+
+def batched(asked: options.Batch, progress: Callable[[int, int], None]) -> Batch:
+    """Do what `batch` does, telling how many of how many instances are done."""
     options_of(asked)  # checks them
     tree_objective(asked.objective)  # checks it
     require_one(asked.method, asked.command)
@@ -137,12 +165,7 @@ def audit(asked: options.Audit) -> Audit:
     TopoplaceError
         If the checker does not confirm an optimum, or a decision beats it: one is wrong then.
     """
-    with Display() if asked.display else contextlib.nullcontext() as shown:
-
-        def progress(done: int, total: int) -> None:
-            if shown is not None:
-                shown.show(f"audit: {done:,} of {total:,}")
-
+    with _counted("audit", asked.display) as progress:
         return audited(asked, progress)[0]
 
 

@@ -112,8 +112,21 @@ class MappingView(View):
         ]
         hops = "mean hops" if machine.levels is None else "mean cost"
         where = "router" if machine.levels is None else "host"
-        tasks = Table((where, f"{what}s", hops, "which"), rows, (1, 2))
+        header, called = [where, f"{what}s", hops, "which"], self._called()
+        if called:
+            header.append("names")
+            for row, at in zip(rows, sorted(cells.tasks), strict=True):
+                row.append(", ".join(called.get(at, ())))
+        tasks = Table(header, rows, (1, 2))
         return [*self._domains(f"{what}s"), Listing(f"{what}s by {where}".capitalize(), tasks)]
+
+    def _called(self) -> dict[int, list[str]]:
+        """Return by router what its tasks are called, if they have names."""
+        found: dict[int, list[str]] = {}
+        names = getattr(self.result.instance.application, "names", None) or ()
+        for name, router in zip(names, self.routers.tolist(), strict=False):
+            found.setdefault(router, []).append(name)
+        return found
 
     def _domains(self, what: str) -> list[Listing]:
         """Return the domains that have tasks, if there are levels above the hosts."""

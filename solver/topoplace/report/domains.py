@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -24,6 +24,7 @@ from topoplace.report.tiles import (
     Canvas,
     Cells,
     add_lines,
+    add_shapes,
     borders,
     colours_of,
     leaving_colour,
@@ -254,8 +255,7 @@ class Boxes:
                 text = _label(self.names[box.level][box.domain], share, room)
                 at = box.left + _PAD / unit, box.top + (_LABEL + _PAD) / 2 / unit
                 axes.text(*at, text, fontsize=TEXT, va="center")
-        style: dict[str, Any] = {"facecolors": fills, "edgecolors": RIM, "linewidths": 0.6}
-        _add_polygons(axes, shapes, **style)
+        add_shapes(axes, shapes, fills, RIM, 0.6)
 
 
 def _label(name: str, share: float | None, room: int) -> str:
@@ -296,14 +296,7 @@ def _draw_squares(axes: Axes, canvas: Canvas, cells: Cells) -> None:
         (parts, striped, "none"),
         (whole, none, RIM),
     ):
-        style: dict[str, Any] = {"facecolors": fill, "edgecolors": edge, "linewidths": width}
-        _add_polygons(axes, shapes, **style)
-
-
-def _add_polygons(axes: Axes, shapes: Iterable[Any], **style: Any) -> None:
-    from matplotlib.collections import PolyCollection  # noqa: PLC0415 - heavy
-
-    axes.add_collection(PolyCollection(list(shapes), **style, clip_on=False), autolim=False)
+        add_shapes(axes, list(shapes), fill, edge, width)
 
 
 def domain_boxes(machine: Hierarchy, shares: Sequence[Mapping[int, float]] = ()) -> Boxes:

@@ -124,7 +124,7 @@ def png_of(*figures: Figure) -> bytes:
 def svg_of(*figures: Figure) -> bytes:
     """Return figures, one above the other, as an SVG file, in which text stays text."""
     parts, top, width = [], 0.0, max(72 * figure.get_figwidth() for figure in figures)
-    with settings({"svg.fonttype": "none", "svg.hashsalt": "topoplace"}):
+    with styled(dark=False):  # how SVG is written
         for figure in figures:
             figure.dpi = _DPI
             stream = io.StringIO()
@@ -211,15 +211,10 @@ def greys_of(cells: Cells, unit: str) -> list[Artist]:
 
 def styled(dark: bool) -> AbstractContextManager[None]:
     """Return a block in which matplotlib draws for a light or a dark page."""
-    name = "dark" if dark else "light"
-    return settings(fname=Path(__file__).parent / "styles" / f"{name}.mplstyle")
-
-
-def settings(rc: Any = None, fname: Path | None = None) -> AbstractContextManager[None]:
-    """Return a block with some settings of matplotlib."""
     from matplotlib import rc_context  # noqa: PLC0415 - heavy
 
-    return rc_context(rc, fname)
+    name = "dark" if dark else "light"
+    return rc_context(fname=Path(__file__).parent / "styles" / f"{name}.mplstyle")
 
 
 def _panel(
@@ -250,7 +245,9 @@ def _assembled(
     else:
         at = _MARGIN / WIDTH, loads / high
         figure.legend(handles=entries, loc="lower left", bbox_to_anchor=at, ncols=_LEGEND_COLUMNS)
-    picture.draw(_panel(figure, _MARGIN, low, WIDE, picture.height))
+    main_panel = _panel(figure, _MARGIN, low, WIDE, picture.height)
+    main_panel.set_anchor("W")  # so that narrow screens show it
+    picture.draw(main_panel)
     if picture.loads is not None:
         box = _MARGIN + 0.3, _AXIS, WIDTH - 2 * _MARGIN - 0.3, _LOADS_HEIGHT
         pencils.draw_distribution(_panel(figure, *box), picture.loads)

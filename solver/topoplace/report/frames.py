@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import io
+from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 import pandas as pd
@@ -15,6 +16,7 @@ from topoplace.report.view import AnyResult, view_of
 
 if TYPE_CHECKING:
     from topoplace.study.audit.run import Audit
+    from topoplace.study.batch.run import Batch
     from topoplace.study.compare import Comparison
 
 
@@ -26,6 +28,11 @@ def result_frame(result: AnyResult) -> pd.DataFrame:
 def comparison_frame(comparison: Comparison) -> pd.DataFrame:
     """Return a row for every result, in the columns of the CSV file."""
     return pd.read_csv(io.StringIO(comparison_csv(comparison)))
+
+
+def batch_frame(done: Batch) -> pd.DataFrame:
+    """Return a row for every file, in the columns of the table of the batch."""
+    return pd.DataFrame([asdict(row) for row in done.rows])
 
 
 def audit_frame(audit: Audit) -> pd.DataFrame:

@@ -8,9 +8,11 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+from topoplace.errors import number_of
 from topoplace.report.summary import headline, level_rows
 from topoplace.report.text import count_text, gap_text, plain_table, records_csv
 from topoplace.result import Proof, level_label, value_label
+from topoplace.study.batch.run import Batch
 from topoplace.study.compare import Comparison
 from topoplace.study.ranking import Exact, MethodSummary, Row, by_instance, summaries
 from topoplace.study.what_if import Scenario, WhatIf
@@ -208,3 +210,16 @@ def _others(one: Scenario) -> list[str]:
 def _listed(names: tuple[str, ...]) -> str:
     more = len(names) - _MOST_NAMED
     return ", ".join(names[:_MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
+
+
+def batch_text(done: Batch) -> str:
+    """Return how many instances came to what, and where the table is."""
+    counts = ", ".join(f"{count} {status}" for status, count in done.counts.items())
+    held = f"; {number_of(done.num_held, 'request')} held" if done.num_held else ""
+    lines = [f"{number_of(len(done.rows), 'instance')}: {counts}{held}"]
+    lines.append(f"solved {done.num_solved}, kept {done.num_kept}, {done.seconds:.1f} s")
+    lines.append(f"table: {done.table}")
+    if done.num_left:
+        left = number_of(done.num_left, "instance")
+        lines.append(f"interrupted: {left} left out; the same command goes on")
+    return "\n".join(lines)

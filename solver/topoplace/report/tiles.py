@@ -361,9 +361,17 @@ def _draw_lines(axes: Axes, values: IntArray | BoolArray, colour: Any, width: fl
 
 def add_lines(axes: Axes, lines: FloatArray, colour: Any, width: float) -> None:
     """Draw lines, ``(num, 2, 2)`` as x and y."""
-    from matplotlib.collections import LineCollection  # noqa: PLC0415 - heavy
+    add_shapes(axes, list(lines), "none", colour, width, closed=False)
 
-    drawn = LineCollection(list(lines), colors=[colour], linewidths=width, clip_on=False)
+
+def add_shapes(
+    axes: Axes, shapes: Sequence[Any], fill: Any, edge: Any, width: float, *, closed: bool = True
+) -> None:
+    """Draw polygons, or lines that are not closed, each given by its corners as x and y."""
+    from matplotlib.collections import PolyCollection  # noqa: PLC0415 - heavy
+
+    style: dict[str, Any] = {"facecolors": fill, "edgecolors": edge, "linewidths": width}
+    drawn = PolyCollection(shapes, closed=closed, **style, clip_on=False)
     axes.add_collection(drawn, autolim=False)
 
 

@@ -60,7 +60,7 @@ _GIVEN = {
 }
 """Columns that a page has if a request has such a field, which is neither null nor 1."""
 
-_NUMBERS = ("priority", "cost")
+_NUMBERS = ("priority", "value", "cost")
 _MOST_NODES = 1 << 31
 _MOST_ROWS = 15
 _LEAST_PLACE = 24
@@ -258,7 +258,7 @@ class View:
             if name not in self.header
             and any(getattr(one, field, None) not in (None, 1) for one in instance.queue)
         }
-        places = self.header[2:]
+        places, valued = self.header[2:], instance.value is not Counted.NODES
         rows = []
         for one in instance.queue:
             start = starts.get(one.id)
@@ -269,6 +269,7 @@ class View:
                 why = self.waits.get(one.id, "no reason is known")
             number = "" if start is None else str(self.ranks[one.id] + 1)
             more = [_cell(getattr(one, field)) for field in given.values()]
+            more += [f"{value_of(one, instance.value):,}"] * valued
             place = own if start is None else self.row(start)[2:]
             rows.append([number, one.id, status, f"{one.nodes:,}", *more, why, *place])
         for job in instance.running:
@@ -281,10 +282,19 @@ class View:
             where = job.nodes
             if job.prism is not None:
                 where = Prism(tuple(job.prism.origin), tuple(job.prism.extents)).text
-            more = [""] * (len(given) + 1 + len(places))
-            more[len(given)], more[-1] = why, where
+            more = [""] * (len(given) + valued + 1 + len(places))
+            more[len(given) + valued], more[-1] = why, where
             rows.append(["", job.id, "running", f"{count:,}", *more])
-        header = ["no.", "request", "status", f"{self.unit}s", *given, "why", *places]
+        header = [
+            "no.",
+            "request",
+            "status",
+            f"{self.unit}s",
+            *given,
+            *["value"] * valued,
+            "why",
+            *places,
+        ]
         numbers = [k for k, name in enumerate(header) if k in (0, 3) or name in _NUMBERS]
         colours = [self.css(int(row[0]) - 1) if row[0] else "" for row in rows]
         return [Listing("Requests", Table(header, rows, numbers), (2,), colours)]

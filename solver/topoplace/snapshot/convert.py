@@ -22,7 +22,7 @@ from topoplace.formats.topograph import read_topograph
 from topoplace.kinds import kind_of_machine
 from topoplace.machine.hostlist import parse_node_set
 from topoplace.options import ConvertOptions
-from topoplace.snapshot.files import text_of_document
+from topoplace.snapshot.files import text_of_document, write_text
 from topoplace.snapshot.held import left_out_text
 from topoplace.snapshot.hierarchy_state import hierarchy_of
 from topoplace.snapshot.machines import load_any, load_machine, load_torus
@@ -42,7 +42,7 @@ Made = tuple[BaseModel | str, tuple[str, ...]]
 Conversion = Callable[["File", "ConvertOptions"], Made]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Converted:
     """A document or a text, and what a person should know about how it was made."""
 
@@ -53,6 +53,15 @@ class Converted:
     def text(self) -> str:
         """What is written to a file."""
         return self.document if isinstance(self.document, str) else text_of_document(self.document)
+
+    def save(self, path: File) -> Path:
+        """Write it into a file, whose path is returned; `InputError` if that fails."""
+        write_text(Path(path), self.text)
+        return Path(path)
+
+    def __repr__(self) -> str:
+        called = getattr(self.document, "name", "")
+        return "\n".join([f"{type(self.document).__name__} {called}".rstrip(), *self.notes])
 
 
 def converted(

@@ -15,7 +15,7 @@ from topoplace.errors import InputError, TopoplaceError
 from topoplace.interrupts import Interrupted, heeded, is_asked
 from topoplace.result import Proof, level_label
 from topoplace.result.reading import AnyResult
-from topoplace.shown import Tabled
+from topoplace.shown import Picture, Tabled, work
 from topoplace.snapshot.held import left_out_text
 from topoplace.snapshot.schema import Snapshot
 from topoplace.solving import Options, method_names, method_of, solve
@@ -68,6 +68,14 @@ class Comparison(Tabled):
         """The rows of each problem, in the order in which these first occur."""
         kinds = dict.fromkeys(row.problem for row in self.rows)
         return [[row for row in self.rows if row.problem == kind] for kind in kinds]
+
+    def plot(self, what: str = "gaps") -> Picture:
+        """Draw the certified ``gaps`` of each method, its ``seconds``, or its ``profile``.
+
+        They are the plots of the page of `topoplace compare --html`. A profile says on which share
+        of its instances a method is within a factor of the best one (Dolan and More 2002).
+        """
+        return Picture(work("svg", self)(self, what))
 
     def document(self) -> dict[str, Any]:
         """Return it ready for JSON; figures that are not integers are texts such as ``37/4``."""

@@ -51,12 +51,20 @@ _OF_TREES: dict[str, Any] = {"patterns": None, "communication": Communication.ST
 
 @dataclass(frozen=True)
 class SlurmCluster:
-    """What Slurm's tools print of a cluster besides its topology; None for what is not given."""
+    """What Slurm's tools print of a cluster besides its topology; None for what is not given.
+
+    Attributes
+    ----------
+    topology, is_default
+        The topology's name, None if it has none, and whether partitions that name none have it.
+    """
 
     nodes: Mapping[str, SlurmNode] | None = None
     jobs: SlurmJobs = field(default_factory=SlurmJobs)
     partitions: Mapping[str, SlurmPartition] | None = None
     reservations: Mapping[str, SlurmReservation] | None = None
+    topology: str | None = None
+    is_default: bool = True
 
 
 def snapshot_of_slurm(
@@ -83,7 +91,7 @@ def snapshot_of_slurm(
         sharing = sharing_of(machine, cluster.nodes, jobs, names)
         if any(one.oversubscribes for one in (cluster.partitions or {}).values()):
             sharing = None
-    running, num_shared = _apart(jobs.running, there, alone=sharing is None)
+    running, num_shared = _apart(jobs.running, there, cluster.nodes or {}, alone=sharing is None)
     with_job = {host for _, hosts in running for host in hosts}
     if sharing is not None:
         listed = [one for job, _ in running for one in jobs.held[job.id]]
@@ -132,7 +140,9 @@ def snapshot_of_slurm(
         source="a Slurm topology, node states and job list",
     )
     _require_sound(snapshot)
+    elsewhere = sum(there.isdisjoint(expand_host_list(job.nodes)) for job in jobs.running)
     counts = {
+        "jobs left out, running on no switch": elsewhere,
         **{f"nodes {why}": len(group) for why, group in groups.items()},
         "nodes left out, on no switch": len(told.keys() - there),
         "nodes shared by several jobs, each held by the first": num_shared,
@@ -184,18 +194,20 @@ def _told(names: Sequence[str], nodes: Mapping[str, SlurmNode] | None) -> dict[s
 
 
 def _apart(
-    jobs: Iterable[RunningJob], there: set[str], *, alone: bool
+    jobs: Iterable[RunningJob], there: set[str], known: Mapping[str, SlurmNode], *, alone: bool
 ) -> tuple[list[tuple[RunningJob, list[str]]], int]:
     """Return jobs with their nodes, and how many nodes others share with them.
 
-    If each has its nodes `alone`, a job all of whose nodes an earlier one has is left out.
+    If each has its nodes `alone`, a job all of whose nodes an earlier one has is left out. So are
+    nodes of the cluster that the topology does not have: another topology may have them.
     """
     found, taken, shared = [], set[str](), set[str]()
     for job in jobs:
         hosts = expand_host_list(job.nodes)
-        if not there.issuperset(hosts):
-            stray = next(node for node in hosts if node not in there)
+        stray = next((node for node in hosts if node not in there and node not in known), None)
+        if stray is not None:
             raise InputError("nodes on a switch", field=f"job {job.id}", value=stray)
+        hosts = [host for host in hosts if host in there]
         own = [host for host in hosts if host not in taken or not alone]
         shared |= {host for host in hosts if host in taken}
         taken.update(own)
@@ -624,6 +636,9 @@ class _Holds:
         nodes = self._nodes_in(name)
         if nodes is None:
             return f"{name}, whose nodes are not known (--nodes or --partitions)"
+        elsewhere = self._elsewhere(name)
+        if elsewhere:
+            return elsewhere
         inside = len(nodes & self._machine)
         if inside < len(self._machine) and not (self._by_sets and inside):
             return f"{name} with {inside:,} of the {number_of(len(self._machine), 'node')}"
@@ -631,6 +646,14 @@ class _Holds:
             return f"{name}, with {number_of(len(nodes) - inside, 'node')} on no switch"
         one = (self._cluster.partitions or {}).get(name)
         return "" if one is None else self._limits(name, one, request)
+
+    def _elsewhere(self, name: str) -> str:
+        """Return which other topology the jobs of a partition have; nothing if it is this one."""
+        one = (self._cluster.partitions or {}).get(name)
+        own, here = "" if one is None else one.topology, self._cluster.topology
+        if here is None or own == here or (not own and self._cluster.is_default):
+            return ""
+        return f"{name} on {f'topology {own}' if own else 'the default topology'}, not {here}"
 
     def _limits(self, name: str, one: SlurmPartition, request: Request) -> str:
         """Return which limit of a partition of all nodes a request is beyond, or another one."""

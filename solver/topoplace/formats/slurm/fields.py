@@ -253,19 +253,19 @@ SCONTROL_NODE = table(
     read NodeName: its name
     read State: whether a job may take it: else it is down
     read Partitions: which jobs it may run
-    read CPUTot, RealMemory, TmpDisk: held against what jobs need of a node
+    read CPUTot, CPUEfctv, RealMemory, MemSpecLimit, TmpDisk: held against what jobs need of a node
     read Owner, MCS_label: of one user or label: down
     read Reservation, ReservationName: reserved: down
     read ActiveFeatures, AvailableFeatures: what jobs may ask for, if both say the same
     read Gres: what jobs may ask for
     read CPUAlloc, AllocMem, ThreadsPerCore: where jobs share nodes; else a node with a job is full
-    neutral GresUsed, GresDrain, CPUEfctv, AllocTRES: jobs say what they hold
+    neutral GresUsed, GresDrain, AllocTRES: jobs say what they hold
     neutral Weight: a preference
     neutral Arch, CoresPerSocket, CPULoad, CPUErr, NodeAddr, NodeHostName, Port, Version, OS, \
         FreeMem, Sockets, Boards, BootTime, SlurmdStartTime, LastBusyTime, \
         ResumeAfterTime, CfgTRES, CurrentWatts, AveWatts, CapWatts, ExtSensorsJoules, \
         ExtSensorsWatts, ExtSensorsTemp, Reason, Comment, Extra, CoreSpecCount, CPUSpecList, \
-        MemSpecLimit, InstanceId, InstanceType, Topology, BcastAddr, NextState, LowestJoules, \
+        InstanceId, InstanceType, Topology, BcastAddr, NextState, LowestJoules, \
         ConsumedJoules, NodeWeight, PowerDown
     """,
 )
@@ -279,6 +279,7 @@ SCONTROL_PARTITION = table(
     read OverSubscribe: `EXCLUSIVE`: its jobs take whole nodes; `FORCE` or `YES`: sharing is not \
         modelled
     read PriorityTier: the order of the queue, before priority
+    read Topology: not the topology that is read: its jobs are held
     restricts ReqResv -> partition: its jobs run in reservations only
     restricts MaxCPUsPerNode, MaxCPUsPerSocket -> partition: not all CPUs of a node
     restricts MaxMemPerNode -> partition: not all memory of a node
@@ -289,7 +290,7 @@ SCONTROL_PARTITION = table(
     neutral Default, DefaultTime, GraceTime, Hidden, LLN, PriorityJobFactor, \
         OverTimeLimit, PreemptMode, TotalCPUs, TotalNodes, SelectTypeParameters, JobDefaults, \
         DefMemPerNode, DefMemPerCPU, MaxMemPerCPU, TRES, TRESBillingWeights, ResumeTimeout, \
-        SuspendTimeout, SuspendTime, CpuBind, NodeSets, Alternate, TopologyName
+        SuspendTimeout, SuspendTime, CpuBind, NodeSets, Alternate
     """,
 )
 

@@ -13,7 +13,7 @@ from topoplace.formats.slurm.nodes import (
     read_slurm_partitions,
     read_slurm_reservations,
 )
-from topoplace.formats.slurm.topology import read_slurm_topology
+from topoplace.formats.slurm.topology import read_topology
 from topoplace.snapshot.schema import Snapshot
 
 File = str | Path
@@ -65,12 +65,15 @@ def read_slurm_cluster(files: SlurmFiles, name: str | None) -> tuple[Snapshot, t
     """
     nodes = None if files.nodes is None else read_slurm_nodes(files.nodes)
     names = None if nodes is None else [*nodes]
-    machine = read_slurm_topology(files.topology, files.topology_name, names)
+    topology = read_topology(files.topology, files.topology_name, names)
+    machine = topology.machine
     cluster = SlurmCluster(
         nodes,
         SlurmJobs() if files.jobs is None else read_slurm_jobs(files.jobs),
         None if files.partitions is None else read_slurm_partitions(files.partitions),
         None if files.reservations is None else read_slurm_reservations(files.reservations),
+        topology.name,
+        topology.is_default,
     )
     with blamed_on(str(files.jobs)):
         snapshot, notes = snapshot_of_slurm(machine, cluster, name or machine.name)

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 from topoplace.errors import UNSEEN, InputError, blamed_on, number_of
 from topoplace.formats.declared import left_out, of_request
@@ -43,6 +44,9 @@ _ENDED = {
     *("BOOT_FAIL", "CANCELLED", "COMPLETED", "DEADLINE", "FAILED"),
     *("NODE_FAIL", "OUT_OF_MEMORY", "PREEMPTED", "REVOKED", "TIMEOUT"),
 }
+_FLAGS = {"LAUNCH_FAILED", "RECONFIG_FAIL", "POWER_UP_NODE", "EXPEDITING", "UPDATE_DB"}
+"""What a state may say besides: neither that a job holds nodes nor that it does not."""
+
 _MAX_BYTES = 1 << 40
 _MAX_SEGMENT = 1 << 21
 _SEGMENT = re.compile(r"(?:^|[\s;])segment=([^\s;]*)", re.IGNORECASE)
@@ -206,28 +210,38 @@ def _planned(entry: Entry) -> Plan | None:
 
 def _held(entry: Entry) -> tuple[Held, ...] | None:
     """Return what a running job holds of each node, from ``job_resources`` of ``squeue --json``."""
-    nodes = entry.values.get("job_resources")
-    nodes = nodes.get("nodes") if isinstance(nodes, dict) else None
-    listed = nodes.get("allocation") if isinstance(nodes, dict) else None
+    raw = entry.values.get("job_resources")
     gres = entry.values.get("gres_detail") or []
-    if not isinstance(listed, list) or not isinstance(gres, list):
+    try:
+        listed = [*_allocation(raw)] if isinstance(raw, dict) else []
+    except (AttributeError, KeyError, TypeError, ValueError):
+        return None
+    if not listed or not isinstance(gres, list):
         return None
     details = [gres_of(str(one)) for one in gres] or [{}] * len(listed)
-    found = []
-    for own, detail in zip(listed, details, strict=False):
-        try:
-            cpus, memory = int(own["cpus"]["count"]), int(own["memory"]["allocated"])
-            found.append(Held(str(own["name"]), cpus, memory, detail or {}))
-        except (KeyError, TypeError, ValueError):
-            return None
+    found = [
+        Held(name, cpus, memory, detail or {})
+        for (name, cpus, memory), detail in zip(listed, details, strict=False)
+    ]
     told = gres or "gres/" not in str(entry.values.get("tres_alloc_str") or "")
     complete = len(details) == len(listed) and None not in details and told
     return tuple(found) if complete else None
 
 
+def _allocation(raw: Mapping[str, Any]) -> Iterator[tuple[str, int, int]]:
+    """Yield name, CPUs and memory of nodes; Slurm before 23.11 lists the cores of their sockets."""
+    if "allocated_nodes" in raw:
+        for own in raw["allocated_nodes"]:
+            cores = sum(len(socket["cores"]) for socket in own["sockets"].values())
+            yield str(own["nodename"]), cores, int(own["memory_allocated"])
+        return
+    for own in raw["nodes"]["allocation"]:
+        yield str(own["name"]), int(own["cpus"]["count"]), int(own["memory"]["allocated"])
+
+
 def _holds_nodes(states: list[str], where: str) -> bool | None:
     """Tell whether a job in these states holds nodes (True), waits (False) or has ended (None)."""
-    known = _WAITING | _HOLDING | _ENDED
+    known = _WAITING | _HOLDING | _ENDED | _FLAGS
     for state in states or [""]:
         if state not in known:
             raise InputError("a job state such as RUNNING", field=where, value=state)

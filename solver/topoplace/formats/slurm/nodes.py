@@ -75,6 +75,8 @@ class SlurmPartition:
         Jobs of a higher one come first, whatever their priority.
     oversubscribes
         Whether several of its jobs may have a CPU.
+    topology
+        The name of its jobs' topology; empty for the default.
     """
 
     nodes: frozenset[str]
@@ -86,6 +88,7 @@ class SlurmPartition:
     others: str
     tier: int = 1
     oversubscribes: bool = False
+    topology: str = ""
 
 
 @dataclass(frozen=True)
@@ -202,8 +205,8 @@ def read_slurm_nodes(path: str | Path) -> dict[str, SlurmNode]:
         found[name] = SlurmNode(
             NodeUse.CLOSED if owned else use,
             None if partitions is None else frozenset(filter(None, partitions.split(","))),
-            _number(settings, "CPUTot"),
-            _number(settings, "RealMemory"),
+            _number(settings, "CPUEfctv") or _number(settings, "CPUTot"),
+            _memory(settings),
             _number(settings, "TmpDisk"),
             _features(settings),
             None if "Gres" not in settings else gres_of(settings["Gres"]),
@@ -216,6 +219,8 @@ def read_slurm_nodes(path: str | Path) -> dict[str, SlurmNode]:
 
 def _use_of(state: str) -> NodeUse:
     words = set(state.upper().split()[0].split("+")) if state else {""}
+    if "POWERING_UP" in words:  # it does not respond yet, and takes jobs
+        words -= {"NOT_RESPONDING"}
     if words - _OPEN - _HELD:
         return NodeUse.CLOSED
     return NodeUse.HELD if words & _HELD else NodeUse.OPEN
@@ -240,6 +245,12 @@ def gres_of(text: str) -> dict[str, int] | None:
         for key in (name, *([f"{name}:{kind}"] if kind else [])):
             found[key] = found.get(key, 0) + amount
     return found
+
+
+def _memory(settings: Mapping[str, str]) -> int | None:
+    """Return the memory that jobs may have: the rest is for the system."""
+    memory, system = _number(settings, "RealMemory"), _number(settings, "MemSpecLimit") or 0
+    return None if memory is None else max(0, memory - system)
 
 
 def _features(settings: Mapping[str, str]) -> frozenset[str] | None:
@@ -275,6 +286,7 @@ def read_slurm_partitions(path: str | Path) -> dict[str, SlurmPartition]:
                 ", ".join(f"{(one.where or '').rpartition('.')[2]}={one.value}" for one in held),
                 1 if (tier := _number(settings, "PriorityTier")) is None else tier,
                 settings.get("OverSubscribe", "").startswith(("FORCE", "YES")),
+                given.get("Topology", ""),
             )
     return found
 

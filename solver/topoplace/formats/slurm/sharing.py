@@ -55,7 +55,7 @@ class Sharing:
         found: list[RunningJob] = []
         for job in jobs:
             of_takes: dict[tuple[tuple[str, int], ...], list[str]] = {}
-            for one in self._held[job.id]:
+            for one in (own for own in self._held[job.id] if own.node in self.capacity):
                 takes = tuple(sorted(self._takes(one, job.id in self._sharing).items()))
                 of_takes.setdefault(takes, []).append(one.node)
             for number, (takes, nodes) in enumerate(of_takes.items(), start=1):

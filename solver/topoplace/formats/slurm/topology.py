@@ -181,9 +181,33 @@ def is_topology_yaml(text: str) -> bool:
     return _YAML.match(first_said(text)) is not None
 
 
+@dataclass(frozen=True)
+class SlurmTopology:
+    """A topology of a cluster.
+
+    Attributes
+    ----------
+    name
+        As partitions call it; None if the file does not say.
+    is_default
+        Whether the jobs of partitions that name none have it.
+    """
+
+    machine: SlurmMachine
+    name: str | None = None
+    is_default: bool = True
+
+
 def read_slurm_topology(
     path: str | Path, topology: str | None = None, nodes: Sequence[str] | None = None
 ) -> SlurmMachine:
+    """Return the machine of a topology (`read_topology`)."""
+    return read_topology(path, topology, nodes).machine
+
+
+def read_topology(
+    path: str | Path, topology: str | None = None, nodes: Sequence[str] | None = None
+) -> SlurmTopology:
     """Read a topology: of switches a tree, of blocks a hierarchy, or what a topology.yaml has.
 
     The machine is named as the file, or as the topology in a topology.yaml.
@@ -206,12 +230,18 @@ def read_slurm_topology(
     text = text_of(path, or_json=True)
     if is_topology_yaml(text):
         with only_document(path, _Document) as document:
-            return _machine(_chosen(document.root, topology), nodes)
+            every = document.root
+            chosen = _chosen(every, topology)
+            default = next((one for one in every if one.cluster_default), every[0])
+            known = default.cluster_default or len(every) == 1
+            name = chosen.topology.topology
+            of_others = known and default is chosen.topology
+            return SlurmTopology(_machine(chosen, nodes), name, of_others)
     with blamed_on(path):
         if topology is not None:
             expected = "a topology.yaml, if one of its topologies is named"
             raise InputError(expected, field="--topology", value=topology)
-        return topology_of_text(text_of(path), name_of(path))
+        return SlurmTopology(topology_of_text(text_of(path), name_of(path)))
 
 
 def _chosen(topologies: Sequence[_Topology], wanted: str | None) -> _Choice:

@@ -16,14 +16,20 @@ from topoplace.snapshot.hierarchy_state import PartState, prepare_hierarchy
 
 
 class LaterOnHierarchy:
-    """Running and started jobs end by their limits (`topoplace.placement.order.Later`)."""
+    """Running and started jobs end by their limits (`topoplace.placement.order.Later`).
 
-    def __init__(self, problem: HierarchyProblem) -> None:
+    Parameters
+    ----------
+    slack
+        Seconds by which requests last longer than their limits, if they have one.
+    """
+
+    def __init__(self, problem: HierarchyProblem, slack: int = 0) -> None:
         self._problem = problem
         snapshot = problem.state.snapshot
         walltime = {request.id: request.walltime for request in snapshot.queue}
         own = [walltime[request.id] for request in problem.requests]
-        self._lasts = [None if seconds is None else max(1, seconds) for seconds in own]
+        self._lasts = [None if seconds is None else max(1, seconds) + slack for seconds in own]
 
     def ends(self, started: Sequence[int]) -> list[int]:
         """Return in how many seconds running jobs and some requests end, ascending, each once."""

@@ -17,11 +17,11 @@ from urllib.parse import quote
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-from topoplace.errors import number_of
+from topoplace.errors import InputError, number_of, unknown_name
 from topoplace.report.figure import figures_of as figures_of_result
 from topoplace.report.figure import png_of, title
 from topoplace.report.page.exhibits import Exhibits, swatches
-from topoplace.report.page.plots import NUM_COLOURS, gap_strips, profiles, time_strips
+from topoplace.report.page.plots import NUM_COLOURS, Plot, gap_strips, profiles, time_strips
 from topoplace.report.studies import BREAKS_RULE, SUMMARY_COLUMNS, columns_of
 from topoplace.report.summary import LEVEL_HEADER, figures_of, headline, level_rows
 from topoplace.report.text import Table, gap_text
@@ -74,6 +74,45 @@ def comparison_page(comparison: Comparison, exhibits: Exhibits, folder: Path) ->
         broken=any(row.breaks_rule for row in rows),
         exhibits=exhibits,
         link=link,
+    )
+
+
+_PLOTS: dict[str, tuple[str, Callable[..., Plot | None]]] = {
+    "gaps": ("gap distribution", gap_strips),
+    "seconds": ("time", time_strips),
+    "profile": ("performance profile", profiles),
+}
+_TITLE, _LEGEND = 36, 18  # pixels above a plot, and of a name below a profile
+
+
+def comparison_svg(comparison: Comparison, what: str) -> str:
+    """Return a plot of each problem of a comparison as one SVG file, as its page draws them.
+
+    Raises
+    ------
+    InputError
+        If there is no such plot, or no method proved a bound, so that there are no gaps.
+    """
+    if what not in _PLOTS:
+        raise unknown_name(what, _PLOTS, field="what")
+    title, draw = _PLOTS[what]
+    plots, height = [], 0.0
+    for rows in comparison.by_problem:
+        methods = list(dict.fromkeys(row.method for row in rows))
+        plot = draw(rows, methods)
+        if plot is not None:
+            plots.append((rows[0].problem, plot, height))
+            names = _LEGEND * (len(methods) + 1) if what == "profile" else 0
+            height += plot.height + _TITLE + names
+    if not plots:
+        raise InputError("a comparison in which a method proved a bound", field="what", value=what)
+    return rendered(
+        "plot.svg",
+        title=title,
+        plots=plots,
+        is_profile=what == "profile",
+        width=plots[0][1].width,
+        height=height,
     )
 
 

@@ -39,6 +39,12 @@ from topoplace.study.audit.judging import (
     started_in,
 )
 
+_STEP = 60
+"""Seconds: schedulers reckon in steps, and end a job before a reservation by one (Slurm's default).
+
+Less than that is too little to say that a job was missed.
+"""
+
 
 def judge_in_order(
     case: Case, order: Order, options: Options, keep: Keep | None = None
@@ -195,9 +201,9 @@ class _Round:
         """
         plans = self._planned(q)
         if not plans and search.reserved is not None:
-            then = search.queue.packing
-            assert isinstance(then, HierarchyPacking)
-            both = then.names.index(search.reserved.request), q
+            alone = [r.id for r in self._problem.requests].index(search.reserved.request)
+            then = LaterOnHierarchy(self._problem, _STEP).at(search.reserved.at, alone)
+            both = alone, q
             left = then.left_by(then.candidates(self._started), both)
             return Queue(left, search.budget, self._options.seed).together([0, 1]) is True
         return self._around(plans).with_one_more([], q) is not None

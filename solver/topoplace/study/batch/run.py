@@ -18,6 +18,7 @@ from topoplace.errors import ExitCode, InputError
 from topoplace.interrupts import Interrupted, heeded
 from topoplace.result import Status
 from topoplace.result.reading import AnyResult
+from topoplace.shown import Tabled
 from topoplace.snapshot.files import csv_of, write_text
 from topoplace.snapshot.held import AS_IS, Choices
 from topoplace.solving import method_names
@@ -99,8 +100,8 @@ class Row:
         return _EXIT_CODES.get(self.status, ExitCode.DONE)
 
 
-@dataclass(frozen=True)
-class Batch:
+@dataclass(frozen=True, repr=False)
+class Batch(Tabled):
     """A finished batch: a row per instance file, by path, and the CSV file of all.
 
     `num_solved`, `num_kept` and `num_left` are the instances that this run worked on, that earlier

@@ -100,7 +100,11 @@ def find_files(sources: Sequence[Path], outdir: Path) -> list[Path]:
             if not real.is_relative_to(ours):
                 found.setdefault(real, path)
     if not found:
-        raise InputError("at least one *.json file", field="DIR|FILES", value=str(sources[0]))
+        raise InputError(
+            "at least one *.json file",
+            field="DIR|FILES",
+            value=", ".join(map(str, sources)) or None,
+        )
     return sorted(found.values())
 
 

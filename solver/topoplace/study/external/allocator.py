@@ -215,6 +215,13 @@ def placements_of(answer: Any) -> Any:
     return {"schema": "topoplace.placements/1"} | answer if isinstance(answer, dict) else answer
 
 
+@dataclass(frozen=True)
+class _Answer:
+    """What a function returned or raised, as `ended_in_time` takes it; an `Outcome` loads numpy."""
+
+    solution: bytes | Exception | None
+
+
 def run_function(
     function: Function,
     document: dict[str, Any],
@@ -226,15 +233,14 @@ def run_function(
     It is in a thread that is left behind `GRACE_SECONDS` after `seconds`. Its answer, in which
     numbers and arrays of numpy are those of Python, is brought into a form that JSON has.
     """
-    from topoplace.solving.outcome import Outcome  # noqa: PLC0415 - loads numpy
 
-    def called() -> Outcome:
+    def called() -> Any:
         try:
-            return Outcome(json.dumps(form(plain(function(document, seconds)))).encode())
+            return _Answer(json.dumps(form(plain(function(document, seconds)))).encode())
         except Exception as error:
-            return Outcome(error)
+            return _Answer(error)
 
-    late = Outcome(None, time_limit_hit=True)
+    late: Any = _Answer(None)
     began = clock.ticks()
     limit = seconds + GRACE_SECONDS
     ended = ended_in_time(called, lambda: None if is_asked() else late, limit, lambda: None)
