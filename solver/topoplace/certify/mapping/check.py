@@ -36,6 +36,7 @@ from topoplace.result.mapping import (
     MappingSolution,
     SpreadCertificate,
 )
+from topoplace.snapshot.schema import GridApplication, ParallelismApplication
 from topoplace.types import IntArray
 
 VALUES: dict[str, Callable[[Instance, Any], int]] = {
@@ -74,9 +75,16 @@ class Mapping(Problem[MappingResult]):
 
     def read(self) -> str:
         """Read the instance and return what it is."""
-        self._instance = read_instance(self.result.instance)
-        what = "object" if self._instance.balanced else "task"
-        return f"{self._instance.machine.text}, {number_of(self._instance.num_tasks, what)}"
+        given, read = self.result.instance, read_instance(self.result.instance)
+        self._instance = read
+        what = number_of(read.num_tasks, "object" if read.balanced else "task")
+        usable, every = int(np.count_nonzero(read.usable)), read.machine.num_nodes
+        on = number_of(every, "node") if usable == every else f"{usable:,} of {every:,} nodes"
+        on = f"{read.machine.text}, {on}"
+        if given.tasks_per_node is not None:
+            on += f", at most {number_of(given.tasks_per_node, 'task')} on each"
+        sent = f"{number_of(len(read.sizes), 'message')} of {sum(read.sizes.tolist()):,} bytes"
+        return f"{on}; {_text_of(given.application)}{what}, {sent}"
 
     def follow(self, claims: Claims) -> bool:
         """Add the claims about the solution."""
@@ -167,6 +175,21 @@ class Mapping(Problem[MappingResult]):
                 raise RefusedError("a bound of the largest load without a mapping")
             hops, load = int(reached) + 1, claimed - 1
         return claimed, f": {enumerated(self._instance, certificate, hops, load)}"
+
+
+def _text_of(application: Any) -> str:
+    """Return the shape of a grid or training job as the document has it, to begin a list."""
+    if isinstance(application, GridApplication):
+        letters = "xyzt"[: len(application.shape)]
+        around = [at for at, wraps in zip(letters, application.periodic, strict=True) if wraps]
+        sizes = [dict.fromkeys(map(str, ways)) for ways in application.bytes]
+        text = f"grid {'x'.join(map(str, application.shape))}, stencil {application.stencil}, "
+        text += f"periodic {''.join(around) or 'nowhere'}"
+        return f"{text}, bytes {','.join(map('/'.join, sizes))}, "
+    if isinstance(application, ParallelismApplication):
+        axes = (f"{one.name} {one.size} ({one.pattern}, {one.bytes:,})" for one in application.axes)
+        return f"training job {' x '.join(axes)}, "
+    return ""
 
 
 def read_nodes(instance: Instance, solution: MappingSolution) -> IntArray:
