@@ -169,7 +169,7 @@ def _require_coordinates(problem: Any) -> None:
 
 
 def _node_list(files: MapFiles) -> Path | None:
-    """Return where the node list of a rank order goes: beside it, where ``--mapping`` looks."""
+    """Return where the node list of a rank order goes: next to it, where ``--mapping`` looks."""
     rank_order, node_list = files.rank_order, files.node_list
     if rank_order is None and node_list is not None:
         raise InputError("--rank-order with it", field="--node-list", found="--node-list alone")
@@ -177,7 +177,7 @@ def _node_list(files: MapFiles) -> Path | None:
 
 
 def _refuse_beside(given: Application) -> None:
-    """Refuse options of grids and graph files beside applications of another kind."""
+    """Refuse options of grids and graph files with applications of another kind."""
     shape = {
         "periodic": given.periodic,
         "bytes": given.message_bytes,

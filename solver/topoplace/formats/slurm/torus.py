@@ -173,7 +173,7 @@ def _grown(left: BoolArray, anchor: Xyz) -> tuple[slice, slice, slice]:
 
 
 def named_torus(machine: TorusModel) -> NamedTorus:
-    """Return a torus of three rings with nodes ``n0``, ``n1``, .. by number, but for service ones.
+    """Return a torus of three rings with nodes ``n0``, ``n1``, .. by number, except service ones.
 
     Raises
     ------
