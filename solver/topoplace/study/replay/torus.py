@@ -263,7 +263,7 @@ class TorusSite:
     def _state_for(self, job: LogJob) -> SnapshotState:
         """Return the machine as it is, with a queue of one job; its document stays as it was."""
         shapes = self._geometries(job)
-        request = QueuedState(job.id, job.nodes, 1, 0, shapes, None, job.communication)
+        request = QueuedState(job.id, job.nodes, job.nodes, 0, shapes, None, job.communication)
         return dataclasses.replace(
             self._state,
             usable=self._usable,

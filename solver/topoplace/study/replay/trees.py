@@ -185,7 +185,7 @@ class TreeSite:
     def _request(self, job: LogJob) -> HierarchyRequest:
         required = 0 if self._state.machine.fabrics else None
         part = PartState(None, job.nodes, (1,), (), required=required)
-        return HierarchyRequest(job.id, job.nodes, 1, (part,), job.patterns)
+        return HierarchyRequest(job.id, job.nodes, job.nodes, (part,), job.patterns)
 
 
 def occupied(state: HierarchyState, jobs: Iterable[LogJob], percent: int) -> Occupancy:

@@ -239,7 +239,7 @@ def _as_request(whole: PlacementProblem, job: RunningState, keep: KeepShape) -> 
         large = good.prod(axis=1) * torus.nodes_per_router >= nodes
         shapes = tuple(Geometry(tuple(extents)) for extents in good[large].tolist())
     class_idx = int(whole.state.node_class[job.nodes[0]])
-    return QueuedState(job.id, nodes, 1, class_idx, shapes, None, job.communication)
+    return QueuedState(job.id, nodes, nodes, class_idx, shapes, None, job.communication)
 
 
 def instance_of(snapshot: Snapshot, asked: Repack) -> RepackInstance | DefragmentInstance:
