@@ -97,7 +97,7 @@ class JobTemplate(KubeModel):
 
 
 class ReplicatedJob(KubeModel):
-    """So many Jobs alike, of a JobSet."""
+    """A number of equal Jobs of a JobSet."""
 
     name: str
     replicas: Count = 1
@@ -115,7 +115,7 @@ JobSet = Kube[JobSetSpec, Conditions]
 
 
 class PodSet(KubeModel):
-    """So many pods alike, of a Workload."""
+    """A number of equal pods of a Workload."""
 
     name: str = "main"
     count: Count
@@ -152,7 +152,7 @@ class Partitions(KubeModel):
 
 
 class Task(KubeModel):
-    """So many pods alike, of a Job of Volcano."""
+    """A number of equal pods of a Job of Volcano."""
 
     name: str = "task"
     replicas: Count = 1
