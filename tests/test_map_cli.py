@@ -159,3 +159,25 @@ def test_the_incumbent_keeps_what_is_better():
     assert incumbent.outcome == Outcome("better", (low, Bound(3)), time_limit_hit=True)
     incumbent.say("branches", 1, 2)
     assert (incumbent.progress().objective, incumbent.progress().gap) == (3, 0)
+
+
+def test_what_a_check_and_a_graph_say(tmp_path, monkeypatch, capsys):
+    """A check says which problem was solved, and where another instance differs."""
+    monkeypatch.chdir(tmp_path)
+    asked = ["map", "--grid", "4x2", "--on", "torus:4x4", "--method", "default", "-o"]
+    assert run([*asked, "a.json", "--periodic", "x", "--bytes", "8/4,1", "--subset", "0-8"]) == 0
+    assert run([*asked, "b.json", "--subset", "0-7"]) == 0
+    capsys.readouterr()
+    assert run(["check", "a.json"]) == 0
+    said = "instance: torus 4x4, 9 of 16 nodes, at most 1 task on each; grid 4x2, stencil nearest, "
+    said += "periodic x, bytes 8/4,1, 8 tasks, 24 messages of 104 bytes\n"
+    assert said in capsys.readouterr().out
+    assert run(["check", "a.json", "--instance", "b.json"]) == 5
+    said = 'b.json: nodes is "0-8", not "0-7"; application.periodic[0] is true, not false; '
+    assert said in capsys.readouterr().out
+    Path("edges.csv").write_text("source,target\n0,1\n1,2\n")
+    assert run(["map", "--graph", "edges.csv", "--on", "torus:4"]) == 0
+    assert "edges.csv: no bytes given, 1 each\n" in capsys.readouterr().err
+    Path("edges.csv").write_text("source,target,bytes\n0,1,7\n1,2\n")
+    assert run(["map", "--graph", "edges.csv", "--on", "torus:4"]) == 0
+    assert "edges.csv: no bytes given in 1 line, 1 each\n" in capsys.readouterr().err

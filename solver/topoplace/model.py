@@ -205,7 +205,7 @@ class Model:
             On tori: prisms it takes, such as ``4x4x4/8x4x2``; any by default. On cubes: parts of a
             cube, or what whole cubes make.
         priority
-            What every node started is worth.
+            The value of every node that starts.
         node_class, region
             On tori: class of its nodes, and region in which its prism has to lie.
         communication, patterns
@@ -502,6 +502,7 @@ def torus(
     wrap: bool | Sequence[bool] = True,
     classes: Mapping[str, Nodes] | None = None,
     service: Nodes = "",
+    names: Sequence[str] | None = None,
     anchored: Sequence[Sequence[int] | Mapping[str, Sequence[int]]] | None = None,
     name: str | None = None,
 ) -> TorusModel:
@@ -522,6 +523,8 @@ def torus(
         Nodes of every class other than the default one, ``compute``.
     service
         Nodes that run no jobs.
+    names
+        What nodes are called, in the order of their numbers: all, or all but the service nodes.
     anchored
         The only prisms that jobs may have, as on Slurm's `topology/torus3d`: shapes such as
         ``(2, 2, 1)``, or ``{"dims": (2, 2, 1), "seed": (0, 0, 1), "spacing": (1, 2, 1)}``; by
@@ -547,6 +550,7 @@ def torus(
             for key, nodes in _items(classes or {}, "classes", "nodes by class")
         },
         service=_node_text(service, "service"),
+        names=None if names is None else _node_text(names, "names"),
         anchored=_anchored_shapes(anchored),
     )
 

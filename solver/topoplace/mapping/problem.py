@@ -185,6 +185,11 @@ class MappingProblem:
         """Return the router of every node of an array."""
         return nodes // self.machine.nodes_per_router
 
+    @property
+    def in_order(self) -> IntArray:
+        """The node of every task if consecutive tasks fill node after node."""
+        return self.nodes[np.arange(self.num_tasks) // self.tasks_per_node]
+
     # ---- Messages, and trees of them
 
     @property
