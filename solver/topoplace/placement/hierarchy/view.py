@@ -9,13 +9,15 @@ import numpy as np
 
 from topoplace.errors import number_of
 from topoplace.machine.hostlist import NodeLists, expand_host_list
-from topoplace.placement.hierarchy.problem import room
+from topoplace.placement.hierarchy.heuristics.fits import tree_best_fit
+from topoplace.placement.hierarchy.heuristics.queue import Vacancy, served
+from topoplace.placement.hierarchy.problem import HierarchyProblem, room
 from topoplace.report.domains import Boxes, domain_boxes
 from topoplace.report.tiles import DOWN, FREE, RUNNING
 from topoplace.report.view import View
 from topoplace.result import Status
 from topoplace.result.base import Start
-from topoplace.result.certificate import Share
+from topoplace.result.certificate import InOrder, Share
 from topoplace.snapshot.hierarchy_state import HierarchyRequest, PartState
 from topoplace.snapshot.schema import Order
 from topoplace.types import IntArray
@@ -54,12 +56,11 @@ class HierarchyView(View):
         names = {name: number for number, name in enumerate(machine.host_names)}
         for own in self.result.solution.placements:
             for part, placed in zip(takes[own.request].parts, own.parts, strict=True):
-                for share in placed.shares:
-                    hosts = [names[name] for name in expand_host_list(share.hosts, "hosts")]
-                    left[hosts] -= np.array(part.takes) * share.units
+                for host, units in _hosts(placed.shares, names).items():
+                    left[host] -= np.array(part.takes) * units
 
         documents = {request.id: request for request in self.result.instance.queue}
-        reserved = self._reserved()
+        reserved, in_order = self._reserved(), self._in_order()
 
         def text(request: HierarchyRequest) -> str:
             whole = documents[request.id]
@@ -94,7 +95,7 @@ class HierarchyView(View):
                         text = f"no {fabric} has {asked} free, at most {most[0][best]:,} in {where}"
                     return text + self._standing(names, np.flatnonzero((of == best) & inside))
             if self.result.instance.order is not Order.VALUE:
-                return "it does not fit alongside those before it in the order"
+                return in_order.get(request.id, "not decided in the time")
             if self.result.levels[0].status is Status.OPTIMAL and not begun:
                 return "no place keeps all its rules"
             if self.result.levels[0].status is Status.OPTIMAL:
@@ -129,6 +130,38 @@ class HierarchyView(View):
         hosts = _with_units([share for part in own.parts for share in part.shares])
         return {own.request: f"reserved: {hosts} in {own.at:,} s at the latest"}
 
+    def _in_order(self) -> dict[str, str]:
+        """Return why requests wait of which an order proves that they do."""
+        proof, snapshot = self.result.levels[0].certificate, self.result.instance
+        if not isinstance(proof, InOrder):
+            return {}
+        beside = {wait.request: wait.beside for wait in proof.waits}
+        first = None if proof.reserved is None else proof.reserved.request
+        priority = {request.id: request.priority for request in snapshot.queue}
+        problem = HierarchyProblem(self.state)
+        vacancy, rng = Vacancy(problem), np.random.default_rng(0)
+        names = {name: number for number, name in enumerate(self.state.machine.host_names)}
+        placed = {own.request: own for own in self.result.solution.placements}
+        found = {}
+        for request in sorted(problem.requests, key=lambda one: -priority[one.id]):
+            if request.id in placed:
+                hosts = [_hosts(part.shares, names) for part in placed[request.id].parts]
+                for part, own in zip(request.parts, hosts, strict=True):
+                    vacancy.take(part, own)
+                vacancy.start(request, tuple(hosts))
+            elif not beside.get(request.id):
+                if request.id in beside:
+                    found[request.id] = "no place keeps all its rules"
+            elif first not in beside[request.id]:
+                found[request.id] = "it does not fit alongside those before it in the order"
+            else:
+                before = vacancy.free.copy()
+                fits = served(tree_best_fit, problem, vacancy, request, rng) is not None
+                vacancy.free = before
+                text = f"it does not fit alongside those before it and {first}, which is reserved"
+                found[request.id] = f"it would delay {first}, which is reserved" if fits else text
+        return found
+
     def _standing(self, names: dict[str, int], hosts: IntArray) -> str:
         """Return which running jobs are on some hosts, those that hold most of them first."""
         inside, counts = set(hosts.tolist()), {}
@@ -153,6 +186,15 @@ class HierarchyView(View):
     def tiles(self) -> Boxes:
         """Boxes of domains."""
         return domain_boxes(self.state.machine)
+
+
+def _hosts(shares: Sequence[Share], names: Mapping[str, int]) -> dict[int, int]:
+    """Return the units on every host of some shares, by its number."""
+    return {
+        names[name]: share.units
+        for share in shares
+        for name in expand_host_list(share.hosts, "hosts")
+    }
 
 
 def _with_units(shares: Sequence[Share]) -> str:
