@@ -21,6 +21,7 @@ from topoplace.certify.sets import hosts_of
 from topoplace.errors import InputError
 from topoplace.machine.hostlist import expand_host_list
 from topoplace.placement.hierarchy.view import HierarchyView
+from topoplace.report.view import hostlist_text
 from topoplace.result import Interference
 from topoplace.snapshot.sets import nodes_in
 
@@ -386,3 +387,13 @@ def test_who_is_outbid_fits_alone() -> None:
     assert why(queue) == {
         "1": "outbid: it fits alone, but the started jobs have the same value or more"
     }
+
+
+def test_host_lists_have_no_units() -> None:
+    given = document(nodes=2, takes={"slots": 2}) | {"running": []}
+    for hosts in given["machine"]["hosts"]:
+        hosts["capacity"] = {"slots": 4}
+    result = tp.place(given)
+    (start,) = HierarchyView(result).starts
+    assert start.hosts == "a1*2"
+    assert hostlist_text(result) == "q a1\n"

@@ -9,7 +9,7 @@ from typing import ClassVar
 import numpy as np
 
 from topoplace.errors import number_of
-from topoplace.machine.hostlist import NodeLists, expand_host_list
+from topoplace.machine.hostlist import NodeLists, expand_host_list, format_host_list
 from topoplace.placement.hierarchy.heuristics.fits import tree_best_fit
 from topoplace.placement.hierarchy.heuristics.queue import Vacancy, serve, served
 from topoplace.placement.hierarchy.problem import HierarchyProblem, room
@@ -46,7 +46,8 @@ class HierarchyView(View):
             shares = [share for part in own.parts for share in part.shares]
             names = [n for share in shares for n in lists.hosts(share.hosts, "hosts", share.units)]
             nodes = tuple(sorted(numbers[name] for name in names))
-            starts.append(Start(own.request, nodes, _with_units(shares)))
+            plain = format_host_list(dict.fromkeys(names))
+            starts.append(Start(own.request, nodes, _with_units(shares), plain=plain))
         return starts
 
     def reasons(self) -> Mapping[str, str]:
