@@ -206,7 +206,7 @@ class Model:
             On tori: prisms it takes, such as ``4x4x4/8x4x2``; any by default. On cubes: parts of a
             cube, or what whole cubes make.
         priority
-            What every node started is worth.
+            The value of every node that starts.
         node_class, region
             On tori: class of its nodes, and region in which its prism has to lie.
         communication, patterns

@@ -145,7 +145,7 @@ def _require_coordinates(problem: Any) -> None:
 
 
 def _refuse_beside(given: Application) -> None:
-    """Refuse options of grids and graph files beside applications of another kind."""
+    """Refuse options of grids and graph files with applications of another kind."""
     shape = {
         "periodic": given.periodic,
         "bytes": given.message_bytes,

@@ -203,7 +203,7 @@ def machine_of(model: MachineToMap, level_costs: Sequence[int] | None = None) ->
 
 
 def refuse_costs(level_costs: Sequence[int] | None) -> None:
-    """Raise `InputError` if a machine without levels is given costs of levels."""
+    """Raise `InputError` if costs of levels are given for a machine, which has no levels."""
     if level_costs is not None:
         expected = "no costs of levels but on trees and hierarchies"
         raise InputError(expected, field="level_costs", value=list(level_costs))

@@ -113,8 +113,9 @@ class Bisection(Model):
     """Multipliers that bound the bytes over any cut (docs/proofs/graphs.md, "Cuts").
 
     With Laplacian L of the bytes between tasks, or objects, and their loads l (ones for tasks),
-    scale x L + diag(prices) + balance x l l' must be positive semidefinite, once the amount of
-    every triangle is taken off between its middle and each end, and added between its ends.
+    scale x L + diag(prices) + balance x l l' must be positive semidefinite. Before that,
+    the amount of every triangle is subtracted between its middle and each end, and added between
+    its two ends.
     """
 
     scale: Annotated[int, Field(ge=1)]

@@ -115,7 +115,7 @@ def in_order(snapshot: Snapshot, order: str) -> Snapshot:
 
 @dataclass(frozen=True)
 class Choices:
-    """What is chosen beside a snapshot: what to ignore, what values count, and the order.
+    """What is chosen in addition to a snapshot: what to ignore, what values count, and the order.
 
     See `ignoring`, `valued_in` and `in_order`.
     """

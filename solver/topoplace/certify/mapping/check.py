@@ -229,7 +229,7 @@ def loads_of(instance: Instance, nodes: IntArray) -> dict[int, tuple[int, int]]:
 
 
 def check_figures(instance: Instance, nodes: IntArray, claimed: MappingFigures) -> list[int]:
-    """Check all figures of a mapping, and return what it is worth level by level."""
+    """Check all figures of a mapping, and return its value on every level."""
     found = figures_of(instance, nodes)
     for name, value in found:
         if getattr(claimed, name) != value:

@@ -22,6 +22,7 @@ from topoplace.formats.kubernetes.fields import (
     SIZES,
     VOLCANO_JOB,
     WORKLOAD,
+    WORKLOAD_NAMES,
 )
 from topoplace.formats.kubernetes.groups import (
     NotModelledError,
@@ -41,6 +42,7 @@ from topoplace.formats.kubernetes.kinds import (
     Scheduling,
     Task,
     VolcanoJob,
+    VolcanoSpec,
     Workload,
     family_of,
     job_of,
@@ -209,10 +211,14 @@ class _Reader:
         self._pod_groups: dict[str, KubeObject] = {}
         """The PodGroups of jobs that wait."""
         self._specs: dict[int, PodGroupSpec] = {}
+        self._started: dict[str, tuple[KubeObject, VolcanoSpec]] = {}
+        """Jobs of Volcano whose pods tell what waits."""
         self._groups: dict[str, KubeObject] = {}
         """The LeaderWorkerSets of groups that wait."""
         self._managed: set[tuple[str, str]] = set()
         """Kinds and ids of what has a Workload."""
+        self._workloads: dict[str, str] = {}
+        """Jobs by the ids of their Workloads."""
         self.kinds: dict[tuple[str, str], Callable[[KubeObject], None]] = {
             (KUEUE, "Workload"): self._workload,
             ("jobset.x-k8s.io", "JobSet"): self._job_set,
@@ -280,7 +286,8 @@ class _Reader:
                 inside_pod = f"{place}.{kind}[{idx}]"
                 self._declared(waiting, CONTAINER, "Pod.spec.containers[]", container, inside_pod)
         namespace = meta.namespace or "default"
-        waiting.family = family_of(own_meta, namespace, one.kind) or waiting.family
+        kinds = one.kind, *(owner.kind for owner in meta.owners or ())
+        waiting.family = family_of(own_meta, namespace, *kinds) or waiting.family
         waiting.levels.add(asked.level)
         if asked.level is not None and waiting.family is not None:
             asked.fields["apart"] = [Apart(level=asked.level, name=waiting.family)]
@@ -334,11 +341,13 @@ class _Reader:
     def _workload(self, one: KubeObject) -> None:
         workload = one.read_as(Workload)
         meta, spec = workload.metadata, workload.spec
-        job = meta.id
+        job, several = meta.id, {"LeaderWorkerSet"}  # each group has a Workload
         for owner in meta.owners or ():
             owned = id_of(meta.namespace or "default", owner.name)
             self._managed.add((owner.kind, owned))
-            job = owned if len(meta.owners or ()) == 1 else job
+            is_all = len(meta.owners or ()) == 1 and owner.kind not in several
+            job = owned if is_all and owned not in self._workloads.values() else job
+        self._workloads[meta.id] = job
         if workload.status.has_ended:
             return
         if workload.status.admission:
@@ -385,7 +394,7 @@ class _Reader:
     ) -> Waiting | None:
         """Return a Job or a JobSet of these jobs as one that waits; None if its pods tell."""
         meta = owner.metadata
-        is_managed = (one.kind, meta.id) in self._managed
+        is_managed = (one.kind, meta.id) in self._managed or self._of_workload(meta) is not None
         if is_managed or owner.status.has_ended or not owner.spec.suspend:
             return None
         pods = [job.template.spec for job in jobs]
@@ -399,9 +408,10 @@ class _Reader:
 
     def _volcano_job(self, one: KubeObject) -> None:
         job = one.read_as(VolcanoJob)
-        if job.status.state.phase not in (None, "", "Pending"):
-            return
         spec, raw = job.spec, one.value["spec"]
+        if job.status.state.phase not in (None, "", "Pending"):
+            self._started[job.metadata.id] = one, spec
+            return
         priority = self._others.priority(None, spec.priority_class)
         waiting = self._waits(job.metadata.id, priority, job.metadata)
         self._declared(waiting, VOLCANO_JOB, "Job.spec", raw, one.place_of("spec"))
@@ -472,20 +482,31 @@ class _Reader:
         pod = one.read_as(Pod)
         if pod.status.phase in {"Succeeded", "Failed"}:
             return
-        job = job_of(pod.metadata)
+        job = self._of_workload(pod.metadata) or job_of(pod.metadata)
         if pod.spec.node_name:
             held = self.jobs.running.setdefault(job, {}).setdefault(pod.spec.node_name, {})
             for name, amount in amounts_of(pod.spec, "spec").items():
                 held[name] = held.get(name, 0) + amount
             self._runs(job, pod)
-        elif job not in self._told and pod.metadata.deleted is None:
+        elif job in self._told:
+            waiting, level = self.jobs.waiting[job], _exclusive_level(pod.metadata)
+            if level is not None and level not in waiting.levels:
+                place = one.place_of("metadata.annotations")
+                waiting.hold(left_out("exclusive-topology", level, place))
+        elif pod.metadata.deleted is None:
             self._waiting_pod(job, pod, one)
+
+    def _of_workload(self, meta: Meta) -> str | None:
+        """Return the job of the Workload that a pod or a job names; None if it names none."""
+        names = (meta.label(key) or meta.annotation(key) for key in WORKLOAD_NAMES)
+        ids = (id_of(meta.namespace or "default", name) for name in names if name)
+        return next(filter(None, map(self._workloads.get, ids)), None)
 
     def _runs(self, job: str, pod: Pod) -> None:
         meta = pod.metadata
         self.jobs.num_running[job] = self.jobs.num_running.get(job, 0) + 1
         namespace, affinity = meta.namespace or "default", pod.spec.affinity
-        level = meta.annotation(LWS_EXCLUSIVE) or meta.annotation(JOBSET_EXCLUSIVE)
+        level = _exclusive_level(meta)
         self.jobs.families[job] = family_of(meta, namespace), level
         if level is not None:
             affinity = without_injected({"affinity": affinity}, level).get("affinity")
@@ -536,22 +557,26 @@ class _Reader:
 
     def arrange(self) -> None:
         """Give the pods of PodGroups the domains of these, and of their sub-groups."""
+        for job, (one, own) in self._started.items():
+            if job in self.jobs.waiting:
+                self._in_tier(job, one, own.topology)
+                for idx, task in enumerate(own.tasks):
+                    topology = task.partitions and task.partitions.topology
+                    if topology and topology.mode == "hard" and job not in self._pod_groups:
+                        where = one.place_of(f"spec.tasks[{idx}].partitionPolicy")
+                        self.jobs.waiting[job].hold(left_out("partitionPolicy", "started", where))
         for job, group in self._pod_groups.items():
             waiting, spec = self.jobs.waiting[job], self._spec_of(group)
             if spec.tasks and sum(spec.tasks.values()) != waiting.num_pods:
                 text = f"{sum(spec.tasks.values())} of {waiting.num_pods}"
                 waiting.hold(left_out("minTaskMember", text, group.place_of("spec.minTaskMember")))
+            self._in_tier(job, group, spec.topology)
             if job in self.jobs.running:
                 options = {"subGroups": spec.sub_groups, "subGroupPolicy": spec.policies}
                 for option in (name for name, own in options.items() if own):
                     waiting.hold(left_out(option, "some run", group.place_of(f"spec.{option}")))
                 continue
             with group.blamed():
-                fields = self._tier(waiting, group, spec.topology, "spec.networkTopology")
-                if fields and not any(own.asked for own in waiting.podsets):
-                    waiting.podsets[:] = [
-                        replace(own, asked=fields, group="job") for own in waiting.podsets
-                    ]
                 if not spec.sub_groups and not spec.policies:
                     continue
                 try:
@@ -564,6 +589,24 @@ class _Reader:
                     )
                 except NotModelledError as error:
                     waiting.hold(error.held_by(group.place_of("spec")))
+
+    def _in_tier(self, job: str, one: KubeObject, topology: NetworkTopology | None) -> None:
+        """Give the pods of a job that wait the domain of all its pods, if it is more than a wish.
+
+        Where some run, that holds the job; a wish is nothing there.
+        """
+        waiting = self.jobs.waiting[job]
+        with one.blamed():
+            fields = self._tier(waiting, one, topology, "spec.networkTopology")
+        if not fields or ("required" not in fields and job in self.jobs.running):
+            return
+        if not any(own.asked for own in waiting.podsets):
+            waiting.podsets[:] = [
+                replace(own, asked=fields, group="job") for own in waiting.podsets
+            ]
+        elif "required" in fields and any(own.asked != fields for own in waiting.podsets):
+            text = f"{fields['required']}, beside others"
+            waiting.hold(left_out("networkTopology", text, one.place_of("spec.networkTopology")))
 
     def _hard_tier(
         self, waiting: Waiting, group: KubeObject, topology: NetworkTopology | None
@@ -598,6 +641,10 @@ class _Pods:
     where: str
     asked: Asked
     is_template: bool = True
+
+
+def _exclusive_level(meta: Meta) -> str | None:
+    return meta.annotation(LWS_EXCLUSIVE) or meta.annotation(JOBSET_EXCLUSIVE)
 
 
 def _has_ended(owner: KubeObject) -> bool:

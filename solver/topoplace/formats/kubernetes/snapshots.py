@@ -11,7 +11,7 @@ from pydantic import ValidationError
 
 from topoplace.errors import blamed_on, number_of
 from topoplace.formats.declared import Use, left_out, of_request, unknown_fields
-from topoplace.formats.kubernetes.fields import KINDS
+from topoplace.formats.kubernetes.fields import KINDS, not_read
 from topoplace.formats.kubernetes.jobs import KubeJobs, Waiting, jobs_of
 from topoplace.formats.kubernetes.nodes import (
     HOSTNAME,
@@ -325,5 +325,5 @@ def _left_out_of_all(objects: Sequence[KubeObject], jobs: KubeJobs) -> list[Left
             name = one.section("metadata").get("name")
             quotas.setdefault(options[one.kind], []).append(f"{one.kind} {name}")
     found += [left_out(option, f"of {', '.join(of)}", "objects") for option, of in quotas.items()]
-    kinds = KINDS.unknown(one.kind for one in objects)
-    return [*found, *unknown_fields([*jobs.unknown, *(f"kind {kind}" for kind in kinds)])]
+    kinds = {not_read(one.kind, one.group, one.version) for one in objects}
+    return [*found, *unknown_fields([*jobs.unknown, *filter(None, kinds)])]
