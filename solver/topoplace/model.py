@@ -15,6 +15,7 @@ from topoplace.errors import WHOLE, InputError, blamed_on, number_of, unknown_na
 from topoplace.given import fitting, plain
 from topoplace.machine import Prism, format_node_set
 from topoplace.machine.hostlist import format_host_list
+from topoplace.options import parse_extents
 from topoplace.snapshot.changes import changed, known_nodes
 from topoplace.snapshot.faults import faults_of
 from topoplace.snapshot.files import write_document
@@ -654,8 +655,8 @@ def hierarchy(
 
 
 def grid(
-    *shape: int,
-    periodic: bool | Sequence[bool] = False,
+    *shape: int | str,
+    periodic: bool | str | Sequence[bool] = False,
     bytes: int | Sequence[int] = 1,
     diagonal_bytes: Sequence[int] | None = None,
 ) -> GridApplication:
@@ -664,9 +665,9 @@ def grid(
     Parameters
     ----------
     shape
-        Tasks along every dimension, 1 to 4 of them; the last one counts fastest.
+        Tasks along every dimension, 1 to 4 of them; the last one counts fastest. Or ``"8x8x8"``.
     periodic
-        Whether the dimensions close, all or each.
+        Whether the dimensions close, all or each; or the letters of those that do, ``"xyz"``.
     bytes
         The size of a message to a neighbour, in all dimensions or in each.
     diagonal_bytes
@@ -677,7 +678,14 @@ def grid(
     InputError
         With the argument at fault.
     """
+    if len(shape) == 1 and isinstance(shape[0], str):
+        shape = parse_extents(shape[0], "shape")
     num_dims = len(shape)
+    if isinstance(periodic, str):
+        letters = "xyzt"[:num_dims]
+        if not {*periodic} <= {*letters}:
+            raise InputError(f"letters of {letters}", field="periodic", value=periodic)
+        periodic = [letter in periodic for letter in letters]
     sizes = _each(bytes, num_dims, int)
     return _checked(
         GridApplication,

@@ -17,7 +17,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeAlias, TypeVar
 
-from topoplace.errors import InputError
+from topoplace.errors import InputError, closest
 from topoplace.given import fitting
 from topoplace.shipped import FORMATS
 
@@ -146,6 +146,7 @@ def takes(options: Callable[P, T]) -> Callable[[Callable[[T], R]], Callable[P, R
     def decorated(function: Callable[[T], R]) -> Callable[P, R]:
         @functools.wraps(function)
         def run(*args: P.args, **given: P.kwargs) -> R:
+            _require_known(options, given)
             return function(_fitting(options(*args, **given)))
 
         _describe(run, options, function)
@@ -166,6 +167,16 @@ def takes_many(options: Callable[..., T]) -> Callable[[Callable[[T], R]], Callab
         return run
 
     return decorated
+
+
+def _require_known(options: Any, given: Mapping[str, Any]) -> None:
+    """Raise `InputError` for a keyword that a class of options does not have."""
+    known = [of.name for of in fields(options)]
+    for name in given:
+        if name not in known:
+            near = closest(name, known)
+            told = "" if near is None else f" (did you mean {near!r}?)"
+            raise InputError("an option of this function", field=name, found=f"none{told}")
 
 
 def _fitting(asked: Any) -> Any:

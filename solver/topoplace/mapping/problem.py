@@ -392,6 +392,8 @@ def prepare_mapping(instance: MappingInstance) -> MappingProblem:
             f"at most {number_of(places, 'task')}, the places on "
             f"{number_of(len(nodes), 'usable node')}"
         )
+        if cap is None:
+            expected += " (see --tasks-per-node)"
         raise InputError(expected, field="num_tasks", value=num)
     if graph.total_bytes * max(1, machine.diameter) >= MAX_HOP_BYTES:
         expected = f"bytes x hops below {MAX_HOP_BYTES}, to be exact"
