@@ -306,7 +306,8 @@ def test_what_selects_no_node_with_room_waits_for_itself(tmp_path):
     result = placed(path)
     assert started(result) == {"ns/plain"}
     frame = result.to_frame().set_index("request")
-    assert frame.loc["ns/j", "waits"] == "5 units wanted, 3 free in the 1 host of memory=large"
+    why = "5 units wanted, 3 free in the 1 host of memory=large: too little of cpu"
+    assert frame.loc["ns/j", "waits"] == why
 
 
 def test_sets_have_names_that_expressions_can_have(tmp_path):

@@ -16,6 +16,7 @@ from tiny_hierarchies import Place, is_apart, places_of, prepared, random_hierar
 from tiny_instances import tiny_placement
 from topoplace.cli import run
 from topoplace.errors import InputError
+from topoplace.report.view import view_of
 from topoplace.snapshot.hierarchy_state import HierarchyRequest, HierarchyState
 from topoplace.snapshot.schema import Snapshot
 
@@ -309,3 +310,50 @@ def test_no_forged_proof_is_taken(order: str) -> None:
             )
     assert forged > 400
     assert refused > 100
+
+
+# ---- Why requests wait in an order ---------------------------------------------------------------
+
+
+def delayed(**more: Any) -> dict[str, Any]:
+    """Return three hosts, one of them busy for 10 s, with a request that wants all of them."""
+    queue = [("all", 3, 5), ("long", 1, 60), ("short", 2, 5), ("never", 2, 60)]
+    return {
+        "schema": "topoplace.snapshot/1",
+        "name": "delayed",
+        "machine": {
+            "kind": "hierarchy",
+            "name": "m",
+            "levels": ["host"],
+            "hosts": [{"hosts": "n[0-2]"}],
+        },
+        "running": [{"id": "r", "nodes": "n0", "ends": 10}],
+        "queue": [
+            {"id": name, "nodes": nodes, "takes": {"slots": 1}, "walltime": seconds}
+            for name, nodes, seconds in queue
+        ],
+        "order": "backfill",
+    } | more
+
+
+def test_who_would_delay_a_reservation_is_said_so() -> None:
+    result = tp.place(delayed())
+    assert [start.request for start in result.placements] == ["short"]
+    assert result.check().verified
+    assert view_of(result).waits == {
+        "all": "reserved: n[0-2] in 10 s at the latest",
+        "long": "it would delay all, which is reserved",
+        "never": "it does not fit alongside those before it and all, which is reserved",
+    }
+    plain = tp.place(delayed(order="priority"))
+    text = "it does not fit alongside those before it in the order"
+    assert view_of(plain).waits["never"] == text
+
+
+def test_who_is_not_decided_is_not_said_to_wait() -> None:
+    result = tp.place(delayed())
+    level = result.levels[0]
+    open_ = level.certificate.model_copy(update={"waits": []})
+    levels = [level.model_copy(update={"certificate": open_}), *result.levels[1:]]
+    texts = view_of(result.model_copy(update={"levels": levels})).waits
+    assert texts["long"] == texts["never"] == "not decided in the time"

@@ -21,6 +21,7 @@ from topoplace.certify.sets import hosts_of
 from topoplace.errors import InputError
 from topoplace.machine.hostlist import expand_host_list
 from topoplace.placement.hierarchy.view import HierarchyView
+from topoplace.report.view import hostlist_text
 from topoplace.result import Interference
 from topoplace.snapshot.sets import nodes_in
 
@@ -330,3 +331,69 @@ def test_the_checker_refuses_a_request_that_is_in_two_of_its_sets() -> None:
         placed["parts"][0]["shares"] = [{"hosts": hosts, "units": 1}]
         wrong = "it may have, nor are all in another of its sets" in str(tp.check(answer))
         assert wrong is not kept, hosts
+
+
+# ---- What is short ------------------------------------------------------------------------------
+
+
+def why(queue: list[dict[str, Any]], *running: dict[str, Any]) -> dict[str, str]:
+    """Return why requests wait on two leaves of two nodes with four CPUs and 64 of memory."""
+    amounts = {"cpus": 4, "memory": 64}
+    hosts = [{"hosts": f"{s}[1-2]", "domains": [s], "capacity": amounts} for s in "ab"]
+    document = {
+        "schema": "topoplace.snapshot/1",
+        "name": "short",
+        "machine": {"kind": "hierarchy", "name": "m", "levels": ["leaf", "node"], "hosts": hosts},
+        "running": [{"id": str(k), **one} for k, one in enumerate(running, start=1)],
+        "queue": queue,
+    }
+    result = tp.place(document)
+    assert result.check().verified
+    return dict(HierarchyView(result).reasons())
+
+
+def test_a_reason_names_the_resource_that_is_short() -> None:
+    takes = {"cpus": 1, "memory": 1}
+    busy = {"nodes": "a[1-2],b[1-2]", "takes": {"cpus": 4, "memory": 1}}
+    assert why([{"id": "q", "nodes": 1, "takes": takes}], busy) == {
+        "q": "1 unit wanted, 0 free in the machine, where job 1 runs: too little of cpus"
+    }
+    apart = [{"nodes": "a[1-2],b1", "takes": {"cpus": 4}}, {"nodes": "b2", "takes": {"memory": 64}}]
+    assert why([{"id": "q", "nodes": 1, "takes": takes}], *apart) == {
+        "q": "1 unit wanted, 0 free in the machine, where jobs 1, 2 run: "
+        "not all that a unit takes is free on the same host"
+    }
+
+
+def test_a_reason_says_that_no_node_is_large_enough_or_no_leaf_has_room() -> None:
+    assert why(
+        [
+            {"id": "huge", "nodes": 1, "takes": {"cpus": 1, "memory": 1_000_000}},
+            {
+                "id": "close",
+                "nodes": 3,
+                "takes": {"cpus": 4},
+                "at_most": {"level": "leaf", "size": 1},
+            },
+        ]
+    ) == {
+        "huge": "no node has 1,000,000 of memory",
+        "close": "no leaf has 3 units free, at most 2 in leaf a",
+    }
+
+
+def test_who_is_outbid_fits_alone() -> None:
+    queue = [{"id": str(n), "nodes": n, "takes": {"cpus": 4}} for n in (4, 1)]
+    assert why(queue) == {
+        "1": "outbid: it fits alone, but the started jobs have the same value or more"
+    }
+
+
+def test_host_lists_have_no_units() -> None:
+    given = document(nodes=2, takes={"slots": 2}) | {"running": []}
+    for hosts in given["machine"]["hosts"]:
+        hosts["capacity"] = {"slots": 4}
+    result = tp.place(given)
+    (start,) = HierarchyView(result).starts
+    assert start.hosts == "a1*2"
+    assert hostlist_text(result) == "q a1\n"

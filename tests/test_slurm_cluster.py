@@ -8,7 +8,9 @@ import pytest
 
 import topoplace as tp
 from few import few_of
+from real_files import real_file
 from slurm_cluster import NUM_NODES, Cluster
+from topoplace.cli import run
 from topoplace.snapshot.held import holds_of
 
 
@@ -42,3 +44,19 @@ def test_a_cluster_drawn_is_full_and_of_every_kind_of_job(tmp_path: Path) -> Non
     assert any(request.spread for request in queue)
     assert any("gpu" in (request.takes or {}) for request in queue)
     assert any("feature:" in (request.eligible or "") for request in queue)
+
+
+def test_place_says_of_a_folder_what_convert_says(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = real_file("slurm_clusters/20_drain_down/before/squeue.json").parent
+    out = str(tmp_path / "s.json")
+    assert run(["convert", str(folder), "--from", "slurm", "-o", out]) == 0
+    notes = capsys.readouterr().out
+    assert run(["place", str(folder), "--method", "first-fit"]) == 0
+    said = capsys.readouterr().err
+    for note in ("1 job running, 7 queued", "nodes closed: 5"):
+        assert note in notes
+        assert f"before: {note}\n" in said
+    assert run(["--quiet", "place", str(folder), "--method", "first-fit"]) == 0
+    assert capsys.readouterr().err == ""

@@ -31,13 +31,17 @@ _as_json = [False]
 
 
 def set_verbosity(level: int) -> None:
-    """Set how much commands say, from `QUIET` to `VERBOSE`: then the log is on stderr too."""
+    """Set how much commands say, from `QUIET` to `VERBOSE`; warnings of the log are on stderr.
+
+    With `VERBOSE` all of the log is there.
+    """
     _verbosity[0] = level
     log = logging.getLogger("topoplace")
     for handler in [h for h in log.handlers if isinstance(h, logging.StreamHandler)]:
         log.removeHandler(handler)
-    if level == VERBOSE:
-        log.addHandler(logging.StreamHandler(sys.stderr))
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setLevel(logging.DEBUG if level == VERBOSE else logging.WARNING)
+    log.addHandler(handler)
     log.setLevel((logging.CRITICAL, logging.NOTSET, logging.DEBUG)[level])
 
 
@@ -55,6 +59,12 @@ def say(text: str, *, aside: bool = False) -> None:
     """Print talk: to stdout, or to stderr when stdout belongs to a document."""
     if _verbosity[0] != QUIET:
         print(visible(text), file=sys.stderr if aside or _as_json[0] else sys.stdout)
+
+
+def say_note(note: str | None) -> None:
+    """Say on stderr what a person should know of what was done, if there is something."""
+    if note is not None:
+        say(note, aside=True)
 
 
 def say_files(files: Mapping[str, object]) -> None:

@@ -443,8 +443,8 @@ def shortened(text: str, most: int) -> str:
 
 
 def hostlist_text(result: AnyResult) -> str:
-    """Return a line per request that starts: its name and its nodes."""
-    return "".join(f"{start.request} {start.hosts}\n" for start in view_of(result).starts)
+    """Return a line per request that starts: its name and its nodes, as launchers take them."""
+    return "".join(f"{s.request} {s.plain or s.hosts}\n" for s in view_of(result).starts)
 
 
 def csv_text(result: AnyResult) -> str:

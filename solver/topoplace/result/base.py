@@ -185,6 +185,8 @@ class Start:
         The cubes it is in.
     others
         The prisms of its further segments.
+    plain
+        On a hierarchy the host list without units, as ``srun -w`` takes it.
     """
 
     request: str
@@ -197,6 +199,7 @@ class Start:
     score: int | None = None
     cubes: tuple[int, ...] | None = None
     others: tuple[Prism, ...] = ()
+    plain: str | None = None
 
     @property
     def prism(self) -> str | None:

@@ -6,11 +6,12 @@ comes here first.
 
 from __future__ import annotations
 
+import logging
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
-from topoplace.errors import InputError
+from topoplace.errors import InputError, visible
 from topoplace.formats.fabrics import (
     is_hwloc,
     is_ibnetdiscover,
@@ -24,13 +25,13 @@ from topoplace.formats.slices import is_slice_scenario, read_slice_scenario
 from topoplace.formats.slurm.folder import read_slurm_cluster, slurm_files
 from topoplace.formats.slurm.topology import is_topology_yaml, read_slurm_topology
 from topoplace.formats.slurm.topology_conf import is_topology_conf
-from topoplace.formats.slurm.torus import NamedTorus
 from topoplace.formats.text import first_said, name_of
 from topoplace.formats.topograph import read_topograph
 from topoplace.snapshot.files import STDIN, beginning_of, parse_object, read_bytes
 from topoplace.snapshot.schema import MachineModel, Snapshot
 
 File = str | Path
+log = logging.getLogger("topoplace")
 
 _KUBERNETES = re.compile(r"(apiVersion|kind|items|metadata)\s*:")
 _KUBERNETES_JSON = re.compile(r'"apiVersion"\s*:')
@@ -78,8 +79,7 @@ def other_machine(path: File, part: str | None = None) -> MachineModel | None:
 
 
 def _slurm_machine(path: File, part: str | None) -> MachineModel:
-    machine = read_slurm_topology(path, part)
-    return machine.machine if isinstance(machine, NamedTorus) else machine
+    return read_slurm_topology(path, part)
 
 
 _MACHINES: tuple[tuple[Callable[[str], bool], Callable[[File, str | None], MachineModel]], ...] = (
@@ -97,7 +97,8 @@ def other_snapshot(source: File) -> Snapshot | None:
     """Return the snapshot in another tool's file or folder; None if it is of no known tool.
 
     A folder has the listings of Slurm's tools (`topoplace.formats.slurm.folder.NAMES`).
-    ``FILE:PART`` is one of several topologies, or of Kubernetes the labels of the levels.
+    ``FILE:PART`` is one of several topologies, or of Kubernetes the labels of the levels. What a
+    person should know about how it was read is logged as a warning.
 
     Raises
     ------
@@ -110,16 +111,22 @@ def other_snapshot(source: File) -> Snapshot | None:
         if files is None:
             expected = "a file, or a folder with topology.conf and squeue.json or nodes.txt"
             raise InputError(expected, file=str(path), found="a folder without them")
-        return read_slurm_cluster(files, name_of(Path(path).resolve()))[0]
+        return _noted(*read_slurm_cluster(files, name_of(Path(path).resolve())))
     beginning = beginning_of(path)
     if is_kubernetes(beginning):
-        return read_kubernetes(path, part)[0]
+        return _noted(*read_kubernetes(path, part))
     if _POD.search(beginning) and is_slice_scenario(parse_object(read_bytes(path), str(path))):
-        return read_slice_scenario(path)[0]
+        return _noted(*read_slice_scenario(path))
     if part is not None:
         expected = "a folder of Slurm or objects of Kubernetes before the colon"
         raise InputError(expected, file=str(path), value=part)
     return None
+
+
+def _noted(snapshot: Snapshot, notes: Iterable[str]) -> Snapshot:
+    for note in notes:
+        log.warning("%s", visible(f"{snapshot.name}: {note}"))
+    return snapshot
 
 
 def is_other_snapshot(source: File) -> bool:

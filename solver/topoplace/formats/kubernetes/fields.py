@@ -23,8 +23,12 @@ KAI_PREFERRED = f"{KAI}/topology-preferred-placement"
 GROUP_NAMES = ("scheduling.k8s.io/group-name", "pod-group-name", "scheduling.x-k8s.io/pod-group")
 """Annotations and a label that name the PodGroup of a pod: of Volcano, KAI and coscheduling."""
 
-WORKLOAD_NAMES = (f"{KUEUE}/prebuilt-workload-name", f"{KUEUE}/pod-group-name")
-"""Labels that name the Workload of a pod or a job."""
+WORKLOAD_NAMES = (
+    f"{KUEUE}/prebuilt-workload-name",
+    f"{KUEUE}/pod-group-name",
+    f"{KUEUE}/workload",
+)
+"""Labels and an annotation that name the Workload of a pod or a job."""
 
 SIZES = {
     LWS_SIZE: "size",
@@ -144,11 +148,13 @@ NOTES = table(
     depends {KUEUE}/podset-slice-size: it does not divide the pods; else `segments`
     read {KUEUE}/podset-group-name: `group`
     read {KUEUE}/pod-group-name: the job of a pod, and its Workload
-    read {KUEUE}/prebuilt-workload-name: the Workload of a pod or a job, which is not counted twice
+    read {KUEUE}/prebuilt-workload-name, {KUEUE}/workload: the Workload of a pod or a job, which \
+        is not counted twice
+    read {KUEUE}/podset: whether a pod is of a podset that has an assignment
     depends {KUEUE}/pod-group-total-count: the file has fewer or more pods of the group
     read {KUEUE}/queue-name: a suspended job with it waits for Kueue
     restricts {KUEUE}/job-min-parallelism: always: the job may start with fewer pods
-    neutral {KUEUE}/managed, {KUEUE}/podset, {KUEUE}/workload, {KUEUE}/priority-class, \
+    neutral {KUEUE}/managed, {KUEUE}/priority-class, \
         {KUEUE}/role-hash, {KUEUE}/pod-suspending-parent, {KUEUE}/elastic-job, \
         {KUEUE}/pod-group-serving, {KUEUE}/pod-group-fast-admission, \
         {KUEUE}/pod-group-pod-index, {KUEUE}/pod-group-pod-index-label, \
@@ -248,7 +254,10 @@ WORKLOAD = table(
     read spec.priority: the order of the queue
     neutral spec.queueName, spec.priorityClassName, spec.priorityClassSource, \
         spec.priorityClassRef, spec.maximumExecutionTimeSeconds
-    read status.admission: an admitted one does not wait
+    depends status.admission -> assignment: an admitted one does not wait: what its \
+        `topologyAssignment` says and no pod takes yet is taken, by a running job. Where that is \
+        of a domain of several nodes, as of a rack, the jobs that may be there are held until all \
+        its pods have nodes
     depends status.conditions -> quota: `QuotaReserved` is false and the message speaks of a \
         quota (option `quota`), or the reason is `Inadmissible` (`queue`); `Requeued` is false \
         (`requeued`)

@@ -9,6 +9,12 @@ from typing import Any
 
 from topoplace.errors import InputError, blamed_on, number_of, unknown_name
 from topoplace.formats.declared import Table, left_out
+from topoplace.formats.kubernetes.assigned import (
+    Admission,
+    Assigned,
+    AssignedPods,
+    add_amounts,
+)
 from topoplace.formats.kubernetes.fields import (
     CONTAINER,
     JOB,
@@ -162,6 +168,8 @@ class KubeJobs:
         What running pods keep away from them.
     admitted
         Jobs whose Workload is admitted.
+    assigned
+        Those whose pods have domains.
     unknown
         Fields that no table knows.
     """
@@ -172,6 +180,7 @@ class KubeJobs:
     families: dict[str, tuple[str | None, str | None]] = field(default_factory=dict)
     repelling: list[Repelling] = field(default_factory=list)
     admitted: list[str] = field(default_factory=list)
+    assigned: list[Assigned] = field(default_factory=list)
     unknown: set[str] = field(default_factory=set)
 
 
@@ -217,6 +226,8 @@ class _Reader:
         """The LeaderWorkerSets of groups that wait."""
         self._managed: set[tuple[str, str]] = set()
         """Kinds and ids of what has a Workload."""
+        self._assigned: dict[str, Assigned] = {}
+        """What is assigned, by the ids of the Workload, of its job and of pods that own it."""
         self._workloads: dict[str, str] = {}
         """Jobs by the ids of their Workloads."""
         self.kinds: dict[tuple[str, str], Callable[[KubeObject], None]] = {
@@ -352,6 +363,7 @@ class _Reader:
             return
         if workload.status.admission:
             self.jobs.admitted.append(job)
+            self._is_assigned(one, workload, workload.status.admission, job)
             return
         waiting = self._waits(job, spec.priority or 0, meta)
         waiting.by_kueue = True
@@ -365,6 +377,43 @@ class _Reader:
             where = f"{where}.template"
             pods = _Pods(one, meta, own.name, own.count, own.template, where, asked)
             waiting.podsets.append(self._podset(waiting, pods))
+
+    def _is_assigned(
+        self, one: KubeObject, workload: Workload, admission: Admission, job: str
+    ) -> None:
+        """Note where the pods of an admitted Workload will be."""
+        meta, podsets = workload.metadata, {own.name: own for own in workload.spec.pod_sets}
+        where = "status.admission.podSetAssignments"
+        found = Assigned(job, one.place_of(where))
+        for idx, own in enumerate(admission.pod_sets):
+            if own.topology is None:
+                continue
+            with blamed_on(inside=f"{where}[{idx}]"):
+                if own.name not in podsets:
+                    raise unknown_name(own.name, podsets, field="name")
+                template = podsets[own.name].template
+                spec = self._of_class(Waiting(0, ""), template.spec, "")
+                takes, levels = amounts_of(spec, "template.spec"), tuple(own.topology.levels)
+                with blamed_on(inside="topologyAssignment"):
+                    found.pods += [
+                        AssignedPods(levels, values, count, takes)
+                        for values, count in own.topology.domains()
+                    ]
+            found.podsets.add(own.name)
+            self._keeps_away(job, template.metadata, meta, template.spec)
+        if found.podsets:
+            self.jobs.assigned.append(found)
+            pods = (owner.name for owner in meta.owners or () if owner.kind == "Pod")
+            for name in (meta.id, job, *(id_of(meta.namespace or "default", pod) for pod in pods)):
+                self._assigned.setdefault(name, found)
+
+    def _assigned_of(self, job: str, meta: Meta) -> Assigned | None:
+        """Return what the Workload of a pod is assigned; None if the pod is not among that."""
+        name = self._named(meta)
+        ids = [meta.id, job] if name is None else [name]
+        found = next((self._assigned[one] for one in ids if one in self._assigned), None)
+        podset = meta.label(f"{KUEUE}/podset")
+        return None if found is None or podset not in {None, *found.podsets} else found
 
     def _job_set(self, one: KubeObject) -> None:
         jobset = one.read_as(JobSet)
@@ -483,34 +532,42 @@ class _Reader:
         if pod.status.phase in {"Succeeded", "Failed"}:
             return
         job = self._of_workload(pod.metadata) or job_of(pod.metadata)
+        assigned = self._assigned_of(job, pod.metadata)
         if pod.spec.node_name:
-            held = self.jobs.running.setdefault(job, {}).setdefault(pod.spec.node_name, {})
-            for name, amount in amounts_of(pod.spec, "spec").items():
-                held[name] = held.get(name, 0) + amount
-            self._runs(job, pod)
+            takes = amounts_of(pod.spec, "spec")
+            add_amounts(self.jobs.running.setdefault(job, {}), pod.spec.node_name, takes)
+            if assigned is not None:
+                add_amounts(assigned.there, pod.spec.node_name, takes)
+            self.jobs.num_running[job] = self.jobs.num_running.get(job, 0) + 1
+            self._keeps_away(job, pod.metadata, pod.metadata, pod.spec)
         elif job in self._told:
             waiting, level = self.jobs.waiting[job], _exclusive_level(pod.metadata)
             if level is not None and level not in waiting.levels:
                 place = one.place_of("metadata.annotations")
                 waiting.hold(left_out("exclusive-topology", level, place))
-        elif pod.metadata.deleted is None:
+        elif assigned is None and pod.metadata.deleted is None:
             self._waiting_pod(job, pod, one)
+
+    def _named(self, meta: Meta) -> str | None:
+        """Return the id of the Workload that a pod or a job names; None if it names none."""
+        names = (meta.label(key) or meta.annotation(key) for key in WORKLOAD_NAMES)
+        ids = (id_of(meta.namespace or "default", name) for name in names if name)
+        return next((one for one in ids if one in self._workloads), None)
 
     def _of_workload(self, meta: Meta) -> str | None:
         """Return the job of the Workload that a pod or a job names; None if it names none."""
-        names = (meta.label(key) or meta.annotation(key) for key in WORKLOAD_NAMES)
-        ids = (id_of(meta.namespace or "default", name) for name in names if name)
-        return next(filter(None, map(self._workloads.get, ids)), None)
+        return self._workloads.get(self._named(meta) or "")
 
-    def _runs(self, job: str, pod: Pod) -> None:
-        meta = pod.metadata
-        self.jobs.num_running[job] = self.jobs.num_running.get(job, 0) + 1
-        namespace, affinity = meta.namespace or "default", pod.spec.affinity
+    def _keeps_away(self, job: str, meta: TemplateMeta, owner: Meta, spec: PodSpec) -> None:
+        """Note which pods those that run, or are assigned, keep away."""
+        namespace, affinity = owner.namespace or "default", spec.affinity
         level = _exclusive_level(meta)
-        self.jobs.families[job] = family_of(meta, namespace), level
+        kinds = {one.kind for one in owner.owners or ()}
+        family = family_of(meta, namespace, "JobSet" if "JobSet" in kinds else "")
+        self.jobs.families[job] = family, level
         if level is not None:
             affinity = without_injected({"affinity": affinity}, level).get("affinity")
-        self.jobs.repelling += repelling(meta.id, namespace, affinity, "spec")
+        self.jobs.repelling += repelling(owner.id, namespace, affinity, "spec")
 
     def _waiting_pod(self, job: str, pod: Pod, one: KubeObject) -> None:
         meta = pod.metadata
@@ -643,7 +700,7 @@ class _Pods:
     is_template: bool = True
 
 
-def _exclusive_level(meta: Meta) -> str | None:
+def _exclusive_level(meta: TemplateMeta) -> str | None:
     return meta.annotation(LWS_EXCLUSIVE) or meta.annotation(JOBSET_EXCLUSIVE)
 
 

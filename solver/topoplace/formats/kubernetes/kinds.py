@@ -11,6 +11,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
+from topoplace.formats.kubernetes.assigned import Admission
 from topoplace.formats.kubernetes.fields import GROUP_NAMES, KUEUE, LWS, is_read
 from topoplace.formats.kubernetes.objects import (
     Condition,
@@ -77,7 +78,7 @@ class Conditions(KubeModel):
     """The status of a Job, a JobSet or a Workload."""
 
     conditions: list[Reasoned] | None = None
-    admission: dict[str, Any] | None = None
+    admission: Admission | None = None
 
     @property
     def has_ended(self) -> bool:
@@ -97,7 +98,7 @@ class JobTemplate(KubeModel):
 
 
 class ReplicatedJob(KubeModel):
-    """So many Jobs alike, of a JobSet."""
+    """A number of equal Jobs of a JobSet."""
 
     name: str
     replicas: Count = 1
@@ -115,7 +116,7 @@ JobSet = Kube[JobSetSpec, Conditions]
 
 
 class PodSet(KubeModel):
-    """So many pods alike, of a Workload."""
+    """A number of equal pods of a Workload."""
 
     name: str = "main"
     count: Count
@@ -152,7 +153,7 @@ class Partitions(KubeModel):
 
 
 class Task(KubeModel):
-    """So many pods alike, of a Job of Volcano."""
+    """A number of equal pods of a Job of Volcano."""
 
     name: str = "task"
     replicas: Count = 1

@@ -3,23 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import ClassVar
 
 import numpy as np
 
 from topoplace.errors import number_of
-from topoplace.machine.hostlist import NodeLists, expand_host_list
-from topoplace.placement.hierarchy.problem import held, room
+from topoplace.machine.hostlist import NodeLists, expand_host_list, format_host_list
+from topoplace.placement.hierarchy.heuristics.fits import tree_best_fit
+from topoplace.placement.hierarchy.heuristics.queue import Vacancy, serve, served
+from topoplace.placement.hierarchy.problem import HierarchyProblem, held, room
 from topoplace.report.domains import Boxes, domain_boxes
 from topoplace.report.tiles import DOWN, FREE, RUNNING
 from topoplace.report.view import View
 from topoplace.result import Status
 from topoplace.result.base import Start
-from topoplace.result.certificate import Share
+from topoplace.result.certificate import InOrder, Share
 from topoplace.snapshot.hierarchy_state import HierarchyRequest, PartState
 from topoplace.snapshot.schema import Order, Part, Request
 from topoplace.snapshot.sets import NodeSets
-from topoplace.types import IntArray
+from topoplace.types import BoolArray, IntArray
 
 _MOST_STANDING = 4
 
@@ -44,7 +47,8 @@ class HierarchyView(View):
             shares = [share for part in own.parts for share in part.shares]
             names = [n for share in shares for n in lists.hosts(share.hosts, "hosts", share.units)]
             nodes = tuple(sorted(numbers[name] for name in names))
-            starts.append(Start(own.request, nodes, _with_units(shares)))
+            plain = format_host_list(dict.fromkeys(names))
+            starts.append(Start(own.request, nodes, _with_units(shares), plain=plain))
         return starts
 
     def reasons(self) -> Mapping[str, str]:
@@ -55,12 +59,11 @@ class HierarchyView(View):
         names = {name: number for number, name in enumerate(machine.host_names)}
         for own in self.result.solution.placements:
             for part, placed in zip(takes[own.request].parts, own.parts, strict=True):
-                for share in placed.shares:
-                    hosts = [names[name] for name in expand_host_list(share.hosts, "hosts")]
-                    left[hosts] -= np.array(part.takes) * share.units
+                for host, units in _hosts(placed.shares, names).items():
+                    left[host] -= np.array(part.takes) * units
 
         documents = {request.id: request for request in self.result.instance.queue}
-        reserved = self._reserved()
+        reserved, in_order = self._reserved(), self._in_order()
 
         def text(request: HierarchyRequest) -> str:
             whole = documents[request.id]
@@ -68,70 +71,110 @@ class HierarchyView(View):
                 return reserved[request.id]
             documents_of = whole.parts or [whole]
             for part, document in zip(self._roomiest(request, left), documents_of, strict=True):
-                rooms = [room(free, part) for free in (state.free, left)]
-                level = machine.num_levels if part.required is None else part.required
-                of = np.zeros(machine.num_hosts, dtype=np.int64)
-                where, inside = "the machine", np.ones(machine.num_hosts, dtype=bool)
-                if part.eligible is not None:
-                    host = "node" if self.unit == "node" else "host"
-                    there = number_of(int(part.eligible.mask.sum()), host)
-                    where = f"the {there} of {document.eligible or 'those not excluded'}"
-                    if request.others:
-                        where = f"the {there} of the roomiest of its sets"
-                    inside = part.eligible.mask
-                if part.required is not None:
-                    of = machine.domain_of[level]
-                most = [np.bincount(of, weights=own).astype(int) for own in rooms]
-                best = int(most[0].argmax())
-                if part.required is not None:
-                    domain = f"{machine.levels[level]} {machine.domain_names[level][best]}"
-                    where = domain if part.eligible is None else f"{where} in {domain}"
-                if most[0].max() < part.units:
-                    of_part = "" if part.name is None else f" of {part.name}"
-                    asked = f"{number_of(part.units, self.unit)}{of_part}"
-                    text = f"{asked} wanted, {most[0][best]:,} free in {where}"
-                    if machine.fabrics and level == 0:
-                        fabric = machine.levels[0]
-                        text = f"no {fabric} has {asked} free, at most {most[0][best]:,} in {where}"
-                    text += self._standing(names, np.flatnonzero((of == best) & inside))
-                    return self._beside(request, part, document, of, asked) or text
+                several = bool(request.others)
+                text = None if several else self._beside(part, document)
+                text = text or self._short_of(part, document, names, of_several=several)
+                if text is not None:
+                    return text
             if self.result.instance.order is not Order.VALUE:
-                return "it does not fit alongside those before it in the order"
+                return in_order.get(request.id, "not decided in the time")
             if self.result.levels[0].status is Status.OPTIMAL and not begun:
                 return "no place keeps all its rules"
             if self.result.levels[0].status is Status.OPTIMAL:
-                return (
-                    "outbid: the started jobs have the same value or more, or it fits nowhere alone"
-                )
+                own = HierarchyProblem(replace(state, requests=(request,)))
+                fits = serve(tree_best_fit, own)
+                return self.outbid if fits else "no place was found for it, even alone"
             return "no place for it beside the started jobs was found"
 
         return {one.id: text(one) for one in state.requests if one.id not in begun}
 
-    def _beside(
-        self,
-        request: HierarchyRequest,
-        part: PartState,
-        document: Request | Part,
-        of: IntArray,
-        asked: str,
-    ) -> str:
-        """Return that a part has room only in domains of jobs that it is apart from; or nothing."""
-        if not part.apart or request.others:
-            return ""
-        machine, hosts = self.state.machine, NodeLists()
+    def _beside(self, part: PartState, document: Request | Part) -> str | None:
+        """Return that a part has room only in domains of jobs that it is apart from, if so."""
+        machine, free, lists = self.state.machine, self.state.free, NodeLists()
         numbers = {name: number for number, name in enumerate(machine.host_names)}
+        of = np.zeros(machine.num_hosts, dtype=np.int64)
+        if part.required is not None:
+            of = machine.domain_of[part.required]
 
         def hosts_of(text: str, field: str) -> IntArray:
-            return np.array([numbers[name] for name in hosts.hosts(text, field)], dtype=np.int64)
+            return np.array([numbers[name] for name in lists.hosts(text, field)], dtype=np.int64)
 
+        def most(amounts: IntArray) -> int:
+            return int(np.bincount(of, weights=amounts).max())
+
+        if not part.apart or most(room(free, part)) >= part.units:
+            return None
         sets = NodeSets(self.result.instance.sets or {}, machine.num_hosts, hosts_of)
         named = sets.allowed(document.eligible, document.excluded, "")
-        if np.bincount(of, weights=held(self.state.free, part.takes) * named).max() < part.units:
-            return ""
+        if most(held(free, part.takes) * named) < part.units:
+            return None
+        of_part = "" if part.name is None else f" of {part.name}"
+        asked = f"{number_of(part.units, self.unit)}{of_part}"
         if {level for level, _ in part.apart} == {part.required}:
             level = machine.levels[part.apart[0][0]]
             return f"each {level} with {asked} free has a job that it is apart from"
         return f"{asked} wanted, free only beside jobs that it is apart from"
+
+    def _short_of(
+        self,
+        part: PartState,
+        document: Request | Part,
+        names: dict[str, int],
+        *,
+        of_several: bool,
+    ) -> str | None:
+        """Return of what a part lacks where most of it is free, without what starts, if it does."""
+        state, machine = self.state, self.state.machine
+        inside = np.ones(machine.num_hosts, dtype=bool)
+        where = "the machine"
+        if part.eligible is not None:
+            inside = part.eligible.mask
+            there = number_of(int(inside.sum()), "node" if self.unit == "node" else "host")
+            where = f"the {there} of {document.eligible or 'those not excluded'}"
+            if of_several:
+                where = f"the {there} of the roomiest of its sets"
+        for r, amount in enumerate(part.takes if inside.any() or not part.apart else ()):
+            if amount > machine.capacity[inside, r].max(initial=0):
+                nowhere = (
+                    f"no {machine.levels[-1]}" if part.eligible is None else f"none of {where}"
+                )
+                return f"{nowhere} has {amount:,} of {machine.resources[r]}"
+        level = part.required
+        if part.at_most is not None and part.at_most[1] == 1:
+            level = max(part.at_most[0], -1 if level is None else level)
+        of = np.zeros(machine.num_hosts, dtype=np.int64)
+        if level is not None:
+            of = machine.domain_of[level]
+        most = np.bincount(of, weights=room(state.free, part)).astype(int)
+        best = int(most.argmax())
+        if most[best] >= part.units:
+            return None
+        if level is not None:
+            domain = f"{machine.levels[level]} {machine.domain_names[level][best]}"
+            where = domain if part.eligible is None else f"{where} in {domain}"
+        of_part = "" if part.name is None else f" of {part.name}"
+        asked = f"{number_of(part.units, self.unit)}{of_part}"
+        text = f"{asked} wanted, {most[best]:,} free in {where}"
+        if level is not None and (level != part.required or (machine.fabrics and level == 0)):
+            text = f"no {machine.levels[level]} has {asked} free, at most {most[best]:,} in {where}"
+        there = (of == best) & inside
+        return text + self._standing(names, np.flatnonzero(there)) + self._lacks(part, there)
+
+    def _lacks(self, part: PartState, there: BoolArray) -> str:
+        """Return which of several resources is short on some hosts, even where it is alone."""
+        machine, free = self.state.machine, self.state.free[there]
+        taken = [r for r, amount in enumerate(part.takes) if amount]
+        if len(taken) == 1:
+            return ""
+        alone = {r: int((free[:, r] // part.takes[r]).sum()) for r in taken}
+        least = min(alone.values())
+        if least >= part.units:
+            return ": not all that a unit takes is free on the same host"
+        short = [machine.resources[r] for r in taken if alone[r] == least]
+        if len(short) == len(taken):
+            return ""
+        short = [name for name in short if name != "node"] or short  # Slurm's places for jobs
+        return f": too little of {' and '.join(short)}"
 
     def _roomiest(self, request: HierarchyRequest, left: IntArray) -> Sequence[PartState]:
         """Return the parts of a request in the one of its sets that has most room left."""
@@ -157,6 +200,38 @@ class HierarchyView(View):
         hosts = _with_units([share for part in own.parts for share in part.shares])
         return {own.request: f"reserved: {hosts} in {own.at:,} s at the latest"}
 
+    def _in_order(self) -> dict[str, str]:
+        """Return why requests wait of which an order proves that they do."""
+        proof, snapshot = self.result.levels[0].certificate, self.result.instance
+        if not isinstance(proof, InOrder):
+            return {}
+        beside = {wait.request: wait.beside for wait in proof.waits}
+        first = None if proof.reserved is None else proof.reserved.request
+        priority = {request.id: request.priority for request in snapshot.queue}
+        problem = HierarchyProblem(self.state)
+        vacancy, rng = Vacancy(problem), np.random.default_rng(0)
+        names = {name: number for number, name in enumerate(self.state.machine.host_names)}
+        placed = {own.request: own for own in self.result.solution.placements}
+        found = {}
+        for request in sorted(problem.requests, key=lambda one: -priority[one.id]):
+            if request.id in placed:
+                hosts = [_hosts(part.shares, names) for part in placed[request.id].parts]
+                for part, own in zip(request.parts, hosts, strict=True):
+                    vacancy.take(part, own)
+                vacancy.start(request, tuple(hosts))
+            elif not beside.get(request.id):
+                if request.id in beside:
+                    found[request.id] = "no place keeps all its rules"
+            elif first not in beside[request.id]:
+                found[request.id] = "it does not fit alongside those before it in the order"
+            else:
+                before = vacancy.free.copy()
+                fits = served(tree_best_fit, problem, vacancy, request, rng) is not None
+                vacancy.free = before
+                text = f"it does not fit alongside those before it and {first}, which is reserved"
+                found[request.id] = f"it would delay {first}, which is reserved" if fits else text
+        return found
+
     def _standing(self, names: dict[str, int], hosts: IntArray) -> str:
         """Return which running jobs are on some hosts, those that hold most of them first."""
         inside, counts = set(hosts.tolist()), {}
@@ -167,8 +242,10 @@ class HierarchyView(View):
         more = f" and {len(order) - _MOST_STANDING} more" if len(order) > _MOST_STANDING else ""
         if not order:
             return ""
-        jobs = ", ".join(order[:_MOST_STANDING]) + more
-        return f", where {jobs} {'runs' if len(order) == 1 else 'run'}"
+        jobs, one = ", ".join(order[:_MOST_STANDING]) + more, len(order) == 1
+        if order[0][0].isdigit():
+            jobs = f"job{'' if one else 's'} {jobs}"
+        return f", where {jobs} {'runs' if one else 'run'}"
 
     def ground(self) -> tuple[IntArray, Sequence[IntArray]]:
         """Return what is on every host before anything starts."""
@@ -181,6 +258,15 @@ class HierarchyView(View):
     def tiles(self) -> Boxes:
         """Boxes of domains."""
         return domain_boxes(self.state.machine)
+
+
+def _hosts(shares: Sequence[Share], names: Mapping[str, int]) -> dict[int, int]:
+    """Return the units on every host of some shares, by its number."""
+    return {
+        names[name]: share.units
+        for share in shares
+        for name in expand_host_list(share.hosts, "hosts")
+    }
 
 
 def _with_units(shares: Sequence[Share]) -> str:

@@ -107,15 +107,28 @@ def serve(rule: Rule, problem: HierarchyProblem, seed: int = 0) -> dict[int, Pla
     vacancy = Vacancy(problem)
     started = {}
     for idx, request in enumerate(problem.requests):
-        before = vacancy.free.copy()
-        for way in request.ways:  # of several sets of hosts the first in which it fits
-            placed = rule(vacancy, replace(request, parts=way, others=()), rng)
-            if placed is not None and not _uses_too_many(problem, request, placed):
-                vacancy.start(request, placed)
-                started[idx] = placed
-                break
-            vacancy.free = before.copy()
+        placed = served(rule, problem, vacancy, request, rng)
+        if placed is not None:
+            vacancy.start(request, placed)
+            started[idx] = placed
     return started
+
+
+def served(
+    rule: Rule,
+    problem: HierarchyProblem,
+    vacancy: Vacancy,
+    request: HierarchyRequest,
+    rng: np.random.Generator,
+) -> Placed | None:
+    """Return the hosts of a request by a rule, taken from the vacancy; None leaves it as it was."""
+    before = vacancy.free.copy()
+    for way in request.ways:  # of several sets of hosts the first in which it fits
+        placed = rule(vacancy, replace(request, parts=way, others=()), rng)
+        if placed is not None and not _uses_too_many(problem, request, placed):
+            return placed
+        vacancy.free = before.copy()
+    return None
 
 
 def _uses_too_many(problem: HierarchyProblem, request: HierarchyRequest, placed: Placed) -> bool:
