@@ -79,11 +79,16 @@ class Mapping(Problem[MappingResult]):
         self._instance = read
         what = number_of(read.num_tasks, "object" if read.balanced else "task")
         usable, every = int(np.count_nonzero(read.usable)), read.machine.num_nodes
-        on = number_of(every, "node") if usable == every else f"{usable:,} of {every:,} nodes"
+        on = (
+            number_of(every, "node")
+            if usable == every
+            else f"{usable:,} of {number_of(every, 'node')}"
+        )
         on = f"{read.machine.text}, {on}"
         if given.tasks_per_node is not None:
             on += f", at most {number_of(given.tasks_per_node, 'task')} on each"
-        sent = f"{number_of(len(read.sizes), 'message')} of {sum(read.sizes.tolist()):,} bytes"
+        size = number_of(sum(read.sizes.tolist()), "byte")
+        sent = f"{number_of(len(read.sizes), 'message')} of {size}"
         return f"{on}; {_text_of(given.application)}{what}, {sent}"
 
     def follow(self, claims: Claims) -> bool:
