@@ -571,14 +571,92 @@ def test_what_is_of_no_job_is_named(tmp_path):
     admitted = workload(status={"admission": {"clusterQueue": "q"}})
     queue = thing("ClusterQueue", "q", f"{KUEUE}/v1beta2")
     odd = thing("Frob", "f", "example.com/v1")
-    own = job("j", 1, told({"newField": 1}, {f"{KUEUE}/new": "1", "example.com/mine": "2"}))
-    snapshot = snapshot_of(tmp_path, admitted, queue, odd, own)
+    own = job("j", 1, told({}, {"example.com/mine": "2"}))
+    machine = node("c1", "r3", spec={"newOne": 1, "taints": [{"key": "k", "effect": "Odd"}]})
+    levels = hyper("h", 1) | {"spec": {"tier": 1, "newTier": 2}}
+    snapshot = snapshot_of(tmp_path, admitted, queue, odd, own, machine, levels)
     assert whole(snapshot) == {
         "admission": "of ns/w, of which no pod runs",
         "quotas": "of ClusterQueue q",
-        UNKNOWN: f"Pod.spec.newField, kind Frob, metadata.{KUEUE}/new",
+        UNKNOWN: "HyperNode.spec.newTier, Node.spec.newOne, Node.spec.taints effect Odd, kind Frob",
     }
     assert options(snapshot) == {}
+
+
+ODD = {"newField": 1}
+
+
+def odd_set(**more: Any) -> dict[str, Any]:
+    return workload() | {"spec": {"podSets": [{"count": 1, "template": told()} | more]}}
+
+
+def odd_job_set(of_set: Any = None, of_job: Any = None) -> dict[str, Any]:
+    own = {"name": "m", "template": {"spec": {"template": told()} | (of_job or {})}} | (
+        of_set or {}
+    )
+    return thing(
+        "JobSet",
+        "w",
+        "jobset.x-k8s.io/v1alpha2",
+        metadata=QUEUED,
+        spec={"suspend": True, "replicatedJobs": [own]},
+    )
+
+
+def odd_group(**spec: Any) -> list[dict[str, Any]]:
+    group = thing("PodGroup", "w", "scheduling.run.ai/v2alpha2", spec=spec)
+    meta = {"annotations": {"pod-group-name": "w"}, "labels": {"kai.scheduler/subgroup-name": "s"}}
+    return [group, pod("p", None, 1, "Pending", **meta)]
+
+
+_TERM = {"nodeSelectorTerms": [{"matchExpressions": [expression(RACK, "Exists")]} | ODD]}
+_ODD_LEVEL = {"requiredTopologyLevel": RACK} | ODD
+
+UNKNOWN_OF = {
+    "pod": ([job("w", 1, told(ODD))], "Pod.spec.newField"),
+    "affinity": ([job("w", 1, told({"affinity": {"diskAffinity": {}}}))], "affinity.diskAffinity"),
+    "term": ([job("w", 1, told(affinity("nodeAffinity", REQUIRED, _TERM)))], "Terms[].newField"),
+    "toleration": (
+        [job("w", 1, told({"tolerations": [{"key": "k", "operator": "Gt", "value": "1"}]}))],
+        "Pod.spec.tolerations.operator Gt",
+    ),
+    "annotation": ([job("w", 1, told({}, {f"{KUEUE}/new": "1"}))], f"metadata.{KUEUE}/new"),
+    "job": ([job("w", 1, told(), **ODD)], "Job.spec.newField"),
+    "pod set": ([odd_set(**ODD)], "spec.podSets[].newField"),
+    "request": ([odd_set(topologyRequest={"required": RACK} | ODD)], "topologyRequest.newField"),
+    "replicated job": ([odd_job_set(ODD)], "JobSet.spec.replicatedJobs[].newField"),
+    "job of a set": ([odd_job_set(None, ODD)], "Job.spec.newField"),
+    "group": (odd_group(**ODD), "PodGroup.spec.newField"),
+    "constraint": (odd_group(topologyConstraint=_ODD_LEVEL), "topologyConstraint.newField"),
+    "sub-group": (odd_group(subGroups=[{"name": "s"} | ODD]), "subGroups[].newField"),
+    "leader": (
+        [
+            thing(
+                "LeaderWorkerSet",
+                "w",
+                "leaderworkerset.x-k8s.io/v1",
+                spec={"leaderWorkerTemplate": {"workerTemplate": template()} | ODD},
+            ),
+            thing(
+                "Pod",
+                "w",
+                metadata={"labels": {"leaderworkerset.sigs.k8s.io/name": "w"}},
+                **{key: pod("w", None, 1, "Pending")[key] for key in ("spec", "status")},
+            ),
+        ],
+        "leaderWorkerTemplate.newField",
+    ),
+    "network": (odd_group(networkTopology={"mode": "soft"} | ODD), "networkTopology.newField"),
+}
+
+
+@pytest.mark.parametrize("name", UNKNOWN_OF)
+def test_a_field_that_no_table_knows_holds_its_job(tmp_path, name):
+    items, field = UNKNOWN_OF[name]
+    snapshot = snapshot_of(tmp_path, PLAIN, *items)
+    assert options(snapshot) == {"ns/w": {UNKNOWN}}
+    (own,) = (one.value for one in snapshot.left_out if one.request == "ns/w")
+    assert own.endswith(field)
 
 
 def flavor(name: str, **labels: str) -> dict[str, Any]:
@@ -1001,8 +1079,8 @@ def test_convert_and_place_say_how_many_are_held(tmp_path, capsys):
     held = job("j", 1, told({"schedulerName": "mine", "resourceClaims": [{"name": "g"}]}))
     path = str(file_of(tmp_path, PLAIN, held, job("k", 1, told({"newField": 1}))))
     line = (
-        "1 of 3 requests held (resourceClaims 1, schedulerName 1; see {}); "
-        "not modelled: order by priority, then age; unknown-fields Pod.spec.newField"
+        "2 of 3 requests held (resourceClaims 1, schedulerName 1, unknown-fields 1; see {}); "
+        "not modelled: order by priority, then age"
     )
     out = str(tmp_path / "out.json")
     assert run(["convert", path, "--from", "kubernetes", "-o", out]) == 0

@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any
 
 from topoplace.errors import InputError, blamed_on, number_of, unknown_name
-from topoplace.formats.declared import Table, left_out
+from topoplace.formats.declared import UNKNOWN, Table, left_out
 from topoplace.formats.kubernetes.fields import (
     CONTAINER,
     JOB,
@@ -17,6 +17,7 @@ from topoplace.formats.kubernetes.fields import (
     KUEUE,
     LWS,
     LWS_EXCLUSIVE,
+    LWS_SPEC,
     POD,
     POD_GROUP,
     SIZES,
@@ -81,6 +82,11 @@ from topoplace.formats.text import integer
 from topoplace.formats.yaml_text import Parsed
 from topoplace.snapshot.schema import Apart, LeftOut, Segment
 
+_OWNERS = {
+    ("batch", "Job"): JOB,
+    ("jobset.x-k8s.io", "JobSet"): JOB_SET,
+    ("batch.volcano.sh", "Job"): VOLCANO_JOB,
+}
 _QUEUE_NAME = f"{KUEUE}/queue-name"
 
 # ---- What runs, and what waits -------------------------------------------------------------------
@@ -122,6 +128,10 @@ class Waiting:
         for one in options:
             self._left_out.setdefault((one.option, one.value), one)
 
+    def hold_unknown(self, kind: str, names: Iterable[str], place: str) -> None:
+        """Hold the job by fields that no table knows: they may restrict it."""
+        self.hold(*(left_out(UNKNOWN, f"{kind}.{name}", place) for name in names))
+
     def add(self, new: Podset) -> None:
         """Add pods to those that are alike, or else as others."""
         for idx, other in enumerate(self.podsets):
@@ -160,8 +170,6 @@ class KubeJobs:
         What running pods keep away from them.
     admitted
         Jobs whose Workload is admitted.
-    unknown
-        Fields that no table knows.
     """
 
     running: dict[str, dict[str, dict[str, int]]] = field(default_factory=dict)
@@ -170,7 +178,6 @@ class KubeJobs:
     families: dict[str, tuple[str | None, str | None]] = field(default_factory=dict)
     repelling: list[Repelling] = field(default_factory=list)
     admitted: list[str] = field(default_factory=list)
-    unknown: set[str] = field(default_factory=set)
 
 
 def jobs_of(objects: Sequence[KubeObject], levels: Sequence[str], topology: str) -> KubeJobs:
@@ -230,15 +237,12 @@ class _Reader:
         }
         return self.jobs.waiting[job]
 
-    def _unknown(self, kind: str, names: Iterable[str]) -> None:
-        self.jobs.unknown.update(f"{kind}.{name}" for name in names)
-
     def _declared(
         self, waiting: Waiting, table: Table, kind: str, raw: dict[str, Any], place: str
     ) -> None:
-        """Hold a job by what a table says of an object; note the fields that it does not know."""
+        """Hold a job by what a table says of an object, and by fields that it does not know."""
         waiting.hold(*table.left_out(raw, place))
-        self._unknown(kind, table.unknown_in(raw))
+        waiting.hold_unknown(kind, table.unknown_in(raw), place)
 
     # ---- Podsets ----
 
@@ -270,7 +274,7 @@ class _Reader:
             ]
         )
         asked_by_notes(asked, notes, self._levels, self._topology, size)
-        self._unknown("metadata", unknown_notes(notes))
+        waiting.hold_unknown("metadata", unknown_notes(notes), one.place_of("metadata"))
         raw, place = one.at(where), one.place_of(where)
         waiting.hold(*asked.left_out)
         known = raw if asked.level is None else without_injected(raw, asked.level)
@@ -313,6 +317,9 @@ class _Reader:
     def _rules(
         self, waiting: Waiting, spec: PodSpec, namespace: str, where: str, place: str
     ) -> NodeRules:
+        odd = {one.operator for one in spec.tolerations or ()} - {None, "", "Equal", "Exists"}
+        names = [f"operator {name}" for name in sorted(map(str, odd))]
+        waiting.hold_unknown("Pod.spec.tolerations", names, f"{place}.tolerations")
         terms = [required_terms(spec.affinity, where)]
         for volume in spec.volumes or ():
             if volume.claim is not None:
@@ -369,7 +376,7 @@ class _Reader:
             spec = own.template.spec
             job = f"spec.replicatedJobs[{idx}].template"
             raw = one.at(f"{job}.spec")
-            waiting.hold(*JOB.left_out(raw, one.place_of(f"{job}.spec")))
+            self._declared(waiting, JOB, "Job.spec", raw, one.place_of(f"{job}.spec"))
             count = own.replicas * spec.count
             pods = self._templated(one, meta, own.name, count, spec.template, where)
             both = _together(spec.template.metadata, own.template.metadata)
@@ -520,6 +527,8 @@ class _Reader:
         """Add the workers of groups of which only pods that wait are there, as the leader is."""
         for job, one in self._groups.items():
             waiting = self.jobs.waiting[job]
+            where = one.place_of("spec")
+            self._declared(waiting, LWS_SPEC, "LeaderWorkerSet.spec", one.section("spec"), where)
             missing = waiting.sizes.get("size", (0, ""))[0] - waiting.num_pods
             if missing > 0 and job not in self.jobs.running:
                 with one.blamed():
@@ -576,6 +585,9 @@ class _Reader:
             if owner.kind in {"Job", "JobSet"} and _has_ended(owner):
                 text = f"{owner.kind} {owner.section('metadata').get('name')} has ended"
                 waiting.hold(left_out("owner", text, one.place_of("metadata.ownerReferences")))
+            if (owner.group, owner.kind) in _OWNERS:
+                names = _OWNERS[owner.group, owner.kind].unknown_in(owner.section("spec"))
+                waiting.hold_unknown(f"{owner.kind}.spec", names, owner.place_of("spec"))
         for name, group in self._others.groups(meta):
             if group is None:
                 waiting.hold(left_out("pod-group", name, one.place_of("metadata")))

@@ -481,6 +481,10 @@ def machine_of_nodes(
     )
 
 
+EFFECTS = frozenset({"NoSchedule", "NoExecute", "PreferNoSchedule"})
+"""What a taint can do."""
+
+
 def untolerated(taints: Sequence[Taint], tolerations: Sequence[Any]) -> list[Taint]:
     """Return the taints of a node that keep a pod with these tolerations away."""
     hard = [taint for taint in taints if taint.effect in {"NoSchedule", "NoExecute"}]

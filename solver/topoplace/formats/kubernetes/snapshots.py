@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,9 +11,10 @@ from pydantic import ValidationError
 
 from topoplace.errors import blamed_on, number_of
 from topoplace.formats.declared import Use, left_out, of_request, unknown_fields
-from topoplace.formats.kubernetes.fields import KINDS
+from topoplace.formats.kubernetes.fields import KINDS, MACHINE, NODE
 from topoplace.formats.kubernetes.jobs import KubeJobs, Waiting, jobs_of
 from topoplace.formats.kubernetes.nodes import (
+    EFFECTS,
     HOSTNAME,
     Flavor,
     KubeNode,
@@ -325,5 +326,18 @@ def _left_out_of_all(objects: Sequence[KubeObject], jobs: KubeJobs) -> list[Left
             name = one.section("metadata").get("name")
             quotas.setdefault(options[one.kind], []).append(f"{one.kind} {name}")
     found += [left_out(option, f"of {', '.join(of)}", "objects") for option, of in quotas.items()]
-    kinds = KINDS.unknown(one.kind for one in objects)
-    return [*found, *unknown_fields([*jobs.unknown, *(f"kind {kind}" for kind in kinds)])]
+    return [*found, *unknown_fields(_unknown_of_all(objects))]
+
+
+def _unknown_of_all(objects: Sequence[KubeObject]) -> Iterator[str]:
+    """Yield what no table knows of the machine, and kinds of objects: they hold nobody."""
+    yield from (f"kind {kind}" for kind in KINDS.unknown(one.kind for one in objects))
+    for one in objects:
+        spec = one.section("spec")
+        if (one.group, one.kind) in MACHINE:
+            names = MACHINE[one.group, one.kind].unknown_in(spec)
+            yield from (f"{one.kind}.spec.{name}" for name in names)
+        elif (one.group, one.kind) == ("", "Node"):
+            yield from (f"Node.{name}" for name in NODE.unknown_in({"spec": spec}))
+            effects = {str(taint.get("effect")) for taint in spec.get("taints") or ()}
+            yield from (f"Node.spec.taints effect {name}" for name in effects - EFFECTS)
