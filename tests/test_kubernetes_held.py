@@ -671,6 +671,63 @@ def test_kueue_gives_a_podset_the_nodes_of_one_flavor(tmp_path):
     assert options(snapshot_of(tmp_path, *two, pod("p", None, 1, "Pending"))) == {}
 
 
+def cluster_wide(kind: str, name: str, **more: Any) -> dict[str, Any]:
+    own = thing(kind, name, f"{KUEUE}/v1beta2", **more)
+    del own["metadata"]["namespace"]
+    return own
+
+
+def queues(*flavors: str, local: Any = None, **more: Any) -> list[dict[str, Any]]:
+    """The queue of `PLAIN`, and what it offers."""
+    names = [{"name": name} for name in flavors]
+    spec = {"resourceGroups": [{"coveredResources": ["cpu"], "flavors": names}], **more}
+    own = {"clusterQueue": "all"} | (local or {})
+    return [
+        cluster_wide("ClusterQueue", "all", spec=spec),
+        thing("LocalQueue", "q", f"{KUEUE}/v1beta2", spec=own),
+    ]
+
+
+def test_a_job_has_the_flavors_of_its_queue(tmp_path):
+    f1, f2 = flavor("f1", **{RACK: "r1"}), flavor("f2", **{RACK: "r2"})
+    cpu = thing("ResourceFlavor", "cpu", f"{KUEUE}/v1beta2", spec={"nodeLabels": {RACK: "r1"}})
+    near = job("plain", 1, template(required_topology=RACK))
+    path = written(tmp_path, f1, f2, *queues("f2"), PLAIN)
+    assert (options(read_kubernetes(path)[0]), hosts_of(path, "ns/plain")) == ({}, {"b1", "b2"})
+    held = {"ns/plain": {"flavor"}}
+    assert options(snapshot_of(tmp_path, f1, f2, *queues("f1", "f2"), PLAIN)) == held
+    assert options(snapshot_of(tmp_path, f1, f2, cpu, *queues("cpu"), near)) == held
+    assert options(snapshot_of(tmp_path, f1, f2, cpu, *queues("cpu", "f1"), PLAIN)) == held
+    path = written(tmp_path, f1, f2, cpu, *queues("cpu", "f1"), near)
+    assert (options(read_kubernetes(path)[0]), hosts_of(path, "ns/plain")) == ({}, {"a1", "a2"})
+    elsewhere = job("plain", 1, told({"nodeSelector": {RACK: "r1"}}))
+    path = written(tmp_path, f1, f2, *queues("f2"), elsewhere)
+    assert hosts_of(path, "ns/plain") == set()
+
+
+@pytest.mark.parametrize("policy", ["Hold", "HoldAndDrain"])
+def test_a_queue_that_is_stopped_holds_its_jobs(tmp_path, policy):
+    stop = {"stopPolicy": policy}
+    for own in (queues("f", **stop), queues("f", local=stop)):
+        found = options(snapshot_of(tmp_path, flavor("f"), *own, PLAIN))
+        assert found == {"ns/plain": {"stopPolicy"}}
+    goes_on = queues("f", stopPolicy="None")
+    assert options(snapshot_of(tmp_path, flavor("f"), *goes_on, PLAIN)) == {}
+
+
+def test_the_taints_of_a_flavor_keep_jobs_of_kueue_away(tmp_path):
+    f1, f2 = flavor("f1", **{RACK: "r1"}), flavor("f2", **{RACK: "r2"})
+    f1["spec"]["nodeTaints"] = [{"key": "team", "value": "x", "effect": "NoSchedule"}]
+    may = told({"tolerations": [{"key": "team", "operator": "Exists"}]})
+    own = [PLAIN, job("j", 1, may), pod("p", None, 1, "Pending")]
+    path = written(tmp_path, f1, *own)
+    assert hosts_of(path, "ns/plain") == set()
+    assert hosts_of(path, "ns/j") == hosts_of(path, "ns/p") == {"a1", "a2"}
+    path = written(tmp_path, f1, f2, *own)
+    assert options(read_kubernetes(path)[0]) == {"ns/j": {"flavor"}}
+    assert hosts_of(path, "ns/plain") == {"b1", "b2"}
+
+
 def test_the_tolerations_of_a_flavor_are_those_of_its_jobs(tmp_path):
     own = flavor("f")
     own["spec"]["tolerations"] = [{"key": "team", "operator": "Exists"}]

@@ -59,7 +59,16 @@ SOURCES = (
         "kubernetes.fields",
         (
             *("POD", "CONTAINER", "NOTES", "JOB", "JOB_SET", "LWS_SPEC", "WORKLOAD"),
-            *("VOLCANO_JOB", "POD_GROUP", "TOPOLOGY", "FLAVOR", "HYPER_NODE", "NODE", "KINDS"),
+            *(
+                "VOLCANO_JOB",
+                "POD_GROUP",
+                "TOPOLOGY",
+                "FLAVOR",
+                "QUEUES",
+                "HYPER_NODE",
+                "NODE",
+                "KINDS",
+            ),
         ),
     ),
     Source(

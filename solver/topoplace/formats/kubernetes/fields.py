@@ -350,8 +350,20 @@ FLAVOR = table(
     "ResourceFlavors of Kueue: `spec`",
     """
     read nodeLabels, topologyName: which nodes
-    read tolerations: those of its jobs, if it is the only flavor
+    read nodeTaints: a job of Kueue that does not tolerate them may not use its nodes
+    read tolerations: those of its jobs
     """,
+)
+
+QUEUES = table(
+    "LocalQueues and ClusterQueues of Kueue: `spec`",
+    """
+    depends resourceGroups[].flavors[].name -> flavor: the queue of the job offers no flavor of \
+        the topology, or several whose nodes the job could use; else the nodes of the flavor are \
+        `eligible`
+    restricts stopPolicy: it is `Hold` or `HoldAndDrain`
+    """,
+    {"stopPolicy": lambda value: "" if value in (None, "None") else given_text(value)},
 )
 
 HYPER_NODE = table(

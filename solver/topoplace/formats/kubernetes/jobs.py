@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any
 
 from topoplace.errors import InputError, blamed_on, number_of, unknown_name
-from topoplace.formats.declared import UNKNOWN, Table, left_out
+from topoplace.formats.declared import UNKNOWN, Table, left_out, values_at
 from topoplace.formats.kubernetes.fields import (
     CONTAINER,
     JOB,
@@ -20,6 +20,7 @@ from topoplace.formats.kubernetes.fields import (
     LWS_SPEC,
     POD,
     POD_GROUP,
+    QUEUES,
     SIZES,
     VOLCANO_JOB,
     WORKLOAD,
@@ -107,8 +108,8 @@ class Waiting:
     family, levels
         Among whose jobs it may have domains for itself (`family_of`), and of which levels; None
         stands for podsets that have none.
-    by_kueue
-        Whether Kueue starts it.
+    by_kueue, flavors
+        Whether Kueue starts it, and the flavors of its queue; None if they are not in the file.
     sizes
         How many pods it should have, by the option that says so, and where that stands.
     """
@@ -120,6 +121,7 @@ class Waiting:
     family: str | None = None
     levels: set[str | None] = field(default_factory=set)
     by_kueue: bool = False
+    flavors: set[str] | None = None
     sizes: dict[str, tuple[int, str]] = field(default_factory=dict)
     _left_out: dict[tuple[str, str], LeftOut] = field(default_factory=dict)
 
@@ -231,11 +233,25 @@ class _Reader:
     def _waits(self, job: str, priority: int, meta: Meta) -> Waiting:
         self._told.add(job)
         self.jobs.waiting[job] = Waiting(priority, meta.created or "")
-        self.jobs.waiting[job].by_kueue = _QUEUE_NAME in {
-            *(meta.labels or ()),
-            *(meta.annotations or ()),
-        }
+        name = meta.label(_QUEUE_NAME) or meta.annotation(_QUEUE_NAME)
+        self._queued(self.jobs.waiting[job], name, meta)
         return self.jobs.waiting[job]
+
+    def _queued(self, waiting: Waiting, name: str | None, meta: Meta) -> None:
+        """Note the queue of Kueue in which a job waits: what it offers, and whether it is stopped.
+
+        The name of a queue that is not in the file says nothing more.
+        """
+        waiting.by_kueue |= name is not None
+        queue = self._others.get("LocalQueue", name or "", meta.namespace)
+        own = {} if queue is None else queue.section("spec")
+        cluster = self._others.get("ClusterQueue", str(own.get("clusterQueue")))
+        for one in filter(None, (queue, cluster)):
+            place = f"{one.kind} {one.section('metadata').get('name')}, {one.place_of('spec')}"
+            waiting.hold(*QUEUES.left_out(one.section("spec"), place))
+        spec = {} if cluster is None else cluster.section("spec")
+        if "resourceGroups" in spec:
+            waiting.flavors = {*map(str, values_at(spec, "resourceGroups[].flavors[].name"))}
 
     def _declared(
         self, waiting: Waiting, table: Table, kind: str, raw: dict[str, Any], place: str
@@ -353,6 +369,7 @@ class _Reader:
             return
         waiting = self._waits(job, spec.priority or 0, meta)
         waiting.by_kueue = True
+        self._queued(waiting, one.section("spec").get("queueName"), meta)
         raw = {key: value for key, value in one.value.items() if key in ("spec", "status")}
         self._declared(waiting, WORKLOAD, "Workload", raw, one.place_of(""))
         waiting.hold(*_conditions(workload.status, one))
@@ -504,7 +521,7 @@ class _Reader:
             asked = annotated(meta, self._levels)
         priority = self._others.priority(pod.spec.priority, pod.spec.priority_class)
         waiting = self.jobs.waiting.setdefault(job, Waiting(priority, meta.created or ""))
-        waiting.by_kueue |= meta.label(_QUEUE_NAME) is not None
+        self._queued(waiting, meta.label(_QUEUE_NAME), meta)
         own = PodTemplate(metadata=meta, spec=pod.spec)
         new = self._podset(waiting, _Pods(one, meta, "pods", 1, own, "", asked, False))
         for _, group in self._others.groups(meta):

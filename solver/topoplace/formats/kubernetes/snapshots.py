@@ -21,10 +21,11 @@ from topoplace.formats.kubernetes.nodes import (
     domains_of,
     machine_of_nodes,
     nodes_of,
+    untolerated,
 )
 from topoplace.formats.kubernetes.objects import KubeObject, read_kube_objects
 from topoplace.formats.kubernetes.podsets import Podset
-from topoplace.formats.kubernetes.rules import NodeSets, repelled
+from topoplace.formats.kubernetes.rules import NOWHERE, NodeRules, NodeSets, repelled
 from topoplace.formats.text import name_of
 from topoplace.machine.hostlist import expand_host_list, format_host_list
 from topoplace.snapshot.faults import faults_of
@@ -84,7 +85,6 @@ def read_kubernetes(
         nodes = nodes_of(objects)
         domains = domains_of(objects, nodes, topology)
         jobs = jobs_of(objects, [*domains.levels, HOSTNAME], domains.name)
-        _tolerate(jobs, domains.flavors)
         machine = machine_of_nodes(domains, nodes, _asked(jobs))
         counts: Counter[str] = Counter()
         known = [node for node in nodes if node.name in domains.paths]
@@ -110,17 +110,6 @@ def read_kubernetes(
         prepare_hierarchy(snapshot)
     notes = [f"{number_of(len(running), 'job')} running, {len(queue)} queued"]
     return snapshot, (*notes, *(f"{what}: {count}" for what, count in counts.items() if count))
-
-
-def _tolerate(jobs: KubeJobs, flavors: Sequence[Flavor]) -> None:
-    """Give jobs of Kueue the tolerations of their flavor, if there is only one."""
-    for own in jobs.waiting.values() if len(flavors) == 1 else ():
-        if own.by_kueue:
-            more = tuple(flavors[0].tolerations or ())
-            own.podsets[:] = [
-                replace(p, rules=replace(p.rules, tolerations=(*p.rules.tolerations, *more)))
-                for p in own.podsets
-            ]
 
 
 def _asked(jobs: KubeJobs) -> set[str]:
@@ -250,12 +239,46 @@ def _request(job: str, podsets: Sequence[Podset]) -> Request:
 def _by_flavors(
     own: Waiting, nodes: Sequence[KubeNode], flavors: Sequence[Flavor]
 ) -> list[LeftOut]:
-    """Return if Kueue gives a podset the nodes of one flavor, and none has all that matter."""
-    for podset in own.podsets if own.by_kueue and len(flavors) > 1 else ():
-        usable = [n for n in nodes if n.is_open and _has_room(n, podset) and podset.rules.allow(n)]
-        if not any(all(map(flavor.has, usable)) for flavor in flavors):
-            return [left_out("flavor", f"one of {len(flavors)}", podset.rules.where)]
+    """Give the podsets of a job of Kueue the nodes of a flavor of its queue.
+
+    Return what holds the job if there is none, or several have nodes that matter.
+    """
+    if not own.by_kueue or not (flavors or own.flavors is not None):
+        return []
+    offered = [one for one in flavors if own.flavors is None or one.name in own.flavors]
+    plain = (own.flavors or set()) - {one.name for one in offered}
+    for idx, podset in enumerate(own.podsets):
+        rules = _in_a_flavor(podset, nodes, offered)
+        if not offered or rules is None or (plain and not podset.asked):
+            names = ", ".join(sorted(own.flavors or ())) or f"one of {len(flavors)}"
+            return [left_out("flavor", names, podset.rules.where)]
+        own.podsets[idx] = replace(podset, rules=rules)
     return []
+
+
+def _in_a_flavor(
+    podset: Podset, nodes: Sequence[KubeNode], flavors: Sequence[Flavor]
+) -> NodeRules | None:
+    """Return the rules of a podset in the flavor that it can have; None if several matter."""
+    found: list[tuple[set[str], NodeRules]] = []
+    for flavor in flavors:
+        tolerations = (*podset.rules.tolerations, *(flavor.tolerations or ()))
+        rules = replace(podset.rules, tolerations=tolerations)
+        if untolerated(flavor.taints or (), tolerations):
+            rules = replace(rules, affinities=(*rules.affinities, NOWHERE))
+        elif not all(map(flavor.has, nodes)):
+            labels = {**dict(rules.selector), **(flavor.node_labels or {})}
+            is_at_odds = any(labels[key] != value for key, value in rules.selector)
+            more = (NOWHERE,) if is_at_odds else ()
+            rules = replace(
+                rules,
+                selector=tuple(sorted(labels.items())),
+                affinities=(*rules.affinities, *more),
+            )
+        usable = {n.name for n in nodes if n.is_open and _has_room(n, podset) and rules.allow(n)}
+        found.append((usable, rules))
+    every = {name for usable, _ in found for name in usable}
+    return next((rules for usable, rules in found if usable == every), None)
 
 
 def _has_room(node: KubeNode, podset: Podset) -> bool:
