@@ -933,6 +933,30 @@ def test_jobs_of_a_job_set_with_domains_of_their_own(tmp_path):
     assert options(snapshot_of(tmp_path, elsewhere)) == {"ns/js": {"exclusive-topology"}}
 
 
+def test_classes_of_groups_and_of_kueue_make_the_order(tmp_path):
+    classes = [
+        cluster_wide(f"{of}PriorityClass", f"{of}{name}", value=value)
+        for of in ("", "Workload")
+        for name, value in (("high", 9), ("low", 1))
+    ]
+    group = [
+        thing("PodGroup", name, "scheduling.run.ai/v2alpha2", spec={"priorityClassName": name})
+        for name in ("low", "high")
+    ]
+    pods = [
+        pod(own, None, 1, "Pending", annotations={"pod-group-name": own}) for own in ("low", "high")
+    ]
+    snapshot = snapshot_of(tmp_path, *classes, *group, *pods)
+    assert [request.id for request in snapshot.queue] == ["ns/high", "ns/low"]
+    jobs = []
+    for name in ("low", "high", "none"):
+        labels = QUEUED["labels"] | {f"{KUEUE}/priority-class": f"Workload{name}"}
+        jobs.append(job(name, 1, template(), metadata={"labels": labels}))
+    assert [one.id for one in snapshot_of(tmp_path, *classes, *jobs).queue] == [
+        *("ns/high", "ns/low", "ns/none"),
+    ]
+
+
 # ---- PodGroups and Volcano -----------------------------------------------------------------------
 
 

@@ -17,6 +17,7 @@ LWS = "leaderworkerset.sigs.k8s.io"
 
 JOBSET_EXCLUSIVE = f"{JOBSET}/exclusive-topology"
 LWS_EXCLUSIVE, LWS_SIZE = f"{LWS}/exclusive-topology", f"{LWS}/size"
+PRIORITY = f"{KUEUE}/priority-class"
 KAI_TOPOLOGY = f"{KAI}/topology"
 KAI_REQUIRED = f"{KAI}/topology-required-placement"
 KAI_PREFERRED = f"{KAI}/topology-preferred-placement"
@@ -160,10 +161,11 @@ NOTES = table(
     read {KUEUE}/podset-group-name: `group`
     read {KUEUE}/pod-group-name: the job of a pod
     depends {KUEUE}/pod-group-total-count: the file has fewer or more pods of the group
+    read {PRIORITY}: the order of the queue, if the WorkloadPriorityClass is in the file
     read {KUEUE}/queue-name: a suspended job with it waits for Kueue
     restricts {KUEUE}/job-min-parallelism: always: the job may start with fewer pods
-    neutral {KUEUE}/managed, {KUEUE}/podset, {KUEUE}/workload, {KUEUE}/priority-class, \
-        {KUEUE}/role-hash, {KUEUE}/pod-suspending-parent, {KUEUE}/elastic-job, \
+    neutral {KUEUE}/managed, {KUEUE}/podset, {KUEUE}/workload, {KUEUE}/role-hash, \
+        {KUEUE}/pod-suspending-parent, {KUEUE}/elastic-job, \
         {KUEUE}/pod-group-serving, {KUEUE}/pod-group-fast-admission, \
         {KUEUE}/pod-group-pod-index, {KUEUE}/pod-group-pod-index-label, \
         {KUEUE}/cluster-queue-name, {KUEUE}/local-queue-name, {KUEUE}/job-uid, {KUEUE}/tas, \
@@ -230,7 +232,8 @@ POD_GROUP = table(
     read subGroups[].name, subGroups[].parent, subGroups[].minMember, subGroups[].minSubGroup: \
         which sub-groups
     read topologyConstraint, {_constraints_of_kai("", "subGroups[].")}: as the annotations of KAI
-    neutral minResources, queue, priority, priorityClassName, preemptibility, \
+    read priorityClassName: the order of the queue, if the PriorityClass is in the file
+    neutral minResources, queue, priority, preemptibility, \
         scheduleTimeoutSeconds, backoffLimit, markUnschedulable, schedulingBackoff
     """,
 )
@@ -390,13 +393,13 @@ KINDS = table(
     read Pod, Workload, Job, JobSet: jobs
     read PodGroup: what restricts jobs
     read LeaderWorkerSet: the workers of a group whose leader waits and has none yet
-    read PriorityClass: the order of the queue
+    read PriorityClass, WorkloadPriorityClass: the order of the queue
     read RuntimeClass, PersistentVolumeClaim, PersistentVolume: what jobs need
     restricts ClusterQueue, Cohort, LocalQueue, ResourceQuota, Queue -> quotas: nobody, but is \
         named: quotas are not modelled
     neutral ConfigMap, CronJob, DaemonSet, Deployment, Endpoints, EndpointSlice, Event, Lease, \
         LimitRange, Namespace, PodDisruptionBudget, ReplicaSet, AdmissionCheck, \
         ControllerRevision, CSINode, Secret, Service, ServiceAccount, StatefulSet, StorageClass, \
-        WorkloadPriorityClass, CustomResourceDefinition, Numatopology, Reservation
+        CustomResourceDefinition, Numatopology, Reservation
     """,
 )

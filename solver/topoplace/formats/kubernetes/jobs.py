@@ -20,6 +20,7 @@ from topoplace.formats.kubernetes.fields import (
     LWS_SPEC,
     POD,
     POD_GROUP,
+    PRIORITY,
     QUEUES,
     SIZES,
     VOLCANO_JOB,
@@ -232,10 +233,15 @@ class _Reader:
 
     def _waits(self, job: str, priority: int, meta: Meta) -> Waiting:
         self._told.add(job)
-        self.jobs.waiting[job] = Waiting(priority, meta.created or "")
+        self.jobs.waiting[job] = Waiting(self._of_kueue(priority, meta), meta.created or "")
         name = meta.label(_QUEUE_NAME) or meta.annotation(_QUEUE_NAME)
         self._queued(self.jobs.waiting[job], name, meta)
         return self.jobs.waiting[job]
+
+    def _of_kueue(self, priority: int, meta: Meta) -> int:
+        """Return a priority, or that of the WorkloadPriorityClass which a label names."""
+        own = self._others.class_value("WorkloadPriorityClass", meta.label(PRIORITY))
+        return priority if own is None else own
 
     def _queued(self, waiting: Waiting, name: str | None, meta: Meta) -> None:
         """Note the queue of Kueue in which a job waits: what it offers, and whether it is stopped.
@@ -520,6 +526,11 @@ class _Reader:
         with blamed_on(inside="metadata.annotations"):
             asked = annotated(meta, self._levels)
         priority = self._others.priority(pod.spec.priority, pod.spec.priority_class)
+        for _, group in self._others.groups(meta):
+            name = None if group is None else group.section("spec").get("priorityClassName")
+            own_class = self._others.class_value("PriorityClass", name)
+            priority = priority if own_class is None else own_class
+        priority = self._of_kueue(priority, meta)
         waiting = self.jobs.waiting.setdefault(job, Waiting(priority, meta.created or ""))
         self._queued(waiting, meta.label(_QUEUE_NAME), meta)
         own = PodTemplate(metadata=meta, spec=pod.spec)

@@ -256,9 +256,14 @@ class Others:
 
     def priority(self, given: int | None, name: str | None) -> int:
         """Return a priority that is given, or that of a class."""
-        one = self.get("PriorityClass", name or "") if given is None else None
-        value = given if one is None else one.value.get("value")
-        return value if isinstance(value, int) else 0
+        value = self.class_value("PriorityClass", name) if given is None else given
+        return value or 0
+
+    def class_value(self, kind: str, name: object) -> int | None:
+        """Return the priority of a class; None if it is not in the file."""
+        one = self.get(kind, str(name or ""))
+        value = None if one is None else one.value.get("value")
+        return value if isinstance(value, int) else None
 
     def runtime_class(self, name: str) -> RuntimeClass | None:
         """Return a RuntimeClass; None if it is not in the file."""
