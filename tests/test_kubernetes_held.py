@@ -11,7 +11,6 @@ import pytest
 import yaml
 
 import topoplace as tp
-from mistakes import lines_said
 from real_files import real_file
 from test_kubernetes import (
     HOST,
@@ -349,12 +348,43 @@ def test_the_value_and_the_place_are_kept(tmp_path):
     ],
 )
 def test_malformed_terms_are_named(tmp_path, spec, said):
-    path = file_of(tmp_path, job("j", 1, told(spec)))
-    if not said:
-        assert options(read_kubernetes(path)[0]) == {}
-        return
-    place = f"items[4].spec.template.spec.affinity.nodeAffinity.{REQUIRED}."
-    assert lines_said(read_kubernetes, path)[0].startswith(f"{path}: {place}{said}")
+    snapshot = snapshot_of(tmp_path, PLAIN, job("j", 1, told(spec)))
+    assert options(snapshot) == ({"ns/j": {"nodeAffinity"}} if said else {})
+    assert said in (snapshot.left_out[0].value if said else "")
+
+
+def pod_set(name: str, **request: Any) -> dict[str, Any]:
+    return {"name": name, "count": 1, "template": template(), "topologyRequest": request}
+
+
+def of_two_levels() -> dict[str, Any]:
+    levels = (("a", RACK), ("b", HOST))
+    sets = [pod_set(name, required=level, podSetGroupName="g") for name, level in levels]
+    return workload() | {"spec": {"podSets": sets}}
+
+
+@pytest.mark.parametrize(
+    ("own", "option", "said"),
+    [
+        (template(required_topology="row"), "topology", f"expected one of {RACK}, {HOST}"),
+        (template(slice_size=2), "topology", "found one of them"),
+        (template(slice_required_topology=RACK, slice_size="x"), "topology", "found 'x'"),
+        (template(slice_required_topology_constraints="["), "topology", "a list such as"),
+        (template(slice_required_topology="row", slice_size=1), "topology", "found 'row'"),
+        (template(required_topology=RACK, group_name="a b"), "topology", "a name without spaces"),
+    ],
+)
+def test_a_job_that_asks_for_what_is_not_there_is_held_alone(tmp_path, own, option, said):
+    path = written(tmp_path, PLAIN, job("j", 1, own))
+    snapshot = read_kubernetes(path)[0]
+    assert options(snapshot) == {"ns/j": {option}}
+    assert said in snapshot.left_out[0].value
+    assert started(placed(path)) == {"ns/plain"}
+
+
+def test_podsets_of_a_group_that_name_different_levels_are_held(tmp_path):
+    snapshot = snapshot_of(tmp_path, PLAIN, of_two_levels())
+    assert options(snapshot) == {"ns/w": {"podset-group-name"}}
 
 
 def everything() -> dict[str, Any]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
-from topoplace.errors import InputError, blamed_on, number_of, unknown_name
+from topoplace.errors import InputError, number_of
 from topoplace.formats.declared import UNKNOWN, Table, left_out, values_at
 from topoplace.formats.kubernetes.fields import (
     CONTAINER,
@@ -271,8 +271,8 @@ class _Reader:
     def _templated(
         self, one: KubeObject, owner: Meta, name: str, count: int, of: PodTemplate, where: str
     ) -> _Pods:
-        with blamed_on(inside=f"{where}.metadata.annotations"):
-            asked = annotated(of.metadata, self._levels)
+        place = one.place_of(f"{where}.metadata.annotations")
+        asked = _asked(place, lambda: annotated(of.metadata, self._levels))
         return _Pods(one, owner, name, count, of, where, asked)
 
     def _podset(self, waiting: Waiting, pods: _Pods, size: int = 0) -> Podset:
@@ -342,7 +342,11 @@ class _Reader:
         odd = {one.operator for one in spec.tolerations or ()} - {None, "", "Equal", "Exists"}
         names = [f"operator {name}" for name in sorted(map(str, odd))]
         waiting.hold_unknown("Pod.spec.tolerations", names, f"{place}.tolerations")
-        terms = [required_terms(spec.affinity, where)]
+        terms: list[str | None] = []
+        try:
+            terms.append(required_terms(spec.affinity, where))
+        except InputError as error:
+            waiting.hold(left_out("nodeAffinity", str(error), f"{place}.affinity"))
         for volume in spec.volumes or ():
             if volume.claim is not None:
                 try:
@@ -381,8 +385,9 @@ class _Reader:
         waiting.hold(*_conditions(workload.status, one))
         for idx, own in enumerate(spec.pod_sets):
             where = f"spec.podSets[{idx}]"
-            with blamed_on(inside=f"{where}.topologyRequest"):
-                asked = asked_of(own.request or TopologyRequest(), self._levels)
+            request = own.request or TopologyRequest()
+            place = one.place_of(f"{where}.topologyRequest")
+            asked = _asked(place, partial(asked_of, request, self._levels))
             where = f"{where}.template"
             pods = _Pods(one, meta, own.name, own.count, own.template, where, asked)
             waiting.podsets.append(self._podset(waiting, pods))
@@ -469,7 +474,9 @@ class _Reader:
         if topology.mode == "hard" and topology.highest is None:
             level = tiers[0]
         if level not in tiers:
-            raise unknown_name(level, tiers, field=f"{where}.highestTierAllowed")
+            if topology.mode == "hard":
+                waiting.hold(left_out("networkTopology", level, one.place_of(where)))
+            return {}
         return {"required" if topology.mode == "hard" else "preferred": level}
 
     def _partitions(
@@ -523,8 +530,8 @@ class _Reader:
 
     def _waiting_pod(self, job: str, pod: Pod, one: KubeObject) -> None:
         meta = pod.metadata
-        with blamed_on(inside="metadata.annotations"):
-            asked = annotated(meta, self._levels)
+        place = one.place_of("metadata.annotations")
+        asked = _asked(place, lambda: annotated(meta, self._levels))
         priority = self._others.priority(pod.spec.priority, pod.spec.priority_class)
         for _, group in self._others.groups(meta):
             name = None if group is None else group.section("spec").get("priorityClassName")
@@ -638,6 +645,14 @@ class _Pods:
     where: str
     asked: Asked
     is_template: bool = True
+
+
+def _asked(place: str, read: Callable[[], Asked]) -> Asked:
+    """Return what pods ask of the topology; what is wrong in it holds their job, and no other."""
+    try:
+        return read()
+    except InputError as error:
+        return Asked(left_out=[left_out("topology", str(error), place)])
 
 
 def _has_ended(owner: KubeObject) -> bool:

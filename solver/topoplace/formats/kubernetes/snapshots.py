@@ -196,6 +196,11 @@ def _sayable(own: Waiting, sets: NodeSets, found: list[LeftOut]) -> list[Podset]
     A job of too many podsets becomes one of as many pods, each as large as the largest.
     """
     podsets = list(own.podsets)
+    wanted = {(podset.group, podset.asked.get("required")) for podset in podsets if podset.group}
+    if len(wanted) > len({group for group, _ in wanted}):
+        levels = ", ".join(sorted({str(level) for _, level in wanted}))
+        found.append(left_out("podset-group-name", f"of {levels}", podsets[0].rules.where))
+        podsets = [replace(podset, asked={}, group=None) for podset in podsets]
     for idx, podset in enumerate(podsets):
         where, asked = podset.rules.where, dict(podset.asked)
         segments = asked.get("segments", ())
