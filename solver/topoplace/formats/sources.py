@@ -68,6 +68,7 @@ SOURCES = (
                 "HYPER_NODE",
                 "NODE",
                 "KINDS",
+                "HOLDS",
             ),
         ),
     ),

@@ -386,6 +386,26 @@ MACHINE = {
 }
 """Tables of the specifications of what makes the machine; what they do not know holds nobody."""
 
+HOLDS = table(
+    "What else holds a job, by its option",
+    """
+    depends flavor: Kueue gives a podset the nodes of one flavor, and its queue offers none, or \
+        several whose nodes the job could use
+    depends running-pods: some pods of the job run, and those that wait ask for a topology
+    depends exclusive-topology: others of the family have no domain for themselves, or one of \
+        another level
+    depends subGroups: parts of a request cannot say the sub-groups
+    depends topology: what it asks of the topology is not there, or is wrong
+    depends nodeAffinity: its terms are wrong
+    depends podset-group-name: podsets of a group require different levels
+    depends podsets: it has more kinds of pods than a request can say
+    depends owner: the Job or JobSet of the pod has ended
+    depends queue, quota, requeued: a condition of the Workload says so
+    depends suspend: neither Kueue nor a user starts it
+    depends unknown-fields: it has a field that no table knows
+    """,
+)
+
 KINDS = table(
     "Kinds of objects",
     """
