@@ -262,7 +262,7 @@ def test_workloads_tell_instead_of_jobs(tmp_path):
 
 def test_pods_that_wait_are_grouped(tmp_path):
     group = {"labels": {f"{KUEUE}/pod-group-name": "g"}}
-    owned = {"ownerReferences": [{"kind": "ReplicaSet", "name": "rs", "controller": True}]}
+    owned = {"ownerReferences": [{"kind": "RayCluster", "name": "rs", "controller": True}]}
     items = [pod(f"g-{k}", None, 1 + (k == 2), "Pending", **group) for k in range(3)]
     items += [pod("rs-1", "a1", 1, **owned), pod("rs-2", None, 1, "Pending", **owned)]
     snapshot, notes = read_kubernetes(written(tmp_path, *items))

@@ -963,6 +963,18 @@ def test_jobs_of_a_job_set_with_domains_of_their_own(tmp_path):
     assert options(snapshot_of(tmp_path, elsewhere)) == {"ns/js": {"exclusive-topology"}}
 
 
+def test_pods_of_a_replica_set_start_one_by_one(tmp_path):
+    """Six pods of a host each, on four hosts; those of a Job are one request, as a note says."""
+    owned = {"ownerReferences": [{"kind": "ReplicaSet", "name": "r", "controller": True}]}
+    pods = [pod(f"r-{k}", None, 4, "Pending", **owned) for k in range(6)]
+    result = placed(written(tmp_path, *pods))
+    assert len(started(result)) == 5  # one host has room for two
+    of_job = [pod(f"j-{k}", None, 4, "Pending", labels={"job-name": "j"}) for k in range(6)]
+    snapshot, notes = read_kubernetes(written(tmp_path, *of_job))
+    assert [(one.id, one.nodes) for one in snapshot.queue] == [("ns/j", 6)]
+    assert "jobs of several pods without a gang, taken to start as a whole: 1" in notes
+
+
 def test_classes_of_groups_and_of_kueue_make_the_order(tmp_path):
     classes = [
         cluster_wide(f"{of}PriorityClass", f"{of}{name}", value=value)

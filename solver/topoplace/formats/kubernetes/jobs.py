@@ -47,6 +47,7 @@ from topoplace.formats.kubernetes.kinds import (
     Workload,
     family_of,
     job_of,
+    waits_alone,
 )
 from topoplace.formats.kubernetes.nodes import tier_level
 from topoplace.formats.kubernetes.objects import (
@@ -111,6 +112,8 @@ class Waiting:
         stands for podsets that have none.
     by_kueue, flavors
         Whether Kueue starts it, and the flavors of its queue; None if they are not in the file.
+    is_loose
+        Whether nothing says that its pods start together: they are taken so.
     sizes
         How many pods it should have, by the option that says so, and where that stands.
     """
@@ -123,6 +126,7 @@ class Waiting:
     levels: set[str | None] = field(default_factory=set)
     by_kueue: bool = False
     flavors: set[str] | None = None
+    is_loose: bool = False
     sizes: dict[str, tuple[int, str]] = field(default_factory=dict)
     _left_out: dict[tuple[str, str], LeftOut] = field(default_factory=dict)
 
@@ -516,7 +520,8 @@ class _Reader:
                 held[name] = held.get(name, 0) + amount
             self._runs(job, pod)
         elif job not in self._told and pod.metadata.deleted is None:
-            self._waiting_pod(job, pod, one)
+            own = pod.metadata.id if waits_alone(pod.metadata) else job
+            self._waiting_pod(own, pod, one)
 
     def _runs(self, job: str, pod: Pod) -> None:
         meta = pod.metadata
@@ -540,6 +545,8 @@ class _Reader:
         priority = self._of_kueue(priority, meta)
         waiting = self.jobs.waiting.setdefault(job, Waiting(priority, meta.created or ""))
         self._queued(waiting, meta.label(_QUEUE_NAME), meta)
+        sized = any(meta.annotation(key) for key in SIZES)
+        waiting.is_loose = not (waiting.by_kueue or sized or any(self._others.groups(meta)))
         own = PodTemplate(metadata=meta, spec=pod.spec)
         new = self._podset(waiting, _Pods(one, meta, "pods", 1, own, "", asked, False))
         for _, group in self._others.groups(meta):

@@ -297,6 +297,17 @@ def family_of(meta: TemplateMeta, namespace: str, kind: str = "") -> str | None:
     return "jobsets" if kind == "JobSet" or meta.label(_JOB_SET_NAME) is not None else None
 
 
+def waits_alone(meta: Meta) -> bool:
+    """Return whether a pod of a ReplicaSet or StatefulSet is of no gang: it starts without others.
+
+    Nothing says that it starts with others: no PodGroup, no Job and no group of Kueue.
+    """
+    owners = {owner.kind for owner in meta.owners or () if owner.controller}
+    names = (*GROUP_NAMES, *_JOB_LABELS, f"{LWS}/name")
+    grouped = any(meta.annotation(key) or meta.label(key) for key in names)
+    return not grouped and bool(owners & {"ReplicaSet", "StatefulSet"})
+
+
 def job_of(meta: Meta) -> str:
     """Return the job that a pod is of: of a label, of its controller or group, or its own."""
     namespace = meta.namespace or "default"

@@ -184,6 +184,9 @@ def _queue(
             continue
         found = _left_out_of(job, jobs, _by_flavors(own, nodes, flavors))
         request = _request(name, _sayable(own, sets, found))
+        counts["jobs of several pods without a gang, taken to start as a whole"] += (
+            own.is_loose and own.num_pods > 1
+        )
         counts["jobs that run in part and wait in part"] += job in jobs.running
         queue.append(request)
         held += of_request(name, found)
