@@ -262,7 +262,7 @@ def test_workloads_tell_instead_of_jobs(tmp_path):
 
 def test_pods_that_wait_are_grouped(tmp_path):
     group = {"labels": {f"{KUEUE}/pod-group-name": "g"}}
-    owned = {"ownerReferences": [{"kind": "ReplicaSet", "name": "rs", "controller": True}]}
+    owned = {"ownerReferences": [{"kind": "RayCluster", "name": "rs", "controller": True}]}
     items = [pod(f"g-{k}", None, 1 + (k == 2), "Pending", **group) for k in range(3)]
     items += [pod("rs-1", "a1", 1, **owned), pod("rs-2", None, 1, "Pending", **owned)]
     snapshot, notes = read_kubernetes(written(tmp_path, *items))
@@ -528,11 +528,10 @@ def test_bad_objects(tmp_path, changes, lines):
 
 def test_faults_in_yaml_have_lines(tmp_path):
     path = tmp_path / "now.yaml"
-    text = yaml.safe_dump(listed(job("j", 2, template(required_topology="row"))), sort_keys=False)
+    text = yaml.safe_dump(listed(job("j", "two", template())), sort_keys=False)
     path.write_text(text)
-    line = next(k for k, line in enumerate(text.splitlines(), 1) if line.endswith(": row"))
-    key = f"items[5].spec.template.metadata.annotations.{KUEUE}/podset-required-topology"
-    said = f"{path}: line {line}, {key}: expected one of {RACK}, {HOST}, found 'row'"
+    line = next(k for k, line in enumerate(text.splitlines(), 1) if line.endswith(": two"))
+    said = f"{path}: line {line}, items[5].spec.parallelism: expected an integer, found 'two'"
     assert lines_said(load_any, path) == [said]
 
 

@@ -11,7 +11,6 @@ import pytest
 import yaml
 
 import topoplace as tp
-from mistakes import lines_said
 from real_files import real_file
 from test_kubernetes import (
     HOST,
@@ -354,12 +353,43 @@ def test_the_value_and_the_place_are_kept(tmp_path):
     ],
 )
 def test_malformed_terms_are_named(tmp_path, spec, said):
-    path = file_of(tmp_path, job("j", 1, told(spec)))
-    if not said:
-        assert options(read_kubernetes(path)[0]) == {}
-        return
-    place = f"items[4].spec.template.spec.affinity.nodeAffinity.{REQUIRED}."
-    assert lines_said(read_kubernetes, path)[0].startswith(f"{path}: {place}{said}")
+    snapshot = snapshot_of(tmp_path, PLAIN, job("j", 1, told(spec)))
+    assert options(snapshot) == ({"ns/j": {"nodeAffinity"}} if said else {})
+    assert said in (snapshot.left_out[0].value if said else "")
+
+
+def pod_set(name: str, **request: Any) -> dict[str, Any]:
+    return {"name": name, "count": 1, "template": template(), "topologyRequest": request}
+
+
+def of_two_levels() -> dict[str, Any]:
+    levels = (("a", RACK), ("b", HOST))
+    sets = [pod_set(name, required=level, podSetGroupName="g") for name, level in levels]
+    return workload() | {"spec": {"podSets": sets}}
+
+
+@pytest.mark.parametrize(
+    ("own", "option", "said"),
+    [
+        (template(required_topology="row"), "topology", f"expected one of {RACK}, {HOST}"),
+        (template(slice_size=2), "topology", "found one of them"),
+        (template(slice_required_topology=RACK, slice_size="x"), "topology", "found 'x'"),
+        (template(slice_required_topology_constraints="["), "topology", "a list such as"),
+        (template(slice_required_topology="row", slice_size=1), "topology", "found 'row'"),
+        (template(required_topology=RACK, group_name="a b"), "topology", "a name without spaces"),
+    ],
+)
+def test_a_job_that_asks_for_what_is_not_there_is_held_alone(tmp_path, own, option, said):
+    path = written(tmp_path, PLAIN, job("j", 1, own))
+    snapshot = read_kubernetes(path)[0]
+    assert options(snapshot) == {"ns/j": {option}}
+    assert said in snapshot.left_out[0].value
+    assert started(placed(path)) == {"ns/plain"}
+
+
+def test_podsets_of_a_group_that_name_different_levels_are_held(tmp_path):
+    snapshot = snapshot_of(tmp_path, PLAIN, of_two_levels())
+    assert options(snapshot) == {"ns/w": {"podset-group-name"}}
 
 
 def everything() -> dict[str, Any]:
@@ -576,12 +606,14 @@ def test_what_is_of_no_job_is_named(tmp_path):
     admitted = workload(status={"admission": {"clusterQueue": "q"}})
     queue = thing("ClusterQueue", "q", f"{KUEUE}/v1beta2")
     odd = thing("Frob", "f", "example.com/v1")
-    own = job("j", 1, told({"newField": 1}, {f"{KUEUE}/new": "1", "example.com/mine": "2"}))
-    snapshot = snapshot_of(tmp_path, admitted, queue, odd, own)
+    own = job("j", 1, told({}, {"example.com/mine": "2"}))
+    machine = node("c1", "r3", spec={"newOne": 1, "taints": [{"key": "k", "effect": "Odd"}]})
+    levels = hyper("h", 1) | {"spec": {"tier": 1, "newTier": 2}}
+    snapshot = snapshot_of(tmp_path, admitted, queue, odd, own, machine, levels)
     assert whole(snapshot) == {
         "admission": "of ns/w, of which no pod runs",
         "quotas": "of ClusterQueue q",
-        UNKNOWN: f"Pod.spec.newField, kind Frob, metadata.{KUEUE}/new",
+        UNKNOWN: "HyperNode.spec.newTier, Node.spec.newOne, Node.spec.taints effect Odd, kind Frob",
     }
     assert options(snapshot) == {}
 
@@ -674,6 +706,82 @@ def test_domains_that_a_group_has_alone_are_those_of_its_workload(tmp_path):
     assert known.queue[0].apart == [Apart(level=RACK, name="leaderworkersets:ns")]
 
 
+ODD = {"newField": 1}
+
+
+def odd_set(**more: Any) -> dict[str, Any]:
+    return workload() | {"spec": {"podSets": [{"count": 1, "template": told()} | more]}}
+
+
+def odd_job_set(of_set: Any = None, of_job: Any = None) -> dict[str, Any]:
+    own = {"name": "m", "template": {"spec": {"template": told()} | (of_job or {})}} | (
+        of_set or {}
+    )
+    return thing(
+        "JobSet",
+        "w",
+        "jobset.x-k8s.io/v1alpha2",
+        metadata=QUEUED,
+        spec={"suspend": True, "replicatedJobs": [own]},
+    )
+
+
+def odd_group(**spec: Any) -> list[dict[str, Any]]:
+    group = thing("PodGroup", "w", "scheduling.run.ai/v2alpha2", spec=spec)
+    meta = {"annotations": {"pod-group-name": "w"}, "labels": {"kai.scheduler/subgroup-name": "s"}}
+    return [group, pod("p", None, 1, "Pending", **meta)]
+
+
+_TERM = {"nodeSelectorTerms": [{"matchExpressions": [expression(RACK, "Exists")]} | ODD]}
+_ODD_LEVEL = {"requiredTopologyLevel": RACK} | ODD
+
+UNKNOWN_OF = {
+    "pod": ([job("w", 1, told(ODD))], "Pod.spec.newField"),
+    "affinity": ([job("w", 1, told({"affinity": {"diskAffinity": {}}}))], "affinity.diskAffinity"),
+    "term": ([job("w", 1, told(affinity("nodeAffinity", REQUIRED, _TERM)))], "Terms[].newField"),
+    "toleration": (
+        [job("w", 1, told({"tolerations": [{"key": "k", "operator": "Gt", "value": "1"}]}))],
+        "Pod.spec.tolerations.operator Gt",
+    ),
+    "annotation": ([job("w", 1, told({}, {f"{KUEUE}/new": "1"}))], f"metadata.{KUEUE}/new"),
+    "job": ([job("w", 1, told(), **ODD)], "Job.spec.newField"),
+    "pod set": ([odd_set(**ODD)], "spec.podSets[].newField"),
+    "request": ([odd_set(topologyRequest={"required": RACK} | ODD)], "topologyRequest.newField"),
+    "replicated job": ([odd_job_set(ODD)], "JobSet.spec.replicatedJobs[].newField"),
+    "job of a set": ([odd_job_set(None, ODD)], "Job.spec.newField"),
+    "group": (odd_group(**ODD), "PodGroup.spec.newField"),
+    "constraint": (odd_group(topologyConstraint=_ODD_LEVEL), "topologyConstraint.newField"),
+    "sub-group": (odd_group(subGroups=[{"name": "s"} | ODD]), "subGroups[].newField"),
+    "leader": (
+        [
+            thing(
+                "LeaderWorkerSet",
+                "w",
+                "leaderworkerset.x-k8s.io/v1",
+                spec={"leaderWorkerTemplate": {"workerTemplate": template()} | ODD},
+            ),
+            thing(
+                "Pod",
+                "w",
+                metadata={"labels": {"leaderworkerset.sigs.k8s.io/name": "w"}},
+                **{key: pod("w", None, 1, "Pending")[key] for key in ("spec", "status")},
+            ),
+        ],
+        "leaderWorkerTemplate.newField",
+    ),
+    "network": (odd_group(networkTopology={"mode": "soft"} | ODD), "networkTopology.newField"),
+}
+
+
+@pytest.mark.parametrize("name", UNKNOWN_OF)
+def test_a_field_that_no_table_knows_holds_its_job(tmp_path, name):
+    items, field = UNKNOWN_OF[name]
+    snapshot = snapshot_of(tmp_path, PLAIN, *items)
+    assert options(snapshot) == {"ns/w": {UNKNOWN}}
+    (own,) = (one.value for one in snapshot.left_out if one.request == "ns/w")
+    assert own.endswith(field)
+
+
 def flavor(name: str, **labels: str) -> dict[str, Any]:
     spec = {"topologyName": "default", "nodeLabels": labels}
     return thing("ResourceFlavor", name, f"{KUEUE}/v1beta2", spec=spec)
@@ -684,6 +792,63 @@ def test_kueue_gives_a_podset_the_nodes_of_one_flavor(tmp_path):
     assert options(snapshot_of(tmp_path, *two, PLAIN)) == {"ns/plain": {"flavor"}}
     assert options(snapshot_of(tmp_path, flavor("f1"), two[1], PLAIN)) == {}
     assert options(snapshot_of(tmp_path, *two, pod("p", None, 1, "Pending"))) == {}
+
+
+def cluster_wide(kind: str, name: str, **more: Any) -> dict[str, Any]:
+    own = thing(kind, name, f"{KUEUE}/v1beta2", **more)
+    del own["metadata"]["namespace"]
+    return own
+
+
+def queues(*flavors: str, local: Any = None, **more: Any) -> list[dict[str, Any]]:
+    """The queue of `PLAIN`, and what it offers."""
+    names = [{"name": name} for name in flavors]
+    spec = {"resourceGroups": [{"coveredResources": ["cpu"], "flavors": names}], **more}
+    own = {"clusterQueue": "all"} | (local or {})
+    return [
+        cluster_wide("ClusterQueue", "all", spec=spec),
+        thing("LocalQueue", "q", f"{KUEUE}/v1beta2", spec=own),
+    ]
+
+
+def test_a_job_has_the_flavors_of_its_queue(tmp_path):
+    f1, f2 = flavor("f1", **{RACK: "r1"}), flavor("f2", **{RACK: "r2"})
+    cpu = thing("ResourceFlavor", "cpu", f"{KUEUE}/v1beta2", spec={"nodeLabels": {RACK: "r1"}})
+    near = job("plain", 1, template(required_topology=RACK))
+    path = written(tmp_path, f1, f2, *queues("f2"), PLAIN)
+    assert (options(read_kubernetes(path)[0]), hosts_of(path, "ns/plain")) == ({}, {"b1", "b2"})
+    held = {"ns/plain": {"flavor"}}
+    assert options(snapshot_of(tmp_path, f1, f2, *queues("f1", "f2"), PLAIN)) == held
+    assert options(snapshot_of(tmp_path, f1, f2, cpu, *queues("cpu"), near)) == held
+    assert options(snapshot_of(tmp_path, f1, f2, cpu, *queues("cpu", "f1"), PLAIN)) == held
+    path = written(tmp_path, f1, f2, cpu, *queues("cpu", "f1"), near)
+    assert (options(read_kubernetes(path)[0]), hosts_of(path, "ns/plain")) == ({}, {"a1", "a2"})
+    elsewhere = job("plain", 1, told({"nodeSelector": {RACK: "r1"}}))
+    path = written(tmp_path, f1, f2, *queues("f2"), elsewhere)
+    assert hosts_of(path, "ns/plain") == set()
+
+
+@pytest.mark.parametrize("policy", ["Hold", "HoldAndDrain"])
+def test_a_queue_that_is_stopped_holds_its_jobs(tmp_path, policy):
+    stop = {"stopPolicy": policy}
+    for own in (queues("f", **stop), queues("f", local=stop)):
+        found = options(snapshot_of(tmp_path, flavor("f"), *own, PLAIN))
+        assert found == {"ns/plain": {"stopPolicy"}}
+    goes_on = queues("f", stopPolicy="None")
+    assert options(snapshot_of(tmp_path, flavor("f"), *goes_on, PLAIN)) == {}
+
+
+def test_the_taints_of_a_flavor_keep_jobs_of_kueue_away(tmp_path):
+    f1, f2 = flavor("f1", **{RACK: "r1"}), flavor("f2", **{RACK: "r2"})
+    f1["spec"]["nodeTaints"] = [{"key": "team", "value": "x", "effect": "NoSchedule"}]
+    may = told({"tolerations": [{"key": "team", "operator": "Exists"}]})
+    own = [PLAIN, job("j", 1, may), pod("p", None, 1, "Pending")]
+    path = written(tmp_path, f1, *own)
+    assert hosts_of(path, "ns/plain") == set()
+    assert hosts_of(path, "ns/j") == hosts_of(path, "ns/p") == {"a1", "a2"}
+    path = written(tmp_path, f1, f2, *own)
+    assert options(read_kubernetes(path)[0]) == {"ns/j": {"flavor"}}
+    assert hosts_of(path, "ns/plain") == {"b1", "b2"}
 
 
 def test_the_tolerations_of_a_flavor_are_those_of_its_jobs(tmp_path):
@@ -906,6 +1071,42 @@ def test_jobs_of_a_job_set_with_domains_of_their_own(tmp_path):
     assert started(result) == set()  # it needs two racks, and one has pods of another JobSet
     elsewhere = job_set(metadata={"annotations": dict.fromkeys(EXCLUSIVE["annotations"], "zone")})
     assert options(snapshot_of(tmp_path, elsewhere)) == {"ns/js": {"exclusive-topology"}}
+
+
+def test_pods_of_a_replica_set_start_one_by_one(tmp_path):
+    """Six pods of a host each, on four hosts; those of a Job are one request, as a note says."""
+    owned = {"ownerReferences": [{"kind": "ReplicaSet", "name": "r", "controller": True}]}
+    pods = [pod(f"r-{k}", None, 4, "Pending", **owned) for k in range(6)]
+    result = placed(written(tmp_path, *pods))
+    assert len(started(result)) == 5  # one host has room for two
+    of_job = [pod(f"j-{k}", None, 4, "Pending", labels={"job-name": "j"}) for k in range(6)]
+    snapshot, notes = read_kubernetes(written(tmp_path, *of_job))
+    assert [(one.id, one.nodes) for one in snapshot.queue] == [("ns/j", 6)]
+    assert "jobs of several pods without a gang, taken to start as a whole: 1" in notes
+
+
+def test_classes_of_groups_and_of_kueue_make_the_order(tmp_path):
+    classes = [
+        cluster_wide(f"{of}PriorityClass", f"{of}{name}", value=value)
+        for of in ("", "Workload")
+        for name, value in (("high", 9), ("low", 1))
+    ]
+    group = [
+        thing("PodGroup", name, "scheduling.run.ai/v2alpha2", spec={"priorityClassName": name})
+        for name in ("low", "high")
+    ]
+    pods = [
+        pod(own, None, 1, "Pending", annotations={"pod-group-name": own}) for own in ("low", "high")
+    ]
+    snapshot = snapshot_of(tmp_path, *classes, *group, *pods)
+    assert [request.id for request in snapshot.queue] == ["ns/high", "ns/low"]
+    jobs = []
+    for name in ("low", "high", "none"):
+        labels = QUEUED["labels"] | {f"{KUEUE}/priority-class": f"Workload{name}"}
+        jobs.append(job(name, 1, template(), metadata={"labels": labels}))
+    assert [one.id for one in snapshot_of(tmp_path, *classes, *jobs).queue] == [
+        *("ns/high", "ns/low", "ns/none"),
+    ]
 
 
 # ---- PodGroups and Volcano -----------------------------------------------------------------------
@@ -1149,8 +1350,8 @@ def test_convert_and_place_say_how_many_are_held(tmp_path, capsys):
     held = job("j", 1, told({"schedulerName": "mine", "resourceClaims": [{"name": "g"}]}))
     path = str(file_of(tmp_path, PLAIN, held, job("k", 1, told({"newField": 1}))))
     line = (
-        "1 of 3 requests held (resourceClaims 1, schedulerName 1; see {}); "
-        "not modelled: order by priority, then age; unknown-fields Pod.spec.newField"
+        "2 of 3 requests held (resourceClaims 1, schedulerName 1, unknown-fields 1; see {}); "
+        "not modelled: order by priority, then age"
     )
     out = str(tmp_path / "out.json")
     assert run(["convert", path, "--from", "kubernetes", "-o", out]) == 0

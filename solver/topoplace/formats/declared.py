@@ -97,9 +97,12 @@ class Table:
 
     @cached_property
     def _steps(self) -> frozenset[str]:
-        """What the names of fields begin with: objects and lists that have fields inside."""
+        """What the names of fields begin with: objects and lists that have fields inside.
+
+        Whatever is inside of one that is neutral is neutral, too.
+        """
         every = {name[:k] for name in self.names for k, at in enumerate(name) if at in ".["}
-        return frozenset(every - self.names)
+        return frozenset(every - {field.name for field in self.fields if field.use is Use.NEUTRAL})
 
     def left_out(self, raw: Mapping[str, Any], place: str) -> list[LeftOut]:
         """Return what restricts a job and is not modelled, of no request yet.

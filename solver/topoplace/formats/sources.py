@@ -54,11 +54,22 @@ SOURCES = (
         "kubernetes",
         "Kubernetes objects",
         "What `kubectl get -o json` or `-o yaml` prints; `place FILE` and `convert --from "
-        "kubernetes` read it.",
+        "kubernetes` read it. A field of a job or of its pods that is not listed holds the job "
+        "(option `unknown-fields`); one of the machine is named once.",
         "kubernetes.fields",
         (
-            *("POD", "CONTAINER", "NOTES", "JOB", "JOB_SET", "WORKLOAD", "VOLCANO_JOB"),
-            *("POD_GROUP", "NODE", "KINDS"),
+            *("POD", "CONTAINER", "NOTES", "JOB", "JOB_SET", "LWS_SPEC", "WORKLOAD"),
+            *(
+                "VOLCANO_JOB",
+                "POD_GROUP",
+                "TOPOLOGY",
+                "FLAVOR",
+                "QUEUES",
+                "HYPER_NODE",
+                "NODE",
+                "KINDS",
+                "HOLDS",
+            ),
         ),
     ),
     Source(

@@ -17,6 +17,7 @@ LWS = "leaderworkerset.sigs.k8s.io"
 
 JOBSET_EXCLUSIVE = f"{JOBSET}/exclusive-topology"
 LWS_EXCLUSIVE, LWS_SIZE = f"{LWS}/exclusive-topology", f"{LWS}/size"
+PRIORITY = f"{KUEUE}/priority-class"
 KAI_TOPOLOGY = f"{KAI}/topology"
 KAI_REQUIRED = f"{KAI}/topology-required-placement"
 KAI_PREFERRED = f"{KAI}/topology-preferred-placement"
@@ -72,18 +73,37 @@ def _strict_numa(value: Any) -> str:
     return "" if value in ("none", "best-effort") else given_text(value)
 
 
+def _topology_of_network(*places: str) -> str:
+    """Return the fields of network topologies of Volcano at some places, as names of a table."""
+    inside = ("mode", "highestTierAllowed", "highestTierName")
+    return ", ".join(f"{place}networkTopology.{name}" for place in places for name in inside)
+
+
+def _constraints_of_kai(*places: str) -> str:
+    """Return the fields of topology constraints of KAI at some places, as names of a table."""
+    inside = ("topology", "requiredTopologyLevel", "preferredTopologyLevel")
+    return ", ".join(f"{place}topologyConstraint.{name}" for place in places for name in inside)
+
+
 # ---- Pods ----------------------------------------------------------------------------------------
+
+_TERMS = "affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms[]."
 
 POD = table(
     "Pods and their templates: `spec`",
-    """
+    f"""
     read nodeName: where the pod runs
     read containers, initContainers, overhead, resources: what a pod takes
     read priority, priorityClassName: the order of the queue
     read nodeSelector: `eligible`, a set for each label
     read affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution: `eligible`, a set \
         for each label that a term names
+    read {_TERMS}matchExpressions[].key, {_TERMS}matchExpressions[].operator, \
+        {_TERMS}matchExpressions[].values, {_TERMS}matchFields[].key, \
+        {_TERMS}matchFields[].operator, {_TERMS}matchFields[].values: what a term names
     read tolerations: `eligible`, without the set of each taint that it does not tolerate
+    read tolerations[].key, tolerations[].operator, tolerations[].value, tolerations[].effect, \
+        tolerations[].tolerationSeconds: which taints
     restricts affinity.podAffinity.requiredDuringSchedulingIgnoredDuringExecution -> \
         podAffinity: always
     restricts affinity.podAntiAffinity.requiredDuringSchedulingIgnoredDuringExecution -> \
@@ -152,15 +172,21 @@ NOTES = table(
         is not counted twice
     read {KUEUE}/podset: whether a pod is of a podset that has an assignment
     depends {KUEUE}/pod-group-total-count: the file has fewer or more pods of the group
+    read {PRIORITY}: the order of the queue, if the WorkloadPriorityClass is in the file
     read {KUEUE}/queue-name: a suspended job with it waits for Kueue
     restricts {KUEUE}/job-min-parallelism: always: the job may start with fewer pods
-    neutral {KUEUE}/managed, {KUEUE}/priority-class, \
-        {KUEUE}/role-hash, {KUEUE}/pod-suspending-parent, {KUEUE}/elastic-job, \
+    neutral {KUEUE}/managed, {KUEUE}/role-hash, \
+        {KUEUE}/pod-suspending-parent, {KUEUE}/elastic-job, \
         {KUEUE}/pod-group-serving, {KUEUE}/pod-group-fast-admission, \
         {KUEUE}/pod-group-pod-index, {KUEUE}/pod-group-pod-index-label, \
         {KUEUE}/cluster-queue-name, {KUEUE}/local-queue-name, {KUEUE}/job-uid, {KUEUE}/tas, \
         {KUEUE}/job-completions-equal-parallelism, {KUEUE}/podset-index, \
-        {KUEUE}/is-group-workload
+        {KUEUE}/is-group-workload, {KUEUE}/max-exec-time-seconds, \
+        {KUEUE}/multikueue-origin, {KUEUE}/retriable-in-group, \
+        {KUEUE}/safe-to-forcefully-terminate, {KUEUE}/job-owner-gvk, {KUEUE}/job-owner-name, \
+        {KUEUE}/component-workload-index, {KUEUE}/workload-slice-name
+    restricts {KUEUE}/admission-gated-by: always: somebody else lets it start
+    restricts {KUEUE}/workload-slice-replacement-for: always: it takes the place of another
     restricts {KAI_REQUIRED}: the level or `{KAI_TOPOLOGY}` is not of the machine, or Kueue is \
         asked for a topology too; else `required` of all pods of the job together
     read {KAI_PREFERRED}: `preferred`, where nothing is required
@@ -200,7 +226,7 @@ NOTES = table(
 
 POD_GROUP = table(
     "PodGroups of Volcano, KAI and coscheduling: `spec`",
-    """
+    f"""
     depends minMember: the file has fewer or more pods of the group
     depends minTaskMember: the file has more or fewer pods of the group
     depends networkTopology: it is hard and the machine has no tiers, some pods run \
@@ -208,11 +234,18 @@ POD_GROUP = table(
         together
     depends subGroupPolicy: a sub-group is not whole, or fewer than all may start; else each is \
         in one domain of the tier that is hard for it
+    read {_topology_of_network("", "subGroupPolicy[].")}: up to which tier
+    read subGroupPolicy[].name, subGroupPolicy[].labelSelector, subGroupPolicy[].matchLabelKeys, \
+        subGroupPolicy[].matchPolicy[].labelKey, subGroupPolicy[].subGroupSize, \
+        subGroupPolicy[].minSubGroups: which pods are a sub-group
     depends subGroups, minSubGroup: a sub-group is not whole, fewer than all may start, some of \
         its pods run, or a parent and the whole group have a required level each; else each is in \
         one domain of the level that it requires, and so are those of a parent
-    read topologyConstraint: as the annotations of KAI
-    neutral minResources, queue, priority, priorityClassName, preemptibility, \
+    read subGroups[].name, subGroups[].parent, subGroups[].minMember, subGroups[].minSubGroup: \
+        which sub-groups
+    read topologyConstraint, {_constraints_of_kai("", "subGroups[].")}: as the annotations of KAI
+    read priorityClassName: the order of the queue, if the PriorityClass is in the file
+    neutral minResources, queue, priority, preemptibility, \
         scheduleTimeoutSeconds, backoffLimit, markUnschedulable, schedulingBackoff
     """,
 )
@@ -234,20 +267,45 @@ JOB = table(
 JOB_SET = table(
     "JobSets: `spec`",
     """
-    read replicatedJobs: the parts: `name`, `replicas` and `template` of each
+    read replicatedJobs[].name, replicatedJobs[].replicas, replicatedJobs[].template: the parts
     depends suspend: it has no queue name of Kueue and no Workload: nobody starts it
     restricts managedBy: always: another controller starts it
-    neutral startupPolicy: all its pods have room at once, as Kueue counts them
+    neutral startupPolicy, replicatedJobs[].dependsOn, replicatedJobs[].groupName: \
+        all its pods have room at once, as Kueue counts them
     neutral coordinator, failurePolicy, network, successPolicy, ttlSecondsAfterFinished, \
         volumeClaimPolicies
     """,
 )
 
+_LAYERS = "spec.podSets[].topologyRequest.podsetSliceRequiredTopologyConstraints[]"
+
+LWS_SPEC = table(
+    "LeaderWorkerSets: `spec`",
+    """
+    read replicas, leaderWorkerTemplate.size, leaderWorkerTemplate.leaderTemplate, \
+        leaderWorkerTemplate.workerTemplate: the groups, and their pods
+    restricts leaderWorkerTemplate.volumeClaimTemplates -> persistentVolumeClaim: always
+    neutral leaderWorkerTemplate.restartPolicy, leaderWorkerTemplate.resizePolicy, \
+        leaderWorkerTemplate.subGroupPolicy, \
+        leaderWorkerTemplate.persistentVolumeClaimRetentionPolicy, networkConfig, \
+        rolloutStrategy, startupPolicy
+    """,
+)
+
 WORKLOAD = table(
     "Workloads of Kueue: `spec` and `status`",
-    """
+    f"""
     read spec.podSets[].name, spec.podSets[].count, spec.podSets[].template: the parts
-    read spec.podSets[].topologyRequest: as the annotations of Kueue
+    read spec.podSets[].topologyRequest, spec.podSets[].topologyRequest.required, \
+        spec.podSets[].topologyRequest.preferred, \
+        spec.podSets[].topologyRequest.podSetGroupName, \
+        spec.podSets[].topologyRequest.podSetSliceRequiredTopology, \
+        spec.podSets[].topologyRequest.podSetSliceSize, \
+        {_LAYERS}.topology, {_LAYERS}.size: as the annotations of Kueue
+    neutral spec.podSets[].topologyRequest.unconstrained, \
+        spec.podSets[].topologyRequest.podIndexLabel, \
+        spec.podSets[].topologyRequest.subGroupIndexLabel, \
+        spec.podSets[].topologyRequest.subGroupCount: any hosts will do
     restricts spec.podSets[].minCount: always: it may start with fewer pods
     restricts spec.active: it is false
     restricts spec.preemptionGates: always
@@ -268,7 +326,7 @@ WORKLOAD = table(
 
 VOLCANO_JOB = table(
     "Jobs of Volcano: `spec`",
-    """
+    f"""
     read tasks[].name, tasks[].replicas, tasks[].template: the parts
     depends minAvailable: it is less than all pods: fewer may start
     depends tasks[].minAvailable: it is less than the task's replicas
@@ -276,6 +334,9 @@ VOLCANO_JOB = table(
         (`running-pods`), or it names a tier by name; else `required` or `preferred`
     depends tasks[].partitionPolicy: fewer partitions than all may start, they do not make up \
         the task, the job has started, or the machine has no tiers; else `segments` of the tier
+    read tasks[].partitionPolicy.totalPartitions, tasks[].partitionPolicy.partitionSize, \
+        tasks[].partitionPolicy.minPartitions: which partitions
+    read {_topology_of_network("", "tasks[].partitionPolicy.")}: up to which tier
     restricts tasks[].subGroupPolicy, subGroupPolicy: always
     restricts tasks[].dependsOn: always: it starts after others
     restricts tasks[].topologyPolicy: it is `restricted` or `single-numa-node`
@@ -301,6 +362,65 @@ NODE = table(
     """,
 )
 
+TOPOLOGY = table("Topologies of Kueue and KAI: `spec`", "read levels[].nodeLabel: the levels")
+
+FLAVOR = table(
+    "ResourceFlavors of Kueue: `spec`",
+    """
+    read nodeLabels, topologyName: which nodes
+    read nodeTaints: a job of Kueue that does not tolerate them may not use its nodes
+    read tolerations: those of its jobs
+    """,
+)
+
+QUEUES = table(
+    "LocalQueues and ClusterQueues of Kueue: `spec`",
+    """
+    depends resourceGroups[].flavors[].name -> flavor: the queue of the job offers no flavor of \
+        the topology, or several whose nodes the job could use; else the nodes of the flavor are \
+        `eligible`
+    restricts stopPolicy: it is `Hold` or `HoldAndDrain`
+    """,
+    {"stopPolicy": lambda value: "" if value in (None, "None") else given_text(value)},
+)
+
+HYPER_NODE = table(
+    "HyperNodes of Volcano: `spec`",
+    """
+    read tier, members[].type, members[].selector.exactMatch.name, \
+        members[].selector.regexMatch.pattern, members[].selector.labelMatch: the domains
+    neutral tierName
+    """,
+)
+
+MACHINE = {
+    (KUEUE, "Topology"): TOPOLOGY,
+    (KAI, "Topology"): TOPOLOGY,
+    (KUEUE, "ResourceFlavor"): FLAVOR,
+    ("topology.volcano.sh", "HyperNode"): HYPER_NODE,
+}
+"""Tables of the specifications of what makes the machine; what they do not know holds nobody."""
+
+HOLDS = table(
+    "What else holds a job, by its option",
+    """
+    depends flavor: Kueue gives a podset the nodes of one flavor, and its queue offers none, or \
+        several whose nodes the job could use
+    depends running-pods: some pods of the job run, and those that wait ask for a topology
+    depends exclusive-topology: others of the family have no domain for themselves, or one of \
+        another level
+    depends subGroups: parts of a request cannot say the sub-groups
+    depends topology: what it asks of the topology is not there, or is wrong
+    depends nodeAffinity: its terms are wrong
+    depends podset-group-name: podsets of a group require different levels
+    depends podsets: it has more kinds of pods than a request can say
+    depends owner: the Job or JobSet of the pod has ended
+    depends queue, quota, requeued: a condition of the Workload says so
+    depends suspend: neither Kueue nor a user starts it
+    depends unknown-fields: it has a field that no table knows
+    """,
+)
+
 KINDS = table(
     "Kinds of objects",
     """
@@ -308,14 +428,14 @@ KINDS = table(
     read Pod, Workload, Job, JobSet: jobs
     read PodGroup: what restricts jobs
     read LeaderWorkerSet: the workers of a group whose leader waits and has none yet
-    read PriorityClass: the order of the queue
+    read PriorityClass, WorkloadPriorityClass: the order of the queue
     read RuntimeClass, PersistentVolumeClaim, PersistentVolume: what jobs need
     restricts ClusterQueue, Cohort, LocalQueue, ResourceQuota, Queue -> quotas: nobody, but is \
         named: quotas are not modelled
     neutral ConfigMap, CronJob, DaemonSet, Deployment, Endpoints, EndpointSlice, Event, Lease, \
         LimitRange, Namespace, PodDisruptionBudget, ReplicaSet, AdmissionCheck, \
         ControllerRevision, CSINode, Secret, Service, ServiceAccount, StatefulSet, StorageClass, \
-        WorkloadPriorityClass, CustomResourceDefinition, Numatopology, Reservation
+        CustomResourceDefinition, Numatopology, Reservation
     """,
 )
 

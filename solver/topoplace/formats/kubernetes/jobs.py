@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any
 
 from topoplace.errors import InputError, blamed_on, number_of, unknown_name
-from topoplace.formats.declared import Table, left_out
+from topoplace.formats.declared import UNKNOWN, Table, left_out, values_at
 from topoplace.formats.kubernetes.assigned import (
     Admission,
     Assigned,
@@ -23,8 +23,11 @@ from topoplace.formats.kubernetes.fields import (
     KUEUE,
     LWS,
     LWS_EXCLUSIVE,
+    LWS_SPEC,
     POD,
     POD_GROUP,
+    PRIORITY,
+    QUEUES,
     SIZES,
     VOLCANO_JOB,
     WORKLOAD,
@@ -52,6 +55,7 @@ from topoplace.formats.kubernetes.kinds import (
     Workload,
     family_of,
     job_of,
+    waits_alone,
 )
 from topoplace.formats.kubernetes.nodes import tier_level
 from topoplace.formats.kubernetes.objects import (
@@ -89,6 +93,11 @@ from topoplace.formats.text import integer
 from topoplace.formats.yaml_text import Parsed
 from topoplace.snapshot.schema import Apart, LeftOut, Segment
 
+_OWNERS = {
+    ("batch", "Job"): JOB,
+    ("jobset.x-k8s.io", "JobSet"): JOB_SET,
+    ("batch.volcano.sh", "Job"): VOLCANO_JOB,
+}
 _QUEUE_NAME = f"{KUEUE}/queue-name"
 
 # ---- What runs, and what waits -------------------------------------------------------------------
@@ -109,8 +118,10 @@ class Waiting:
     family, levels
         Among whose jobs it may have domains for itself (`family_of`), and of which levels; None
         stands for podsets that have none.
-    by_kueue
-        Whether Kueue starts it.
+    by_kueue, flavors
+        Whether Kueue starts it, and the flavors of its queue; None if they are not in the file.
+    is_loose
+        Whether nothing says that its pods start together: they are taken so.
     sizes
         How many pods it should have, by the option that says so, and where that stands.
     """
@@ -122,6 +133,8 @@ class Waiting:
     family: str | None = None
     levels: set[str | None] = field(default_factory=set)
     by_kueue: bool = False
+    flavors: set[str] | None = None
+    is_loose: bool = False
     sizes: dict[str, tuple[int, str]] = field(default_factory=dict)
     _left_out: dict[tuple[str, str], LeftOut] = field(default_factory=dict)
 
@@ -129,6 +142,10 @@ class Waiting:
         """Add what restricts the job and is not modelled."""
         for one in options:
             self._left_out.setdefault((one.option, one.value), one)
+
+    def hold_unknown(self, kind: str, names: Iterable[str], place: str) -> None:
+        """Hold the job by fields that no table knows: they may restrict it."""
+        self.hold(*(left_out(UNKNOWN, f"{kind}.{name}", place) for name in names))
 
     def add(self, new: Podset) -> None:
         """Add pods to those that are alike, or else as others."""
@@ -170,8 +187,6 @@ class KubeJobs:
         Jobs whose Workload is admitted.
     assigned
         Those whose pods have domains.
-    unknown
-        Fields that no table knows.
     """
 
     running: dict[str, dict[str, dict[str, int]]] = field(default_factory=dict)
@@ -181,7 +196,6 @@ class KubeJobs:
     repelling: list[Repelling] = field(default_factory=list)
     admitted: list[str] = field(default_factory=list)
     assigned: list[Assigned] = field(default_factory=list)
-    unknown: set[str] = field(default_factory=set)
 
 
 def jobs_of(objects: Sequence[KubeObject], levels: Sequence[str], topology: str) -> KubeJobs:
@@ -240,30 +254,46 @@ class _Reader:
 
     def _waits(self, job: str, priority: int, meta: Meta) -> Waiting:
         self._told.add(job)
-        self.jobs.waiting[job] = Waiting(priority, meta.created or "")
-        self.jobs.waiting[job].by_kueue = _QUEUE_NAME in {
-            *(meta.labels or ()),
-            *(meta.annotations or ()),
-        }
+        self.jobs.waiting[job] = Waiting(self._of_kueue(priority, meta), meta.created or "")
+        name = meta.label(_QUEUE_NAME) or meta.annotation(_QUEUE_NAME)
+        self._queued(self.jobs.waiting[job], name, meta)
         return self.jobs.waiting[job]
 
-    def _unknown(self, kind: str, names: Iterable[str]) -> None:
-        self.jobs.unknown.update(f"{kind}.{name}" for name in names)
+    def _of_kueue(self, priority: int, meta: Meta) -> int:
+        """Return a priority, or that of the WorkloadPriorityClass which a label names."""
+        own = self._others.class_value("WorkloadPriorityClass", meta.label(PRIORITY))
+        return priority if own is None else own
+
+    def _queued(self, waiting: Waiting, name: str | None, meta: Meta) -> None:
+        """Note the queue of Kueue in which a job waits: what it offers, and whether it is stopped.
+
+        The name of a queue that is not in the file says nothing more.
+        """
+        waiting.by_kueue |= name is not None
+        queue = self._others.get("LocalQueue", name or "", meta.namespace)
+        own = {} if queue is None else queue.section("spec")
+        cluster = self._others.get("ClusterQueue", str(own.get("clusterQueue")))
+        for one in filter(None, (queue, cluster)):
+            place = f"{one.kind} {one.section('metadata').get('name')}, {one.place_of('spec')}"
+            waiting.hold(*QUEUES.left_out(one.section("spec"), place))
+        spec = {} if cluster is None else cluster.section("spec")
+        if "resourceGroups" in spec:
+            waiting.flavors = {*map(str, values_at(spec, "resourceGroups[].flavors[].name"))}
 
     def _declared(
         self, waiting: Waiting, table: Table, kind: str, raw: dict[str, Any], place: str
     ) -> None:
-        """Hold a job by what a table says of an object; note the fields that it does not know."""
+        """Hold a job by what a table says of an object, and by fields that it does not know."""
         waiting.hold(*table.left_out(raw, place))
-        self._unknown(kind, table.unknown_in(raw))
+        waiting.hold_unknown(kind, table.unknown_in(raw), place)
 
     # ---- Podsets ----
 
     def _templated(
         self, one: KubeObject, owner: Meta, name: str, count: int, of: PodTemplate, where: str
     ) -> _Pods:
-        with blamed_on(inside=f"{where}.metadata.annotations"):
-            asked = annotated(of.metadata, self._levels)
+        place = one.place_of(f"{where}.metadata.annotations")
+        asked = _asked(place, lambda: annotated(of.metadata, self._levels))
         return _Pods(one, owner, name, count, of, where, asked)
 
     def _podset(self, waiting: Waiting, pods: _Pods, size: int = 0) -> Podset:
@@ -287,7 +317,7 @@ class _Reader:
             ]
         )
         asked_by_notes(asked, notes, self._levels, self._topology, size)
-        self._unknown("metadata", unknown_notes(notes))
+        waiting.hold_unknown("metadata", unknown_notes(notes), one.place_of("metadata"))
         raw, place = one.at(where), one.place_of(where)
         waiting.hold(*asked.left_out)
         known = raw if asked.level is None else without_injected(raw, asked.level)
@@ -331,7 +361,14 @@ class _Reader:
     def _rules(
         self, waiting: Waiting, spec: PodSpec, namespace: str, where: str, place: str
     ) -> NodeRules:
-        terms = [required_terms(spec.affinity, where)]
+        odd = {one.operator for one in spec.tolerations or ()} - {None, "", "Equal", "Exists"}
+        names = [f"operator {name}" for name in sorted(map(str, odd))]
+        waiting.hold_unknown("Pod.spec.tolerations", names, f"{place}.tolerations")
+        terms: list[str | None] = []
+        try:
+            terms.append(required_terms(spec.affinity, where))
+        except InputError as error:
+            waiting.hold(left_out("nodeAffinity", str(error), f"{place}.affinity"))
         for volume in spec.volumes or ():
             if volume.claim is not None:
                 try:
@@ -367,13 +404,15 @@ class _Reader:
             return
         waiting = self._waits(job, spec.priority or 0, meta)
         waiting.by_kueue = True
+        self._queued(waiting, one.section("spec").get("queueName"), meta)
         raw = {key: value for key, value in one.value.items() if key in ("spec", "status")}
         self._declared(waiting, WORKLOAD, "Workload", raw, one.place_of(""))
         waiting.hold(*_conditions(workload.status, one))
         for idx, own in enumerate(spec.pod_sets):
             where = f"spec.podSets[{idx}]"
-            with blamed_on(inside=f"{where}.topologyRequest"):
-                asked = asked_of(own.request or TopologyRequest(), self._levels)
+            request = own.request or TopologyRequest()
+            place = one.place_of(f"{where}.topologyRequest")
+            asked = _asked(place, partial(asked_of, request, self._levels))
             where = f"{where}.template"
             pods = _Pods(one, meta, own.name, own.count, own.template, where, asked)
             waiting.podsets.append(self._podset(waiting, pods))
@@ -427,7 +466,7 @@ class _Reader:
             spec = own.template.spec
             job = f"spec.replicatedJobs[{idx}].template"
             raw = one.at(f"{job}.spec")
-            waiting.hold(*JOB.left_out(raw, one.place_of(f"{job}.spec")))
+            self._declared(waiting, JOB, "Job.spec", raw, one.place_of(f"{job}.spec"))
             count = own.replicas * spec.count
             pods = self._templated(one, meta, own.name, count, spec.template, where)
             both = _together(spec.template.metadata, own.template.metadata)
@@ -498,7 +537,9 @@ class _Reader:
         if topology.mode == "hard" and topology.highest is None:
             level = tiers[0]
         if level not in tiers:
-            raise unknown_name(level, tiers, field=f"{where}.highestTierAllowed")
+            if topology.mode == "hard":
+                waiting.hold(left_out("networkTopology", level, one.place_of(where)))
+            return {}
         return {"required" if topology.mode == "hard" else "preferred": level}
 
     def _partitions(
@@ -546,7 +587,8 @@ class _Reader:
                 place = one.place_of("metadata.annotations")
                 waiting.hold(left_out("exclusive-topology", level, place))
         elif assigned is None and pod.metadata.deleted is None:
-            self._waiting_pod(job, pod, one)
+            own = pod.metadata.id if waits_alone(pod.metadata) else job
+            self._waiting_pod(own, pod, one)
 
     def _named(self, meta: Meta) -> str | None:
         """Return the id of the Workload that a pod or a job names; None if it names none."""
@@ -571,11 +613,18 @@ class _Reader:
 
     def _waiting_pod(self, job: str, pod: Pod, one: KubeObject) -> None:
         meta = pod.metadata
-        with blamed_on(inside="metadata.annotations"):
-            asked = annotated(meta, self._levels)
+        place = one.place_of("metadata.annotations")
+        asked = _asked(place, lambda: annotated(meta, self._levels))
         priority = self._others.priority(pod.spec.priority, pod.spec.priority_class)
+        for _, group in self._others.groups(meta):
+            name = None if group is None else group.section("spec").get("priorityClassName")
+            own_class = self._others.class_value("PriorityClass", name)
+            priority = priority if own_class is None else own_class
+        priority = self._of_kueue(priority, meta)
         waiting = self.jobs.waiting.setdefault(job, Waiting(priority, meta.created or ""))
-        waiting.by_kueue |= meta.label(_QUEUE_NAME) is not None
+        self._queued(waiting, meta.label(_QUEUE_NAME), meta)
+        sized = any(meta.annotation(key) for key in SIZES)
+        waiting.is_loose = not (waiting.by_kueue or sized or any(self._others.groups(meta)))
         own = PodTemplate(metadata=meta, spec=pod.spec)
         new = self._podset(waiting, _Pods(one, meta, "pods", 1, own, "", asked, False))
         for _, group in self._others.groups(meta):
@@ -598,6 +647,8 @@ class _Reader:
         """Add the workers of groups of which only pods that wait are there, as the leader is."""
         for job, one in self._groups.items():
             waiting = self.jobs.waiting[job]
+            where = one.place_of("spec")
+            self._declared(waiting, LWS_SPEC, "LeaderWorkerSet.spec", one.section("spec"), where)
             missing = waiting.sizes.get("size", (0, ""))[0] - waiting.num_pods
             if missing > 0 and job not in self.jobs.running:
                 with one.blamed():
@@ -676,6 +727,9 @@ class _Reader:
             if owner.kind in {"Job", "JobSet"} and _has_ended(owner):
                 text = f"{owner.kind} {owner.section('metadata').get('name')} has ended"
                 waiting.hold(left_out("owner", text, one.place_of("metadata.ownerReferences")))
+            if (owner.group, owner.kind) in _OWNERS:
+                names = _OWNERS[owner.group, owner.kind].unknown_in(owner.section("spec"))
+                waiting.hold_unknown(f"{owner.kind}.spec", names, owner.place_of("spec"))
         for name, group in self._others.groups(meta):
             if group is None:
                 waiting.hold(left_out("pod-group", name, one.place_of("metadata")))
@@ -702,6 +756,14 @@ class _Pods:
 
 def _exclusive_level(meta: TemplateMeta) -> str | None:
     return meta.annotation(LWS_EXCLUSIVE) or meta.annotation(JOBSET_EXCLUSIVE)
+
+
+def _asked(place: str, read: Callable[[], Asked]) -> Asked:
+    """Return what pods ask of the topology; what is wrong in it holds their job, and no other."""
+    try:
+        return read()
+    except InputError as error:
+        return Asked(left_out=[left_out("topology", str(error), place)])
 
 
 def _has_ended(owner: KubeObject) -> bool:

@@ -257,9 +257,14 @@ class Others:
 
     def priority(self, given: int | None, name: str | None) -> int:
         """Return a priority that is given, or that of a class."""
-        one = self.get("PriorityClass", name or "") if given is None else None
-        value = given if one is None else one.value.get("value")
-        return value if isinstance(value, int) else 0
+        value = self.class_value("PriorityClass", name) if given is None else given
+        return value or 0
+
+    def class_value(self, kind: str, name: object) -> int | None:
+        """Return the priority of a class; None if it is not in the file."""
+        one = self.get(kind, str(name or ""))
+        value = None if one is None else one.value.get("value")
+        return value if isinstance(value, int) else None
 
     def runtime_class(self, name: str) -> RuntimeClass | None:
         """Return a RuntimeClass; None if it is not in the file."""
@@ -291,6 +296,17 @@ def family_of(meta: TemplateMeta, namespace: str, *kinds: str) -> str | None:
     if "LeaderWorkerSet" in kinds or meta.label(f"{LWS}/name") is not None:
         return f"leaderworkersets:{namespace}"
     return "jobsets" if "JobSet" in kinds or meta.label(_JOB_SET_NAME) is not None else None
+
+
+def waits_alone(meta: Meta) -> bool:
+    """Return whether a pod of a ReplicaSet or StatefulSet is of no gang: it starts without others.
+
+    Nothing says that it starts with others: no PodGroup, no Job and no group of Kueue.
+    """
+    owners = {owner.kind for owner in meta.owners or () if owner.controller}
+    names = (*GROUP_NAMES, *_JOB_LABELS, f"{LWS}/name")
+    grouped = any(meta.annotation(key) or meta.label(key) for key in names)
+    return not grouped and bool(owners & {"ReplicaSet", "StatefulSet"})
 
 
 def job_of(meta: Meta) -> str:

@@ -111,7 +111,9 @@ def _node(node: _Node) -> KubeNode:
 class Flavor(KubeModel):
     """Nodes that Kueue takes for one: it gives a podset those of one flavor."""
 
+    name: str = ""
     node_labels: Annotated[dict[str, str] | None, Field(alias="nodeLabels")] = None
+    taints: Annotated[list[Taint] | None, Field(alias="nodeTaints")] = None
     topology: Annotated[str | None, Field(alias="topologyName")] = None
     tolerations: list[Toleration] | None = None
 
@@ -189,11 +191,15 @@ def domains_of(
 def _flavors(objects: Iterable[KubeObject], topology: str) -> tuple[Flavor, ...]:
     """Return the flavors of a topology."""
     flavors = (
-        one.checked_as(_FlavorObject).spec
+        one.checked_as(_FlavorObject)
         for one in objects
         if (one.group, one.kind) == (KUEUE, "ResourceFlavor")
     )
-    return tuple(flavor for flavor in flavors if flavor.topology == topology)
+    return tuple(
+        one.spec.model_copy(update={"name": one.metadata.name})
+        for one in flavors
+        if one.spec.topology == topology
+    )
 
 
 def _of_labels(
@@ -479,6 +485,10 @@ def machine_of_nodes(
         hosts=hosts,
         source=domains.source,
     )
+
+
+EFFECTS = frozenset({"NoSchedule", "NoExecute", "PreferNoSchedule"})
+"""What a taint can do."""
 
 
 def untolerated(taints: Sequence[Taint], tolerations: Sequence[Any]) -> list[Taint]:

@@ -127,6 +127,10 @@ class NodeRules:
         )
 
 
+NOWHERE = json.dumps({"nodeSelectorTerms": []})
+"""Terms that no node matches."""
+
+
 class NodeSets:
     """The sets of nodes that rules name: nodes with a label, or with a taint.
 

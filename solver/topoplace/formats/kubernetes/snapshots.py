@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,19 +12,21 @@ from pydantic import ValidationError
 from topoplace.errors import blamed_on, number_of
 from topoplace.formats.declared import Use, left_out, of_request, unknown_fields
 from topoplace.formats.kubernetes.assigned import Unplaced, place_assigned
-from topoplace.formats.kubernetes.fields import KINDS, not_read
+from topoplace.formats.kubernetes.fields import KINDS, MACHINE, NODE, not_read
 from topoplace.formats.kubernetes.jobs import KubeJobs, Waiting, jobs_of
 from topoplace.formats.kubernetes.nodes import (
+    EFFECTS,
     HOSTNAME,
     Flavor,
     KubeNode,
     domains_of,
     machine_of_nodes,
     nodes_of,
+    untolerated,
 )
 from topoplace.formats.kubernetes.objects import KubeObject, read_kube_objects
 from topoplace.formats.kubernetes.podsets import Podset
-from topoplace.formats.kubernetes.rules import NodeSets, repelled
+from topoplace.formats.kubernetes.rules import NOWHERE, NodeRules, NodeSets, repelled
 from topoplace.formats.text import name_of
 from topoplace.machine.hostlist import expand_host_list, format_host_list
 from topoplace.snapshot.faults import faults_of
@@ -84,7 +86,6 @@ def read_kubernetes(
         nodes = nodes_of(objects)
         domains = domains_of(objects, nodes, topology)
         jobs = jobs_of(objects, [*domains.levels, HOSTNAME], domains.name)
-        _tolerate(jobs, domains.flavors)
         unplaced = place_assigned(jobs.assigned, nodes, jobs.running)
         machine = machine_of_nodes(domains, nodes, _asked(jobs))
         counts: Counter[str] = Counter()
@@ -116,17 +117,6 @@ def read_kubernetes(
         prepare_hierarchy(snapshot)
     notes = [f"{number_of(len(running), 'job')} running, {len(queue)} queued"]
     return snapshot, (*notes, *(f"{what}: {count}" for what, count in counts.items() if count))
-
-
-def _tolerate(jobs: KubeJobs, flavors: Sequence[Flavor]) -> None:
-    """Give jobs of Kueue the tolerations of their flavor, if there is only one."""
-    for own in jobs.waiting.values() if len(flavors) == 1 else ():
-        if own.by_kueue:
-            more = tuple(flavors[0].tolerations or ())
-            own.podsets[:] = [
-                replace(p, rules=replace(p.rules, tolerations=(*p.rules.tolerations, *more)))
-                for p in own.podsets
-            ]
 
 
 def _asked(jobs: KubeJobs) -> set[str]:
@@ -203,6 +193,9 @@ def _queue(
         by_nodes = [*_by_flavors(own, nodes, flavors), *_by_assigned(own, nodes, unplaced)]
         found = _left_out_of(job, jobs, by_nodes)
         request = _request(name, _sayable(own, sets, found))
+        counts["jobs of several pods without a gang, taken to start as a whole"] += (
+            own.is_loose and own.num_pods > 1
+        )
         counts["jobs that run in part and wait in part"] += job in jobs.running
         queue.append(request)
         held += of_request(name, found)
@@ -215,6 +208,11 @@ def _sayable(own: Waiting, sets: NodeSets, found: list[LeftOut]) -> list[Podset]
     A job of too many podsets becomes one of as many pods, each as large as the largest.
     """
     podsets = list(own.podsets)
+    wanted = {(podset.group, podset.asked.get("required")) for podset in podsets if podset.group}
+    if len(wanted) > len({group for group, _ in wanted}):
+        levels = ", ".join(sorted({str(level) for _, level in wanted}))
+        found.append(left_out("podset-group-name", f"of {levels}", podsets[0].rules.where))
+        podsets = [replace(podset, asked={}, group=None) for podset in podsets]
     for idx, podset in enumerate(podsets):
         where, asked = podset.rules.where, dict(podset.asked)
         segments = asked.get("segments", ())
@@ -258,11 +256,20 @@ def _request(job: str, podsets: Sequence[Podset]) -> Request:
 def _by_flavors(
     own: Waiting, nodes: Sequence[KubeNode], flavors: Sequence[Flavor]
 ) -> list[LeftOut]:
-    """Return if Kueue gives a podset the nodes of one flavor, and none has all that matter."""
-    for podset in own.podsets if own.by_kueue and len(flavors) > 1 else ():
-        usable = [n for n in nodes if n.is_open and _has_room(n, podset) and podset.rules.allow(n)]
-        if not any(all(map(flavor.has, usable)) for flavor in flavors):
-            return [left_out("flavor", f"one of {len(flavors)}", podset.rules.where)]
+    """Give the podsets of a job of Kueue the nodes of a flavor of its queue.
+
+    Return what holds the job if there is none, or several have nodes that matter.
+    """
+    if not own.by_kueue or not (flavors or own.flavors is not None):
+        return []
+    offered = [one for one in flavors if own.flavors is None or one.name in own.flavors]
+    plain = (own.flavors or set()) - {one.name for one in offered}
+    for idx, podset in enumerate(own.podsets):
+        rules = _in_a_flavor(podset, nodes, offered)
+        if not offered or rules is None or (plain and not podset.asked):
+            names = ", ".join(sorted(own.flavors or ())) or f"one of {len(flavors)}"
+            return [left_out("flavor", names, podset.rules.where)]
+        own.podsets[idx] = replace(podset, rules=rules)
     return []
 
 
@@ -275,6 +282,31 @@ def _by_assigned(
         for one in unplaced
         if any(p.rules.allow(n) for n in nodes if n.name in one.nodes for p in own.podsets)
     ]
+
+
+def _in_a_flavor(
+    podset: Podset, nodes: Sequence[KubeNode], flavors: Sequence[Flavor]
+) -> NodeRules | None:
+    """Return the rules of a podset in the flavor that it can have; None if several matter."""
+    found: list[tuple[set[str], NodeRules]] = []
+    for flavor in flavors:
+        tolerations = (*podset.rules.tolerations, *(flavor.tolerations or ()))
+        rules = replace(podset.rules, tolerations=tolerations)
+        if untolerated(flavor.taints or (), tolerations):
+            rules = replace(rules, affinities=(*rules.affinities, NOWHERE))
+        elif not all(map(flavor.has, nodes)):
+            labels = {**dict(rules.selector), **(flavor.node_labels or {})}
+            is_at_odds = any(labels[key] != value for key, value in rules.selector)
+            more = (NOWHERE,) if is_at_odds else ()
+            rules = replace(
+                rules,
+                selector=tuple(sorted(labels.items())),
+                affinities=(*rules.affinities, *more),
+            )
+        usable = {n.name for n in nodes if n.is_open and _has_room(n, podset) and rules.allow(n)}
+        found.append((usable, rules))
+    every = {name for usable, _ in found for name in usable}
+    return next((rules for usable, rules in found if usable == every), None)
 
 
 def _has_room(node: KubeNode, podset: Podset) -> bool:
@@ -345,5 +377,18 @@ def _left_out_of_all(objects: Sequence[KubeObject], jobs: KubeJobs) -> list[Left
             name = one.section("metadata").get("name")
             quotas.setdefault(options[one.kind], []).append(f"{one.kind} {name}")
     found += [left_out(option, f"of {', '.join(of)}", "objects") for option, of in quotas.items()]
-    kinds = {not_read(one.kind, one.group, one.version) for one in objects}
-    return [*found, *unknown_fields([*jobs.unknown, *filter(None, kinds)])]
+    return [*found, *unknown_fields(_unknown_of_all(objects))]
+
+
+def _unknown_of_all(objects: Sequence[KubeObject]) -> Iterator[str]:
+    """Yield what no table knows of the machine, and kinds of objects: they hold nobody."""
+    yield from filter(None, {not_read(one.kind, one.group, one.version) for one in objects})
+    for one in objects:
+        spec = one.section("spec")
+        if (one.group, one.kind) in MACHINE:
+            names = MACHINE[one.group, one.kind].unknown_in(spec)
+            yield from (f"{one.kind}.spec.{name}" for name in names)
+        elif (one.group, one.kind) == ("", "Node"):
+            yield from (f"Node.{name}" for name in NODE.unknown_in({"spec": spec}))
+            effects = {str(taint.get("effect")) for taint in spec.get("taints") or ()}
+            yield from (f"Node.spec.taints effect {name}" for name in effects - EFFECTS)
