@@ -269,3 +269,13 @@ def test_audits_of_what_has_no_host_yet_are_refused(tmp_path, capsys):
     assert run(["audit", str(before), "--after", str(after)]) == 2
     said = " ".join(capsys.readouterr().err.split())
     assert "3 pods of ns/w in r1, on no node yet" in said
+
+
+def test_requests_that_are_held_by_an_assignment_can_be_released(tmp_path):
+    rack = {"levels": [RACK], "domains": [{"values": ["r1"], "count": 3}]}
+    path = written(tmp_path, workload("run", 3, status=admitted(rack)), workload("w", 2))
+    for ignored, starts in (((), 0), (("assignment",), 1)):
+        result = tp.place(path, ignore=ignored)
+        assert result.solution is not None
+        assert len(result.solution.placements) == starts
+        assert result.check().holds
