@@ -31,6 +31,7 @@ def problem_on(
     wrap: bool | Sequence[bool] = True,
     nodes_per_router: int = 1,
     nodes: str | None = None,
+    names: str | None = None,
 ) -> MappingProblem:
     """Return the problem of an application on a machine, by default on all its nodes."""
     machine = TorusModel(
@@ -39,6 +40,7 @@ def problem_on(
         wrap=[wrap] * len(shape) if isinstance(wrap, bool) else list(wrap),
         bandwidth=[1] * len(shape),
         nodes_per_router=nodes_per_router,
+        names=names,
     )
     every = f"0-{int(np.prod(shape)) * nodes_per_router - 1}"
     return prepare_mapping(

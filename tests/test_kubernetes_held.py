@@ -23,6 +23,7 @@ from test_kubernetes import (
     hyper,
     job,
     job_set,
+    listed,
     node,
     pod,
     template,
@@ -117,6 +118,8 @@ RESTRICTS = {
     "gates": ({"schedulingGates": [{"name": "example.com/wait"}]}, "schedulingGates"),
     "scheduler": ({"schedulerName": "my-scheduler"}, "schedulerName"),
     "class": ({"runtimeClassName": "kata"}, "runtimeClassName"),
+    "gang": ({"workloadRef": {"name": "w", "podGroup": "g"}}, "workloadRef"),
+    "group": ({"schedulingGroup": {"podGroupName": "g"}}, "schedulingGroup"),
     "devices": ({"resourceClaims": [{"name": "gpu"}]}, "resourceClaims"),
     "claim": (
         {"volumes": [{"name": "v", "persistentVolumeClaim": {"claimName": "data"}}]},
@@ -582,6 +585,94 @@ def test_what_is_of_no_job_is_named(tmp_path):
     assert options(snapshot) == {}
 
 
+def test_kinds_of_other_groups_are_not_read_and_named(tmp_path):
+    """A Workload and a PodGroup of Kubernetes, not of Kueue and Volcano; a Workload of tomorrow."""
+    gangs = "scheduling.k8s.io/v1alpha1"
+    sets = [{"name": "main", "count": 1, "template": template(1)}]
+    core = thing("Workload", "core", gangs, spec={"podSets": sets})
+    groups = thing("PodGroup", "g", gangs, spec={"schedulingPolicy": {"gang": {"minCount": 1}}})
+    new = workload("new") | {"apiVersion": f"{KUEUE}/v9"}
+    waits = pod("p", None, 1, "Pending", annotations={"scheduling.k8s.io/group-name": "g"})
+    snapshot = snapshot_of(tmp_path, core, groups, new, waits, pod_group(minMember=1))
+    assert {one.id for one in snapshot.queue} == {"ns/new", "ns/g"}
+    assert options(snapshot) == {}
+    assert whole(snapshot)[UNKNOWN] == (
+        f"kind PodGroup of {gangs}, kind Workload of {KUEUE}/v9, kind Workload of {gangs}"
+    )
+
+
+def test_a_list_says_the_group_of_its_items(tmp_path):
+    own = job("j", 2, template(1))
+    path = tmp_path / "now.json"
+    items = [{key: own[key] for key in ("metadata", "spec")}]
+    jobs = {"apiVersion": "batch/v1", "kind": "JobList", "items": items}
+    path.write_text(json.dumps(listed()) + json.dumps(jobs))
+    assert "ns/j" in {one.id for one in read_kubernetes(path)[0].queue}
+
+
+def owned_by(kind: str, owner: str, name: str, pods: int, **request: str) -> dict[str, Any]:
+    sets = [
+        {"name": "main", "count": pods, "template": template(), "topologyRequest": request or None}
+    ]
+    own = thing("Workload", name, f"{KUEUE}/v1beta2", spec={"podSets": sets})
+    own["metadata"]["ownerReferences"] = [{"kind": kind, "name": owner, "controller": True}]
+    return own
+
+
+def gated(name: str, work: str, on: str | None = None, key: str = "label", **notes: str) -> Any:
+    """A pod that Kueue starts with others, by a Workload that it names."""
+    which = "pod-group-name" if key == "group" else "prebuilt-workload-name"
+    named = {f"{KUEUE}/{which}": work}
+    meta = {"labels": {f"{KUEUE}/managed": "true", **({} if key == "note" else named)}}
+    meta |= {"annotations": notes | (named if key == "note" else {})}
+    meta |= {"ownerReferences": [{"kind": "StatefulSet", "name": "far", "controller": True}]}
+    own = pod(name, on, 1, "Running" if on else "Pending", **meta)
+    if on is None:
+        own["spec"]["schedulingGates"] = [{"name": f"{KUEUE}/admission"}]
+    return own
+
+
+@pytest.mark.parametrize("key", ["label", "note", "group"])
+def test_pods_of_a_workload_are_not_counted_beside_it(tmp_path, key):
+    """Two groups of a LeaderWorkerSet, of which one waits and one runs, and a StatefulSet."""
+    runs = owned_by("LeaderWorkerSet", "lws", "lws-1-x", 2)
+    runs |= {"status": {"admission": {"clusterQueue": "q"}}}
+    works = [
+        owned_by("LeaderWorkerSet", "lws", "lws-0-x", 3, required=RACK),
+        owned_by("StatefulSet", "web", "set-web-x", 2),
+        runs,
+        *(owned_by("LeaderWorkerSet", "lws", "lws-2-x", 1),),
+    ]
+    pods = [gated(f"l0-{k}", "lws-0-x", key=key) for k in range(3)]
+    pods += [gated(f"l1-{k}", "lws-1-x", "a1", key=key) for k in range(2)]
+    pods += [gated(f"web-{k}", "set-web-x", key=key) for k in range(2)]
+    snapshot = snapshot_of(tmp_path, *works, *pods, gated("l2", "lws-2-x", key=key))
+    counts = {one.id: one.nodes for one in snapshot.queue}
+    assert counts == {"ns/lws-0-x": 3, "ns/web": 2, "ns/lws-2-x": 1}
+    assert [one.id for one in snapshot.running] == ["ns/lws-1-x"]
+    assert {*whole(snapshot)} == {"order"}
+    assert options(snapshot) == {}
+
+
+def test_a_job_of_a_workload_that_nobody_owns_yet_is_not_counted_beside_it(tmp_path):
+    own = job("j", 2, template(), metadata={"labels": {f"{KUEUE}/prebuilt-workload-name": "w"}})
+    assert [one.id for one in snapshot_of(tmp_path, workload(), own).queue] == ["ns/w"]
+
+
+def test_domains_that_a_group_has_alone_are_those_of_its_workload(tmp_path):
+    """Known by the LeaderWorkerSet they are `apart`; known by pods alone they hold the Workload."""
+    exclusive = {f"{LWS}/exclusive-topology": RACK}
+    work = owned_by("LeaderWorkerSet", "lws", "lws-0-x", 1)
+    owner = thing("LeaderWorkerSet", "lws", "leaderworkerset.x-k8s.io/v1", spec={})
+    owner["metadata"]["annotations"] = exclusive
+    waits = gated("l0", "lws-0-x", **exclusive)
+    held = snapshot_of(tmp_path, work, waits)
+    assert options(held) == {"ns/lws-0-x": {"exclusive-topology"}}
+    known = snapshot_of(tmp_path, work, owner, waits)
+    assert options(known) == {}
+    assert known.queue[0].apart == [Apart(level=RACK, name="leaderworkersets:ns")]
+
+
 def flavor(name: str, **labels: str) -> dict[str, Any]:
     spec = {"topologyName": "default", "nodeLabels": labels}
     return thing("ResourceFlavor", name, f"{KUEUE}/v1beta2", spec=spec)
@@ -983,6 +1074,44 @@ def test_tiers_of_a_job_hold_it_where_the_machine_has_none(tmp_path):
     found = options(snapshot_of(tmp_path, volcano_job(hard)))
     assert found == {"ns/v": {"networkTopology"}}
     assert options(snapshot_of(tmp_path, volcano_job(hard | {"mode": "soft"}))) == {}
+
+
+@pytest.mark.parametrize(
+    ("of_group", "of_job", "held"),
+    [
+        ({"mode": "hard", "highestTierAllowed": 1}, None, {"running-pods"}),
+        ({"mode": "soft", "highestTierAllowed": 1}, None, set()),
+        (None, {"mode": "hard", "highestTierAllowed": 1}, {"running-pods"}),
+        (None, {"mode": "soft", "highestTierAllowed": 1}, set()),
+        ({"mode": "hard"}, {"mode": "hard", "highestTierAllowed": 1}, {"networkTopology"}),
+    ],
+)
+def test_the_tier_of_pods_that_run_holds_those_that_wait(tmp_path, of_group, of_job, held):
+    """Two of six pods run: the others may not go to any tier."""
+    meta = {"annotations": {"scheduling.k8s.io/group-name": "v"}, "labels": {"job-name": "v"}}
+    pods = [pod(f"p{k}", "a1" if k < 2 else None, 1, "Pending", **meta) for k in range(6)]
+    group = pod_group(minMember=6, networkTopology=of_group) | {"metadata": {"name": "v"}}
+    group["metadata"]["namespace"] = "ns"
+    own = volcano_job(of_job) | {"status": {"state": {"phase": "Running"}}}
+    for running in (True, False):
+        path = volcano(tmp_path, group, own, *pods[0 if running else 2 :], hypers=FLAT)
+        snapshot, _ = read_kubernetes(path)
+        name = "ns/v#waits" if running else "ns/v"
+        assert snapshot.queue[0].id == name
+        few = set() if running else {"minMember"}
+        both = {"networkTopology"} & held
+        kept = (held | {"running-pods"} if both else held) if running else both
+        assert options(snapshot) == ({name: kept | few} if kept | few else {})
+        if not running and of_group != {"mode": "hard"}:
+            asked = snapshot.queue[0].required or snapshot.queue[0].preferred
+            assert asked == "tier1"
+
+
+def test_partitions_of_a_started_job_hold_the_pods_that_wait(tmp_path):
+    meta = {"labels": {"job-name": "v"}}
+    own = volcano_job(None, partitions(2, 4)) | {"status": {"state": {"phase": "Running"}}}
+    pods = [pod(f"p{k}", "a1" if k < 4 else None, 1, "Pending", **meta) for k in range(8)]
+    require_held(volcano(tmp_path, own, *pods, hypers=FLAT), "ns/v#waits", "partitionPolicy")
 
 
 def test_a_held_job_does_not_start_until_its_option_is_ignored(tmp_path):

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+import topoplace as tp
 from test_cli_bad_input import one_line_error
 from topoplace.cli import run
 from topoplace.solving import Bound, Display, Incumbent, Outcome
@@ -159,3 +160,51 @@ def test_the_incumbent_keeps_what_is_better():
     assert incumbent.outcome == Outcome("better", (low, Bound(3)), time_limit_hit=True)
     incumbent.say("branches", 1, 2)
     assert (incumbent.progress().objective, incumbent.progress().gap) == (3, 0)
+
+
+def test_what_a_check_and_a_graph_say(tmp_path, monkeypatch, capsys):
+    """A check says which problem was solved, and where another instance differs."""
+    monkeypatch.chdir(tmp_path)
+    asked = ["map", "--grid", "4x2", "--on", "torus:4x4", "--method", "default", "-o"]
+    assert run([*asked, "a.json", "--periodic", "x", "--bytes", "8/4,1", "--subset", "0-8"]) == 0
+    assert run([*asked, "b.json", "--subset", "0-7"]) == 0
+    capsys.readouterr()
+    assert run(["check", "a.json"]) == 0
+    said = "instance: torus 4x4, 9 of 16 nodes, at most 1 task on each; grid 4x2, stencil nearest, "
+    said += "periodic x, bytes 8/4,1, 8 tasks, 24 messages of 104 bytes\n"
+    assert said in capsys.readouterr().out
+    assert run(["check", "a.json", "--instance", "b.json"]) == 5
+    said = 'b.json: nodes is "0-8", not "0-7"; application.periodic[0] is true, not false; '
+    assert said in capsys.readouterr().out
+    Path("edges.csv").write_text("source,target\n0,1\n1,2\n")
+    assert run(["map", "--graph", "edges.csv", "--on", "torus:4"]) == 0
+    assert "edges.csv: no bytes given, 1 each\n" in capsys.readouterr().err
+    Path("edges.csv").write_text("source,target,bytes\n0,1,7\n1,2\n")
+    assert run(["map", "--graph", "edges.csv", "--on", "torus:4"]) == 0
+    assert "edges.csv: no bytes given in 1 line, 1 each\n" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        ("--parallelism tensor=16 --on torus:2x2x2", "--parallelism: expected at most 8 tasks"),
+        ("--parallelism tensor=16 --on torus:2x2x2", "(see --tasks-per-node), found 16"),
+        ("--parallelism dp=2000,pp=2000,ep=9 --on torus:2", "--parallelism: expected at most"),
+        ("--parallelism tpp=8 --on torus:8", "found 'tpp' (did you mean 'tp'?)"),
+        ("--grid 2x2 --on torrus:8x8x8", "found 'torrus:8x8x8' (did you mean 'torus:8x8x8'?)"),
+        ("--grid 2x2 --on torus:2x2 --method bisecton", "(did you mean 'bisection'?)"),
+    ],
+)
+def test_errors_name_the_option_and_what_was_meant(asked, said, capsys):
+    assert run(["map", *asked.split()]) == 2
+    assert said in capsys.readouterr().err
+
+
+def test_python_takes_what_the_command_line_takes():
+    axes = tp.parallelism({"pp": 2, "dp": 4})
+    assert axes == tp.parallelism("pipeline=2,data=4")
+    assert tp.grid("8x8x4", periodic="xz") == tp.grid(8, 8, 4, periodic=[True, False, True])
+    with pytest.raises(tp.InputError, match=r"periodic: expected letters of xy, found 'z'"):
+        tp.grid(8, 8, periodic="z")
+    with pytest.raises(tp.InputError, match=r"timelimit: .*did you mean 'time_limit'"):
+        tp.map(tp.grid(2), "torus:2", timelimit=3)

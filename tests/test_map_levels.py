@@ -22,6 +22,7 @@ from topoplace.errors import InputError
 from topoplace.mapping.bounds import levels
 from topoplace.mapping.bounds.levels import inside_of_product, levels_bound, orders_of
 from topoplace.mapping.evaluate import hop_bytes
+from topoplace.mapping.local_search import arrays_of
 from topoplace.mapping.onto import load_places, problem_on
 from topoplace.mapping.parallelism import (
     Transformer,
@@ -50,6 +51,21 @@ def test_costs_are_those_of_the_definition(seed: int) -> None:
         for x, size in ((checked, checked.sizes), (problem.graph, problem.graph.bytes))
     ]
     assert sent[0] == sent[1]
+
+
+@pytest.mark.parametrize("machine", ["tree:2x3x4", "hierarchy:2x3", "torus:3x4", "mesh:5"])
+def test_arrays_of_all_machines_have_the_types_of_the_compiled_kernels(machine: str) -> None:
+    """Else their kernels are compiled once more, while the clock of the search runs."""
+    problem = problem_on(load_places(machine), tp.grid(4))
+    assert all(part.flags.c_contiguous for part in arrays_of(problem))
+
+
+def test_the_default_order_is_there_to_compare_with(capsys: pytest.CaptureFixture[str]) -> None:
+    asked = ["map", "--grid", "4x4", "--on", "torus:4x4", "--seed", "1"]
+    assert run([*asked, "--periodic", "xy"]) == 0
+    assert "\ndefault order: 64 hop-bytes\n" in capsys.readouterr().out
+    assert run([*asked, "--method", "default"]) == 0
+    assert "default order" not in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("seed", range(30))

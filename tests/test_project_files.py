@@ -189,9 +189,9 @@ def test_pages_show_what_their_programs_print(
 # ---- What the checker shares with the solvers ---------------------------------------------------
 
 SHARED = (
-    "decides what may be where, what value a solution has and what a certificate proves by code of "
-    "its own; it shares with the solvers the geometry of machines, the models of documents, and "
-    "the reading of texts such as host lists and shapes."
+    "has code of its own to decide which placements are allowed, to compute the value of a "
+    "solution, and to compute what a certificate proves. It shares with the solvers the geometry "
+    "of machines, the models of documents, and the reading of texts such as host lists and shapes."
 )
 SAYING_SO = (
     *(

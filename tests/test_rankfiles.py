@@ -31,21 +31,22 @@ UNEVEN = np.array([3, 1, 3, 10, 8, 1, 11])
 
 
 @settings(max_examples=60, deadline=None)
-@given(st.data(), st.sampled_from(FORMATS), st.booleans())
+@given(st.data(), st.sampled_from(FORMATS), st.sampled_from([None, "nid{:05d}", "gpu{}"]))
 def test_what_is_written_is_read_back(data, form, named):
     shape = tuple(data.draw(st.lists(st.integers(1, 4), min_size=1, max_size=3)))
     per_router, per_node = data.draw(st.integers(1, 3)), data.draw(st.integers(1, 4))
     num_nodes = int(np.prod(shape)) * per_router
     num_tasks = data.draw(st.integers(1, min(num_nodes * per_node, 24)))
     machine = {"tasks_per_node": per_node, "nodes_per_router": per_router}
+    names = named and ",".join(named.format(7 * (num_nodes - n)) for n in range(num_nodes))
+    machine["names"] = names
     problem = problem_on(grid((num_tasks,), True), shape, **machine)
     places = data.draw(st.permutations(range(num_nodes * per_node)))
     nodes = np.asarray(places[:num_tasks]) // per_node
-    node_of_nid = {7 * (num_nodes - node): node for node in range(num_nodes)} if named else None
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "mapping"
-        write_mapping(path, form, problem, nodes, node_of_nid)
-        back = read_mapping(path, form, problem, node_of_nid)
+        write_mapping(path, form, problem, nodes)
+        back = read_mapping(path, form, problem)
     # MapLib's lines say on which router a task is, not on which of its nodes
     kept = problem.routers_of if form == "maplib" else np.asarray
     assert kept(back).tolist() == kept(nodes).tolist()
@@ -64,9 +65,9 @@ def test_idle_ranks_come_last_and_fill_every_node(tmp_path):
 
 def test_hosts_and_tables_as_they_look(tmp_path):
     problem = small()
-    write_mapping(tmp_path / "hosts", "hostfile", problem, UNEVEN, {100 + n: n for n in range(12)})
+    write_mapping(tmp_path / "hosts", "hostfile", problem, UNEVEN)
     hosts = (tmp_path / "hosts").read_text().splitlines()
-    assert hosts[:3] == ["nid00103", "nid00101", "nid00103"]
+    assert hosts[:3] == ["nid00003", "nid00001", "nid00003"]
     write_mapping(tmp_path / "table", "csv", problem, UNEVEN)
     rows = (tmp_path / "table").read_text().splitlines()
     assert rows[:2] + rows[-1:] == ["task,node,c0,c1", "0,3,0,1", "6,11,2,1"]
@@ -192,13 +193,18 @@ def test_missing_files_and_nids_are_bad_input(tmp_path):
     problem = small()
     with pytest.raises(InputError, match="nowhere"):
         read_mapping(tmp_path / "nowhere", "csv", problem)
-    with pytest.raises(InputError, match="every node of the mapping"):
-        write_mapping(tmp_path / "hosts", "hostfile", problem, UNEVEN, {5: 1})
-    with pytest.raises(InputError, match="one nid for each node"):
-        write_mapping(tmp_path / "hosts", "hostfile", problem, UNEVEN, {5: 1, 6: 1})
-    write_mapping(tmp_path / "hosts", "hostfile", problem, UNEVEN)
-    with pytest.raises(InputError, match=r"line 2: expected a nid of the machine.*, found .*1"):
-        read_mapping(tmp_path / "hosts", "hostfile", problem, {3: 3})
+    names = ",".join(f"nid{9 * node:05d}" for node in range(6))
+    named = problem_on(grid((2,)), (6,), names=names)
+    (tmp_path / "hosts").write_text("nid00009\nnid00010\n")
+    with pytest.raises(InputError, match=r"line 2: expected a host of the machine, found .*10"):
+        read_mapping(tmp_path / "hosts", "hostfile", named)
+    (tmp_path / "hosts").write_text("0,1\n")
+    node_list_beside(tmp_path / "hosts").write_text("9\n")
+    with pytest.raises(InputError, match="at most 1"):
+        read_mapping(tmp_path / "hosts", "rank-order", named)
+    node_list_beside(tmp_path / "hosts").write_text("9-10\n")
+    with pytest.raises(InputError, match=r"line 1: expected a nid of the machine, found .*10"):
+        read_mapping(tmp_path / "hosts", "rank-order", named)
 
 
 def test_no_mapping_is_ever_written_that_is_none(tmp_path):
@@ -274,6 +280,109 @@ def test_every_file_names_the_hosts(tmp_path, monkeypatch):
         given = ["--mapping", path, "--format", form, "-o", "again.json"]
         assert run([*asked.split(), *given]) == 0
         assert tp.load("again.json").solution.nodes == tp.load("result.json").solution.nodes
+
+
+TORUS = """\
+- topology: t
+  torus3d:
+    toruses:
+      - name: p
+        dims: {x: 2, y: 4, z: 4}
+        nodes: "gpu[100-131]"
+"""
+
+
+def test_hosts_of_a_torus_have_the_names_of_the_source(tmp_path, monkeypatch, capsys):
+    """Slurm names cells with x fastest; files and --subset have these names, and --names others."""
+    monkeypatch.chdir(tmp_path)
+    Path("topology.yaml").write_text(TORUS)
+    asked = [
+        "map",
+        "--grid",
+        "4",
+        "--on",
+        "topology.yaml",
+        "--subset",
+        "gpu[100-103]",
+        "--method",
+        "default",
+    ]
+    forms = ["csv", "hostfile", "rankfile", "ranks"]
+    written = [word for form in forms for word in (f"--{form}", form)]
+    assert run([*asked, *written, "--rank-order", "order", "-o", "result.json"]) == 0
+    assert "names" not in capsys.readouterr().err
+    assert Path("hostfile").read_text() == "gpu100\ngpu102\ngpu101\ngpu103\n"
+    assert Path("csv").read_text().splitlines()[:2] == [
+        "task,node,c0,c1,c2,host",
+        "0,0,0,0,0,gpu100",
+    ]
+    assert Path("rankfile").read_text().startswith("rank 0=gpu100 slot=0\nrank 1=gpu102 ")
+    assert json.loads(Path("ranks").read_text())["hosts"][1] == "gpu102"
+    assert Path("order.nodes").read_text() == "gpu100,gpu102,gpu101,gpu103\n"
+    assert list(tp.load("result.json").to_frame()["host"]) == [
+        "gpu100",
+        "gpu102",
+        "gpu101",
+        "gpu103",
+    ]
+    assert tp.check("result.json").verified
+    for form in (*forms, "rank-order"):
+        given = ["--mapping", "order" if form == "rank-order" else form, "--format", form]
+        assert run([*asked[:-2], *given, "-o", "again.json"]) == 0
+        assert tp.load("again.json").solution.nodes == tp.load("result.json").solution.nodes
+    Path("other").write_text(Path("csv").read_text().replace("gpu100", "gpu101", 1))
+    assert run([*asked[:-2], "--mapping", "other"]) == 2
+    assert "line 2: expected the host of the node, found 'gpu101'" in capsys.readouterr().err
+
+
+def test_a_line_says_that_names_are_not_known(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    asked = [
+        "map",
+        "--grid",
+        "2",
+        "--on",
+        "torus:2x2",
+        "--method",
+        "default",
+        "--hostfile",
+        "hosts",
+    ]
+    assert run(asked) == 0
+    said = "node names are not known: nid00000 stands for node 0 (--names FILE)\n"
+    assert capsys.readouterr().err == said
+    Path("names").write_text("# by number\na[1-2] b1\nc7\n")
+    assert run([*asked, "--names", "names", "--subset", "b1,c7"]) == 0
+    assert capsys.readouterr().err == ""
+    assert Path("hosts").read_text() == "b1\nc7\n"
+    machine = tp.torus(2, 2, names=["a1", "a2", "b1", "c7"])
+    assert tp.map(tp.grid(2), machine, "default", subset=["b1", "c7"]).solution.nodes == [2, 3]
+    assert tp.map(tp.grid(2), machine, "default", subset=[2, 3]).solution.nodes == [2, 3]
+    Path("names").write_text("a[1-2] b1\n")
+    assert run([*asked, "--names", "names"]) == 2
+    assert "names: expected a name for each of 4 nodes, found 3 names" in capsys.readouterr().err
+    with pytest.raises(InputError, match=r"names: expected each node once, found 'a'"):
+        tp.map(tp.grid(2), tp.torus(2, names=["a", "a"]))
+    for subset in ("b1", "names"):
+        assert run([*asked, "--subset", subset]) == 2
+    err = capsys.readouterr().err
+    assert "expected numbers of nodes such as 0-47,60, as their names are not known" in err
+    assert '--subset "$(paste -sd, names)", found the file names' in err
+
+
+def test_hosts_of_a_placement_have_names(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    machine = tp.torus(4, names=["a", "b", "c", "d"])
+    model = tp.Model(machine)
+    model.add_request("j", 2)
+    result = tp.place(model)
+    hosts = result.to_frame()["hosts"][0]
+    assert {*expand_host_list(hosts)} < {"a", "b", "c", "d"}
+    assert tp.check(result).verified
+    Path("result.json").write_text(result.model_dump_json())
+    assert run(["show", "result.json", "--hostfile", "hosts"]) == 2
+    said = "--hostfile: expected the result of a mapping with this option, found 'hosts'"
+    assert said in capsys.readouterr().err
 
 
 def test_subsets_by_name_or_by_position(capsys):

@@ -233,7 +233,8 @@ def test_each_job_is_judged_in_the_order_of_the_queue(tmp_path):
     assert rows["1"].why == "reserved: it can start in 600 s"
     rows = audited(tmp_path, before, [old, large, short, run(long, "n[4-6]")], "backfill")
     assert (rows["3"].verdict, rows["3"].why) == ("out of turn", "it delays 1")
-    assert rows["2"].verdict == "rightly waiting"
+    assert rows["2"].verdict == "missed"
+    assert rows["2"].why.startswith("those after it that started have its room")
     rows = audited(tmp_path, before, before, "backfill")
     assert (rows["2"].verdict, rows["3"].verdict) == ("missed", "rightly waiting")
     rows = audited(tmp_path, before, before, "priority")

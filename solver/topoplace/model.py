@@ -15,6 +15,7 @@ from topoplace.errors import WHOLE, InputError, blamed_on, number_of, unknown_na
 from topoplace.given import fitting, plain
 from topoplace.machine import Prism, format_node_set
 from topoplace.machine.hostlist import format_host_list
+from topoplace.options import parse_extents
 from topoplace.snapshot.changes import changed, known_nodes
 from topoplace.snapshot.faults import faults_of
 from topoplace.snapshot.files import write_document
@@ -205,7 +206,7 @@ class Model:
             On tori: prisms it takes, such as ``4x4x4/8x4x2``; any by default. On cubes: parts of a
             cube, or what whole cubes make.
         priority
-            What every node started is worth.
+            The value of every node that starts.
         node_class, region
             On tori: class of its nodes, and region in which its prism has to lie.
         communication, patterns
@@ -502,6 +503,7 @@ def torus(
     wrap: bool | Sequence[bool] = True,
     classes: Mapping[str, Nodes] | None = None,
     service: Nodes = "",
+    names: Sequence[str] | None = None,
     anchored: Sequence[Sequence[int] | Mapping[str, Sequence[int]]] | None = None,
     name: str | None = None,
 ) -> TorusModel:
@@ -522,6 +524,8 @@ def torus(
         Nodes of every class other than the default one, ``compute``.
     service
         Nodes that run no jobs.
+    names
+        What nodes are called, in the order of their numbers: all, or all but the service nodes.
     anchored
         The only prisms that jobs may have, as on Slurm's `topology/torus3d`: shapes such as
         ``(2, 2, 1)``, or ``{"dims": (2, 2, 1), "seed": (0, 0, 1), "spacing": (1, 2, 1)}``; by
@@ -547,6 +551,7 @@ def torus(
             for key, nodes in _items(classes or {}, "classes", "nodes by class")
         },
         service=_node_text(service, "service"),
+        names=None if names is None else _node_text(names, "names"),
         anchored=_anchored_shapes(anchored),
     )
 
@@ -650,8 +655,8 @@ def hierarchy(
 
 
 def grid(
-    *shape: int,
-    periodic: bool | Sequence[bool] = False,
+    *shape: int | str,
+    periodic: bool | str | Sequence[bool] = False,
     bytes: int | Sequence[int] = 1,
     diagonal_bytes: Sequence[int] | None = None,
 ) -> GridApplication:
@@ -660,9 +665,9 @@ def grid(
     Parameters
     ----------
     shape
-        Tasks along every dimension, 1 to 4 of them; the last one counts fastest.
+        Tasks along every dimension, 1 to 4 of them; the last one counts fastest. Or ``"8x8x8"``.
     periodic
-        Whether the dimensions close, all or each.
+        Whether the dimensions close, all or each; or the letters of those that do, ``"xyz"``.
     bytes
         The size of a message to a neighbour, in all dimensions or in each.
     diagonal_bytes
@@ -673,7 +678,14 @@ def grid(
     InputError
         With the argument at fault.
     """
+    if len(shape) == 1 and isinstance(shape[0], str):
+        shape = parse_extents(shape[0], "shape")
     num_dims = len(shape)
+    if isinstance(periodic, str):
+        letters = "xyzt"[:num_dims]
+        if not {*periodic} <= {*letters}:
+            raise InputError(f"letters of {letters}", field="periodic", value=periodic)
+        periodic = [letter in periodic for letter in letters]
     sizes = _each(bytes, num_dims, int)
     return _checked(
         GridApplication,

@@ -17,7 +17,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeAlias, TypeVar
 
-from topoplace.errors import InputError
+from topoplace.errors import InputError, closest
 from topoplace.given import fitting
 from topoplace.shipped import FORMATS
 
@@ -146,6 +146,7 @@ def takes(options: Callable[P, T]) -> Callable[[Callable[[T], R]], Callable[P, R
     def decorated(function: Callable[[T], R]) -> Callable[P, R]:
         @functools.wraps(function)
         def run(*args: P.args, **given: P.kwargs) -> R:
+            _require_known(options, given)
             return function(_fitting(options(*args, **given)))
 
         _describe(run, options, function)
@@ -166,6 +167,16 @@ def takes_many(options: Callable[..., T]) -> Callable[[Callable[[T], R]], Callab
         return run
 
     return decorated
+
+
+def _require_known(options: Any, given: Mapping[str, Any]) -> None:
+    """Raise `InputError` for a keyword that a class of options does not have."""
+    known = [of.name for of in fields(options)]
+    for name in given:
+        if name not in known:
+            near = closest(name, known)
+            told = "" if near is None else f" (did you mean {near!r}?)"
+            raise InputError("an option of this function", field=name, found=f"none{told}")
 
 
 def _fitting(asked: Any) -> Any:
@@ -669,6 +680,14 @@ _how = partial(option, panel=METHOD)
 _load = partial(option, panel=OBJECTS)
 
 
+NODE_NAMES = option(
+    "FILE",
+    "Torus or mesh: what its nodes are called, in the order of their numbers.",
+    in_python="A list of names, or a file of them.",
+    kind=Path,
+)
+
+
 @dataclass(frozen=True)
 class Map(Solve, Watched):
     """The options of `topoplace.front.mapping.map`."""
@@ -720,7 +739,13 @@ class Map(Solve, Watched):
         "Most tasks on a node; default 1, or as many as the job of a result has units there.",
     )
     within: str | None = _place("12x8x12@0,0,0", "Use the routers of this prism only.")
-    subset: str | None = _place("0-47,60", "Use these nodes only; where they have names, n[01-16].")
+    subset: str | Sequence[str | int] | None = _place(
+        "0-47,60",
+        "Use these nodes only; where they have names, n[01-16].",
+        in_python="A text, or a list of names or numbers.",
+        kind=str,
+    )
+    names: Path | Sequence[str] | None = again(NODE_NAMES, panel=PLACES)
     job: str | None = _place("ID", "Map inside this job of the file.")
     node_class: str | None = _place("NAME", "Class of nodes.", "--class")
     mapping: Path | None = _how("F", "Evaluate this mapping, or start the search from it.")
@@ -743,6 +768,39 @@ class Map(Solve, Watched):
     max_depth: int | None = _how("N", "Largest extent along the pencils.")
     time_limit: float | None = _how(
         "S", "Seconds; then, as on Ctrl-C, the best answer so far is the result."
+    )
+
+
+FILES = "Files to write"
+_RANK_FILE = "The mapping in this form (docs/reference/formats.md)."
+
+
+@dataclass(frozen=True, kw_only=True)
+class RankFiles:
+    """The files of other tools that hold a mapping."""
+
+    rank_order: Path | None = option(
+        "F",
+        "MPICH_RANK_ORDER; its node list goes to F.nodes, or where --node-list says.",
+        panel=FILES,
+    )
+    node_list: Path | None = option("F", "The node list of --rank-order.", panel=FILES)
+    hostfile: Path | None = option("F", _RANK_FILE, panel=FILES)
+    csv: Path | None = option("F", _RANK_FILE, panel=FILES)
+    maplib: Path | None = option("F", _RANK_FILE, panel=FILES)
+    scotch_map: Path | None = option("F", _RANK_FILE, panel=FILES)
+    rankfile: Path | None = option("F", "Open MPI's: rank 3=node07 slot=1.", panel=FILES)
+    ranks: Path | None = option(
+        "F",
+        "JSON: hosts and ranks of torchrun or JAX, an array of ranks by the axes of the tasks, "
+        "groups by axis.",
+        panel=FILES,
+    )
+    tpu_host: Sequence[int] | None = option(
+        "2x2x1",
+        "--ranks: the chips of a host.",
+        panel=FILES,
+        parse=lambda text: parse_extents(text, "--tpu-host"),
     )
 
 

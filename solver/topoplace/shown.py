@@ -66,6 +66,7 @@ _WORK: Mapping[str, Mapping[str, Ref]] = {
         "Recognition": "topoplace.report.mappings:cells_csv",
     },
     "rank_files": {"Result": "topoplace.report.mappings:write_rank_files"},
+    "ranks": {"MappingResult": "topoplace.mapping.resultfiles:write_ranks"},
     "svg": {"Comparison": "topoplace.report.page.pages:comparison_svg"},
     "plot": {
         "Result": "topoplace.report.figure:plot",

@@ -102,7 +102,7 @@ def _cubes(rng: random.Random, alike: bool) -> TinyPacking:
     instance = cubes_instance.read_instance(snapshot)
     solver = CubesPacking(CubesProblem(prepare_cubes(snapshot)))
     unpriced = np.zeros(solver.num_rows, dtype=bool)
-    unpriced[: instance.free.size] = np.repeat(solver.spots.pool.cubes, instance.volume)
+    unpriced[: instance.free.size] = np.repeat(solver.positions.pool.cubes, instance.volume)
     oracle = CubesOracle(instance.requests, Tables(instance))
     return TinyPacking(partial(tiny_cubes.packing_of, snapshot), oracle, lambda: solver, unpriced)
 

@@ -1,12 +1,13 @@
 """The independent checker: recomputes every claim of a result from the instance inside.
 
-It decides what may be where, what value a solution has and what a certificate proves by code of its
-own; it shares with the solvers the geometry of machines, the models of documents, and the reading
-of texts such as host lists and shapes. These are `machine` (tori, trees, hierarchies and distances,
-with their routes and the reading of node sets), `result`, `snapshot.schema` with its files and
-normal form, and `snapshot.geometry`. Besides, both import the table of kinds of problems, the
-declaration of compiled kernels, names of types, and the errors. What claims have to fulfil is in
-docs/proofs/placement.md, docs/proofs/mapping.md, docs/proofs/graphs.md and docs/proofs/tree.md.
+It has code of its own to decide which placements are allowed, to compute the value of a solution,
+and to compute what a certificate proves. It shares with the solvers the geometry of machines, the
+models of documents, and the reading of texts such as host lists and shapes. The shared code is
+`machine` (tori, trees, hierarchies and distances, with their routes and the reading of node sets),
+`result`, `snapshot.schema` with its files and normal form, and `snapshot.geometry`. Besides, both
+import the table of kinds of problems, the declaration of compiled kernels, names of types, and the
+errors. What claims have to fulfil is in docs/proofs/placement.md, docs/proofs/mapping.md,
+docs/proofs/graphs.md and docs/proofs/tree.md.
 
 A reader begins with `check`, the frame of all problems, with `report` and `figures`; `integers`
 says how numbers are kept from wrapping round. `packing` walks through certificates of packings,

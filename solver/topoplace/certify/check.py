@@ -28,7 +28,7 @@ from topoplace.result.base import Claim, Kept, Report
 from topoplace.result.reading import CHECKABLE, AnyResult, parse_checkable, parse_instance
 from topoplace.result.several import Frontier, Optima
 from topoplace.snapshot.files import parse_object, read_bytes
-from topoplace.snapshot.normal import sha256_of
+from topoplace.snapshot.normal import differences, sha256_of
 from topoplace.snapshot.schema import Snapshot
 
 
@@ -48,20 +48,23 @@ def check_file(path: str | Path, instance: str | Path | Snapshot | None = None) 
     InputError
         If a file is no such document: an unreadable file claims nothing.
     """
-    wanted = None if instance is None else _sha256_in(instance)
-    report = check_document(parse_checkable(read_bytes(path), str(path)))
+    wanted = None if instance is None else _instance_in(instance)
+    result = parse_checkable(read_bytes(path), str(path))
+    report = check_document(result)
     if wanted is None:
         return report
-    same = report.sha256 == wanted
+    sha256 = sha256_of(wanted)
+    same = report.sha256 == sha256
     told = instance.name if isinstance(instance, Snapshot) else instance
-    detail = f"sha256 {report.sha256}, {'as' if same else 'not'} {wanted} of {told}"
-    if same:
-        detail = f"the instance is that of {told}"
+    detail = f"the instance is that of {told}"
+    if not same:
+        others = "; ".join(differences(result.instance, wanted))
+        detail = f"sha256 {report.sha256}, not {sha256} of {told}" + (others and f": {others}")
     return replace(report, claims=(*report.claims, Claim("whose", same, detail)))
 
 
-def _sha256_in(source: str | Path | Snapshot) -> str:
-    """Return the checksum of an instance, or of the one that a file is, or has inside."""
+def _instance_in(source: str | Path | Snapshot) -> Any:
+    """Return an instance, or the one that a file is, or has inside."""
     instance: Any = source
     if not isinstance(source, Snapshot):
         text, file = read_bytes(source), str(source)
@@ -73,7 +76,7 @@ def _sha256_in(source: str | Path | Snapshot) -> str:
         from topoplace.snapshot.machines import resolve_machine  # noqa: PLC0415 - reads many files
 
         instance = resolve_machine(instance)
-    return sha256_of(instance)
+    return instance
 
 
 def check_document(result: Kept) -> Report:

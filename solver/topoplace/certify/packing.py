@@ -218,7 +218,7 @@ class Packings(Problem[AnyResult]):
         return self.worth_of(self.result.model_copy(update=own), witness.values)
 
     def worth_of(self, result: AnyResult, stated: Sequence[int]) -> Sequence[Number | None]:
-        """Return what the solution of another result is worth; raise unless it is as stated."""
+        """Return the value of the solution of another result; raise unless it is as stated."""
         other, claims = copy(self), Claims()
         other.result, other.values = result, []
         other.follow(claims)

@@ -141,7 +141,7 @@ def check_top(result: Result[Any, Any, Any]) -> None:
 def check_figures(
     level: AnyLevel, value: Number | None, searches: Searches, *, settled: bool = True
 ) -> str:
-    """Check the figures of a level against what its solution is worth; return a summary.
+    """Check the figures of a level against the value of its solution; return a summary.
 
     Without a solution, a level is infeasible if its bound excludes what is required, and those
     before are `settled`: where one of them may be better than known, the bound says less.
@@ -168,7 +168,7 @@ def check_figures(
 
 
 def check_proven(level: AnyLevel, value: Number | None, proven: Number, where: str = "") -> str:
-    """Check a bound, and what the solution is worth, against what the certificate proves.
+    """Check a bound, and the value of the solution, against what the certificate proves.
 
     `where` is the part of the certificate that decides, for the reason of a refusal.
     """

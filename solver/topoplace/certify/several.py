@@ -83,7 +83,7 @@ class Placements:
         return ", ".join(self.names)
 
     def check_points(self) -> None:
-        """Check that points are placements, and worth what they say."""
+        """Check that points are placements, with the values that they state."""
         for k, point in enumerate(self.document.points):
             with told_of(f"points[{k}]"):
                 self._check_point(point)

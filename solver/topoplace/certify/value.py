@@ -22,7 +22,7 @@ def require_value(snapshot: Snapshot) -> None:
 
 
 def value_of(request: Request, counted: Counted) -> tuple[int, int]:
-    """Return what a request is worth, and its weighted nodes if it has none of what counts."""
+    """Return the value of a request, and its weighted nodes if it has none of what is counted."""
     if counted is Counted.JOBS:
         each = 1
     elif counted is Counted.NODES:

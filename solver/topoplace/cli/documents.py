@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
@@ -12,9 +13,9 @@ import typer
 
 from topoplace import front, kinds, options
 from topoplace.cli.options import command, require_writable
-from topoplace.cli.output import json_wanted, print_json, say, say_files
+from topoplace.cli.output import WIDTH, json_wanted, print_json, say, say_files, say_note
 from topoplace.errors import ExitCode, InputError, number_of, unknown_name
-from topoplace.options import argument, option
+from topoplace.options import again, argument, option
 
 if TYPE_CHECKING:
     from topoplace.snapshot.convert import Converted
@@ -64,19 +65,26 @@ class Show(OfResult):
     png: Path | None = option("F", "The PNG file to write.")
     svg: Path | None = option("F", "The same as SVG, whose text can be searched.")
     html: Path | None = option("F", "The page to write: figures, picture, all requests.")
+    names: Path | None = again(options.NODE_NAMES, panel=options.FILES)
 
 
 @command
-def show(asked: Show) -> None:
-    """Draw the machine of RESULT and the jobs or tasks on it."""
-    files = {"png": asked.png, "svg": asked.svg, "html": asked.html}
-    given = {form: path for form, path in files.items() if path is not None}
+def show(asked: Show, files: options.RankFiles) -> None:
+    """Say what RESULT has found, or draw it; of a mapping, write rank files."""
+    drawn = {"png": asked.png, "svg": asked.svg, "html": asked.html}
+    ranks = {name: path for name, path in vars(files).items() if path is not None}
+    paths = {name: path for name, path in (drawn | ranks).items() if name != "tpu_host"}
+    given = {form: path for form, path in paths.items() if path is not None}
+    require_writable(asked.result, asked.names, **given)
+    found = front.documents.load_checkable(asked.result)
     if not given:
-        expected = "a file to write, --png F, --svg F or --html F"
-        raise InputError(expected, field="--png", found="none")
-    require_writable(asked.result, **given)
-    front.writing.write(front.documents.load_checkable(asked.result), **given)
-    say_files({"picture": asked.png, "SVG": asked.svg, "page": asked.html})
+        say(front.writing.text_of(found, shutil.get_terminal_size((WIDTH, 24)).columns))
+    front.writing.write(found, **drawn)
+    if ranks:
+        note = front.mapping.write_ranks(found, asked.names, **ranks)
+        say_note(note)
+    called = {"png": "picture", "svg": "SVG", "html": "page"}
+    say_files({called.get(name, name.replace("_", "-")): path for name, path in given.items()})
     print_json({"schema": "topoplace.show/1", **{form: str(path) for form, path in given.items()}})
 
 

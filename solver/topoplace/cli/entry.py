@@ -242,6 +242,9 @@ def of_option(error: InputError, args: Sequence[str]) -> InputError:
     given = {arg.partition("=")[0] for arg in args}
     if name == "levels" and "--pareto" in given:
         return error.at("--pareto")
+    if name in ("num_tasks", "axes"):
+        own_option = given & {"--parallelism", "--graph"}
+        return error.at(*own_option) if len(own_option) == 1 else error.at("--grid")
     own = {of.name: one.names_of(of.name) for of, one in command.options}  # type: ignore[attr-defined]
     found = own.get(name) or own.get(_ALSO.get(name, ""))
     return error if found is None else error.at(found[-1])

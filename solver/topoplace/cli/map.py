@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Sequence
 from dataclasses import MISSING, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from topoplace import front, options
 from topoplace.cli.options import command, require_writable
-from topoplace.cli.output import end_with, print_json, say, say_files, shown
+from topoplace.cli.output import end_with, print_json, say, say_files, say_note, shown
 from topoplace.errors import InputError, number_of, refuse, unknown_name
 from topoplace.options import (
+    FILES,
     GRAPH_FORMAT,
     METHOD,
     OBJECTS,
@@ -31,8 +31,6 @@ if TYPE_CHECKING:
 _LETTERS = "xyzt"
 _BYTES = re.compile(r"\d{1,15}")
 _APPLICATION = "Application"
-_FILES = "Files to write"
-_RANK_FILE = "The mapping in this form (docs/reference/formats.md)."
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,7 +85,7 @@ class Application(Grid):
 
 
 @dataclass(frozen=True, kw_only=True)
-class MapFiles:
+class MapFiles(options.RankFiles):
     """How `topoplace map` shows and writes what it finds."""
 
     figures: bool = flag(
@@ -99,37 +97,14 @@ class MapFiles:
         default=None,
         panel=METHOD,
     )
-    output: Path | None = option("RESULT", "The result file.", "-o", "--output", panel=_FILES)
-    png: Path | None = option("F", "A plane of the mapping.", panel=_FILES)
-    rank_order: Path | None = option(
-        "F",
-        "MPICH_RANK_ORDER; its node list goes to F.nodes, or where --node-list says.",
-        panel=_FILES,
-    )
-    node_list: Path | None = option("F", "The node list of --rank-order.", panel=_FILES)
-    hostfile: Path | None = option("F", _RANK_FILE, panel=_FILES)
-    csv: Path | None = option("F", _RANK_FILE, panel=_FILES)
-    maplib: Path | None = option("F", _RANK_FILE, panel=_FILES)
-    scotch_map: Path | None = option("F", _RANK_FILE, panel=_FILES)
-    rankfile: Path | None = option("F", "Open MPI's: rank 3=node07 slot=1.", panel=_FILES)
-    ranks: Path | None = option(
-        "F",
-        "JSON: hosts and ranks of torchrun or JAX, an array of ranks by the axes of the tasks, "
-        "groups by axis.",
-        panel=_FILES,
-    )
-    tpu_host: Sequence[int] | None = option(
-        "2x2x1",
-        "--ranks: the chips of a host.",
-        panel=_FILES,
-        parse=lambda text: parse_extents(text, "--tpu-host"),
-    )
+    output: Path | None = option("RESULT", "The result file.", "-o", "--output", panel=FILES)
+    png: Path | None = option("F", "A plane of the mapping.", panel=FILES)
 
 
 @command
 def map_command(application: Application, asked: options.Map, files: MapFiles) -> None:
     """Map a grid, a graph, a training job or objects onto MACHINE, and bound any mapping."""
-    files = replace(files, node_list=_node_list(files))
+    files = replace(files, node_list=front.mapping.node_list_for(files.rank_order, files.node_list))
     others = ("figures", "progress", "tpu_host")
     written = {name: path for name, path in vars(files).items() if name not in others}
     if files.ranks is None:
@@ -138,9 +113,13 @@ def map_command(application: Application, asked: options.Map, files: MapFiles) -
     require_writable(str(asked.on), graph, application.objects, asked.fixed, **written)
     _refuse_beside(application)
     if application.objects is not None or asked.balance is not None:
-        refuse("no such option for objects", **{name: getattr(files, name) for name in _OF_TASKS})
+        refuse(
+            "no such option for objects",
+            **{name: getattr(files, name) for name in front.mapping.RANKS_ALONE},
+        )
     front.documents.options_of(asked)  # checks them
     given, on = _application(application, str(asked.on))
+    say_note(front.mapping.note_on_graph(graph, application.graph_format) if graph else None)
     named = {"name": front.mapping.name_of(graph), "file": str(graph)} if graph else {}
     problem: Any = front.mapping.problem_asked(replace(asked, application=given, on=on), named)
     if files.maplib is not None:
@@ -150,14 +129,11 @@ def map_command(application: Application, asked: options.Map, files: MapFiles) -
     with shown(files.progress) as watch:
         result = front.mapping.solved(problem, replace(asked, callback=watch))
     front.writing.write(result, output=written.pop("output"), png=written.pop("png"))
-    front.mapping.write_nodes(problem, result, tpu_host=files.tpu_host, **written)
+    note = front.mapping.write_nodes(problem, result, tpu_host=files.tpu_host, **written)
+    say_note(note)
     every = {"output": files.output, "png": files.png, **written}
     said = {name.replace("_", "-"): path for name, path in every.items()}
     end_with(result, said, front.mapping.figures_of(problem, result) if files.figures else [])
-
-
-_OF_TASKS = ("rank_order", "hostfile", "maplib", "scotch_map", "rankfile", "ranks")
-"""Files of mappings of tasks alone."""
 
 
 def _require_coordinates(problem: Any) -> None:
@@ -168,16 +144,8 @@ def _require_coordinates(problem: Any) -> None:
         raise error.at("--maplib with --on") from None
 
 
-def _node_list(files: MapFiles) -> Path | None:
-    """Return where the node list of a rank order goes: beside it, where ``--mapping`` looks."""
-    rank_order, node_list = files.rank_order, files.node_list
-    if rank_order is None and node_list is not None:
-        raise InputError("--rank-order with it", field="--node-list", found="--node-list alone")
-    return front.mapping.node_list_beside(rank_order) if rank_order and not node_list else node_list
-
-
 def _refuse_beside(given: Application) -> None:
-    """Refuse options of grids and graph files beside applications of another kind."""
+    """Refuse options of grids and graph files with applications of another kind."""
     shape = {
         "periodic": given.periodic,
         "bytes": given.message_bytes,

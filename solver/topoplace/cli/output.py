@@ -61,6 +61,12 @@ def say(text: str, *, aside: bool = False) -> None:
         print(visible(text), file=sys.stderr if aside or _as_json[0] else sys.stdout)
 
 
+def say_note(note: str | None) -> None:
+    """Say on stderr what a person should know of what was done, if there is something."""
+    if note is not None:
+        say(note, aside=True)
+
+
 def say_files(files: Mapping[str, object]) -> None:
     """Say where what was asked for is, by what it is; None was not asked for."""
     for label, path in files.items():

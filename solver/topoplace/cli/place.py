@@ -130,7 +130,7 @@ _WEIGHTS = "NAME=N[,NAME=N..] with N from 0"
 
 @dataclass(frozen=True, kw_only=True)
 class Changes:
-    """Scenarios of `topoplace whatif`, and what it writes."""
+    """The options of `topoplace whatif`: its scenarios, and the files that it writes."""
 
     add_down: list[str] | None = option(
         "NODES", "A scenario: these nodes are down, too. All may be repeated.", kind=list[str]

@@ -26,13 +26,11 @@ from topoplace.formats.slurm.cluster import (
 )
 from topoplace.formats.slurm.jobs import read_slurm_jobs as read_slurm_jobs
 from topoplace.formats.slurm.nodes import read_slurm_nodes as read_slurm_nodes
-from topoplace.formats.slurm.torus import NamedTorus as NamedTorus
 from topoplace.formats.slurm.topology import (
     read_slurm_topology as read_slurm_topology,
     topology_yaml_of as topology_yaml_of,
 )
 from topoplace.formats.text import (
-    CrayTable as CrayTable,
     SwfLog as SwfLog,
     read_cray_neighbours as read_cray_neighbours,
     read_swf as read_swf,

@@ -124,7 +124,7 @@ class KueueLayer(_Line):
 
 
 class KueuePodset(_Line):
-    """So many pods alike, and where they may go."""
+    """A number of equal pods, and where they may go."""
 
     name: Name | None = None
     count: Size
@@ -513,7 +513,7 @@ def _slurm_taken(line: SlurmLine, request: Request, names: set[str]) -> Taken:
 
 
 class PodRequest(_Line):
-    """So many chips, and what they may be: shapes as of a request of a snapshot."""
+    """A number of chips, and the shapes that they may have, as in a request of a snapshot."""
 
     nodes: Size
     shapes: Annotated[str, Field(max_length=1000)] | None = None

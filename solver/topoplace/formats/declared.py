@@ -190,9 +190,10 @@ def of_request(request: str, options: Iterable[LeftOut]) -> list[LeftOut]:
 def table(title: str, text: str, given: Mapping[str, Given] | None = None) -> Table:
     """Return a table written as lines ``USE NAME, NAME -> OPTION: ABOUT``.
 
-    Fields of a line are alike. The use `restricts` is that of a field whose value alone restricts
-    a job, `depends` that of one that restricts by more than its value, which the reader finds out.
-    `given` has what says the values of fields that do not restrict whenever they say something.
+    All fields of a line have the same use, option and text. A field has the use `restricts` if its
+    value alone says whether it restricts a job. It has the use `depends` if this depends on more
+    than its value, and the reader finds out. Some fields do not restrict a job whenever they have
+    a value. For these, `given` has the function that returns the value that restricts.
     """
     fields = []
     for line in filter(None, (" ".join(own.split()) for own in text.splitlines())):

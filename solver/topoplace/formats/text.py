@@ -13,6 +13,7 @@ import numpy as np
 
 from topoplace.errors import UNSEEN, InputError, blamed_on, number_of, unknown_name
 from topoplace.formats.declared import left_out, of_request, table
+from topoplace.machine.hostlist import format_host_list
 from topoplace.snapshot.faults import kind_of_json
 from topoplace.snapshot.files import read_bytes
 from topoplace.snapshot.schema import SNAPSHOT_SCHEMA, LeftOut, Request, Snapshot, TorusModel
@@ -244,16 +245,8 @@ def snapshot_of_swf(
 _COLUMNS = ("nid", "x+", "x-", "y+", "y-", "z+", "z-", "lx", "ly", "lz")
 
 
-@dataclass(frozen=True)
-class CrayTable:
-    """A torus whose routers are numbered by coordinates, and the router of every nid."""
-
-    machine: TorusModel
-    router_of_nid: dict[int, int]
-
-
-def read_cray_neighbours(path: str | Path, name: str | None = None) -> CrayTable:
-    """Read a neighbour table and check that it is a torus.
+def read_cray_neighbours(path: str | Path, name: str | None = None) -> TorusModel:
+    """Read a neighbour table and check that it is a torus, whose nodes are called ``nid00012``.
 
     The coordinates must fill a box once, and every neighbour entry must be the node one step
     along that dimension, wrapping around (so a mesh, or a table with holes, is refused).
@@ -274,7 +267,7 @@ def read_cray_neighbours(path: str | Path, name: str | None = None) -> CrayTable
         return _table([line for line, _ in rows], np.asarray([row for _, row in rows]), path, name)
 
 
-def _table(lines: list[str], numbers: IntArray, path: str | Path, name: str | None) -> CrayTable:
+def _table(lines: list[str], numbers: IntArray, path: str | Path, name: str | None) -> TorusModel:
     nids, coords = numbers[:, 0], numbers[:, 7:]
     shape = (coords.max(axis=0) + 1).tolist()
     if math.prod(shape) != len(lines):
@@ -310,4 +303,5 @@ def _table(lines: list[str], numbers: IntArray, path: str | Path, name: str | No
             field=f"{lines[row]}, {_COLUMNS[1 + k]}",
             value=int(numbers[row, 1 + k]),
         )
-    return CrayTable(machine, dict(zip(nids.tolist(), routers.tolist(), strict=True)))
+    names = format_host_list(f"nid{nid:05d}" for nid in nid_of_router.tolist())
+    return machine.model_copy(update={"names": names})

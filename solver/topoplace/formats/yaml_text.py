@@ -274,7 +274,7 @@ class _Builder:
         self._put(value, event, count)
 
     def _put(self, value: Any, event: Any, count: int) -> None:
-        """Put a value of so many parts where the next one goes."""
+        """Put a value of `count` parts where the next one goes."""
         self._count += count
         if self._count > _MAX_VALUES:
             expected = f"at most {_MAX_VALUES} values, aliases written out"

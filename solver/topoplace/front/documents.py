@@ -75,7 +75,7 @@ def options_of(asked: Solve) -> Options:
 
 
 def choices_of(asked: Queue | Audit) -> Choices:
-    """Return what is chosen beside a snapshot."""
+    """Return what is chosen in addition to a snapshot."""
     order = asked.order if isinstance(asked, Place) else None
     return Choices(names_of(asked.ignore), asked.value, order)
 

@@ -19,7 +19,7 @@ from topoplace.kinds import kind_named
 from topoplace.mapping.allocated import source_of
 from topoplace.mapping.contention import phase_time as estimated_phase
 from topoplace.mapping.graph import grid_of
-from topoplace.mapping.graphfiles import graph_format, read_graph, read_qaplib
+from topoplace.mapping.graphfiles import graph_format, note_on_graph, read_graph, read_qaplib
 from topoplace.mapping.layouts.candidates import (
     RankedLayout,
     enumerate_layouts,
@@ -37,20 +37,16 @@ from topoplace.mapping.objects.applications import (
 from topoplace.mapping.onto import load_places, problem_on
 from topoplace.mapping.parallelism import parallelism as training_job
 from topoplace.mapping.problem import MappingProblem, messages_of, prepare_mapping
-from topoplace.mapping.rankfiles import (
-    node_list_beside,
-    read_mapping,
-    require_blocks,
-    write_mapping,
-)
+from topoplace.mapping.rankfiles import read_mapping, require_blocks
 from topoplace.mapping.recognition import Recognition
 from topoplace.mapping.recognition import recognise as recognise_graph
+from topoplace.mapping.resultfiles import RANKS_ALONE, node_list_for, write_nodes, write_ranks
 from topoplace.model import application_of
 from topoplace.options import takes
 from topoplace.report.mappings import layout_document, layouts_table
 from topoplace.result.mapping import MappingResult
 from topoplace.result.placement import CubesResult
-from topoplace.snapshot.files import csv_of, parse_object, read_bytes, write_text
+from topoplace.snapshot.files import parse_object, read_bytes
 from topoplace.snapshot.machines import load_torus
 from topoplace.snapshot.objects import APPLICATION_SCHEMA, ObjectsApplication
 from topoplace.snapshot.schema import (
@@ -69,13 +65,15 @@ from topoplace.study.external.mapping import mapping_method
 
 __all__ = [
     "MAX_TASKS",
+    "RANKS_ALONE",
     "GridApplication",
     "figures_of",
     "graph_of_file",
     "layouts",
     "map",
     "name_of",
-    "node_list_beside",
+    "node_list_for",
+    "note_on_graph",
     "phase_time",
     "problem_asked",
     "read_application",
@@ -85,6 +83,7 @@ __all__ = [
     "solved",
     "training_job",
     "write_nodes",
+    "write_ranks",
 ]
 
 OF_GRAPH_FILE = "qaplib"
@@ -122,6 +121,8 @@ def problem_asked(
         raise InputError("places on a torus, mesh, tree or hierarchy", field="on", found=found)
     parts = ("level_costs", "job", "node_class", "within")
     places = load_places(source_of(on), **{name: getattr(asked, name) for name in parts})
+    if asked.names is not None:
+        places = places.named(asked.names)
     if asked.subset is not None:
         places = places.only(asked.subset)
     if not of_objects:
@@ -139,7 +140,7 @@ def problem_asked(
 def _problem_of_instance(instance: MappingInstance, asked: options.Map) -> MappingProblem:
     """Return the problem of an instance, which says all that options could say of it."""
     _refuse_others(asked, of_objects=asked.balance is not None or instance.cap is not None)
-    given = {name: getattr(asked, name) for name in ("on", "balance", *_OF_OBJECTS)}
+    given = {name: getattr(asked, name) for name in ("on", "balance", "names", *_OF_OBJECTS)}
     refuse("no such option with an instance, which says it", **given)
     return prepare_mapping(instance)
 
@@ -180,31 +181,6 @@ def solved(problem: MappingProblem, asked: options.Map) -> MappingResult:
     with watched(replace(options_of(asked), **more), asked) as settings:
         found: MappingResult = solve(problem, method, settings)
         return found
-
-
-def write_nodes(
-    problem: MappingProblem,
-    result: MappingResult,
-    node_list: Path | None = None,
-    tpu_host: Sequence[int] | None = None,
-    **forms: Path | None,
-) -> None:
-    """Write where tasks or objects are, by form: ``csv``, ``hostfile``, ``maplib`` and so on.
-
-    `node_list` is where that of a ``rank_order`` goes, `tpu_host` the chips of a host in ``ranks``.
-    Without a mapping there is no file.
-    """
-    if result.solution is None:
-        return
-    nodes = np.asarray(result.solution.nodes, dtype=np.int64)
-    for name, path in forms.items():
-        form = name.removesuffix("_map").replace("_", "-")
-        if path is None:
-            continue
-        if problem.instance.cap is not None:
-            write_text(path, csv_of(("object", "node"), enumerate(result.solution.nodes)))
-        else:
-            write_mapping(path, form, problem, nodes, node_list=node_list, chips=tpu_host)
 
 
 def figures_of(problem: MappingProblem, result: MappingResult) -> list[str]:

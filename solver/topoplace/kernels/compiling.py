@@ -263,7 +263,7 @@ def _digest(group: str) -> str:
 
 @functools.cache
 def _environment() -> tuple[str, ...]:
-    """Return what machine code depends on beside its source."""
+    """Return what machine code depends on besides its source."""
     parts = [importlib.metadata.version("numba"), sys.version, platform.machine()]
     parts += [os.environ.get(name, "") for name in ("NUMBA_CPU_NAME", "NUMBA_CPU_FEATURES")]
     with contextlib.suppress(OSError), open("/proc/cpuinfo", encoding="utf-8") as file:

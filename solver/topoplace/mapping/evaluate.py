@@ -24,7 +24,7 @@ def hop_bytes(problem: MappingProblem, nodes: IntArray) -> int:
 
 
 def worth_of(problem: MappingProblem, nodes: IntArray) -> list[int]:
-    """Return what a mapping is worth on every level, given the node of every task."""
+    """Return the value of a mapping on every level, given the node of every task."""
     found = [hop_bytes(problem, nodes)]
     if problem.instance.cap is not None:
         found.append(problem.largest_load(problem.cells_of(nodes)))

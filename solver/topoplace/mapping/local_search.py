@@ -80,7 +80,7 @@ def machine_arrays(machine: Network, capacity: IntArray) -> Machine:
         near, num_near = _closest(machine)
     usable = np.flatnonzero(capacity)
     return Machine(
-        *(part.astype(np.int32) for part in (left, right, table, near, num_near, usable))
+        *(part.astype(np.int32, "C") for part in (left, right, table, near, num_near, usable))
     )
 
 

@@ -6,15 +6,17 @@ is a machine of mappings alone.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from topoplace.errors import InputError, unknown_name
+from topoplace.formats.text import field_lines
 from topoplace.kinds import kind_of_machine
 from topoplace.machine import MatrixMachine, Network, Torus
-from topoplace.machine.hostlist import expand_host_list
+from topoplace.machine.hostlist import expand_host_list, format_host_list
 from topoplace.machine.levels import levels_of_hierarchy
 from topoplace.machine.topology import AnyMachine
 from topoplace.snapshot.hierarchy_state import hierarchy_of, prepare_hierarchy
@@ -26,7 +28,7 @@ from topoplace.snapshot.schema import (
     TorusModel,
     TreeModel,
 )
-from topoplace.snapshot.state import prepare, torus_of
+from topoplace.snapshot.state import node_names, prepare, torus_of
 from topoplace.types import IntArray
 
 MachineToMap = TorusModel | MatrixModel | TreeModel | HierarchyModel
@@ -57,7 +59,10 @@ class Offer:
         raise NotImplementedError
 
     def names(self, model: Any) -> Sequence[str]:
-        """Return the names of all nodes in the order of their numbers; none if they are numbers."""
+        """Return the names of all nodes in the order of their numbers; none if they are unknown.
+
+        A node without a name, such as a service node, has an empty one.
+        """
         return ()
 
 
@@ -95,6 +100,10 @@ class OfTorus(Offer):
             raise one_of(state.classes, "class", "--class", wanted)
         usable = state.usable & (state.node_class == state.classes.index(wanted))
         return np.flatnonzero(usable), f", class {wanted}"
+
+    def names(self, model: Any) -> Sequence[str]:
+        """Return the names of the nodes, if they are known."""
+        return node_names(model)
 
 
 class OfLevels(Offer):
@@ -161,13 +170,40 @@ def offer_of(model: Any) -> Offer:
     return offer
 
 
+def with_names(model: Any, names: Path | Sequence[str], field: str = "--names") -> Any:
+    """Return a torus or mesh whose nodes are called so, in the order of their numbers.
+
+    A file has the names, or host lists of them, between blanks, commas or line ends.
+
+    Raises `InputError` if that is not a name for each node (or for each but the service nodes), or
+    the nodes of the machine are not to be named.
+    """
+    if not isinstance(model, TorusModel):
+        expected = "a torus or mesh beside it; trees and hierarchies name their nodes themselves"
+        raise InputError(expected, field=field, found=f"a machine of {model.kind}")
+    file = str(names) if isinstance(names, Path) else None
+    try:
+        listed = _names_in(names) if isinstance(names, Path) else names
+        named = model.model_copy(update={"names": format_host_list(listed)})
+        node_names(named)
+    except InputError as error:
+        raise error.at(field) if file is None else error.located(file) from None
+    return named
+
+
+def _names_in(path: Path) -> Iterator[str]:
+    """Yield the names of a file."""
+    for line, fields in field_lines(path, "#"):
+        yield from expand_host_list(",".join(fields), line)
+
+
 def machine_of(model: MachineToMap, level_costs: Sequence[int] | None = None) -> Network:
     """Return the machine of a model, with costs of levels if it has any."""
     return offer_of(model).network(model, level_costs)
 
 
 def refuse_costs(level_costs: Sequence[int] | None) -> None:
-    """Raise `InputError` if a machine without levels is given costs of levels."""
+    """Raise `InputError` if costs of levels are given for a machine, which has no levels."""
     if level_costs is not None:
         expected = "no costs of levels but on trees and hierarchies"
         raise InputError(expected, field="level_costs", value=list(level_costs))
@@ -175,7 +211,7 @@ def refuse_costs(level_costs: Sequence[int] | None) -> None:
 
 def numbered(known: Sequence[str], names: Iterable[str], field: str = "ranks") -> IntArray:
     """Return the numbers of nodes, given the names of all and of these."""
-    numbers = {name: number for number, name in enumerate(known)}
+    numbers = {name: number for number, name in enumerate(known) if name}
     listed = list(names)
     strange = [name for name in listed if name not in numbers]
     if strange:

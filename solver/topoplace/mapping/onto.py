@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -16,7 +17,14 @@ from topoplace.kinds import kind_named, known
 from topoplace.machine import Prism, format_node_set, parse_node_set
 from topoplace.machine.hostlist import expand_host_list
 from topoplace.mapping.graphfiles import read_matrix_machine
-from topoplace.mapping.machines import MachineToMap, machine_of, numbered, offer_of, one_of
+from topoplace.mapping.machines import (
+    MachineToMap,
+    machine_of,
+    numbered,
+    offer_of,
+    one_of,
+    with_names,
+)
 from topoplace.mapping.problem import MappingProblem, prepare_mapping
 from topoplace.result import RESULT_SCHEMA, Result
 from topoplace.result.reading import parse_result
@@ -71,14 +79,25 @@ class Places:
         """The nodes as ranges."""
         return format_node_set(self.nodes.tolist())
 
-    def only(self, subset: str, field: str = "--subset") -> Places:
+    def named(self, names: Path | Sequence[str]) -> Places:
+        """Return the places on a machine whose nodes are called so (`with_names`)."""
+        return replace(self, machine=with_names(self.machine, names))
+
+    def only(self, subset: str | Sequence[str | int], field: str = "--subset") -> Places:
         """Return the part of the places on the nodes of a set: ``0-47,60``, or ``n[01-16]``.
 
-        Nodes of trees and hierarchies have names; numbers are positions there.
+        Where nodes have names, numbers are positions.
 
         Raises `InputError` if the set is malformed, or names a node that is not one of these.
         """
-        wanted = self._numbers(subset, field)
+        text = subset if isinstance(subset, str) else ",".join(map(str, subset))
+        try:
+            wanted = self._numbers(text, field)
+        except InputError:
+            if not os.path.isfile(text):  # a text may be too long for a path
+                raise
+            expected = f'nodes; those of a file are --subset "$(paste -sd, {text})"'
+            raise InputError(expected, field=field, found=f"the file {text}") from None
         strange = np.setdiff1d(wanted, self.nodes)
         if len(strange):
             raise InputError(
@@ -94,6 +113,10 @@ class Places:
             listed = expand_host_list(subset, field)
             if not _NUMBERS.fullmatch(subset) or {*listed} <= {*names}:
                 return np.unique(numbered(names, listed, field))
+        if not names and not _NUMBERS.fullmatch(subset):
+            expected = "numbers of nodes such as 0-47,60, as their names are not known"
+            hint = "" if self.machine.kind != "torus" else " (--names FILE)"
+            raise InputError(expected + hint, field=field, value=subset)
         return parse_node_set(subset, machine_of(self.machine).num_nodes, field)
 
     def within(self, text: str, field: str = "--within") -> Places:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -107,22 +107,30 @@ def traffic(sizes: dict[str, int], model: Transformer) -> dict[str, int]:
 _AXIS = re.compile(r"([A-Za-z_]\w*)=(\d{1,7})(?::(all|ring|line):(\d{1,15}))?")
 
 
+SHORT = {"tp": "tensor", "pp": "pipeline", "dp": "data", "ep": "expert", "cp": "context"}
+"""Usual short names of axes; Megatron's sequence parallelism goes along its tensor axis."""
+
+
 @checked
 def parallelism(
-    axes: str, model: Transformer | None = None, *, field: str = "axes"
+    axes: str | Mapping[str, int], model: Transformer | None = None, *, field: str = "axes"
 ) -> ParallelismApplication:
     """Return the application of axes such as ``pipeline=4,data=16,tensor=8``, the slowest first.
+
+    They may be a dictionary, ``{"pipeline": 4, "data": 16}``, and have their short names (`SHORT`).
 
     An axis may say what its ranks send, ``data=16:ring:1000000``; without that it must be one of
     `PATTERNS`, and the bytes follow from the model (`Transformer`).
 
     Raises `InputError`, naming `field`, if the text is malformed or an axis is unknown or twice.
     """
+    if not isinstance(axes, str):
+        axes = ",".join(f"{name}={size}" for name, size in axes.items())
     matches = [_AXIS.fullmatch(part) for part in axes.split(",")]
     if not all(matches):
         expected = "axes such as pipeline=4,data=16,tensor=8 or data=16:ring:1000"
         raise InputError(expected, field=field, value=axes)
-    parts = [match.groups() for match in matches if match]
+    parts = [(SHORT.get(m[1], m[1]), *m.groups()[1:]) for m in matches if m]
     sizes = {name: int(size) for name, size, *_ in parts}
     if len(sizes) < len(parts):
         raise InputError("each axis once", field=field, value=axes)
@@ -132,7 +140,7 @@ def parallelism(
     found = []
     for name, size, pattern, amount in parts:
         if pattern is None and name not in PATTERNS:
-            raise unknown_name(name, PATTERNS, field=field)
+            raise unknown_name(name, [*PATTERNS, *SHORT], field=field)
         size_of_message = int(amount or sent.get(name, 0))
         if size_of_message > 1 << 53:
             raise InputError(

@@ -185,6 +185,11 @@ class MappingProblem:
         """Return the router of every node of an array."""
         return nodes // self.machine.nodes_per_router
 
+    @property
+    def in_order(self) -> IntArray:
+        """The node of every task if consecutive tasks fill node after node."""
+        return self.nodes[np.arange(self.num_tasks) // self.tasks_per_node]
+
     # ---- Messages, and trees of them
 
     @property
@@ -387,6 +392,8 @@ def prepare_mapping(instance: MappingInstance) -> MappingProblem:
             f"at most {number_of(places, 'task')}, the places on "
             f"{number_of(len(nodes), 'usable node')}"
         )
+        if cap is None:
+            expected += " (see --tasks-per-node)"
         raise InputError(expected, field="num_tasks", value=num)
     if graph.total_bytes * max(1, machine.diameter) >= MAX_HOP_BYTES:
         expected = f"bytes x hops below {MAX_HOP_BYTES}, to be exact"

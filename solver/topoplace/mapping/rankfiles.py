@@ -17,12 +17,13 @@ from topoplace.errors import InputError, blamed_on, number_of, unknown_name
 from topoplace.formats.text import field_lines, integer
 from topoplace.machine import Torus
 from topoplace.machine.hostlist import expand_host_list
+from topoplace.mapping.machines import offer_of
 from topoplace.mapping.problem import MappingProblem, require_mapping, spread_over_nodes
 from topoplace.snapshot.files import csv_of, parse_object, read_bytes, write_text
 from topoplace.snapshot.schema import GridApplication, ParallelismApplication
 from topoplace.types import IntArray
 
-__all__ = ["FORMATS", "node_list_beside", "read_mapping", "write_mapping"]
+__all__ = ["FORMATS", "node_list_beside", "note_on_names", "read_mapping", "write_mapping"]
 
 # ---- The common parts of all formats: a site's node ids, and lines that give tasks a place -------
 
@@ -30,59 +31,57 @@ _HOST = re.compile(r"nid(\d{1,18})")
 
 
 class _Hosts:
-    """What nodes are called in a site's files: by name, on a torus or matrix by node id (nid).
+    """What nodes are called in a site's files: by name, or by node id (nid).
 
-    Without a table a nid is our node number.
+    On a torus or matrix whose nodes have no names, a nid is our node number.
 
     Attributes
     ----------
     names
-        The names of nodes on trees and hierarchies; None on other machines.
+        The names of nodes; none if they are not known.
     chips
         The extents, in routers, of the block of chips that a host has; None if nodes are hosts.
+    has_levels
+        Whether it is a tree or hierarchy.
+    nids
+        The nid of every node on a torus or matrix of nids; None of other names.
     """
 
-    def __init__(
-        self,
-        problem: MappingProblem,
-        node_of_nid: Mapping[int, int] | None = None,
-        chips: Sequence[int] | None = None,
-    ) -> None:
-        levels = problem.machine.levels
-        self.names = None if levels is None else levels.node_names
+    def __init__(self, problem: MappingProblem, chips: Sequence[int] | None = None) -> None:
+        model = problem.instance.machine
+        self.names = offer_of(model).names(model)
         self.chips = chips
-        self._named = {name: node for node, name in enumerate(self.names or ())}
-        self._nodes = node_of_nid
-        self._nids = {node: nid for nid, node in (node_of_nid or {}).items()}
-        if node_of_nid is not None and len(self._nids) < len(node_of_nid):
-            raise InputError("one nid for each node", field="node_of_nid")
+        self.has_levels = problem.machine.levels is not None
+        self._named = {name: node for node, name in enumerate(self.names) if name}
+        self.nids: Mapping[int, int] | None = None
+        found = {node: _HOST.fullmatch(name) for name, node in self._named.items()}
+        if not self.has_levels and all(found.values()):
+            self.nids = {node: int(match[1]) for node, match in found.items() if match}
+        self._of_nid = {nid: node for node, nid in (self.nids or {}).items()}
 
     def nid(self, node: int) -> int:
-        if self._nodes is None:
-            return node
-        if node not in self._nids:
-            raise InputError("a nid for every node of the mapping", field="node", value=node)
-        return self._nids[node]
+        """Return the nid of a node, where nodes have nids."""
+        return self.nids[node] if self.nids else node
 
     def of(self, node: int) -> str:
         """Return the name of a node."""
-        return f"nid{self.nid(node):05d}" if self.names is None else self.names[node]
+        return self.names[node] if self.names else f"nid{node:05d}"
 
     def node(self, nid: int, *, file: str, field: str) -> int:
-        if self._nodes is None:
+        """Return the node of a nid."""
+        if not self.names:
             return nid
-        if nid not in self._nodes:
+        if nid not in self._of_nid:
             raise InputError("a nid of the machine", file=file, field=field, value=nid)
-        return self._nodes[nid]
+        return self._of_nid[nid]
 
     def named(self, name: str, *, file: str, field: str) -> int:
         """Return the node of a name."""
         match = _HOST.fullmatch(name)
-        if self.names is None and match is not None:
-            return self.node(int(match[1]), file=file, field=field)
+        if not self.names and match is not None:
+            return int(match[1])
         if name not in self._named:
-            expected = "a host name such as nid00012" if self.names is None else None
-            expected = expected or "a host of the machine"
+            expected = "a host of the machine" if self.names else "a host name such as nid00012"
             raise InputError(expected, file=file, field=field, value=name, known=self._named)
         return self._named[name]
 
@@ -144,7 +143,7 @@ def _rank_order_text(problem: MappingProblem, nodes: IntArray, hosts: _Hosts) ->
 
 def _listed_nodes(path: str, hosts: _Hosts) -> Iterator[tuple[str, object, int]]:
     """Yield the nodes of a node list with their lines: ranges of nids, or a host list."""
-    if hosts.names is None:
+    if hosts.nids is not None:
         for line, nid in _numbers(path):
             yield line, nid, hosts.node(nid, file=path, field=line)
         return
@@ -369,19 +368,23 @@ def _at(problem: MappingProblem, place: Any, hosts: _Hosts, file: str, field: st
 
 
 # ---- Tables ``task,node,c0,c1,...`` with the coordinates of the router, or ``task,host`` ---------
-# Where nodes have names, on trees and hierarchies, the table has these alone. Other machines
-# without coordinates have their router numbers as the only ones. Rows may come in any order; all
-# coordinates may be left out, but where they are given they must be those of the node's router.
+# On trees and hierarchies, the table has the names of nodes alone; on other machines whose nodes
+# have names these are the last column. Machines without coordinates have their router numbers as
+# the only ones. Rows may come in any order; all but task and node may be left out, but where they
+# are given they must be those of the node.
 
 _WITH_HOSTS = ["task", "host"]
 
 
 def _csv_text(problem: MappingProblem, nodes: IntArray, hosts: _Hosts) -> str:
-    if hosts.names is not None:
+    if hosts.has_levels:
         return csv_of(_WITH_HOSTS, ((t, hosts.of(node)) for t, node in enumerate(nodes.tolist())))
     places = _coordinates(problem, nodes)
     rows = np.column_stack([np.arange(problem.num_tasks), nodes, places]).tolist()
-    return csv_of(_header(places), rows)
+    if not hosts.names:
+        return csv_of(_header(places), rows)
+    named = ([*row, hosts.of(row[1])] for row in rows)
+    return csv_of([*_header(places), "host"], named)
 
 
 def _read_csv(problem: MappingProblem, path: str, hosts: _Hosts) -> IntArray:
@@ -392,8 +395,9 @@ def _read_csv(problem: MappingProblem, path: str, hosts: _Hosts) -> IntArray:
     ]
     full = _header(_coordinates(problem, problem.nodes[:1]))
     field, header = rows[0] if rows else (None, [])
-    if header not in (full, full[:2], _WITH_HOSTS):
-        first = full if hosts.names is None else _WITH_HOSTS
+    has_host = header == [*full, "host"]
+    if not has_host and header not in (full, full[:2], _WITH_HOSTS):
+        first = _WITH_HOSTS if hosts.has_levels else full
         expected = f"a header {','.join(first)} or task,node"
         raise InputError(expected, file=path, field=field, value=",".join(header) or None)
 
@@ -408,8 +412,11 @@ def _read_csv(problem: MappingProblem, path: str, hosts: _Hosts) -> IntArray:
                 given[task] = []
                 yield line, task, hosts.named(fields[1], file=path, field=line)
                 continue
+            host = fields.pop() if has_host else None
             task, node, *coordinates = (integer(t, 0, file=path, field=line) for t in fields)
             given[task] = coordinates
+            if host is not None and hosts.named(host, file=path, field=line) != node:
+                raise InputError("the host of the node", file=path, field=line, value=host)
             yield line, task, node
 
     nodes, where = _placed(problem.num_tasks, lines(), path)
@@ -552,7 +559,6 @@ def read_mapping(
     path: str | Path,
     format: str,
     problem: MappingProblem,
-    node_of_nid: Mapping[int, int] | None = None,
 ) -> IntArray:
     """Read a mapping file and return the node of every task.
 
@@ -566,10 +572,7 @@ def read_mapping(
         One of `FORMATS`.
     problem
         The instance.
-    node_of_nid
-        Our node number (``router * nodes_per_router + k``) of every node id in rank orders and
-        host files, such as `CrayTable.router_of_nid` of a machine with one node per router.
-        Without it a node id is our node number, as it always is in the other formats.
+        Where its nodes have no names, a node id (nid) is our node number.
 
     Raises
     ------
@@ -578,7 +581,7 @@ def read_mapping(
         and value.
     """
     reader, _ = _form(format)
-    return reader(problem, str(path), _Hosts(problem, node_of_nid))
+    return reader(problem, str(path), _Hosts(problem))
 
 
 def write_mapping(
@@ -586,7 +589,6 @@ def write_mapping(
     format: str,
     problem: MappingProblem,
     nodes: IntArray,
-    node_of_nid: Mapping[int, int] | None = None,
     node_list: str | Path | None = None,
     chips: Sequence[int] | None = None,
 ) -> None:
@@ -600,11 +602,27 @@ def write_mapping(
     """
     _, text_of = _form(format)
     require_mapping(problem, nodes)
-    hosts = _Hosts(problem, node_of_nid, chips)
+    hosts = _Hosts(problem, chips)
     texts = {str(path): text_of(problem, nodes, hosts)}
     if format == "rank-order":
-        told = hosts.nid if hosts.names is None else hosts.of
+        told = hosts.of if hosts.nids is None else hosts.nid
         listed = ",".join(str(told(node)) for node in np.unique(nodes).tolist())
         texts[str(node_list or node_list_beside(path))] = listed + "\n"
     for file, text in texts.items():
         write_text(file, text)
+
+
+_NAMING = ("hostfile", "rankfile", "ranks", "rank-order")
+"""Formats that call nodes by name or nid."""
+
+
+def note_on_names(
+    formats: Iterable[str], problem: MappingProblem, chips: Sequence[int] | None = None
+) -> str | None:
+    """Return what a person should know about the hosts in files of these formats, in a line."""
+    hosts = _Hosts(problem, chips)
+    naming = [form for form in formats if form in _NAMING and (form != "ranks" or chips is None)]
+    if hosts.names or not naming:
+        return None
+    where = "" if problem.machine.torus is None else " (--names FILE)"
+    return f"node names are not known: nid00000 stands for node 0{where}"

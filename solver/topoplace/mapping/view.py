@@ -12,6 +12,8 @@ import numpy as np
 from topoplace.errors import number_of
 from topoplace.kinds import kind_named
 from topoplace.machine import format_node_set
+from topoplace.mapping.evaluate import hop_bytes
+from topoplace.mapping.machines import offer_of
 from topoplace.mapping.problem import MappingProblem
 from topoplace.report import mapping_plane as pencils
 from topoplace.report.domains import Boxes, domain_boxes
@@ -79,6 +81,9 @@ class MappingView(View):
         if problem.machine.levels is not None:
             return columns | {"host": [problem.machine.levels.node_names[n] for n in nodes]}
         columns |= {"node": nodes.tolist(), "router": routers.tolist()}
+        called = offer_of(result.instance.machine).names(result.instance.machine)
+        if called:
+            columns["host"] = [called[node] for node in nodes.tolist()]
         if problem.machine.torus is not None:
             for dim, at in enumerate(problem.machine.torus.coordinates[routers].T.tolist()):
                 columns[f"x{dim}"] = at
@@ -206,7 +211,13 @@ class MappingView(View):
             least = "" if result.link_load is None else f", {_least(result.link_load)}"
             unit = "byte" if heaviest == 1 else "bytes"
             lines.append(f"largest link load {heaviest:,.6g} {unit} per unit of bandwidth{least}")
-        return [*lines, *self._further(), *result.notes]
+        return [*lines, *self._further(), *self._in_order(), *result.notes]
+
+    def _in_order(self) -> list[str]:
+        """Return what tasks in their default order cost, to compare with."""
+        if self.result.instance.cap is not None or self.result.method == "default":
+            return []
+        return [f"default order: {hop_bytes(self.problem, self.problem.in_order):,} hop-bytes"]
 
     def _further(self) -> list[str]:
         """Return how many nodes have objects, the layout, and the optimum among pencils."""

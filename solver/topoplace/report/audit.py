@@ -157,7 +157,7 @@ def conclusion(audit: Audit) -> str:
 
 
 def levels_table(standing: Standing) -> Table:
-    """Return the levels of one decision beside what is possible."""
+    """Return the levels of one decision, compared with what is possible."""
     rows = [
         [lv.label, *map(count_text, (lv.decision, lv.best, lv.bound))] for lv in standing.levels
     ]

@@ -259,7 +259,7 @@ class Boxes:
 
 
 def _label(name: str, share: float | None, room: int) -> str:
-    """Return the name of a box and the share that leaves it, in so many characters, or nothing.
+    """Return the name of a box and the share that leaves it, in `room` characters, or nothing.
 
     The name comes first, at least its end: names of one level often begin alike.
     """

@@ -178,7 +178,7 @@ _MOST_DRAWN = 6
 
 
 def optima_summary(optima: Optima, width: int = 0) -> str:
-    """Return the placements as a table: what they are worth, and how they differ."""
+    """Return the placements as a table: their values, and how they differ."""
     header = level_headers(optima)
     rows = [
         [

@@ -193,7 +193,7 @@ def _has_open_level(result: AnyResult) -> bool:
 
 
 def _unanswered(result: AnyResult) -> str:
-    """Return that there is no answer, and what levels are worth without what cannot be met."""
+    """Return that there is no answer, and the values of levels without what cannot be met."""
     witness = getattr(result, "witness", None)
     if witness is None:
         waiting = number_of(len(result.instance.queue), "request")

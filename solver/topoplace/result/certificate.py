@@ -115,7 +115,7 @@ Evidence = TypeVar("Evidence")
 
 
 class Share(Model):
-    """So many units on each of some hosts."""
+    """A number of units on each of some hosts."""
 
     hosts: NodeSet
     units: Annotated[int, Field(ge=1)]
@@ -146,7 +146,7 @@ class Wait(Together):
 
 
 class Before(Together):
-    """Proof that a request cannot start so many seconds from now."""
+    """Proof that a request cannot start `at` seconds from now."""
 
     at: Annotated[int, Field(ge=1)]
 
@@ -202,7 +202,7 @@ class PackingLevel(RequiredLevel[FirstOrLater]):
 
 
 class Witness(Model, Generic[SolutionType]):
-    """A placement that is no answer, and what it is worth on every level.
+    """A placement that is no answer, and its value on every level.
 
     It is written where no answer was found, but levels before one of which something is required
     were solved. Bounds of later levels hold among the placements as good as it on these.

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+import warnings
+from pathlib import Path
+from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
 from topoplace.result.base import Fraction, Level, Proof, Result
 from topoplace.result.certificate import Packed
+from topoplace.shown import work
 from topoplace.snapshot.schema import (
     Coordinate,
     GridApplication,
@@ -110,8 +113,9 @@ class Bisection(Model):
     """Multipliers that bound the bytes over any cut (docs/proofs/graphs.md, "Cuts").
 
     With Laplacian L of the bytes between tasks, or objects, and their loads l (ones for tasks),
-    scale x L + diag(prices) + balance x l l' must be positive semidefinite, once the amount of
-    every triangle is taken off between its middle and each end, and added between its ends.
+    scale x L + diag(prices) + balance x l l' must be positive semidefinite. Before that,
+    the amount of every triangle is subtracted between its middle and each end, and added between
+    its two ends.
     """
 
     scale: Annotated[int, Field(ge=1)]
@@ -452,3 +456,26 @@ class MappingResult(Result[MappingLevel, MappingSolution, MappingInstance]):
     notes: list[str] = Field(
         default_factory=list, description="how the mapping came about, for people"
     )
+
+    def write_ranks(self, *, names: Any = None, tpu_host: Any = None, **files: str | Path) -> None:
+        """Write where the ranks are, for launchers: ``result.write_ranks(hostfile="hosts")``.
+
+        Parameters
+        ----------
+        names
+            What the nodes of a torus or mesh are called, in the order of their numbers.
+        tpu_host
+            With ``ranks``, the chips of a host: ``(2, 2, 1)``.
+        files
+            By form: ``hostfile``, ``rankfile``, ``rank_order`` with its ``node_list``, ``ranks``,
+            ``csv``, ``maplib`` or ``scotch_map``, as the options of `topoplace map`.
+
+        Raises
+        ------
+        InputError
+            If there is no mapping, or no such form, or a file cannot be written.
+        """
+        forms = {name: Path(path) for name, path in files.items()}
+        note = work("ranks", self)(self, names, tpu_host=tpu_host, **forms)
+        if note is not None:
+            warnings.warn(note, stacklevel=2)

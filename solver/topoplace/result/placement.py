@@ -96,7 +96,7 @@ class TaskMapping(Model):
 class Placement(Model):
     """A request that starts: its nodes, and its prism unless the method scatters nodes.
 
-    One in segments has `other_prisms`, too, in ascending order of origins.
+    A request in segments also has `other_prisms`, in ascending order of origins.
     """
 
     request: Name

@@ -40,7 +40,7 @@ class NamedLevel(Model):
 
 
 class Point(Model):
-    """A placement, and what it is worth on every level of the problem."""
+    """A placement, and its value on every level of the problem."""
 
     values: list[int]
     solution: Solution | HierarchySolution | CubesSolution | RepackSolution

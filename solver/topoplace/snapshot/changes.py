@@ -59,7 +59,7 @@ def request_of(value: Request | Mapping[str, Any] | str) -> Request:
 
 
 def weights_of(value: ShapeWeights | Mapping[str, int], before: ShapeWeights) -> ShapeWeights:
-    """Return the weights of before, but for those given."""
+    """Return the weights of before, except for those given."""
     if isinstance(value, ShapeWeights):
         return value
     if not isinstance(value, Mapping):

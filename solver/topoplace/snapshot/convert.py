@@ -17,7 +17,6 @@ from topoplace.formats.slurm.folder import SlurmFiles, read_slurm_cluster, slurm
 from topoplace.formats.slurm.nodes import read_slurm_nodes
 from topoplace.formats.slurm.topology import read_slurm_topology, topology_yaml_of
 from topoplace.formats.slurm.topology_conf import topology_conf_of
-from topoplace.formats.slurm.torus import NamedTorus
 from topoplace.formats.text import name_of
 from topoplace.formats.topograph import read_topograph
 from topoplace.kinds import kind_of_machine
@@ -180,16 +179,15 @@ def _part_of(options: ConvertOptions) -> str | None:
 
 
 def _machine_of_cray_table(source: File, _: ConvertOptions) -> Made:
-    table = read_cray_neighbours(source)
-    num = len(table.router_of_nid)
+    machine = read_cray_neighbours(source)
+    num = machine.num_nodes
     note = f"{number_of(num, 'node')}; all {6 * num} neighbours are those of the torus"
-    return table.machine, (note,)
+    return machine, (note,)
 
 
 def _machine_of_topology(source: File, options: ConvertOptions) -> MachineModel:
     names = None if options.nodes is None else [*read_slurm_nodes(options.nodes)]
-    machine = read_slurm_topology(source, options.topology_name, names)
-    return machine.machine if isinstance(machine, NamedTorus) else machine
+    return read_slurm_topology(source, options.topology_name, names)
 
 
 def _told(machine: MachineModel) -> Made:

@@ -17,6 +17,9 @@ from topoplace.snapshot.value import valued_in
 ORDER = "order"
 """The option, of no request, that others may not go before the first that waits."""
 
+ASSIGNMENT = "assignment"
+"""The option that holds requests where others have room in a domain, on hosts not known yet."""
+
 _MAX_NAME = 120  # of a job of which there are several, so that the others have room for a number
 
 EVERY_OPTION = "all"
@@ -115,7 +118,7 @@ def in_order(snapshot: Snapshot, order: str) -> Snapshot:
 
 @dataclass(frozen=True)
 class Choices:
-    """What is chosen beside a snapshot: what to ignore, what values count, and the order.
+    """What is chosen in addition to a snapshot: what to ignore, what values count, and the order.
 
     See `ignoring`, `valued_in` and `in_order`.
     """

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 from pydantic import ValidationError
 
 from topoplace import kinds
-from topoplace.errors import InputError, blamed_on
+from topoplace.errors import InputError, blamed_on, closest
 from topoplace.machine.hostlist import MAX_HOSTS
 from topoplace.snapshot.cubes_state import CubesState
 from topoplace.snapshot.faults import (
@@ -122,6 +122,9 @@ def _no_machine(spec: str) -> InputError:
         names = machine_names()
         shorthand = "a file, a shorthand such as torus:4x4x4, tree:24x16 or hierarchy:4x8x18"
         expected, meant = f"{shorthand}, or one of {', '.join(names)}", likely_meant(spec, names)
+        alike = closest(prefix, [name for kind in kinds.placing() for name in kind.shorthands])
+        if alike is not None and ":" in spec:
+            meant = f"{alike}:{spec.partition(':')[2]}"
     return InputError(expected, field="machine", value=spec, meant=meant)
 
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import hashlib
+import itertools
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
+from topoplace.errors import InputError
 from topoplace.machine import format_node_set, parse_node_set
 from topoplace.machine.hostlist import MAX_HOSTS, NodeLists, format_host_list
 from topoplace.snapshot.schema import (
@@ -99,6 +101,44 @@ def sha256_of(
     document = _FORMS[instance.schema_version](instance).model_dump(mode="json")
     text = json.dumps(document, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()
+
+
+_MOST_DIFFERENCES, _MOST_SHOWN = 3, 60
+
+
+def differences(one: Any, other: Any) -> list[str]:
+    """Return the first fields in which the normal forms of two instances differ, with both values.
+
+    There are none if one has no normal form.
+    """
+    try:
+        documents = [_FORMS[x.schema_version](x).model_dump(mode="json") for x in (one, other)]
+    except InputError:
+        return []
+    found = list(itertools.islice(_differing("", *documents), _MOST_DIFFERENCES + 1))
+    return [*found[:_MOST_DIFFERENCES], *["..."] * (len(found) > _MOST_DIFFERENCES)]
+
+
+def _differing(field: str, one: Any, other: Any) -> Iterator[str]:
+    """Yield the fields inside a field in which two documents differ."""
+    if one == other:
+        return
+    if isinstance(one, dict) and isinstance(other, dict):
+        for name in dict.fromkeys([*one, *other]):
+            yield from _differing(f"{field}.{name}".lstrip("."), one.get(name), other.get(name))
+        return
+    if isinstance(one, list) and isinstance(other, list) and len(one) == len(other):
+        for k, pair in enumerate(zip(one, other, strict=True)):
+            yield from _differing(f"{field}[{k}]", *pair)
+        return
+    yield f"{field} is {_shown(one)}, not {_shown(other)}"
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, list) and len(value) > _MOST_DIFFERENCES:
+        return f"a list of {len(value)}"
+    text = json.dumps(value)
+    return text if len(text) <= _MOST_SHOWN else f"{text[:_MOST_SHOWN]}..."
 
 
 def _normal_machine(machine: Machine) -> tuple[Machine, Tidy]:

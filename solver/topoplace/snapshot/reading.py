@@ -25,7 +25,6 @@ from topoplace.formats.slices import is_slice_scenario, read_slice_scenario
 from topoplace.formats.slurm.folder import read_slurm_cluster, slurm_files
 from topoplace.formats.slurm.topology import is_topology_yaml, read_slurm_topology
 from topoplace.formats.slurm.topology_conf import is_topology_conf
-from topoplace.formats.slurm.torus import NamedTorus
 from topoplace.formats.text import first_said, name_of
 from topoplace.formats.topograph import read_topograph
 from topoplace.snapshot.files import STDIN, beginning_of, parse_object, read_bytes
@@ -80,8 +79,7 @@ def other_machine(path: File, part: str | None = None) -> MachineModel | None:
 
 
 def _slurm_machine(path: File, part: str | None) -> MachineModel:
-    machine = read_slurm_topology(path, part)
-    return machine.machine if isinstance(machine, NamedTorus) else machine
+    return read_slurm_topology(path, part)
 
 
 _MACHINES: tuple[tuple[Callable[[str], bool], Callable[[File, str | None], MachineModel]], ...] = (

@@ -209,6 +209,8 @@ class TorusModel(MachineDocument):
     no job, but their routers route.
     """
 
+    sparse: ClassVar[Mapping[str, Any]] = {"names": None}
+
     kind: Literal["torus"] = "torus"
     name: Name
     shape: Extents
@@ -220,6 +222,10 @@ class TorusModel(MachineDocument):
         default_factory=dict, description="nodes of every class but the default one"
     )
     service: NodeSet = Field(default="", description="service nodes")
+    names: NodeSet | None = optional(
+        "what nodes are called, as a host list in the order of their numbers: all of them, or all "
+        "but the service nodes"
+    )
     anchored: Annotated[list[AnchoredModel], Field(min_length=1, max_length=64)] | None = Field(
         default=None,
         description="the only prisms that jobs may have (Slurm's topology/torus3d: `placements`)",
@@ -243,6 +249,7 @@ class TorusModel(MachineDocument):
             "bandwidth": self.bandwidth or [1] * len(self.shape),
             "classes": {name: tidy(nodes) for name, nodes in self.classes.items()},
             "service": tidy(self.service),
+            "names": self.names and ordered(self.names),
             "anchored": self.anchored and [one.normal() for one in self.anchored],
         }
         return self.model_copy(update=update)

@@ -108,7 +108,7 @@ def run_level(
     read
         Makes a placement of the model's variables.
     worth
-        What a placement is worth on the level, to be maximised: the model has to agree.
+        The value of a placement on the level, to be maximised. The model has to agree.
     """
     run = run_minizinc(name, data, time_limit=time_limit, checked=checked, definitions=definitions)
     if run.status not in ("OPTIMAL_SOLUTION", "SATISFIED", "UNKNOWN"):

@@ -64,20 +64,20 @@ class Outcome:
         node of every rank, by the number of the request. For a mapping, a `Mapped`. None if the
         method found no answer at all.
     bounds
-        Level by level; fewer than there are levels, or None, where nothing is proven.
+        The bound of each level in turn. None, or the end, where nothing is proven.
     time_limit_hit
         Whether the time limit ended the method.
     versions
-        Of programs and libraries that took part.
+        Versions of the programs and libraries that took part.
     explanations
         Why requests do not start.
     notes
-        For a mapping: how it came about, in sentences for people.
+        For a mapping: how it was found, in sentences for people.
     link_load
         For a mapping: a lower bound on the largest link load of any mapping.
     thorough
-        Whether later levels were worked on as hard as the first; None where that makes no
-        difference.
+        Whether the method made the same effort on later levels as on the first; None where that
+        makes no difference.
     witness
         For a packing without an answer: a placement as good on earlier levels as the bounds
         assume.
@@ -189,7 +189,7 @@ class Incumbent:
         solution
             In the form of `Outcome.solution`, and not changed afterwards; None for bounds alone.
         values
-            What it is worth on the levels, or on the first of them.
+            Its values on the levels, or on the first of them.
         bounds
             Of the levels, or of the first of them; the first one's holds for any solution.
         """

@@ -43,7 +43,7 @@ class Frame:
     run
         Runs a method on a problem; most do no more than call it.
     worth
-        What a solution is worth on every level, None where a level does not apply.
+        The value of a solution on every level, None where a level does not apply.
     result, level
         The models of the result and of its levels.
     solution
@@ -53,13 +53,13 @@ class Frame:
     number
         Turns a figure into the form that the documents have.
     rule
-        What bounded the solve beside the time limit, of a problem.
+        What limited the solve of a problem besides the time limit.
     extra
         Fields that only results of this problem have, of a problem and an outcome.
     decisive
         Number of the level by which methods are compared, after all before it, of a problem.
     facts
-        What a result counts beside the levels, for tables.
+        What a result counts besides the levels, for tables.
     overtime
         Seconds beyond the time limit after which a method that has reported a solution is ended.
     """

@@ -1,4 +1,4 @@
-"""The claims of a placement on a pod of cubes, and what it is worth (docs/proofs/cubes.md)."""
+"""The claims of a placement on a pod of cubes, and its value (docs/proofs/cubes.md)."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class CubesPlacements(Packings[CubesResult]):
 
     @cached_property
     def oracle(self) -> CubesOracle:
-        """The oracle of spots."""
+        """The oracle of positions."""
         return CubesOracle(self._instance.requests, Tables(self._instance))
 
 

@@ -537,7 +537,7 @@ def per_domain(machine: Hierarchy, level: int, units: Mapping[int, int]) -> Coun
 
 
 def worth(instance: Instance, asked: Asked, place: Place) -> list[int]:
-    """Return what a place is worth on every level, as it is reported."""
+    """Return the value of a place on every level, as it is reported."""
     machine = instance.machine
     groups = sorted({part.group for part in asked.parts})
     together = [

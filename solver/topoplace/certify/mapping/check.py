@@ -36,6 +36,7 @@ from topoplace.result.mapping import (
     MappingSolution,
     SpreadCertificate,
 )
+from topoplace.snapshot.schema import GridApplication, ParallelismApplication
 from topoplace.types import IntArray
 
 VALUES: dict[str, Callable[[Instance, Any], int]] = {
@@ -74,9 +75,16 @@ class Mapping(Problem[MappingResult]):
 
     def read(self) -> str:
         """Read the instance and return what it is."""
-        self._instance = read_instance(self.result.instance)
-        what = "object" if self._instance.balanced else "task"
-        return f"{self._instance.machine.text}, {number_of(self._instance.num_tasks, what)}"
+        given, read = self.result.instance, read_instance(self.result.instance)
+        self._instance = read
+        what = number_of(read.num_tasks, "object" if read.balanced else "task")
+        usable, every = int(np.count_nonzero(read.usable)), read.machine.num_nodes
+        on = number_of(every, "node") if usable == every else f"{usable:,} of {every:,} nodes"
+        on = f"{read.machine.text}, {on}"
+        if given.tasks_per_node is not None:
+            on += f", at most {number_of(given.tasks_per_node, 'task')} on each"
+        sent = f"{number_of(len(read.sizes), 'message')} of {sum(read.sizes.tolist()):,} bytes"
+        return f"{on}; {_text_of(given.application)}{what}, {sent}"
 
     def follow(self, claims: Claims) -> bool:
         """Add the claims about the solution."""
@@ -169,6 +177,21 @@ class Mapping(Problem[MappingResult]):
         return claimed, f": {enumerated(self._instance, certificate, hops, load)}"
 
 
+def _text_of(application: Any) -> str:
+    """Return the shape of a grid or training job as the document has it, to begin a list."""
+    if isinstance(application, GridApplication):
+        letters = "xyzt"[: len(application.shape)]
+        around = [at for at, wraps in zip(letters, application.periodic, strict=True) if wraps]
+        sizes = [dict.fromkeys(map(str, ways)) for ways in application.bytes]
+        text = f"grid {'x'.join(map(str, application.shape))}, stencil {application.stencil}, "
+        text += f"periodic {''.join(around) or 'nowhere'}"
+        return f"{text}, bytes {','.join(map('/'.join, sizes))}, "
+    if isinstance(application, ParallelismApplication):
+        axes = (f"{one.name} {one.size} ({one.pattern}, {one.bytes:,})" for one in application.axes)
+        return f"training job {' x '.join(axes)}, "
+    return ""
+
+
 def read_nodes(instance: Instance, solution: MappingSolution) -> IntArray:
     """Return the node of every task; refuse nodes that are unusable or have too many tasks."""
     if len(solution.nodes) != instance.num_tasks:
@@ -206,7 +229,7 @@ def loads_of(instance: Instance, nodes: IntArray) -> dict[int, tuple[int, int]]:
 
 
 def check_figures(instance: Instance, nodes: IntArray, claimed: MappingFigures) -> list[int]:
-    """Check all figures of a mapping, and return what it is worth level by level."""
+    """Check all figures of a mapping, and return its value on every level."""
     found = figures_of(instance, nodes)
     for name, value in found:
         if getattr(claimed, name) != value:

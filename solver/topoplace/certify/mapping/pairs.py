@@ -23,7 +23,7 @@ class Assignment:
     """As many tasks as places, some tasks silent; every task has a place of its own.
 
     `flows` are the bytes from task to task, `distances` those from place to place, and `linear` is
-    twice what a task costs on a place beside its messages to the others.
+    twice what a task costs on a place, besides its messages to the others.
     """
 
     flows: IntArray

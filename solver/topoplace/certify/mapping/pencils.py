@@ -238,7 +238,7 @@ def window_value(instance: Instance, window: Window, flow: FlowCertificate) -> i
 
 
 class _Network:
-    """The arcs of a window, by the bytes between its cells; `constant` is paid beside the cut."""
+    """The arcs of a window, by the bytes between its cells; `constant` is added to the cut."""
 
     def __init__(self, instance: Instance, window: Window) -> None:
         torus, q, levels = instance.torus, window.pencil, window.levels

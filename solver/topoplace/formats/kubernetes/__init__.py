@@ -2,6 +2,6 @@
 
 Read in this order: `fields` (what is read of every field), `objects` (what all kinds share),
 `nodes` (nodes and the machine), `rules` (which nodes a pod may be on), `podsets` (which domains a
-group of pods asks for), `kinds` (kinds of jobs), `jobs` (the walk through their pods), `snapshots`
-(the snapshot of it all, and what cannot start, and why).
+group of pods asks for), `assigned` (which domains Kueue gave it), `kinds` (kinds of jobs), `jobs`
+(the walk through their pods), `snapshots` (the snapshot of it all, and what cannot start, and why).
 """

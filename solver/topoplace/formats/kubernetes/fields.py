@@ -23,6 +23,13 @@ KAI_PREFERRED = f"{KAI}/topology-preferred-placement"
 GROUP_NAMES = ("scheduling.k8s.io/group-name", "pod-group-name", "scheduling.x-k8s.io/pod-group")
 """Annotations and a label that name the PodGroup of a pod: of Volcano, KAI and coscheduling."""
 
+WORKLOAD_NAMES = (
+    f"{KUEUE}/prebuilt-workload-name",
+    f"{KUEUE}/pod-group-name",
+    f"{KUEUE}/workload",
+)
+"""Labels and an annotation that name the Workload of a pod or a job."""
+
 SIZES = {
     LWS_SIZE: "size",
     f"{KUEUE}/pod-group-total-count": "pod-group-total-count",
@@ -100,7 +107,8 @@ POD = table(
         hostUsers, hostname, hostnameOverride, imagePullSecrets, os, preemptionPolicy, \
         readinessGates, restartPolicy, securityContext, serviceAccount, serviceAccountName, \
         setHostnameAsFQDN, shareProcessNamespace, subdomain, terminationGracePeriodSeconds
-    neutral workloadRef: a gang; a request starts as a whole anyway
+    restricts workloadRef, schedulingGroup: always: gangs of Kubernetes and their topology are not \
+        modelled
     """,
     {
         "topologySpreadConstraints": _hard_spread,
@@ -139,11 +147,14 @@ NOTES = table(
         {KUEUE}/podset-slice-required-topology-constraints: `segments`
     depends {KUEUE}/podset-slice-size: it does not divide the pods; else `segments`
     read {KUEUE}/podset-group-name: `group`
-    read {KUEUE}/pod-group-name: the job of a pod
+    read {KUEUE}/pod-group-name: the job of a pod, and its Workload
+    read {KUEUE}/prebuilt-workload-name, {KUEUE}/workload: the Workload of a pod or a job, which \
+        is not counted twice
+    read {KUEUE}/podset: whether a pod is of a podset that has an assignment
     depends {KUEUE}/pod-group-total-count: the file has fewer or more pods of the group
     read {KUEUE}/queue-name: a suspended job with it waits for Kueue
     restricts {KUEUE}/job-min-parallelism: always: the job may start with fewer pods
-    neutral {KUEUE}/managed, {KUEUE}/podset, {KUEUE}/workload, {KUEUE}/priority-class, \
+    neutral {KUEUE}/managed, {KUEUE}/priority-class, \
         {KUEUE}/role-hash, {KUEUE}/pod-suspending-parent, {KUEUE}/elastic-job, \
         {KUEUE}/pod-group-serving, {KUEUE}/pod-group-fast-admission, \
         {KUEUE}/pod-group-pod-index, {KUEUE}/pod-group-pod-index-label, \
@@ -192,8 +203,9 @@ POD_GROUP = table(
     """
     depends minMember: the file has fewer or more pods of the group
     depends minTaskMember: the file has more or fewer pods of the group
-    depends networkTopology: it is hard and the machine has no tiers, or it names a tier by name; \
-        else `required` or `preferred` of all pods together
+    depends networkTopology: it is hard and the machine has no tiers, some pods run \
+        (`running-pods`), or it names a tier by name; else `required` or `preferred` of all pods \
+        together
     depends subGroupPolicy: a sub-group is not whole, or fewer than all may start; else each is \
         in one domain of the tier that is hard for it
     depends subGroups, minSubGroup: a sub-group is not whole, fewer than all may start, some of \
@@ -242,7 +254,10 @@ WORKLOAD = table(
     read spec.priority: the order of the queue
     neutral spec.queueName, spec.priorityClassName, spec.priorityClassSource, \
         spec.priorityClassRef, spec.maximumExecutionTimeSeconds
-    read status.admission: an admitted one does not wait
+    depends status.admission -> assignment: an admitted one does not wait: what its \
+        `topologyAssignment` says and no pod takes yet is taken, by a running job. Where that is \
+        of a domain of several nodes, as of a rack, the jobs that may be there are held until all \
+        its pods have nodes
     depends status.conditions -> quota: `QuotaReserved` is false and the message speaks of a \
         quota (option `quota`), or the reason is `Inadmissible` (`queue`); `Requeued` is false \
         (`requeued`)
@@ -257,10 +272,10 @@ VOLCANO_JOB = table(
     read tasks[].name, tasks[].replicas, tasks[].template: the parts
     depends minAvailable: it is less than all pods: fewer may start
     depends tasks[].minAvailable: it is less than the task's replicas
-    depends networkTopology: it is hard and the machine has no tiers, or it names a tier by \
-        name; else `required` or `preferred`
+    depends networkTopology: it is hard and the machine has no tiers, some pods run \
+        (`running-pods`), or it names a tier by name; else `required` or `preferred`
     depends tasks[].partitionPolicy: fewer partitions than all may start, they do not make up \
-        the task, or the machine has no tiers; else `segments` of the tier
+        the task, the job has started, or the machine has no tiers; else `segments` of the tier
     restricts tasks[].subGroupPolicy, subGroupPolicy: always
     restricts tasks[].dependsOn: always: it starts after others
     restricts tasks[].topologyPolicy: it is `restricted` or `single-numa-node`
@@ -303,3 +318,35 @@ KINDS = table(
         WorkloadPriorityClass, CustomResourceDefinition, Numatopology, Reservation
     """,
 )
+
+_GROUPS = {
+    "Pod": ("",),
+    "Node": ("",),
+    "Workload": (KUEUE,),
+    "ResourceFlavor": (KUEUE,),
+    "Topology": (KUEUE, KAI),
+    "HyperNode": ("topology.volcano.sh",),
+    "Job": ("batch", "batch.volcano.sh"),
+    "JobSet": ("jobset.x-k8s.io",),
+    "LeaderWorkerSet": ("leaderworkerset.x-k8s.io",),
+    "PodGroup": (
+        *("scheduling.volcano.sh", "scheduling.run.ai", "scheduling.x-k8s.io"),
+        "scheduling.sigs.k8s.io",
+    ),
+}
+"""The groups of kinds that are read; others have kinds of the same names."""
+
+_VERSIONS = {f"Workload {KUEUE}": ("v1beta1", "v1beta2")}
+
+
+def is_read(kind: str, group: str) -> bool:
+    """Return whether a kind is that of a group that is read, as far as kinds of groups differ."""
+    return group in _GROUPS.get(kind, (group,))
+
+
+def not_read(kind: str, group: str, version: str) -> str:
+    """Return a kind that is not known, or not of this group and version; nothing if it is."""
+    if KINDS.unknown([kind]):
+        return f"kind {kind}"
+    known = is_read(kind, group) and version in _VERSIONS.get(f"{kind} {group}", (version,))
+    return "" if known else f"kind {kind} of {'/'.join(filter(None, (group, version)))}"

@@ -9,6 +9,12 @@ from typing import Any
 
 from topoplace.errors import InputError, blamed_on, number_of, unknown_name
 from topoplace.formats.declared import Table, left_out
+from topoplace.formats.kubernetes.assigned import (
+    Admission,
+    Assigned,
+    AssignedPods,
+    add_amounts,
+)
 from topoplace.formats.kubernetes.fields import (
     CONTAINER,
     JOB,
@@ -22,6 +28,7 @@ from topoplace.formats.kubernetes.fields import (
     SIZES,
     VOLCANO_JOB,
     WORKLOAD,
+    WORKLOAD_NAMES,
 )
 from topoplace.formats.kubernetes.groups import (
     NotModelledError,
@@ -41,6 +48,7 @@ from topoplace.formats.kubernetes.kinds import (
     Scheduling,
     Task,
     VolcanoJob,
+    VolcanoSpec,
     Workload,
     family_of,
     job_of,
@@ -160,6 +168,8 @@ class KubeJobs:
         What running pods keep away from them.
     admitted
         Jobs whose Workload is admitted.
+    assigned
+        Those whose pods have domains.
     unknown
         Fields that no table knows.
     """
@@ -170,6 +180,7 @@ class KubeJobs:
     families: dict[str, tuple[str | None, str | None]] = field(default_factory=dict)
     repelling: list[Repelling] = field(default_factory=list)
     admitted: list[str] = field(default_factory=list)
+    assigned: list[Assigned] = field(default_factory=list)
     unknown: set[str] = field(default_factory=set)
 
 
@@ -209,10 +220,16 @@ class _Reader:
         self._pod_groups: dict[str, KubeObject] = {}
         """The PodGroups of jobs that wait."""
         self._specs: dict[int, PodGroupSpec] = {}
+        self._started: dict[str, tuple[KubeObject, VolcanoSpec]] = {}
+        """Jobs of Volcano whose pods tell what waits."""
         self._groups: dict[str, KubeObject] = {}
         """The LeaderWorkerSets of groups that wait."""
         self._managed: set[tuple[str, str]] = set()
         """Kinds and ids of what has a Workload."""
+        self._assigned: dict[str, Assigned] = {}
+        """What is assigned, by the ids of the Workload, of its job and of pods that own it."""
+        self._workloads: dict[str, str] = {}
+        """Jobs by the ids of their Workloads."""
         self.kinds: dict[tuple[str, str], Callable[[KubeObject], None]] = {
             (KUEUE, "Workload"): self._workload,
             ("jobset.x-k8s.io", "JobSet"): self._job_set,
@@ -280,7 +297,8 @@ class _Reader:
                 inside_pod = f"{place}.{kind}[{idx}]"
                 self._declared(waiting, CONTAINER, "Pod.spec.containers[]", container, inside_pod)
         namespace = meta.namespace or "default"
-        waiting.family = family_of(own_meta, namespace, one.kind) or waiting.family
+        kinds = one.kind, *(owner.kind for owner in meta.owners or ())
+        waiting.family = family_of(own_meta, namespace, *kinds) or waiting.family
         waiting.levels.add(asked.level)
         if asked.level is not None and waiting.family is not None:
             asked.fields["apart"] = [Apart(level=asked.level, name=waiting.family)]
@@ -334,15 +352,18 @@ class _Reader:
     def _workload(self, one: KubeObject) -> None:
         workload = one.read_as(Workload)
         meta, spec = workload.metadata, workload.spec
-        job = meta.id
+        job, several = meta.id, {"LeaderWorkerSet"}  # each group has a Workload
         for owner in meta.owners or ():
             owned = id_of(meta.namespace or "default", owner.name)
             self._managed.add((owner.kind, owned))
-            job = owned if len(meta.owners or ()) == 1 else job
+            is_all = len(meta.owners or ()) == 1 and owner.kind not in several
+            job = owned if is_all and owned not in self._workloads.values() else job
+        self._workloads[meta.id] = job
         if workload.status.has_ended:
             return
         if workload.status.admission:
             self.jobs.admitted.append(job)
+            self._is_assigned(one, workload, workload.status.admission, job)
             return
         waiting = self._waits(job, spec.priority or 0, meta)
         waiting.by_kueue = True
@@ -356,6 +377,43 @@ class _Reader:
             where = f"{where}.template"
             pods = _Pods(one, meta, own.name, own.count, own.template, where, asked)
             waiting.podsets.append(self._podset(waiting, pods))
+
+    def _is_assigned(
+        self, one: KubeObject, workload: Workload, admission: Admission, job: str
+    ) -> None:
+        """Note where the pods of an admitted Workload will be."""
+        meta, podsets = workload.metadata, {own.name: own for own in workload.spec.pod_sets}
+        where = "status.admission.podSetAssignments"
+        found = Assigned(job, one.place_of(where))
+        for idx, own in enumerate(admission.pod_sets):
+            if own.topology is None:
+                continue
+            with blamed_on(inside=f"{where}[{idx}]"):
+                if own.name not in podsets:
+                    raise unknown_name(own.name, podsets, field="name")
+                template = podsets[own.name].template
+                spec = self._of_class(Waiting(0, ""), template.spec, "")
+                takes, levels = amounts_of(spec, "template.spec"), tuple(own.topology.levels)
+                with blamed_on(inside="topologyAssignment"):
+                    found.pods += [
+                        AssignedPods(levels, values, count, takes)
+                        for values, count in own.topology.domains()
+                    ]
+            found.podsets.add(own.name)
+            self._keeps_away(job, template.metadata, meta, template.spec)
+        if found.podsets:
+            self.jobs.assigned.append(found)
+            pods = (owner.name for owner in meta.owners or () if owner.kind == "Pod")
+            for name in (meta.id, job, *(id_of(meta.namespace or "default", pod) for pod in pods)):
+                self._assigned.setdefault(name, found)
+
+    def _assigned_of(self, job: str, meta: Meta) -> Assigned | None:
+        """Return what the Workload of a pod is assigned; None if the pod is not among that."""
+        name = self._named(meta)
+        ids = [meta.id, job] if name is None else [name]
+        found = next((self._assigned[one] for one in ids if one in self._assigned), None)
+        podset = meta.label(f"{KUEUE}/podset")
+        return None if found is None or podset not in {None, *found.podsets} else found
 
     def _job_set(self, one: KubeObject) -> None:
         jobset = one.read_as(JobSet)
@@ -385,7 +443,7 @@ class _Reader:
     ) -> Waiting | None:
         """Return a Job or a JobSet of these jobs as one that waits; None if its pods tell."""
         meta = owner.metadata
-        is_managed = (one.kind, meta.id) in self._managed
+        is_managed = (one.kind, meta.id) in self._managed or self._of_workload(meta) is not None
         if is_managed or owner.status.has_ended or not owner.spec.suspend:
             return None
         pods = [job.template.spec for job in jobs]
@@ -399,9 +457,10 @@ class _Reader:
 
     def _volcano_job(self, one: KubeObject) -> None:
         job = one.read_as(VolcanoJob)
-        if job.status.state.phase not in (None, "", "Pending"):
-            return
         spec, raw = job.spec, one.value["spec"]
+        if job.status.state.phase not in (None, "", "Pending"):
+            self._started[job.metadata.id] = one, spec
+            return
         priority = self._others.priority(None, spec.priority_class)
         waiting = self._waits(job.metadata.id, priority, job.metadata)
         self._declared(waiting, VOLCANO_JOB, "Job.spec", raw, one.place_of("spec"))
@@ -472,24 +531,43 @@ class _Reader:
         pod = one.read_as(Pod)
         if pod.status.phase in {"Succeeded", "Failed"}:
             return
-        job = job_of(pod.metadata)
+        job = self._of_workload(pod.metadata) or job_of(pod.metadata)
+        assigned = self._assigned_of(job, pod.metadata)
         if pod.spec.node_name:
-            held = self.jobs.running.setdefault(job, {}).setdefault(pod.spec.node_name, {})
-            for name, amount in amounts_of(pod.spec, "spec").items():
-                held[name] = held.get(name, 0) + amount
-            self._runs(job, pod)
-        elif job not in self._told and pod.metadata.deleted is None:
+            takes = amounts_of(pod.spec, "spec")
+            add_amounts(self.jobs.running.setdefault(job, {}), pod.spec.node_name, takes)
+            if assigned is not None:
+                add_amounts(assigned.there, pod.spec.node_name, takes)
+            self.jobs.num_running[job] = self.jobs.num_running.get(job, 0) + 1
+            self._keeps_away(job, pod.metadata, pod.metadata, pod.spec)
+        elif job in self._told:
+            waiting, level = self.jobs.waiting[job], _exclusive_level(pod.metadata)
+            if level is not None and level not in waiting.levels:
+                place = one.place_of("metadata.annotations")
+                waiting.hold(left_out("exclusive-topology", level, place))
+        elif assigned is None and pod.metadata.deleted is None:
             self._waiting_pod(job, pod, one)
 
-    def _runs(self, job: str, pod: Pod) -> None:
-        meta = pod.metadata
-        self.jobs.num_running[job] = self.jobs.num_running.get(job, 0) + 1
-        namespace, affinity = meta.namespace or "default", pod.spec.affinity
-        level = meta.annotation(LWS_EXCLUSIVE) or meta.annotation(JOBSET_EXCLUSIVE)
-        self.jobs.families[job] = family_of(meta, namespace), level
+    def _named(self, meta: Meta) -> str | None:
+        """Return the id of the Workload that a pod or a job names; None if it names none."""
+        names = (meta.label(key) or meta.annotation(key) for key in WORKLOAD_NAMES)
+        ids = (id_of(meta.namespace or "default", name) for name in names if name)
+        return next((one for one in ids if one in self._workloads), None)
+
+    def _of_workload(self, meta: Meta) -> str | None:
+        """Return the job of the Workload that a pod or a job names; None if it names none."""
+        return self._workloads.get(self._named(meta) or "")
+
+    def _keeps_away(self, job: str, meta: TemplateMeta, owner: Meta, spec: PodSpec) -> None:
+        """Note which pods those that run, or are assigned, keep away."""
+        namespace, affinity = owner.namespace or "default", spec.affinity
+        level = _exclusive_level(meta)
+        kinds = {one.kind for one in owner.owners or ()}
+        family = family_of(meta, namespace, "JobSet" if "JobSet" in kinds else "")
+        self.jobs.families[job] = family, level
         if level is not None:
             affinity = without_injected({"affinity": affinity}, level).get("affinity")
-        self.jobs.repelling += repelling(meta.id, namespace, affinity, "spec")
+        self.jobs.repelling += repelling(owner.id, namespace, affinity, "spec")
 
     def _waiting_pod(self, job: str, pod: Pod, one: KubeObject) -> None:
         meta = pod.metadata
@@ -536,22 +614,26 @@ class _Reader:
 
     def arrange(self) -> None:
         """Give the pods of PodGroups the domains of these, and of their sub-groups."""
+        for job, (one, own) in self._started.items():
+            if job in self.jobs.waiting:
+                self._in_tier(job, one, own.topology)
+                for idx, task in enumerate(own.tasks):
+                    topology = task.partitions and task.partitions.topology
+                    if topology and topology.mode == "hard" and job not in self._pod_groups:
+                        where = one.place_of(f"spec.tasks[{idx}].partitionPolicy")
+                        self.jobs.waiting[job].hold(left_out("partitionPolicy", "started", where))
         for job, group in self._pod_groups.items():
             waiting, spec = self.jobs.waiting[job], self._spec_of(group)
             if spec.tasks and sum(spec.tasks.values()) != waiting.num_pods:
                 text = f"{sum(spec.tasks.values())} of {waiting.num_pods}"
                 waiting.hold(left_out("minTaskMember", text, group.place_of("spec.minTaskMember")))
+            self._in_tier(job, group, spec.topology)
             if job in self.jobs.running:
                 options = {"subGroups": spec.sub_groups, "subGroupPolicy": spec.policies}
                 for option in (name for name, own in options.items() if own):
                     waiting.hold(left_out(option, "some run", group.place_of(f"spec.{option}")))
                 continue
             with group.blamed():
-                fields = self._tier(waiting, group, spec.topology, "spec.networkTopology")
-                if fields and not any(own.asked for own in waiting.podsets):
-                    waiting.podsets[:] = [
-                        replace(own, asked=fields, group="job") for own in waiting.podsets
-                    ]
                 if not spec.sub_groups and not spec.policies:
                     continue
                 try:
@@ -564,6 +646,24 @@ class _Reader:
                     )
                 except NotModelledError as error:
                     waiting.hold(error.held_by(group.place_of("spec")))
+
+    def _in_tier(self, job: str, one: KubeObject, topology: NetworkTopology | None) -> None:
+        """Give the pods of a job that wait the domain of all its pods, if it is more than a wish.
+
+        Where some run, that holds the job; a wish is nothing there.
+        """
+        waiting = self.jobs.waiting[job]
+        with one.blamed():
+            fields = self._tier(waiting, one, topology, "spec.networkTopology")
+        if not fields or ("required" not in fields and job in self.jobs.running):
+            return
+        if not any(own.asked for own in waiting.podsets):
+            waiting.podsets[:] = [
+                replace(own, asked=fields, group="job") for own in waiting.podsets
+            ]
+        elif "required" in fields and any(own.asked != fields for own in waiting.podsets):
+            text = f"{fields['required']}, beside others"
+            waiting.hold(left_out("networkTopology", text, one.place_of("spec.networkTopology")))
 
     def _hard_tier(
         self, waiting: Waiting, group: KubeObject, topology: NetworkTopology | None
@@ -598,6 +698,10 @@ class _Pods:
     where: str
     asked: Asked
     is_template: bool = True
+
+
+def _exclusive_level(meta: TemplateMeta) -> str | None:
+    return meta.annotation(LWS_EXCLUSIVE) or meta.annotation(JOBSET_EXCLUSIVE)
 
 
 def _has_ended(owner: KubeObject) -> bool:

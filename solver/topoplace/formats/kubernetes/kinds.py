@@ -11,7 +11,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from topoplace.formats.kubernetes.fields import GROUP_NAMES, KUEUE, LWS
+from topoplace.formats.kubernetes.assigned import Admission
+from topoplace.formats.kubernetes.fields import GROUP_NAMES, KUEUE, LWS, is_read
 from topoplace.formats.kubernetes.objects import (
     Condition,
     Kube,
@@ -77,7 +78,7 @@ class Conditions(KubeModel):
     """The status of a Job, a JobSet or a Workload."""
 
     conditions: list[Reasoned] | None = None
-    admission: dict[str, Any] | None = None
+    admission: Admission | None = None
 
     @property
     def has_ended(self) -> bool:
@@ -97,7 +98,7 @@ class JobTemplate(KubeModel):
 
 
 class ReplicatedJob(KubeModel):
-    """So many Jobs alike, of a JobSet."""
+    """A number of equal Jobs of a JobSet."""
 
     name: str
     replicas: Count = 1
@@ -115,7 +116,7 @@ JobSet = Kube[JobSetSpec, Conditions]
 
 
 class PodSet(KubeModel):
-    """So many pods alike, of a Workload."""
+    """A number of equal pods of a Workload."""
 
     name: str = "main"
     count: Count
@@ -152,7 +153,7 @@ class Partitions(KubeModel):
 
 
 class Task(KubeModel):
-    """So many pods alike, of a Job of Volcano."""
+    """A number of equal pods of a Job of Volcano."""
 
     name: str = "task"
     replicas: Count = 1
@@ -219,7 +220,7 @@ class Others:
     def __init__(self, objects: Iterable[KubeObject]) -> None:
         self._of: dict[tuple[str, str], KubeObject] = {}
         self._classes: dict[str, RuntimeClass] = {}
-        for one in objects:
+        for one in (one for one in objects if is_read(one.kind, one.group)):
             meta = one.section("metadata")
             name = str(meta.get("name"))
             self._of.setdefault(
@@ -281,15 +282,15 @@ class Others:
         return affinity.get("required") if isinstance(affinity, dict) else None
 
 
-def family_of(meta: TemplateMeta, namespace: str, kind: str = "") -> str | None:
+def family_of(meta: TemplateMeta, namespace: str, *kinds: str) -> str | None:
     """Return among whose pods those that are exclusive share no domain, None if nobody's.
 
     A group of a LeaderWorkerSet keeps the pods of all others of its namespace away, and a Job of a
-    JobSet those of all others.
+    JobSet those of all others. `kinds` are those of what has the pods, and of its owners.
     """
-    if meta.label(f"{LWS}/name") is not None:
+    if "LeaderWorkerSet" in kinds or meta.label(f"{LWS}/name") is not None:
         return f"leaderworkersets:{namespace}"
-    return "jobsets" if kind == "JobSet" or meta.label(_JOB_SET_NAME) is not None else None
+    return "jobsets" if "JobSet" in kinds or meta.label(_JOB_SET_NAME) is not None else None
 
 
 def job_of(meta: Meta) -> str:

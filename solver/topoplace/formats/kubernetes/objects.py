@@ -99,8 +99,9 @@ class KubeObject:
 
     Attributes
     ----------
-    group, kind
-        Such as ``kueue.x-k8s.io`` and ``Topology``; the group is empty for pods and nodes.
+    group, version, kind
+        Such as ``kueue.x-k8s.io``, ``v1beta1`` and ``Topology``; the group is empty for pods and
+        nodes.
     place
         Where it stands in its document, such as ``items[3]``; empty for all of it.
     value, document
@@ -108,6 +109,7 @@ class KubeObject:
     """
 
     group: str
+    version: str
     kind: str
     place: str
     value: dict[str, Any]
@@ -170,12 +172,13 @@ def _objects(document: Parsed) -> Iterator[KubeObject]:
     if not isinstance(items, list):
         found = "nothing" if items is None else None
         raise document.placed(InputError("a list", field="items", value=items, found=found))
+    api = str(whole.value.get("apiVersion", ""))
     for idx, item in enumerate(items):
-        yield _object(document, item, f"items[{idx}]", whole.kind.removesuffix("List"))
+        yield _object(document, item, f"items[{idx}]", whole.kind.removesuffix("List"), api)
 
 
-def _object(document: Parsed, value: object, place: str, kind: str) -> KubeObject:
-    """Return an object, whose kind its list may tell instead."""
+def _object(document: Parsed, value: object, place: str, kind: str, api: str = "") -> KubeObject:
+    """Return an object, whose kind and version its list may tell instead."""
     try:
         if not isinstance(value, dict):
             found = kind_of_text(value.encode()) if isinstance(value, str) else None
@@ -189,8 +192,8 @@ def _object(document: Parsed, value: object, place: str, kind: str) -> KubeObjec
                 raise InputError("text", field=field, value=value.get(key), found=found)
     except InputError as error:
         raise document.placed(error) from None
-    group, slash, _ = value.get("apiVersion", "").partition("/")
-    return KubeObject(group if slash else "", value.get("kind", kind), place, value, document)
+    group, _, version = value.get("apiVersion", api).rpartition("/")
+    return KubeObject(group, version, value.get("kind", kind), place, value, document)
 
 
 _MAX_ID = 128

@@ -46,7 +46,7 @@ MAX_COUNT = 1 << 21
 
 @dataclass(frozen=True)
 class Podset:
-    """So many pods alike.
+    """A number of equal pods.
 
     Attributes
     ----------

@@ -11,7 +11,8 @@ from pydantic import ValidationError
 
 from topoplace.errors import blamed_on, number_of
 from topoplace.formats.declared import Use, left_out, of_request, unknown_fields
-from topoplace.formats.kubernetes.fields import KINDS
+from topoplace.formats.kubernetes.assigned import Unplaced, place_assigned
+from topoplace.formats.kubernetes.fields import KINDS, not_read
 from topoplace.formats.kubernetes.jobs import KubeJobs, Waiting, jobs_of
 from topoplace.formats.kubernetes.nodes import (
     HOSTNAME,
@@ -84,6 +85,7 @@ def read_kubernetes(
         domains = domains_of(objects, nodes, topology)
         jobs = jobs_of(objects, [*domains.levels, HOSTNAME], domains.name)
         _tolerate(jobs, domains.flavors)
+        unplaced = place_assigned(jobs.assigned, nodes, jobs.running)
         machine = machine_of_nodes(domains, nodes, _asked(jobs))
         counts: Counter[str] = Counter()
         known = [node for node in nodes if node.name in domains.paths]
@@ -92,7 +94,8 @@ def read_kubernetes(
         counts["nodes closed, not ready or unschedulable"] += len(closed)
         running = _running(jobs, machine, counts)
         sets = NodeSets(known)
-        queue, held = _queue(jobs, sets, known, domains.flavors, counts)
+        unplaced = [one for one in unplaced if not one.nodes.isdisjoint(domains.paths)]
+        queue, held = _queue(jobs, sets, known, domains.flavors, unplaced, counts)
         snapshot = Snapshot(
             schema_version=SNAPSHOT_SCHEMA,
             name=name_of(path),
@@ -101,7 +104,11 @@ def read_kubernetes(
             running=running,
             sets=dict(sorted(sets.sets.items())),
             queue=queue,
-            left_out=[*held, *_left_out_of_all(objects, jobs)],
+            left_out=[
+                *held,
+                *(one.held_by for one in unplaced),
+                *_left_out_of_all(objects, jobs),
+            ],
             source=f"{domains.source}, nodes and pods",
         )
         if has_gpus(snapshot):
@@ -181,6 +188,7 @@ def _queue(
     sets: NodeSets,
     nodes: Sequence[KubeNode],
     flavors: Sequence[Flavor],
+    unplaced: Sequence[Unplaced],
     counts: Counter[str],
 ) -> tuple[list[Request], list[LeftOut]]:
     """Return what waits, by descending priority and then by age, and what holds it."""
@@ -192,7 +200,8 @@ def _queue(
         if not own.podsets:
             counts["jobs left out, without pods"] += 1
             continue
-        found = _left_out_of(job, jobs, _by_flavors(own, nodes, flavors))
+        by_nodes = [*_by_flavors(own, nodes, flavors), *_by_assigned(own, nodes, unplaced)]
+        found = _left_out_of(job, jobs, by_nodes)
         request = _request(name, _sayable(own, sets, found))
         counts["jobs that run in part and wait in part"] += job in jobs.running
         queue.append(request)
@@ -257,14 +266,25 @@ def _by_flavors(
     return []
 
 
+def _by_assigned(
+    own: Waiting, nodes: Sequence[KubeNode], unplaced: Sequence[Unplaced]
+) -> list[LeftOut]:
+    """Return the pods without a node, of admitted Workloads, that may be where the job may be."""
+    return [
+        one.held_by
+        for one in unplaced
+        if any(p.rules.allow(n) for n in nodes if n.name in one.nodes for p in own.podsets)
+    ]
+
+
 def _has_room(node: KubeNode, podset: Podset) -> bool:
     return all(node.amounts.get(name, 0) >= amount for name, amount in podset.takes.items())
 
 
-def _left_out_of(job: str, jobs: KubeJobs, by_flavors: Sequence[LeftOut]) -> list[LeftOut]:
+def _left_out_of(job: str, jobs: KubeJobs, by_nodes: Sequence[LeftOut]) -> list[LeftOut]:
     """Return what restricts a job that waits and is not modelled, of no request yet."""
     own = jobs.waiting[job]
-    found = [*own.left_out, *repelled([*own.labels], jobs.repelling), *by_flavors]
+    found = [*own.left_out, *repelled([*own.labels], jobs.repelling), *by_nodes]
     found += _sizes(job, jobs)
     found += _exclusive(job, jobs)
     runs = jobs.num_running.get(job, 0)
@@ -325,5 +345,5 @@ def _left_out_of_all(objects: Sequence[KubeObject], jobs: KubeJobs) -> list[Left
             name = one.section("metadata").get("name")
             quotas.setdefault(options[one.kind], []).append(f"{one.kind} {name}")
     found += [left_out(option, f"of {', '.join(of)}", "objects") for option, of in quotas.items()]
-    kinds = KINDS.unknown(one.kind for one in objects)
-    return [*found, *unknown_fields([*jobs.unknown, *(f"kind {kind}" for kind in kinds)])]
+    kinds = {not_read(one.kind, one.group, one.version) for one in objects}
+    return [*found, *unknown_fields([*jobs.unknown, *filter(None, kinds)])]

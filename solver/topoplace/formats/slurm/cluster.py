@@ -27,7 +27,6 @@ from topoplace.formats.slurm.sharing import (
     tasks_of_node,
 )
 from topoplace.formats.slurm.topology import SlurmMachine
-from topoplace.formats.slurm.torus import NamedTorus
 from topoplace.machine.hierarchy import LEAF
 from topoplace.machine.hostlist import expand_host_list, format_host_list, format_node_set
 from topoplace.snapshot.held import ORDER
@@ -45,7 +44,7 @@ from topoplace.snapshot.schema import (
     TorusModel,
     TreeModel,
 )
-from topoplace.snapshot.state import MAX_SEGMENTS, prepare
+from topoplace.snapshot.state import MAX_SEGMENTS, node_names, prepare
 
 _OF_TREES: dict[str, Any] = {"patterns": None, "communication": Communication.STRICT}
 
@@ -88,7 +87,7 @@ def snapshot_of_slurm(
     queue = replace(queue, fitting=_by_tier(queue.fitting, cluster))
     by_sets = not any(request.patterns for request in queue.fitting)
     sharing = None
-    if by_sets and not isinstance(machine, NamedTorus):
+    if by_sets and not isinstance(machine, TorusModel):
         sharing = sharing_of(machine, cluster.nodes, jobs, names)
         if any(one.oversubscribes for one in (cluster.partitions or {}).values()):
             sharing = None
@@ -160,7 +159,7 @@ def _document(
     """Return the machine of the snapshot: with what nodes have, if jobs share them."""
     if sharing is not None:
         return sharing.machine
-    return machine.machine if isinstance(machine, NamedTorus) else machine
+    return machine
 
 
 def _by_tier(queue: Sequence[Request], cluster: SlurmCluster) -> tuple[Request, ...]:
@@ -176,14 +175,14 @@ def _by_tier(queue: Sequence[Request], cluster: SlurmCluster) -> tuple[Request, 
 
 def _leaf_level(machine: SlurmMachine) -> str | None:
     """Return the level of leaf switches; None on machines without switches."""
-    if isinstance(machine, NamedTorus) or not machine.has_contention:
+    if isinstance(machine, TorusModel) or not machine.has_contention:
         return None
     return LEAF if LEAF in hierarchy_of(machine).levels else None
 
 
 def _names_of(machine: SlurmMachine) -> tuple[str, ...]:
-    if isinstance(machine, NamedTorus):
-        return tuple(name for name in machine.node_names if name is not None)
+    if isinstance(machine, TorusModel):
+        return tuple(filter(None, node_names(machine)))
     return hierarchy_of(machine).host_names
 
 
@@ -219,10 +218,10 @@ def _apart(
 
 def _node_set(machine: SlurmMachine, names: Iterable[str]) -> str:
     """Return nodes as the machine writes them: by name, on a torus by number."""
-    if not isinstance(machine, NamedTorus):
+    if not isinstance(machine, TorusModel):
         return format_host_list(names)
     wanted = set(names)
-    return format_node_set(k for k, name in enumerate(machine.node_names) if name in wanted)
+    return format_node_set(k for k, name in enumerate(node_names(machine)) if name in wanted)
 
 
 def _running_on(machine: SlurmMachine, job: RunningJob, hosts: Sequence[str]) -> RunningJob:
@@ -251,7 +250,7 @@ def _queue_on(machine: SlurmMachine, jobs: SlurmJobs, num_nodes: int) -> _Queue:
     fitting = [request for request in queue if request.nodes <= num_nodes]
     left_out = {"jobs left out, larger than the machine": len(queue) - len(fitting)}
     has_blocks = BLOCK in machine.domain_levels
-    if isinstance(machine, NamedTorus) and machine.machine.anchored:
+    if isinstance(machine, TorusModel) and machine.anchored:
         fitting = [_in_prisms(request) for request in fitting]
     held: list[LeftOut] = []
     if not has_blocks:
@@ -262,8 +261,8 @@ def _queue_on(machine: SlurmMachine, jobs: SlurmJobs, num_nodes: int) -> _Queue:
     if machine.has_contention:
         return _Queue(tuple(fitting), left_out, tuple(held))
     fitting = [request.model_copy(update=_OF_TREES) for request in fitting]
-    if isinstance(machine, NamedTorus):
-        anchored = machine.machine.anchored or ()
+    if isinstance(machine, TorusModel):
+        anchored = machine.anchored or ()
         sizes = {math.prod(one.dims) for one in anchored}
         shaped = [
             one
@@ -412,7 +411,7 @@ class _Holds:
         own = self._takes(wants, request)
         if isinstance(own, dict) and "nodes" in own:  # units are tasks
             return None
-        others = wants.switches or isinstance(self._of, NamedTorus) or not _can_have_parts(request)
+        others = wants.switches or isinstance(self._of, TorusModel) or not _can_have_parts(request)
         return nodes if fits and not (others and len(nodes) < request.nodes) else None
 
     def has_several_tiers(self, request: Request) -> bool:
@@ -453,7 +452,7 @@ class _Holds:
         reasons = [self._why_not(name, request) for name in some]
         if any(reasons):
             return ", ".join(filter(None, reasons))
-        most = 1 if isinstance(self._of, NamedTorus) else _MOST_WAYS
+        most = 1 if isinstance(self._of, TorusModel) else _MOST_WAYS
         differ = len(self._wide(wants, request)) > most
         return f"one of {', '.join(some)}" if differ else ""
 
@@ -477,7 +476,7 @@ class _Holds:
         found = constraint_of(wants.features)
         if found is None or not self._by_sets or not self._complete or None in known.values():
             return None
-        if isinstance(self._of, NamedTorus) and found.form is not Form.EACH:
+        if isinstance(self._of, TorusModel) and found.form is not Form.EACH:
             return None
         return found if found.form is not Form.COUNTS or self._counts(found, request) else None
 

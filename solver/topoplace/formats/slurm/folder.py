@@ -14,7 +14,6 @@ from topoplace.formats.slurm.nodes import (
     read_slurm_reservations,
 )
 from topoplace.formats.slurm.topology import read_topology
-from topoplace.formats.slurm.torus import NamedTorus
 from topoplace.snapshot.schema import Snapshot
 
 File = str | Path
@@ -76,9 +75,8 @@ def read_slurm_cluster(files: SlurmFiles, name: str | None) -> tuple[Snapshot, t
         topology.name,
         topology.is_default,
     )
-    model = machine.machine if isinstance(machine, NamedTorus) else machine
     with blamed_on(str(files.jobs)):
-        snapshot, notes = snapshot_of_slurm(machine, cluster, name or model.name)
+        snapshot, notes = snapshot_of_slurm(machine, cluster, name or machine.name)
     unseen = {what: about for what, about in _UNSEEN.items() if getattr(files, what) is None}
     if snapshot.queue and unseen:
         given = ", ".join(f"--{what}" for what in unseen)

@@ -21,7 +21,6 @@ from topoplace.formats.slurm.blocks import (
 )
 from topoplace.formats.slurm.topology_conf import topology_of_text
 from topoplace.formats.slurm.torus import (
-    NamedTorus,
     Region,
     Xyz,
     named_torus,
@@ -46,7 +45,7 @@ from topoplace.snapshot.schema import (
 
 _SOURCE = "a Slurm topology.yaml"
 
-SlurmMachine = TreeModel | HierarchyModel | NamedTorus
+SlurmMachine = TreeModel | HierarchyModel | TorusModel
 """What Slurm describes: a tree of switches, blocks or a flat set of nodes, or a torus or ring."""
 
 # ---- The document --------------------------------------------------------------------------------
@@ -352,7 +351,7 @@ def _placed(places: Mapping[str, str], otherwise: str | None = None) -> Iterator
         raise (error if place is None else error.at(place)) from None
 
 
-def _of_torus(torus: _Torus, name: str) -> NamedTorus:
+def _of_torus(torus: _Torus, name: str) -> TorusModel:
     if (torus.nodes is None) == (torus.regions is None):
         found = "neither" if torus.nodes is None else "both"
         raise InputError("either nodes or regions", field="nodes", found=found)
@@ -388,7 +387,7 @@ FORM = "slurm-yaml"
 """What `topoplace convert` and `Kind.written` call a topology.yaml."""
 
 
-def topology_yaml_of(machine: MachineModel | NamedTorus) -> str:
+def topology_yaml_of(model: MachineModel) -> str:
     """Return a machine as the text of a topology.yaml: of blocks, switches, or a torus.
 
     Raises
@@ -396,13 +395,12 @@ def topology_yaml_of(machine: MachineModel | NamedTorus) -> str:
     InputError
         If Slurm has no such topology.
     """
-    model = machine.machine if isinstance(machine, NamedTorus) else machine
     kind = kind_of_machine(model.kind)
     write = None if kind is None else kind.writer(FORM)
     if write is None:
         expected = "blocks, a switch tree or a torus"
         raise InputError(expected, field="machine.kind", value=model.kind)
-    topology = {"topology": model.name, "cluster_default": True, **write(machine)}
+    topology = {"topology": model.name, "cluster_default": True, **write(model)}
     text = yaml.safe_dump([topology], explicit_start=True, sort_keys=False, width=2**31)
     return str(text)
 
@@ -419,12 +417,11 @@ def blocks_written(machine: HierarchyModel) -> dict[str, Any]:
     return {"block": {"block_sizes": list(machine.block_sizes or ()), "blocks": blocks}}
 
 
-def torus_written(machine: TorusModel | NamedTorus) -> dict[str, Any]:
+def torus_written(machine: TorusModel) -> dict[str, Any]:
     """Return a torus as a topology of a topology.yaml."""
-    torus = machine if isinstance(machine, NamedTorus) else named_torus(machine)
-    if len(torus.machine.shape) == 1:
-        nodes = format_host_list(name for name in torus.node_names if name is not None)
-        return {"ring": {"rings": [{"ring": torus.machine.name, "nodes": nodes}]}}
+    torus = named_torus(machine)
+    if len(torus.shape) == 1:
+        return {"ring": {"rings": [{"ring": torus.name, "nodes": torus.names}]}}
     return {"torus3d": {"toruses": [_written_torus(torus)]}}
 
 
@@ -433,10 +430,10 @@ def _written_switch(switch: SwitchModel) -> dict[str, str]:
     return {"switch": switch.name, **{key: text or "" for key, text in below.items()}}
 
 
-def _written_torus(torus: NamedTorus) -> dict[str, Any]:
-    x, y, z = torus.machine.shape
+def _written_torus(torus: TorusModel) -> dict[str, Any]:
+    x, y, z = torus.shape
     regions = regions_of(torus)
-    written: dict[str, Any] = {"name": torus.machine.name, "dims": _axes((x, y, z))}
+    written: dict[str, Any] = {"name": torus.name, "dims": _axes((x, y, z))}
     if [region.dims for region in regions] == [(x, y, z)]:
         written["nodes"] = regions[0].nodes
     else:
@@ -444,14 +441,14 @@ def _written_torus(torus: NamedTorus) -> dict[str, Any]:
             {"anchor": _axes(one.anchor), "dims": _axes(one.dims), "nodes": one.nodes}
             for one in regions
         ]
-    if torus.machine.anchored:
+    if torus.anchored:
         written["placements"] = [
             {
                 "dims": _axes(one.dims),
                 "anchor_seed": _axes(one.seed or (0, 0, 0)),
                 "anchor_spacing": _axes(one.spacing or one.dims),
             }
-            for one in torus.machine.anchored
+            for one in torus.anchored
         ]
     return written
 

@@ -7,7 +7,6 @@ Dimensions and coordinates are the same: the cell (x, y, z) is our router (x, y,
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -23,29 +22,10 @@ from topoplace.machine.hostlist import (
     parse_node_set,
 )
 from topoplace.snapshot.schema import AnchoredModel, TorusModel
-from topoplace.snapshot.state import torus_of
+from topoplace.snapshot.state import node_names, require_each_once, torus_of
 from topoplace.types import BoolArray
 
 Xyz = tuple[int, int, int]
-
-
-@dataclass(frozen=True)
-class NamedTorus:
-    """A torus, and what of Slurm's description the machine itself does not say.
-
-    Attributes
-    ----------
-    machine
-        Cells without a node are service nodes, on which nothing runs.
-    node_names
-        Name of every node by its number; None of cells without one.
-    """
-
-    has_contention = False
-    domain_levels = ()
-
-    machine: TorusModel
-    node_names: tuple[str | None, ...]
 
 
 @dataclass(frozen=True)
@@ -62,8 +42,8 @@ Names = NDArray[np.object_]
 
 def torus_of_regions(
     name: str, dims: Xyz, regions: Iterable[Region], anchored: Sequence[AnchoredModel]
-) -> NamedTorus:
-    """Return the torus of Slurm's regions.
+) -> TorusModel:
+    """Return the torus of Slurm's regions; cells without a node are service nodes.
 
     Raises
     ------
@@ -72,7 +52,7 @@ def torus_of_regions(
     """
     bare = TorusModel(name=name, shape=list(dims), source="a Slurm topology.yaml")
     torus_of(bare)
-    names: Names = np.full(dims, None, dtype=object)
+    names: Names = np.full(dims, "", dtype=object)
     known: set[str] = set()
     for idx, region in enumerate(regions):
         _fill(names, region, known, f"regions[{idx}]")
@@ -82,8 +62,12 @@ def torus_of_regions(
     empty = np.flatnonzero(_without_node(by_router))
     if len(empty) == len(by_router):
         raise InputError("at least one node", field="nodes", found="none")
-    said = {"service": format_node_set(empty), "anchored": list(anchored) or None}
-    return NamedTorus(bare.model_copy(update=said), tuple(by_router))
+    said = {
+        "service": format_node_set(empty),
+        "names": format_host_list(filter(None, by_router)),
+        "anchored": list(anchored) or None,
+    }
+    return bare.model_copy(update=said)
 
 
 def _fill(names: Names, region: Region, known: set[str], field: str) -> None:
@@ -110,7 +94,7 @@ def _fill(names: Names, region: Region, known: set[str], field: str) -> None:
 
 
 def _without_node(names: Names) -> BoolArray:
-    return np.asarray(np.equal(names, np.array(None, dtype=object)), dtype=bool)
+    return np.asarray(names == "", dtype=bool)
 
 
 def _require_inside(placement: AnchoredModel, dims: Xyz, field: str) -> None:
@@ -126,26 +110,24 @@ def _require_inside(placement: AnchoredModel, dims: Xyz, field: str) -> None:
                 raise InputError(expected, field=f"{field}.{name}.{axis}", value=value)
 
 
-def ring_of(name: str, nodes: str) -> NamedTorus:
+def ring_of(name: str, nodes: str) -> TorusModel:
     """Return a ring of nodes in their order, as a torus of one dimension."""
     count = count_hosts(nodes)
     if not 1 <= count <= _MAX_RING:
         raise InputError(f"1 to {_MAX_RING} nodes", field="nodes", found=str(count))
     names = expand_host_list(nodes)
-    for node, times in Counter(names).items():
-        if times > 1:
-            raise InputError("each node once", field="nodes", value=node)
-    machine = TorusModel(name=name, shape=[len(names)], source="a Slurm topology.yaml")
-    return NamedTorus(machine, tuple(names))
+    require_each_once(names, "nodes")
+    source = "a Slurm topology.yaml"
+    return TorusModel(name=name, shape=[len(names)], names=format_host_list(names), source=source)
 
 
 _MAX_RING = 16
 
 
-def regions_of(torus: NamedTorus) -> list[Region]:
+def regions_of(torus: TorusModel) -> list[Region]:
     """Return the nodes of a torus as regions, as few as growing boxes from the first cell make."""
-    shape = (torus.machine.shape[0], torus.machine.shape[1], torus.machine.shape[2])
-    names: Names = np.array(torus.node_names, dtype=object).reshape(shape)
+    shape = (torus.shape[0], torus.shape[1], torus.shape[2])
+    names: Names = np.array(node_names(torus), dtype=object).reshape(shape)
     left = ~_without_node(names)
     found = []
     while left.any():
@@ -172,8 +154,10 @@ def _grown(left: BoolArray, anchor: Xyz) -> tuple[slice, slice, slice]:
     return box[0], box[1], box[2]
 
 
-def named_torus(machine: TorusModel) -> NamedTorus:
-    """Return a torus of three rings with nodes ``n0``, ``n1``, .. by number, but for service ones.
+def named_torus(machine: TorusModel) -> TorusModel:
+    """Return a torus of three rings, or a ring with names, whose nodes have names.
+
+    Nodes without any are ``n0``, ``n1``, .. by number, but for service ones.
 
     Raises
     ------
@@ -181,6 +165,8 @@ def named_torus(machine: TorusModel) -> NamedTorus:
         If Slurm has no such torus: of other dimensions, a mesh, or of several nodes on a router.
     """
     torus = torus_of(machine)
+    if machine.names is not None and len(machine.shape) == 1:
+        return machine
     if len(machine.shape) != 3:
         raise InputError("3 dimensions", field="shape", value=machine.shape)
     if not all(machine.wrap or [True]):
@@ -188,6 +174,8 @@ def named_torus(machine: TorusModel) -> NamedTorus:
     if machine.nodes_per_router != 1:
         expected = "one node on every router"
         raise InputError(expected, field="nodes_per_router", value=machine.nodes_per_router)
+    if machine.names is not None:
+        return machine
     service = set(parse_node_set(machine.service, torus.num_routers, "service").tolist())
-    names = (None if k in service else f"n{k}" for k in range(torus.num_routers))
-    return NamedTorus(machine, tuple(names))
+    names = (f"n{k}" for k in range(torus.num_routers) if k not in service)
+    return machine.model_copy(update={"names": format_host_list(names)})

@@ -42,6 +42,22 @@ def read_edge_list(path: str | Path) -> GraphApplication:
     return graph_of(num_tasks or most, ((s, t, size) for s, t, size in messages if s != t and size))
 
 
+def note_on_bytes(path: str | Path) -> str | None:
+    """Return what a person should know of an edge list: how many of its lines give no bytes."""
+    rows = [split_fields(text) for _, text in lines_of(path) if text[0] not in "#%"]
+    if rows and all(field[:1].isalpha() for field in rows[0]):
+        rows.pop(0)
+    silent = sum(len(fields) == _ENDS for fields in rows)
+    if not silent:
+        return None
+    which = "" if silent == len(rows) else f" in {number_of(silent, 'line')}"
+    return f"{path}: no bytes given{which}, 1 each"
+
+
+_ENDS = 2
+"""Fields of a line without bytes: source and target."""
+
+
 def _message(fields: list[str], file: str, line: str) -> tuple[int, int, int]:
     if not 2 <= len(fields) <= 3:
         raise InputError("source, target and bytes", file=file, field=line, value=" ".join(fields))

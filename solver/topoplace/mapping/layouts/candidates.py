@@ -411,9 +411,9 @@ def geometry_request(ranked: Sequence[RankedLayout], torus: Torus) -> str:
     """Return the request for the first layout's prism and others of as many nodes.
 
     ``10x5x10:maxz=12/20x5x5:maxz=6/5x5x20:maxz=24``: in order of quality, with room for unusable
-    routers along the last dimension. Fiedler 2014 asks for "a few greater than the minimum"; its
-    three examples are a fifth more, rounded up, which is used here, up to the size of the machine.
-    Turned prisms are left out unless the first is one. Empty without layouts.
+    routers along the last dimension. Fiedler 2014 asks for "a few greater than the minimum". Its
+    three examples are a fifth more, rounded up. The same is used here, up to the size of the
+    machine. Turned prisms are left out unless the first is one. Without layouts it is empty.
     """
     kinds = [(entry.layout.num_nodes, entry.turned) for entry in ranked]
     asked = [e.layout.extents for e, kind in zip(ranked, kinds, strict=True) if kind == kinds[0]]

@@ -68,8 +68,7 @@ def given(problem: MappingProblem, options: Options) -> Outcome:
 @register("mapping", "default")
 def map_default(problem: MappingProblem, options: Options) -> Outcome:
     """Put task i on the usable node number ``i // tasks_per_node`` (Enos 2014 IV.B, "default")."""
-    tasks = np.arange(problem.num_tasks, dtype=np.int64)
-    return outcome_of(problem.nodes[tasks // problem.tasks_per_node])
+    return outcome_of(problem.in_order)
 
 
 @register("mapping", "round-robin")

@@ -71,7 +71,7 @@ def rows_in_words(columns, starts, rows, marked):
 
 @kernel()
 def gram(words):
-    """Return how many bits every two rows of words have in common; rows come in fours."""
+    """Return the number of common bits of every two rows of words; rows are a multiple of four."""
     num = words.shape[0]
     common = np.empty((num, num), np.float32)
     for i in range(0, num, 4):  # four at once: each row is read a quarter as often

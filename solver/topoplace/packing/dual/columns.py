@@ -91,7 +91,7 @@ class Packing:
     matrix, capacities
         Amounts, rows by columns, and the capacity of each row.
     rows, stands_in
-        The problem's rows that are represented by a row of the matrix, and by which one.
+        The problem's rows that a row of the matrix represents, and the number of that row.
     """
 
     matrix: sp.csr_matrix

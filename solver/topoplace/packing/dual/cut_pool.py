@@ -121,13 +121,13 @@ class Knapsacks:
 
 
 class CutPool:
-    """Dual points without multipliers, all of one integer scale.
+    """A pool of dual points without multipliers, all with the same integer scale.
 
     Attributes
     ----------
     covers, fixed
-        Restrictions of places, and fixed jobs, for which the costs of requests hold. Rows that
-        fixed jobs hold have no price.
+        The costs of requests hold under these restrictions of places, and with these jobs fixed.
+        Rows that fixed jobs hold have no price.
     startable
         Requests with candidates: a pricing pass must compute their costs, even if they are high.
     """

@@ -1,8 +1,8 @@
-"""The method `exact` on cubes: a packing of spots, distinguished only where that matters.
+"""The method `exact` on cubes: a packing of positions, distinguished only where that matters.
 
-In the pool whatever fits by number fits in place: there a request has one spot, which takes of the
-blocks of the pool by size, and `unpooled` finds the place afterwards. In other cubes every part is
-a spot, which takes of its chips. `Pool` says which cubes need not be distinguished.
+In the pool, requests fit if their numbers of blocks fit. So a request has one position there, which
+uses blocks of the pool by size, and `unpooled` finds the place afterwards. In other cubes every
+part is a position, which uses its chips. `Pool` says which cubes need not be distinguished.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import numpy as np
 
 from topoplace.machine.cubes import Extents
 from topoplace.packing.budget import Budget
-from topoplace.packing.spots import Form, SpotPacking, Spots
+from topoplace.packing.positions import Form, PositionPacking, Positions
 from topoplace.placement.cubes.problem import CubesProblem, Placed, Room
 from topoplace.placement.engine import Packed, solved
 from topoplace.snapshot.sets import HostSet
@@ -124,10 +124,10 @@ def divides(one: Extents, other: Extents) -> bool:
 _WORK = 3e-4  # seconds of a call, as measured
 
 
-class CubesPacking(SpotPacking):
+class CubesPacking(PositionPacking):
     """The queue, and as many spares as there are free cubes: each keeps one free as a whole.
 
-    Spares are worth nothing on the first level and one each on the second. Rows are all chips, and
+    A spare has value 0 on the first level and 1 on the second. Rows are all chips, and
     the blocks of the pool by size, free cubes at the end.
     """
 
@@ -135,18 +135,20 @@ class CubesPacking(SpotPacking):
     is_small = True
 
     def __init__(self, problem: CubesProblem) -> None:
-        self.spots = spots = _Spots(problem)
+        self.positions = positions = _Positions(problem)
         num_spares, queue = len(problem.free_cubes), problem.requests
         names = [request.id for request in queue]
         names += spare_names(names, num_spares)
         worth = np.array([[r.value, 0] for r in queue] + [[0, 1]] * num_spares, dtype=np.int64)
         forms = [
-            spots.part(r.parts, r.allowed) if r.parts else spots.whole(r.num_cubes, r.allowed)
+            positions.part(r.parts, r.allowed)
+            if r.parts
+            else positions.whole(r.num_cubes, r.allowed)
             for r in queue
         ]
-        forms += [spots.whole(1)] * num_spares
+        forms += [positions.whole(1)] * num_spares
         worth = worth.reshape(-1, 2)
-        super().__init__(names, worth, forms, spots.rows_of, *spots.rows(), len(queue))
+        super().__init__(names, worth, forms, positions.rows_of, *positions.rows(), len(queue))
 
     def work(self, level: int) -> float:
         """Return what a call of the oracle takes, in nominal seconds."""
@@ -165,16 +167,17 @@ def spare_names(names: Iterable[str], num: int) -> list[str]:
     return [f"{mark}{number}" for number in range(num)]
 
 
-# ---- Spots ---------------------------------------------------------------------------------------
+# ---- Positions ----------------------------------------------------------------------------------
 
 
-class _Spots:
-    """The spots of a problem, numbered as they are asked for.
+class _Positions:
+    """The positions of a problem, numbered in the order in which they are requested.
 
     Attributes
     ----------
     rows_of, places
-        By spot the rows it takes of, as often as it does, and where it is; None in the pool.
+        For each position the rows that it uses, each repeated as often as the amount it uses, and
+        its place; None in the pool.
     """
 
     def __init__(self, problem: CubesProblem) -> None:
@@ -200,28 +203,28 @@ class _Spots:
         every = self._form(
             0, lambda: [self._add(machine.chips_of(cube), Placed(0, (cube,))) for cube in cubes]
         )
-        own = Form(every.spots[[self._is_in(spot, allowed) for spot in every.spots]], count)
+        own = Form(every.positions[[self._is_in(k, allowed) for k in every.positions]], count)
         return self._forms.setdefault(("cubes", count, allowed), own)
 
     def part(self, parts: Sequence[Extents], allowed: HostSet | None) -> Form:
         """Return where a part of some shapes may be, on chips that it may have."""
 
         def listed() -> list[int]:
-            return [spot for spot in self._spots_of(parts) if self._is_in(spot, allowed)]
+            return [k for k in self._positions_of(parts) if self._is_in(k, allowed)]
 
         return self._form((frozenset(parts), allowed), listed)
 
-    def _is_in(self, spot: int, allowed: HostSet | None) -> bool:
-        """Return whether all chips of a spot are allowed, as those of the pool are."""
-        inside = self.places[spot] is None or allowed is None
-        return inside or bool(allowed is not None and allowed.mask[self.rows_of[spot]].all())
+    def _is_in(self, position: int, allowed: HostSet | None) -> bool:
+        """Return whether all chips of a position are allowed, as those of the pool are."""
+        inside = self.places[position] is None or allowed is None
+        return inside or bool(allowed is not None and allowed.mask[self.rows_of[position]].all())
 
     def _form(self, key: object, listed: Callable[[], list[int]]) -> Form:
         if key not in self._forms:
             self._forms[key] = Form(np.array(listed(), dtype=np.int64))
         return self._forms[key]
 
-    def _spots_of(self, parts: Sequence[Extents]) -> list[int]:
+    def _positions_of(self, parts: Sequence[Extents]) -> list[int]:
         found = []
         for extents in parts:
             if extents not in self._parts:
@@ -232,11 +235,11 @@ class _Spots:
             in_pool = self._form(
                 ("part", nodes), lambda: [self._of_pool(self.pool.blocks_of(nodes))]
             )
-            found += in_pool.spots.tolist()
+            found += in_pool.positions.tolist()
         return found
 
     def _apart_of(self, extents: Extents) -> list[int]:
-        """Return the spots of a shape outside the pool."""
+        """Return the positions of a shape outside the pool."""
         machine, free, found = self.problem.machine, self.problem.state.free, []
         for origin in machine.origins(extents):
             inside = machine.inside(origin, extents)
@@ -257,17 +260,17 @@ class _Spots:
         return len(self.places) - 1
 
 
-def unpooled(packing: CubesPacking, candidates: Sequence[Spots]) -> list[Placed]:
+def unpooled(packing: CubesPacking, candidates: Sequence[Positions]) -> list[Placed]:
     """Return where the requests of a packing stand.
 
-    Those on spots of the pool get places there: whole cubes the first free ones, parts, the largest
-    first, blocks of the pool's chain in the fullest cube that has one, but for as many free cubes
-    as there are spares.
+    Those on positions of the pool get places there: whole cubes the first free ones, parts, the
+    largest first, blocks of the pool's chain in the fullest cube that has one. The last free
+    cubes, one for each spare, get no parts.
     """
-    spots, problem = packing.spots, packing.spots.problem
+    positions, problem = packing.positions, packing.positions.problem
     room, placed, pooled, num_spares = Room(problem), [], [], 0
     for candidate in candidates:
-        idx, places = candidate.request_idx, [spots.places[spot] for spot in candidate.spots]
+        idx, places = candidate.request_idx, [positions.places[k] for k in candidate.positions]
         first = places[0]
         if packing.spares[idx]:
             num_spares += 1
@@ -277,7 +280,7 @@ def unpooled(packing: CubesPacking, candidates: Sequence[Spots]) -> list[Placed]
             cubes = tuple(cube for place in places if place for cube in place.cubes)
             placed.append(Placed(idx, cubes, first.origin, first.extents))
             room.free.ravel()[problem.chips_of(placed[-1])] = False
-    among = spots.pool.cubes.copy()
+    among = positions.pool.cubes.copy()
     requests = problem.requests
     for idx in sorted(pooled, key=lambda idx: (-requests[idx].nodes, idx)):
         if requests[idx].num_cubes:
@@ -286,7 +289,7 @@ def unpooled(packing: CubesPacking, candidates: Sequence[Spots]) -> list[Placed]
             if num_spares:
                 among[np.flatnonzero(room.free.all(axis=1))[-num_spares:]] = False
                 num_spares = 0
-            found = room.part(idx, [spots.pool.chain[requests[idx].nodes]], among, fullest=True)
+            found = room.part(idx, [positions.pool.chain[requests[idx].nodes]], among, fullest=True)
         assert found is not None, "what fits by number fits in place"
         placed.append(found)
     return sorted(placed, key=lambda one: one.request_idx)

@@ -130,7 +130,7 @@ class Room:
 
 
 def problem_of(state: CubesState, options: Options) -> CubesProblem:
-    """Return the problem of placing the queue; it is the same whatever the options."""
+    """Return the problem of placing the queue; it does not depend on the options."""
     return CubesProblem(state)
 
 

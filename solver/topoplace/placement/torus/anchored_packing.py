@@ -18,7 +18,7 @@ import numpy as np
 
 from topoplace import clock
 from topoplace.machine import Prism
-from topoplace.packing.spots import Costed, Form, SpotPacking, Spots
+from topoplace.packing.positions import Costed, Form, PositionPacking, Positions
 from topoplace.placement.torus.anchored import (
     AnchoredPrisms,
     busy_routers,
@@ -40,10 +40,10 @@ MAX_STEPS = 2000
 _CALL_WORK, _ENTRY_WORK = 1e-3, 2e-9  # nominal seconds of an oracle call, and by row of candidates
 
 
-class AnchoredPacking(SpotPacking):
+class AnchoredPacking(PositionPacking):
     """A placement on a machine with anchored prisms, as rows, requests and an oracle.
 
-    A spot is a prism for requests of a kind. Spares are prisms that stay free.
+    A position is a prism for requests of one kind. Spares are prisms that stay free.
     """
 
     senses = (1, -1)
@@ -55,7 +55,7 @@ class AnchoredPacking(SpotPacking):
         free = np.flatnonzero(~prisms.meeting(busy_routers(problem))).tolist()
         rows_of_free, blocked = _rows_that_stay(prisms, free, self.torus.num_rows)
         rows: list[IntArray] = []
-        self._which: list[int] = []  # by spot, the number of its prism
+        self._which: list[int] = []  # by position, the number of its prism
         forms, requests = self._forms(rows, blocked), problem.requests
         self._which += free
         forms += [Form(np.array([len(rows) + k])) for k in range(len(free))]
@@ -75,27 +75,27 @@ class AnchoredPacking(SpotPacking):
         self._meeting: dict[int, list[int]] = {}
 
     def _forms(self, rows: list[IntArray], blocked: Sequence[IntArray]) -> list[Form]:
-        """Return the forms of the requests, and number their spots on from those with `rows`.
+        """Return the forms of the requests, and number their positions on from those with `rows`.
 
         A prism takes its routers and links, and of the rows of the prisms that it blocks.
         """
         problem, prisms = self.placement, self._prisms.prisms
-        spots: dict[Hashable, IntArray] = {}
+        positions: dict[Hashable, IntArray] = {}
         known: dict[Hashable, Form] = {}
         found = []
         for q, r in enumerate(problem.requests):
             kind: Hashable = (r.class_idx, r.region, r.communication, r.segment or r.nodes)
             if problem.is_tolerant(r.communication):
                 kind = self.torus.kinds[q]
-            if kind not in spots:
+            if kind not in positions:
                 mine = candidates_of(problem, q).tolist()
-                spots[kind] = len(rows) + np.arange(len(mine))
+                positions[kind] = len(rows) + np.arange(len(mine))
                 self._which += mine
                 for k in mine:
                     taken = self.torus.rows_of(Candidate(q, prisms[k]))
                     rows.append(np.concatenate([taken, blocked[k]]))
             key = kind, r.num_prisms
-            found.append(known.setdefault(key, Form(spots[kind], r.num_prisms)))
+            found.append(known.setdefault(key, Form(positions[kind], r.num_prisms)))
         return found
 
     @cached_property
@@ -107,16 +107,16 @@ class AnchoredPacking(SpotPacking):
 
     # candidates
 
-    def jobs(self, placement: Sequence[Spots]) -> list[Candidate]:
+    def jobs(self, placement: Sequence[Positions]) -> list[Candidate]:
         """Return the jobs of a placement, numbered as in the whole problem, on their prisms."""
         return [
-            in_prisms(int(self.own[c.request_idx]), [self._prism(s) for s in c.spots])
+            in_prisms(int(self.own[c.request_idx]), [self._prism(s) for s in c.positions])
             for c in placement
             if not self.spares[c.request_idx]
         ]
 
-    def _prism(self, spot: int) -> Prism:
-        return self._prisms.prisms[self._which[spot]]
+    def _prism(self, position: int) -> Prism:
+        return self._prisms.prisms[self._which[position]]
 
     def largest(self, level: int) -> int:
         """Return an upper bound on a candidate's value."""
@@ -126,14 +126,14 @@ class AnchoredPacking(SpotPacking):
         """Return a value as it is reported: on the second level what is blocked."""
         return int(self._prisms.worth.sum()) - value if level else value
 
-    def covers(self, candidate: Spots, row: int) -> bool:
+    def covers(self, candidate: Positions, row: int) -> bool:
         """Tell whether a job's prism has a router; one that stays free takes none."""
-        return any(self.amounts[spot, row] for spot in candidate.spots)
+        return any(self.amounts[position, row] for position in candidate.positions)
 
-    def breakable(self, candidate: Spots, rows: IntArray) -> IntArray:
+    def breakable(self, candidate: Positions, rows: IntArray) -> IntArray:
         """Return the rows of links outside the prism, and of prisms that stay free."""
         is_room = rows >= self.families["free"].start
-        if len(candidate.spots) > 1 or self.spares[candidate.request_idx]:
+        if len(candidate.positions) > 1 or self.spares[candidate.request_idx]:
             return np.asarray(rows[is_room])  # these use no links
         [job] = self.jobs([candidate])
         return np.concatenate([self.torus.breakable(job, rows[~is_room]), rows[is_room]])
@@ -162,25 +162,28 @@ class AnchoredPacking(SpotPacking):
         Of a search that was left off the bound is the cost of the cheapest prisms, whether they
         meet or not.
         """
-        own = costs[form.spots].tolist()
+        own = costs[form.positions].tolist()
         order = sorted(np.flatnonzero(allowed).tolist(), key=own.__getitem__)
         search = DisjointSearch(own, self._meeting_in(form), form.count)
         search.run([], 0, order, [{*np.flatnonzero(marks).tolist()} for marks in must])
-        spots = form.spots.tolist()
+        positions = form.positions.tolist()
         sets = [
-            (cost, tuple(sorted(spots[k] for k in chosen))) for cost, chosen in search.found[::-1]
+            (cost, tuple(sorted(positions[k] for k in chosen)))
+            for cost, chosen in search.found[::-1]
         ]
         if search.steps <= MAX_STEPS:
             return (sets[0][0] if sets else None), sets
         return sum(own[k] for k in order[: form.count]), sets
 
     def _meeting_in(self, form: Form) -> list[int]:
-        """Return by spot of a form which of them its prism meets, as bits."""
-        first = int(form.spots[0]) if len(form.spots) else -1
+        """Return by position of a form which of them its prism meets, as bits."""
+        first = int(form.positions[0]) if len(form.positions) else -1
         if first not in self._meeting:
-            own = self._prisms.inside[[self._which[spot] for spot in form.spots.tolist()]]
+            own = self._prisms.inside[
+                [self._which[position] for position in form.positions.tolist()]
+            ]
             shared = (own @ own.T).tocoo()
-            found = self._meeting[first] = [0] * len(form.spots)
+            found = self._meeting[first] = [0] * len(form.positions)
             for one, other in zip(shared.row.tolist(), shared.col.tolist(), strict=True):
                 found[one] |= 1 << other
         return self._meeting[first]
@@ -196,7 +199,7 @@ class AnchoredPacking(SpotPacking):
     # what is known of requests
 
     def dominating(self, startable: frozenset[int]) -> dict[int, frozenset[int]]:
-        """Return by request those like it that are worth more, or come before."""
+        """Return, for each request, those like it that have a higher value or come before it."""
         alike: dict[Form, list[int]] = {}
         for q in sorted(startable, key=lambda q: (-self.values[q], q)):
             alike.setdefault(self.forms[q], []).append(q)
@@ -206,7 +209,7 @@ class AnchoredPacking(SpotPacking):
 
     # primal side
 
-    def starts(self, deadline: float) -> Iterator[list[Spots]]:
+    def starts(self, deadline: float) -> Iterator[list[Positions]]:
         """Yield the placements of Slurm's rule, in queue order and largest value first."""
         mine = self.own[~self.spares].tolist()
         position = {whole: here for here, whole in enumerate(self.own.tolist())}
@@ -215,24 +218,24 @@ class AnchoredPacking(SpotPacking):
             if not number or clock.now() < deadline:
                 every = slurm_torus3d(self.placement, order, deadline, self._running)
                 new = [c for c in every if c.request_idx in position]
-                yield [self._spots_of(position[c.request_idx], c) for c in new]
+                yield [self._positions_of(position[c.request_idx], c) for c in new]
 
-    def _spots_of(self, q: int, job: Candidate) -> Spots:
+    def _positions_of(self, q: int, job: Candidate) -> Positions:
         """Return a job on its prisms as a candidate of a request."""
         numbers = {self._prisms.numbers[prism] for prism in job.prisms}
-        own = self.forms[q].spots.tolist()
-        return Spots(q, tuple(spot for spot in own if self._which[spot] in numbers))
+        own = self.forms[q].positions.tolist()
+        return Positions(q, tuple(position for position in own if self._which[position] in numbers))
 
-    def left_by(self, fixed: Sequence[Spots], kept: Sequence[int]) -> AnchoredPacking:
+    def left_by(self, fixed: Sequence[Positions], kept: Sequence[int]) -> AnchoredPacking:
         """Return the problem that jobs leave; prisms that stay free are decided anew."""
         rest = super().left_by([c for c in fixed if not self.spares[c.request_idx]], kept)
         rest._running = (*self._running, *self.jobs(fixed))
         return rest
 
-    def near(self, candidates: Sequence[Spots], first: Spots) -> list[float]:
+    def near(self, candidates: Sequence[Positions], first: Positions) -> list[float]:
         """Return how many hops prisms are from one."""
-        torus, own = self.placement.torus, self._prism(first.spots[0])
-        return [hops_between(torus, self._prism(c.spots[0]), own) for c in candidates]
+        torus, own = self.placement.torus, self._prism(first.positions[0])
+        return [hops_between(torus, self._prism(c.positions[0]), own) for c in candidates]
 
 
 def _rows_that_stay(

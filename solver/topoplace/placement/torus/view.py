@@ -10,11 +10,13 @@ import numpy as np
 
 from topoplace.errors import number_of
 from topoplace.machine import Prism, format_node_set, parse_node_set
+from topoplace.machine.hostlist import format_host_list
 from topoplace.placement.torus.problem import Candidate, PlacementProblem
 from topoplace.report.tiles import DOWN, FREE, RUNNING, UNUSABLE, Cells, Tiles, machine_tiles
 from topoplace.report.view import View
 from topoplace.result.base import Start
 from topoplace.snapshot.schema import TasksModel
+from topoplace.snapshot.state import node_names
 from topoplace.types import IntArray
 
 _SPACE_DIMS = 3
@@ -45,7 +47,7 @@ class TorusView(View):
         state, result = self.state, self.result
         problem = PlacementProblem(state, result.limits.interference)
         numbers = {request.id: number for number, request in enumerate(problem.requests)}
-        starts = []
+        starts, names = [], node_names(state.snapshot.machine)
         for own in result.solution.placements:
             number, score, origin, extents = numbers[own.request], None, None, None
             if own.prism is not None:
@@ -56,7 +58,7 @@ class TorusView(View):
                 Start(
                     own.request,
                     tuple(map(int, nodes)),
-                    format_node_set(nodes),
+                    format_host_list(names[n] for n in nodes) if names else format_node_set(nodes),
                     origin,
                     extents,
                     node_class=state.class_of(problem.requests[number]),

@@ -30,7 +30,15 @@ from topoplace.result.placement import HierarchyResult
 from topoplace.result.reading import parse_result
 from topoplace.snapshot.faults import kind_of_document
 from topoplace.snapshot.files import parse_object, read_bytes
-from topoplace.snapshot.held import AS_IS, ORDER, Choices, entries_of, holds_of, options_ahead
+from topoplace.snapshot.held import (
+    AS_IS,
+    ASSIGNMENT,
+    ORDER,
+    Choices,
+    entries_of,
+    holds_of,
+    options_ahead,
+)
 from topoplace.snapshot.hierarchy_state import (
     HierarchyRequest,
     HierarchyState,
@@ -164,12 +172,16 @@ def case_of_pair(before: Snapshot, after: Snapshot) -> tuple[Case, list[str]]:
     Raises
     ------
     InputError
-        If the machines differ, or a started request does not hold a whole number of its units.
+        If the machines differ, a started request does not hold a whole number of its units, or
+        it is not known yet on which hosts of a domain one is.
     """
     _require_hierarchy(before)
     _require_hierarchy(after)
     if before.machine != after.machine:
         raise InputError("the machine of the snapshot before", field="machine", found="another")
+    for one in after.left_out:
+        if one.option == ASSIGNMENT:
+            raise InputError("a host for every pod that has a domain", found=one.value)
     state = prepare_hierarchy(before)
     waiting = {request.id for request in after.queue}
     entries = {request.id: entries_of(request.id, after.running) for request in before.queue}

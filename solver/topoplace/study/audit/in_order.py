@@ -21,7 +21,7 @@ from topoplace.machine.hostlist import expand_host_list
 from topoplace.packing.budget import Budget
 from topoplace.placement.hierarchy.later import LaterOnHierarchy
 from topoplace.placement.hierarchy.packing import HierarchyPacking
-from topoplace.placement.hierarchy.problem import HierarchyProblem
+from topoplace.placement.hierarchy.problem import HierarchyProblem, Placed
 from topoplace.placement.order import InOrderSearch, Queue
 from topoplace.snapshot.held import hold_text, in_order, options_ahead
 from topoplace.snapshot.hierarchy_state import prepare_hierarchy
@@ -171,7 +171,12 @@ class _Round:
         """
         name = self._problem.requests[q].id
         blocked = self._hides and self._place(self._doubt or "") < self._place(name)
-        if not self._fits_beside(search, q):
+        if not self._fits_beside(search, q, self._started):
+            before = {*self._order[: self._order.index(q)]}
+            higher = {k: placed for k, placed in self._started.items() if k in before}
+            if not blocked and self._fits_beside(search, q, higher):
+                why = "those after it that started have its room, and those before it leave some"
+                return self._of(Verdict.MISSED, name, why)
             why = "no room alongside those that started"
             why += " and the plans" if self._planned(q) else ""
             if proven and not blocked:
@@ -194,8 +199,8 @@ class _Round:
                 found.append((other, plan.nodes))
         return found
 
-    def _fits_beside(self, search: InOrderSearch, q: int) -> bool:
-        """Return whether a request fits with all that started in their places, and the plans.
+    def _fits_beside(self, search: InOrderSearch, q: int, started: Mapping[int, Placed]) -> bool:
+        """Return whether a request fits with some that started in their places, and the plans.
 
         Without a plan, the reservation has a place beside them.
         """
@@ -204,25 +209,28 @@ class _Round:
             alone = [r.id for r in self._problem.requests].index(search.reserved.request)
             then = LaterOnHierarchy(self._problem, _STEP).at(search.reserved.at, alone)
             both = alone, q
-            left = then.left_by(then.candidates(self._started), both)
+            left = then.left_by(then.candidates(started), both)
             return Queue(left, search.budget, self._options.seed).together([0, 1]) is True
-        return self._around(plans).with_one_more([], q) is not None
+        packing = self._without(started, plans)
+        return packing.with_one_more(packing.candidates(started), q) is not None
 
-    def _around(self, plans: Sequence[tuple[int, NodeSet]]) -> HierarchyPacking:
-        """Return the packing of what those that started leave, without what plans are to have."""
+    def _without(
+        self, started: Mapping[int, Placed], plans: Sequence[tuple[int, NodeSet]]
+    ) -> HierarchyPacking:
+        """Return the packing without what plans are to have of what some that started leave."""
         state, requests = self._problem.state, self._problem.requests
-        free, occupied = state.free.copy(), state.occupied.copy()
-        for q, placed in self._started.items():
+        used = np.zeros_like(state.free)
+        for q, placed in started.items():
             for part, units in zip(requests[q].parts, placed, strict=True):
                 for host, n in units.items():
-                    free[host] -= n * np.array(part.takes)
-                    occupied[host] = True
+                    used[host] += n * np.array(part.takes)
+        free = state.free - used
         numbers = {name: host for host, name in enumerate(self._problem.machine.host_names)}
         for q, nodes in plans:
             hosts = [numbers[name] for name in expand_host_list(nodes) if name in numbers]
             most = np.array([part.takes for part in requests[q].parts]).max(axis=0)
             free[hosts] = np.maximum(0, free[hosts] - most)
-        return HierarchyPacking(HierarchyProblem(replace(state, free=free, occupied=occupied)))
+        return HierarchyPacking(HierarchyProblem(replace(state, free=free + used)))
 
     def _of(self, verdict: Verdict, name: str, why: str = "") -> Standing:
         ahead = sorted(options_ahead(self._snapshot))

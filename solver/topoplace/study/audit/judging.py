@@ -66,14 +66,14 @@ class Verdict(StrEnum):
 
 @dataclass(frozen=True)
 class Level:
-    """A level of the objective: of the decision, of the best known placement, and the proven bound.
+    """The values of a decision and of the best known placement on a level, and the proven bound.
 
     Attributes
     ----------
     decision
-        None where the decision breaks a rule.
+        The decision's value; None if the decision breaks a rule.
     best, bound
-        Among placements whose earlier levels are at least as good as those of the best one.
+        Both are for placements that are at least as good as the best one on earlier levels.
     label
         Its name for people (`topoplace.result.level_label`).
     """

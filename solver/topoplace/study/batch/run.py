@@ -156,7 +156,7 @@ def run_batch(
     retry_failed
         Try instances again that failed in earlier runs.
     choices
-        What is chosen beside every snapshot.
+        What is chosen in addition to every snapshot.
     prepare
         Called for every kind of problem to be solved, with its method, before the first solve.
 

@@ -146,7 +146,7 @@ class _Judge:
         return self._breaches[:MAX_BREACHES]
 
     def _judge(self, placement: Any) -> None:
-        """Judge a placement beside the running jobs and the placements before it."""
+        """Judge a placement alongside the running jobs and the placements before it."""
         raise NotImplementedError
 
     def _breach(

@@ -149,7 +149,7 @@ def room_at(rooms: Rooms, site: Site) -> int:
 def required_sites(
     machine: Hierarchy, rooms: list[Rooms], parts: list[PartState]
 ) -> Iterable[Site]:
-    """Yield the domains that may hold the group, in their order; without a level the machine."""
+    """Yield the domains that may hold the group, in order; the machine if no level is required."""
     level = parts[0].required
     if level is None:
         yield -1, 0

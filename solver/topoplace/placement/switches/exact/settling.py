@@ -189,10 +189,11 @@ def _filled(
 
 
 def around(job: Job, counts: IntArray) -> IntArray:
-    """Return a ring on leaves with given ranks, in which those that pair badly are separated.
+    """Return a ring on leaves with given ranks that separates leaves which pair badly.
 
-    Runs of the leaves with the most contention come one after the other, between any two a
-    single rank of a leaf that pairs with both, the worst that does. `counts` are leaves per state.
+    Runs of the leaves with the most contention come one after the other. Between two such runs is
+    a single rank of a leaf that pairs with both: the worst such leaf. `counts` are the numbers of
+    leaves per state.
     """
     states = job.states
     ranks = np.zeros(len(job.comm), dtype=np.int64)

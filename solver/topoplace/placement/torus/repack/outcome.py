@@ -95,7 +95,7 @@ def packed(problem: RepackProblem) -> Packed:
 
 
 def waits_for(problem: RepackProblem, seats: list[Seat]) -> After:
-    """Return by job that moves those whose present places are in the way of its new one."""
+    """Return, for each job that moves, those whose present places are in the way of its new one."""
     moved, rows = problem.moved(seats), TorusPacking(problem.emptied).rows_of
 
     def taken(seat: Seat) -> set[int]:

@@ -63,7 +63,7 @@ class Standing:
 
 
 class _Free:
-    """The prisms that a request may have beside the jobs that run, extents by extents."""
+    """The prisms that a request may have alongside the running jobs, extents by extents."""
 
     def __init__(self, problem: PlacementProblem, idx: int) -> None:
         self.view, request = problem.view, problem.requests[idx]
@@ -87,7 +87,7 @@ class _Free:
 
 
 class Places:
-    """The prisms that a request may have beside the jobs that run.
+    """The prisms that a request may have alongside the running jobs.
 
     Of the prisms that hold enough nodes, only those are kept that contain no smaller one that does,
     as the cost of a prism grows with its size.

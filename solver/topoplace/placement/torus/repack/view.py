@@ -101,7 +101,7 @@ class RepackView(View):
 
 
 def best_for(frontier: Frontier, cost: int) -> tuple[Point | None, int | None]:
-    """Return the plan with most room for moves of a cost, and the bound; None if nothing is known.
+    """Return the plan with the largest room for moves of a cost, and the bound; None if unknown.
 
     Of a frontier of moves and room.
     """

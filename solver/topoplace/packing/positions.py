@@ -1,4 +1,4 @@
-"""Requests on spots: places that are listed, of which each request takes one or several."""
+"""Requests on positions: places from a list, where each request takes one or several."""
 
 from __future__ import annotations
 
@@ -20,44 +20,44 @@ from topoplace.packing.problem import (
 )
 from topoplace.types import BoolArray, IntArray
 
-_MORE = 3  # candidates of several spots each: the best, and those with its dearest spot replaced
+_MORE = 3  # candidates of several positions: the best, and those with its dearest one replaced
 
 Costed = list[tuple[int, tuple[int, ...]]]
-"""Candidates of a form: what they cost, and their spots; the cheapest first."""
+"""The costs and the positions of candidates of a form, the cheapest first."""
 
 
 @dataclass(frozen=True, order=True)
-class Spots:
-    """A request on one or several spots, ascending."""
+class Positions:
+    """A request on one or several positions, ascending."""
 
     request_idx: int
-    spots: tuple[int, ...]
+    positions: tuple[int, ...]
 
 
 @dataclass(frozen=True, eq=False)
 class Form:
-    """Where requests of one kind may stand: on `count` of some spots that share no row."""
+    """Where requests of one kind may be: on `count` of these positions, which share no row."""
 
-    spots: IntArray
+    positions: IntArray
     count: int = 1
 
 
-class SpotPacking(PackingProblem):
-    """A problem whose candidates are spots, or sets of them, and are worth what their request is.
+class PositionPacking(PackingProblem):
+    """A problem whose candidates are positions or sets of them, with the values of their request.
 
-    The last requests are *spares*: each keeps a spot free, which counts on later levels alone.
+    The last requests are *spares*. Each keeps a position free, which counts only on later levels.
 
     Parameters
     ----------
     names, worth, forms
         Ids of the requests, their values by level, shape ``(num_requests, num_levels)``, and where
-        they may stand; equal forms are one object.
+        they may be. Equal forms are one object.
     rows
-        By spot the rows it takes of, each as often as the amount it takes.
+        For each position the rows that it uses, each repeated as often as the amount it uses.
     families, capacities
         Names and capacities of the rows.
     num_jobs
-        Requests before the spares.
+        The number of requests before the spares.
     """
 
     def __init__(
@@ -91,16 +91,16 @@ class SpotPacking(PackingProblem):
 
     @cached_property
     def kinds(self) -> Sequence[Hashable]:
-        """Requests are alike that stand on the same spots for the same values."""
+        """The kind of each request: requests with equal positions and values are of one kind."""
         return list(zip(self.forms, map(tuple, self.worth.tolist()), strict=True))
 
-    def rows_of(self, candidate: Spots) -> IntArray:
-        """Return the rows a candidate takes of, each as often as the amount it takes."""
-        parts = [self._flat[self._ends[s] : self._ends[s + 1]] for s in candidate.spots]
+    def rows_of(self, candidate: Positions) -> IntArray:
+        """Return the rows that a candidate uses, each repeated as often as the amount it uses."""
+        parts = [self._flat[self._ends[s] : self._ends[s + 1]] for s in candidate.positions]
         return parts[0] if len(parts) == 1 else np.sort(np.concatenate(parts))
 
-    def values_of(self, candidates: Sequence[Spots]) -> IntArray:
-        """Return what candidates are worth, shape ``(num_candidates, num_levels)``."""
+    def values_of(self, candidates: Sequence[Positions]) -> IntArray:
+        """Return the values of candidates, shape ``(num_candidates, num_levels)``."""
         return self.worth[[c.request_idx for c in candidates]]
 
     def largest(self, level: int) -> int:
@@ -108,18 +108,18 @@ class SpotPacking(PackingProblem):
         return int(self.worth[:, level].max(initial=0))
 
     def most(self, level: int) -> int:
-        """Return what all requests are worth on a level."""
+        """Return the sum of the values of all requests on a level."""
         return int(self.worth[:, level].sum())
 
     def taking(self, row: int) -> BoolArray:
-        """Mark the spots that take of a row."""
+        """Mark the positions that use a row."""
         marked = np.zeros(len(self._ends) - 1, dtype=bool)
         marked[self._by_row.indices[self._by_row.indptr[row] : self._by_row.indptr[row + 1]]] = True
         return marked
 
     @cached_property
     def _open(self) -> BoolArray:
-        """Mark the spots that take no more of any row than it holds."""
+        """Mark the positions that use no row beyond its capacity."""
         taken = self.amounts.tocoo()
         over = taken.data > self.capacities[taken.col]
         return np.asarray(np.bincount(taken.row[over], minlength=taken.shape[0]) == 0)
@@ -127,19 +127,21 @@ class SpotPacking(PackingProblem):
     # the oracle
 
     def price(self, row_prices: IntArray, query: Query) -> Priced:
-        """Return the best candidates of every request: those on the cheapest spots."""
+        """Return the best candidates of every request, which are on the cheapest positions."""
         costs, weights = self.amounts @ row_prices, np.array(query.weights)
         worth = self.worth[:, : len(weights)] @ weights
         best = np.full(len(self.names), NO_VALUE, dtype=np.int64)
-        columns: list[list[tuple[int, Spots]]] = [[] for _ in self.names]
+        columns: list[list[tuple[int, Positions]]] = [[] for _ in self.names]
         known: dict[object, tuple[int | None, Costed]] = {}
         told: set[object] = set()
-        (alone, spots), covered = self._alone, query.covers_of
-        best[alone] = gains = worth[alone] - costs[spots]
-        for q, gain, spot in zip(alone.tolist(), gains.tolist(), spots.tolist(), strict=True):
+        (alone, positions), covered = self._alone, query.covers_of
+        best[alone] = gains = worth[alone] - costs[positions]
+        for q, gain, position in zip(
+            alone.tolist(), gains.tolist(), positions.tolist(), strict=True
+        ):
             if q not in covered and self.first_of_kind[q] not in told:
                 told.add(self.first_of_kind[q])
-                columns[q] = [(gain, Spots(q, (spot,)))]
+                columns[q] = [(gain, Positions(q, (position,)))]
         for q in sorted({*self._others, *covered}):
             form, most = self.forms[q], int(worth[q])
             covers = tuple((c.row, c.inside) for c in covered.get(q, ()))
@@ -150,28 +152,32 @@ class SpotPacking(PackingProblem):
             key = self.first_of_kind[q], covers
             if key not in told:
                 told.add(key)
-                columns[q] = [(most - cost, Spots(q, some)) for cost, some in found]
+                columns[q] = [(most - cost, Positions(q, some)) for cost, some in found]
         return Priced(best, columns)
 
     @cached_property
     def _alone(self) -> tuple[IntArray, IntArray]:
-        """Return the requests with a single spot, as most spares have, if it is open; and these."""
-        every = ((q, f.spots[0]) for q, f in enumerate(self.forms) if len(f.spots) == f.count == 1)
-        alone, spots = np.array([*every], dtype=np.int64).reshape(-1, 2).T
-        return alone[self._open[spots]], spots[self._open[spots]]
+        """Return the requests with a single position, if it is open, and these positions."""
+        every = (
+            (q, f.positions[0])
+            for q, f in enumerate(self.forms)
+            if len(f.positions) == f.count == 1
+        )
+        alone, positions = np.array([*every], dtype=np.int64).reshape(-1, 2).T
+        return alone[self._open[positions]], positions[self._open[positions]]
 
     @cached_property
     def _others(self) -> list[int]:
-        """Requests with several spots, or none."""
-        return [q for q, f in enumerate(self.forms) if not len(f.spots) == f.count == 1]
+        """The requests with several positions, or none."""
+        return [q for q, f in enumerate(self.forms) if not len(f.positions) == f.count == 1]
 
     def _cheapest(
         self, form: Form, costs: IntArray, most: int, covers: Iterable[tuple[int, bool]]
     ) -> tuple[int | None, Costed]:
-        """Return what a candidate of a form costs at least, None without any, and the cheapest."""
-        allowed, must = self._open[form.spots], list[BoolArray]()
+        """Return the least cost of a candidate of a form (None without any), and the cheapest."""
+        allowed, must = self._open[form.positions], list[BoolArray]()
         for row, inside in covers:
-            taking = self.taking(row)[form.spots]
+            taking = self.taking(row)[form.positions]
             if not inside:
                 allowed &= ~taking
             elif form.count == 1:
@@ -180,9 +186,9 @@ class SpotPacking(PackingProblem):
                 must.append(taking)
         if form.count > 1:
             return self.together(form, costs, allowed, must, most)
-        spots = form.spots[allowed]
-        spots = spots[np.lexsort((spots, costs[spots]))[:most]].tolist()
-        found: Costed = [(int(costs[s]), (s,)) for s in spots]
+        positions = form.positions[allowed]
+        positions = positions[np.lexsort((positions, costs[positions]))[:most]].tolist()
+        found: Costed = [(int(costs[s]), (s,)) for s in positions]
         return (found[0][0] if found else None), found
 
     def together(
@@ -193,25 +199,29 @@ class SpotPacking(PackingProblem):
         must: Sequence[BoolArray],
         most: int,
     ) -> tuple[int | None, Costed]:
-        """Return the least cost of a number of spots of a form, and the cheapest sets of them.
+        """Return the least cost of `form.count` positions of a form, and the cheapest such sets.
 
-        This is for forms no two of whose spots share a row.
+        No two positions of the form may share a row.
 
         Parameters
         ----------
         allowed
-            Marks the spots of the form that may be taken.
+            Marks the positions of the form that may be taken.
         must
-            Marks of spots, one of each of which must be taken.
+            Sets of positions, as marks: a candidate has to take one position of each set.
         """
-        named = {int(spot) for marks in must for spot in form.spots[marks] if marks.any()}
-        spots = form.spots[allowed]
-        if not all(marks.any() for marks in must) or not named <= {*spots.tolist()}:
+        named = {
+            int(position) for marks in must for position in form.positions[marks] if marks.any()
+        }
+        positions = form.positions[allowed]
+        if not all(marks.any() for marks in must) or not named <= {*positions.tolist()}:
             return None, []
-        if len(spots) < form.count or len(named) > form.count:
+        if len(positions) < form.count or len(named) > form.count:
             return None, []
-        spots = spots[np.lexsort((spots, costs[spots], ~np.isin(spots, [*named])))]
-        first, last = spots[: form.count - 1], spots[form.count - 1 :]
+        positions = positions[
+            np.lexsort((positions, costs[positions], ~np.isin(positions, [*named])))
+        ]
+        first, last = positions[: form.count - 1], positions[form.count - 1 :]
         if len(named) == form.count:
             last = last[:1]
         base = int(costs[first].sum())
@@ -223,24 +233,24 @@ class SpotPacking(PackingProblem):
 
     # primal side
 
-    def completed(self, placement: Iterable[Spots]) -> list[Spots]:
-        """Return the jobs of a placement, and a spare on every spot that these leave to it."""
+    def completed(self, placement: Iterable[Positions]) -> list[Positions]:
+        """Return the jobs of a placement, with a spare on every position that they leave free."""
         found = [candidate for candidate in placement if not self.spares[candidate.request_idx]]
         left = capacities_left(self, found).copy()
         spares: dict[Form, list[int]] = {}
         for q in np.flatnonzero(self.spares).tolist()[::-1]:
             spares.setdefault(self.forms[q], []).append(q)
         for form, waiting in spares.items():
-            for spot in form.spots.tolist():
-                rows = self.rows_of(Spots(0, (spot,)))
+            for position in form.positions.tolist():
+                rows = self.rows_of(Positions(0, (position,)))
                 np.subtract.at(left, rows, 1)
                 while waiting and (left[rows] >= 0).all():
-                    found.append(Spots(waiting.pop(), (spot,)))
+                    found.append(Positions(waiting.pop(), (position,)))
                     np.subtract.at(left, rows, 1)
                 np.add.at(left, rows, 1)
         return sorted(found)
 
-    def left_by(self, fixed: Sequence[Spots], kept: Sequence[int]) -> Self:
+    def left_by(self, fixed: Sequence[Positions], kept: Sequence[int]) -> Self:
         """Return the problem of some requests around fixed jobs; rows have the same numbers."""
         rest, own = copy(self), list(kept)
         for name in [*vars(rest)]:

@@ -1,0 +1,234 @@
+"""Where Kueue has assigned the pods of admitted Workloads, and what of it no pod takes yet."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Annotated, TypeVar
+
+from pydantic import Field
+
+from topoplace.errors import InputError, number_of
+from topoplace.formats.declared import left_out
+from topoplace.formats.kubernetes.nodes import HOSTNAME, KubeNode
+from topoplace.formats.kubernetes.objects import KubeModel
+from topoplace.formats.kubernetes.podsets import MAX_COUNT
+from topoplace.snapshot.held import ASSIGNMENT
+from topoplace.snapshot.schema import LeftOut
+
+_Count = Annotated[int, Field(ge=0, le=MAX_COUNT)]
+Amounts = dict[str, dict[str, int]]
+"""By host, what is taken of it."""
+
+# ---- The status of a Workload --------------------------------------------------------------------
+
+
+class _Domain(KubeModel):
+    values: list[str]
+    count: _Count
+
+
+class _Individual(KubeModel):
+    prefix: str | None = None
+    suffix: str | None = None
+    roots: list[str]
+
+
+class _LevelValues(KubeModel):
+    universal: str | None = None
+    individual: _Individual | None = None
+
+    @property
+    def all(self) -> list[str] | None:
+        """The values of every domain, None if all have one."""
+        own = self.individual
+        if own is None:
+            return None
+        return [f"{own.prefix or ''}{root}{own.suffix or ''}" for root in own.roots]
+
+
+class _PodCounts(KubeModel):
+    universal: _Count | None = None
+    individual: list[_Count] | None = None
+
+
+class _Slice(KubeModel):
+    """Domains of one list, with what they have in common said once."""
+
+    number: Annotated[int, Field(alias="domainCount", ge=1, le=MAX_COUNT)]
+    levels: Annotated[list[_LevelValues], Field(alias="valuesPerLevel")]
+    pods: Annotated[_PodCounts, Field(alias="podCounts")]
+
+    def domains(self) -> Iterator[tuple[Sequence[str], int]]:
+        """Yield the domains with their pods."""
+        columns = [_column(own.all, own.universal, self.number) for own in self.levels]
+        counts = _column(self.pods.individual, self.pods.universal, self.number)
+        yield from zip(zip(*columns, strict=True), counts, strict=True)
+
+
+_Value = TypeVar("_Value")
+
+
+def _column(each: list[_Value] | None, every: _Value | None, number: int) -> list[_Value]:
+    if each is None and every is not None:
+        return [every] * number
+    if each is None or len(each) != number:
+        found = number_of(len(each or ()), "value")
+        raise InputError(
+            f"{number_of(number, 'value')}, or one for all", field="slices", found=found
+        )
+    return each
+
+
+class TopologyAssignment(KubeModel):
+    """How many pods of a podset are in which domains: a list, or slices of one."""
+
+    levels: Annotated[list[str], Field(min_length=1)]
+    listed: Annotated[list[_Domain] | None, Field(alias="domains")] = None
+    slices: list[_Slice] | None = None
+
+    def domains(self) -> Iterator[tuple[tuple[str, ...], int]]:
+        """Yield the domains with their pods.
+
+        Raises
+        ------
+        InputError
+            If neither form is there, or a domain has another number of values than of levels.
+        """
+        if not self.listed and not self.slices:
+            raise InputError("domains or slices", found="neither")
+        every: list[tuple[Sequence[str], int]] = [(d.values, d.count) for d in self.listed or ()]
+        for own in self.slices or ():
+            every += own.domains()
+        for values, count in every:
+            if len(values) != len(self.levels):
+                expected = number_of(len(self.levels), "value")
+                raise InputError(expected, field="domains", value=", ".join(values))
+            yield tuple(values), count
+
+
+class _PodSetAssignment(KubeModel):
+    name: str = "main"
+    topology: Annotated[TopologyAssignment | None, Field(alias="topologyAssignment")] = None
+
+
+class Admission(KubeModel):
+    """What Kueue gave to a Workload."""
+
+    pod_sets: Annotated[list[_PodSetAssignment], Field(alias="podSetAssignments")] = Field(
+        default_factory=list
+    )
+
+
+# ---- What of it no pod takes yet -----------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class AssignedPods:
+    """So many pods of a podset in a domain: the values of its levels, and what each pod takes."""
+
+    levels: tuple[str, ...]
+    values: tuple[str, ...]
+    count: int
+    takes: Mapping[str, int]
+
+
+@dataclass
+class Assigned:
+    """An admitted Workload whose pods have domains.
+
+    Attributes
+    ----------
+    job
+        Its name as a job.
+    where
+        Where it stands in the file.
+    podsets
+        The podsets that have domains.
+    pods
+        How many pods are where.
+    there
+        What its pods take of their nodes.
+    """
+
+    job: str
+    where: str
+    podsets: set[str] = field(default_factory=set)
+    pods: list[AssignedPods] = field(default_factory=list)
+    there: Amounts = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Unplaced:
+    """Pods that will be on some of these nodes, and what holds the jobs that may be there too."""
+
+    nodes: frozenset[str]
+    held_by: LeftOut
+
+
+def add_amounts(of: Amounts, host: str, amounts: Mapping[str, int]) -> None:
+    """Add what is taken of a host."""
+    held = of.setdefault(host, {})
+    for name, amount in amounts.items():
+        held[name] = held.get(name, 0) + amount
+
+
+def place_assigned(
+    assigned: Sequence[Assigned], nodes: Sequence[KubeNode], running: dict[str, Amounts]
+) -> list[Unplaced]:
+    """Add to what runs what Workloads are assigned beyond their pods, as Kueue counts it.
+
+    Returns
+    -------
+    list
+        The pods without a node whose domain has several.
+    """
+    found: list[Unplaced] = []
+    places = _Places(nodes)
+    for own in assigned:
+        if _num_pods(own.there.values()) >= sum(pods.count for pods in own.pods):
+            continue  # even if some are elsewhere
+        on_hosts: Amounts = {}
+        in_domains: dict[tuple[str, ...], tuple[str, int]] = {}
+        for pods in own.pods:
+            hosts = places.of(pods.levels, pods.values)
+            if len(hosts) == 1:
+                takes = {name: pods.count * amount for name, amount in pods.takes.items()}
+                add_amounts(on_hosts, hosts[0], takes)
+            else:
+                _, count = in_domains.get(hosts, ("", 0))
+                in_domains[hosts] = pods.values[-1], count + pods.count
+        for host, amounts in on_hosts.items():
+            there = own.there.get(host, {})
+            missing = {name: n - there.get(name, 0) for name, n in amounts.items()}
+            more = {name: amount for name, amount in missing.items() if amount > 0}
+            if more:
+                add_amounts(running.setdefault(own.job, {}), host, more)
+        for hosts, (name, count) in in_domains.items():
+            missing_pods = count - _num_pods(own.there.get(host, {}) for host in hosts)
+            if missing_pods > 0:
+                text = f"{number_of(missing_pods, 'pod')} of {own.job} in {name}, on no node yet"
+                found.append(Unplaced(frozenset(hosts), left_out(ASSIGNMENT, text, own.where)))
+    return found
+
+
+def _num_pods(amounts: Iterable[Mapping[str, int]]) -> int:
+    return sum(own.get("pods", 0) for own in amounts)
+
+
+class _Places:
+    """The nodes of every domain of some levels."""
+
+    def __init__(self, nodes: Sequence[KubeNode]) -> None:
+        self._nodes = nodes
+        self._of: dict[tuple[str, ...], dict[tuple[str, ...], list[str]]] = {}
+
+    def of(self, levels: tuple[str, ...], values: tuple[str, ...]) -> tuple[str, ...]:
+        """Return the nodes of a domain; what it is called, if none is in the file."""
+        if levels not in self._of:
+            own = self._of[levels] = {}
+            for node in self._nodes:
+                labels = {HOSTNAME: node.name, **node.labels}
+                key = tuple(labels.get(level, "") for level in levels)
+                own.setdefault(key, []).append(node.name)
+        return tuple(self._of[levels].get(values, values[-1:]))
