@@ -6,6 +6,8 @@ import json
 import random
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -357,3 +359,19 @@ def test_who_is_not_decided_is_not_said_to_wait() -> None:
     levels = [level.model_copy(update={"certificate": open_}), *result.levels[1:]]
     texts = view_of(result.model_copy(update={"levels": levels})).waits
     assert texts["long"] == texts["never"] == "not decided in the time"
+
+
+def test_an_audit_in_an_order_ends_in_words(tmp_path: Path) -> None:
+    before = delayed()
+    started = {"id": "short", "nodes": "n[1-2]", "takes": {"slots": 1}}
+    queue = [one for one in before["queue"] if one["id"] != "short"]
+    after = before | {"running": [*before["running"], started], "queue": queue}
+    files = []
+    for name, document in (("before", before), ("after", after)):
+        files.append(tmp_path / f"{name}.json")
+        files[-1].write_text(json.dumps(document))
+    found = tp.audit(files[0], after=files[1], order="backfill")
+    said = str(found)
+    assert said.splitlines()[-1] == "1 rightly started, 3 rightly waiting, all proven"
+    assert "fewest" not in said
+    assert "all proven" not in str(replace(found, num_left=1))

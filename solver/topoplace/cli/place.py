@@ -32,7 +32,9 @@ class PlaceFiles:
         "F", "Write a line per request that starts: its name, its nodes."
     )
     csv: Path | None = option(
-        "F", "Write what starts as CSV: request, nodes, prism, hosts, cost, score."
+        "F",
+        "Write what starts, and why the rest waits, as CSV: request, nodes, prism, hosts, cost, "
+        "score, waits.",
     )
     rank_files: Path | None = option(
         "DIR", "Write the mapping of every job here, as DIR/REQUEST.csv."

@@ -88,10 +88,9 @@ def fragmentation_table(audit: Audit) -> Table | None:
 
 def tables_of(audit: Audit) -> list[tuple[str, Table]]:
     """Return the tables by group, with titles."""
-    found = [
-        ("Verdicts", verdicts_table(audit)),
-        ("Domains, and what waits", domains_table(audit)),
-    ]
+    found = [("Verdicts", verdicts_table(audit))]
+    if audit.order is None:  # in an order it is about who starts, not where
+        found.append(("Domains, and what waits", domains_table(audit)))
     fragmentation = fragmentation_table(audit)
     if fragmentation is not None:
         found.append(("Slurm's fragmentation, in nodes", fragmentation))
@@ -140,9 +139,14 @@ def audit_text(audit: Audit) -> str:
 
 
 def conclusion(audit: Audit) -> str:
-    """Return one line: what is wrong in all, and how large the regret is."""
+    """Return a line: what is wrong, and how large the regret is; in an order, who is right."""
     total, names = audit.total, [verdict for verdict in _GRAVEST_FIRST if verdict != "suboptimal"]
     counts = [f"{total.verdicts[v]} {v}" for v in names if total.verdicts[v]]
+    if audit.order is not None:
+        right = [f"{total.verdicts[v]} {v}" for v in (Verdict.STARTED, Verdict.RIGHTLY_WAITING)]
+        open_ends = (Verdict.UNPROVEN, Verdict.UNJUDGED)
+        is_open = audit.num_left or any(total.verdicts[v] for v in open_ends)
+        return ", ".join([*right, *counts, *([] if is_open else ["all proven"])])
     own = total.domains
     text = (
         f"{number_of(own.used, 'domain')} used, {own.fewest} possible: regret "

@@ -448,9 +448,17 @@ def hostlist_text(result: AnyResult) -> str:
 
 
 def csv_text(result: AnyResult) -> str:
-    """Return what starts as CSV with a header line; absent values are empty."""
-    rows = []
-    for start in view_of(result).starts:
+    """Return what starts, then what waits and why, as CSV with a header line.
+
+    Absent values are empty.
+    """
+    rows: list[list[object]] = []
+    view = view_of(result)
+    for start in view.starts:
         cost = None if start.cost is None else float(start.cost)
-        rows.append([start.request, len(start.nodes), start.prism, start.hosts, cost, start.score])
-    return csv_of(("request", "nodes", "prism", "hosts", "cost", "score"), rows)
+        place = [start.prism, start.hosts, cost, start.score, None]
+        rows.append([start.request, len(start.nodes), *place])
+    for one in result.instance.queue:
+        if one.id not in view.started:
+            rows.append([one.id, one.nodes, *[None] * 4, view.waits.get(one.id)])
+    return csv_of(("request", "nodes", "prism", "hosts", "cost", "score", "waits"), rows)

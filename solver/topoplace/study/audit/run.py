@@ -150,12 +150,15 @@ class Audit(Tabled):
         Lines on decisions that were judged under assumptions, and on those that were not judged.
     num_left
         Decisions left out because of an interrupt.
+    order
+        The order in which requests were judged, if there is one.
     """
 
     rows: tuple[Row, ...]
     contract: str | None = None
     notes: tuple[str, ...] = ()
     num_left: int = 0
+    order: str | None = None
 
     @property
     def groups(self) -> list[Group]:
@@ -269,6 +272,11 @@ def audit_cases(
             break
         open_ends = Verdict.UNPROVEN, Verdict.UNJUDGED
         if is_asked() and any(row.verdict in open_ends for row in judged):
+            if order is not None:
+                known = [row for row in judged if row.verdict is not Verdict.UNPROVEN]
+                rows += known
+                of = number_of(len(judged), "request")
+                notes = [*notes, f"interrupted: {len(judged) - len(known)} of {of} not judged"]
             break  # given its time, it would have been proven
         rows += judged
         if keep is not None and judged:
@@ -282,7 +290,7 @@ def audit_cases(
     told = (
         [f"interrupted: {left} of {number_of(len(cases), 'decision')} not judged"] if left else []
     )
-    return Audit(tuple(rows), contract, (*notes, *told), left)
+    return Audit(tuple(rows), contract, (*notes, *told), left, order)
 
 
 def require_order(cases: Sequence[Case], order: str | None, contract: str | None) -> None:
