@@ -289,3 +289,29 @@ def test_what_a_real_slurm_decided_is_right_in_its_own_order(num, tmp_path):
         judged += sum(verdict not in ("unjudged", "unproven") for verdict in verdicts)
         every += len(verdicts)
     assert judged >= 0.85 * every, (judged, every)
+
+
+@pytest.mark.parametrize("order", [None, "backfill"])
+@pytest.mark.parametrize(
+    "name", ["05_exclude", "17_reservation_now", "34_shared_exclusive_mix", "43_switches_wait_over"]
+)
+def test_no_decision_is_blamed_for_what_a_text_listing_cannot_show(name, order, tmp_path):
+    pair = []
+    for moment in ("before", "after"):
+        folder = real_file(f"slurm_clusters/{name}/{moment}/squeue.json").parent
+        jobs = json.loads((folder / "squeue.json").read_text())["jobs"]
+        lines = ["JOBID|STATE|NODES|NODELIST|PRIORITY|TIME_LIMIT|PARTITION|REASON|COMMENT"]
+        for job in jobs:
+            size, priority = (job[key]["number"] for key in ("node_count", "priority"))
+            told = (job["job_id"], job["job_state"][0], size, job["nodes"], priority, "UNLIMITED")
+            lines.append("|".join(map(str, (*told, job["partition"], job["state_reason"], ""))))
+        text = tmp_path / f"{moment}.txt"
+        text.write_text("\n".join(lines))
+        named = ("topology", "nodes", "partitions", "reservations")
+        files: dict[str, Any] = {what: folder / f"{what}.txt" for what in named}
+        made = converted(None, "slurm", None, ConvertOptions(jobs=text, **files))
+        assert "not seen in this listing: switches" in "".join(made.notes)
+        pair.append(tp.Model.of(tp.load(json.loads(made.text)).snapshot))
+    found = {str(row.verdict) for row in tp.audit(pair[0], after=pair[1], order=order).rows}
+    assert "unjudged" in found
+    assert not found & {"missed", "out of turn", "invalid", "suboptimal"}

@@ -59,6 +59,9 @@ def of_slurm(folder: Path, topology: str, jobs: str, name: str = "now") -> Path:
     out = folder / f"{name}.json"
     given = ["--from", "slurm", "--jobs", str(folder / "squeue.txt"), "-o", str(out)]
     assert run(["convert", str(folder / "topology.conf"), *given]) == ExitCode.DONE
+    made = json.loads(out.read_text())  # these jobs have nothing that such a listing does not show
+    made["left_out"] = [x for x in made.get("left_out", ()) if x["option"] != "not-seen"]
+    out.write_text(json.dumps(made))
     return out
 
 

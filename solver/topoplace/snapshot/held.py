@@ -20,6 +20,9 @@ ORDER = "order"
 ASSIGNMENT = "assignment"
 """The option that holds requests where others have room in a domain, on hosts not known yet."""
 
+NOT_SEEN = "not-seen"
+"""The option, of no request, that stands for what a listing cannot show: no decision is blamed."""
+
 _MAX_NAME = 120  # of a job of which there are several, so that the others have room for a number
 
 EVERY_OPTION = "all"
@@ -159,6 +162,9 @@ def left_out_text(snapshot: Snapshot, releases: str = "--ignore") -> str | None:
     if ignored:
         parts.append(f"ignored: {counts_text(ignored)}")
     whole = {(one.option, one.value) for one in snapshot.left_out if one.request is None}
+    unseen = [value for option, value in sorted(whole) if option == NOT_SEEN]
+    whole = {(option, value) for option, value in whole if option != NOT_SEEN}
+    parts += [f"not seen in this listing: {value}" for value in unseen]
     if whole:
         parts.append(f"not modelled: {'; '.join(map(' '.join, sorted(whole)))}")
     return "; ".join(parts) or None

@@ -11,6 +11,7 @@ from topoplace.errors import InputError, number_of
 from topoplace.formats.declared import left_out, of_request
 from topoplace.formats.slurm.blocks import BLOCK, asked_of_blocks
 from topoplace.formats.slurm.features import Constraint, Form, constraint_of
+from topoplace.formats.slurm.fields import SHARED_NODES
 from topoplace.formats.slurm.jobs import SlurmJobs, Wants
 from topoplace.formats.slurm.nodes import (
     NodeUse,
@@ -29,7 +30,7 @@ from topoplace.formats.slurm.sharing import (
 from topoplace.formats.slurm.topology import SlurmMachine
 from topoplace.machine.hierarchy import LEAF
 from topoplace.machine.hostlist import expand_host_list, format_host_list, format_node_set
-from topoplace.snapshot.held import ORDER
+from topoplace.snapshot.held import NOT_SEEN, ORDER
 from topoplace.snapshot.hierarchy_state import hierarchy_of, prepare_hierarchy
 from topoplace.snapshot.schema import (
     SNAPSHOT_SCHEMA,
@@ -122,6 +123,8 @@ def snapshot_of_slurm(
     if len(queue.fitting) > 1:
         order = "of Slurm's priorities"
         held.append(LeftOut(option=ORDER, value=order))
+    if queue.fitting and jobs.unseen:
+        held.append(LeftOut(option=NOT_SEEN, value=", ".join(jobs.unseen)))
     several = sum(map(holds.has_several_tiers, queue.fitting))
     if several:
         text = f"{number_of(several, 'job')} for partitions of several"
@@ -293,6 +296,8 @@ def _of_blocks_alone(request: Request, place: str) -> Iterator[LeftOut]:
 # ---- Requests that are held for what nodes have, or are not known to have ------------------------
 
 
+_PARTS = "jobs have parts of nodes, and the listing does not say which may (squeue --json does)"
+
 _OF_NODES = ("cpus", "memory", "disk")
 """What a job may want of each of its nodes, as numbers."""
 
@@ -333,6 +338,8 @@ class _Holds:
         nodes = cluster.nodes or {}
         self._own = [nodes[name] for name in names if name in nodes]
         self._complete = len(self._own) == len(names)
+        parts = any(0 < (one.cpus_held or 0) < (one.cpus or 0) for one in self._own)
+        self._may_share = parts and SHARED_NODES in cluster.jobs.unseen
         every = cluster.reservations or {}
         self._later = [name for name, one in every.items() if not one.active]
 
@@ -393,7 +400,8 @@ class _Holds:
     def _why_whole(self, wants: Wants, request: Request) -> str:
         """Return how a job shares nodes, where that is not modelled; nothing if it does not."""
         why = self._takes(wants, request)
-        return why if isinstance(why, str) else wants.shared
+        own = why if isinstance(why, str) else wants.shared
+        return own or (_PARTS if self._may_share else "")
 
     def _switches(self, wants: Wants) -> str:
         if not wants.switches:

@@ -6,7 +6,7 @@ columns and ``scontrol show job`` call them.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from topoplace.formats.declared import given_text, table
@@ -198,6 +198,23 @@ LISTED = {
 
 NEEDED_COLUMNS = ("PARTITION", "REASON", "FEATURES", "DEPENDENCY", "TRES_PER_NODE")
 """Columns without which a listing cannot know what keeps a job from nodes."""
+
+SHARED_NODES = "shared nodes"
+
+_OF_JSON_ALONE = {
+    "required_switches": "switches", "resv_name": "reservation", "required_nodes": "required nodes",
+    "excluded_nodes": "excluded nodes", "tres_per_job": "GRES of a job or a task",
+    "minimum_cpus_per_node": "CPUs", "memory_per_node": "memory", "licenses": "licenses",
+    "contiguous": "contiguous nodes", "shared": SHARED_NODES, "end_time": "ends of running jobs",
+    "scheduled_nodes": "plans",
+}  # fmt: skip
+
+
+def unseen_in(fields: Iterable[str]) -> tuple[str, ...]:
+    """Return what a listing with these fields of jobs cannot show, and ``squeue --json`` does."""
+    seen = {*fields}
+    return tuple(words for name, words in _OF_JSON_ALONE.items() if name not in seen)
+
 
 SQUEUE_LISTING = table(
     "squeue -o",

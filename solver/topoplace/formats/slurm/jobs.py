@@ -458,6 +458,8 @@ class SlurmJobs:
         What restricts them and is not modelled.
     notes
         Lines on what the listing does not say, or says in fields that are not known.
+    unseen
+        What a listing of its form cannot show.
     """
 
     running: tuple[RunningJob, ...] = ()
@@ -467,6 +469,7 @@ class SlurmJobs:
     sharing: frozenset[str] = frozenset()
     left_out: tuple[LeftOut, ...] = ()
     notes: tuple[str, ...] = ()
+    unseen: tuple[str, ...] = ()
 
 
 def read_slurm_jobs(path: str | Path) -> SlurmJobs:
@@ -505,6 +508,7 @@ def read_slurm_jobs(path: str | Path) -> SlurmJobs:
         frozenset(job.id for job in [*waiting, *(one for _, one in holding)] if job.wants.shared),
         tuple(one for job in waiting for one in of_request(job.id, job.left_out)),
         listing.notes,
+        listing.unseen,
     )
 
 

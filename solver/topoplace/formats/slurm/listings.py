@@ -21,6 +21,7 @@ from topoplace.formats.slurm.fields import (
     SHOWN,
     SQUEUE_JSON,
     SQUEUE_LISTING,
+    unseen_in,
 )
 from topoplace.formats.slurm.nodes import moment_of, records_of, seconds_of, settings_of
 from topoplace.formats.text import integer
@@ -123,10 +124,19 @@ class Entry:
 
 @dataclass(frozen=True)
 class Listing:
-    """The entries of a file, and what it does not say or says in fields that are not known."""
+    """The entries of a file.
+
+    Attributes
+    ----------
+    notes
+        Lines on what it does not say, or says in fields that are not known.
+    unseen
+        What its form cannot show.
+    """
 
     entries: list[Entry]
     notes: tuple[str, ...] = ()
+    unseen: tuple[str, ...] = ()
 
 
 def listing_of(text: str) -> Listing:
@@ -141,8 +151,7 @@ def listing_of(text: str) -> Listing:
 
 # ---- Jobs as ``squeue -o`` prints them, with a header that names the columns ---------------------
 
-SQUEUE_FORMAT = "%i|%T|%D|%N|%k|%Q|%l|%S|%V|%P|%r|%f|%E|%b"
-_FORMS = f"what squeue --json, scontrol show job -o or squeue -o '{SQUEUE_FORMAT}' prints"
+_FORMS = "what squeue --json prints (scontrol show job -o and squeue -o show less)"
 _FREE = ("COMMENT", "NAME", "FEATURES", "LICENSES", "COMMAND", "WORK_DIR")  # may hold a |
 _MOST_EXTRA = 6
 _USUAL = ["JOBID", "STATE", "NODES", "NODELIST", "COMMENT"]
@@ -169,7 +178,7 @@ def _listed_lines(text: str) -> Listing:
         raise InputError(_FORMS, found="an empty file")
     lacking = [name for name in (*_MUST_HAVE,) if name not in header]
     if lacking:
-        expected = f"a column {lacking[0]}, as squeue -o '{SQUEUE_FORMAT}' writes"
+        expected = f"a column {lacking[0]}, or what squeue --json prints, which has all"
         raise InputError(expected, field="line 1", value="|".join(header)[:200])
     unseen = [name for name in NEEDED_COLUMNS if name not in header]
     if "NODELIST(REASON)" in header:
@@ -180,7 +189,8 @@ def _listed_lines(text: str) -> Listing:
             f"not seen, as squeue's listing has no column {', '.join(unseen)}: what these keep "
             "jobs from (squeue --json has all)"
         )
-    return Listing(entries, (*notes, *_unknown(SQUEUE_LISTING.unknown(header), "columns")))
+    notes += _unknown(SQUEUE_LISTING.unknown(header), "columns")
+    return Listing(entries, tuple(notes), unseen_in(LISTED.get(name, name) for name in header))
 
 
 def _listed_entry(fields: list[str], header: list[str], place: str) -> Entry:
@@ -277,7 +287,8 @@ def _shown_lines(text: str) -> Listing:
         }
         names = {name: key for key, name in SHOWN.items()}
         entries.append(Entry(place, _shown_values(given), names))
-    return Listing(entries, tuple(_unknown(SCONTROL_JOB.unknown(known), "keys")))
+    notes = _unknown(SCONTROL_JOB.unknown(known), "keys")
+    return Listing(entries, tuple(notes), unseen_in(SHOWN.values()))
 
 
 def _shown_values(given: dict[str, Any]) -> dict[str, Any]:
@@ -293,7 +304,9 @@ def _shown_values(given: dict[str, Any]) -> dict[str, Any]:
         given["id"] = f"{array}_{tasks}" if tasks.isdecimal() else f"{array}_[{tasks}]"
     elif "het_job_id" in given:
         given["id"] = f"{given['het_job_id']}+{given.get('het_job_offset', '0')}"
-    given["required_switches"] = given.get("required_switches", "").partition("@")[0]
+    given["required_switches"], _, longest = given.get("required_switches", "").partition("@")
+    if longest:  # it may be over, as the listing does not say when it was made
+        given["maximum_switch_wait_time"] = str(seconds_of(longest, "Switches") or "")
     given["priority"] = given.get("priority", "0")
     return _usual_texts({name: value for name, value in given.items() if value != ""})
 

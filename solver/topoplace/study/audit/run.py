@@ -7,7 +7,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -18,6 +18,7 @@ from topoplace.interrupts import Interrupted, heeded, is_asked
 from topoplace.placement.hierarchy.contract import CONTRACTS
 from topoplace.shown import Tabled
 from topoplace.snapshot.files import make_folder, write_document
+from topoplace.snapshot.held import NOT_SEEN
 from topoplace.snapshot.schema import Order
 from topoplace.solving import Options
 from topoplace.study.audit.cases import Case
@@ -278,6 +279,7 @@ def audit_cases(
                 of = number_of(len(judged), "request")
                 notes = [*notes, f"interrupted: {len(judged) - len(known)} of {of} not judged"]
             break  # given its time, it would have been proven
+        judged = [_with_care(case, row) for row in judged]
         rows += judged
         if keep is not None and judged:
             keep(number, judged[0], results)
@@ -291,6 +293,25 @@ def audit_cases(
         [f"interrupted: {left} of {number_of(len(cases), 'decision')} not judged"] if left else []
     )
     return Audit(tuple(rows), contract, (*notes, *told), left, order)
+
+
+_BLAME = Verdict.MISSED, Verdict.OUT_OF_TURN, Verdict.INVALID
+
+
+def _with_care(case: Case, row: Row) -> Row:
+    """Return a row without blame for what its snapshot's listing cannot show."""
+    left_out = case.snapshot.left_out
+    unseen = [one.value for one in left_out if (one.request, one.option) == (None, NOT_SEEN)]
+    if not unseen:
+        return row
+
+    def judged(one: Standing) -> Standing:
+        why = f"not seen in the listing: {unseen[0]}"
+        changes: dict[str, Any] = {"verdict": Verdict.UNJUDGED, "broken": None, "reason": why}
+        return replace(one, **changes) if one.verdict in _BLAME else one
+
+    contract = None if row.contract is None else judged(row.contract)
+    return replace(row, free=judged(row.free), contract=contract)
 
 
 def require_order(cases: Sequence[Case], order: str | None, contract: str | None) -> None:
