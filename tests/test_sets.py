@@ -308,7 +308,8 @@ def test_audits_in_order_do_not_judge_a_job_of_several_tiers(tmp_path: Path) -> 
     after = snapshot_of(tmp_path, [runs, jobs[1]], partitions=text)
     rows = tp.audit(before, after=after, order="priority").rows
     assert [str(row.verdict) for row in rows] == ["rightly started", "unjudged"]
-    assert rows[1].standing.reason == "tier: not modelled"
+    why = "not modelled: tier 1 job for partitions of several"
+    assert rows[1].standing.reason == why
 
 
 def test_one_of_several_features_for_all_nodes(tmp_path: Path) -> None:

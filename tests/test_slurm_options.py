@@ -348,6 +348,8 @@ def test_reservations_close_their_nodes_now_and_hold_all_later(tmp_path):
     text = "ReservationName=r Nodes=n[0-1] StartTime=a EndTime=b State={}\n"
     model = snapshot_of(tmp_path, [entry()], reservations=text.format("ACTIVE"))
     assert (model.snapshot.down, holds(model)) == ("n[0-1]", {})
+    ahead = [one.option for one in model.snapshot.left_out if one.request is None]
+    assert ahead == ["reservation-end"]
     model = snapshot_of(tmp_path, [entry()], reservations=text.format("INACTIVE"))
     assert (model.snapshot.down, holds(model)) == ("", {"1": ["reservation"]})
     none = "No reservations in the system\n"

@@ -125,6 +125,10 @@ def snapshot_of_slurm(
         held.append(LeftOut(option=ORDER, value=order))
     if queue.fitting and jobs.unseen:
         held.append(LeftOut(option=NOT_SEEN, value=", ".join(jobs.unseen)))
+    ending = [name for name, one in (cluster.reservations or {}).items() if one.active]
+    if ending and queue.fitting:  # its nodes are down here, and are free again in reality
+        text = f"of {', '.join(ending)}, whose nodes count as down for good"
+        held.append(LeftOut(option="reservation-end", value=text))
     several = sum(map(holds.has_several_tiers, queue.fitting))
     if several:
         text = f"{number_of(several, 'job')} for partitions of several"

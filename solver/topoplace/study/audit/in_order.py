@@ -23,7 +23,7 @@ from topoplace.placement.hierarchy.later import LaterOnHierarchy
 from topoplace.placement.hierarchy.packing import HierarchyPacking
 from topoplace.placement.hierarchy.problem import HierarchyProblem, Placed
 from topoplace.placement.order import InOrderSearch, Queue
-from topoplace.snapshot.held import hold_text, in_order, options_ahead
+from topoplace.snapshot.held import hold_text, in_order
 from topoplace.snapshot.hierarchy_state import prepare_hierarchy
 from topoplace.snapshot.schema import NodeSet, Order, Request
 from topoplace.solving import Bound, Options, Outcome, result_of
@@ -233,9 +233,9 @@ class _Round:
         return HierarchyPacking(HierarchyProblem(replace(state, free=free + used)))
 
     def _of(self, verdict: Verdict, name: str, why: str = "") -> Standing:
-        ahead = sorted(options_ahead(self._snapshot))
+        ahead = [f"{o.option} {o.value}" for o in self._snapshot.left_out if o.request is None]
         if ahead and verdict in (Verdict.MISSED, Verdict.OUT_OF_TURN):
-            verdict, why = Verdict.UNJUDGED, f"{', '.join(ahead)}: not modelled"
+            verdict, why = Verdict.UNJUDGED, f"not modelled: {'; '.join(sorted(ahead))}"
         return Standing(verdict, jobs=(name,), reason=why)
 
     def _row(self, request: Request | None, name: str, verdicts: Mapping[str, Standing]) -> Row:
