@@ -134,3 +134,10 @@ def checked(function: Callable[P, R]) -> Callable[P, R]:
         return function(*bound.args, **bound.kwargs)
 
     return run
+
+
+def parse_extents(text: str, field: str) -> tuple[int, ...]:
+    """Return the numbers of a text such as ``32x32x32``; an `InputError` names `field`."""
+    if not re.fullmatch(r"[1-9]\d{0,6}(?:x[1-9]\d{0,6})*", text):
+        raise InputError("positive sizes such as 32x32x32", field=field, value=text)
+    return tuple(map(int, text.split("x")))

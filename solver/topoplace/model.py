@@ -12,10 +12,9 @@ import numpy as np
 from pydantic import ValidationError
 
 from topoplace.errors import WHOLE, InputError, blamed_on, number_of, unknown_name
-from topoplace.given import fitting, plain
+from topoplace.given import fitting, parse_extents, plain
 from topoplace.machine import Prism, format_node_set
 from topoplace.machine.hostlist import format_host_list
-from topoplace.options import parse_extents
 from topoplace.snapshot.changes import changed, known_nodes
 from topoplace.snapshot.faults import faults_of
 from topoplace.snapshot.files import write_document

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeAlias, TypeVar
 
 from topoplace.errors import InputError, closest
-from topoplace.given import fitting
+from topoplace.given import fitting, parse_extents
 from topoplace.shipped import FORMATS
 
 if TYPE_CHECKING:
@@ -662,13 +662,6 @@ def _costs(text: str) -> tuple[int, ...]:
     if not re.fullmatch(r"\d{1,7}(:\d{1,7}){0,16}", text):
         raise InputError("costs such as 1:10:100", field="--level-costs", value=text)
     return tuple(map(int, text.split(":")))
-
-
-def parse_extents(text: str, field: str) -> tuple[int, ...]:
-    """Return the numbers of a text such as ``32x32x32``; an `InputError` names `field`."""
-    if not re.fullmatch(r"[1-9]\d{0,6}(?:x[1-9]\d{0,6})*", text):
-        raise InputError("positive sizes such as 32x32x32", field=field, value=text)
-    return tuple(map(int, text.split("x")))
 
 
 OBJECTS = "Objects with loads, any number on a node"

@@ -12,6 +12,7 @@ from topoplace import front, options
 from topoplace.cli.options import command, require_writable
 from topoplace.cli.output import end_with, print_json, say, say_files, say_note, shown
 from topoplace.errors import InputError, number_of, refuse, unknown_name
+from topoplace.given import parse_extents
 from topoplace.options import (
     FILES,
     GRAPH_FORMAT,
@@ -21,7 +22,6 @@ from topoplace.options import (
     argument,
     flag,
     option,
-    parse_extents,
 )
 
 if TYPE_CHECKING:
