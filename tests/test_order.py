@@ -225,6 +225,32 @@ def test_all_placements_refuse_an_order(capsys: pytest.CaptureFixture[str]) -> N
 # ---- Forged proofs -------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize(
+    "rule", [{"apart": [{"level": "rack", "name": "u"}]}, {"exclusive": "rack"}]
+)
+def test_a_reservation_in_a_domain_that_is_not_its_own_is_refused(rule: dict[str, Any]) -> None:
+    hosts = [{"hosts": f"{r}[0-1]", "domains": [r], "capacity": {"slots": 1}} for r in "ab"]
+    document = {
+        "schema": "topoplace.snapshot/1",
+        "name": "apart",
+        "machine": {"kind": "hierarchy", "name": "m", "levels": ["rack", "host"], "hosts": hosts},
+        "running": [{"id": "r", "nodes": "b[0-1]", "ends": 10}],
+        "queue": [
+            {"id": "first", "nodes": 1, "walltime": 100, **rule},
+            {"id": "next", "nodes": 1, **rule},
+        ],
+        "order": "backfill",
+    }
+    result = solved(document).model_dump(mode="json")
+    assert tp.check(result).verified
+    reserved = result["levels"][0]["certificate"]["reserved"]
+    assert (reserved["request"], reserved["at"]) == ("next", 10)
+    [placed] = result["solution"]["placements"]
+    other = {"a0": "a1", "a1": "a0"}[placed["nodes"]]
+    reserved["parts"][0]["shares"][0]["hosts"] = other
+    assert not tp.check(result).holds
+
+
 def forgeries(result: dict[str, Any], rng: random.Random) -> Iterator[dict[str, Any]]:
     """Yield results that claim to be optimal on changed evidence, or of others who start."""
     proof = result["levels"][0]["certificate"]
