@@ -23,6 +23,12 @@ ASSIGNMENT = "assignment"
 NOT_SEEN = "not-seen"
 """The option, of no request, that stands for what a listing cannot show: no decision is blamed."""
 
+RESERVATION_END, RESERVATION_LATER = "reservation-end", "reservation-later"
+"""Options, of no request, about later times alone: who starts now is as it is."""
+
+PLANS = "plans"
+"""The option, of no request, that a scheduler plans more than the nodes that a job would take."""
+
 _MAX_NAME = 120  # of a job of which there are several, so that the others have room for a number
 
 EVERY_OPTION = "all"

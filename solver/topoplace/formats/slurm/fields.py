@@ -272,14 +272,15 @@ SCONTROL_NODE = table(
     read Partitions: which jobs it may run
     read CPUTot, CPUEfctv, RealMemory, MemSpecLimit, TmpDisk: held against what jobs need of a node
     read Owner, MCS_label: of one user or label: down
-    read Reservation, ReservationName: reserved: down
+    read Reservation, ReservationName: reserved: see `scontrol show reservation`
+    read LastBusyTime: whether local times are those of this computer
     read ActiveFeatures, AvailableFeatures: what jobs may ask for, if both say the same
     read Gres: what jobs may ask for
     read CPUAlloc, AllocMem, ThreadsPerCore: where jobs share nodes; else a node with a job is full
     neutral GresUsed, GresDrain, AllocTRES: jobs say what they hold
     neutral Weight: a preference
     neutral Arch, CoresPerSocket, CPULoad, CPUErr, NodeAddr, NodeHostName, Port, Version, OS, \
-        FreeMem, Sockets, Boards, BootTime, SlurmdStartTime, LastBusyTime, \
+        FreeMem, Sockets, Boards, BootTime, SlurmdStartTime, \
         ResumeAfterTime, CfgTRES, CurrentWatts, AveWatts, CapWatts, ExtSensorsJoules, \
         ExtSensorsWatts, ExtSensorsTemp, Reason, Comment, Extra, CoreSpecCount, CPUSpecList, \
         InstanceId, InstanceType, Topology, BcastAddr, NextState, LowestJoules, \
@@ -315,9 +316,13 @@ SCONTROL_RESERVATION = table(
     "scontrol show reservation",
     """
     read ReservationName, Nodes: its nodes
-    read State: `ACTIVE`: its nodes are down; else all requests are held
-    read StartTime, EndTime: when it is
-    neutral Duration, NodeCnt, CoreCnt, NodeName, CoreIDs, Features, PartitionName, Flags, TRES, \
-        Users, Groups, Accounts, Licenses, BurstBuffer, MaxStartDelay, Watts, Comment
+    read State: `ACTIVE`: it holds its nodes until it ends, which the snapshot has as a running job
+    read StartTime: jobs that would still run then may not have its nodes; held are those of which \
+        that is not known, as they have no time limit or end within a minute of it
+    read EndTime: a local time without its zone is read in that of this computer; audits blame no \
+        decision for it unless nodes were busy just before the listing, in that zone
+    read CoreCnt, Flags: of a part of its nodes, or again later: audits blame no decision
+    neutral Duration, NodeCnt, NodeName, CoreIDs, Features, PartitionName, TRES, Users, Groups, \
+        Accounts, Licenses, BurstBuffer, MaxStartDelay, Watts, Comment
     """,
 )

@@ -132,11 +132,14 @@ class Listing:
         Lines on what it does not say, or says in fields that are not known.
     unseen
         What its form cannot show.
+    now
+        When it was made, in seconds since 1970; None if that is not known.
     """
 
     entries: list[Entry]
     notes: tuple[str, ...] = ()
     unseen: tuple[str, ...] = ()
+    now: int | None = None
 
 
 def listing_of(text: str) -> Listing:
@@ -333,7 +336,7 @@ def _listed_entries(text: str) -> Listing:
         unknown |= {name for name in SQUEUE_JSON.unknown(job) if _says_something(job[name])}
     now = Entry("", raw).number("last_update") or _latest(entries)
     entries = [replace(entry, now=now) for entry in entries]
-    return Listing(entries, tuple(_unknown(sorted(unknown), "fields")))
+    return Listing(entries, tuple(_unknown(sorted(unknown), "fields")), now=now)
 
 
 def _says_something(value: Any) -> bool:

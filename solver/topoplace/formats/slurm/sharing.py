@@ -314,5 +314,6 @@ def given_elsewhere(
     return [
         name
         for name in capacity
-        if nodes[name].use is not NodeUse.CLOSED and (nodes[name].cpus_held or 0) > listed[name]
+        if nodes[name].unreserved is not NodeUse.CLOSED
+        and (nodes[name].cpus_held or 0) > listed[name]
     ]

@@ -295,7 +295,7 @@ def audit_cases(
     return Audit(tuple(rows), contract, (*notes, *told), left, order)
 
 
-_BLAME = Verdict.MISSED, Verdict.OUT_OF_TURN, Verdict.INVALID
+_BLAME = Verdict.MISSED, Verdict.OUT_OF_TURN, Verdict.INVALID, Verdict.SUBOPTIMAL
 
 
 def _with_care(case: Case, row: Row) -> Row:
