@@ -15,6 +15,7 @@ from test_slurm_options import NOW, entry, holds, number, snapshot_of
 from topoplace.machine.hostlist import expand_host_list
 from topoplace.options import ConvertOptions
 from topoplace.snapshot.convert import converted
+from topoplace.snapshot.held import holds_of
 
 NODE = (
     "NodeName={name} CPUTot=16 CPUAlloc={cpus} State={state} RealMemory=64000 AllocMem={memory} "
@@ -192,6 +193,51 @@ def test_leaf_switches_and_required_nodes_are_rules_of_the_request(tmp_path):
     found = started(model)
     assert found["2"] == "n[1,5]"
     assert "n2" in expand_host_list(found["3"].replace(" ", ","))
+
+
+# ---- Slurm's own rules where jobs share nodes ----------------------------------------------------
+
+
+@pytest.mark.parametrize("scenario", ["31_shared_gpu", "38_shared_array_dependency",
+                                      "40_suspended_draining"])  # fmt: skip
+def test_slurm_tree_chooses_shared_nodes_as_a_real_slurm_did(scenario):
+    """Scenarios in which no plan for a job that waits keeps others off free nodes."""
+    folder = real_file(f"slurm_clusters/{scenario}/before/squeue.json").parent
+    files: dict[str, Any] = {
+        what: folder / f"{what}.txt" for what in ("topology", "nodes", "partitions")
+    }
+    made = converted(None, "slurm", None, ConvertOptions(jobs=folder / "squeue.json", **files))
+    found = {
+        start.request: start.hosts for start in tp.place(made.document, "slurm-tree").placements
+    }
+    after = json.loads((folder.parent / "after" / "squeue.json").read_text())["jobs"]
+    chosen = {str(job["job_id"]): job["nodes"] for job in after if job["nodes"]}
+    waited = {request.id for request in made.document.queue} - holds_of(made.document).keys()
+    alone = {name for name in waited if "_" not in name}
+    assert {name: nodes for name, nodes in found.items() if name in alone} == {
+        name: nodes for name, nodes in chosen.items() if name in alone
+    }
+
+
+def test_slurm_tree_packs_tasks_and_the_others_say_what_they_do_not_know(tmp_path):
+    tasks = entry(2, node_count=number(1), max_nodes=number(0), shared=[], tasks=number(41),
+                  cpus_per_task=number(1), tres_req_str="cpu=41,node=1")  # fmt: skip
+    on_two = by_node(3, 2, tasks=number(9))
+    jobs = [running(1, USED), tasks, on_two]
+    model = snapshot_of(tmp_path, jobs, nodes=nodes_of(USED))
+    found = {one.request: one.hosts for one in tp.place(model, "slurm-tree").placements}
+    # of the second leaf, which alone holds 41, and then has fewer nodes with room than the first
+    assert found["2"] == "n6*9 n[4-5]*16"
+    assert found["3"] == "n7*2 n6*7"
+    compared = tp.compare(model, methods=["slurm-tree", "default", "slurm-block"])
+    status = {row.method: row.status for row in compared.rows}
+    assert (status["default"], status["slurm-block"]) == ("unsuited", "unsuited")
+    said = "\n".join(compared.notes)
+    assert "default: expected jobs of whole nodes, as select/linear gives them, found 2" in said
+    assert "slurm-block: expected jobs with a number of nodes" in said
+    only = snapshot_of(tmp_path, [running(1, USED), by_node(2, 3)], nodes=nodes_of(USED))
+    for method in ("slurm-tree", "slurm-block"):
+        assert tp.place(only, method).placements[0].hosts == "n[4-6]"
 
 
 # ---- Audits in the order of the queue ------------------------------------------------------------

@@ -1,6 +1,6 @@
 """Jobs that share nodes: what nodes have, what running jobs hold, what requests take.
 
-A node has CPUs, memory, GRES, and places for jobs (`NODE`), as many on each node: a job takes one
+A node has CPUs, memory, GRES, and places for jobs (`PLACES`), as many on each node: a job takes one
 for each of its CPUs there, and a job of whole nodes takes all of them.
 """
 
@@ -14,6 +14,7 @@ from typing import Any
 from topoplace.errors import number_of
 from topoplace.formats.slurm.jobs import Held, SlurmJobs, Wants
 from topoplace.formats.slurm.nodes import NodeUse, SlurmNode, gres_of
+from topoplace.machine.hierarchy import PLACES
 from topoplace.machine.hostlist import expand_host_list, format_host_list
 from topoplace.snapshot.hierarchy_state import hierarchy_of, hierarchy_written
 from topoplace.snapshot.schema import (
@@ -24,7 +25,7 @@ from topoplace.snapshot.schema import (
     Segment,
 )
 
-CPUS, MEMORY, NODE = "cpus", "memory", "node"
+CPUS, MEMORY = "cpus", "memory"
 
 Takes = dict[str, int]
 
@@ -70,7 +71,7 @@ class Sharing:
         found |= {CPUS: held.cpus, MEMORY: held.memory if self.has_memory else 0}
         found = {name: min(n, capacity.get(name, 0)) for name, n in found.items() if n}
         places = held.cpus if shares else self.places
-        return found | ({NODE: places} if held.cpus else {})  # a suspended job leaves its nodes
+        return found | ({PLACES: places} if held.cpus else {})  # a suspended job leaves its nodes
 
     def asked(
         self, wants: Wants, num_nodes: int, among: Iterable[str], *, whole: bool
@@ -103,7 +104,7 @@ class Sharing:
     @property
     def whole(self) -> dict[str, Any]:
         """The fields of a request of whole nodes."""
-        return {"takes": {NODE: self.places}}
+        return {"takes": {PLACES: self.places}}
 
     def gres(self, wants: Wants, num_nodes: int, among: Iterable[str]) -> Takes | str:
         """Return the GRES of a unit of a job that shares nodes; or why they are not modelled."""
@@ -164,7 +165,7 @@ class Sharing:
         memory = _by_gres(wants.memory_per_gres, gres) or wants.memory
         memory = (memory or wants.memory_per_cpu * cpus) if self.has_memory else 0
         own = {name: n for name, n in gres.items() if ":" not in name}
-        return {CPUS: cpus, NODE: cpus, **own, **({MEMORY: memory} if memory else {})}
+        return {CPUS: cpus, PLACES: cpus, **own, **({MEMORY: memory} if memory else {})}
 
     def _tasks_of_node(self, wants: Wants, num_nodes: int, among: Iterable[str]) -> int | None:
         """Return how many tasks each node gets; None if they may be in any numbers.
@@ -271,7 +272,7 @@ def sharing_of(
     own = {name: amounts for name, amounts in capacity.items() if amounts is not None}
     held = {job.id: jobs.held[job.id] for job in on_these}
     places = max(amounts[CPUS] for amounts in own.values())
-    own = {name: {**amounts, NODE: places} for name, amounts in own.items()}
+    own = {name: {**amounts, PLACES: places} for name, amounts in own.items()}
     memory = sum(one.memory for each in held.values() for one in each)
     given = any(nodes[name].memory_held for name in names)
     written = _with_capacity(machine, own)
