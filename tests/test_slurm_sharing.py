@@ -150,6 +150,55 @@ def test_what_is_not_known_of_shared_nodes_holds_the_job(more, nodes, tmp_path):
     assert started(model).keys() == {"1"}
 
 
+@pytest.mark.parametrize(
+    ("more", "whole"),
+    [
+        ({"exclusive": "NODE", "oversubscribe": "NO"}, True),
+        ({"exclusive": ["true"]}, True),
+        ({"exclusive": "NO", "oversubscribe": "NO"}, False),
+        ({"exclusive": "NO", "oversubscribe": "YES"}, None),
+        ({"exclusive": "USER"}, None),
+        ({"shared": []}, None),  # a placeholder, which says nothing
+        ({}, None),
+    ],
+)
+def test_slurm_26_05_does_not_list_how_jobs_share(more, whole, tmp_path):
+    """The field `shared` of data parser v0.0.45 is a placeholder: no job is taken for whole."""
+    job = by_node(1, 2)
+    del job["shared"]
+    meta = {"plugin": {"data_parser": "data_parser/v0.0.45"}}
+    text = json.dumps({"jobs": [job | more], "last_update": number(NOW), "meta": meta})
+    model = snapshot_of(tmp_path, text, nodes=nodes_of({}))
+    if whole is None:
+        ((own,),) = holds_of(model.snapshot).values()
+        assert own.option == "shared"
+        assert ("26.05" in own.value) == ("exclusive" not in more)
+        return
+    assert holds(model) == {}
+    takes = model.snapshot.queue[0].takes
+    assert (takes is None or takes == {"node": 16}) == whole
+
+
+@pytest.mark.parametrize(("exclusive", "shares"), [("NODE", False), ("NO", True)])
+def test_scontrol_of_slurm_26_05_says_no_where_older_ones_said_ok(exclusive, shares, tmp_path):
+    text = (
+        "JobId=1 Priority=9 JobState=PENDING Reason=None TimeLimit=01:00:00 NumNodes=2 NodeList= "
+        "SubmitTime=2026-03-01T10:00:00 NumTasks=2 NumCPUs=2 CPUs/Task=1 MinCPUsNode=1 "
+        f"ReqTRES=cpu=2,node=2 OverSubscribe=NO Exclusive={exclusive} Partition=all\n"
+    )
+    model = snapshot_of(tmp_path, text, nodes=nodes_of({}, threads=2))
+    assert ("shared" in holds(model).get("1", [])) == shares
+
+
+def test_why_nodes_are_not_shared_says_which_count_is_of_cores(tmp_path):
+    model = snapshot_of(tmp_path, [by_node(1, 2)], nodes=nodes_of({}, threads=2))
+    ((own,),) = holds_of(model.snapshot).values()
+    assert own.value == (
+        "may take a part of a node: n0 has 16 CPUs on 8 cores of 2 threads: jobs count CPUs, and "
+        "Slurm gives whole cores"
+    )
+
+
 def test_gpus_that_a_running_job_does_not_detail_leave_sharing_unknown(tmp_path):
     one = running(1, {"n4": (4, 4000)}, tres_alloc_str="cpu=4,node=1,gres/gpu=2")
     model = snapshot_of(tmp_path, [one, by_node(2, 1)], nodes=nodes_of({"n4": (4, 4000)}))
@@ -237,7 +286,7 @@ def test_slurm_tree_packs_tasks_and_the_others_say_what_they_do_not_know(tmp_pat
     assert "slurm-block: expected jobs with a number of nodes" in said
     only = snapshot_of(tmp_path, [running(1, USED), by_node(2, 3)], nodes=nodes_of(USED))
     for method in ("slurm-tree", "slurm-block"):
-        assert tp.place(only, method).placements[0].hosts == "n[4-6]"
+        assert tp.place(only, method).levels[0].objective == 3
 
 
 # ---- Audits in the order of the queue ------------------------------------------------------------

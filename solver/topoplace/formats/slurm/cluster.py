@@ -11,7 +11,7 @@ from topoplace.errors import InputError, number_of
 from topoplace.formats.declared import MAX_VALUE, left_out, of_request
 from topoplace.formats.slurm.blocks import BLOCK, asked_of_blocks
 from topoplace.formats.slurm.features import Constraint, Form, constraint_of
-from topoplace.formats.slurm.fields import SHARED_NODES
+from topoplace.formats.slurm.fields import SHARED_NODES, UNSAID
 from topoplace.formats.slurm.jobs import SlurmJobs, Wants
 from topoplace.formats.slurm.nodes import NodeUse, SlurmNode, SlurmPartition
 from topoplace.formats.slurm.reservations import (
@@ -95,11 +95,10 @@ def snapshot_of_slurm(
     queue = _queue_on(machine, jobs, len(names))
     queue = replace(queue, fitting=_by_tier(queue.fitting, cluster))
     by_sets = not any(request.patterns for request in queue.fitting)
-    sharing = None
+    sharing, why_not = None, ""
     if by_sets and not isinstance(machine, TorusModel):
-        sharing = sharing_of(machine, cluster.nodes, jobs, names)
-        if any(one.oversubscribes for one in (cluster.partitions or {}).values()):
-            sharing = None
+        found = _sharing(machine, cluster, names)
+        sharing, why_not = (None, found) if isinstance(found, str) else (found, "")
     running, num_shared = _apart(jobs.running, there, cluster.nodes or {}, alone=sharing is None)
     with_job = {host for _, hosts in running for host in hosts}
     if sharing is not None:
@@ -119,7 +118,15 @@ def snapshot_of_slurm(
         "closed, their state not told": [n for n in names if n not in told],
     }
     down = {node for group in groups.values() for node in group}
-    holds = _Holds(machine, cluster, names, by_sets=by_sets, sharing=sharing, reserved=reserved)
+    holds = _Holds(
+        machine,
+        cluster,
+        names,
+        by_sets=by_sets,
+        sharing=sharing,
+        why_not=why_not,
+        reserved=reserved,
+    )
     held = [
         *(one for request in queue.fitting for one in holds.of(request)),
         *(
@@ -177,6 +184,16 @@ def snapshot_of_slurm(
     notes = [f"{number_of(len(running), 'job')} running, {len(queue.fitting)} queued"]
     notes += [f"{what}: {count}" for what, count in counts.items() if count]
     return snapshot, (*notes, *jobs.notes)
+
+
+def _sharing(
+    machine: TreeModel | HierarchyModel, cluster: SlurmCluster, names: Sequence[str]
+) -> Sharing | str | None:
+    """Return how jobs share nodes, None if none does; or why that is not modelled."""
+    for name, one in (cluster.partitions or {}).items():
+        if one.oversubscribes and cluster.jobs.sharing:
+            return f"several jobs may have a CPU of partition {name} (OverSubscribe)"
+    return sharing_of(machine, cluster.nodes, cluster.jobs, names)
 
 
 def _document(
@@ -343,6 +360,8 @@ class _Holds:
         Whether requests can be kept to sets of nodes: not where contention counts.
     sharing
         How jobs share nodes, if that is modelled.
+    why_not
+        Why it is not, if some may.
     reserved
         What reservations keep from requests.
 
@@ -360,8 +379,10 @@ class _Holds:
         *,
         by_sets: bool,
         sharing: Sharing | None,
+        why_not: str,
         reserved: Reserved,
     ) -> None:
+        self._why_not_shared = why_not
         self._of, self._cluster, self._by_sets = machine, cluster, by_sets
         self._leaf, self._sharing = _leaf_level(machine) if by_sets else None, sharing
         self.sets: dict[str, str] = {}
@@ -417,6 +438,8 @@ class _Holds:
             return None
         known = [(self._cluster.partitions or {}).get(name) for name in wants.partitions]
         whole = self._takes_whole_nodes(wants) or not wants.shared
+        if wants.shared == UNSAID and not whole:
+            return UNSAID
         if wants.shared in ("user", "mcs") or (wants.shared == "oversubscribe" and None in known):
             return wants.shared
         if not whole and any(one is not None and one.whole_nodes for one in known):
@@ -431,6 +454,8 @@ class _Holds:
         """Return how a job shares nodes, where that is not modelled; nothing if it does not."""
         why = self._takes(wants, request)
         own = why if isinstance(why, str) else wants.shared
+        if own and self._why_not_shared:
+            own = f"{own}: {self._why_not_shared}"
         return own or (_PARTS if self._may_share else "")
 
     def _switches(self, wants: Wants) -> str:

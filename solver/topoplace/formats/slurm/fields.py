@@ -60,10 +60,28 @@ def option_of_reason(reason: str) -> str | None:
     return _OPTION_OF_REASON.get(reason, "reason")
 
 
+UNSAID = "not said whether of whole nodes, as squeue --json of slurm 26.05 does not (scontrol does)"
+"""Stands for how a job shares nodes where newer listings do not say it any more."""
+
+
+def shared_of(exclusive: Any, oversubscribe: Any) -> list[str]:
+    """Return what ``shared`` said before Slurm 26.05, of the two fields that replace it."""
+    (one, other) = (
+        str(w[0] if isinstance(w, list) and w else w) for w in (exclusive, oversubscribe)
+    )
+    if one.lower() in ("node", "true"):
+        return ["none"]
+    if one.lower() in ("user", "mcs", "topo"):
+        return [one.lower()]
+    return ["oversubscribe"] if other.lower() in ("yes", "true") else []
+
+
 def shared_text(value: Any) -> str:
     """Return how a job shares nodes with others, if it may: one that takes whole nodes does not."""
     words = value if isinstance(value, list) else [value]
     words = [str(word).lower() for word in words if word]
+    if words == [UNSAID]:
+        return UNSAID
     if words in (["none"], ["topo"], ["exclusive"], ["no"]):
         return ""
     return ",".join(words) or "may take a part of a node"
@@ -114,8 +132,9 @@ SQUEUE_JSON = table(
     depends tasks -> node_count: its size is given by tasks
     depends tres_req_str -> node_count: asks for fewer nodes than `node_count`
     depends shared: may take a part of a node, unless `scontrol show partition` says that its \
-        partition gives whole nodes; `topo` where there are no blocks
-    depends exclusive: `topo` where there are no blocks
+        partition gives whole nodes; `topo` where there are no blocks; 26.05 does not say it
+    depends exclusive: `topo` where there are no blocks; else it says what `shared` did
+    depends oversubscribe -> shared: several jobs may have a CPU
     depends segment_size -> segment: where the machine has no blocks or prisms for it
     depends minimum_cpus_per_node -> cpus: where nodes are not known; else a set of nodes
     depends cpus: unless every node has its share of them
@@ -237,7 +256,7 @@ SHOWN = {
     "TresPerSocket": "tres_per_socket", "CpusPerTres": "cpus_per_tres",
     "MemPerTres": "memory_per_tres", "NtasksPerTRES": "tasks_per_tres", "NumTasks": "tasks",
     "CPUs/Task": "cpus_per_task", "NtasksPerN:B:S:C": "tasks_per_node", "ReqTRES": "tres_req_str",
-    "Gres": "gres", "OverSubscribe": "shared",
+    "Gres": "gres", "OverSubscribe": "shared", "Exclusive": "exclusive",
     "Contiguous": "contiguous", "Licenses": "licenses", "Reservation": "resv_name",
     "Switches": "required_switches", "ArrayTaskThrottle": "array_max_tasks",
     "MinCPUsNode": "minimum_cpus_per_node", "MinMemoryNode": "memory_per_node",

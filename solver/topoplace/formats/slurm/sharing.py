@@ -251,25 +251,30 @@ def sharing_of(
     nodes: Mapping[str, SlurmNode] | None,
     jobs: SlurmJobs,
     names: Sequence[str],
-) -> Sharing | None:
-    """Return how jobs share nodes, if some may; None if none does, or too little is known.
+) -> Sharing | str | None:
+    """Return how jobs share nodes, if some may; None if none does, or why that is not modelled.
 
     What every node has and what every running job holds of it has to be known, a core has one
     thread, and a node one type of each GRES.
     """
+    if not jobs.sharing:
+        return None
+    if nodes is None:
+        return "what nodes have is not known (--nodes)"
+    lacking = next((name for name in names if name not in nodes), None)
+    if lacking is not None:
+        return f"what {lacking} has is not known"
+    capacity = {name: _capacity(name, nodes[name]) for name in names}
+    why = next((found for found in capacity.values() if isinstance(found, str)), None)
+    if why is not None:
+        return why
     there = frozenset(names)
-    if not jobs.sharing or nodes is None or not there <= nodes.keys():
-        return None
-    capacity = {name: _capacity(nodes[name]) for name in names}
     on_these = [j for j in jobs.running if there.intersection(expand_host_list(j.nodes))]
-    known = all(
-        job.id in jobs.held
-        and {one.node for one in jobs.held[job.id]} == {*expand_host_list(job.nodes)}
-        for job in on_these
-    )
-    if None in capacity.values() or not known:
-        return None
-    own = {name: amounts for name, amounts in capacity.items() if amounts is not None}
+    for job in on_these:
+        told = {one.node for one in jobs.held.get(job.id, ())}
+        if told != {*expand_host_list(job.nodes)}:
+            return f"what job {job.id} has of its nodes is not known (squeue --json)"
+    own = {name: amounts for name, amounts in capacity.items() if not isinstance(amounts, str)}
     held = {job.id: jobs.held[job.id] for job in on_these}
     places = max(amounts[CPUS] for amounts in own.values())
     own = {name: {**amounts, PLACES: places} for name, amounts in own.items()}
@@ -279,14 +284,21 @@ def sharing_of(
     return Sharing(written, own, places, not memory or given, held, jobs.sharing)
 
 
-def _capacity(node: SlurmNode) -> Takes | None:
-    """Return what a node has; None if that is not known, or cores have several threads."""
-    if not node.cpus or node.memory is None or node.gres is None or node.threads != 1:
-        return None
-    types = Counter(name.partition(":")[0] for name in node.gres if ":" in name)
-    if any(count > 1 for count in types.values()):
-        return None
-    gres = {name: n for name, n in node.gres.items() if ":" not in name}
+def _capacity(name: str, node: SlurmNode) -> Takes | str:
+    """Return what a node has; or why that is not known, or not modelled."""
+    if not node.cpus or node.memory is None or node.gres is None or node.threads is None:
+        return f"CPUs, memory, GRES or threads of {name} are not said"
+    if node.threads != 1:
+        threads = number_of(node.threads, "thread")
+        return (
+            f"{name} has {number_of(node.cpus, 'CPU')} on {number_of(node.cores or 0, 'core')} of "
+            f"{threads}: jobs count CPUs, and Slurm gives whole cores"
+        )
+    types = Counter(gres.partition(":")[0] for gres in node.gres if ":" in gres)
+    several = next((gres for gres, count in types.items() if count > 1), None)
+    if several is not None:
+        return f"{name} has several types of {several}"
+    gres = {own: n for own, n in node.gres.items() if ":" not in own}
     return {CPUS: node.cpus, MEMORY: node.memory, **gres}
 
 
