@@ -12,6 +12,7 @@ import topoplace as tp
 from few import few_of
 from real_files import real_file
 from test_slurm_options import NOW, entry, holds, number, snapshot_of
+from topoplace.errors import InputError
 from topoplace.machine.hostlist import expand_host_list
 from topoplace.options import ConvertOptions
 from topoplace.snapshot.convert import converted
@@ -242,6 +243,27 @@ def test_leaf_switches_and_required_nodes_are_rules_of_the_request(tmp_path):
     found = started(model)
     assert found["2"] == "n[1,5]"
     assert "n2" in expand_host_list(found["3"].replace(" ", ","))
+
+
+# ---- What if ----------------------------------------------------------------------------
+
+
+def test_what_if_takes_whole_nodes_and_names_of_switches_and_says_why_a_request_waits(tmp_path):
+    jobs = [running(1, USED), by_node(2, 2)]
+    model = snapshot_of(tmp_path, jobs, nodes=nodes_of(USED))
+    new = [{"with_request": {"id": f"new{n}", "nodes": n}} for n in (6, 7)]
+    found = tp.whatif(model, [*new, {"add_down": "s1"}, {"add_down": "n0,s1,n4"}])
+    six, _, down, again = found.scenarios[1:]
+    assert six.result.instance.queue[-1].takes == {"node": 16}
+    assert "new6" in {one.request for one in six.result.placements}
+    assert down.result.instance.down == "n[4-7]"
+    assert again.result.instance.down == "n[0,4-7]"
+    lines = str(found).splitlines()
+    assert any(line.startswith("with-request new7: new7 waits: ") for line in lines)
+    closed = tp.Model.of(down.result.instance)
+    assert tp.whatif(closed, [{"free": "s1"}]).scenarios[1].result.instance.down == ""
+    with pytest.raises(InputError, match="nodes, switches or domains of the machine, found 's9'"):
+        tp.whatif(model, [{"add_down": "s9"}])
 
 
 # ---- Slurm's own rules where jobs share nodes ----------------------------------------------------
