@@ -144,6 +144,7 @@ def test_a_reservation_to_come_keeps_off_those_that_would_reach_it(tmp_path):
         entry(3, time_limit=number(60)),  # as it begins
         entry(4, time_limit={"set": False, "infinite": True, "number": 0}),
         entry(5, partition="low", time_limit=number(120)),  # on other nodes
+        entry(6, time_limit=number(120), time_minimum=number(30)),  # backfill shortens it
     ]
     partitions = "".join(
         f"PartitionName={name} Nodes={nodes} MaxNodes=UNLIMITED MaxTime=UNLIMITED MinNodes=0 "
@@ -156,6 +157,7 @@ def test_a_reservation_to_come_keeps_off_those_that_would_reach_it(tmp_path):
     assert eligible["1"] is None
     assert eligible["2"] == "!reservation:r"
     assert eligible["5"] == "partition:low"
+    assert eligible["6"] is None
     assert model.snapshot.sets["reservation:r"] == "n[0-1]"
     assert ahead(model) == {"reservation-later"}
     assert model.snapshot.running == []
