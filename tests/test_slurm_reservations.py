@@ -139,9 +139,9 @@ def test_what_is_not_known_of_an_end_is_said(more, state, why, tmp_path):
 def test_a_reservation_to_come_keeps_off_those_that_would_reach_it(tmp_path):
     later = as_json(start_time=number(NOW + HOUR), end_time=number(NOW + 2 * HOUR))
     jobs = [
-        entry(1, time_limit=number(59)),  # ends before it
+        entry(1, time_limit=number(50)),  # ends before it
         entry(2, time_limit=number(61)),
-        entry(3, time_limit=number(60)),  # as it begins
+        entry(3, time_limit=number(59)),  # just before it begins
         entry(4, time_limit={"set": False, "infinite": True, "number": 0}),
         entry(5, partition="low", time_limit=number(120)),  # on other nodes
         entry(6, time_limit=number(120), time_minimum=number(30)),  # backfill shortens it

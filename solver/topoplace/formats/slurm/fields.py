@@ -340,7 +340,7 @@ SCONTROL_RESERVATION = table(
     read ReservationName, Nodes: its nodes
     read State: `ACTIVE`: it holds its nodes until it ends, which the snapshot has as a running job
     read StartTime: jobs that would still run then may not have its nodes; held are those of which \
-        that is not known, as they have no time limit or end within a minute of it
+        that is not known, as they have no time limit or end less than ten minutes before
     read EndTime: a local time without its zone is read in that of this computer; audits blame no \
         decision for it unless nodes were busy just before the listing, in that zone
     read CoreCnt, Flags: of a part of its nodes, or again later: audits blame no decision
