@@ -294,13 +294,14 @@ class Watched:
     )
 
 
+SECONDS = option("S", "Seconds per solve; without it method exact ends after some 300.")
+
+
 @dataclass(frozen=True, kw_only=True)
 class Solve:
     """What all functions take that solve."""
 
-    time_limit: float | None = option(
-        "S", "Seconds per solve; without it method exact ends after some 300."
-    )
+    time_limit: float | None = again(SECONDS)
     seed: int = option("N", "Seed of whatever a method draws at random.", default=0)
 
 
@@ -540,6 +541,11 @@ class Audit(Solve):
         kind=list[Path],
     )
     _: KW_ONLY
+    time_limit: float | None = again(
+        SECONDS,
+        help="Seconds for the whole audit, shared out among its decisions; those that are left "
+        "then are not judged. Without it, each solve ends after some 300.",
+    )
     after: File | Snapshot | Model | None = option(
         "SNAPSHOT", "The snapshot after: what of the queue of SOURCE runs was started."
     )
