@@ -512,10 +512,13 @@ class Compare(Queue, Watched):
         names="snapshots",
     )
     _: KW_ONLY
+    time_limit: float | None = again(
+        SECONDS, help="Seconds per solve; without it, method exact has 60."
+    )
     methods: Sequence[str | Callable[..., Any]] | None = option(
         "A,B,...|none",
         "Methods to run, also installed allocators; none holds only results against each "
-        "other; default all ours.",
+        "other; default all ours that suit the instance.",
         in_python="An empty list for none. Functions of your own are methods, too.",
         parse=lambda text: [] if _names(text) == ["none"] else _names(text),
     )
@@ -526,6 +529,9 @@ class Compare(Queue, Watched):
     objective: str | None = again(OBJECTIVE)
     keep: KeepRow | None = python(
         "Called with every row, its result and the instance: results are large, and not held."
+    )
+    begin: Callable[[str], None] | None = python(
+        "Called with a line before each method: which one of how many begins, and its time."
     )
 
 
