@@ -474,39 +474,28 @@ both = (exact("Node", "a1"), exact("Node", "a2"))
     [
         (
             [hyper("h", 1, exact("Node", "a1")), hyper("h", 2)],
-            "items[1].metadata.name: expected each",
-        ),
-        (
-            [hyper("h", 1, exact("Node", "a1")), hyper("i", 1, exact("Node", "a1"))],
-            "items[1].spec.members: expected each node in one HyperNode of tier 1 (it is in h too)",
+            "HyperNode ns/h: metadata.name: expected each",
         ),
         (
             [hyper("h", 2, exact("HyperNode", "i"))],
-            "items[0].spec.members[0].selector: expected a",
+            "HyperNode ns/h: spec.members[0].selector: expected a",
         ),
         (
             [hyper("h", 1, exact("HyperNode", "i")), hyper("i", 1)],
-            "items[0].spec.members[0].selector: expected HyperNodes of tiers below 1, found 'i'",
+            "HyperNode ns/h: spec.members[0].selector: expected HyperNodes of tiers below 1",
         ),
-        ([hyper("h", 0)], "items[0].spec.tier: expected an integer of at least 1"),
+        ([hyper("h", 0)], "HyperNode ns/h: spec.tier: expected an integer of at least 1"),
         (
             [hyper("h", 1, member("Node"))],
-            "items[0].spec.members[0].selector: expected one of",
+            "HyperNode ns/h: spec.members[0].selector: expected one of",
         ),
         (
             [hyper("h", 1, member("Node", regexMatch={"pattern": "("}))],
-            "items[0].spec.members[0].selector: expected a regular expression (missing )",
+            "HyperNode ns/h: spec.members[0].selector: expected a regular expression (missing )",
         ),
         (
             [hyper("h", 1, member("Pod"))],
-            "items[0].spec.members[0].type: expected one of Node",
-        ),
-        (
-            [
-                hyper("h", 1, exact("Node", "a1"), exact("Node", "a2")),
-                hyper("i", 2, exact("Node", "a1")),
-            ],
-            "spec.members: expected HyperNodes that are wholly in one of each higher tier",
+            "HyperNode ns/h: spec.members[0].type: expected one of Node",
         ),
     ],
 )
@@ -531,7 +520,7 @@ def test_faults_in_yaml_have_lines(tmp_path):
     text = yaml.safe_dump(listed(job("j", "two", template())), sort_keys=False)
     path.write_text(text)
     line = next(k for k, line in enumerate(text.splitlines(), 1) if line.endswith(": two"))
-    said = f"{path}: line {line}, items[5].spec.parallelism: expected an integer, found 'two'"
+    said = f"{path}: line {line}, Job ns/j: spec.parallelism: expected an integer, found 'two'"
     assert lines_said(load_any, path) == [said]
 
 

@@ -38,7 +38,7 @@ from topoplace.placement.hierarchy.view import HierarchyView
 from topoplace.result import Status
 from topoplace.snapshot.held import Choices, candidates_of, left_out_text
 from topoplace.snapshot.machines import load_any
-from topoplace.snapshot.schema import Apart, Snapshot
+from topoplace.snapshot.schema import Apart, HierarchyModel, Snapshot
 
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
@@ -338,7 +338,7 @@ def test_the_value_and_the_place_are_kept(tmp_path):
     one = read_kubernetes(path)[0].left_out[0]
     assert (one.option, one.value) == ("schedulerName", "mine")
     assert str(one.where).startswith("line ")
-    assert str(one.where).endswith("items[5].spec.template.spec.schedulerName")
+    assert str(one.where).endswith("Job ns/j: spec.template.spec.schedulerName")
 
 
 @pytest.mark.parametrize(
@@ -1331,6 +1331,71 @@ def test_partitions_of_a_started_job_hold_the_pods_that_wait(tmp_path):
     own = volcano_job(None, partitions(2, 4)) | {"status": {"state": {"phase": "Running"}}}
     pods = [pod(f"p{k}", "a1" if k < 4 else None, 1, "Pending", **meta) for k in range(8)]
     require_held(volcano(tmp_path, own, *pods, hypers=FLAT), "ns/v#waits", "partitionPolicy")
+
+
+def both_of(name: str, tier: int) -> dict[str, Any]:
+    return hyper(name, tier, exact("Node", "a1"), exact("Node", "a2"))
+
+
+TIER_2_IS_NARROW = [both_of("h", 1), hyper("i", 2, exact("Node", "a1"))]
+
+
+@pytest.mark.parametrize(
+    ("hypers", "levels", "why"),
+    [
+        ([both_of("h", 1), both_of("i", 1)], [], "tier 1, as a1 is in h and i"),
+        (TIER_2_IS_NARROW, ["tier1"], "tier 2, as h is not within one of its HyperNodes"),
+        (
+            [both_of("h", 1), hyper("i", 1, exact("Node", "a1")), both_of("j", 2)],
+            ["tier2"],
+            "tier 1, as a1 is in h and i",
+        ),
+        (
+            [both_of("h", 1), both_of("i", 1), hyper("j", 2, exact("Node", "b1"))],
+            [],
+            "tier 2, as h is not within one of its HyperNodes",
+        ),
+    ],
+)
+def test_hyper_nodes_that_share_nodes_hold_the_jobs_of_their_tier(tmp_path, hypers, levels, why):
+    """Volcano takes them; a level has no such domains."""
+    hard = {"mode": "hard", "highestTierAllowed": 1 + (levels != ["tier2"])}
+    held, soft = volcano_job(hard), named(volcano_job(hard | {"mode": "soft"}), "w")
+    free = named(
+        volcano_job({"mode": "hard", "highestTierAllowed": 3 - hard["highestTierAllowed"]}), "u"
+    )
+    snapshot, _ = read_kubernetes(volcano(tmp_path, held, soft, free, hypers=hypers))
+    assert isinstance(snapshot.machine, HierarchyModel)
+    assert snapshot.machine.levels[:-1] == levels
+    asked = {one.id: one.required for one in snapshot.queue}
+    assert options(snapshot) == {
+        "ns/v": {"networkTopology"},
+        **({} if levels else {"ns/u": {"networkTopology"}}),
+    }
+    assert asked == {"ns/v": None, "ns/w": None, "ns/u": (levels or [None])[0]}
+    assert f"HyperNodes of {why}" in str(left_out_text(snapshot))
+
+
+def named(job: dict[str, Any], name: str) -> dict[str, Any]:
+    return {**job, "metadata": {**job["metadata"], "name": name}}
+
+
+def test_a_job_that_needs_a_tier_is_on_nodes_of_hyper_nodes(tmp_path):
+    """Nodes that are in none are nothing for it, though each has a domain of its own."""
+    hypers = [hyper("h", 1, exact("Node", "a1"))]
+    three, hard = {"replicas": 3}, {"mode": "hard", "highestTierAllowed": 1}
+    jobs = [named(volcano_job(hard, task=three), f"v{k}") for k in range(2)]
+    path = volcano(tmp_path, *jobs, named(volcano_job(task=three), "any"), hypers=hypers)
+    assert hosts_of(path, "ns/v0") == {"a1"}
+    assert started(placed(path)) in ({"ns/v0", "ns/any"}, {"ns/v1", "ns/any"})
+
+
+def test_a_tier_may_be_named(tmp_path):
+    hypers = [{**FLAT[0]}, *FLAT[1:]]
+    hypers[0] = {**FLAT[0], "spec": FLAT[0]["spec"] | {"tierName": "spine"}}
+    own = volcano_job({"mode": "hard", "highestTierName": "spine"})
+    snapshot, _ = read_kubernetes(volcano(tmp_path, own, hypers=hypers))
+    assert (snapshot.queue[0].required, options(snapshot)) == ("tier2", {})
 
 
 def test_a_held_job_does_not_start_until_its_option_is_ignored(tmp_path):

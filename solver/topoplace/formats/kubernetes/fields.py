@@ -229,8 +229,8 @@ POD_GROUP = table(
     f"""
     depends minMember: the file has fewer or more pods of the group
     depends minTaskMember: the file has more or fewer pods of the group
-    depends networkTopology: it is hard and the machine has no tiers, some pods run \
-        (`running-pods`), or it names a tier by name; else `required` or `preferred` of all pods \
+    depends networkTopology: it is hard and its tier is no level of the machine, or some pods run \
+        (`running-pods`); else `required`, on nodes of HyperNodes, or `preferred` of all pods \
         together
     depends subGroupPolicy: a sub-group is not whole, or fewer than all may start; else each is \
         in one domain of the tier that is hard for it
@@ -330,10 +330,11 @@ VOLCANO_JOB = table(
     read tasks[].name, tasks[].replicas, tasks[].template: the parts
     depends minAvailable: it is less than all pods: fewer may start
     depends tasks[].minAvailable: it is less than the task's replicas
-    depends networkTopology: it is hard and the machine has no tiers, some pods run \
-        (`running-pods`), or it names a tier by name; else `required` or `preferred`
+    depends networkTopology: it is hard and its tier is no level of the machine, or some pods run \
+        (`running-pods`); else `required`, on nodes of HyperNodes, or `preferred`
     depends tasks[].partitionPolicy: fewer partitions than all may start, they do not make up \
-        the task, the job has started, or the machine has no tiers; else `segments` of the tier
+        the task, the job has started, or the tier is no level of the machine; else `segments` of \
+        the tier
     read tasks[].partitionPolicy.totalPartitions, tasks[].partitionPolicy.partitionSize, \
         tasks[].partitionPolicy.minPartitions: which partitions
     read {_topology_of_network("", "tasks[].partitionPolicy.")}: up to which tier
@@ -388,8 +389,10 @@ HYPER_NODE = table(
     "HyperNodes of Volcano: `spec`",
     """
     read tier, members[].type, members[].selector.exactMatch.name, \
-        members[].selector.regexMatch.pattern, members[].selector.labelMatch: the domains
-    neutral tierName
+        members[].selector.regexMatch.pattern, members[].selector.labelMatch: the domains; a \
+        tier whose HyperNodes share nodes, or in which one of a lower tier is only in part, is no \
+        level: it is named, and holds the jobs that need it
+    read tierName: which tier `highestTierName` means, unless two have the name
     """,
 )
 

@@ -57,7 +57,7 @@ from topoplace.formats.kubernetes.kinds import (
     job_of,
     waits_alone,
 )
-from topoplace.formats.kubernetes.nodes import tier_level
+from topoplace.formats.kubernetes.nodes import HOSTNAME, Domains, tier_level
 from topoplace.formats.kubernetes.objects import (
     KubeObject,
     Meta,
@@ -198,8 +198,8 @@ class KubeJobs:
     assigned: list[Assigned] = field(default_factory=list)
 
 
-def jobs_of(objects: Sequence[KubeObject], levels: Sequence[str], topology: str) -> KubeJobs:
-    """Return the jobs among some objects, on a machine of these levels.
+def jobs_of(objects: Sequence[KubeObject], domains: Domains) -> KubeJobs:
+    """Return the jobs among some objects, on a machine of these domains.
 
     A Workload that is not admitted, a Job or JobSet that is suspended, and a Job of Volcano that is
     pending tell what waits. Of all others their pods do: those on a node run, those without wait.
@@ -210,7 +210,7 @@ def jobs_of(objects: Sequence[KubeObject], levels: Sequence[str], topology: str)
     InputError
         With the object and the field at fault.
     """
-    reader = _Reader(objects, levels, topology)
+    reader = _Reader(objects, domains)
     for (group, kind), read in reader.kinds.items():  # in this order: what tells most goes first
         for one in objects:
             if (one.group, one.kind) == (group, kind):
@@ -224,11 +224,12 @@ def jobs_of(objects: Sequence[KubeObject], levels: Sequence[str], topology: str)
 class _Reader:
     """Reads objects kind by kind, and remembers what is told of already."""
 
-    def __init__(self, objects: Sequence[KubeObject], levels: Sequence[str], topology: str) -> None:
+    def __init__(self, objects: Sequence[KubeObject], domains: Domains) -> None:
         self.jobs = KubeJobs()
         self._others = Others(objects)
-        self._levels = levels
-        self._topology = topology
+        self._levels = [*domains.levels, HOSTNAME]
+        self._topology = domains.name
+        self._tiers, self._tier_names = domains.tiers, domains.tier_names
         self._told: set[str] = set()
         """Jobs that wait by what an object says, so that their pods do not tell."""
         self._pod_groups: dict[str, KubeObject] = {}
@@ -527,20 +528,16 @@ class _Reader:
         """Return what a network topology asks for, as fields of a request."""
         if topology is None:
             return {}
-        tiers = [level for level in self._levels if level.startswith(tier_level(0)[:-1])]
-        if not tiers or topology.named is not None:
-            if topology.mode == "hard":
-                text = topology.named or f"tier {topology.highest or ''}".rstrip()
-                waiting.hold(left_out("networkTopology", text, one.place_of(where)))
-            return {}
-        level = tiers[-1] if topology.highest is None else tier_level(topology.highest)
-        if topology.mode == "hard" and topology.highest is None:
-            level = tiers[0]
-        if level not in tiers:
-            if topology.mode == "hard":
-                waiting.hold(left_out("networkTopology", level, one.place_of(where)))
-            return {}
-        return {"required" if topology.mode == "hard" else "preferred": level}
+        tiers, is_hard = self._tiers, topology.mode == "hard"
+        tier = topology.highest or (max if is_hard else min)(tiers, default=0)
+        if topology.named is not None:
+            tier = self._tier_names.get(topology.named, 0)
+        if tiers.get(tier) == "":
+            return {"required" if is_hard else "preferred": tier_level(tier)}
+        if is_hard:
+            text = topology.named or f"tier {topology.highest or ''}".rstrip()
+            waiting.hold(left_out("networkTopology", text, one.place_of(where)))
+        return {}
 
     def _partitions(
         self, waiting: Waiting, one: KubeObject, task: Task, where: str
