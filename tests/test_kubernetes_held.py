@@ -31,6 +31,7 @@ from test_kubernetes import (
     written,
 )
 from topoplace.cli import run
+from topoplace.errors import InputError
 from topoplace.formats.declared import UNKNOWN, Use
 from topoplace.formats.kubernetes.fields import NOTES, POD
 from topoplace.formats.kubernetes.snapshots import read_kubernetes
@@ -208,8 +209,9 @@ def test_what_restricts_a_pod_or_a_workload_holds_it_too(tmp_path, name):
     sets = [{"name": "main", "count": 1, "template": told(spec)}]
     work = thing("Workload", "w", f"{KUEUE}/v1beta2", spec={"podSets": sets})
     found = options(read_kubernetes(file_of(tmp_path, PLAIN, waits, work))[0])
-    both = {"ns/p": {option}, "ns/w": {option}}
-    assert found == (both if name != "class" else {"ns/w": {option}})  # a pod has it applied
+    of_pod = {"class": {}, "gang": {"ns/w.g": {"pod-group"}}, "group": {"ns/g": {"pod-group"}}}
+    own = of_pod.get(name, {"ns/p": {option}})  # a pod has its class applied
+    assert found == own | {"ns/w": {option}}
 
 
 @pytest.mark.parametrize("name", NEUTRAL)
@@ -427,7 +429,7 @@ def test_a_file_with_everything_is_read(tmp_path):
     path = tmp_path / "now.json"
     path.write_text(json.dumps(everything()))
     found = options(read_kubernetes(path)[0])
-    assert {*found} == {"ns/far", "ns/j", "ns/js", "ns/lws-0", "ns/v"}
+    assert {*found} == {"ns/g", "ns/j", "ns/js", "ns/lws-0", "ns/v"}
     assert len(found["ns/j"]) > 15
 
 
@@ -618,7 +620,7 @@ def test_what_is_of_no_job_is_named(tmp_path):
     assert options(snapshot) == {}
 
 
-def test_kinds_of_other_groups_are_not_read_and_named(tmp_path):
+def test_kinds_of_one_name_are_those_of_their_groups(tmp_path):
     """A Workload and a PodGroup of Kubernetes, not of Kueue and Volcano; a Workload of tomorrow."""
     gangs = "scheduling.k8s.io/v1alpha1"
     sets = [{"name": "main", "count": 1, "template": template(1)}]
@@ -629,9 +631,7 @@ def test_kinds_of_other_groups_are_not_read_and_named(tmp_path):
     snapshot = snapshot_of(tmp_path, core, groups, new, waits, pod_group(minMember=1))
     assert {one.id for one in snapshot.queue} == {"ns/new", "ns/g"}
     assert options(snapshot) == {}
-    assert whole(snapshot)[UNKNOWN] == (
-        f"kind PodGroup of {gangs}, kind Workload of {KUEUE}/v9, kind Workload of {gangs}"
-    )
+    assert whole(snapshot)[UNKNOWN] == f"kind Workload of {KUEUE}/v9"
 
 
 def test_a_list_says_the_group_of_its_items(tmp_path):
@@ -1396,6 +1396,142 @@ def test_a_tier_may_be_named(tmp_path):
     own = volcano_job({"mode": "hard", "highestTierName": "spine"})
     snapshot, _ = read_kubernetes(volcano(tmp_path, own, hypers=hypers))
     assert (snapshot.queue[0].required, options(snapshot)) == ("tier2", {})
+
+
+# ---- Gangs of Kubernetes -------------------------------------------------------------------------
+
+SCHEDULING = "scheduling.k8s.io"
+
+
+def gang(count: int | None, name: str = "g", **more: Any) -> dict[str, Any]:
+    """A PodGroup of Kubernetes 1.36; without a count each of its pods starts for itself."""
+    policy = {"basic": {}} if count is None else {"gang": {"minCount": count}}
+    spec = {"schedulingPolicy": policy, **more}
+    return thing("PodGroup", name, f"{SCHEDULING}/v1alpha2", spec=spec)
+
+
+def in_gang(number: int, name: str = "g", on: str | None = None, **more: Any) -> list[Any]:
+    pods = [pod(f"{name}-{k}{on or ''}", on, 2, "Pending", **more) for k in range(number)]
+    for one in pods:
+        one["spec"]["schedulingGroup"] = {"podGroupName": name}
+    return pods
+
+
+def near(key: str) -> dict[str, Any]:
+    return {"schedulingConstraints": {"topology": [{"key": key}]}}
+
+
+def test_a_gang_starts_as_a_whole_in_one_domain(tmp_path):
+    """Racks have room for four and five pods of two GPUs; labels of a Job say nothing more."""
+    of_job = {"labels": {"batch.kubernetes.io/job-name": "j"}}
+    for count, key, starts in (
+        (5, RACK, True),
+        (6, RACK, False),
+        (9, None, True),
+        (10, None, False),
+    ):
+        more = {} if key is None else near(key)
+        path = written(tmp_path, gang(count, **more), *in_gang(count, **of_job))
+        result = placed(path)
+        assert (result.instance.queue[0].id, result.instance.queue[0].nodes) == ("ns/g", count)
+        assert options(result.instance) == {}
+        assert started(result) == ({"ns/g"} if starts else set())
+
+
+def test_pods_of_a_gang_that_differ_share_its_domain(tmp_path):
+    pods = in_gang(4)
+    pods[0]["spec"]["containers"][0]["resources"]["requests"]["cpu"] = "2"
+    old = {"schedulingConstraints": {"topologyConstraints": [{"topologyKey": RACK}]}}
+    result = placed(written(tmp_path, gang(4, **old), *pods))
+    (own,) = result.instance.queue
+    assert {(part.nodes, part.required, part.group) for part in own.parts} == {
+        (1, RACK, "job"),
+        (3, RACK, "job"),
+    }
+    assert started(result) == {"ns/g"}
+
+
+def test_pods_without_a_gang_start_one_by_one(tmp_path):
+    result = placed(written(tmp_path, gang(None), *in_gang(12)))
+    assert len(result.instance.queue) == 12
+    assert len(started(result)) == 9
+    assert started(result) <= {f"ns/g-{k}" for k in range(12)}
+
+
+def test_groups_of_a_workload_are_gangs(tmp_path):
+    """Those of Kubernetes 1.35: each replica of a group starts for itself."""
+    groups = [{"name": "workers", "policy": {"gang": {"minCount": 3}}}]
+    work = thing("Workload", "w", f"{SCHEDULING}/v1alpha1", spec={"podGroups": groups})
+    pods = [pod(f"p{k}", None, 2, "Pending") for k in range(6)]
+    for k, one in enumerate(pods):
+        ref = {"name": "w", "podGroup": "workers", "podGroupReplicaKey": str(k // 3)}
+        one["spec"]["workloadRef"] = ref
+    result = placed(written(tmp_path, work, *pods))
+    assert {one.id: one.nodes for one in result.instance.queue} == {
+        "ns/w.workers.0": 3,
+        "ns/w.workers.1": 3,
+    }
+    assert options(result.instance) == {}
+
+
+@pytest.mark.parametrize(
+    ("items", "held"),
+    [
+        ([gang(4), *in_gang(3)], {"ns/g": {"minCount"}}),
+        ([gang(3), *in_gang(4)], {"ns/g": {"minCount"}}),
+        ([gang(4), *in_gang(3), *in_gang(1, on="a1")], {}),
+        (
+            [gang(4, **near(RACK)), *in_gang(3), *in_gang(1, on="a1")],
+            {"ns/g#waits": {"running-pods"}},
+        ),
+        ([*in_gang(4)], {"ns/g": {"pod-group"}}),
+        ([gang(4, **near("example.com/row")), *in_gang(4)], {"ns/g": {"schedulingConstraints"}}),
+        ([gang(None, **near(RACK)), *in_gang(1)], {"ns/g-0": {"schedulingConstraints"}}),
+        (
+            [gang(1, parentCompositePodGroupName="c"), *in_gang(1)],
+            {"ns/g": {"parentCompositePodGroupName"}},
+        ),
+        ([gang(1, resourceClaims=[{"name": "gpus"}]), *in_gang(1)], {"ns/g": {"resourceClaims"}}),
+        ([gang(1, newField=1), *in_gang(1)], {"ns/g": {UNKNOWN}}),
+    ],
+)
+def test_gangs_that_are_not_modelled_are_held(tmp_path, items, held):
+    path = written(tmp_path, *items)
+    assert options(read_kubernetes(path)[0]) == held
+    for request, (option,) in held.items():
+        require_held(path, request, option)
+
+
+def test_the_priority_of_a_gang_is_that_of_its_group(tmp_path):
+    classes = [
+        thing("PriorityClass", name, f"{SCHEDULING}/v1", value=value, metadata={"namespace": ""})
+        for name, value in (("low", 1), ("high", 9))
+    ]
+    groups = [gang(1, "a", priorityClassName="low"), gang(1, "b", priorityClassName="high")]
+    snapshot = snapshot_of(tmp_path, *classes, *groups, *in_gang(1, "a"), *in_gang(1, "b"))
+    assert [one.id for one in snapshot.queue] == ["ns/b", "ns/a"]
+
+
+def test_a_gang_that_starts_is_judged(tmp_path):
+    """It runs on both hosts of a rack, and one host has room for it."""
+    group, waits = gang(2, **near(RACK)), in_gang(2)
+    before = read_kubernetes(written(tmp_path, group, *waits, name="before.json"))[0]
+    runs = [copy.deepcopy(one) for one in waits]
+    for one, host in zip(runs, ("b1", "b2"), strict=True):
+        one["spec"]["nodeName"] = host
+    after = read_kubernetes(written(tmp_path, group, *runs, name="after.json"))[0]
+    (row,) = tp.audit(before, after=after).rows
+    assert (row.verdict, row.request) == ("suboptimal", "2 units, required rack")
+    runs[1]["spec"]["nodeName"] = "a1"
+    after = read_kubernetes(written(tmp_path, group, *runs, name="after.json"))[0]
+    (row,) = tp.audit(before, after=after).rows
+    assert row.verdict == "invalid"
+
+
+def test_bad_groups_are_named(tmp_path):
+    path = written(tmp_path, gang(4) | {"spec": {"schedulingPolicy": {"gang": {}}}}, *in_gang(1))
+    with pytest.raises(InputError, match=r"PodGroup ns/g: spec.schedulingPolicy.gang.minCount: "):
+        read_kubernetes(path)
 
 
 def test_a_held_job_does_not_start_until_its_option_is_ignored(tmp_path):

@@ -14,6 +14,7 @@ KUEUE = "kueue.x-k8s.io"
 KAI = "kai.scheduler"
 JOBSET = "alpha.jobset.sigs.k8s.io"
 LWS = "leaderworkerset.sigs.k8s.io"
+GANGS = "scheduling.k8s.io"
 
 JOBSET_EXCLUSIVE = f"{JOBSET}/exclusive-topology"
 LWS_EXCLUSIVE, LWS_SIZE = f"{LWS}/exclusive-topology", f"{LWS}/size"
@@ -127,8 +128,9 @@ POD = table(
         hostUsers, hostname, hostnameOverride, imagePullSecrets, os, preemptionPolicy, \
         readinessGates, restartPolicy, securityContext, serviceAccount, serviceAccountName, \
         setHostnameAsFQDN, shareProcessNamespace, subdomain, terminationGracePeriodSeconds
-    restricts workloadRef, schedulingGroup: always: gangs of Kubernetes and their topology are not \
-        modelled
+    depends schedulingGroup, workloadRef: in a template: of which gang its pods will be is unknown
+    read schedulingGroup.podGroupName, workloadRef.name, workloadRef.podGroup, \
+        workloadRef.podGroupReplicaKey: the gang of a pod
     """,
     {
         "topologySpreadConstraints": _hard_spread,
@@ -247,6 +249,22 @@ POD_GROUP = table(
     read priorityClassName: the order of the queue, if the PriorityClass is in the file
     neutral minResources, queue, priority, preemptibility, \
         scheduleTimeoutSeconds, backoffLimit, markUnschedulable, schedulingBackoff
+    """,
+)
+
+GANG = table(
+    "PodGroups of Kubernetes, and groups of its Workloads (`scheduling.k8s.io`)",
+    """
+    depends schedulingPolicy.gang.minCount, policy.gang.minCount -> minCount: the file has fewer \
+        or more pods of the group; else they are a request, which starts as a whole
+    read schedulingPolicy.basic, policy.basic: each pod is a request
+    depends schedulingConstraints: the key is no level of the machine, there are several, the \
+        policy is basic, or Kueue is asked for a topology too; else `required` of all pods together
+    read schedulingConstraints.topology[].key, \
+        schedulingConstraints.topologyConstraints[].topologyKey: the level
+    restricts parentCompositePodGroupName, resourceClaims: always
+    read priority, priorityClassName: the order of the queue
+    neutral name, workloadRef, podGroupTemplateRef, disruptionMode, preemptionPolicy
     """,
 )
 
@@ -415,6 +433,7 @@ HOLDS = table(
     depends subGroups: parts of a request cannot say the sub-groups
     depends topology: what it asks of the topology is not there, or is wrong
     depends nodeAffinity: its terms are wrong
+    depends pod-group: the PodGroup, or the Workload of Kubernetes, of a pod is not in the file
     depends podset-group-name: podsets of a group require different levels
     depends podsets: it has more kinds of pods than a request can say
     depends owner: the Job or JobSet of the pod has ended
@@ -429,7 +448,7 @@ KINDS = table(
     """
     read Topology, ResourceFlavor, HyperNode, Node: the machine
     read Pod, Workload, Job, JobSet: jobs
-    read PodGroup: what restricts jobs
+    read PodGroup: what restricts jobs, and gangs
     read LeaderWorkerSet: the workers of a group whose leader waits and has none yet
     read PriorityClass, WorkloadPriorityClass: the order of the queue
     read RuntimeClass, PersistentVolumeClaim, PersistentVolume: what jobs need
@@ -438,14 +457,14 @@ KINDS = table(
     neutral ConfigMap, CronJob, DaemonSet, Deployment, Endpoints, EndpointSlice, Event, Lease, \
         LimitRange, Namespace, PodDisruptionBudget, ReplicaSet, AdmissionCheck, \
         ControllerRevision, CSINode, Secret, Service, ServiceAccount, StatefulSet, StorageClass, \
-        CustomResourceDefinition, Numatopology, Reservation
+        CustomResourceDefinition, Numatopology, Reservation, CompositePodGroup
     """,
 )
 
 _GROUPS = {
     "Pod": ("",),
     "Node": ("",),
-    "Workload": (KUEUE,),
+    "Workload": (KUEUE, GANGS),
     "ResourceFlavor": (KUEUE,),
     "Topology": (KUEUE, KAI),
     "HyperNode": ("topology.volcano.sh",),
@@ -454,7 +473,7 @@ _GROUPS = {
     "LeaderWorkerSet": ("leaderworkerset.x-k8s.io",),
     "PodGroup": (
         *("scheduling.volcano.sh", "scheduling.run.ai", "scheduling.x-k8s.io"),
-        "scheduling.sigs.k8s.io",
+        *("scheduling.sigs.k8s.io", GANGS),
     ),
 }
 """The groups of kinds that are read; others have kinds of the same names."""

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
 from topoplace.errors import InputError, blamed_on, number_of, unknown_name
-from topoplace.formats.declared import UNKNOWN, Table, left_out, values_at
+from topoplace.formats.declared import UNKNOWN, Table, given_text, left_out, values_at
 from topoplace.formats.kubernetes.assigned import (
     Admission,
     Assigned,
@@ -17,6 +17,7 @@ from topoplace.formats.kubernetes.assigned import (
 )
 from topoplace.formats.kubernetes.fields import (
     CONTAINER,
+    GANG,
     JOB,
     JOB_SET,
     JOBSET_EXCLUSIVE,
@@ -34,9 +35,11 @@ from topoplace.formats.kubernetes.fields import (
     WORKLOAD_NAMES,
 )
 from topoplace.formats.kubernetes.groups import (
+    Gang,
     NotModelledError,
     PodGroup,
     PodGroupSpec,
+    gang_of,
     parts_of,
 )
 from topoplace.formats.kubernetes.kinds import (
@@ -282,7 +285,7 @@ class _Reader:
             waiting.flavors = {*map(str, values_at(spec, "resourceGroups[].flavors[].name"))}
 
     def _declared(
-        self, waiting: Waiting, table: Table, kind: str, raw: dict[str, Any], place: str
+        self, waiting: Waiting, table: Table, kind: str, raw: Mapping[str, Any], place: str
     ) -> None:
         """Hold a job by what a table says of an object, and by fields that it does not know."""
         waiting.hold(*table.left_out(raw, place))
@@ -337,6 +340,9 @@ class _Reader:
         waiting.labels[PodLabels(namespace, labels, pods.is_template)] = None
         if pods.is_template:
             spec = self._of_class(waiting, spec, place)
+            for key in ("schedulingGroup", "workloadRef"):
+                if raw.get(key):
+                    waiting.hold(left_out(key, given_text(raw[key]), f"{place}.{key}"))
         rules = self._rules(waiting, spec, namespace, where, place)
         takes = amounts_of(spec, where)
         return Podset(pods.name, pods.count, takes, asked.fields, asked.group, rules)
@@ -569,7 +575,8 @@ class _Reader:
         pod = one.read_as(Pod)
         if pod.status.phase in {"Succeeded", "Failed"}:
             return
-        job = self._of_workload(pod.metadata) or job_of(pod.metadata)
+        gang = gang_of(pod.spec, self._others, pod.metadata.namespace or "default")
+        job = self._of_workload(pod.metadata) or _job_of_gang(gang, pod) or job_of(pod.metadata)
         assigned = self._assigned_of(job, pod.metadata)
         if pod.spec.node_name:
             takes = amounts_of(pod.spec, "spec")
@@ -584,8 +591,8 @@ class _Reader:
                 place = one.place_of("metadata.annotations")
                 waiting.hold(left_out("exclusive-topology", level, place))
         elif assigned is None and pod.metadata.deleted is None:
-            own = pod.metadata.id if waits_alone(pod.metadata) else job
-            self._waiting_pod(own, pod, one)
+            alone = gang is None and waits_alone(pod.metadata)
+            self._waiting_pod(pod.metadata.id if alone else job, pod, one, gang)
 
     def _named(self, meta: Meta) -> str | None:
         """Return the id of the Workload that a pod or a job names; None if it names none."""
@@ -608,7 +615,7 @@ class _Reader:
             affinity = without_injected({"affinity": affinity}, level).get("affinity")
         self.jobs.repelling += repelling(owner.id, namespace, affinity, "spec")
 
-    def _waiting_pod(self, job: str, pod: Pod, one: KubeObject) -> None:
+    def _waiting_pod(self, job: str, pod: Pod, one: KubeObject, gang: Gang | None) -> None:
         meta = pod.metadata
         place = one.place_of("metadata.annotations")
         asked = _asked(place, lambda: annotated(meta, self._levels))
@@ -617,11 +624,18 @@ class _Reader:
             name = None if group is None else group.section("spec").get("priorityClassName")
             own_class = self._others.class_value("PriorityClass", name)
             priority = priority if own_class is None else own_class
+        if gang is not None:
+            own_class = self._others.class_value("PriorityClass", gang.spec.priority_class)
+            given = (gang.spec.priority, own_class, priority)
+            priority = next(value for value in given if value is not None)
         priority = self._of_kueue(priority, meta)
         waiting = self.jobs.waiting.setdefault(job, Waiting(priority, meta.created or ""))
         self._queued(waiting, meta.label(_QUEUE_NAME), meta)
         sized = any(meta.annotation(key) for key in SIZES)
-        waiting.is_loose = not (waiting.by_kueue or sized or any(self._others.groups(meta)))
+        together = waiting.by_kueue or sized or any(self._others.groups(meta)) or gang is not None
+        waiting.is_loose = not together
+        if gang is not None:
+            self._in_gang(waiting, gang, asked, place)
         own = PodTemplate(metadata=meta, spec=pod.spec)
         new = self._podset(waiting, _Pods(one, meta, "pods", 1, own, "", asked, False))
         for _, group in self._others.groups(meta):
@@ -639,6 +653,22 @@ class _Reader:
         leader = None if name is None else self._others.get("LeaderWorkerSet", name, meta.namespace)
         if leader is not None:
             self._groups[job] = leader
+
+    def _in_gang(self, waiting: Waiting, gang: Gang, asked: Asked, place: str) -> None:
+        """Add what the group of a pod of Kubernetes asks for, or hold the pod by it."""
+        if gang.one is None:
+            waiting.hold(left_out("pod-group", gang.name, place))
+            return
+        where, spec = gang.one.place_of(gang.where), gang.spec
+        self._declared(waiting, GANG, "PodGroup", gang.raw, where)
+        if spec.least is not None:
+            waiting.sizes["minCount"] = spec.least, f"{where}.gang.minCount"
+        is_whole = spec.least is not None and not asked.fields and not asked.group
+        if len(spec.keys) == 1 and is_whole and spec.keys[0] in self._levels:
+            asked.fields, asked.group = {"required": spec.keys[0]}, "job"
+        elif spec.keys:
+            text = ", ".join(spec.keys)
+            waiting.hold(left_out("schedulingConstraints", text, f"{where}.schedulingConstraints"))
 
     def complete(self) -> None:
         """Add the workers of groups of which only pods that wait are there, as the leader is."""
@@ -749,6 +779,14 @@ class _Pods:
     where: str
     asked: Asked
     is_template: bool = True
+
+
+def _job_of_gang(gang: Gang | None, pod: Pod) -> str | None:
+    """Return the job of a pod of a group of Kubernetes: the group, if its pods start together."""
+    if gang is None:
+        return None
+    is_basic = gang.one is not None and gang.spec.least is None
+    return pod.metadata.id if is_basic else id_of(pod.metadata.namespace or "default", gang.name)
 
 
 def _exclusive_level(meta: TemplateMeta) -> str | None:

@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from topoplace.formats.kubernetes.assigned import Admission
-from topoplace.formats.kubernetes.fields import GROUP_NAMES, KUEUE, LWS, is_read
+from topoplace.formats.kubernetes.fields import GANGS, GROUP_NAMES, KUEUE, LWS, is_read
 from topoplace.formats.kubernetes.objects import (
     Condition,
     Kube,
@@ -223,14 +223,17 @@ class Others:
         for one in (one for one in objects if is_read(one.kind, one.group)):
             meta = one.section("metadata")
             name = str(meta.get("name"))
-            self._of.setdefault(
-                (one.kind, id_of(str(meta.get("namespace") or "default"), name)), one
-            )
+            is_gang = one.group == GANGS and one.kind != "PriorityClass"
+            kind = f"{GANGS}/{one.kind}" if is_gang else one.kind
+            self._of.setdefault((kind, id_of(str(meta.get("namespace") or "default"), name)), one)
             if one.kind == "RuntimeClass":
                 self._classes[name] = one.checked_as(RuntimeClass)
 
     def get(self, kind: str, name: str, namespace: str | None = None) -> KubeObject | None:
-        """Return an object; None if it is not in the file."""
+        """Return an object; None if it is not in the file.
+
+        The kinds of Kubernetes whose names others have too begin with their group.
+        """
         return self._of.get((kind, id_of(namespace or "default", name)))
 
     def above(self, meta: Meta) -> Iterator[KubeObject]:

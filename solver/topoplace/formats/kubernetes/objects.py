@@ -313,6 +313,20 @@ class Toleration(KubeModel):
     effect: str | None = None
 
 
+class WorkloadRef(KubeModel):
+    """The group of a Workload of Kubernetes that a pod is of."""
+
+    name: KubeName
+    group: Annotated[KubeName, Field(alias="podGroup")]
+    replica: Annotated[KubeName | None, Field(alias="podGroupReplicaKey")] = None
+
+
+class SchedulingGroup(KubeModel):
+    """The PodGroup of Kubernetes that a pod is of."""
+
+    name: Annotated[KubeName | None, Field(alias="podGroupName")] = None
+
+
 class PodSpec(KubeModel):
     """What is read of the specification of a pod."""
 
@@ -328,6 +342,8 @@ class PodSpec(KubeModel):
     priority_class: Annotated[str | None, Field(alias="priorityClassName")] = None
     runtime_class: Annotated[str | None, Field(alias="runtimeClassName")] = None
     volumes: list[Volume] | None = None
+    scheduling_group: Annotated[SchedulingGroup | None, Field(alias="schedulingGroup")] = None
+    workload_ref: Annotated[WorkloadRef | None, Field(alias="workloadRef")] = None
 
 
 class PodTemplate(KubeModel):
