@@ -1534,6 +1534,127 @@ def test_bad_groups_are_named(tmp_path):
         read_kubernetes(path)
 
 
+# ---- Preemption, which is not modelled, and pods that have ended ---------------------------------
+
+
+def of_queue(policies: dict[str, Any], name: str = "q", **more: Any) -> list[dict[str, Any]]:
+    """A LocalQueue and its ClusterQueue, which may preempt so."""
+    spec = {"preemption": policies, **more}
+    return [
+        cluster_wide("ClusterQueue", f"all-{name}", spec=spec),
+        thing("LocalQueue", name, f"{KUEUE}/v1beta2", spec={"clusterQueue": f"all-{name}"}),
+    ]
+
+
+def queued(name: str, priority: int, queue: str = "q", **more: Any) -> dict[str, Any]:
+    return workload(name, priority=priority, queueName=queue, **more)
+
+
+RUNS = {"admission": {"clusterQueue": "all", "podSetAssignments": []}}
+
+
+def may_preempt(folder: Path, *items: dict[str, Any]) -> str | None:
+    return whole(snapshot_of(folder, *items)).get("preemption")
+
+
+@pytest.mark.parametrize(
+    ("policies", "priority", "may"),
+    [
+        ({}, 9, False),
+        ({"withinClusterQueue": "Never"}, 9, False),
+        ({"withinClusterQueue": "LowerPriority"}, 9, True),
+        ({"withinClusterQueue": "LowerPriority"}, 5, False),
+        ({"withinClusterQueue": "LowerOrNewerEqualPriority"}, 5, True),
+        ({"withinClusterQueue": "LowerOrNewerEqualPriority"}, 4, False),
+        ({"reclaimWithinCohort": "Any"}, 9, False),
+    ],
+)
+def test_a_line_names_the_jobs_that_kueue_may_preempt_for(tmp_path, policies, priority, may):
+    mine = pod("run-0", "a1", 1, annotations={f"{KUEUE}/workload": "run"})
+    own = [*of_queue(policies), queued("run", 5, status=RUNS), mine, queued("w", priority)]
+    expected = "of running jobs, by which ns/w may start" if may else None
+    assert may_preempt(tmp_path, *own) == expected
+
+
+@pytest.mark.parametrize(
+    ("policies", "priority", "may"),
+    [
+        ({"reclaimWithinCohort": "Any"}, 1, True),
+        ({"reclaimWithinCohort": "LowerPriority"}, 1, False),
+        ({"reclaimWithinCohort": "LowerPriority"}, 9, True),
+        ({"borrowWithinCohort": {"policy": "LowerPriority"}}, 9, True),
+        ({"withinClusterQueue": "LowerPriority"}, 9, False),
+    ],
+)
+def test_jobs_of_another_queue_of_the_cohort(tmp_path, policies, priority, may):
+    mine = pod("run-0", "a1", 1, annotations={f"{KUEUE}/workload": "run"})
+    run = queued("run", 5, "other", status=RUNS)
+    for cohort, other in (("cohort", "cohortName"), ("cohortName", "cohortName")):
+        queues = of_queue(policies, **{cohort: "c"}) + of_queue({}, "other", **{other: "c"})
+        found = may_preempt(tmp_path, *queues, run, mine, queued("w", priority))
+        assert (found is not None) is may
+    apart = of_queue(policies, cohort="c") + of_queue({}, "other", cohort="d")
+    assert may_preempt(tmp_path, *apart, run, mine, queued("w", priority)) is None
+
+
+def test_a_line_names_the_pods_that_kubernetes_may_preempt_for(tmp_path):
+    low, high = pod("low", "a1", 1), pod("high", None, 1, "Pending")
+    high["spec"]["priority"] = 9
+    assert may_preempt(tmp_path, low, high) == "of running jobs, by which ns/high may start"
+    never = copy.deepcopy(high)
+    never["spec"]["preemptionPolicy"] = "Never"
+    assert may_preempt(tmp_path, low, never) is None
+    never["spec"] |= {"preemptionPolicy": None, "priorityClassName": "patient"}
+    patient = cluster_wide("PriorityClass", "patient", value=9, preemptionPolicy="Never")
+    assert may_preempt(tmp_path, low, never, patient) is None
+    assert may_preempt(tmp_path, pod("low", None, 1, "Pending"), high) is None
+    suspended = thing("Job", "j", "batch/v1", spec={"suspend": True, "template": template()})
+    suspended["spec"]["template"]["spec"]["priority"] = 9
+    assert may_preempt(tmp_path, low, suspended) is None
+
+
+def test_place_and_audit_say_that_preemption_is_not_modelled(tmp_path, capsys):
+    """The pod of high priority waits rightly, but a scheduler might end others for it."""
+    low = [pod(f"low-{k}", name, 4) for k, name in enumerate(("a1", "a2", "b1"))]
+    high = pod("high", None, 8, "Pending")
+    high["spec"]["priority"] = 9
+    last = pod("last", "b2", 1)
+    before, after = (
+        str(written(tmp_path, *low, last, high, name=f"{name}.json"))
+        for name in ("before", "after")
+    )
+    said = "not modelled: preemption of running jobs, by which ns/high may start"
+    assert run(["place", before]) == 0
+    assert said in capsys.readouterr().out
+    assert run(["audit", before, "--after", after]) == 0
+    assert f"before: {said}" in " ".join(capsys.readouterr().out.split())
+
+
+def test_pods_that_have_ended_ask_for_nothing(tmp_path):
+    """An evicted Workload, of whose five pods three are done."""
+    for ended, left in ((3, 2), (5, None), (7, None)):
+        status = {"reclaimablePods": [{"name": "main", "count": ended}]}
+        snapshot = snapshot_of(tmp_path, workload(podset={"count": 5}, status=status))
+        assert [one.nodes for one in snapshot.queue] == ([] if left is None else [left])
+
+
+def test_slices_of_elastic_jobs_are_held(tmp_path):
+    """The larger slice waits, and so do the pods that it will have; the others run."""
+    owner = {"ownerReferences": [{"kind": "Job", "name": "j", "controller": True}]}
+    old, new = workload("old", status=RUNS), workload("new", podset={"count": 4})
+    for own in (old, new):
+        own["metadata"] |= copy.deepcopy(owner)
+    new["metadata"]["annotations"] = {f"{KUEUE}/workload-slice-replacement-for": "ns/old"}
+    meta = owner | {"annotations": {f"{KUEUE}/workload": "old"}}
+    pods = [pod(f"j-{k}", "a1" if k < 2 else None, 1, "Pending", **meta) for k in range(4)]
+    for one in pods[2:]:
+        one["spec"]["schedulingGates"] = [{"name": f"{KUEUE}/elastic-job"}]
+    assert options(snapshot_of(tmp_path, old, new, *pods)) == {
+        "ns/new": {"workload-slice-replacement-for"},
+        "ns/j#waits": {"schedulingGates"},
+    }
+
+
 def test_a_held_job_does_not_start_until_its_option_is_ignored(tmp_path):
     spec, option = RESTRICTS["gates"]
     path = file_of(tmp_path, PLAIN, job("j", 1, told(spec)))

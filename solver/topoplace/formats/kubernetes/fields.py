@@ -58,12 +58,16 @@ def _other_scheduler(value: Any) -> str:
     return "" if given_text(value) in _SCHEDULERS else given_text(value)
 
 
+_ELASTIC = f"{KUEUE}/elastic-job"
+"""A gate that Kueue opens once it has admitted the slice of which the pod is."""
+
+
 def _foreign_gates(value: Any) -> str:
     own = _entries(value)
     if own is None:
         return given_text(value)
     names = [str(gate.get("name")) for gate in own]
-    return ",".join(name for name in names if not name.startswith(f"{KUEUE}/"))
+    return ",".join(name for name in names if name == _ELASTIC or not name.startswith(f"{KUEUE}/"))
 
 
 def _if_false(value: Any) -> str:
@@ -96,6 +100,7 @@ POD = table(
     read nodeName: where the pod runs
     read containers, initContainers, overhead, resources: what a pod takes
     read priority, priorityClassName: the order of the queue
+    read preemptionPolicy: whether a line names the job (`preemption`)
     read nodeSelector: `eligible`, a set for each label
     read affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution: `eligible`, a set \
         for each label that a term names
@@ -113,7 +118,7 @@ POD = table(
         affinity.podAffinity.preferredDuringSchedulingIgnoredDuringExecution, \
         affinity.podAntiAffinity.preferredDuringSchedulingIgnoredDuringExecution: a wish
     restricts topologySpreadConstraints: one is not `ScheduleAnyway`
-    restricts schedulingGates: one is not of Kueue's own
+    restricts schedulingGates: one is not of Kueue's own, or waits for a slice of an elastic job
     restricts schedulerName: it is none of `default-scheduler`, `volcano`, `kai-scheduler`: its \
         rules are unknown
     depends runtimeClassName: in a template, if the RuntimeClass is not in the file; its node \
@@ -125,7 +130,7 @@ POD = table(
     neutral volumes: other volumes
     neutral activeDeadlineSeconds, automountServiceAccountToken, dnsConfig, dnsPolicy, \
         enableServiceLinks, ephemeralContainers, hostAliases, hostIPC, hostNetwork, hostPID, \
-        hostUsers, hostname, hostnameOverride, imagePullSecrets, os, preemptionPolicy, \
+        hostUsers, hostname, hostnameOverride, imagePullSecrets, os, \
         readinessGates, restartPolicy, securityContext, serviceAccount, serviceAccountName, \
         setHostnameAsFQDN, shareProcessNamespace, subdomain, terminationGracePeriodSeconds
     depends schedulingGroup, workloadRef: in a template: of which gang its pods will be is unknown
@@ -188,7 +193,8 @@ NOTES = table(
         {KUEUE}/safe-to-forcefully-terminate, {KUEUE}/job-owner-gvk, {KUEUE}/job-owner-name, \
         {KUEUE}/component-workload-index, {KUEUE}/workload-slice-name
     restricts {KUEUE}/admission-gated-by: always: somebody else lets it start
-    restricts {KUEUE}/workload-slice-replacement-for: always: it takes the place of another
+    restricts {KUEUE}/workload-slice-replacement-for: always: a slice of an elastic job, which \
+        takes the place of another
     restricts {KAI_REQUIRED}: the level or `{KAI_TOPOLOGY}` is not of the machine, or Kueue is \
         asked for a topology too; else `required` of all pods of the job together
     read {KAI_PREFERRED}: `preferred`, where nothing is required
@@ -337,6 +343,8 @@ WORKLOAD = table(
     depends status.conditions -> quota: `QuotaReserved` is false and the message speaks of a \
         quota (option `quota`), or the reason is `Inadmissible` (`queue`); `Requeued` is false \
         (`requeued`)
+    read status.reclaimablePods: pods that have ended: they ask for nothing, and what they were \
+        assigned is free, if they are in the file or all others are
     neutral status
     """,
     {"spec.active": _if_false},
@@ -399,6 +407,9 @@ QUEUES = table(
         the topology, or several whose nodes the job could use; else the nodes of the flavor are \
         `eligible`
     restricts stopPolicy: it is `Hold` or `HoldAndDrain`
+    depends preemption: nobody, but a line names the jobs that may preempt running ones: that is \
+        not modelled
+    read cohort, cohortName: whose jobs
     """,
     {"stopPolicy": lambda value: "" if value in (None, "None") else given_text(value)},
 )

@@ -51,7 +51,9 @@ from topoplace.formats.kubernetes.kinds import (
     NetworkTopology,
     Others,
     Pod,
+    Queue,
     Scheduling,
+    Standing,
     Task,
     VolcanoJob,
     VolcanoSpec,
@@ -123,6 +125,8 @@ class Waiting:
         stands for podsets that have none.
     by_kueue, flavors
         Whether Kueue starts it, and the flavors of its queue; None if they are not in the file.
+    queue, preempts
+        Its queue, and whether its pods may preempt others where it is not of Kueue.
     is_loose
         Whether nothing says that its pods start together: they are taken so.
     sizes
@@ -137,6 +141,8 @@ class Waiting:
     levels: set[str | None] = field(default_factory=set)
     by_kueue: bool = False
     flavors: set[str] | None = None
+    queue: Queue = field(default_factory=Queue)
+    preempts: bool = True
     is_loose: bool = False
     sizes: dict[str, tuple[int, str]] = field(default_factory=dict)
     _left_out: dict[tuple[str, str], LeftOut] = field(default_factory=dict)
@@ -158,6 +164,11 @@ class Waiting:
                 return
         name = f"pods{len(self.podsets)}" if self.podsets else "pods"
         self.podsets.append(replace(new, name=name))
+
+    @property
+    def standing(self) -> Standing:
+        """Its priority and queue, among jobs that run."""
+        return Standing(self.priority, self.queue if self.by_kueue else None, self.preempts)
 
     @property
     def num_pods(self) -> int:
@@ -184,6 +195,8 @@ class KubeJobs:
         By job what it asks for.
     families
         By running job its family and level, as of one that waits.
+    standings
+        By running job its priority and queue.
     repelling
         What running pods keep away from them.
     admitted
@@ -196,6 +209,7 @@ class KubeJobs:
     num_running: dict[str, int] = field(default_factory=dict)
     waiting: dict[str, Waiting] = field(default_factory=dict)
     families: dict[str, tuple[str | None, str | None]] = field(default_factory=dict)
+    standings: dict[str, Standing] = field(default_factory=dict)
     repelling: list[Repelling] = field(default_factory=list)
     admitted: list[str] = field(default_factory=list)
     assigned: list[Assigned] = field(default_factory=list)
@@ -274,15 +288,15 @@ class _Reader:
         The name of a queue that is not in the file says nothing more.
         """
         waiting.by_kueue |= name is not None
-        queue = self._others.get("LocalQueue", name or "", meta.namespace)
-        own = {} if queue is None else queue.section("spec")
-        cluster = self._others.get("ClusterQueue", str(own.get("clusterQueue")))
-        for one in filter(None, (queue, cluster)):
+        local = self._others.get("LocalQueue", name or "", meta.namespace)
+        queue = self._others.queue(name, meta.namespace)
+        if queue.name:
+            waiting.queue = queue
+        for one in filter(None, (local, self._others.get("ClusterQueue", queue.name))):
             place = f"{one.kind} {one.section('metadata').get('name')}, {one.place_of('spec')}"
             waiting.hold(*QUEUES.left_out(one.section("spec"), place))
-        spec = {} if cluster is None else cluster.section("spec")
-        if "resourceGroups" in spec:
-            waiting.flavors = {*map(str, values_at(spec, "resourceGroups[].flavors[].name"))}
+        if "resourceGroups" in queue.spec:
+            waiting.flavors = {*map(str, values_at(queue.spec, "resourceGroups[].flavors[].name"))}
 
     def _declared(
         self, waiting: Waiting, table: Table, kind: str, raw: Mapping[str, Any], place: str
@@ -343,6 +357,7 @@ class _Reader:
             for key in ("schedulingGroup", "workloadRef"):
                 if raw.get(key):
                     waiting.hold(left_out(key, given_text(raw[key]), f"{place}.{key}"))
+        waiting.preempts &= self._others.preempts(spec)
         rules = self._rules(waiting, spec, namespace, where, place)
         takes = amounts_of(spec, where)
         return Podset(pods.name, pods.count, takes, asked.fields, asked.group, rules)
@@ -406,6 +421,8 @@ class _Reader:
         if workload.status.has_ended:
             return
         if workload.status.admission:
+            queue = self._others.queue(one.section("spec").get("queueName"), meta.namespace)
+            self.jobs.standings[job] = Standing(spec.priority or 0, queue)
             self.jobs.admitted.append(job)
             self._is_assigned(one, workload, workload.status.admission, job)
             return
@@ -421,7 +438,8 @@ class _Reader:
             place = one.place_of(f"{where}.topologyRequest")
             asked = _asked(place, partial(asked_of, request, self._levels))
             where = f"{where}.template"
-            pods = _Pods(one, meta, own.name, own.count, own.template, where, asked)
+            count = max(own.count - workload.status.ended_of(own.name), 0)
+            pods = _Pods(one, meta, own.name, count, own.template, where, asked)
             waiting.podsets.append(self._podset(waiting, pods))
 
     def _is_assigned(
@@ -446,6 +464,7 @@ class _Reader:
                         for values, count in own.topology.domains()
                     ]
             found.podsets.add(own.name)
+            found.reclaimable += workload.status.ended_of(own.name)
             self._keeps_away(job, template.metadata, meta, template.spec)
         if found.podsets:
             self.jobs.assigned.append(found)
@@ -573,16 +592,20 @@ class _Reader:
 
     def _pod(self, one: KubeObject) -> None:
         pod = one.read_as(Pod)
-        if pod.status.phase in {"Succeeded", "Failed"}:
-            return
         gang = gang_of(pod.spec, self._others, pod.metadata.namespace or "default")
         job = self._of_workload(pod.metadata) or _job_of_gang(gang, pod) or job_of(pod.metadata)
         assigned = self._assigned_of(job, pod.metadata)
-        if pod.spec.node_name:
+        if pod.status.phase in {"Succeeded", "Failed"}:
+            if assigned is not None and pod.spec.node_name and pod.status.phase == "Succeeded":
+                takes = amounts_of(pod.spec, "spec")
+                add_amounts(assigned.ended, pod.spec.node_name, takes)
+        elif pod.spec.node_name:
             takes = amounts_of(pod.spec, "spec")
             add_amounts(self.jobs.running.setdefault(job, {}), pod.spec.node_name, takes)
             if assigned is not None:
                 add_amounts(assigned.there, pod.spec.node_name, takes)
+            priority = self._others.priority(pod.spec.priority, pod.spec.priority_class)
+            self.jobs.standings.setdefault(job, Standing(priority))
             self.jobs.num_running[job] = self.jobs.num_running.get(job, 0) + 1
             self._keeps_away(job, pod.metadata, pod.metadata, pod.spec)
         elif job in self._told:

@@ -340,6 +340,7 @@ class PodSpec(KubeModel):
     tolerations: list[Toleration] | None = None
     priority: int | None = None
     priority_class: Annotated[str | None, Field(alias="priorityClassName")] = None
+    preemption: Annotated[str | None, Field(alias="preemptionPolicy")] = None
     runtime_class: Annotated[str | None, Field(alias="runtimeClassName")] = None
     volumes: list[Volume] | None = None
     scheduling_group: Annotated[SchedulingGroup | None, Field(alias="schedulingGroup")] = None

@@ -33,7 +33,7 @@ from topoplace.formats.kubernetes.rules import NOWHERE, NodeRules, NodeSets, rep
 from topoplace.formats.text import name_of
 from topoplace.machine.hostlist import expand_host_list, format_host_list
 from topoplace.snapshot.faults import faults_of
-from topoplace.snapshot.held import ORDER, entry_name
+from topoplace.snapshot.held import ORDER, PREEMPTION, entry_name
 from topoplace.snapshot.hierarchy_state import prepare_hierarchy
 from topoplace.snapshot.schema import (
     SNAPSHOT_SCHEMA,
@@ -388,6 +388,7 @@ def _left_out_of_all(
     found = [left_out("HyperNodes", f"of {text}", "hypernodes") for text in tiers]
     if len(jobs.waiting) > 1:
         found.append(left_out(ORDER, "by priority, then age", "pods and workloads"))
+    found += _preempting(jobs)
     alone = [job for job in jobs.admitted if job not in jobs.running]
     if alone:
         names = ", ".join(alone)
@@ -400,6 +401,26 @@ def _left_out_of_all(
             quotas.setdefault(options[one.kind], []).append(f"{one.kind} {name}")
     found += [left_out(option, f"of {', '.join(of)}", "objects") for option, of in quotas.items()]
     return [*found, *unknown_fields(_unknown_of_all(objects))]
+
+
+def _preempting(jobs: KubeJobs) -> list[LeftOut]:
+    """Return the jobs that may preempt some that run: nobody ends for others here."""
+    running = {jobs.standings[job] for job in jobs.running if job in jobs.standings}
+    names = [
+        job
+        for job, own in jobs.waiting.items()
+        if any(map(own.standing.may_preempt, running))
+        and not any(one.option == "suspend" for one in own.left_out)
+    ]
+    if not names:
+        return []
+    others = len(names) - _MOST_NAMED
+    more = f" and {number_of(others, 'other')}" if others > 0 else ""
+    text = f"of running jobs, by which {', '.join(names[:_MOST_NAMED])}{more} may start"
+    return [left_out(PREEMPTION, text, "pods and workloads")]
+
+
+_MOST_NAMED = 3
 
 
 def _unknown_of_all(objects: Sequence[KubeObject]) -> Iterator[str]:
