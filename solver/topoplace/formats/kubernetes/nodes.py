@@ -23,6 +23,7 @@ from topoplace.formats.kubernetes.objects import (
     base_units,
     quantity,
 )
+from topoplace.formats.kubernetes.topologies import topologies_meant
 from topoplace.formats.text import require_once
 from topoplace.machine.hostlist import format_host_list
 from topoplace.snapshot.schema import HierarchyModel, HostsModel, Name
@@ -128,6 +129,7 @@ class Domains:
     """Levels above the hosts, top first, by node the names of its domains, and Kueue's flavors.
 
     `tiers` are those of Volcano: each with the reason why it is no level, or nothing if it is one.
+    `others` are the topologies of the file that are left out.
     `tier_names` are the tiers by name, and `marks` more labels of nodes, as `inside_label`.
     """
 
@@ -136,6 +138,7 @@ class Domains:
     paths: Mapping[str, tuple[str, ...]]
     source: str
     flavors: tuple[Flavor, ...] = ()
+    others: tuple[str, ...] = ()
     tiers: Mapping[int, str] = field(default_factory=dict)
     tier_names: Mapping[str, int] = field(default_factory=dict)
     marks: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
@@ -171,33 +174,41 @@ def domains_of(
     Raises
     ------
     InputError
-        If there is neither, or which one is not said.
+        If there is neither, or which one is meant is neither said nor clear by the jobs.
     """
     topologies = [one for one in objects if one.group in (KUEUE, KAI) and one.kind == "Topology"]
     hypers = [one for one in objects if (one.group, one.kind) == (VOLCANO, "HyperNode")]
     if hypers and not topologies and wanted is None:
         return _of_hyper_nodes(hypers, nodes)
-    names = [one.checked_as(Kube[_TopologySpec, Any]).metadata.name for one in topologies]
-    if wanted is not None and wanted not in names and (not names or _all_known(wanted, nodes)):
+    levels: dict[str, list[str]] = {}
+    for one in topologies:
+        levels.setdefault(one.checked_as(Kube[_TopologySpec, Any]).metadata.name, _labels_of(one))
+    if wanted is not None and wanted not in levels and (not levels or _all_known(wanted, nodes)):
         return _of_wanted_labels(wanted, nodes)
-    if not names:
+    if not levels:
         near = ",".join(_likely_labels(nodes)) or "zone,rack"
         expected = (
             f"a Topology of Kueue or KAI, HyperNodes of Volcano, or labels of nodes, as FILE:{near}"
         )
         raise InputError(expected, found="none of these")
-    if wanted is None and len(names) > 1:
-        expected = f"the name of one topology of {', '.join(names)}"
-        raise InputError(expected, field="--topology", found="nothing")
-    if wanted is not None and wanted not in names:
-        expected = f"one of {', '.join(names)}"
-        raise InputError(expected, field="--topology", value=wanted, known=names)
-    chosen = topologies[0 if wanted is None else names.index(wanted)]
-    return _of_labels(chosen, _flavors(objects, wanted or names[0]), nodes)
+    if wanted is not None and wanted not in levels:
+        expected = f"one of {', '.join(levels)}"
+        raise InputError(expected, field="--topology", value=wanted, known=levels)
+    names = topologies_meant(objects, levels) if wanted is None else [wanted]
+    labels, flavors = levels[names[0]], _flavors(objects, names)
+    own = (node for node in nodes if not flavors or any(flavor.has(node) for flavor in flavors))
+    return Domains(
+        names[0],
+        tuple(labels),
+        _paths(labels, own),
+        "a Topology of Kueue",
+        flavors,
+        others=tuple(name for name in levels if name not in names),
+    )
 
 
-def _flavors(objects: Iterable[KubeObject], topology: str) -> tuple[Flavor, ...]:
-    """Return the flavors of a topology."""
+def _flavors(objects: Iterable[KubeObject], topologies: Sequence[str]) -> tuple[Flavor, ...]:
+    """Return the flavors of topologies."""
     flavors = (
         one.checked_as(_FlavorObject)
         for one in objects
@@ -206,13 +217,12 @@ def _flavors(objects: Iterable[KubeObject], topology: str) -> tuple[Flavor, ...]
     return tuple(
         one.spec.model_copy(update={"name": one.metadata.name})
         for one in flavors
-        if one.spec.topology == topology
+        if one.spec.topology in topologies
     )
 
 
-def _of_labels(
-    topology: KubeObject, flavors: tuple[Flavor, ...], nodes: Iterable[KubeNode]
-) -> Domains:
+def _labels_of(topology: KubeObject) -> list[str]:
+    """Return the labels of the levels above the hosts."""
     model = topology.checked_as(Kube[_TopologySpec, Any])
     labels = [level.node_label for level in model.spec.levels]
     with topology.blamed():
@@ -222,11 +232,7 @@ def _of_labels(
                 raise InputError("each label once", field=field, value=label)
             if label == HOSTNAME and idx + 1 < len(labels):
                 raise InputError("the hosts as the last level", field=field, value=label)
-    if labels[-1] == HOSTNAME:
-        labels.pop()
-    own = (node for node in nodes if not flavors or any(flavor.has(node) for flavor in flavors))
-    paths = _paths(labels, own)
-    return Domains(model.metadata.name, tuple(labels), paths, "a Topology of Kueue", flavors)
+    return labels[:-1] if labels[-1] == HOSTNAME else labels
 
 
 def _paths(labels: Sequence[str], nodes: Iterable[KubeNode]) -> dict[str, tuple[str, ...]]:

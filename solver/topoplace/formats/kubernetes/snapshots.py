@@ -121,6 +121,8 @@ def read_kubernetes(
             snapshot = valued_in(snapshot, Counted.GPUS)
         prepare_hierarchy(snapshot)
     notes = [f"{number_of(len(running), 'job')} running, {len(queue)} queued"]
+    if domains.others:
+        notes.append(f"topology {domains.name}; left out: {', '.join(domains.others)}")
     return snapshot, (*notes, *(f"{what}: {count}" for what, count in counts.items() if count))
 
 
