@@ -7,6 +7,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import yaml
 
@@ -36,6 +37,7 @@ from topoplace.formats.declared import UNKNOWN, Use
 from topoplace.formats.kubernetes.fields import NOTES, POD
 from topoplace.formats.kubernetes.snapshots import read_kubernetes
 from topoplace.placement.hierarchy.view import HierarchyView
+from topoplace.report.figure import draw
 from topoplace.result import Status
 from topoplace.snapshot.held import Choices, candidates_of, left_out_text
 from topoplace.snapshot.machines import load_any
@@ -1653,6 +1655,29 @@ def test_slices_of_elastic_jobs_are_held(tmp_path):
         "ns/new": {"workload-slice-replacement-for"},
         "ns/j#waits": {"schedulingGates"},
     }
+
+
+def test_audits_and_pictures_of_a_cluster_with_gpus(tmp_path):
+    """What could have started is said in GPUs; hosts are filled by what is used of them."""
+    waits, runs = pod("p", None, 2, "Pending"), pod("r", "b2", 2)
+    result = placed(written(tmp_path, waits, runs, name="before.json"))
+    (row,) = tp.audit(tmp_path / "before.json", after=tmp_path / "before.json").rows
+    assert (row.verdict, row.why) == ("missed", "0 GPUs, 2 possible")
+    view = HierarchyView(result)
+    names = view.state.machine.host_names
+    (on,) = (
+        names.index(host) for host in ("a1", "a2", "b1") if names.index(host) in view.cells.used
+    )
+    assert view.cells.used == {on: 0.5, names.index("b2"): pytest.approx(1000 / 3920)}
+    axes = draw(result)
+    tops = {round(float(np.ptp(own[:4, 1])), 3) for own in squares_of(axes)}
+    assert {0.5, 0.255, 1.0} <= tops
+    assert "filled: the share in use" in axes.get_xlabel()
+
+
+def squares_of(axes: Any) -> list[Any]:
+    """The corners of all shapes of a picture."""
+    return [path.vertices for own in axes.collections for path in own.get_paths()]
 
 
 def test_a_held_job_does_not_start_until_its_option_is_ignored(tmp_path):
