@@ -23,6 +23,9 @@ ASSIGNMENT = "assignment"
 NOT_SEEN = "not-seen"
 """The option, of no request, that stands for what a listing cannot show: no decision is blamed."""
 
+PREEMPTION = "preemption"
+"""The option, of no request, that some could start if running jobs ended for them."""
+
 _MAX_NAME = 120  # of a job of which there are several, so that the others have room for a number
 
 EVERY_OPTION = "all"
