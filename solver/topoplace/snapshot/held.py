@@ -23,6 +23,9 @@ ASSIGNMENT = "assignment"
 NOT_SEEN = "not-seen"
 """The option, of no request, that stands for what a listing cannot show: no decision is blamed."""
 
+PREEMPTION = "preemption"
+"""The option, of no request, that some could start if running jobs ended for them."""
+
 RESERVATION_END, RESERVATION_LATER = "reservation-end", "reservation-later"
 """Options, of no request, about later times alone: who starts now is as it is."""
 

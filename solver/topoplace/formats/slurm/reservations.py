@@ -224,7 +224,7 @@ class Reserved:
                 for name, amount in job.takes.items():
                     left[node][name] -= amount
         groups: dict[tuple[tuple[int, str], tuple[tuple[str, int], ...]], list[str]] = {}
-        for node, amounts in left.items():
+        for node, amounts in sorted(left.items()):
             own = tuple(sorted((name, n) for name, n in amounts.items() if n))
             if own or capacity is None:
                 groups.setdefault((self.until[node], own), []).append(node)

@@ -17,6 +17,7 @@ import numpy as np
 from topoplace.certify.hierarchy.instance import read_instance, require_room
 from topoplace.certify.report import RefusedError
 from topoplace.formats.decisions import Decided, Taken
+from topoplace.interrupts import is_asked
 from topoplace.machine.hostlist import expand_host_list
 from topoplace.packing.budget import Budget
 from topoplace.placement.hierarchy.later import LaterOnHierarchy
@@ -135,6 +136,10 @@ class _Round:
             name = packing.names[q]
             if name in self._faults:
                 yield name, Standing(Verdict.INVALID, self._faults[name], jobs=(name,))
+                continue
+            if budget.is_over():
+                why = f"not judged: {'interrupted' if is_asked() else 'time'}"
+                yield name, self._of(Verdict.UNPROVEN, name, why)
                 continue
             yield name, self._standing(search, packing, placed, q)
         value, proof = search.bound  # about who starts: where is the search's own choice
