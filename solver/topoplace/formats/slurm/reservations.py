@@ -287,7 +287,7 @@ def reserved_in(
             down |= one.nodes
             unknown.append(f"of {name}, whose nodes count as down for good")
             continue
-        for node in sorted(one.nodes):
+        for node in one.nodes:
             until[node] = max(until.get(node, (0, "")), (ends, name))
         cores = _cores(one.nodes, nodes or {})
         if one.cores is not None and cores is not None and one.cores < cores:
