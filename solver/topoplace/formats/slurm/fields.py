@@ -92,6 +92,11 @@ def flags_text(value: Any) -> str:
     return ",".join(flag for flag in value or () if flag in ("SPREAD_JOB", "USE_MIN_NODES"))
 
 
+def _contiguous_text(value: Any) -> str:
+    """Return what a job with ``--contiguous`` needs; nothing without it."""
+    return "nodes that follow each other in scontrol show nodes" if given_text(value) else ""
+
+
 def _not_null(value: Any) -> str:
     text = given_text(value)
     return "" if text.lower() in ("(null)", "null", "n/a", "none") else text
@@ -202,6 +207,7 @@ SQUEUE_JSON = table(
         **dict.fromkeys(_OF_LAYOUT, number_text),
         **dict.fromkeys(("gres", "licenses"), _not_null),
         "flags": flags_text,
+        "contiguous": _contiguous_text,
     },
 )
 
