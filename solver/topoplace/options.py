@@ -893,7 +893,9 @@ class ConvertOptions:
         "FILE", "slurm: from squeue --json, squeue -o or scontrol show job -o."
     )
     partitions: File | None = option("FILE", "slurm: from scontrol show partition -o.")
-    reservations: File | None = option("FILE", "slurm: from scontrol show reservation -o.")
+    reservations: File | None = option(
+        "FILE", "slurm: from scontrol show reservation --json or -o."
+    )
     levels: Sequence[str] | None = again(LEVELS_OF_NODES)
     without: Sequence[str] | None = option(
         "oss*,mds*", "ibnetdiscover: patterns of nodes to leave out.", parse=_names

@@ -139,9 +139,8 @@ def compare(
     for case in merged:
         name, rule = case.instance.name, _rule_of(case, options)
         results, unsuited = _solved(case, own, options, others, begin)
-        shown = {one.name for one in others} if own is None else unsuited
-        for method in [one for one in unsuited if one in shown]:
-            notes.setdefault(method, f"{name}: {method}: {unsuited[method]}")
+        for method, why in unsuited.items():
+            notes.setdefault(method, f"{name}: {method}: {why}")
         tried = [] if is_asked() else _tried(case, others, options)
         trials += tried
         results += [trial.result for trial in tried]

@@ -303,7 +303,7 @@ def _with_share(
     return replace(options, time_limit=seconds / solves)
 
 
-_BLAME = Verdict.MISSED, Verdict.OUT_OF_TURN, Verdict.INVALID
+_BLAME = Verdict.MISSED, Verdict.OUT_OF_TURN, Verdict.INVALID, Verdict.SUBOPTIMAL
 
 
 def _with_care(case: Case, row: Row) -> Row:
