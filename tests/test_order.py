@@ -31,6 +31,8 @@ from topoplace.solving import Options
 from topoplace.study.audit.cases import case_of_pair
 from topoplace.study.audit.run import audit_cases
 
+ORDERS = ("priority", "backfill")
+
 
 def timed(rng: random.Random, order: str) -> dict[str, Any]:
     """Return a tiny hierarchy whose jobs end, and whose requests start in an order."""
@@ -260,7 +262,7 @@ class BruteTorus:
 
         return place(0, [], [])
 
-    def answer(self) -> tuple[set[str], tuple[str, int] | None]:
+    def answer(self, *, reserves: bool = True) -> tuple[set[str], tuple[str, int] | None]:
         """Return who starts, and the reservation with its time."""
         started: list[str] = []
         reserved: tuple[str, int] | None = None
@@ -268,7 +270,7 @@ class BruteTorus:
             name, held = request.id, (None, 0) if reserved is None else reserved
             if self.together([*started, name], *held):
                 started.append(name)
-            elif reserved is None:
+            elif reserved is None and reserves:
                 ends = {job.ends for job in self.snapshot.running}
                 ends = (ends | {self.lasts[o] for o in started}) - {None}
                 times = [t for t in sorted(ends) if self.together(started, name, t)]
@@ -429,6 +431,48 @@ def test_no_forged_proof_is_taken(order: str) -> None:
             )
     assert forged > 400
     assert refused > 100
+
+
+def test_no_forged_reservation_of_a_prism_is_taken() -> None:
+    forged = refused = 0
+    for k in range(40):
+        rng, snapshot = random.Random(f"prism-{k}"), timed_torus(f"forged-{k}")
+        document = snapshot.model_dump(mode="json", by_alias=True)
+        found = tp.place(snapshot)
+        if found.levels[0].certificate.reserved is None:
+            continue
+        orders = {o: snapshot.model_copy(update={"order": Order(o)}) for o in ORDERS}
+        truths = {
+            o: BruteTorus(own, Interference.STRICT).answer(reserves=o == "backfill")
+            for o, own in orders.items()
+        }
+        result = found.model_dump(mode="json")
+        others = [*forgeries(result, rng), *moved(result)]
+        for other in others:
+            forged += 1
+            report = tp.check(with_values(other, document))
+            started = {p["request"] for p in other["solution"]["placements"]}
+            own = other["levels"][0]["certificate"]["reserved"]
+            told = started, None if own is None else (own["request"], own["at"])
+            right = told == truths.get(other["instance"].get("order", "value"))
+            refused += not right
+            assert right or not report.holds, json.dumps(other)
+    assert forged > 200
+    assert refused > 100
+
+
+def moved(result: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """Yield results whose reservation is on a prism that meets one that starts, and lasts."""
+    reserved = result["levels"][0]["certificate"]["reserved"]
+    walltime = {one["id"]: one.get("walltime") for one in result["instance"]["queue"]}
+    for placed in result["solution"]["placements"]:
+        if walltime[placed["request"]] is None and placed["prism"] is not None:
+            other = json.loads(json.dumps(result))
+            own = other["levels"][0]["certificate"]["reserved"]
+            own["prism"] = placed["prism"]
+            own["parts"] = [{"shares": [{"hosts": placed["nodes"], "units": 1}]}]
+            assert not tp.check(other).holds, reserved
+            yield other | {"instance": other["instance"] | {"order": "value"}}
 
 
 # ---- Why requests wait in an order ---------------------------------------------------------------
