@@ -473,7 +473,8 @@ def line_of(*queue: dict[str, Any]) -> dict[str, Any]:
 
 
 def test_a_reservation_on_nodes_of_what_lasts_is_refused() -> None:
-    found = solved(line_of({"id": "first", "nodes": 2}, {"id": "next", "nodes": 2}))
+    queue = [{"id": name, "nodes": 2, "communication": "none"} for name in ("first", "next")]
+    found = solved(line_of(*queue))
     result = found.model_dump(mode="json")
     [placed] = result["solution"]["placements"]
     reserved = result["levels"][0]["certificate"]["reserved"]
@@ -482,6 +483,29 @@ def test_a_reservation_on_nodes_of_what_lasts_is_refused() -> None:
     reserved["prism"] = placed["prism"]
     reserved["parts"][0]["shares"][0]["hosts"] = placed["nodes"]
     assert not tp.check(result).holds
+
+
+def test_a_reservation_on_links_of_what_lasts_is_refused() -> None:
+    def ring(walltime: int) -> dict[str, Any]:
+        return {
+            "schema": "topoplace.snapshot/1",
+            "name": "ring",
+            "machine": {"name": "m", "shape": [6]},
+            "running": [{"id": "r", "nodes": "4-5", "ends": 10, "communication": "none"}],
+            "queue": [
+                {"id": "first", "nodes": 4, "walltime": walltime},
+                {"id": "next", "nodes": 2, "walltime": 5},
+            ],
+            "order": "backfill",
+        }
+
+    result = solved(ring(10)).model_dump(mode="json")
+    reserved = result["levels"][0]["certificate"]["reserved"]
+    reserved["prism"] = {"origin": [4], "extents": [2]}
+    reserved["parts"][0]["shares"][0]["hosts"] = "4-5"
+    assert tp.check(result).verified
+    assert not tp.check(result | {"instance": ring(11)}).holds
+    assert solved(ring(11)).levels[0].certificate.reserved.at == 11
 
 
 def test_a_request_that_has_ended_by_then_is_in_nobodys_way() -> None:
