@@ -350,20 +350,20 @@ FIELDS: dict[Model, Covers] = {
         "nodes": claim(
             "placements", unless="The same hosts may be written otherwise, or not at all."
         ),
-        "request": claim("placements", "hosts", *DOMAINS, unless=ANOTHER),
-        "parts": claim("placements", "hosts", *DOMAINS, unless=ANOTHER),
+        "request": claim("placements", "hosts", *DOMAINS, "nodes.bound", unless=ANOTHER),
+        "parts": claim("placements", "hosts", *DOMAINS, "nodes.bound", unless=ANOTHER),
     },
     certificate.Reserved: {
-        **dict.fromkeys(("request", "at", "parts", "before"), NODES_PROOF),
+        **dict.fromkeys(("request", "at", "parts", "prism", "before"), NODES_PROOF),
         "now": PARTS,
     },
     certificate.PlacedPart: {
-        "part": claim("placements"),
-        "shares": claim("placements", "hosts", *DOMAINS, unless=ANOTHER),
+        "part": claim("placements", "nodes.bound"),
+        "shares": claim("placements", "hosts", *DOMAINS, "nodes.bound", unless=ANOTHER),
     },
     certificate.Share: {
-        "hosts": claim("placements", "hosts", *DOMAINS, unless=ANOTHER),
-        "units": claim("placements", "hosts", *DOMAINS, unless=ANOTHER),
+        "hosts": claim("placements", "hosts", *DOMAINS, "nodes.bound", unless=ANOTHER),
+        "units": claim("placements", "hosts", *DOMAINS, "nodes.bound", unless=ANOTHER),
     },
     placement.CubesResult: {
         **PLACED,

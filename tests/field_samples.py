@@ -178,6 +178,10 @@ def _placements() -> Iterator[tuple[str, PlacementResult]]:
     queue.append({"id": "c", "nodes": 8, "segment": 4, "communication": "none"})
     own = {"schema": SNAPSHOT_SCHEMA, "name": "anchored", "machine": machine, "queue": queue}
     yield "anchored", solve(prepare(Snapshot.model_validate(own)), "exact", Options(20.0))
+    ends = {"running": [{"id": "r", "nodes": "2-3", "ends": 60}], "order": "backfill"}
+    queue = [{"id": f"q{k}", "nodes": n, "walltime": 90} for k, n in enumerate((1, 3, 1))]
+    own |= {"machine": {"name": "line", "shape": [4], "wrap": [False]}, "queue": queue} | ends
+    yield "reserved", solve(prepare(Snapshot.model_validate(own)), "exact", Options(20.0))
 
 
 def _size(case: Case) -> int:

@@ -141,7 +141,8 @@ class TorusPlacement(Packings[PlacementResult]):
         instance, solution = self._then(reserved.at), self.result.solution
         [part, *more] = reserved.parts
         [share, *others] = part.shares
-        if solution is None or reserved.prism is None or more or others or share.units != 1:
+        plain = (part.part, more, others, share.units) == (None, [], [], 1)
+        if solution is None or reserved.prism is None or not plain:
             raise RefusedError(f"{reserved.request}: the reservation is no prism")
         first = Placement(request=reserved.request, prism=reserved.prism, nodes=share.hosts)
         ends = {one.id: one.walltime for one in instance.snapshot.queue}
