@@ -1,0 +1,140 @@
+"""Dragonflies: placements against trying all, routes against searches, forged certificates."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic import TypeAdapter
+
+import topoplace as tp
+from dragonfly_cases import Tiny, drawn
+from topoplace.certify.dragonfly.check import DragonflyPlacements
+from topoplace.certify.packing import certified_bound
+from topoplace.machine.dragonfly import ARRANGEMENTS, Dragonfly, arranged, dragonfly_of
+from topoplace.result.certificate import Certificate
+
+FEW, MANY = range(24), range(24, 300)
+
+
+def require_best(snapshot: dict[str, Any], rule: str) -> None:
+    """Fail unless a placement is as good as the best of all, proven, and checked."""
+    result = tp.place(tp.load(snapshot), interference=rule)
+    found = tuple(level.objective for level in result.levels)
+    assert found == Tiny(snapshot, strict=rule == "strict").best()
+    assert tp.check(result).holds, tp.check(result)
+    assert found == tuple(level.bound for level in result.levels)
+
+
+@pytest.mark.parametrize("seed", FEW)
+def test_tiny_dragonflies_are_placed_as_well_as_by_trying_all(seed: int) -> None:
+    require_best(drawn(seed), ("strict", "strict", "off")[seed % 3])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", MANY)
+def test_many_tiny_dragonflies_are_placed_as_well_as_by_trying_all(seed: int) -> None:
+    require_best(drawn(seed), ("strict", "strict", "off")[seed % 3])
+
+
+def test_the_certificate_of_the_page_proves_what_it_says() -> None:
+    page = (Path(__file__).parent.parent / "docs" / "proofs" / "dragonfly.md").read_text()
+    [code] = [line for line in page.splitlines() if line.startswith("    {")]
+    machine = {"kind": "dragonfly", "name": "page", "groups": 3, "routers": [1], "nodes": 2}
+    document = {
+        "schema": "topoplace.snapshot/1", "name": "page", "machine": machine,
+        "running": [{"id": "r", "nodes": "0,2"}],
+        "queue": [{"id": "x", "nodes": 2}, {"id": "y", "nodes": 2}],
+    }  # fmt: skip
+    proven = {}
+    for rule in ("strict", "off"):
+        result = tp.place(tp.load(document), interference=rule)
+        checker = DragonflyPlacements(result)
+        checker.read()
+        certificate = TypeAdapter(Certificate).validate_python(json.loads(code))
+        bound = certified_bound(checker.oracle, certificate, [4])
+        proven[rule] = [level.objective for level in result.levels][:2], bound and bound.value
+    assert proven == {"strict": ([4, 4], -4), "off": ([4, 3], -2)}
+
+
+# ---- The network --------------------------------------------------------------------------------
+
+
+def searched(machine: Dragonfly, source: int) -> tuple[dict[int, int], dict[int, int]]:
+    """Return distances and numbers of shortest routes with one global link at most, by search.
+
+    A state is a router, and whether a global link was taken.
+    """
+    size, joined = machine.per_group, machine.local_hops
+    local = {u: [u // size * size + v for v in range(size) if joined[u % size, v] == 1]
+             for u in range(machine.num_routers)}  # fmt: skip
+    far: dict[int, list[int]] = {u: [] for u in local}
+    for u, v in machine.global_links.tolist():
+        far[u].append(v)
+        far[v].append(u)
+    steps, ways, wave = {(source, False): 0}, Counter({(source, False): 1}), [(source, False)]
+    while wave:
+        ahead = []
+        for u, used in wave:
+            over = [(v, used) for v in local[u]] + ([] if used else [(v, True) for v in far[u]])
+            for state in over:
+                if state not in steps:
+                    steps[state] = steps[u, used] + 1
+                    ahead.append(state)
+                if steps[state] == steps[u, used] + 1:
+                    ways[state] += ways[u, used]
+        wave = ahead
+    found, counts = {}, {}
+    for v in local:
+        here = [state for state in ((v, False), (v, True)) if state in steps]
+        found[v] = min(steps[state] for state in here)
+        counts[v] = sum(ways[state] for state in here if steps[state] == found[v])
+    return found, counts
+
+
+MACHINES = [
+    (groups, shape, ports, arrangement)
+    for arrangement in ARRANGEMENTS
+    for groups, shape, ports in (
+        (9, (4,), 2), (5, (2, 3), 1), (3, (3,), 2), (7, (2,), 3),
+        (4, (2, 2), 2), (2, (3,), 1), (6, (3, 3), 1),
+    )
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("groups", "shape", "ports", "arrangement"), MACHINES)
+def test_distances_and_minimal_routes_are_those_of_a_search(
+    groups: int, shape: tuple[int, ...], ports: int, arrangement: str
+) -> None:
+    links = arranged(groups, math.prod(shape), ports, arrangement)
+    machine = dragonfly_of(groups, shape, 2, links)
+    ends = Counter(links.ravel().tolist())
+    assert max(ends.values()) <= ports
+    for source in range(machine.num_routers):
+        distances, counts = searched(machine, source)
+        for target in range(machine.num_routers):
+            routes = machine.routes(source, target)
+            assert machine.distances[source, target] == distances[target]
+            assert len(routes) == counts[target]
+            assert {len(route) - 1 for route in routes} == {distances[target]}
+            assert all(route[0] == source and route[-1] == target for route in routes)
+
+
+def test_arrangements_by_hand() -> None:
+    """Of five groups with a port on each of four routers (Hastings 2015, section 2)."""
+    absolute, relative, circulant = (arranged(5, 4, 1, name) for name in ARRANGEMENTS)
+    of_first = [{int(v // 4): int(u) for u, v in links.tolist() if u < 4}
+                for links in (absolute, relative, circulant)]  # fmt: skip
+    assert of_first == [
+        {1: 0, 2: 1, 3: 2, 4: 3},
+        {1: 0, 2: 1, 3: 2, 4: 3},
+        {1: 0, 4: 1, 2: 2, 3: 3},
+    ]
+    assert [12 + 1, 16 + 1] not in absolute.tolist()
+    assert [12 + 3, 16 + 3] in absolute.tolist()  # ports of 3 lead to 0, 1, 2, 4, of 4 to 0 to 3
+    assert [12 + 0, 16 + 3] in relative.tolist()
+    assert [12 + 0, 16 + 1] in circulant.tolist()
