@@ -15,7 +15,7 @@ Place = tuple[int, ...]
 """By cell, how many of its nodes a job has."""
 
 
-def drawn(seed: object, *, rules: bool = True) -> dict[str, Any]:
+def drawn(seed: object, *, rules: bool = True, most: int = 16) -> dict[str, Any]:
     """Return a random snapshot."""
     rng = random.Random(f"dragonfly-{seed}")
     groups, routers, nodes = (
@@ -23,7 +23,7 @@ def drawn(seed: object, *, rules: bool = True) -> dict[str, Any]:
         rng.choice([[1], [2], [3], [2, 2]]),
         rng.randint(1, 3),
     )
-    while groups * math.prod(routers) * nodes > 16:
+    while groups * math.prod(routers) * nodes > most:
         groups, nodes = max(2, groups - 1), max(1, nodes - 1)
     num = groups * math.prod(routers) * nodes
     arrangement = rng.choice(["absolute", "relative", "circulant"])
@@ -74,7 +74,7 @@ class Tiny:
         self.size = self.each * math.prod(machine["routers"])
         num = machine["groups"] * self.size
         self.queue = snapshot["queue"]
-        self.sets = {name: set(_numbers(text)) for name, text in snapshot["sets"].items()}
+        self.sets = {name: set(_numbers(text)) for name, text in snapshot.get("sets", {}).items()}
         closed = {*_numbers(snapshot["down"]), *_numbers(machine.get("missing", ""))}
         self.busy_groups: set[int] = set()
         self.busy_routers: set[int] = set()
@@ -175,6 +175,57 @@ class Tiny:
         ]
         go(0, tuple(count for _, count in self.cells), self.taken, [], zero)
         return tuple(-v if level else v for level, v in enumerate(best[0]))
+
+    def outcomes(self) -> set[tuple[int, ...]]:
+        """Return the values of all placements by level, all to be maximised."""
+        start = tuple(count for _, count in self.cells), frozenset(self.taken), ()
+        states: set[Any] = {(start, (0,) * (4 if self.whole else 5))}
+        alone = any("exclusive" in other for other in self.queue)
+        for number, one in enumerate(self.queue):
+            own = list(self.places(one))
+            links = self.strict and one.get("communication") != "none"
+            for (left, taken, placed), value in list(states):
+                others = [(self.queue[k], there) for k, there in placed]
+                for place in own:
+                    pairs = itertools.combinations(sorted(self.groups(place)), 2)
+                    now = frozenset(pairs) if links else frozenset()
+                    rest = tuple(a - b for a, b in zip(left, place, strict=True))
+                    if min(rest) < 0 or now & taken:
+                        continue
+                    if any(self._clash(one, place, *other) for other in others):
+                        continue
+                    more = tuple(a + b for a, b in zip(value, self.worth(one, place), strict=True))
+                    here = (*placed, (number, place)) if alone else ()
+                    states.add(((rest, taken | now, here), more))
+        return {value for _, value in states}
+
+    def judged(self, placements: list[dict[str, str]]) -> tuple[int, ...] | None:
+        """Return the values of a placement by level, all maximised; None if it breaks a rule."""
+        asked = {one["id"]: one for one in self.queue}
+        value, taken = (0,) * (4 if self.whole else 5), set(self.taken)
+        placed: list[tuple[dict[str, Any], Place]] = []
+        cells = {cell: k for k, (cell, _) in enumerate(self.cells)}
+        used: set[int] = set()
+        for own in placements:
+            one, nodes = asked.pop(own["request"], None), _numbers(own["nodes"])
+            if one is None or {*nodes} & used or not {*nodes} <= {*self.free}:
+                return None
+            used |= {*nodes}
+            inside = self.sets.get("s", set())
+            at = Counter(cells[node // self.each, node in inside] for node in nodes)
+            place = tuple(at[k] for k in range(len(cells)))
+            if place not in set(self.places(one)):
+                return None
+            pairs = set(itertools.combinations(sorted(self.groups(place)), 2))
+            if any(self._clash(one, place, *other) for other in placed):
+                return None
+            if self.strict and one.get("communication") != "none":
+                if pairs & taken:
+                    return None
+                taken |= pairs
+            placed.append((one, place))
+            value = tuple(a + b for a, b in zip(value, self.worth(one, place), strict=True))
+        return value
 
     def _clash(
         self, one: dict[str, Any], place: Place, other: dict[str, Any], there: Place

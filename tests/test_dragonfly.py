@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
+import random
 from collections import Counter
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +16,19 @@ from pydantic import TypeAdapter
 
 import topoplace as tp
 from dragonfly_cases import Tiny, drawn
+from minizinc_cases import needs_minizinc
+from soundness.results import hold_bent
 from topoplace.certify.dragonfly.check import DragonflyPlacements
 from topoplace.certify.packing import certified_bound
 from topoplace.machine.dragonfly import ARRANGEMENTS, Dragonfly, arranged, dragonfly_of
 from topoplace.result.certificate import Certificate
+from topoplace.result.dragonfly import DragonflyModel, network_of
+
+
+def rule_of(seed: int) -> str:
+    """Return the rule under which a case is solved."""
+    return ("strict", "strict", "off")[seed % 3]
+
 
 FEW, MANY = range(24), range(24, 300)
 
@@ -32,13 +44,90 @@ def require_best(snapshot: dict[str, Any], rule: str) -> None:
 
 @pytest.mark.parametrize("seed", FEW)
 def test_tiny_dragonflies_are_placed_as_well_as_by_trying_all(seed: int) -> None:
-    require_best(drawn(seed), ("strict", "strict", "off")[seed % 3])
+    require_best(drawn(seed), rule_of(seed))
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", MANY)
 def test_many_tiny_dragonflies_are_placed_as_well_as_by_trying_all(seed: int) -> None:
-    require_best(drawn(seed), ("strict", "strict", "off")[seed % 3])
+    require_best(drawn(seed), rule_of(seed))
+
+
+def test_orders_place_by_hand() -> None:
+    """Two groups of two routers with two nodes; a, b and c want three, three and two nodes."""
+    model = tp.Model("dragonfly:2x2x2")
+    for name, nodes in (("a", 3), ("b", 3), ("c", 2)):
+        model.add_request(name, nodes)
+    ways = {}
+    for method in ("contiguous", "group-round-robin"):
+        for rule in ("strict", "off"):
+            placed = tp.place(model, method, interference=rule)
+            assert tp.check(placed).holds
+            ways[method, rule] = {start.request: start.hosts for start in placed.placements}
+    along = {"a": "0-2", "b": "3-5", "c": "6-7"}
+    assert ways["contiguous", "strict"] == ways["contiguous", "off"] == along
+    # a has nodes 0, 4 and 1, of both groups: nobody else may have nodes in both.
+    assert ways["group-round-robin", "off"] == {"a": "0-1,4", "b": "2,5-6", "c": "3,7"}
+    assert ways["group-round-robin", "strict"] == {"a": "0-1,4"}
+    for seed in range(20):
+        for method in ("random-routers", "random-groups"):
+            for rule in ("strict", "off"):
+                placed = tp.place(drawn(seed), method, interference=rule, seed=seed)
+                assert tp.check(placed).holds
+
+
+@needs_minizinc
+@pytest.mark.parametrize(
+    "seeds",
+    [range(4), *(pytest.param(range(k, k + 24), marks=pytest.mark.slow) for k in (4, 28, 52, 76))],
+)
+def test_the_model_of_minizinc_finds_the_same(seeds: range) -> None:
+    for seed in seeds:
+        rule = rule_of(seed)
+        found = tp.place(tp.load(drawn(seed)), "minizinc", interference=rule)
+        exact = tp.place(tp.load(drawn(seed)), interference=rule)
+        values = [[level.objective for level in one.levels] for one in (found, exact)]
+        assert values[0] == values[1], seed
+        assert tp.check(found).holds
+
+
+def moved(rng: random.Random, mutant: dict[str, Any]) -> None:
+    """Put a request on any of the free nodes."""
+    tiny = Tiny(mutant["instance"], strict=True)
+    own = rng.choice(mutant["solution"]["placements"])
+    asked = next(one for one in mutant["instance"]["queue"] if one["id"] == own["request"])
+    nodes = rng.sample(tiny.free, min(len(tiny.free), asked["nodes"]))
+    own["nodes"] = ",".join(map(str, sorted(nodes)))
+
+
+@cache
+def every_outcome(instance: str, *, strict: bool) -> set[tuple[int, ...]]:
+    return Tiny(json.loads(instance), strict=strict).outcomes()
+
+
+def is_right(document: dict[str, Any]) -> bool:
+    """Return whether a result keeps the rules and all its figures are true, by brute force."""
+    strict = document["limits"]["interference"] == "strict"
+    found = Tiny(document["instance"], strict=strict).judged(document["solution"]["placements"])
+    signs = [1 if level["sense"] == "max" else -1 for level in document["levels"]]
+    stated = tuple(s * v["objective"] for s, v in zip(signs, document["levels"], strict=True))
+    if found != stated:
+        return False
+    every = every_outcome(json.dumps(document["instance"]), strict=strict)
+    for k, (sign, level) in enumerate(zip(signs, document["levels"], strict=True)):
+        good = [one for one in every if all(a >= b for a, b in zip(one[:k], found, strict=False))]
+        if level["bound"] is not None and sign * level["bound"] < max(one[k] for one in good):
+            return False
+    return True
+
+
+@pytest.mark.parametrize("tries", [200, pytest.param(4_000, marks=pytest.mark.slow)])
+def test_bent_results_are_refused_or_right(tries: int) -> None:
+    results = []
+    for seed in range(12):
+        result = tp.place(tp.load(drawn(f"bent-{seed}", most=8)), interference=rule_of(seed))
+        results.append(result)
+    hold_bent(results, moved, is_right, tries)
 
 
 def test_the_certificate_of_the_page_proves_what_it_says() -> None:
@@ -122,6 +211,22 @@ def test_distances_and_minimal_routes_are_those_of_a_search(
             assert len(routes) == counts[target]
             assert {len(route) - 1 for route in routes} == {distances[target]}
             assert all(route[0] == source and route[-1] == target for route in routes)
+
+
+def test_tasks_are_mapped_by_minimal_routes() -> None:
+    """Four tasks in a ring on nodes of three groups; all ways are tried."""
+    document = drawn(1) | {"machine": {"kind": "dragonfly", "name": "map", "groups": 3,
+                                       "routers": [2], "nodes": 1, "missing": "5"}}  # fmt: skip
+    document |= {"running": [], "down": "0", "sets": {}, "queue": []}
+    result = tp.map(tp.grid("4", periodic="x"), on=tp.load(document))
+    network = network_of(DragonflyModel.model_validate(document["machine"]))
+    cost = min(
+        2 * sum(int(network.distances[a, b]) for a, b in zip(way, [*way[1:], way[0]], strict=True))
+        for way in itertools.permutations([1, 2, 3, 4])
+    )
+    assert (result.objective, result.bound) == (cost, cost)
+    assert tp.check(result).holds
+    assert result.instance.machine == DragonflyModel.model_validate(document["machine"])
 
 
 def test_arrangements_by_hand() -> None:

@@ -11,6 +11,8 @@ from pydantic import Field
 
 from topoplace.errors import InputError
 from topoplace.machine.dragonfly import Dragonfly, arranged, dragonfly_of
+from topoplace.machine.hostlist import expand_host_list, parse_node_set
+from topoplace.machine.matrix import MAX_PLACES, MatrixMachine
 from topoplace.result.certificate import PackingLevel, PackingResult
 from topoplace.result.placement import PlacementLimits
 from topoplace.snapshot.schema import (
@@ -103,6 +105,27 @@ def network_of(model: DragonflyModel) -> Dragonfly:
     if model.links is not None and model.global_ports is not None:
         raise InputError("either global_ports or links", field="links", found="both")
     return dragonfly_of(model.groups, model.routers, model.nodes, model.global_links())
+
+
+def node_names(model: DragonflyModel) -> tuple[str, ...]:
+    """Return what every node is called, nothing for a missing one; none if there are no names."""
+    if model.names is None:
+        return ()
+    names = iter(expand_host_list(model.names, "machine.names"))
+    missing = {*parse_node_set(model.missing, model.num_nodes, "machine.missing").tolist()}
+    found = tuple("" if k in missing else next(names, "") for k in range(model.num_nodes))
+    if len({*found}) != len(found) - max(0, len(missing) - 1) or next(names, None) is not None:
+        expected = f"a name for each of the {model.num_nodes - len(missing)} nodes that are there"
+        raise InputError(expected, field="machine.names", value=model.names[:60])
+    return found
+
+
+def matrix_of(model: DragonflyModel) -> MatrixMachine:
+    """Return the distances between nodes: the links of a minimal route between their routers."""
+    router = np.arange(model.num_nodes) // model.nodes
+    if len(router) > MAX_PLACES:
+        raise InputError(f"at most {MAX_PLACES} nodes", field="machine", value=len(router))
+    return MatrixMachine(network_of(model).distances[np.ix_(router, router)])
 
 
 class DragonflyPlacement(Model):

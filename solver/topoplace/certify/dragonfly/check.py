@@ -24,6 +24,8 @@ Started = list[tuple[Asked, list[int]]]
 class DragonflyPlacements(Packings[DragonflyResult]):
     """A placement on a dragonfly, as the frame asks for it."""
 
+    searches = "alone"
+
     @cached_property
     def _reading(self) -> Reading:
         return read_dragonfly(self.result.instance)

@@ -10,12 +10,14 @@ import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
 from topoplace import clock
 from topoplace.packing.budget import Budget
 from topoplace.packing.problem import NO_VALUE, Priced, Query, Subproblem
+from topoplace.placement.dragonfly.orders import by_priority
 from topoplace.placement.dragonfly.problem import DragonflyProblem
 from topoplace.placement.engine import Packed, solved
 from topoplace.placement.hierarchy.layout import Layout
@@ -30,7 +32,79 @@ MOST_GROUPS = 6
 _Column = tuple[int, Candidate]
 
 
-class DragonflyPacking(HierarchyPacking):
+class GroupsPacking(HierarchyPacking):
+    """A queue on a dragonfly whose jobs may share links: a hierarchy, with a start of its own."""
+
+    def __init__(self, problem: DragonflyProblem, *rest: Any) -> None:
+        super().__init__(problem.hierarchy, *rest)
+        self.dragonfly = problem
+
+    def first_prices(self, sub: Subproblem) -> tuple[FloatArray, tuple[float, ...]] | None:
+        """Return prices at which a subproblem begins, those of links 0.
+
+        On the first two levels all nodes have one price (docs/proofs/dragonfly.md, "Prices").
+        """
+        prices = np.zeros(self.num_rows)
+        if sub.level > 1:
+            found = super().first_prices(sub)
+            if found is None:
+                return None
+            prices[: len(found[0])] = found[0]
+            return prices, found[1]
+        price, factors = self._of_nodes(sub)
+        prices[: self.num_covers] = price
+        return prices, factors
+
+    def _of_nodes(self, sub: Subproblem) -> tuple[float, tuple[float, ...]]:
+        """Return the price of a node, and the factor of the first level on the second one."""
+        left, num = self.capacities[: self.num_covers], self.dragonfly.state.machine.num_groups
+        of_group = np.bincount(self._group_of_row, weights=left, minlength=num)
+        room = np.sort(of_group)[::-1].cumsum()
+        may = [q for q in range(len(self.names)) if q not in sub.excluded]
+        values = self.values[may]
+        nodes = np.array([self.requests[q].nodes for q in may], dtype=np.int64)
+        each, groups = values / nodes, 1 + np.searchsorted(room, nodes)
+
+        def last(order: IntArray) -> int | None:
+            beyond = np.flatnonzero(nodes[order].cumsum() > room[-1])
+            return int(order[beyond[0]]) if len(beyond) else None
+
+        dearest = last(np.argsort(-each, kind="stable"))
+        worth = 0.0 if dearest is None else float(each[dearest])
+        if not sub.level:
+            return worth, ()
+        fullest = last(np.lexsort((groups / nodes, -each)))
+        share = 0.0 if fullest is None else float(groups[fullest] / nodes[fullest])
+        above = values - worth * nodes
+        needed = (groups - share * nodes)[above != 0] / above[above != 0]
+        factor = max(share / worth if worth else 0.0, needed.max(initial=0.0))
+        return max(0.0, factor * worth - share), (factor,)
+
+    @cached_property
+    def _group_of_row(self) -> IntArray:
+        """The group of every row of hosts and pools, 0 if it is empty; shape ``(num_covers,)``."""
+        found = np.zeros(self.num_covers, dtype=np.int64)
+        of = self.layout.machine.domain_of[0]
+        for row in np.flatnonzero(self.layout.capacities[: self.num_covers]).tolist():
+            found[row] = of[self.layout.nodes[self.layout.leaf_of_row(row)[0]].hosts[0]]
+        return found
+
+    def starts(self, deadline: float) -> Iterator[list[Candidate]]:
+        """Yield the placement in few groups, filled up, then those of a hierarchy."""
+        if self._is_whole:
+            found = self.candidates(by_priority(self.dragonfly))
+            yield found
+            yield self._filled(found, deadline)
+        yield from super().starts(deadline)
+
+    def _filled(self, kept: list[Candidate], deadline: float) -> list[Candidate]:
+        begun = {candidate.request_idx for candidate in kept}
+        order = np.argsort(-self.values, kind="stable").tolist()
+        waiting = [q for q in order if q not in begun]
+        return self.with_best_fits(kept, waiting, Budget(max(0.0, deadline - clock.now())))
+
+
+class DragonflyPacking(GroupsPacking):
     """A queue on a dragonfly under the strict rule.
 
     Its last rows are the pairs of groups, in the family ``links``; the others are those of the
@@ -44,8 +118,7 @@ class DragonflyPacking(HierarchyPacking):
         left: IntArray | None = None,
         requests: Sequence[HierarchyRequest] | None = None,
     ) -> None:
-        super().__init__(problem.hierarchy, layout, left, requests)
-        self.dragonfly = problem
+        super().__init__(problem, layout, left, requests)
         self.first_pair = len(self.layout.capacities)
         num = problem.state.machine.num_groups
         self._pairs = np.zeros((num, num), dtype=np.int64)
@@ -63,13 +136,6 @@ class DragonflyPacking(HierarchyPacking):
     def kinds(self) -> Sequence[object]:
         """The kind of every request: also whether it uses links."""
         return list(zip(super().kinds, self._uses_links, strict=True))
-
-    def first_prices(self, sub: Subproblem) -> tuple[FloatArray, tuple[float, ...]] | None:
-        """Return prices at which a subproblem begins, those of links 0."""
-        found = super().first_prices(sub)
-        if found is None or len(found[0]) == self.num_rows:
-            return found
-        return np.pad(found[0], (0, self.num_rows - len(found[0]))), found[1]
 
     # ---- candidates
 
@@ -115,29 +181,18 @@ class DragonflyPacking(HierarchyPacking):
     def without(self, closed: frozenset[int], q: int) -> HierarchyPacking:
         """Return the packing of one request in which some groups have no nodes."""
         left = self.capacities[: self.first_pair].copy()
-        left[np.isin(self._group_of_row, [*closed])] = 0
+        left[: self.num_covers][np.isin(self._group_of_row, [*closed])] = 0
         own = HierarchyPacking(self.hierarchy, self.layout, left, [self.requests[q]])
         own.deadline = self.deadline
         return own
 
-    @cached_property
-    def _group_of_row(self) -> IntArray:
-        """The group of every row of hosts and pools, -1 of others; shape ``(first_pair,)``."""
-        found = np.full(self.first_pair, -1, dtype=np.int64)
-        of = self.layout.machine.domain_of[0]
-        for row in np.flatnonzero(self.layout.capacities[: self.num_covers]).tolist():
-            found[row] = of[self.layout.nodes[self.layout.leaf_of_row(row)[0]].hosts[0]]
-        return found
-
     def starts(self, deadline: float) -> Iterator[list[Candidate]]:
-        """Yield the placements of the hierarchy without those that share links, then filled up."""
+        """Yield the placements without those that share links, then filled up."""
         for found in super().starts(deadline):
             kept = self._kept(found)
             yield kept
             if len(kept) < len(found):
-                gone = [q for q in range(len(self.names)) if q not in {c.request_idx for c in kept}]
-                gone.sort(key=lambda q: -int(self.values[q]))
-                yield self.with_best_fits(kept, gone, Budget(max(0.0, deadline - clock.now())))
+                yield self._filled(kept, deadline)
 
     def _kept(self, placement: Sequence[Candidate]) -> list[Candidate]:
         left, found = self.capacities.copy(), []
@@ -232,7 +287,7 @@ class _Closing:
 def packed(problem: DragonflyProblem) -> Packed:
     """Return the problem for the engine; without a rule it is that of the hierarchy."""
     strict = any(map(problem.uses_links, problem.requests))
-    packing = DragonflyPacking(problem) if strict else HierarchyPacking(problem.hierarchy)
+    packing = DragonflyPacking(problem) if strict else GroupsPacking(problem)
     return Packed(packing, packing.started)
 
 

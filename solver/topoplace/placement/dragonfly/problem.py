@@ -29,6 +29,7 @@ from topoplace.result.dragonfly import (
     DragonflyResult,
     DragonflySolution,
     network_of,
+    node_names,
 )
 from topoplace.snapshot.held import queue_facts
 from topoplace.snapshot.hierarchy_state import HierarchyRequest, HierarchyState, prepare_hierarchy
@@ -111,6 +112,7 @@ def prepare(snapshot: Snapshot) -> DragonflyState:
     model = snapshot.on(DragonflyModel, "a dragonfly")
     with blamed_on(inside="machine"):
         machine = network_of(model)
+        node_names(model)
         missing = parse_node_set(model.missing, machine.num_nodes, "missing")
     num, lists = machine.num_nodes, NodeLists(machine.num_nodes)
     holder = np.full(num, -1, dtype=np.int64)

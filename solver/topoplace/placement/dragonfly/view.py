@@ -8,11 +8,13 @@ import numpy as np
 
 from topoplace.errors import number_of
 from topoplace.machine import parse_node_set
+from topoplace.machine.hostlist import format_host_list
 from topoplace.placement.dragonfly.problem import DragonflyProblem
 from topoplace.report.domains import Boxes
 from topoplace.report.tiles import DOWN, FREE
 from topoplace.report.view import View
 from topoplace.result.base import Start
+from topoplace.result.dragonfly import node_names
 from topoplace.types import IntArray
 
 
@@ -25,11 +27,13 @@ class DragonflyView(View):
         return f"{self.result.limits.interference} interference, "
 
     def _starts(self) -> list[Start]:
-        num = self.state.machine.num_nodes
-        return [
-            Start(own.request, tuple(parse_node_set(own.nodes, num, "nodes").tolist()), own.nodes)
-            for own in self.result.solution.placements
-        ]
+        num, names = self.state.machine.num_nodes, node_names(self.state.snapshot.machine)
+        starts = []
+        for own in self.result.solution.placements:
+            nodes = parse_node_set(own.nodes, num, "nodes").tolist()
+            hosts = format_host_list(names[node] for node in nodes) if names else own.nodes
+            starts.append(Start(own.request, tuple(nodes), hosts))
+        return starts
 
     @property
     def header(self) -> tuple[str, ...]:
