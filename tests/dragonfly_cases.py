@@ -6,10 +6,18 @@ import itertools
 import math
 import random
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
+import tiny_hierarchies
+from random_certificates import Column, Packing
 from topoplace.machine import format_node_set
+from topoplace.placement.dragonfly.packing import DragonflyPacking
+from topoplace.placement.dragonfly.problem import DragonflyProblem, prepare
+from topoplace.placement.hierarchy.packing import Candidate
+from topoplace.result import Interference
+from topoplace.snapshot.schema import Snapshot
 
 Place = tuple[int, ...]
 """By cell, how many of its nodes a job has."""
@@ -34,7 +42,9 @@ def drawn(seed: object, *, rules: bool = True, most: int = 16) -> dict[str, Any]
         machine["missing"] = str(every.pop())
     running = []
     for k in range(rng.randint(0, 2)):
-        size = rng.randint(1, max(1, num // 5))
+        size = min(rng.randint(1, max(1, num // 5)), len(every) - 1)
+        if not size:
+            break
         own = {"id": f"r{k}", "nodes": format_node_set([every.pop() for _ in range(size)])}
         running.append(own | ({"communication": "none"} if rng.random() < 0.2 else {}))
     down = format_node_set(every[: rng.choice([0, 0, 1, 2])])
@@ -245,3 +255,46 @@ def _numbers(text: str) -> list[int]:
         low, _, high = part.partition("-")
         found += range(int(low), int(high or low) + 1)
     return found
+
+
+def packing_of(
+    document: dict[str, Any],
+    earlier: Sequence[int] = (),
+    chosen: Sequence[tuple[str, str]] | None = None,
+) -> Packing:
+    """Return a snapshot as a packing, of some requests with others' places if these are chosen."""
+    state = prepare(Snapshot.model_validate(document))
+    problem = DragonflyProblem(state, Interference.STRICT)
+    solver, inside = DragonflyPacking(problem), state.inside
+    number = {request.id: q for q, request in enumerate(state.requests)}
+    pairs = [(name, name) for name in number] if chosen is None else list(chosen)
+    family_of = [
+        (name, k) for name, own in solver.families.items() for k in range(own.stop - own.start)
+    ]
+    columns: dict[object, Column] = {}
+    kinds: dict[object, list[str]] = {}
+    for name, other in pairs:
+        request = state.requests[number[other]]
+        for place in tiny_hierarchies.places_of(inside, request):
+            uses = tiny_hierarchies.uses_of(solver.layout, place)
+            rows = solver.rows_of(Candidate(number[other], uses)).tolist()
+            if any(not solver.capacities[row] for row in rows):
+                continue
+            worth = tiny_hierarchies.worth_of(inside, request, place)
+            later = tiny_hierarchies.on_levels(inside, worth)[1:]
+            values = (state.requests[number[name]].value, *later)
+            covers = frozenset(row for row in rows if row < solver.num_covers)
+            taken = Counter(family_of[row] for row in rows)
+            columns[name, tuple(rows), values] = Column(name, taken, covers, values)
+        asked = tuple(replace(part, name=None, preferred=None) for part in request.parts)
+        kinds.setdefault((asked, problem.uses_links(request)), []).append(name)
+    return Packing(
+        [name for name, _ in pairs],
+        {name: solver.capacities[own].tolist() for name, own in solver.families.items()},
+        list(columns.values()),
+        solver.num_covers,
+        [solver.largest(level) for level in range(len(solver.senses))],
+        list(kinds.values()),
+        lambda some: packing_of(document, earlier, some),
+        earlier,
+    )

@@ -115,7 +115,7 @@ def node_names(model: DragonflyModel) -> tuple[str, ...]:
     missing = {*parse_node_set(model.missing, model.num_nodes, "machine.missing").tolist()}
     found = tuple("" if k in missing else next(names, "") for k in range(model.num_nodes))
     if len({*found}) != len(found) - max(0, len(missing) - 1) or next(names, None) is not None:
-        expected = f"a name for each of the {model.num_nodes - len(missing)} nodes that are there"
+        expected = "a name for each node that is there, and no name twice"
         raise InputError(expected, field="machine.names", value=model.names[:60])
     return found
 
