@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 
 from baseline_instances import grid, problem_on, random_graph
-from small_snapshot import small_document
+from small_snapshot import small_document, write_small
+from topoplace.cli import run
 from topoplace.errors import InputError, TopoplaceError
 from topoplace.report.studies import comparison_csv
 from topoplace.report.text import gap_text
@@ -194,6 +195,27 @@ def test_default_methods(monkeypatch: pytest.MonkeyPatch) -> None:
     names = [row.method for row in compare([graph]).rows]
     assert {"exact", "greedy"} <= set(names)
     assert not {"auto", "scotch", "pencils"} & set(names)
+
+
+def test_a_line_says_which_method_is_waited_for_and_how_long(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    limits = []
+
+    def timed(state: Any, method: Any, options: Options) -> Any:
+        limits.append((method.name, options.time_limit))
+        return solve(state, method, options)
+
+    monkeypatch.setattr("topoplace.study.compare.solve", timed)
+    file = str(write_small(tmp_path))
+    assert run(["compare", file, "--methods", "exact,first-fit"]) == 0
+    said = capsys.readouterr().err.splitlines()
+    assert said[-2:] == ["small: exact, 1 of 2, 60 s at most", "small: first-fit, 2 of 2"]
+    assert run(["compare", file, "--methods", "first-fit", "--time-limit", "3"]) == 0
+    assert "small: first-fit, 1 of 1, 3 s at most" in capsys.readouterr().err
+    assert limits == [("exact", 60), ("first-fit", None), ("first-fit", 3)]
+    assert run(["compare", file, "--methods", "first-fit", "-q"]) == 0
+    assert capsys.readouterr().err == ""
 
 
 @pytest.mark.parametrize("make", [small, tree, mapping])

@@ -81,10 +81,10 @@ class Parsed:
 
     def place_of(self, field: str) -> str:
         """Return a field such as ``items[3].name`` with its line before it, if that is known."""
-        line = self._line_of(field)
+        line = self.line_of(field)
         return ", ".join(filter(None, ("" if line is None else f"line {line}", field)))
 
-    def _line_of(self, field: str) -> int | None:
+    def line_of(self, field: str) -> int | None:
         """Return the line of a field such as ``items[3].name``, or of the nearest one above."""
         value: Any = self.value
         line: int | None = None

@@ -60,10 +60,28 @@ def option_of_reason(reason: str) -> str | None:
     return _OPTION_OF_REASON.get(reason, "reason")
 
 
+UNSAID = "not said whether of whole nodes, as squeue --json of slurm 26.05 does not (scontrol does)"
+"""Stands for how a job shares nodes where newer listings do not say it any more."""
+
+
+def shared_of(exclusive: Any, oversubscribe: Any) -> list[str]:
+    """Return what ``shared`` said before Slurm 26.05, of the two fields that replace it."""
+    (one, other) = (
+        str(w[0] if isinstance(w, list) and w else w) for w in (exclusive, oversubscribe)
+    )
+    if one.lower() in ("node", "true"):
+        return ["none"]
+    if one.lower() in ("user", "mcs", "topo"):
+        return [one.lower()]
+    return ["oversubscribe"] if other.lower() in ("yes", "true") else []
+
+
 def shared_text(value: Any) -> str:
     """Return how a job shares nodes with others, if it may: one that takes whole nodes does not."""
     words = value if isinstance(value, list) else [value]
     words = [str(word).lower() for word in words if word]
+    if words == [UNSAID]:
+        return UNSAID
     if words in (["none"], ["topo"], ["exclusive"], ["no"]):
         return ""
     return ",".join(words) or "may take a part of a node"
@@ -114,8 +132,9 @@ SQUEUE_JSON = table(
     depends tasks -> node_count: its size is given by tasks
     depends tres_req_str -> node_count: asks for fewer nodes than `node_count`
     depends shared: may take a part of a node, unless `scontrol show partition` says that its \
-        partition gives whole nodes; `topo` where there are no blocks
-    depends exclusive: `topo` where there are no blocks
+        partition gives whole nodes; `topo` where there are no blocks; 26.05 does not say it
+    depends exclusive: `topo` where there are no blocks; else it says what `shared` did
+    depends oversubscribe -> shared: several jobs may have a CPU
     depends segment_size -> segment: where the machine has no blocks or prisms for it
     depends minimum_cpus_per_node -> cpus: where nodes are not known; else a set of nodes
     depends cpus: unless every node has its share of them
@@ -237,7 +256,7 @@ SHOWN = {
     "TresPerSocket": "tres_per_socket", "CpusPerTres": "cpus_per_tres",
     "MemPerTres": "memory_per_tres", "NtasksPerTRES": "tasks_per_tres", "NumTasks": "tasks",
     "CPUs/Task": "cpus_per_task", "NtasksPerN:B:S:C": "tasks_per_node", "ReqTRES": "tres_req_str",
-    "Gres": "gres", "OverSubscribe": "shared",
+    "Gres": "gres", "OverSubscribe": "shared", "Exclusive": "exclusive",
     "Contiguous": "contiguous", "Licenses": "licenses", "Reservation": "resv_name",
     "Switches": "required_switches", "ArrayTaskThrottle": "array_max_tasks",
     "MinCPUsNode": "minimum_cpus_per_node", "MinMemoryNode": "memory_per_node",
@@ -272,14 +291,15 @@ SCONTROL_NODE = table(
     read Partitions: which jobs it may run
     read CPUTot, CPUEfctv, RealMemory, MemSpecLimit, TmpDisk: held against what jobs need of a node
     read Owner, MCS_label: of one user or label: down
-    read Reservation, ReservationName: reserved: down
+    read Reservation, ReservationName: reserved: see `scontrol show reservation`
+    read LastBusyTime: whether local times are those of this computer
     read ActiveFeatures, AvailableFeatures: what jobs may ask for, if both say the same
     read Gres: what jobs may ask for
     read CPUAlloc, AllocMem, ThreadsPerCore: where jobs share nodes; else a node with a job is full
     neutral GresUsed, GresDrain, AllocTRES: jobs say what they hold
     neutral Weight: a preference
     neutral Arch, CoresPerSocket, CPULoad, CPUErr, NodeAddr, NodeHostName, Port, Version, OS, \
-        FreeMem, Sockets, Boards, BootTime, SlurmdStartTime, LastBusyTime, \
+        FreeMem, Sockets, Boards, BootTime, SlurmdStartTime, \
         ResumeAfterTime, CfgTRES, CurrentWatts, AveWatts, CapWatts, ExtSensorsJoules, \
         ExtSensorsWatts, ExtSensorsTemp, Reason, Comment, Extra, CoreSpecCount, CPUSpecList, \
         InstanceId, InstanceType, Topology, BcastAddr, NextState, LowestJoules, \
@@ -315,9 +335,13 @@ SCONTROL_RESERVATION = table(
     "scontrol show reservation",
     """
     read ReservationName, Nodes: its nodes
-    read State: `ACTIVE`: its nodes are down; else all requests are held
-    read StartTime, EndTime: when it is
-    neutral Duration, NodeCnt, CoreCnt, NodeName, CoreIDs, Features, PartitionName, Flags, TRES, \
-        Users, Groups, Accounts, Licenses, BurstBuffer, MaxStartDelay, Watts, Comment
+    read State: `ACTIVE`: it holds its nodes until it ends, which the snapshot has as a running job
+    read StartTime: jobs that would still run then may not have its nodes; held are those of which \
+        that is not known, as they have no time limit or end within a minute of it
+    read EndTime: a local time without its zone is read in that of this computer; audits blame no \
+        decision for it unless nodes were busy just before the listing, in that zone
+    read CoreCnt, Flags: of a part of its nodes, or again later: audits blame no decision
+    neutral Duration, NodeCnt, NodeName, CoreIDs, Features, PartitionName, TRES, Users, Groups, \
+        Accounts, Licenses, BurstBuffer, MaxStartDelay, Watts, Comment
     """,
 )

@@ -460,6 +460,8 @@ class SlurmJobs:
         Lines on what the listing does not say, or says in fields that are not known.
     unseen
         What a listing of its form cannot show.
+    now
+        When it was made, in seconds since 1970; None if that is not known.
     """
 
     running: tuple[RunningJob, ...] = ()
@@ -470,6 +472,7 @@ class SlurmJobs:
     left_out: tuple[LeftOut, ...] = ()
     notes: tuple[str, ...] = ()
     unseen: tuple[str, ...] = ()
+    now: int | None = None
 
 
 def read_slurm_jobs(path: str | Path) -> SlurmJobs:
@@ -509,6 +512,7 @@ def read_slurm_jobs(path: str | Path) -> SlurmJobs:
         tuple(one for job in waiting for one in of_request(job.id, job.left_out)),
         listing.notes,
         listing.unseen,
+        listing.now,
     )
 
 
