@@ -121,8 +121,9 @@ class DragonflyPlacements(Packings[DragonflyResult]):
     def oracle(self) -> DragonflyOracle | HierarchyOracle:
         """The oracle of groups and routers, and of links between groups under the strict rule."""
         reading = self._reading
-        inner = HierarchyOracle(Rows(reading.inside), reading.inside.queue)
-        talks = tuple(asked.id not in reading.silent for asked in inner.requests)
-        if not self._is_strict or not any(talks):
-            return inner
-        return DragonflyOracle(inner, talks, reading.num_groups, reading.taken)
+        rows, queue = Rows(reading.inside), reading.inside.queue
+        if not self._is_strict:
+            return HierarchyOracle(rows, queue)
+        talks = tuple(asked.id not in reading.silent for asked in queue)
+        num, taken = reading.num_groups, reading.taken
+        return DragonflyOracle(rows, queue, talks=talks, num_groups=num, taken=taken)

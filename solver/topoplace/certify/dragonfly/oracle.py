@@ -9,7 +9,6 @@ from functools import cached_property
 
 import numpy as np
 
-from topoplace.certify.hierarchy.instance import Asked
 from topoplace.certify.hierarchy.oracle import HierarchyOracle
 from topoplace.certify.packing import Covers, Prices
 from topoplace.types import IntArray
@@ -21,65 +20,47 @@ Pair = tuple[int, int]
 
 
 @dataclass(frozen=True)
-class DragonflyOracle:
+class DragonflyOracle(HierarchyOracle):
     """Requests that take links alone, as `certify.packing` asks for them.
 
     Attributes
     ----------
-    inner
-        The oracle without links.
     talks
         By request whether it takes links.
     taken
         The pairs of groups whose links are in use.
     """
 
-    inner: HierarchyOracle
-    talks: tuple[bool, ...]
-    num_groups: int
-    taken: frozenset[Pair]
-
-    @property
-    def requests(self) -> Sequence[Asked]:
-        """The queue."""
-        return self.inner.requests
+    talks: tuple[bool, ...] = ()
+    num_groups: int = 0
+    taken: frozenset[Pair] = frozenset()
 
     @property
     def pairs(self) -> list[Pair]:
         """The pairs of groups, in the order of their rows."""
         return list(itertools.combinations(range(self.num_groups), 2))
 
-    @cached_property
+    @property
     def rows(self) -> Mapping[str, IntArray]:
         """Capacities by family."""
         free = [int(pair not in self.taken) for pair in self.pairs]
-        return {**self.inner.rows, "links": np.array(free, dtype=np.int64)}
-
-    @property
-    def coverable(self) -> int:
-        """How many rows branches may name: those of hosts and pools."""
-        return self.inner.coverable
-
-    @property
-    def largest(self) -> Sequence[int]:
-        """By level, a limit of the absolute value of a candidate."""
-        return self.inner.largest
+        return {**super().rows, "links": np.array(free, dtype=np.int64)}
 
     def may_replace(self, one: int, other: int) -> bool:
         """Return whether two requests ask for the same, and both take links or neither does."""
-        return self.talks[one] == self.talks[other] and self.inner.may_replace(one, other)
+        return self.talks[one] == self.talks[other] and super().may_replace(one, other)
 
     def among(self, chosen: Sequence[tuple[int, int]]) -> DragonflyOracle:
         """Return an oracle of some requests alone."""
         talks = tuple(self.talks[other] for _, other in chosen)
-        return replace(self, inner=self.inner.among(chosen), talks=talks)
+        return replace(self, requests=super().among(chosen).requests, talks=talks)
 
     @cached_property
     def _rows_of_group(self) -> list[frozenset[int]]:
         """By group the rows of its hosts and pools."""
         found: list[set[int]] = [set() for _ in range(self.num_groups)]
-        of = self.inner.table.instance.machine.domain_of[0]
-        for place in self.inner.table.places:
+        of = self.table.instance.machine.domain_of[0]
+        for place in self.table.places:
             found[int(of[place.hosts[0]])].update(place.rows.values())
         return [frozenset(rows) for rows in found]
 
@@ -97,7 +78,7 @@ class DragonflyOracle:
         }
         others = {family: own for family, own in prices.rows.items() if family != "links"}
         plain = replace(prices, rows=others)
-        found = self.inner.best(plain, wanted)
+        found = super().best(plain, wanted)
         groups = sorted({group for pair in cost for group in pair})
         if not groups or len(groups) > MOST_GROUPS:
             return found
@@ -122,7 +103,7 @@ class DragonflyOracle:
                 *(self._rows_of_group[group] for group in groups if group not in inside)
             )
             own_covers = {q: replace(wanted[q], outside=wanted[q].outside | closed) for q in left}
-            for q, gain in self.inner.best(plain, own_covers).items():
+            for q, gain in super().best(plain, own_covers).items():
                 if gain is not None:
                     best[q] = max(best.get(q, gain - paid), gain - paid)
         return {q: best.get(q) if q in limit else gain for q, gain in found.items()}

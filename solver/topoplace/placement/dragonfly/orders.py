@@ -23,29 +23,15 @@ from topoplace.types import BoolArray, IntArray
 _TRIED = 12
 """Groups from which few groups are tried."""
 
-Order = Callable[[Dragonfly, np.random.Generator], IntArray]
 
-
-def contiguous(machine: Dragonfly, rng: np.random.Generator) -> IntArray:
-    """Return nodes by number: router by router, group by group."""
-    return np.arange(machine.num_nodes)
-
-
-def random_routers(machine: Dragonfly, rng: np.random.Generator) -> IntArray:
-    """Return the nodes of routers in a random order."""
-    nodes = np.arange(machine.num_nodes).reshape(machine.num_routers, -1)
-    return nodes[rng.permutation(machine.num_routers)].ravel()
-
-
-def random_groups(machine: Dragonfly, rng: np.random.Generator) -> IntArray:
-    """Return the nodes of groups in a random order, those of a group by number."""
-    nodes = np.arange(machine.num_nodes).reshape(machine.num_groups, -1)
-    return nodes[rng.permutation(machine.num_groups)].ravel()
-
-
-def group_round_robin(machine: Dragonfly, rng: np.random.Generator) -> IntArray:
-    """Return the first nodes of all groups, then the second ones, and so on."""
-    return np.arange(machine.num_nodes).reshape(machine.num_groups, -1).T.ravel()
+def along(machine: Dragonfly, name: str, rng: np.random.Generator) -> IntArray:
+    """Return all nodes in an order."""
+    nodes = np.arange(machine.num_nodes)
+    if name == "group-round-robin":
+        return nodes.reshape(machine.num_groups, -1).T.ravel()
+    parts = {"random-groups": machine.num_groups, "random-routers": machine.num_routers}
+    parted = nodes.reshape(parts.get(name, 1), -1)
+    return parted[rng.permutation(len(parted))].ravel()
 
 
 def few_groups(machine: Dragonfly, may: BoolArray, taken: BoolArray, num: int) -> IntArray | None:
@@ -142,18 +128,13 @@ def _in_few_groups(problem: DragonflyProblem, options: Options) -> Outcome:
     return Outcome(served(problem, range(len(problem.requests)), choose))
 
 
-def _add(name: str, order: Order) -> None:
+def _add(name: str) -> None:
     @register("dragonfly", name)
     def method(problem: DragonflyProblem, options: Options) -> Outcome:
-        nodes = order(problem.state.machine, np.random.default_rng(options.seed))
-        along: Choice = lambda may, taken, num: nodes[may[nodes]][:num]  # noqa: E731
-        return Outcome(served(problem, range(len(problem.requests)), along))
+        nodes = along(problem.state.machine, name, np.random.default_rng(options.seed))
+        every = range(len(problem.requests))
+        return Outcome(served(problem, every, lambda may, taken, num: nodes[may[nodes]][:num]))
 
 
-for _name, _order in (
-    ("contiguous", contiguous),
-    ("random-routers", random_routers),
-    ("random-groups", random_groups),
-    ("group-round-robin", group_round_robin),
-):
-    _add(_name, _order)
+for _name in ("contiguous", "random-routers", "random-groups", "group-round-robin"):
+    _add(_name)

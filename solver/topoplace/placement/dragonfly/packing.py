@@ -10,7 +10,6 @@ import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
@@ -32,12 +31,38 @@ MOST_GROUPS = 6
 _Column = tuple[int, Candidate]
 
 
-class GroupsPacking(HierarchyPacking):
-    """A queue on a dragonfly whose jobs may share links: a hierarchy, with a start of its own."""
+class DragonflyPacking(HierarchyPacking):
+    """A queue on a dragonfly.
 
-    def __init__(self, problem: DragonflyProblem, *rest: Any) -> None:
-        super().__init__(problem.hierarchy, *rest)
-        self.dragonfly = problem
+    Its last rows are the pairs of groups, in the family ``links``; the others are those of the
+    hierarchy. Where jobs may share links, nobody takes of them.
+    """
+
+    def __init__(
+        self,
+        problem: DragonflyProblem,
+        layout: Layout | None = None,
+        left: IntArray | None = None,
+        requests: Sequence[HierarchyRequest] | None = None,
+    ) -> None:
+        super().__init__(problem.hierarchy, layout, left, requests)
+        self.dragonfly, self.first_pair = problem, len(self.layout.capacities)
+        self._num_groups = problem.state.machine.num_groups
+        self._pairs = np.zeros((self._num_groups,) * 2, dtype=np.int64)
+        upper = np.triu_indices(self._num_groups, 1)
+        self._pairs[upper] = np.arange(len(upper[0])) + self.first_pair
+        self._pairs += self._pairs.T
+        if left is None:
+            free = (~problem.state.taken_pairs[upper]).astype(np.int64)
+            self.capacities = np.concatenate([self.capacities, free])
+        families = {"links": slice(self.first_pair, len(self.capacities))}
+        self.families = dict(self.layout.families) | families
+        self._uses_links = [problem.uses_links(request) for request in self.requests]
+
+    @property
+    def kinds(self) -> Sequence[object]:
+        """The kind of every request: also whether it uses links."""
+        return list(zip(super().kinds, self._uses_links, strict=True))
 
     def first_prices(self, sub: Subproblem) -> tuple[FloatArray, tuple[float, ...]] | None:
         """Return prices at which a subproblem begins, those of links 0.
@@ -57,8 +82,8 @@ class GroupsPacking(HierarchyPacking):
 
     def _of_nodes(self, sub: Subproblem) -> tuple[float, tuple[float, ...]]:
         """Return the price of a node, and the factor of the first level on the second one."""
-        left, num = self.capacities[: self.num_covers], self.dragonfly.state.machine.num_groups
-        of_group = np.bincount(self._group_of_row, weights=left, minlength=num)
+        left = self.capacities[: self.num_covers]
+        of_group = np.bincount(self._group_of_row, weights=left, minlength=self._num_groups)
         room = np.sort(of_group)[::-1].cumsum()
         may = [q for q in range(len(self.names)) if q not in sub.excluded]
         values = self.values[may]
@@ -89,54 +114,6 @@ class GroupsPacking(HierarchyPacking):
             found[row] = of[self.layout.nodes[self.layout.leaf_of_row(row)[0]].hosts[0]]
         return found
 
-    def starts(self, deadline: float) -> Iterator[list[Candidate]]:
-        """Yield the placement in few groups, filled up, then those of a hierarchy."""
-        if self._is_whole:
-            found = self.candidates(by_priority(self.dragonfly))
-            yield found
-            yield self._filled(found, deadline)
-        yield from super().starts(deadline)
-
-    def _filled(self, kept: list[Candidate], deadline: float) -> list[Candidate]:
-        begun = {candidate.request_idx for candidate in kept}
-        order = np.argsort(-self.values, kind="stable").tolist()
-        waiting = [q for q in order if q not in begun]
-        return self.with_best_fits(kept, waiting, Budget(max(0.0, deadline - clock.now())))
-
-
-class DragonflyPacking(GroupsPacking):
-    """A queue on a dragonfly under the strict rule.
-
-    Its last rows are the pairs of groups, in the family ``links``; the others are those of the
-    hierarchy.
-    """
-
-    def __init__(
-        self,
-        problem: DragonflyProblem,
-        layout: Layout | None = None,
-        left: IntArray | None = None,
-        requests: Sequence[HierarchyRequest] | None = None,
-    ) -> None:
-        super().__init__(problem, layout, left, requests)
-        self.first_pair = len(self.layout.capacities)
-        num = problem.state.machine.num_groups
-        self._pairs = np.zeros((num, num), dtype=np.int64)
-        upper = np.triu_indices(num, 1)
-        self._pairs[upper] = np.arange(len(upper[0])) + self.first_pair
-        self._pairs += self._pairs.T
-        if left is None:
-            free = (~problem.state.taken_pairs[upper]).astype(np.int64)
-            self.capacities = np.concatenate([self.capacities, free])
-        families = {"links": slice(self.first_pair, len(self.capacities))}
-        self.families = dict(self.layout.families) | families
-        self._uses_links = [problem.uses_links(request) for request in self.requests]
-
-    @property
-    def kinds(self) -> Sequence[object]:
-        """The kind of every request: also whether it uses links."""
-        return list(zip(super().kinds, self._uses_links, strict=True))
-
     # ---- candidates
 
     def groups(self, candidate: Candidate) -> list[int]:
@@ -163,7 +140,7 @@ class DragonflyPacking(GroupsPacking):
         links = row_prices[self.first_pair :]
         barred = self.capacities[self.first_pair :] == 0
         matter = np.flatnonzero((links > 0) | barred) + self.first_pair
-        if not len(matter):
+        if not len(matter) or not any(self._uses_links):
             return found
         groups = np.unique(np.argwhere(np.isin(self._pairs, matter))).tolist()
         by_row = np.where(barred, -1, links)
@@ -187,12 +164,19 @@ class DragonflyPacking(GroupsPacking):
         return own
 
     def starts(self, deadline: float) -> Iterator[list[Candidate]]:
-        """Yield the placements without those that share links, then filled up."""
-        for found in super().starts(deadline):
+        """Yield the placement in few groups, then those of a hierarchy; all filled up.
+
+        Jobs that share links are left out before.
+        """
+        own = [self.candidates(by_priority(self.dragonfly))] if self._is_whole else []
+        for found in itertools.chain(own, super().starts(deadline)):
             kept = self._kept(found)
             yield kept
-            if len(kept) < len(found):
-                yield self._filled(kept, deadline)
+            if own or len(kept) < len(found):
+                begun, own = {candidate.request_idx for candidate in kept}, []
+                order = np.argsort(-self.values, kind="stable").tolist()
+                waiting = [q for q in order if q not in begun]
+                yield self.with_best_fits(kept, waiting, Budget(max(0.0, deadline - clock.now())))
 
     def _kept(self, placement: Sequence[Candidate]) -> list[Candidate]:
         left, found = self.capacities.copy(), []
@@ -285,9 +269,8 @@ class _Closing:
 
 
 def packed(problem: DragonflyProblem) -> Packed:
-    """Return the problem for the engine; without a rule it is that of the hierarchy."""
-    strict = any(map(problem.uses_links, problem.requests))
-    packing = DragonflyPacking(problem) if strict else GroupsPacking(problem)
+    """Return the problem for the engine."""
+    packing = DragonflyPacking(problem)
     return Packed(packing, packing.started)
 
 

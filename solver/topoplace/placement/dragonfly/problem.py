@@ -19,6 +19,7 @@ from topoplace.kinds import State
 from topoplace.machine import format_node_set, parse_node_set
 from topoplace.machine.dragonfly import Dragonfly
 from topoplace.machine.hostlist import NodeLists, format_host_list
+from topoplace.placement.hierarchy.outcome import worth as worth_on_hierarchy
 from topoplace.placement.hierarchy.problem import HierarchyProblem
 from topoplace.result import Interference
 from topoplace.result.dragonfly import (
@@ -51,7 +52,6 @@ Started = Mapping[int, Any]
 """The started requests, by their number in the queue, as on a hierarchy (`HierarchyProblem`)."""
 
 _NEVER = ("node_class", "shapes", "region", "tasks", "segment", "patterns", "takes", "parts")
-_NODE = "node"
 
 
 @dataclass(frozen=True)
@@ -145,16 +145,11 @@ def prepare(snapshot: Snapshot) -> DragonflyState:
     free = holder == -1
     free[down] = False
     there = free | (holder >= 0)
-    whole = all(_whole(mask, machine) for mask in itertools.chain(*asked))
+    of_routers = (m.reshape(-1, machine.nodes_per_router) for m in itertools.chain(*asked))
+    whole = all((of_router == of_router[:, :1]).all() for of_router in of_routers)
     host_of = np.arange(num) // (machine.nodes_per_router if whole else 1)
     levels = _as_levels(snapshot, machine, there, held, host_of, whole=whole)
     return DragonflyState(snapshot, machine, free, held, prepare_hierarchy(levels), host_of)
-
-
-def _whole(mask: BoolArray, machine: Dragonfly) -> bool:
-    """Return whether a set has all nodes of a router or none, for every router."""
-    of_router = mask.reshape(-1, machine.nodes_per_router)
-    return bool((of_router == of_router[:, :1]).all())
 
 
 def _as_levels(
@@ -174,8 +169,8 @@ def _as_levels(
         router = host if whole else host // machine.nodes_per_router
         path = [f"g{router // machine.per_group}", *([] if whole else [f"r{router}"])]
         capacity = {"slots": int(slots[host])}
-        hosts.append(HostsModel(hosts=_name(host), domains=path, capacity=capacity))
-    levels = [*LEVELS, *([] if whole else [_NODE])]
+        hosts.append(HostsModel(hosts=f"h{host}", domains=path, capacity=capacity))
+    levels = [*LEVELS, *([] if whole else ["node"])]
     running = []
     for job, nodes in zip(snapshot.running, held, strict=True):
         own, counts = np.unique(host_of[nodes], return_counts=True)
@@ -191,30 +186,18 @@ def _as_levels(
         nodes = parse_node_set(text, machine.num_nodes)
         return _names(np.unique(host_of[nodes]))
 
-    queue = [
-        one.model_copy(
-            update={"excluded": one.excluded and translated(one.excluded), "planned": None}
-        )
-        for one in snapshot.queue
-    ]
+    queue = []
+    for one in snapshot.queue:
+        own_fields = {"excluded": one.excluded and translated(one.excluded), "planned": None}
+        queue.append(one.model_copy(update=own_fields))
     named = {name: translated(text) for name, text in snapshot.sets.items()}
     model = HierarchyModel(kind="hierarchy", name=snapshot.written.name, levels=levels, hosts=hosts)
-    written: dict[str, Any] = {
-        "machine": model,
-        "running": running,
-        "queue": queue,
-        "sets": named,
-        "down": "",
-    }
-    return snapshot.model_copy(update=written)
-
-
-def _name(host: int) -> str:
-    return f"h{host}"
+    written: dict[str, Any] = {"machine": model, "running": running, "queue": queue, "sets": named}
+    return snapshot.model_copy(update={"down": "", **written})
 
 
 def _names(hosts: IntArray) -> str:
-    return format_host_list(map(_name, hosts.tolist()))
+    return format_host_list(f"h{host}" for host in hosts.tolist())
 
 
 @dataclass(frozen=True)
@@ -249,23 +232,14 @@ class DragonflyProblem:
         left: dict[int, list[int]] = {}
         for node in np.flatnonzero(self.state.free)[::-1].tolist():
             left.setdefault(int(self.state.host_of[node]), []).append(node)
-        found: dict[int, list[int]] = {}
-        for idx, placed in sorted(started.items()):
-            own = [
-                left[host].pop() for part in placed for host, n in part.items() for _ in range(n)
-            ]
-            found[idx] = sorted(own)
-        return found
+        return {
+            idx: sorted(left[host].pop() for host, n in placed[0].items() for _ in range(n))
+            for idx, placed in sorted(started.items())
+        }
 
 
 def problem_of(state: DragonflyState, options: Options) -> DragonflyProblem:
-    """Return the problem of placing the queue under the rule of the options.
-
-    Raises
-    ------
-    InputError
-        If it is ``tolerant``: jobs share global links, or none does.
-    """
+    """Return the problem of placing the queue; `InputError` under the rule ``tolerant``."""
     if options.interference is Interference.TOLERANT:
         raise InputError("strict or off on a dragonfly", field="interference", value="tolerant")
     return DragonflyProblem(state, options.interference)
@@ -295,11 +269,7 @@ def dragonfly_of(
 
 def worth(problem: DragonflyProblem, started: Started) -> list[int]:
     """Return the figures of the levels, as they are reported."""
-    found = [0] * len(problem.levels)
-    for idx, placed in started.items():
-        values = problem.hierarchy.values_of(problem.requests[idx], placed)
-        found = [a + b for a, b in zip(found, values, strict=True)]
-    return found
+    return worth_on_hierarchy(problem.hierarchy, started)
 
 
 def _solution(problem: DragonflyProblem, started: Started) -> DragonflySolution:
