@@ -11,6 +11,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from pydantic import TypeAdapter
 
@@ -211,6 +212,12 @@ def test_distances_and_minimal_routes_are_those_of_a_search(
             assert len(routes) == counts[target]
             assert {len(route) - 1 for route in routes} == {distances[target]}
             assert all(route[0] == source and route[-1] == target for route in routes)
+    every = np.indices((machine.num_routers,) * 2).reshape(2, -1)
+    loads = machine.loads(*every, np.full(len(every[0]), 6, dtype=np.int64))
+    assert sum(loads.values()) == 6 * machine.distances.sum()
+    joined = {frozenset(pair) for pair in links.tolist()}
+    for u, v in loads:
+        assert frozenset((u, v)) in joined or machine.distances[u, v] == 1
 
 
 def test_tasks_are_mapped_by_minimal_routes() -> None:

@@ -11,6 +11,7 @@ import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cached_property
 
 import numpy as np
@@ -99,38 +100,39 @@ class Dragonfly:
 
     def local_routes(self, source: int, target: int) -> list[tuple[int, ...]]:
         """Return the shortest routes within a group: both ways round a corner."""
-        size = self.per_group
-        first = source // size * size
-        ends = [np.unravel_index(router - first, self.routers) for router in (source, target)]
-        axes = [d for d in range(len(self.routers)) if ends[0][d] != ends[1][d]]
-        routes = []
-        for order in itertools.permutations(axes):
-            at, route = list(ends[0]), [source]
-            for d in order:
-                at[d] = ends[1][d]
-                route.append(first + int(np.ravel_multi_index(at, self.routers)))
-            routes.append(tuple(route))
-        return routes
+        size, hops = self.per_group, self.local_hops
+        first, here, there = source // size * size, source % size, target % size
+        if here == there:
+            return [(source,)]
+        nearer = (hops[here] == 1) & (hops[:, there] == hops[here, there] - 1)
+        ahead = (np.flatnonzero(nearer) + first).tolist()
+        return [(source, *rest) for via in ahead for rest in self.local_routes(via, target)]
 
     def routes(self, source: int, target: int) -> list[tuple[int, ...]]:
         """Return the routers of every minimal route; parallel links have a route each."""
-        size = self.per_group
+        size, hops = self.per_group, self.local_hops
         g, h = source // size, target // size
         if g == h:
             return self.local_routes(source, target)
-        least = int(self.distances[source, target])
-        found = []
-        for u, v in self.between.get((g, h), np.zeros((0, 2), dtype=np.int64)).tolist():
-            if (
-                self.local_hops[source % size, u % size]
-                + 1
-                + self.local_hops[v % size, target % size]
-                == least
-            ):
-                pairs = itertools.product(
-                    self.local_routes(source, u), self.local_routes(v, target)
-                )
-                found += [one + other for one, other in pairs]
+        links, found = self.between.get((g, h), np.zeros((0, 2), dtype=np.int64)), []
+        length = hops[source % size, links[:, 0] % size] + hops[links[:, 1] % size, target % size]
+        for u, v in links[length == self.distances[source, target] - 1].tolist():
+            pairs = itertools.product(self.local_routes(source, u), self.local_routes(v, target))
+            found += [one + other for one, other in pairs]
+        return found
+
+    def loads(
+        self, sources: IntArray, targets: IntArray, sizes: IntArray
+    ) -> dict[tuple[int, int], Fraction]:
+        """Return the bytes from a router to the next, by both, of messages between routers.
+
+        A message is split evenly over its minimal routes.
+        """
+        found: dict[tuple[int, int], Fraction] = {}
+        for u, v, size in zip(sources.tolist(), targets.tolist(), sizes.tolist(), strict=True):
+            routes = self.routes(u, v)
+            for link in itertools.chain(*map(itertools.pairwise, routes)):
+                found[link] = found.get(link, Fraction(0)) + Fraction(size, len(routes))
         return found
 
 
@@ -183,14 +185,9 @@ def dragonfly_of(num_groups: int, routers: Sequence[int], nodes: int, links: Int
     if len(links) and (links.min() < 0 or links.max() >= machine.num_routers):
         expected = f"routers from 0 to {machine.num_routers - 1}"
         raise InputError(expected, field="links", value=int(links.max()))
-    group = links // machine.per_group
-    inside = np.flatnonzero(group[:, 0] == group[:, 1])
-    if len(inside):
-        found = "-".join(map(str, links[inside[0]].tolist()))
-        raise InputError("global links between two groups", field="links", found=found)
-    joined = {(min(pair), max(pair)) for pair in group.tolist()}
-    for pair in itertools.combinations(range(num_groups), 2):
-        if pair not in joined:
-            found = f"none between groups {pair[0]} and {pair[1]}"
-            raise InputError("a global link between any two groups", field="links", found=found)
+    for g, h in itertools.combinations_with_replacement(range(num_groups), 2):
+        if (g == h) == ((g, h) in machine.between):
+            expected = "global links between any two groups, and none inside a group"
+            found = f"{'one inside' if g == h else 'none between'} {g} and {h}"
+            raise InputError(expected, field="links", found=found)
     return machine
