@@ -150,7 +150,7 @@ PLAN_BOUNDS = ("started.bound", "moves.bound", "moved_nodes.bound")
 CUBES = ("placements", "exclusive", "nodes", "free_cubes")
 GROUPS = ("nodes", "group", "router", "node", "stranded")
 GROUP_BOUNDS = tuple(f"{name}.bound" for name in GROUPS)
-FLIES = ("placements", "links", *GROUPS)
+FLIES = ("placements", "hosts", "links", *GROUPS)
 PROOF = evidence(*BOUNDS, *DOMAIN_BOUNDS[1:], *GROUP_BOUNDS[1:4], "free_cubes.bound", "steps")
 NODES_PROOF = evidence("nodes.bound", "steps")
 LEVELS = ("levels", "nodes", "shape", "fragmentation", "hop-bytes")
@@ -383,7 +383,7 @@ FIELDS: dict[Model, Covers] = {
     ),
     placement.CubesSolution: {"placements": claim(*CUBES, unless="Their order says nothing.")},
     dragonfly.DragonflyResult: {
-        **RESULT,
+        **PLACED,
         "solution": claim(*FLIES, "witness"),
         "witness": claim("witness", *FLIES, *GROUP_BOUNDS),
     },
