@@ -31,7 +31,7 @@ def rule_of(seed: int) -> str:
     return ("strict", "strict", "off")[seed % 3]
 
 
-FEW, MANY = range(24), range(24, 300)
+FEW, MANY = range(9), range(9, 300)
 
 
 def require_best(snapshot: dict[str, Any], rule: str) -> None:
@@ -80,7 +80,10 @@ def test_orders_place_by_hand() -> None:
 @needs_minizinc
 @pytest.mark.parametrize(
     "seeds",
-    [range(4), *(pytest.param(range(k, k + 24), marks=pytest.mark.slow) for k in (4, 28, 52, 76))],
+    [
+        range(2),
+        *(pytest.param(range(k, k + 14), marks=pytest.mark.slow) for k in range(2, 100, 14)),
+    ],
 )
 def test_the_model_of_minizinc_finds_the_same(seeds: range) -> None:
     for seed in seeds:
