@@ -412,6 +412,11 @@ def test_a_held_job_leaves_an_audit_open_unless_it_cannot_start_now(
     assert {by_job[name].verdict for name in started} == {"rightly started"}
 
 
+def test_what_contiguous_nodes_are_is_said(tmp_path):
+    ((own,),) = holds_of(snapshot_of(tmp_path, [entry(1, contiguous=True)]).snapshot).values()
+    assert own.value == "nodes that follow each other in scontrol show nodes"
+
+
 def test_an_order_says_who_is_held_before_others(tmp_path):
     """Job 1 is asked for first, and may take nodes that 3 gets: nobody knows which."""
     jobs = [entry(1, contiguous=True), entry(2, dependency="afterok:9(unfulfilled)"), entry(3)]

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 import topoplace as tp
+from test_door import stand_in
 from test_slurm_options import NODE, NOW, entry, holds, number, snapshot_of
 from test_slurm_sharing import NODE as SHARED
 from test_slurm_sharing import by_node, ending, running, whole
@@ -139,11 +140,12 @@ def test_what_is_not_known_of_an_end_is_said(more, state, why, tmp_path):
 def test_a_reservation_to_come_keeps_off_those_that_would_reach_it(tmp_path):
     later = as_json(start_time=number(NOW + HOUR), end_time=number(NOW + 2 * HOUR))
     jobs = [
-        entry(1, time_limit=number(59)),  # ends before it
+        entry(1, time_limit=number(50)),  # ends before it
         entry(2, time_limit=number(61)),
-        entry(3, time_limit=number(60)),  # as it begins
+        entry(3, time_limit=number(59)),  # just before it begins
         entry(4, time_limit={"set": False, "infinite": True, "number": 0}),
         entry(5, partition="low", time_limit=number(120)),  # on other nodes
+        entry(6, time_limit=number(120), time_minimum=number(30)),  # backfill shortens it
     ]
     partitions = "".join(
         f"PartitionName={name} Nodes={nodes} MaxNodes=UNLIMITED MaxTime=UNLIMITED MinNodes=0 "
@@ -156,6 +158,7 @@ def test_a_reservation_to_come_keeps_off_those_that_would_reach_it(tmp_path):
     assert eligible["1"] is None
     assert eligible["2"] == "!reservation:r"
     assert eligible["5"] == "partition:low"
+    assert eligible["6"] is None
     assert model.snapshot.sets["reservation:r"] == "n[0-1]"
     assert ahead(model) == {"reservation-later"}
     assert model.snapshot.running == []
@@ -185,3 +188,45 @@ def test_a_plan_on_shared_nodes_has_whole_ones(tmp_path):
     )
     second["time_limit"] = number(5)  # it ends before the plan begins
     assert audited(**plan).verdict == "missed"
+
+
+def test_who_may_be_in_the_way_of_an_unknown_reservation_is_not_missed(tmp_path):
+    """Job 4 is held: whether 1 or 4 has the reservation is open, and 3 would delay that of 1."""
+    old, large, long = ending(9, "n[0-3]", 4, 600), whole(1, 6), whole(3, 3)
+    held = whole(4, 1, contiguous=True)
+    model = snapshot_of(tmp_path, [old, large, long, held])
+    rows = tp.audit(model, after=model, order="backfill").rows
+    row = {row.standing.jobs[0]: row for row in rows}["3"]
+    assert row.verdict == "unjudged"
+    assert row.why == "the scheduler's plan for 1 is not known, which may have its nodes"
+
+
+def test_who_ends_before_the_schedulers_own_plan_is_not_out_of_turn(tmp_path):
+    old, large = ending(9, "n[0-3]", 4, 600), whole(1, 6)
+    small = whole(2, 3, time_limit=number(20))
+    run = small | {"job_state": ["RUNNING"], "nodes": "n[4-6]"}
+
+    def verdict(**plan: Any) -> str:
+        pair = [snapshot_of(tmp_path, jobs) for jobs in
+                ([old, large, small], [old, large | plan, run])]  # fmt: skip
+        rows = tp.audit(pair[0], after=pair[1], order="backfill").rows
+        return {row.standing.jobs[0]: str(row.verdict) for row in rows}["2"]
+
+    assert verdict() == "out of turn"  # 1 could start in 600 s, and this ends in 1200
+    plan = {"scheduled_nodes": "n[0-5]", "start_time": number(NOW + 1200)}
+    assert verdict(**plan) == "unjudged"
+
+
+def test_a_live_snapshot_asks_for_reservations_as_json(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    snapshot_of(tmp_path, [entry(1)], nodes=eight(), reservations=as_json())
+    answers = {
+        "show topology": "cat topology",
+        "show node -o": "cat nodes",
+        "show partition -o": "echo 'PartitionName=all Nodes=n[0-7] State=UP'",
+        "show reservation --json": "cat reservations",
+    }
+    scontrol = stand_in(tmp_path / "scontrol", answers)
+    squeue = stand_in(tmp_path / "squeue", {"--all --json": "cat jobs"})
+    model = tp.live_snapshot(slurm=True, scontrol=scontrol, squeue=squeue)
+    assert [(job.id, job.ends) for job in model.snapshot.running] == [("reservation:r", HOUR)]

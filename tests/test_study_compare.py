@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import topoplace as tp
 from baseline_instances import grid, problem_on, random_graph
 from small_snapshot import small_document, write_small
 from topoplace.cli import run
@@ -208,14 +209,20 @@ def test_a_line_says_which_method_is_waited_for_and_how_long(
 
     monkeypatch.setattr("topoplace.study.compare.solve", timed)
     file = str(write_small(tmp_path))
-    assert run(["compare", file, "--methods", "exact,first-fit"]) == 0
-    said = capsys.readouterr().err.splitlines()
-    assert said[-2:] == ["small: exact, 1 of 2, 60 s at most", "small: first-fit, 2 of 2"]
-    assert run(["compare", file, "--methods", "first-fit", "--time-limit", "3"]) == 0
-    assert "small: first-fit, 1 of 1, 3 s at most" in capsys.readouterr().err
-    assert limits == [("exact", 60), ("first-fit", None), ("first-fit", 3)]
-    assert run(["compare", file, "--methods", "first-fit", "-q"]) == 0
-    assert capsys.readouterr().err == ""
+    assert run(["compare", file]) == 0
+    said = [line for line in capsys.readouterr().err.splitlines() if line.startswith("small: ")]
+    most = {name: f", {limit:g} s at most" if limit else "" for name, limit in limits}
+    assert said == [
+        f"small: {name}, {k} of {len(limits)}{most[name]}" for k, (name, _) in enumerate(limits, 1)
+    ]
+    assert {name for name, limit in limits if limit is not None} == {"exact"}
+    assert most["exact"] == ", 60 s at most"
+    told: list[str] = []
+    tp.compare(file, methods=["first-fit"], time_limit=3, begin=told.append)
+    assert told == ["small: first-fit, 1 of 1, 3 s at most"]
+    for quiet in (["--methods", "first-fit"], ["-q"]):
+        assert run(["compare", file, *quiet]) == 0
+        assert "small: " not in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("make", [small, tree, mapping])

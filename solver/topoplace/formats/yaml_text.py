@@ -86,7 +86,7 @@ class Parsed:
 
     def line_of(self, field: str) -> int | None:
         """Return the line of a field such as ``items[3].name``, or of the nearest one above."""
-        value: Any = self.value
+        value: Any = self.value if self.lines else None
         line: int | None = None
         while field and isinstance(value, dict | list):
             key, field = _step(value, field)

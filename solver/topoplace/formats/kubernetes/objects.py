@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Annotated, Any, Generic, TypeVar
 
@@ -248,14 +248,22 @@ def quantity(text: str | int | float, field: str) -> Fraction:
     InputError
         For anything else, or one below zero.
     """
-    match = _QUANTITY.fullmatch(str(text))
-    if match is not None:
-        number, unit = Fraction(match[1]), match[2]
-        if unit in _UNITS:
-            return number * _UNITS[unit]
-        if unit[1:].lstrip("+-").isdigit():
-            return number * Fraction(10) ** int(unit[1:])
-    raise InputError("a quantity such as 250m or 16Gi", field=field, value=text)
+    amount = _amount(str(text))
+    if amount is None:
+        raise InputError("a quantity such as 250m or 16Gi", field=field, value=text)
+    return amount
+
+
+@lru_cache(maxsize=4096)
+def _amount(text: str) -> Fraction | None:
+    match = _QUANTITY.fullmatch(text)
+    if match is None:
+        return None
+    number, unit = Fraction(match[1]), match[2]
+    if unit in _UNITS:
+        return number * _UNITS[unit]
+    is_power = unit[1:].lstrip("+-").isdigit()
+    return number * Fraction(10) ** int(unit[1:]) if is_power else None
 
 
 def base_units(resource: str, amount: Fraction, field: str, *, up: bool) -> int:

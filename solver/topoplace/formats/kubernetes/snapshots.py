@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -10,7 +11,7 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from topoplace.errors import blamed_on, number_of
+from topoplace.errors import InputError, blamed_on, number_of
 from topoplace.formats.declared import Use, left_out, of_request, unknown_fields
 from topoplace.formats.kubernetes.assigned import Unplaced, place_assigned
 from topoplace.formats.kubernetes.fields import KINDS, MACHINE, NODE, not_read
@@ -119,11 +120,24 @@ def read_kubernetes(
         )
         if has_gpus(snapshot):
             snapshot = valued_in(snapshot, Counted.GPUS)
-        prepare_hierarchy(snapshot)
+        _checked(snapshot)
     notes = [f"{number_of(len(running), 'job')} running, {len(queue)} queued"]
     if domains.others:
         notes.append(f"topology {domains.name}; left out: {', '.join(domains.others)}")
     return snapshot, (*notes, *(f"{what}: {count}" for what, count in counts.items() if count))
+
+
+def _checked(snapshot: Snapshot) -> None:
+    """Raise the faults of a snapshot, which name its jobs and not their places in the queue."""
+    try:
+        prepare_hierarchy(snapshot)
+    except InputError as error:
+        for fault in error.faults:
+            match = re.match(r"queue\[(\d+)\]\.", fault.field or "")
+            if match is not None:
+                name = snapshot.queue[int(match[1])].id
+                fault.field = f"job {name}: {(fault.field or '')[match.end() :]}"
+        raise
 
 
 def _asked(jobs: KubeJobs) -> set[str]:

@@ -92,6 +92,11 @@ def flags_text(value: Any) -> str:
     return ",".join(flag for flag in value or () if flag in ("SPREAD_JOB", "USE_MIN_NODES"))
 
 
+def _contiguous_text(value: Any) -> str:
+    """Return what a job with ``--contiguous`` needs; nothing without it."""
+    return "nodes that follow each other in scontrol show nodes" if given_text(value) else ""
+
+
 def _not_null(value: Any) -> str:
     text = given_text(value)
     return "" if text.lower() in ("(null)", "null", "n/a", "none") else text
@@ -118,6 +123,7 @@ SQUEUE_JSON = table(
     read node_count: nodes wanted
     read comment: words `pattern=` and `segment=`
     read time_limit, submit_time, end_time: the times of requests and jobs
+    read time_minimum: the time limit, where it is given: backfill plans with it
     read gres_detail, job_resources: what a running job holds of nodes that several jobs share
     read cpus_per_task, tasks_per_node: what a job takes of nodes that several jobs share
     read nice: part of `priority`
@@ -128,7 +134,8 @@ SQUEUE_JSON = table(
     depends eligible_time -> begin_time: begins later than the listing was made
     depends het_job_id -> het_job: one of several components that start together
     depends array_max_tasks -> array_throttle: the tasks beyond the limit of tasks at a time
-    depends max_nodes -> node_count: its size is a range (`-N 2-4`), or an estimate of `node_count`
+    depends max_nodes -> node_count: its size is a range (`-N 2-4`), of which Slurm takes as many \
+        nodes as it can, or an estimate of `node_count`
     depends tasks -> node_count: its size is given by tasks
     depends tres_req_str -> node_count: asks for fewer nodes than `node_count`
     depends shared: may take a part of a node, unless `scontrol show partition` says that its \
@@ -152,8 +159,8 @@ SQUEUE_JSON = table(
     restricts cluster_features -> federation: its cluster needs features
     depends required_switches -> switches: where there are no leaf switches, or the job may have \
         waited for them as long as it wants to
-    restricts contiguous: its nodes follow each other in the order of Slurm's own table, which no \
-        listing has
+    restricts contiguous: its nodes follow each other in the order of `scontrol show nodes`, and \
+        Slurm does not look at switches for it
     depends tres_per_node -> gres: needs GRES, such as GPUs, of every node; modelled as a set of \
         nodes if all nodes are known
     depends tres_per_job -> gres: unless it is known what each node has to have: on one node, on \
@@ -182,7 +189,7 @@ SQUEUE_JSON = table(
     read scheduled_nodes, start_time: Slurm's plan, for audits
     neutral last_sched_evaluation: Slurm's plan
     read maximum_switch_wait_time: how long `required_switches` holds
-    neutral priority_by_partition, het_job_id_set, deadline, delay_boot, reboot, time_minimum, \
+    neutral priority_by_partition, het_job_id_set, deadline, delay_boot, reboot, \
         tres_bind, tres_freq, core_spec, thread_spec, tasks_per_core, max_cpus: \
         within a node, or said elsewhere
     neutral tres_alloc_str, allocating_node, batch_host, batch_flag, preempt_time, \
@@ -200,6 +207,7 @@ SQUEUE_JSON = table(
         **dict.fromkeys(_OF_LAYOUT, number_text),
         **dict.fromkeys(("gres", "licenses"), _not_null),
         "flags": flags_text,
+        "contiguous": _contiguous_text,
     },
 )
 
@@ -249,7 +257,8 @@ SHOWN = {
     "JobId": "job_id", "ArrayJobId": "array_job_id", "ArrayTaskId": "array_tasks",
     "HetJobId": "het_job_id", "HetJobOffset": "het_job_offset", "JobState": "job_state",
     "NumNodes": "node_range", "NodeList": "nodes", "Comment": "comment", "Priority": "priority",
-    "TimeLimit": "time_limit", "SubmitTime": "submit_time", "EligibleTime": "eligible_time",
+    "TimeLimit": "time_limit", "TimeMin": "time_minimum", "SubmitTime": "submit_time",
+    "EligibleTime": "eligible_time",
     "Partition": "partition", "Reason": "state_reason", "Dependency": "dependency",
     "Features": "features", "ReqNodeList": "required_nodes", "ExcNodeList": "excluded_nodes",
     "TresPerNode": "tres_per_node", "TresPerJob": "tres_per_job", "TresPerTask": "tres_per_task",
@@ -271,7 +280,7 @@ SCONTROL_JOB = table(
     _as_json(SHOWN)
     + """
     neutral JobName, UserId, GroupId, Nice, Account, QOS, Requeue, Restarts, BatchFlag, Reboot, \
-        ExitCode, RunTime, TimeMin, AccrueTime, StartTime, EndTime, Deadline, SuspendTime, \
+        ExitCode, RunTime, AccrueTime, StartTime, EndTime, Deadline, SuspendTime, \
         SecsPreSuspend, LastSchedEval, Scheduler, AllocNode:Sid, BatchHost, \
         ReqB:S:C:T, TRES, AllocTRES, Socks/Node, CoreSpec, MinMemoryTRES, \
         ThreadSpec, MinTmpDiskNode, DelayBoot, Command, WorkDir, StdErr, StdIn, StdOut, Power, \
@@ -337,7 +346,7 @@ SCONTROL_RESERVATION = table(
     read ReservationName, Nodes: its nodes
     read State: `ACTIVE`: it holds its nodes until it ends, which the snapshot has as a running job
     read StartTime: jobs that would still run then may not have its nodes; held are those of which \
-        that is not known, as they have no time limit or end within a minute of it
+        that is not known, as they have no time limit or end less than ten minutes before
     read EndTime: a local time without its zone is read in that of this computer; audits blame no \
         decision for it unless nodes were busy just before the listing, in that zone
     read CoreCnt, Flags: of a part of its nodes, or again later: audits blame no decision

@@ -23,9 +23,14 @@ from topoplace.machine.hostlist import NodeLists, expand_host_list, format_host_
 from topoplace.snapshot.files import json_fault
 from topoplace.snapshot.schema import Communication, RunningJob
 
-_NEAR = 60
-"""Seconds: a job that would end so little before a reservation begins may meet it (bf_resolution).
+_NEAR = 600
+"""Seconds: a job that would end so little before a reservation begins may meet it.
+
+It starts some time after it was listed, and Slurm reckons in steps (bf_resolution).
 """
+
+_SLACK = 60
+"""Seconds by which the times of two listings may differ."""
 
 _FRESH = 120
 """Seconds that the last event of the nodes lies back at most, if local times are read rightly."""
@@ -278,7 +283,7 @@ def reserved_in(
             seconds = begins if sure and (begins or 0) > 0 else None
             later[name] = Later(one.nodes, seconds, f"{name} {one.about}")
             continue
-        if ends is None or ends <= 0 or (begins or 0) > _NEAR:
+        if ends is None or ends <= 0 or (begins or 0) > _SLACK:
             down |= one.nodes
             unknown.append(f"of {name}, whose nodes count as down for good")
             continue
@@ -307,7 +312,7 @@ def _confirmed(nodes: Mapping[str, SlurmNode], now: int | None) -> bool:
     Something happened to its nodes just before the listing then; in no other zone is it so.
     """
     seen = [node.seen for node in nodes.values() if node.seen is not None]
-    return now is not None and bool(seen) and -_NEAR <= now - max(seen) <= _FRESH
+    return now is not None and bool(seen) and -_SLACK <= now - max(seen) <= _FRESH
 
 
 def _cores(names: Iterable[str], nodes: Mapping[str, SlurmNode]) -> int | None:

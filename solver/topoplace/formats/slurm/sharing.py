@@ -90,7 +90,8 @@ class Sharing:
         tasks = number_of(max(1, wants.tasks), "task")
         sizes = {num_nodes, wants.least_nodes or num_nodes}
         if wants.most_nodes and sizes != {wants.most_nodes}:
-            return f"{min(sizes)} to {number_of(wants.most_nodes, 'node')}"
+            most = number_of(wants.most_nodes, "node")
+            return f"{min(sizes)} to {most}, and Slurm takes as many as it can"
         if whole:
             return self.whole if _is_fixed(wants, num_nodes) else f"{tasks} on whole nodes"
         if wants.all_memory:
