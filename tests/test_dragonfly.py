@@ -21,6 +21,7 @@ from minizinc_cases import needs_minizinc
 from soundness.results import hold_bent
 from topoplace.certify.dragonfly.check import DragonflyPlacements
 from topoplace.certify.packing import certified_bound
+from topoplace.cli import run
 from topoplace.machine.dragonfly import ARRANGEMENTS, Dragonfly, arranged, dragonfly_of
 from topoplace.result.certificate import Certificate
 from topoplace.result.dragonfly import DragonflyModel, network_of
@@ -75,6 +76,28 @@ def test_orders_place_by_hand() -> None:
             for rule in ("strict", "off"):
                 placed = tp.place(drawn(seed), method, interference=rule, seed=seed)
                 assert tp.check(placed).holds
+
+
+def test_who_waits_is_told_why_and_groups_are_drawn_as_a_ring(tmp_path: Path) -> None:
+    model = tp.Model("dragonfly:2x2x2")
+    model.add_running("r", "0,4")  # takes the links between both groups
+    model.add_request("a", 3, priority=2)
+    model.add_request("large", 7)
+    model.add_request("linked", 4)
+    model.add_request("together", 4, required="group")
+    model.add_request("outbid", 2, required="router")
+    model.add_request("b", 3)
+    result = tp.place(model)
+    assert result.waits == {
+        "large": "7 nodes wanted, 6 free",
+        "linked": "no place was found for it whose links are free",
+        "together": "no place was found for it, even alone",
+        "outbid": "outbid: it fits alone, but the started jobs have the same value or more",
+    }
+    picture = tmp_path / "ring.png"
+    result.save(tmp_path / "result.json")
+    assert run(["show", str(tmp_path / "result.json"), "--png", str(picture)]) == 0
+    assert picture.stat().st_size > 10_000
 
 
 @needs_minizinc

@@ -84,12 +84,14 @@ class DragonflyView(View):
         alone = replace(problem, state=replace(self.state, inside=inside))
         if request.nodes > free:
             return f"{number_of(request.nodes, 'node')} wanted, {free:,} free"
-        if by_priority(alone):
-            return self.outbid
-        if not serve(tree_best_fit, alone.hierarchy):
+        placed = serve(tree_best_fit, alone.hierarchy)
+        if not placed:
             return "no place was found for it, even alone"
-        links = problem.uses_links(request)
-        return "no place was found for it whose links are free" if links else self.outbid
+        groups = np.unique(inside.machine.domain_of[0, list(placed[0][0])])
+        taken = np.triu(self.state.taken_pairs[np.ix_(groups, groups)], 1).any()
+        if not problem.uses_links(request) or not taken or by_priority(alone):
+            return self.outbid
+        return "no place was found for it whose links are free"
 
     def ground(self) -> tuple[IntArray, Sequence[IntArray]]:
         """Return what stands on every node without what starts, and the nodes of running jobs."""
