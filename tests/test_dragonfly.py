@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import json
 import math
@@ -13,18 +14,21 @@ from typing import Any
 
 import numpy as np
 import pytest
-from pydantic import TypeAdapter
+from pydantic import TypeAdapter, ValidationError
 
 import topoplace as tp
+from bending import bent
 from dragonfly_cases import Tiny, drawn
 from minizinc_cases import needs_minizinc
 from soundness.results import hold_bent
+from topoplace.certify import check_document
 from topoplace.certify.dragonfly.check import DragonflyPlacements
 from topoplace.certify.packing import certified_bound
 from topoplace.cli import run
+from topoplace.errors import InputError
 from topoplace.machine.dragonfly import ARRANGEMENTS, Dragonfly, arranged, dragonfly_of
 from topoplace.result.certificate import Certificate
-from topoplace.result.dragonfly import DragonflyModel, network_of
+from topoplace.result.dragonfly import DragonflyModel, DragonflyResult, network_of
 
 
 def rule_of(seed: int) -> str:
@@ -98,6 +102,39 @@ def test_who_waits_is_told_why_and_groups_are_drawn_as_a_ring(tmp_path: Path) ->
     result.save(tmp_path / "result.json")
     assert run(["show", str(tmp_path / "result.json"), "--png", str(picture)]) == 0
     assert picture.stat().st_size > 10_000
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ("machine.groups = 2000", "at most 1024 groups"),
+        ("machine.nodes = 2000000", "at most 1024 groups"),
+        ("machine.global_ports = 2000000", "at most 2097152 ports"),
+        ("machine.groups = 9", "a global link between any two groups|global links between any"),
+        ("machine.links = [[0, 1]] & machine.global_ports = null", "none inside a group"),
+        ("machine.links = [[0, 99]] & machine.global_ports = null", "routers from 0 to 5"),
+        ('machine.names = "n[1-3]"', "a name for each node"),
+        ('running[0].nodes = "11"', "none of them missing"),
+        ('running[1].nodes = "0"', "nodes no other job holds"),
+        ("queue[0].takes = {}", "takes"),
+        ('queue[0].takes = {"slots": 1}', "no takes on a dragonfly"),
+        ('queue[0].required = "rack"', "rack"),
+    ],
+)
+def test_wrong_snapshots_are_refused_by_both_sides(change: str, message: str) -> None:
+    machine = {"kind": "dragonfly", "name": "m", "groups": 3, "routers": [2], "nodes": 2}
+    machine |= {"missing": "11", "global_ports": 1}
+    document = {
+        "schema": "topoplace.snapshot/1", "name": "wrong", "machine": machine,
+        "running": [{"id": "r", "nodes": "0"}, {"id": "s", "nodes": "1"}],
+        "queue": [{"id": "x", "nodes": 2}],
+    }  # fmt: skip
+    result = tp.place(tp.load(document)).model_dump(mode="json", by_alias=True)
+    with pytest.raises(InputError, match=message):
+        tp.place(tp.load(bent(document, change)))
+    with contextlib.suppress(ValidationError):
+        wrong = DragonflyResult.model_validate(result | {"instance": bent(document, change)})
+        assert not check_document(wrong).holds
 
 
 @needs_minizinc

@@ -163,7 +163,7 @@ def arranged(num_groups: int, per_group: int, ports: int, arrangement: str) -> I
         back = (group - target) % num_groups - 1
         if arrangement == "circulant":
             back = k ^ 1 if others % 2 == 0 else np.where(k == others - 1, k, k ^ 1)
-    rounds = per_group * ports // max(1, others)
+    rounds = per_group * ports // others if others else 0
     once = group < target
     found = []
     for round_idx in range(rounds):

@@ -26,10 +26,8 @@ from topoplace.snapshot.schema import (
 )
 from topoplace.types import IntArray
 
-MAX_ROUTERS = 1 << 14
-"""Routers of the largest machine, to whose square tables of distances grow."""
-
-MAX_NODES = 1 << 20
+MAX_GROUPS, MAX_ROUTERS, MAX_NODES, MAX_PORTS = 1 << 10, 1 << 14, 1 << 20, 1 << 21
+"""Of the largest machine. Rows are as many as pairs of groups; ports are those of all groups."""
 
 Router = Annotated[int, Field(ge=0, lt=MAX_ROUTERS)]
 Ends = Annotated[list[Router], Field(min_length=2, max_length=2)]
@@ -99,9 +97,13 @@ def network_of(model: DragonflyModel) -> Dragonfly:
     InputError
         If it is too large, or two groups have no global link between them.
     """
-    if model.groups * math.prod(model.routers) > MAX_ROUTERS or model.num_nodes > MAX_NODES:
-        expected = f"at most {MAX_ROUTERS} routers and {MAX_NODES} nodes"
+    num = model.groups * math.prod(model.routers)
+    if model.groups > MAX_GROUPS or num > MAX_ROUTERS or model.num_nodes > MAX_NODES:
+        expected = f"at most {MAX_GROUPS} groups, {MAX_ROUTERS} routers and {MAX_NODES} nodes"
         raise InputError(expected, field="groups", value=model.groups)
+    if num * (model.global_ports or 0) > MAX_PORTS:
+        expected = f"at most {MAX_PORTS} ports of all routers"
+        raise InputError(expected, field="global_ports", value=model.global_ports)
     if model.links is not None and model.global_ports is not None:
         raise InputError("either global_ports or links", field="links", found="both")
     return dragonfly_of(model.groups, model.routers, model.nodes, model.global_links())

@@ -13,7 +13,7 @@ from topoplace.certify.report import RefusedError, require_none
 from topoplace.certify.sets import hosts_of
 from topoplace.errors import InputError
 from topoplace.machine.hostlist import NodeLists
-from topoplace.result.dragonfly import DragonflyModel, network_of
+from topoplace.result.dragonfly import DragonflyModel, network_of, node_names
 from topoplace.snapshot.schema import (
     ON_TORI,
     Communication,
@@ -62,6 +62,7 @@ def read_dragonfly(snapshot: Snapshot) -> Reading:
     model = snapshot.on(DragonflyModel, "a dragonfly")
     try:
         network = network_of(model)
+        node_names(model)
     except InputError as error:
         raise RefusedError(str(error)) from None
     each, num, lists = model.nodes, model.num_nodes, NodeLists(model.num_nodes)
