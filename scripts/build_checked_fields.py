@@ -14,6 +14,7 @@ from study import ROOT, inserted, line
 from topoplace import result as schema
 from topoplace.result import (
     certificate,
+    fattree,
     mapping,
     placement,
     several,
@@ -146,7 +147,9 @@ DOMAIN_BOUNDS = tuple(f"{name}.bound" for name in DOMAINS)
 PLANS = ("placements", "exclusive", "links", "steps", "started", "moves", "moved_nodes")
 PLAN_BOUNDS = ("started.bound", "moves.bound", "moved_nodes.bound")
 CUBES = ("placements", "exclusive", "nodes", "free_cubes")
-PROOF = evidence(*BOUNDS, *DOMAIN_BOUNDS[1:], "free_cubes.bound", "steps")
+FAT_TREES = ("placements", "exclusive", "isolated", "nodes", "links")
+LINK_BOUNDS = ("nodes.bound", "links.bound")
+PROOF = evidence(*BOUNDS, *DOMAIN_BOUNDS[1:], "free_cubes.bound", "links.bound", "steps")
 NODES_PROOF = evidence("nodes.bound", "steps")
 LEVELS = ("levels", "nodes", "shape", "fragmentation", "hop-bytes")
 HOP_BOUND = evidence("hop-bytes.bound")
@@ -170,8 +173,8 @@ LESS = "A lower bound, or one without a proof, says less of the same mapping, an
 NO_OPTIMUM = "Without it, less is said of the same mapping."
 
 REQUIRED = claim(
-    *("nodes", "shape", "fragmentation", *DOMAINS[1:], *CUBES[2:]),
-    *(*BOUNDS, *DOMAIN_BOUNDS[1:], "free_cubes.bound"),
+    *("nodes", "shape", "fragmentation", *DOMAINS[1:], *CUBES[2:], "links"),
+    *(*BOUNDS, *DOMAIN_BOUNDS[1:], "free_cubes.bound", "links.bound"),
     unless="What the placement reaches may as well be required, or nothing be.",
 )
 POINTS = ("points", "open")
@@ -373,6 +376,18 @@ FIELDS: dict[Model, Covers] = {
         required=REQUIRED,
     ),
     placement.CubesSolution: {"placements": claim(*CUBES, unless="Their order says nothing.")},
+    fattree.FatTreeResult: {
+        **RESULT,
+        "solution": claim(*FAT_TREES, "witness"),
+        "witness": claim("witness", *FAT_TREES, *LINK_BOUNDS),
+    },
+    fattree.FatTreeLevel: level(
+        claim("levels"),
+        claim("levels", *FAT_TREES, *LINK_BOUNDS),
+        evidence(*FAT_TREES, *LINK_BOUNDS),
+        required=REQUIRED,
+    ),
+    fattree.FatTreeSolution: {"placements": claim(*FAT_TREES, unless="Their order says nothing.")},
     several.Frontier: {
         **SEVERAL,
         "traded": claim("traded", *POINTS, unless="Less may be claimed of the same points."),
@@ -394,7 +409,10 @@ FIELDS: dict[Model, Covers] = {
     },
     **{
         certificate.Witness[kind]: WITNESS
-        for kind in (schema.Solution, placement.HierarchySolution, placement.CubesSolution)
+        for kind in (
+            *(schema.Solution, placement.HierarchySolution, placement.CubesSolution),
+            fattree.FatTreeSolution,
+        )
     },
     several.NamedLevel: same(claim("levels"), "name sense"),
     several.Point: {
@@ -420,6 +438,7 @@ WHOLE: tuple[tuple[Cover, tuple[Model, ...]], ...] = (
     (QUESTION, (snapshot.RepackInstance, snapshot.DefragmentInstance)),
     (evidence("optimum"), (mapping.FlowCertificate,)),
     (claim(*CUBES, unless=ANOTHER), (placement.CubesPlacement,)),
+    (claim(*FAT_TREES, unless=ANOTHER), (fattree.FatTreePlacement,)),
     (claim(*PLANS, unless=ANOTHER_PLAN), (placement.RepackSolution,)),
     (
         evidence("hop-bytes.bound", "largest-load.bound"),
@@ -443,6 +462,7 @@ for _cover, _roots in WHOLE:
 _IN_WITNESSES = (
     *(schema.Solution, schema.Placement, placement.HierarchySolution, placement.HierarchyPlacement),
     *(certificate.PlacedPart, certificate.Share, placement.CubesSolution, placement.CubesPlacement),
+    *(fattree.FatTreeSolution, fattree.FatTreePlacement),
 )
 _IN_POINTS = (*_IN_WITNESSES, placement.RepackSolution, placement.Step)
 _RESERVED = certificate.PlacedPart, certificate.Share
@@ -461,6 +481,7 @@ RESULTS_BY_TITLE: dict[str, Model] = {
     "An allocation on a tree": tree.AllocationResult,
     "A placement on a hierarchy": placement.HierarchyResult,
     "A placement on a pod of cubes": placement.CubesResult,
+    "A placement on a fat tree": fattree.FatTreeResult,
     "A frontier": several.Frontier,
     "All optima": several.Optima,
     "A plan of repacking": placement.RepackResult,
