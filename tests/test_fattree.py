@@ -4,16 +4,25 @@ from __future__ import annotations
 
 import itertools
 import random
+from collections import Counter
 from collections.abc import Iterator, Sequence
+from typing import Any
 
+import numpy as np
 import pytest
 
 import topoplace as tp
+from bending import bent
+from soundness.results import hold_bent
 from tiny_fattrees import best, demands, matrices, random_tree, routed
-from topoplace.certify.fattree.check import joined, require_routed
+from topoplace.certify.fattree.check import fault_of, joined, read_instance, require_routed
+from topoplace.certify.fattree.oracle import Every, Relaxed, oracle_of
+from topoplace.certify.packing import Covers, Prices
 from topoplace.certify.report import RefusedError
 from topoplace.errors import InputError
 from topoplace.machine import parse_node_set
+from topoplace.packing.problem import NO_VALUE, Cover, Query
+from topoplace.placement.fattree.packing import FatTreePacking
 from topoplace.placement.fattree.routing import routed as routed_by
 from topoplace.placement.fattree.routing import routes_of
 from topoplace.placement.fattree.state import prepare
@@ -65,7 +74,9 @@ def is_routable(
     switches: Sequence[frozenset[int]],
     spines: dict[tuple[int, int], frozenset[int]],
 ) -> bool:
-    return all(routed(pods, switches, spines, demand) for demand in demands(sizes))
+    every = demands(sizes)
+    some = every if sum(sizes) <= 12 else itertools.islice(every, 2000)
+    return all(routed(pods, switches, spines, demand) for demand in some)
 
 
 def hold_on_two_levels(most_nodes: int) -> int:
@@ -81,7 +92,58 @@ def hold_on_two_levels(most_nodes: int) -> int:
 
 
 def test_two_levels_are_accepted_exactly_if_all_permutations_can_be_routed() -> None:
-    assert hold_on_two_levels(8) > 500
+    assert hold_on_two_levels(7) > 100
+
+
+@pytest.mark.slow
+def test_all_trees_of_two_levels_up_to_16_nodes() -> None:
+    """Of jobs of more than 12 nodes, on which all permutations are too many, the first ones."""
+    assert hold_on_two_levels(16) > 10_000
+
+
+def pods_of(num: int) -> Iterator[tuple[int, ...]]:
+    """Yield the ways in which leaves can be in several pods, of each leaf its pod."""
+    for pods in itertools.product(range(num), repeat=num):
+        firsts = list(dict.fromkeys(pods))
+        if firsts == list(range(len(firsts))) and len(firsts) > 1:
+            yield pods
+
+
+def hold_on_three_levels(most_nodes: int) -> int:
+    """Compare on trees of three levels: places with their leaves joined, and any links to spines.
+
+    At one switch the pods have any links, at the others as many as they may have, the same ones.
+    """
+    seen = 0
+    for sizes, ports in jobs(most_nodes):
+        for switches in matrices(sizes, ports) if sizes[0] == ports else ():
+            if not joined([*zip(sizes, switches, strict=True)]):
+                continue  # even with all spines
+            for pods in pods_of(len(sizes)):
+                below = Counter((p, i) for p, own in zip(pods, switches, strict=True) for i in own)
+                good = {at: frozenset(range(num)) for at, num in below.items()}
+                for i in range(ports):
+                    mine = [at for at in below if at[1] == i]
+                    counts = [below[at] for at in mine]
+                    for some in matrices(counts, max(counts, default=0)):
+                        spines = good | dict(zip(mine, some, strict=True))
+                        parts = [
+                            [(below[at], spines[at]) for at in below if at[1] == k]
+                            for k in range(ports)
+                        ]
+                        can = is_routable(pods, sizes, switches, spines)
+                        assert all(map(joined, parts)) == can, (sizes, pods, switches, spines)
+                        seen += 1
+    return seen
+
+
+def test_three_levels_are_accepted_exactly_if_all_permutations_can_be_routed() -> None:
+    assert hold_on_three_levels(5) > 1000
+
+
+@pytest.mark.slow
+def test_larger_trees_of_three_levels() -> None:
+    assert hold_on_three_levels(7) > 10_000
 
 
 # ---- Routing ------------------------------------------------------------------------------------
@@ -127,3 +189,170 @@ def test_routes_by_their_names() -> None:
 def numbers(text: str) -> list[int]:
     found: list[int] = parse_node_set(text, 1 << 16).tolist()
     return found
+
+
+# ---- Large trees --------------------------------------------------------------------------------
+
+
+def oracles(seed: int) -> tuple[FatTreePacking, Relaxed, Every]:
+    """Return the packing of a tiny tree as if it were large, and both oracles of the checker."""
+    snapshot = tiny(seed)
+    state, own = prepare(snapshot), read_instance(snapshot)
+    every = oracle_of(own.tree, own.hosts, own.links, own.queue)
+    assert isinstance(every, Every)
+    relaxed = Relaxed(own.tree, own.hosts, own.links, own.queue)
+    return FatTreePacking(state.tree, state.requests, state.left), relaxed, every
+
+
+def test_the_oracles_of_large_trees_agree_and_no_place_costs_less() -> None:
+    compared = tight = 0
+    for seed in range(60):
+        packing, relaxed, every = oracles(seed)
+        rng = np.random.default_rng(seed)
+        for weights in ((1,), (7,), (3, 2), (0, 5)):
+            prices = rng.integers(0, int(rng.choice((2, 30, 2000))), size=packing.num_rows)
+            prices[rng.random(packing.num_rows) < rng.choice((0.0, 0.5, 0.95))] = 0
+            own = {name: prices[rows] for name, rows in packing.families.items()}
+            covers, wanted = list[Cover](), dict[int, Covers]()
+            for q in range(len(packing.names)):
+                rows = rng.permutation(packing.num_covers)[: rng.integers(3)].tolist()
+                covers += [Cover(q, row, bool(rng.integers(2))) for row in rows]
+                wanted[q] = Covers()
+                for cover in covers[len(covers) - len(rows) :]:
+                    wanted[q] = wanted[q].split(cover.row, inside=cover.inside)
+            found = packing.price(prices, Query(weights, 3, tuple(covers)))
+            at = Prices(own, 0, weights)
+            best, true = relaxed.best(at, wanted), every.best(at, wanted)
+            for q in wanted:
+                mine = int(found.best[q])
+                assert (None if mine == NO_VALUE else mine) == best[q], (seed, q)
+                assert true[q] is None or (best[q] is not None and best[q] >= true[q]), (seed, q)
+                compared += true[q] is not None
+                tight += true[q] is not None and best[q] == true[q]
+                for gain, column in found.columns[q]:
+                    values = packing.values_of([column])[0, : len(weights)]
+                    paid = int(prices[packing.rows_of(column)].sum())
+                    assert gain == int(values @ np.array(weights)) - paid
+                    rows = {*column.rows}
+                    assert all((c.row in rows) is c.inside for c in covers if c.request_idx == q)
+    assert compared > 300
+    assert tight > 0.5 * compared
+
+
+def test_a_large_tree_is_solved_and_checked() -> None:
+    model = tp.Model("fattree:5x3x5:5x3")
+    for k, nodes in enumerate((12, 9, 1, 7, 16, 3, 6, 4)):
+        model.add_request(f"job{k}", nodes)
+    result = tp.place(model, time_limit=4)
+    first = result.levels[0]
+    assert result.check().holds
+    assert first.objective == first.bound == 58
+    for method in ("first-fit", "jigsaw", "laas"):
+        other = tp.place(model, method)
+        assert other.check().holds
+        assert other.levels[0].objective <= first.objective
+
+
+# ---- The checker --------------------------------------------------------------------------------
+
+
+def is_right(document: Any) -> bool:
+    """Return whether a result keeps the rules, and its figures are true, by brute force."""
+    snapshot = Snapshot.model_validate(document["instance"])
+    own = read_instance(snapshot)
+    wanted = {request.id: request for request in own.queue}
+    nodes, links = set(own.nodes), set(own.links)
+    value = used = 0
+    for placed in document["solution"]["placements"]:
+        mine, rows = {*numbers(placed["nodes"])}, {*own.tree.rows(placed["links"], "links")}
+        request = wanted.pop(placed["request"], None)
+        if request is None or len(mine) != request.nodes or not (mine <= nodes and rows <= links):
+            return False
+        if fault_of(own.tree, mine, rows) is not None:
+            return False
+        nodes, links, value, used = (
+            nodes - mine,
+            links - rows,
+            value + request.value,
+            used + len(rows),
+        )
+    most, fewest = best(snapshot)
+    first, second = document["levels"]
+    true = (value, used) == (first["objective"], second["objective"])
+    if not true or (first["bound"] is not None and first["bound"] < most):
+        return False
+    return second["bound"] is None or value < most or second["bound"] <= fewest
+
+
+def moved(rng: random.Random, mutant: Any) -> None:
+    """Give a request other nodes, or other links."""
+    placed = rng.choice(mutant["solution"]["placements"])
+    tree = Snapshot.model_validate(mutant["instance"]).machine.tree
+    nodes, links = numbers(placed["nodes"]), tree.rows(placed["links"], "links")
+    if rng.random() < 0.5:
+        nodes[rng.randrange(len(nodes))] = rng.randrange(tree.num_nodes)
+    elif links:
+        links[rng.randrange(len(links))] = rng.randrange(len(tree.sizes), tree.num_rows)
+    placed["nodes"] = ",".join(map(str, sorted({*nodes})))
+    placed["links"] = tree.text({*links})
+
+
+@pytest.mark.parametrize("tries", [150, pytest.param(1_500, marks=pytest.mark.slow)])
+def test_bent_results_are_refused_or_right(tries: int) -> None:
+    results = [solve(prepare(tiny(seed)), "exact") for seed in range(8)]
+    hold_bent(results, moved, is_right, tries)
+
+
+BASE: dict[str, Any] = {
+    "schema": "topoplace.snapshot/1",
+    "name": "base",
+    "machine": {
+        **{"kind": "fattree", "name": "t", "pods": [[2, 2], [2, 2]], "switches": 2, "spines": 2},
+        **{"missing": "leaf0-1", "owned": {"r": "leaf[1-2]-0,pod[0-1]-0-1"}},
+    },
+    "down": "7",
+    "running": [{"id": "r", "nodes": "2,4"}, {"id": "s", "nodes": "5"}],
+    "queue": [{"id": "a", "nodes": 2}, {"id": "b", "nodes": 1}],
+}
+
+CONTRADICTIONS = {
+    'machine = "cubes:4"': "machine",
+    'machine.missing = "leaf9-0"': "machine.missing",
+    'machine.missing = "pod0-0"': "machine.missing",
+    'machine.missing = "leaf0-1,leaf0-1"': "machine.missing",
+    'machine.owned.r = "leaf0-2"': "machine.owned.r",
+    'machine.owned.s = "leaf1-0"': "machine.owned.s",
+    'machine.owned.x = ""': "machine.owned",
+    "del machine.owned.r": "machine.owned",
+    'running[0].nodes = ""': "running[0].nodes",
+    'running[1].nodes = "4"': "running[1].nodes",
+    'running[1].nodes = "8"': "running[1].nodes",
+    'running[1].takes = {"slots": 1}': "running[1].takes",
+    'down = "8"': "down",
+    'queue[0].id = "b"': "queue[1].id",
+    "queue[0].nodes = 9": "queue[0].nodes",
+    'queue[0].shapes = "1x2"': "queue[0].shapes",
+    'queue[0].eligible = "a"': "queue[0].eligible",
+    'regions = {"r": [{"origin": [0], "extents": [1]}]}': "regions",
+}
+"""Faults, and the field that is named."""
+
+
+@pytest.mark.parametrize("change", CONTRADICTIONS)
+def test_instances_that_contradict_themselves_are_refused(change: str) -> None:
+    read_instance(Snapshot.model_validate(BASE))
+    wrong = bent(BASE, change)
+    if change != 'machine = "cubes:4"':
+        with pytest.raises((RefusedError, InputError)):
+            read_instance(Snapshot.model_validate(wrong))
+        with pytest.raises(InputError) as told:
+            prepare(Snapshot.model_validate(wrong))
+        assert CONTRADICTIONS[change] in str(told.value)
+
+
+@pytest.mark.parametrize(
+    "spec", ["fattree:3", "fattree:0", "fattree:2x2", "fattree:2x2x2:2", "fattree:2x2:0"]
+)
+def test_wrong_shorthands_are_refused(spec: str) -> None:
+    with pytest.raises(InputError, match="a shorthand such as fattree:16"):
+        tp.Model(spec)
