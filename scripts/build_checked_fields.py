@@ -12,6 +12,7 @@ from pydantic import BaseModel
 
 from study import ROOT, inserted, line
 from topoplace import result as schema
+from topoplace.kinds import placing
 from topoplace.result import (
     certificate,
     fattree,
@@ -381,7 +382,7 @@ FIELDS: dict[Model, Covers] = {
     ),
     placement.CubesSolution: {"placements": claim(*CUBES, unless="Their order says nothing.")},
     fattree.FatTreeResult: {
-        **RESULT,
+        **PLACED,
         "solution": claim(*FAT_TREES, "witness"),
         "witness": claim("witness", *FAT_TREES, *LINK_BOUNDS),
     },
@@ -436,9 +437,11 @@ FIELDS: dict[Model, Covers] = {
     ),
 }
 
+MACHINES = tuple(kind.get("model") for kind in placing())
+
 WHOLE: tuple[tuple[Cover, tuple[Model, ...]], ...] = (
     (HOLDER, (snapshot.PrismModel,)),
-    (QUESTION, (snapshot.Snapshot, snapshot.MappingInstance)),
+    (QUESTION, (snapshot.Snapshot, snapshot.MappingInstance, *MACHINES)),
     (QUESTION, (snapshot.RepackInstance, snapshot.DefragmentInstance)),
     (evidence("optimum"), (mapping.FlowCertificate,)),
     (claim(*CUBES, unless=ANOTHER), (placement.CubesPlacement,)),
@@ -499,7 +502,7 @@ DOCUMENTS: dict[str, Model] = RESULTS_BY_TITLE | {
 
 def every_model() -> set[Model]:
     """Return all models that results are made of."""
-    return {model for root in RESULTS for model in reachable(root)}
+    return {model for root in (*RESULTS, *MACHINES) for model in reachable(root)}
 
 
 # ---- The page -----------------------------------------------------------------------------------

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import itertools
+import json
 import random
+import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,12 +17,14 @@ import pytest
 
 import topoplace as tp
 from bending import bent
+from scripts_of_the_project import script
 from soundness.results import hold_bent
 from tiny_fattrees import best, demands, matrices, random_tree, routed
 from topoplace.certify.fattree.check import fault_of, joined, read_instance, require_routed
 from topoplace.certify.fattree.oracle import Every, Relaxed, oracle_of
 from topoplace.certify.packing import Covers, Prices
 from topoplace.certify.report import RefusedError
+from topoplace.cli import run
 from topoplace.errors import InputError
 from topoplace.machine import parse_node_set
 from topoplace.packing.problem import NO_VALUE, Cover, Query
@@ -68,15 +74,49 @@ def jobs(most_nodes: int, most_leaves: int = 16) -> Iterator[tuple[tuple[int, ..
                 yield sizes, ports
 
 
+MOST_DEMANDS = 2000
+"""Demands of a job that are tried, the first ones and as many at random, where there are more."""
+
+
+@lru_cache(maxsize=1 << 16)
+def every_demand_is_routed(
+    pods: tuple[int, ...],
+    sizes: tuple[int, ...],
+    switches: tuple[frozenset[int], ...],
+    spines: frozenset[tuple[tuple[int, int], frozenset[int]]],
+) -> bool:
+    every, own = demands(sizes), dict(spines)
+    first = [*itertools.islice(every, 0 if sum(sizes) > 12 else 5 * MOST_DEMANDS)]
+    some = [random_demand(sizes, seed) for seed in range(MOST_DEMANDS if next(every, None) else 0)]
+    return all(routed(pods, switches, own, demand) for demand in (*first, *some))
+
+
+def random_demand(sizes: Sequence[int], seed: int) -> list[list[int]]:
+    leaves = [leaf for leaf, size in enumerate(sizes) for _ in range(size)]
+    found = [[0] * len(sizes) for _ in sizes]
+    for a, b in zip(leaves, random.Random(seed).sample(leaves, len(leaves)), strict=True):
+        found[a][b] += 1
+    return found
+
+
 def is_routable(
     pods: Sequence[int],
     sizes: Sequence[int],
     switches: Sequence[frozenset[int]],
     spines: dict[tuple[int, int], frozenset[int]],
 ) -> bool:
-    every = demands(sizes)
-    some = every if sum(sizes) <= 12 else itertools.islice(every, 2000)
-    return all(routed(pods, switches, spines, demand) for demand in some)
+    """Return whether all permutations can be routed: of two leaves, of three, of all."""
+    num, above = range(len(sizes)), frozenset(spines.items())
+    few = (some for most in (2, 3) for some in itertools.combinations(num, most))
+    return all(
+        every_demand_is_routed(
+            tuple(pods[k] for k in some),
+            tuple(sizes[k] for k in some),
+            tuple(switches[k] for k in some),
+            above,
+        )
+        for some in (*few, num)
+    )
 
 
 def hold_on_two_levels(most_nodes: int) -> int:
@@ -97,7 +137,7 @@ def test_two_levels_are_accepted_exactly_if_all_permutations_can_be_routed() -> 
 
 @pytest.mark.slow
 def test_all_trees_of_two_levels_up_to_16_nodes() -> None:
-    """Of jobs of more than 12 nodes, on which all permutations are too many, the first ones."""
+    """Of jobs of more than 12 nodes, on which all permutations are too many, random ones."""
     assert hold_on_two_levels(16) > 10_000
 
 
@@ -356,3 +396,52 @@ def test_instances_that_contradict_themselves_are_refused(change: str) -> None:
 def test_wrong_shorthands_are_refused(spec: str) -> None:
     with pytest.raises(InputError, match="a shorthand such as fattree:16"):
         tp.Model(spec)
+
+
+# ---- The page, commands and the study -----------------------------------------------------------
+
+PAGE = Path(__file__).parent.parent / "docs" / "proofs" / "fattree.md"
+
+
+def test_the_page_shows_what_its_programs_print(capsys: pytest.CaptureFixture[str]) -> None:
+    """Each program goes on where the one before it ended."""
+    blocks = re.findall(r"```(python|text)\n(.*?)```", PAGE.read_text(), re.DOTALL)
+    names: dict[str, Any] = {}
+    for kind, text in blocks:
+        if kind == "python":
+            exec(text, names)
+        else:
+            printed = [line.rstrip() for line in capsys.readouterr().out.splitlines()]
+            assert printed == [line.rstrip() for line in text.splitlines()]
+    assert len(blocks) == 6
+
+
+def test_commands_take_fat_trees(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    model = tp.Model("fattree:4x2:2", "few")
+    for name, nodes, priority in (("a", 3, 1), ("b", 5, 2), ("c", 2, 3), ("d", 1, 1)):
+        model.add_request(name, nodes, priority=priority)
+    file, result = tmp_path / "t.json", str(tmp_path / "r.json")
+    file.write_text(model.snapshot.model_dump_json(by_alias=True))
+    assert run(["place", str(file), "-o", result]) == 0
+    assert "started 3 of 4 requests, 8 nodes" in capsys.readouterr().out
+    assert run(["check", result]) == 0
+    assert run(["show", result, "--html", str(tmp_path / "p.html")]) == 0
+    assert run(["compare", str(file), "--methods", "exact,jigsaw,laas"]) == 0
+    assert run(["batch", str(file), "-o", str(tmp_path / "all")]) == 0
+    capsys.readouterr()
+    assert run(["place", str(file), "--order", "priority", "--json"]) == 0
+    ordered = json.loads(capsys.readouterr().out)
+    started = [one["request"] for one in ordered["solution"]["placements"]]
+    assert started == ["b", "c", "d"]
+    assert run(["place", str(file), "--order", "backfill"]) == 2
+
+
+def test_the_study_measures_all_methods() -> None:
+    study = script("study_fattrees")
+    snapshot = study.draw(8, 900, "spanning", 6)
+    assert len(snapshot.queue) == 6
+    own = [*study.runs_of(4, 900, "small", 5.0)]
+    assert all(run.checked for run in own)
+    value = {run.method: run.value for run in own}
+    assert value["laas"] <= value["exact"] <= own[0].shared
+    assert study.row_of(own).exact == value["exact"]
