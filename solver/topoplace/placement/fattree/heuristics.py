@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 
 import numpy as np
 
 from topoplace import clock
 from topoplace.machine.fattree import FatTree
 from topoplace.packing.listed import Listed
+from topoplace.placement.fattree.oracle import Costs
 from topoplace.placement.fattree.places import Room, Shape, TooManyStepsError, shapes
 from topoplace.placement.fattree.state import FatTreeState
 from topoplace.solving import Options, Outcome, register
@@ -70,19 +72,24 @@ def _in_turn(state: FatTreeState, options: Options, rule: Rule) -> Outcome:
     return Outcome(started)
 
 
-def place_of(
-    tree: FatTree, left: IntArray, some: Iterator[Shape], cost: IntArray | None = None
-) -> tuple[int, ...] | None:
-    """Return the rows of the first place of the first shape that has one; None if none is found."""
-    room = Room(tree, left, STEPS, cost)
+def place_of(tree: FatTree, left: IntArray, some: Iterator[Shape]) -> tuple[int, ...] | None:
+    """Return the rows of the first place of the first shape that has one; None if none is found.
+
+    Shapes that have none, even if leaves need no switches in common, are left out at once.
+    """
+    room, costs = Room(tree, left, STEPS), Costs(tree, left, np.zeros_like(left), 0)
+    known: dict[int, set[Shape]] = {}
     for shape in some:
-        room.steps = STEPS
-        try:
-            found = next(room.places(shape), None)
-        except TooManyStepsError:
+        nodes = shape.num_nodes
+        if nodes not in known:
+            known[nodes] = {own for _, own in costs.best(nodes)}
+        if shape not in known[nodes]:
             continue
-        if found is not None:
-            return found
+        room.steps = STEPS
+        with suppress(TooManyStepsError):
+            found = next(room.places(shape), None)
+            if found is not None:
+                return found
     return None
 
 

@@ -69,8 +69,8 @@ class Costs:
         """Return costs of leaves by pod, shape ``(num_pods, largest number of leaves)``."""
         return np.asarray(np.append(costs, NONE)[self._at])
 
-    def best(self, nodes: int, most: int) -> list[tuple[int, Shape]]:
-        """Return the least cost of each shape that some place may have, the cheapest `most`."""
+    def best(self, nodes: int, most: int | None = None) -> list[tuple[int, Shape]]:
+        """Return the least costs of the shapes that places may have, the cheapest `most` first."""
         found = [(int(self.leaf(nodes, 0).min()), Shape(nodes, 0, ((1, False),)))]
         for each in range(1, min(nodes - 1, max(self.tree.sizes)) + 1):
             count, rest = divmod(nodes, each)
@@ -79,7 +79,7 @@ class Costs:
         extra = self.must * self.num_inside
         least = ((cost + extra, k) for k, (cost, _) in enumerate(found) if cost < _LARGE)
         limit = self.must if self.num_inside else _LARGE
-        cheap = heapq.nsmallest(most, (one for one in least if one[0] < limit))
+        cheap = heapq.nsmallest(most or len(found), (one for one in least if one[0] < limit))
         return [(cost, found[k][1]) for cost, k in cheap]
 
     def _full_of(self, each: int, need: int) -> _Full:

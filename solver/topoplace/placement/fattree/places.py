@@ -44,6 +44,11 @@ class Shape:
         return sum(leaves + rest for leaves, rest in self.pods)
 
     @property
+    def num_nodes(self) -> int:
+        """Number of nodes."""
+        return self.rest + self.full * sum(leaves for leaves, _ in self.pods)
+
+    @property
     def common(self) -> int:
         """Switches that its leaves share."""
         if self.num_leaves == 1:
