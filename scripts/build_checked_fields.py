@@ -16,6 +16,7 @@ from topoplace.kinds import placing
 from topoplace.result import (
     certificate,
     dragonfly,
+    fattree,
     mapping,
     placement,
     several,
@@ -151,7 +152,11 @@ CUBES = ("placements", "exclusive", "nodes", "free_cubes")
 GROUPS = ("nodes", "group", "router", "node", "stranded")
 GROUP_BOUNDS = tuple(f"{name}.bound" for name in GROUPS)
 FLIES = ("placements", "hosts", "links", *GROUPS)
-PROOF = evidence(*BOUNDS, *DOMAIN_BOUNDS[1:], *GROUP_BOUNDS[1:4], "free_cubes.bound", "steps")
+PROOF = evidence(
+    *BOUNDS, *DOMAIN_BOUNDS[1:], *GROUP_BOUNDS[1:4], "free_cubes.bound", "links.bound", "steps"
+)
+FAT_TREES = ("placements", "exclusive", "isolated", "nodes", "links")
+LINK_BOUNDS = ("nodes.bound", "links.bound")
 NODES_PROOF = evidence("nodes.bound", "steps")
 LEVELS = ("levels", "nodes", "shape", "fragmentation", "hop-bytes")
 HOP_BOUND = evidence("hop-bytes.bound")
@@ -175,8 +180,8 @@ LESS = "A lower bound, or one without a proof, says less of the same mapping, an
 NO_OPTIMUM = "Without it, less is said of the same mapping."
 
 REQUIRED = claim(
-    *("nodes", "shape", "fragmentation", *DOMAINS[1:], *CUBES[2:], *GROUPS[1:4]),
-    *(*BOUNDS, *DOMAIN_BOUNDS[1:], "free_cubes.bound", *GROUP_BOUNDS[1:4]),
+    *("nodes", "shape", "fragmentation", *DOMAINS[1:], *CUBES[2:], *GROUPS[1:4], "links"),
+    *(*BOUNDS, *DOMAIN_BOUNDS[1:], "free_cubes.bound", *GROUP_BOUNDS[1:4], "links.bound"),
     unless="What the placement reaches may as well be required, or nothing be.",
 )
 POINTS = ("points", "open")
@@ -394,6 +399,18 @@ FIELDS: dict[Model, Covers] = {
         required=REQUIRED,
     ),
     dragonfly.DragonflySolution: {"placements": claim(*FLIES, unless="Their order says nothing.")},
+    fattree.FatTreeResult: {
+        **PLACED,
+        "solution": claim(*FAT_TREES, "witness"),
+        "witness": claim("witness", *FAT_TREES, *LINK_BOUNDS),
+    },
+    fattree.FatTreeLevel: level(
+        claim("levels"),
+        claim("levels", *FAT_TREES, *LINK_BOUNDS),
+        evidence(*FAT_TREES, *LINK_BOUNDS),
+        required=REQUIRED,
+    ),
+    fattree.FatTreeSolution: {"placements": claim(*FAT_TREES, unless="Their order says nothing.")},
     several.Frontier: {
         **SEVERAL,
         "traded": claim("traded", *POINTS, unless="Less may be claimed of the same points."),
@@ -418,6 +435,7 @@ FIELDS: dict[Model, Covers] = {
         for kind in (
             *(schema.Solution, placement.HierarchySolution, placement.CubesSolution),
             dragonfly.DragonflySolution,
+            fattree.FatTreeSolution,
         )
     },
     several.NamedLevel: same(claim("levels"), "name sense"),
@@ -447,6 +465,7 @@ WHOLE: tuple[tuple[Cover, tuple[Model, ...]], ...] = (
     (evidence("optimum"), (mapping.FlowCertificate,)),
     (claim(*CUBES, unless=ANOTHER), (placement.CubesPlacement,)),
     (claim(*FLIES, unless=ANOTHER), (dragonfly.DragonflyPlacement,)),
+    (claim(*FAT_TREES, unless=ANOTHER), (fattree.FatTreePlacement,)),
     (claim(*PLANS, unless=ANOTHER_PLAN), (placement.RepackSolution,)),
     (
         evidence("hop-bytes.bound", "largest-load.bound"),
@@ -471,6 +490,7 @@ _IN_WITNESSES = (
     *(schema.Solution, schema.Placement, placement.HierarchySolution, placement.HierarchyPlacement),
     *(certificate.PlacedPart, certificate.Share, placement.CubesSolution, placement.CubesPlacement),
     *(dragonfly.DragonflySolution, dragonfly.DragonflyPlacement),
+    *(fattree.FatTreeSolution, fattree.FatTreePlacement),
 )
 _IN_POINTS = (*_IN_WITNESSES, placement.RepackSolution, placement.Step)
 _RESERVED = certificate.PlacedPart, certificate.Share
@@ -490,6 +510,7 @@ RESULTS_BY_TITLE: dict[str, Model] = {
     "A placement on a hierarchy": placement.HierarchyResult,
     "A placement on a pod of cubes": placement.CubesResult,
     "A placement on a dragonfly": dragonfly.DragonflyResult,
+    "A placement on a fat tree": fattree.FatTreeResult,
     "A frontier": several.Frontier,
     "All optima": several.Optima,
     "A plan of repacking": placement.RepackResult,

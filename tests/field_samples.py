@@ -35,11 +35,13 @@ from topoplace.mapping.onto import load_places
 from topoplace.mapping.problem import MappingProblem, prepare_mapping
 from topoplace.options import Repack
 from topoplace.placement.dragonfly.problem import prepare as prepare_dragonfly
+from topoplace.placement.fattree.state import prepare as prepare_fat_tree
 from topoplace.placement.several import optima_of, traded_off
 from topoplace.placement.torus.repack.defragment import defragmented
 from topoplace.placement.torus.repack.problem import instance_of, repack_problem
 from topoplace.result import Interference, PlacementResult
 from topoplace.result.dragonfly import DragonflyResult
+from topoplace.result.fattree import FatTreeResult
 from topoplace.result.mapping import MappingResult
 from topoplace.result.placement import CubesResult, HierarchyResult, RepackResult
 from topoplace.result.several import Frontier, OpenBox
@@ -78,6 +80,7 @@ def solved() -> dict[str, BaseModel]:
         _hierarchies,
         _pods,
         _dragonflies,
+        _fat_trees,
         _plans,
     ):
         found |= {f"{kind.__name__[1:]}: {name}": result for name, result in kind()}
@@ -490,6 +493,30 @@ def _dragonflies() -> Iterator[tuple[str, DragonflyResult]]:
         yield name, solve(state, "exact", Options(20, Interference(rule)))
     options = Options(20, required={"group": 1})
     yield "witness", solve(state, "exact", options)
+
+
+# ---- Fat trees ----------------------------------------------------------------------------------
+
+
+def _fat_trees() -> Iterator[tuple[str, FatTreeResult]]:
+    """Yield results of trees of three levels and of two, and one without an answer."""
+    model = {"kind": "fattree", "name": "t", "pods": [[2, 2], [2, 2]], "switches": 2, "spines": 2}
+    model |= {"missing": "leaf0-1", "owned": {"old": "leaf[1-2]-0,pod[0-1]-0-1"}, "source": "none"}
+    document = {"schema": SNAPSHOT_SCHEMA, "name": "fat", "machine": model, "down": "7"}
+    running = [{"id": "old", "nodes": "2,4"}]
+    queue = [
+        {"id": "j0", "nodes": 2, "priority": 2},
+        *({"id": f"j{nodes}", "nodes": nodes} for nodes in (3, 1)),
+    ]
+    flat = {"kind": "fattree", "name": "t", "pods": [[2, 3, 2]], "switches": 2}
+    for name, more in (
+        ("three levels", {"running": running, "queue": queue}),
+        ("two levels", {"machine": flat, "down": "", "queue": [*queue, {"id": "j4", "nodes": 4}]}),
+    ):
+        snapshot = Snapshot.model_validate(document | more)
+        yield name, solve(prepare_fat_tree(snapshot), "exact", Options(time_limit=20))
+    options = Options(time_limit=20, required={"links": 0})
+    yield "witness", solve(prepare_fat_tree(snapshot), "exact", options)
 
 
 # ---- Plans of repacking -------------------------------------------------------------------------

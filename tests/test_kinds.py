@@ -128,7 +128,9 @@ def test_wrong_machines_are_named_by_the_kind_of_others() -> None:
     wrong = drawn(1)
     with pytest.raises(InputError, match=r"found 'slot' \(did you mean 'slots'"):
         tp.load(wrong | {"machine": {"kind": "ring", "name": "ring", "slots": [1], "slot": [1]}})
-    with pytest.raises(InputError, match=r"cubes, .*ring, found 'rings' \(did you") as told:
+    with pytest.raises(
+        InputError, match=r"cubes, .*fattree, ring, found 'rings' \(did you"
+    ) as told:
         tp.load(wrong | {"machine": {"kind": "rings", "name": "ring", "slots": [1]}})
     assert len(told.value.faults) == 1
 
