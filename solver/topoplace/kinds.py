@@ -77,6 +77,9 @@ class Kind:
     decided
         Returns what a result decided, for audits (`Case` of `topoplace.study.audit.cases`); None
         if these do not judge it.
+    exported
+        Makes the explicit model of a level (`Explicit` of `topoplace.export.exported`), called with
+        the level (`Chosen`); None if there is no such model.
     priced
         What the prices of a certificate say of single routers in a what-if (`Routers` of
         `topoplace.study.what_if`); None if nothing.
@@ -115,6 +118,7 @@ class Kind:
     site: Ref | None = None
     allocator: Ref | None = None
     decided: Ref | None = None
+    exported: Ref | None = None
     priced: Ref | None = None
     about: Ref | None = None
     written: Mapping[str, Ref] = field(default_factory=dict)

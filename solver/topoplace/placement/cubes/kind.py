@@ -18,6 +18,7 @@ KIND = Kind(
     shorthand="topoplace.snapshot.machines:pod_of",
     problem="topoplace.placement.cubes.problem:problem_of",
     solution="topoplace.result.placement:CubesSolution",
+    exported="topoplace.export.packing:model_of",
     view="topoplace.placement.cubes.view:CubesView",
     about="topoplace.snapshot.convert:about_pod",
     allocator="topoplace.study.external.trial:CubesDoor",

@@ -22,6 +22,7 @@ KIND = Kind(
     shorthand="topoplace.snapshot.machines:torus_of",
     problem="topoplace.placement.torus.problem:problem_of",
     solution="topoplace.result.placement:Solution",
+    exported="topoplace.export.packing:model_of",
     view="topoplace.placement.torus.view:TorusView",
     has_rule=True,
     site="topoplace.study.replay.torus:TorusSite",
