@@ -75,7 +75,7 @@ class PackedModel:
 
     def prove(self, own: Chosen, write: Callable[[str], object]) -> None:
         """Write the proof of the bound of a result's level."""
-        from topoplace.export.veripb import prove_packing  # noqa: PLC0415 - loads the checker
+        from topoplace.export.packing_proof import prove_packing  # noqa: PLC0415 - loads the checker
 
         problem = kind_named(own.result.problem).get("checker")(own.result)
         problem.read()

@@ -23,6 +23,7 @@ KIND = Kind(
     prepare="topoplace.mapping.problem:prepare_mapping",
     schema="topoplace.mapping/1",
     instance="topoplace.snapshot.schema:MappingInstance",
+    exported="topoplace.export.mapping:model_of",
     view="topoplace.mapping.view:MappingView",
     methods={
         "auto": (_BEST, "the best of the constructions; for graphs as exact, within a time"),
