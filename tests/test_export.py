@@ -103,7 +103,7 @@ def test_levels_and_sizes_that_are_refused() -> None:
         tp.export("blue_waters_60")
     with pytest.raises(InputError, match="expected a result, for a level after the first"):
         tp.export("tiny_features", level="shape")
-    with pytest.raises(InputError, match="a result with a certificate"):
+    with pytest.raises(InputError, match="a result with a bound"):
         tp.export("tiny_features", to_format="veripb")
     with pytest.raises(InputError, match="--to"):
         tp.export("tiny_features", to_format="sudoku")

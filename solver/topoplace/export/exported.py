@@ -123,8 +123,8 @@ def exported(found: State | Result[Any, Any, Any], form: str, level: str | None 
     if form != "veripb":
         ending, lines = WRITERS[form]
         return Exported({f"model.{ending}": "\n".join(lines(explicit.model)) + "\n"}, (own.title,))
-    if own.level is None or own.level.bound is None or own.level.certificate is None:
-        raise InputError("a result with a certificate of the level", field="--to", value=form)
+    if own.level is None or own.level.bound is None:
+        raise InputError("a result with a bound of the level", field="--to", value=form)
     proof = io.StringIO()
     explicit.prove(own, proof.write)
     model = "\n".join(WRITERS["opb"][1](explicit.model)) + "\n"

@@ -6,6 +6,7 @@ Its bound is proven by what each message costs at least, or around each task (do
 
 from __future__ import annotations
 
+import io
 import math
 from collections import defaultdict
 from collections.abc import Callable
@@ -17,6 +18,7 @@ import numpy as np
 from topoplace.errors import InputError
 from topoplace.export.model import Model, Sum
 from topoplace.export.script import Script, conclude, numbers_of, written
+from topoplace.export.search_proof import prove_by_search
 from topoplace.mapping.problem import MappingProblem
 from topoplace.result.mapping import StarCertificate
 
@@ -56,7 +58,11 @@ class MappedModel:
 
     def prove(self, own: Chosen, write: Callable[[str], object]) -> None:
         """Write the proof of the bound of a result's level."""
-        _Proof(self, own, write).run()
+        proof = io.StringIO()
+        if _Proof(self, own, proof.write).run():
+            write(proof.getvalue())
+        else:
+            prove_by_search(self.model, int(own.level.bound), write, own.level.certificate.kind)
 
 
 def model_of(own: Chosen) -> MappedModel:
@@ -125,12 +131,14 @@ class _Proof:
         every = dict(self.model.objective.terms())
         self.costs = {v: every.get(v, 0) for own in mapped.both.values() for v in own.values()}
 
-    def run(self) -> None:
-        """Prove the bound by what each message costs, else around each task."""
+    def run(self) -> bool:
+        """Prove the bound by what each message costs, else around each task, if that suffices."""
         certificate = self.own.level.certificate
         total = sum(min(self.costs[v] for v in own.values()) for own in self.mapped.both.values())
         proven = self._total() if total >= self.bound else self._star(certificate)
-        conclude(self.script, self.model, self.bound, proven)
+        if proven is not None:
+            conclude(self.script, self.model, self.bound, proven)
+        return proven is not None
 
     def _total(self) -> int:
         parts: list[tuple[int | str, int]] = []
@@ -141,7 +149,7 @@ class _Proof:
             parts.append((self.rows[self.mapped.one[pair[0]]], least))
         return self.script.total(parts)
 
-    def _star(self, certificate: Any) -> int:
+    def _star(self, certificate: Any) -> int | None:
         """Prove the bound: each task's messages cost at least those to its nearest places.
 
         The prices are those of the certificate if it is a star, else 0.
@@ -183,8 +191,7 @@ class _Proof:
         parts += [(name, -c) for name, c in terms.items() if c < 0]
         unit = math.gcd(*(size for own in partners.values() for size in own.values())) or 1
         if -(-twice // (2 * unit)) * unit < self.bound:
-            expected = "a bound that is linear: by the least hops, or a star"
-            raise InputError(expected, field="certificate", value=certificate.kind)
+            return None
         doubled = self.script.total(parts)
         return self.script.step(f"pol {doubled} {2 * unit} d {unit} *")
 

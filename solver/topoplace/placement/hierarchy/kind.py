@@ -24,6 +24,7 @@ KIND = Kind(
     shorthand="topoplace.snapshot.machines:hierarchy_of",
     problem="topoplace.placement.hierarchy.problem:problem_of",
     solution="topoplace.result.placement:HierarchySolution",
+    exported="topoplace.export.levels:model_of",
     view="topoplace.placement.hierarchy.view:HierarchyView",
     decided="topoplace.study.audit.cases:case_of_result",
     about="topoplace.snapshot.convert:about_hierarchy",
