@@ -12,10 +12,15 @@ import pytest
 import topoplace as tp
 from anchored_cases import random_anchored
 from few import few_of
+from opb_files import optimum_of
 from random_instances import random_snapshot
 from tiny_cubes import random_pod
+from tiny_hierarchies import random_hierarchy
+from tiny_instances import tiny_mapping
 from topoplace.errors import InputError
+from topoplace.mapping.problem import MappingProblem
 from topoplace.result import Interference
+from topoplace.solving import Options, solve
 from veripb import assert_verified, mutants, needs_veripb, verdict
 
 MODES = list(Interference)
@@ -107,3 +112,83 @@ def test_levels_and_sizes_that_are_refused() -> None:
         tp.export("tiny_features", to_format="veripb")
     with pytest.raises(InputError, match="--to"):
         tp.export("tiny_features", to_format="sudoku")
+
+
+# ---- Models: the same optimum everywhere ---------------------------------------------------------
+
+
+def assert_same(exact: Any, other: Any, names: list[str]) -> None:
+    """Compare what two methods reach, and the models of all levels by code of the tests' own."""
+    assert [v.status for v in exact.levels] == ["optimal"] * len(names)
+    assert [v.objective for v in other.levels] == [v.objective for v in exact.levels]
+    assert [v.bound for v in other.levels] == [v.objective for v in exact.levels]
+    assert other.check().holds
+    for level in exact.levels:
+        text = tp.export(exact, to_format="opb", level=level.name).text
+        assert optimum_of(text) == level.objective, level.name
+
+
+@pytest.mark.parametrize("seed", few_of(range(300), 8))
+def test_models_of_tori_have_the_same_optimum(seed: int) -> None:
+    snapshot, mode = random_snapshot(random.Random(f"same-{seed}"), 16), MODES[seed % 3]
+    exact = tp.place(snapshot, interference=mode)
+    other = tp.place(snapshot, "cp-sat", interference=mode)
+    assert_same(exact, other, ["nodes", "shape", "fragmentation"])
+
+
+@pytest.mark.parametrize("seed", few_of(range(300), 8))
+def test_models_of_pods_have_the_same_optimum(seed: int) -> None:
+    pod = random_pod(random.Random(f"same-{seed}"))
+    assert_same(tp.place(pod), tp.place(pod, "cp-sat"), ["nodes", "free_cubes"])
+
+
+@pytest.mark.parametrize("seed", few_of(range(300), 8))
+def test_models_of_anchored_tori_have_the_same_optimum(seed: int) -> None:
+    snapshot = random_anchored(f"same-{seed}", segmented=seed % 3 == 0)
+    own = tp.place(snapshot, interference="off"), tp.place(snapshot, "cp-sat", interference="off")
+    assert_same(*own, ["nodes", "fragmentation"])
+
+
+@pytest.mark.parametrize("seed", few_of(range(300), 8))
+def test_models_of_hierarchies_have_the_same_optimum(seed: int) -> None:
+    document = random_hierarchy(random.Random(f"same-{seed}"))
+    exact = tp.place(document)
+    assert_same(exact, tp.place(document, "cp-sat"), [level.name for level in exact.levels])
+
+
+@pytest.mark.parametrize("seed", few_of(range(300), 8))
+def test_models_of_mappings_have_the_same_optimum(seed: int) -> None:
+    problem = small_mapping(seed)
+    exact = solve(problem, "exact", Options(time_limit=60))
+    assert_same(exact, solve(problem, "cp-sat"), ["hop-bytes"])
+
+
+def small_mapping(seed: int) -> MappingProblem:
+    """Return a mapping of tasks, with few bytes."""
+    for k in itertools.count():
+        problem = tiny_mapping(f"same-{seed}-{k}")
+        if problem.of_tasks and problem.graph.total_bytes < 1 << 30:
+            return problem
+    raise AssertionError
+
+
+# ---- Proofs of hierarchies and mappings ----------------------------------------------------------
+
+
+@needs_veripb
+@pytest.mark.parametrize("seed", few_of(range(60), 5))
+def test_hierarchies_and_mappings_are_verified(seed: int, tmp_path: Path) -> None:
+    assert_verified(tp.place(random_hierarchy(random.Random(f"veripb-{seed}"))), tmp_path)
+    assert_verified(solve(small_mapping(seed), "exact", Options(time_limit=60)), tmp_path)
+
+
+@needs_veripb
+def test_the_hierarchy_of_the_guide_and_a_mapping_are_verified(tmp_path: Path) -> None:
+    model = tp.Model(tp.hierarchy({"block": 2, "rack": 3, "host": 6}, capacity={"gpus": 4}))
+    model.add_running("old", nodes="h[0-3],h[6-9]")
+    gpu = {"gpus": 1}
+    model.add_request("train", 32, takes=gpu, segments=[{"size": 16, "level": "rack"}])
+    model.add_request("serve", 3, takes={"gpus": 4}, spread={"size": 1, "level": "rack"})
+    model.add_request("large", 80, takes=gpu, required="block")
+    assert_verified(tp.place(model), tmp_path)
+    assert_verified(tp.map(tp.grid(4, 4), tp.torus(4, 4)), tmp_path)

@@ -35,11 +35,15 @@ def sides(result: Any, name: str) -> tuple[int | None, int | None]:
     (level,) = (one for one in result.levels if one.name == name)
     notes = tp.export(result, to_format="opb", level=name).text.splitlines()[:3]
     (told,) = (line[2:] for line in notes if line.startswith(f"* {name} = "))
-    if told.endswith("= -objective"):
-        return -level.bound, None if level.objective is None else -level.objective
-    offset = int(told.split()[2])
-    value = None if level.objective is None else level.objective - offset
-    return level.bound - offset, value
+    sign, offset = model_of_note(told)
+    bound, value = level.bound, level.objective
+    return sign * (bound - offset), None if value is None else sign * (value - offset)
+
+
+def model_of_note(told: str) -> tuple[int, int]:
+    """Return what the note ``level = -objective + 3`` says: the sign, and what is added."""
+    words = told.split(" = ")[1].split(" + ")
+    return -1 if words[0] == "-objective" else 1, int(words[1]) if len(words) > 1 else 0
 
 
 def assert_verified(result: Any, folder: Path, *names: str) -> None:

@@ -18,6 +18,7 @@ from topoplace.snapshot.files import write_text
 from topoplace.solving import Options
 from topoplace.solving.solve import Problem, frame_of, problem_of, require_no_order
 from topoplace.study.case import State, state_of
+from topoplace.types import IntArray
 
 
 @dataclass(frozen=True)
@@ -67,6 +68,9 @@ class Explicit(Protocol):
 
     def prove(self, own: Chosen, write: Callable[[str], object]) -> None:
         """Write the proof of the bound of a result's level."""
+
+    def solution(self, values: IntArray) -> Any:
+        """Return the solution of the problem that values of the variables stand for."""
 
 
 @dataclass(frozen=True)

@@ -20,6 +20,7 @@ from topoplace.export.model import Model, Sum, word
 from topoplace.export.search_proof import prove_by_search
 from topoplace.machine.hostlist import expand_host_list
 from topoplace.placement.hierarchy.problem import HierarchyProblem, Placed, Started, held, room
+from topoplace.snapshot.hierarchy_state import PartState
 from topoplace.snapshot.schema import WITHOUT_GPUS
 from topoplace.types import IntArray
 
@@ -59,8 +60,7 @@ class LevelsModel:
 
     def prove(self, own: Chosen, write: Callable[[str], object]) -> None:
         """Write a proof of the bound of a result's level."""
-        sign = 1 if own.problem.levels[own.number][1] == "min" else -1  # type: ignore[attr-defined]
-        prove_by_search(self.model, sign * int(own.level.bound), write, "domains")
+        prove_by_search(self.model, self.model.sign * int(own.level.bound), write, "domains")
 
     # ---- what the rules need to know
 
@@ -95,7 +95,7 @@ class LevelsModel:
             for (q, p), own in self.rooms.items()
         )
         if num > MOST_VARIABLES:
-            raise InputError(f"at most {MOST_VARIABLES} units on hosts", field="export", found=num)
+            raise InputError(f"at most {MOST_VARIABLES} units on hosts", field="export", value=num)
         self.start = [self.model.variable(f"q{q}_{word(r.id)}") for q, r in enumerate(requests)]
         for q in range(len(requests)):
             self._add_request(q)
@@ -135,7 +135,7 @@ class LevelsModel:
                     allowed = (
                         self.ways[q][k]
                         for k, way in enumerate(request.ways)
-                        if way[p].eligible is None or way[p].eligible.mask[host]
+                        if _may_have(way[p], host)
                     )
                     terms = dict.fromkeys(allowed, 1) | {own[0]: -1}
                     model.add(f"may_{model.variables[own[0]]}", terms, ">=", 0)
@@ -263,8 +263,9 @@ class LevelsModel:
             if q in self.ways:
                 fits = [
                     all(
-                        part.eligible is None or part.eligible.mask[list(hosts)].all()
+                        _may_have(part, host)
                         for part, hosts in zip(way, placed, strict=True)
+                        for host in hosts
                     )
                     for way in requests[q].ways
                 ]
@@ -274,13 +275,13 @@ class LevelsModel:
             size = next(n for lv, n in requests[q].parts[p].segments if lv == level)
             values[own[: int(values[inside].sum()) // size]] = 1
         for (q, p), own in self.least.items():
-            level = requests[q].parts[p].balance
-            assert level is not None
-            sums = [int(values[vs].sum()) for vs in self.units_in(q, p, level).values()]
+            at = requests[q].parts[p].balance
+            assert at is not None
+            sums = [int(values[vs].sum()) for vs in self.units_in(q, p, at).values()]
             values[own[: min([n for n in sums if n], default=0)]] = 1
         return values
 
-    def started(self, values: IntArray) -> Started:
+    def solution(self, values: IntArray) -> Started:
         """Return the placement of values of the variables."""
         found: dict[int, Placed] = {}
         for q, request in enumerate(self.problem.requests):
@@ -296,20 +297,24 @@ class LevelsModel:
         return found
 
 
+def _may_have(part: PartState, host: int) -> bool:
+    return part.eligible is None or bool(part.eligible.mask[host])
+
+
 def model_of(own: Chosen) -> LevelsModel:
     """Return the model of a level of a placement, with the solution if a result has one."""
     problem = own.problem
     assert isinstance(problem, HierarchyProblem)
     name, sense = problem.levels[own.number]
-    found = LevelsModel(problem, Model([own.title, f"{name} = {'-' * (sense == 'max')}objective"]))
+    found = LevelsModel(problem, Model([own.title], sign=1 if sense == "min" else -1))
+    found.model.notes.append(found.model.told(name))
     found.build()
     model = found.model
     for (level, direction), least in zip(problem.levels, own.earlier, strict=False):
         if least is not None:
             relation = ">=" if direction == "max" else "<="
             model.add(f"level_{word(level)}", found.worth(level), relation, least)
-    sign = 1 if sense == "min" else -1
-    model.objective = Sum.of({v: sign * c for v, c in found.worth(name).items()})
+    model.objective = Sum.of({v: model.sign * c for v, c in found.worth(name).items()})
     if own.result is not None and own.result.solution is not None:
         model.solution = found.values_at(_started(own, problem))
         model.require_solution()

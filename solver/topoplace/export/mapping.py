@@ -19,8 +19,10 @@ from topoplace.errors import InputError
 from topoplace.export.model import Model, Sum
 from topoplace.export.script import Script, conclude, numbers_of, written
 from topoplace.export.search_proof import prove_by_search
-from topoplace.mapping.problem import MappingProblem
+from topoplace.mapping.mapped import Mapped
+from topoplace.mapping.problem import MappingProblem, spread_over_nodes
 from topoplace.result.mapping import StarCertificate
+from topoplace.types import IntArray
 
 if TYPE_CHECKING:
     from topoplace.export.exported import Chosen
@@ -56,6 +58,12 @@ class MappedModel:
     one: list[int]
     room: dict[int, int]
 
+    def solution(self, values: IntArray) -> Mapped:
+        """Return the mapping that values of the variables stand for."""
+        place = {t: r for (t, r), v in self.at.items() if values[v]}
+        routers = np.array([place[t] for t in range(self.problem.num_tasks)], dtype=np.int64)
+        return Mapped(spread_over_nodes(self.problem, routers))
+
     def prove(self, own: Chosen, write: Callable[[str], object]) -> None:
         """Write the proof of the bound of a result's level."""
         proof = io.StringIO()
@@ -81,8 +89,9 @@ def model_of(own: Chosen) -> MappedModel:
             pairs[min(i, k), max(i, k)][int(i > k)] += size
     num = problem.num_tasks * len(routers) + len(pairs) * len(routers) ** 2
     if num > MOST_VARIABLES:
-        raise InputError(f"at most {MOST_VARIABLES} variables", field="export", found=num)
-    model = Model([own.title, "hop-bytes = 0 + objective"])
+        raise InputError(f"at most {MOST_VARIABLES} variables", field="export", value=num)
+    model = Model([own.title])
+    model.notes.append(model.told("hop-bytes"))
     at = {(t, r): model.variable(f"t{t}_r{r}") for t in range(problem.num_tasks) for r in routers}
     hops = problem.machine.hops(np.array(routers)[:, None], np.array(routers)[None, :])
     room = {r: int(problem.capacity[r]) for r in routers}

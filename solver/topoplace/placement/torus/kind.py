@@ -7,6 +7,7 @@ _NODES = "topoplace.placement.torus.heuristics.node_orders"
 _FITS = "topoplace.placement.torus.heuristics.fits"
 _TORUS3D = "topoplace.placement.torus.heuristics.fits"
 _MINIZINC = "topoplace.placement.torus.minizinc"
+_CP_SAT = "topoplace.export.method"
 
 KIND = Kind(
     name="placement",
@@ -42,6 +43,7 @@ KIND = Kind(
             "Slurm's own for anchored prisms: the one that blocks fewest of the next larger shape",
         ),
         "random-nodes": (_NODES, "nodes in queue order, anywhere (by seed)"),
+        "cp-sat": (_CP_SAT, "the explicit model of each level, by CP-SAT; for comparison"),
         "minizinc": (_MINIZINC, "reference MiniZinc model, for tiny machines"),
     },
     kernels=(
