@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import itertools
 import random
+import shutil
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +26,7 @@ from topoplace.solving import Options, solve
 from veripb import assert_verified, mutants, needs_veripb, verdict
 
 MODES = list(Interference)
+HAS_MINIZINC = shutil.which("minizinc") is not None
 
 
 def busy_torus(seed: int | str, shape: tuple[int, ...], requests: int, sizes: list[int]) -> Any:
@@ -56,14 +59,14 @@ def test_levels_with_thresholds_are_verified(required: str, tmp_path: Path) -> N
 
 
 @needs_veripb
-@pytest.mark.parametrize("seed", few_of(range(60), 9))
+@pytest.mark.parametrize("seed", few_of(range(60), 5))
 def test_random_tori_are_verified(seed: int, tmp_path: Path) -> None:
     snapshot = random_snapshot(random.Random(f"veripb-{seed}"), 40)
     assert_verified(tp.place(snapshot, interference=MODES[seed % 3]), tmp_path)
 
 
 @needs_veripb
-@pytest.mark.parametrize("seed", few_of(range(60), 6))
+@pytest.mark.parametrize("seed", few_of(range(60), 3))
 def test_pods_and_anchored_tori_are_verified(seed: int, tmp_path: Path) -> None:
     assert_verified(tp.place(random_pod(random.Random(f"veripb-{seed}"))), tmp_path)
     anchored = random_anchored(f"veripb-{seed}", 24, segmented=seed % 3 == 0)
@@ -117,50 +120,50 @@ def test_levels_and_sizes_that_are_refused() -> None:
 # ---- Models: the same optimum everywhere ---------------------------------------------------------
 
 
-def assert_same(exact: Any, other: Any, names: list[str]) -> None:
-    """Compare what two methods reach, and the models of all levels by code of the tests' own."""
-    assert [v.status for v in exact.levels] == ["optimal"] * len(names)
-    assert [v.objective for v in other.levels] == [v.objective for v in exact.levels]
-    assert [v.bound for v in other.levels] == [v.objective for v in exact.levels]
-    assert other.check().holds
+def assert_same(placed: Callable[[str], Any]) -> None:
+    """Compare what methods reach, and the models of all levels by code of the tests' own."""
+    exact = placed("exact")
+    assert {v.status for v in exact.levels} <= {"optimal"}
+    optima = [v.objective for v in exact.levels]
+    for name in ("cp-sat", "minizinc") if HAS_MINIZINC else ("cp-sat",):
+        other = placed(name)
+        assert other.check().holds
+        if name == "cp-sat" or not other.limits.hit:
+            assert [v.objective for v in other.levels] == optima, name
+            assert [v.bound for v in other.levels] == optima, name
     for level in exact.levels:
         text = tp.export(exact, to_format="opb", level=level.name).text
         assert optimum_of(text) == level.objective, level.name
 
 
-@pytest.mark.parametrize("seed", few_of(range(300), 8))
+@pytest.mark.parametrize("seed", few_of(range(300), 2))
 def test_models_of_tori_have_the_same_optimum(seed: int) -> None:
     snapshot, mode = random_snapshot(random.Random(f"same-{seed}"), 16), MODES[seed % 3]
-    exact = tp.place(snapshot, interference=mode)
-    other = tp.place(snapshot, "cp-sat", interference=mode)
-    assert_same(exact, other, ["nodes", "shape", "fragmentation"])
+    assert_same(lambda name: tp.place(snapshot, name, interference=mode, time_limit=30))
 
 
-@pytest.mark.parametrize("seed", few_of(range(300), 8))
+@pytest.mark.parametrize("seed", few_of(range(300), 2))
 def test_models_of_pods_have_the_same_optimum(seed: int) -> None:
     pod = random_pod(random.Random(f"same-{seed}"))
-    assert_same(tp.place(pod), tp.place(pod, "cp-sat"), ["nodes", "free_cubes"])
+    assert_same(lambda name: tp.place(pod, name, time_limit=30))
 
 
-@pytest.mark.parametrize("seed", few_of(range(300), 8))
+@pytest.mark.parametrize("seed", few_of(range(300), 2))
 def test_models_of_anchored_tori_have_the_same_optimum(seed: int) -> None:
     snapshot = random_anchored(f"same-{seed}", segmented=seed % 3 == 0)
-    own = tp.place(snapshot, interference="off"), tp.place(snapshot, "cp-sat", interference="off")
-    assert_same(*own, ["nodes", "fragmentation"])
+    assert_same(lambda name: tp.place(snapshot, name, interference="off", time_limit=30))
 
 
-@pytest.mark.parametrize("seed", few_of(range(300), 8))
+@pytest.mark.parametrize("seed", few_of(range(300), 2))
 def test_models_of_hierarchies_have_the_same_optimum(seed: int) -> None:
     document = random_hierarchy(random.Random(f"same-{seed}"))
-    exact = tp.place(document)
-    assert_same(exact, tp.place(document, "cp-sat"), [level.name for level in exact.levels])
+    assert_same(lambda name: tp.place(document, name, time_limit=30))
 
 
-@pytest.mark.parametrize("seed", few_of(range(300), 8))
+@pytest.mark.parametrize("seed", few_of(range(300), 2))
 def test_models_of_mappings_have_the_same_optimum(seed: int) -> None:
     problem = small_mapping(seed)
-    exact = solve(problem, "exact", Options(time_limit=60))
-    assert_same(exact, solve(problem, "cp-sat"), ["hop-bytes"])
+    assert_same(lambda name: solve(problem, name, Options(time_limit=30)))
 
 
 def small_mapping(seed: int) -> MappingProblem:
@@ -176,7 +179,7 @@ def small_mapping(seed: int) -> MappingProblem:
 
 
 @needs_veripb
-@pytest.mark.parametrize("seed", few_of(range(60), 5))
+@pytest.mark.parametrize("seed", few_of(range(60), 3))
 def test_hierarchies_and_mappings_are_verified(seed: int, tmp_path: Path) -> None:
     assert_verified(tp.place(random_hierarchy(random.Random(f"veripb-{seed}"))), tmp_path)
     assert_verified(solve(small_mapping(seed), "exact", Options(time_limit=60)), tmp_path)

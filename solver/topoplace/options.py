@@ -262,6 +262,9 @@ THOROUGH = flag(
     "Method exact spends what is left of the time limit on the later levels too, as it always "
     "does on trees."
 )
+SOLVER = option(
+    "NAME", "Method minizinc: the solver, as minizinc --solvers lists it; default CP-SAT or Gecode."
+)
 VALUE = option(
     "nodes|gpus|jobs",
     "What the value of a request counts, each times its priority: nodes (default; or pods), GPUs "
@@ -364,6 +367,7 @@ class Place(Placing):
     command: str | None = again(COMMAND)
     order: str | None = again(ORDER)
     thorough: bool = again(THOROUGH)
+    solver: str | None = again(SOLVER)
     required: Mapping[str, int] | str | None = option(
         "'LEVEL>=N,..'",
         "Require this of a level (quote it), instead of its optimum.",
@@ -722,6 +726,7 @@ class Map(Solve, Watched):
         names="methods",
     )
     _: KW_ONLY
+    solver: str | None = again(SOLVER)
     balance: float | str | None = _load(
         "1.1",
         "Most load of a node, in averages; with a grid or graph, tasks are objects too.",

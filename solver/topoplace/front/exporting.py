@@ -8,7 +8,7 @@ from typing import Any
 
 from topoplace import options
 from topoplace.errors import InputError
-from topoplace.export.exported import Exported, exported
+from topoplace.explicit.exported import Exported, exported
 from topoplace.model import Model
 from topoplace.options import takes
 from topoplace.result import Result

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from topoplace.errors import InputError
-from topoplace.export.model import Model, Sum, word
-from topoplace.export.search_proof import prove_by_search
+from topoplace.explicit.model import Model, Sum, word
+from topoplace.explicit.search_proof import prove_by_search
 from topoplace.machine.hostlist import expand_host_list
 from topoplace.placement.hierarchy.problem import HierarchyProblem, Placed, Started, held, room
 from topoplace.snapshot.hierarchy_state import PartState
@@ -25,7 +25,7 @@ from topoplace.snapshot.schema import WITHOUT_GPUS
 from topoplace.types import IntArray
 
 if TYPE_CHECKING:
-    from topoplace.export.exported import Chosen
+    from topoplace.explicit.chosen import Chosen
 
 MOST_VARIABLES = 200_000
 """Most variables of units on hosts of a model that is written."""
@@ -280,6 +280,11 @@ class LevelsModel:
             sums = [int(values[vs].sum()) for vs in self.units_in(q, p, at).values()]
             values[own[: min([n for n in sums if n], default=0)]] = 1
         return values
+
+    @property
+    def first(self) -> Started:
+        """The placement that starts nothing."""
+        return {}
 
     def solution(self, values: IntArray) -> Started:
         """Return the placement of values of the variables."""

@@ -8,6 +8,7 @@ root, where `over` is false. Exchanges of requests are proven by redundance.
 
 from __future__ import annotations
 
+import io
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -16,8 +17,11 @@ import numpy as np
 
 from topoplace.certify.packing import CheckingOracle, certified_bound, read_prices
 from topoplace.errors import InputError
-from topoplace.export.packing import PackedModel
-from topoplace.export.script import Script, conclude, negated, numbers_of, written
+from topoplace.explicit.chosen import Chosen
+from topoplace.explicit.packing import PackedModel, model_of
+from topoplace.explicit.script import Script, conclude, negated, numbers_of, written
+from topoplace.explicit.search_proof import prove_by_search
+from topoplace.kinds import kind_named
 from topoplace.result.certificate import (
     CoverBranch,
     Leaf,
@@ -504,3 +508,32 @@ def prove_packing(
         parts.append((_Tree(script, packed, oracle, requests, tree, found.value).prove(), 1))
     proven = script.total(parts)
     conclude(script, packed.model, -bound, proven)
+
+
+class ProvedPacking:
+    """The model of a level of a packing, and the proof of its bound."""
+
+    def __init__(self, packed: PackedModel) -> None:
+        self.packed, self.model = packed, packed.model
+        self.first, self.solution = packed.first, packed.solution
+
+    def prove(self, own: Chosen, write: Callable[[str], object]) -> None:
+        """Write the proof of the bound of a result's level, from the certificate if it suffices."""
+        level = own.level
+        proof = io.StringIO()
+        try:
+            if level.certificate is None:
+                raise InputError("a certificate", field="certificate", found="none")
+            problem = kind_named(own.result.problem).get("checker")(own.result)
+            problem.read()
+            prove_packing(self.packed, problem.oracle, level.certificate, proof.write)
+        except InputError as error:
+            bound = self.packed.packing.reported(own.number, int(level.bound))
+            prove_by_search(self.model, -bound, write, str(error))
+        else:
+            write(proof.getvalue())
+
+
+def explicit_of(own: Chosen) -> ProvedPacking:
+    """Return the model of a level of a placement whose candidates are listed."""
+    return ProvedPacking(model_of(own))

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any
 
-from topoplace.export.model import Model, Row, Sum
+from ortools.sat.python import cp_model
+
+from topoplace.explicit.model import Model, Row, Sum
 
 
 def opb(model: Model) -> Iterator[str]:
@@ -90,8 +92,6 @@ WRITERS: Mapping[str, tuple[str, Callable[[Model], Iterator[str]]]] = {
 
 def cp_model_of(model: Model, zeros: Collection[int] = ()) -> Any:
     """Return a model as a `CpModel`, in which some variables are 0."""
-    from ortools.sat.python import cp_model  # noqa: PLC0415 - heavy
-
     program = cp_model.CpModel()
     every = [
         program.new_int_var(0, int(v not in zeros), name) for v, name in enumerate(model.variables)

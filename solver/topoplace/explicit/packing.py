@@ -13,17 +13,18 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.sparse as sp
+from ortools.sat.python import cp_model
 
 from topoplace.errors import InputError
-from topoplace.export.model import Model, Sum, word
-from topoplace.kinds import kind_named
+from topoplace.explicit.model import Model, Sum, word
+from topoplace.explicit.writers import cp_model_of
 from topoplace.packing.problem import PackingProblem
 from topoplace.placement.engine import packed
 from topoplace.solving.solve import frame_of
 from topoplace.types import IntArray
 
 if TYPE_CHECKING:
-    from topoplace.export.exported import Chosen
+    from topoplace.explicit.chosen import Chosen
 
 MOST_CANDIDATES = 400_000
 """Most candidates of a model that is written: files then have tens of megabytes."""
@@ -69,6 +70,11 @@ class PackedModel:
     candidates: Sequence[Any]
     solution_of: Callable[[list[Any]], Any] = list
 
+    @property
+    def first(self) -> Any:
+        """The placement that starts nothing."""
+        return self.solution_of([])
+
     def solution(self, values: IntArray) -> Any:
         """Return the solution of the problem that values of the variables stand for."""
         chosen = np.flatnonzero(values[len(self.packing.names) :])
@@ -81,14 +87,6 @@ class PackedModel:
     def variable(self, candidate: int) -> str:
         """Return the variable of a candidate."""
         return self.model.variables[len(self.packing.names) + candidate]
-
-    def prove(self, own: Chosen, write: Callable[[str], object]) -> None:
-        """Write the proof of the bound of a result's level."""
-        from topoplace.export.packing_proof import prove_packing  # noqa: PLC0415 - loads the checker
-
-        problem = kind_named(own.result.problem).get("checker")(own.result)
-        problem.read()
-        prove_packing(self, problem.oracle, own.level.certificate, write)
 
     def of(self, q: int) -> IntArray:
         """Return the candidates of a request."""
@@ -207,10 +205,6 @@ def solved_as(packed: PackedModel, taken: Mapping[str, Collection[int]], value: 
     InputError
         If there is none: then the model is not that of the result.
     """
-    from ortools.sat.python import cp_model  # noqa: PLC0415 - heavy
-
-    from topoplace.export.writers import cp_model_of  # noqa: PLC0415 - loads the same
-
     model, packing = packed.model, packed.packing
     number = {name: q for q, name in enumerate(packing.names)}
     family = next(iter(packing.families.values()))

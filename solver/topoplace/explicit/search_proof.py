@@ -13,8 +13,11 @@ from typing import Any
 import numpy as np
 
 from topoplace.errors import InputError
-from topoplace.export.model import Model
-from topoplace.export.script import Script, conclude, negated, numbers_of
+from topoplace.explicit.model import Model
+from topoplace.explicit.script import Script, conclude, negated, numbers_of
+
+MOST_VARIABLES = 4_000
+"""Most variables of a model for which a proof is searched."""
 
 MOST_WORK = 500_000
 """Nodes of the search for a proof, times variables, after which it is given up."""
@@ -90,7 +93,7 @@ class _Search:
     def _node(self, path: list[str]) -> int:
         """Prove that not all of some literals are true if the bound fails."""
         self.nodes += 1
-        most = MOST_WORK // max(1, len(self.x))
+        most = MOST_WORK // max(1, len(self.x)) if len(self.x) <= MOST_VARIABLES else 0
         if self.nodes > most or self.solver.Solve() != self.solver.OPTIMAL:
             expected = f"a certificate that is expressible, or a proof of {most} branches"
             raise InputError(expected, field="certificate", value=self.why)

@@ -16,16 +16,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from topoplace.errors import InputError
-from topoplace.export.model import Model, Sum
-from topoplace.export.script import Script, conclude, numbers_of, written
-from topoplace.export.search_proof import prove_by_search
+from topoplace.explicit.model import Model, Sum
+from topoplace.explicit.script import Script, conclude, numbers_of, written
+from topoplace.explicit.search_proof import prove_by_search
 from topoplace.mapping.mapped import Mapped
 from topoplace.mapping.problem import MappingProblem, spread_over_nodes
 from topoplace.result.mapping import StarCertificate
 from topoplace.types import IntArray
 
 if TYPE_CHECKING:
-    from topoplace.export.exported import Chosen
+    from topoplace.explicit.chosen import Chosen
 
 MOST_VARIABLES = 400_000
 """Most variables of a model of a mapping that is written."""
@@ -57,6 +57,11 @@ class MappedModel:
     linked: dict[tuple[Pair, int, int], int]
     one: list[int]
     room: dict[int, int]
+
+    @property
+    def first(self) -> Mapped:
+        """The tasks in their order."""
+        return Mapped(self.problem.in_order)
 
     def solution(self, values: IntArray) -> Mapped:
         """Return the mapping that values of the variables stand for."""

@@ -9,11 +9,13 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from ortools.sat.python import cp_model
 
 from topoplace import clock
 from topoplace.errors import InputError
-from topoplace.export.exported import Chosen, Explicit
-from topoplace.export.writers import cp_model_of
+from topoplace.explicit.chosen import Chosen
+from topoplace.explicit.exported import Explicit
+from topoplace.explicit.writers import cp_model_of
 from topoplace.kinds import kind_named
 from topoplace.solving import Bound, Options, Outcome, register
 from topoplace.solving.solve import Problem, frame_of, require_no_order
@@ -44,6 +46,7 @@ def cp_sat(problem: Problem, options: Options) -> Outcome:
         own = Chosen(problem, number, name, tuple(reached))
         explicit: Explicit = kind_named(problem.kind).get("exported")(own)
         found, least, proven = _solved(explicit, end - clock.now(), options.seed)
+        solution = explicit.first if solution is None else solution
         if found is not None:
             solution = explicit.solution(found)
             reached.append(_int(frame.worth(problem, solution), number))
@@ -61,8 +64,6 @@ def _int(values: Sequence[Any], number: int) -> int:
 
 def _solved(explicit: Explicit, left: float, seed: int) -> tuple[Any, int | None, bool]:
     """Return values of the variables, a bound of the objective, and whether they are optimal."""
-    from ortools.sat.python import cp_model  # noqa: PLC0415 - heavy
-
     model = explicit.model
     if len(model.variables) > MOST_VARIABLES:
         expected = f"a model of at most {MOST_VARIABLES} variables for method cp-sat"

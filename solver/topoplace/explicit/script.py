@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 
-from topoplace.export.model import Model
+from topoplace.explicit.model import Model
 
 Terms = Mapping[str, int]
 """Coefficients by literal."""
