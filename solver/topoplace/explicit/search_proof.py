@@ -95,7 +95,7 @@ class _Search:
         self.nodes += 1
         most = MOST_WORK // max(1, len(self.x)) if len(self.x) <= MOST_VARIABLES else 0
         if self.nodes > most or self.solver.Solve() != self.solver.OPTIMAL:
-            expected = f"a certificate that is expressible, or a proof of {most} branches"
+            expected = "a certificate that is expressible, or a proof by few branches"
             raise InputError(expected, field="certificate", value=self.why)
         if self.missed.solution_value() > _NEAR:
             found = self._leaf(path)
