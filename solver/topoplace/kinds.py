@@ -77,6 +77,12 @@ class Kind:
     decided
         Returns what a result decided, for audits (`Case` of `topoplace.study.audit.cases`); None
         if these do not judge it.
+    exported
+        Makes the explicit model of a level (`Explicit` of `topoplace.explicit.exported`), called
+        with the level (`topoplace.explicit.chosen.Chosen`); None if there is no such model.
+    reference
+        Returns the name of the MiniZinc model of a level, and its data, called with the level;
+        None if there is no model.
     priced
         What the prices of a certificate say of single routers in a what-if (`Routers` of
         `topoplace.study.what_if`); None if nothing.
@@ -115,6 +121,8 @@ class Kind:
     site: Ref | None = None
     allocator: Ref | None = None
     decided: Ref | None = None
+    exported: Ref | None = None
+    reference: Ref | None = None
     priced: Ref | None = None
     about: Ref | None = None
     written: Mapping[str, Ref] = field(default_factory=dict)

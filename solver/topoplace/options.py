@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, ParamSpec, TypeAlias, TypeVar
 
 from topoplace.errors import InputError, closest
 from topoplace.given import fitting, parse_extents
-from topoplace.shipped import FORMATS
+from topoplace.shipped import EXPORTS, FORMATS
 
 if TYPE_CHECKING:
     from topoplace.mapping.onto import Source as PlacesSource
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from topoplace.study.what_if import Changes, Placed, Scenario
 
     Instance: TypeAlias = Model | Snapshot | File | Document
+    Exportable: TypeAlias = Model | Comparable
     Application: TypeAlias = AnyApplication | ObjectsApplication | MappingInstance | File
     Where: TypeAlias = PlacesSource | Model | MatrixModel | Placed | Path | None
 
@@ -261,6 +262,9 @@ THOROUGH = flag(
     "Method exact spends what is left of the time limit on the later levels too, as it always "
     "does on trees."
 )
+SOLVER = option(
+    "NAME", "Method minizinc: the solver, as minizinc --solvers lists it; default CP-SAT or Gecode."
+)
 VALUE = option(
     "nodes|gpus|jobs",
     "What the value of a request counts, each times its priority: nodes (default; or pods), GPUs "
@@ -363,6 +367,7 @@ class Place(Placing):
     command: str | None = again(COMMAND)
     order: str | None = again(ORDER)
     thorough: bool = again(THOROUGH)
+    solver: str | None = again(SOLVER)
     required: Mapping[str, int] | str | None = option(
         "'LEVEL>=N,..'",
         "Require this of a level (quote it), instead of its optimum.",
@@ -721,6 +726,7 @@ class Map(Solve, Watched):
         names="methods",
     )
     _: KW_ONLY
+    solver: str | None = again(SOLVER)
     balance: float | str | None = _load(
         "1.1",
         "Most load of a node, in averages; with a grid or graph, tasks are objects too.",
@@ -867,6 +873,24 @@ class Live:
     )
     keep: Path | None = option(
         "DIR", "Keep what the tools print in this folder; of Slurm, commands read it as a snapshot."
+    )
+
+
+@dataclass(frozen=True)
+class Export:
+    """The options of `topoplace.front.exporting.export`."""
+
+    source: Exportable = argument(
+        "SOURCE", "A snapshot, the instance of a mapping, or a result.", kind=Path
+    )
+    _: KW_ONLY
+    to_format: str = option(
+        "FORMAT", f"What to write: {', '.join(EXPORTS)}.", "--to", default="opb", is_required=True
+    )
+    level: str | None = option(
+        "NAME",
+        "The level of the objective, by default the first; later ones need a result, which says "
+        "what earlier levels must reach.",
     )
 
 

@@ -25,11 +25,13 @@ def minizinc(problem: DragonflyProblem, options: Options) -> Outcome:
     require_small(max(sum(request.value for request in problem.requests), len(problem.state.free)))
 
     def solved(level_idx: int, reached: Sequence[int], left: float | None) -> LevelRun[Started]:
-        return solve_level(own, level_idx, reached, time_limit=left, definitions=links)
+        return solve_level(
+            own, level_idx, reached, time_limit=left, definitions=links, solver=options.solver
+        )
 
     levels = problem.levels if problem.requests else ()
     nothing: Started = {}
-    return level_by_level(levels, solved, lambda s: totals(own, s), nothing, options.time_limit)
+    return level_by_level(levels, solved, lambda s: totals(own, s), nothing, options)
 
 
 def links_of(problem: DragonflyProblem) -> str:
