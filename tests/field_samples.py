@@ -34,9 +34,9 @@ from topoplace.mapping.objects.applications import problem_of
 from topoplace.mapping.onto import load_places
 from topoplace.mapping.problem import MappingProblem, prepare_mapping
 from topoplace.options import Repack
+from topoplace.placement.repack.defragment import defragmented
+from topoplace.placement.repack.problem import instance_of, repack_problem
 from topoplace.placement.several import optima_of, traded_off
-from topoplace.placement.torus.repack.defragment import defragmented
-from topoplace.placement.torus.repack.problem import instance_of, repack_problem
 from topoplace.result import Interference, PlacementResult
 from topoplace.result.mapping import MappingResult
 from topoplace.result.placement import CubesResult, HierarchyResult, RepackResult
