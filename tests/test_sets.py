@@ -171,7 +171,10 @@ def test_who_waits_says_which_hosts_are_meant() -> None:
 @pytest.mark.parametrize(
     ("changes", "expected"),
     [
-        ({"eligible": "slow"}, r"queue\[0\].eligible: expected one of a, b, fast, old, found 'slow'"),
+        (
+            {"eligible": "slow"},
+            r"queue\[0\].eligible: expected one of a, b, fast, old, found 'slow'",
+        ),
         ({"eligible": "fast &"}, r"queue\[0\].eligible: expected the name of a set"),
         ({"excluded": "z"}, r"queue\[0\].excluded: expected hosts of the machine, found 'z'"),
     ],
