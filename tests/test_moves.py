@@ -12,7 +12,7 @@ import pytest
 
 import topoplace as tp
 from soundness.results import hold_bent
-from tiny_moves import Case, best_plan, replayed, tiny_moves
+from tiny_moves import Case, best_plan, replayed, tiny_moves, tiny_replacement
 from topoplace.placement.repack.problem import repack_problem
 from topoplace.report.summary import summary
 from topoplace.result.placement import RepackResult
@@ -51,6 +51,29 @@ def test_plans_equal_brute_force_and_are_certified(seeds: range) -> None:
     assert kinds["proven"] >= 0.99 * len(seeds), kinds
     named = ("all", "not all", "moves", "ends", "gangs")
     assert min(kinds[name] for name in named) >= len(seeds) // 10, kinds
+
+
+@pytest.mark.parametrize(
+    "seeds", [range(20), pytest.param(range(20, 520), marks=pytest.mark.slow)], ids=["some", "many"]
+)
+def test_replacements_equal_brute_force_and_are_certified(seeds: range) -> None:
+    kinds: Counter[str] = Counter()
+    for case in filter(None, map(tiny_replacement, seeds)):
+        result = solve(repack_problem(case.instance), "exact", Options(time_limit=60))
+        best = best_plan(case)
+        assert tuple(level.objective for level in result.levels) == best
+        assert result.check().verified, result.check()
+        assert replayed(result.model_dump(mode="json", by_alias=True), case) == best
+        assert result.bound is not None
+        assert result.bound >= best[0]
+        kinds["proven"] += result.bound == best[0]
+        [name] = case.instance.replace
+        assert result.solution is not None
+        done = any(own.request == name for own in result.solution.placements)
+        kinds["replaced" if done else "not"] += 1
+    assert kinds["replaced"] >= 3, kinds
+    assert kinds["not"] >= 3, kinds
+    assert kinds["proven"] >= 0.97 * (kinds["replaced"] + kinds["not"]), kinds
 
 
 def moved(rng: random.Random, mutant: Document) -> None:
@@ -189,6 +212,43 @@ def test_a_pod_of_four_gpus_needs_two_whole_moves() -> None:
     budgets = [(small, 1), (middle, 0)]
     assert figures(snapshot, "pod", budgets=budgets)["started"] == 0
     assert figures(snapshot, "pod", budgets=[(small, 1), (middle, 1)])["moves"] == 2
+
+
+RACKS: Document = {
+    "schema": "topoplace.snapshot/1",
+    "name": "racks",
+    "machine": {
+        "kind": "hierarchy",
+        "name": "two",
+        "levels": ["rack", "host"],
+        "hosts": [
+            {"hosts": f"{rack}[0-3]", "domains": [rack], "capacity": {"slots": 1}} for rack in "ab"
+        ],
+    },
+    "down": "a1",
+    "running": [
+        {"id": "train", "nodes": "a[0-1]", "takes": {"slots": 1}},
+        {"id": "small", "nodes": "a[2-3]", "takes": {"slots": 1}},
+        {"id": "other", "nodes": "b0", "takes": {"slots": 1}},
+    ],
+}
+
+
+def test_a_failed_host_is_replaced_in_the_rack_of_the_others() -> None:
+    snapshot = Snapshot.model_validate(RACKS)
+    result = tp.repack(snapshot, replace=["train"])
+    assert result.check().verified
+    assert [level.objective for level in result.levels] == [1, 1, 2]
+    assert result.solution is not None
+    assert result.solution.placements[0].nodes in ("a[0,2]", "a[0,3]")
+    assert "replace train on a[0," in summary(result)
+    # nothing else moves: no host of the rack is free, and the healthy one stays
+    alone = tp.repack(snapshot, replace=["train"], fixed=["small", "other"])
+    assert (alone.objective, alone.bound) == (0, 0)
+    anywhere = tp.repack(snapshot, replace=["train"], keep_shape="any")
+    assert [level.objective for level in anywhere.levels] == [1, 0, 0]
+    with pytest.raises(tp.InputError, match="units on hosts that are down"):
+        tp.repack(snapshot, replace=["other"])
 
 
 @pytest.mark.parametrize(

@@ -5,13 +5,17 @@ from __future__ import annotations
 import itertools
 import random
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 
 from tiny_hierarchies import Place, _request, is_legal, places_of, prepared, random_hierarchy
 from topoplace.machine.hostlist import expand_host_list
-from topoplace.snapshot.hierarchy_state import HierarchyRequest, HierarchyState
+from topoplace.snapshot.hierarchy_state import (
+    HierarchyRequest,
+    HierarchyState,
+    prepare_hierarchy,
+)
 from topoplace.snapshot.schema import Budget, KeepShape, RepackInstance, Snapshot
 
 Document = dict[str, Any]
@@ -22,12 +26,14 @@ MOST_PLACES = 60
 class Case:
     """An instance, and what it is made of: movers as requests, and where they are.
 
-    `state` is the machine without the movers, whose requests are these and those that start.
+    `state` is the machine without the movers, whose requests are these and those that start. `kept`
+    has the units of replaced jobs on hosts that are up.
     """
 
     instance: RepackInstance
     state: HierarchyState
     present: Mapping[str, Place]
+    kept: Mapping[str, Place] = field(default_factory=dict)
 
     @property
     def requests(self) -> dict[str, HierarchyRequest]:
@@ -181,12 +187,13 @@ def _plans(case: Case) -> Iterator[tuple[int, ...]]:
         if name in instance.ends:
             own.append(("end", None))
         choices.append(own)
-    for name in instance.start:
+    for name in (*instance.start, *instance.replace):
         places: list[tuple[str, Place | None]] = [("wait", None)]
         if name in requests:
-            places += [("start", place) for place in places_of(case.state, requests[name])]
+            every_place = places_of(case.state, requests[name])
+            places += [("start", place) for place in every_place if _keeps(case, name, place)]
         choices.append(places)
-    every = [*names, *instance.start]
+    every = [*names, *instance.start, *instance.replace]
 
     def go(k: int, done: list[str], placed: list[Any]) -> Iterator[tuple[int, ...]]:
         if k == len(every):
@@ -202,6 +209,45 @@ def _plans(case: Case) -> Iterator[tuple[int, ...]]:
                 yield from go(k + 1, [*done, way], more)
 
     yield from go(0, [], [])
+
+
+def _keeps(case: Case, name: str, place: Place) -> bool:
+    """Return whether a job has all units that it keeps."""
+    pairs = zip(place, case.kept.get(name, ()), strict=False)
+    return all(units.get(host, 0) >= n for units, kept in pairs for host, n in kept.items())
+
+
+@cache
+def tiny_replacement(seed: int) -> Case | None:
+    """Return a case in which a host of a job is down, and the job gets another; None if none is."""
+    case, rng = tiny_moves(seed), random.Random(f"replaced-{seed}")
+    name = rng.choice([*case.present]) if case.present else None
+    if name is None:
+        return None
+    of = {n: {h for units in place for h in units} for n, place in case.present.items()}
+    down = sorted(of[name] - set().union(*(own for n, own in of.items() if n != name)))
+    whole, instance = case.instance.snapshot, case.instance
+    names = case.state.machine.host_names
+    if not down or len(of[name]) < 2:
+        return None
+    host = rng.choice(down)
+    snapshot = whole.model_copy(update={"down": ",".join(filter(None, [whole.down, names[host]]))})
+    update = {
+        "snapshot": snapshot,
+        "replace": [name],
+        "start": instance.start[:1],
+        "ends": {n: cost for n, cost in instance.ends.items() if n != name},
+        "moving": True,
+    }
+    rest = case.state.snapshot
+    [own] = [r for r in rest.queue if r.id == name]
+    others = [r for r in rest.queue if r.id not in (name, *instance.start[1:])]
+    state = prepare_hierarchy(
+        rest.model_copy(update={"queue": [*others, own], "down": snapshot.down})
+    )
+    there = {n: place for n, place in case.present.items() if n != name}
+    kept = tuple({h: n for h, n in units.items() if h != host} for units in case.present[name])
+    return Case(instance.model_copy(update=update), state, there, {name: kept})
 
 
 def figures(case: Case, ways: Mapping[str, str]) -> tuple[int, ...]:
@@ -234,10 +280,13 @@ def replayed(document: Document, case: Case) -> tuple[int, ...] | None:
         )
         if name in target or place not in list(places_of(case.state, requests[name])):
             return None
+        if not _keeps(case, name, place):
+            return None
         target[name] = place
+    wanted = {*case.instance.start, *case.instance.replace}
     moved = {p["request"] for p in solution["moves"]}
     started = {p["request"] for p in solution["placements"]}
-    if not moved <= {*case.present} or not started <= {*case.instance.start}:
+    if not moved <= {*case.present} or not started <= wanted:
         return None
     if (moved and not case.instance.moving) or not {*solution["ended"]} <= {*case.instance.ends}:
         return None

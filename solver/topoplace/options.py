@@ -460,6 +460,13 @@ class Repack(OfSnapshot):
     node_class: str | None = option(
         "NAME", "--room prism: class of the nodes; default that of the machine."
     )
+    replace: Sequence[str] = option(
+        "ID[,ID..]",
+        "Hierarchies and trees: running jobs that get other hosts for those that are down; the "
+        "units on their other hosts stay.",
+        default=(),
+        parse=listed,
+    )
     evict: Sequence[str] | Mapping[str, int] | str | None = option(
         "ID[=N],..|lower|all",
         "Running jobs that may be ended, and what that costs (default 1): those named, all, or "

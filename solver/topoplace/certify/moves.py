@@ -142,6 +142,8 @@ def read_repacking(
     start = document.wanted(queue)
     named: list[tuple[Any, Any]] = [(start, queue)]
     named += [(some, names) for some in (document.fixed, document.costs, document.ends)]
+    replaced = getattr(document, "replace", [])
+    named += [(replaced, names)]
     named += [(budget.jobs, names) for budget in document.budgets]
     for some, known in named:
         if len({*some}) < len(some) or not {*some} <= {*known}:
@@ -174,7 +176,9 @@ def may_change(document: Instance, name: str) -> bool:
     """Return whether an instance lets a job move or end, as far as it names jobs."""
     if any(name in budget.jobs and budget.most == 0 for budget in document.budgets):
         return False
-    return name not in document.fixed and (document.moving or name in document.ends)
+    if name in document.fixed or name in getattr(document, "replace", ()):
+        return False
+    return document.moving or name in document.ends
 
 
 # ---- The plan ------------------------------------------------------------------------------------

@@ -962,7 +962,7 @@ class _Moving(_Sparse):
     machines.
     """
 
-    sparse = dict(ends={}, moving=True, budgets=[])  # noqa: C408
+    sparse = dict(ends={}, moving=True, budgets=[], replace=[])  # noqa: C408
 
     name: Name
     snapshot: Snapshot
@@ -987,8 +987,10 @@ class RepackInstance(_Moving):
     """A snapshot, the requests that have to start, and what the running jobs may do."""
 
     schema_version: Annotated[Literal["topoplace.repack/1"], Field(alias="schema")] = REPACK_SCHEMA
-    start: Annotated[list[Name], Field(min_length=1)] = Field(
-        description="requests of the snapshot's queue that have to start"
+    start: list[Name] = Field(description="requests of the snapshot's queue that have to start")
+    replace: list[Name] = Field(
+        default_factory=list,
+        description="hierarchies: running jobs that get hosts in place of those that are down",
     )
 
     def wanted(self, waiting: Iterable[str]) -> list[str]:

@@ -72,8 +72,12 @@ class HierarchyGround(Ground):
         read_instance(snapshot)  # raises if it contradicts itself
         found = _movers(snapshot, document)
         self._names = [mover.request.id for mover in found]
-        stay = [job for job in snapshot.running if (job.gang or job.id) not in self._names]
+        replaced = _replaced(snapshot, document)
+        gone = {*self._names, *(mover.request.id for mover in replaced)}
+        stay = [job for job in snapshot.running if (job.gang or job.id) not in gone]
+        wanted = [*wanted, *(mover.request for mover in replaced)]
         queue = [*(mover.request for mover in found), *wanted]
+        self._kept = {mover.request.id: mover.place for mover in replaced}
         update = {"running": stay, "queue": queue, "left_out": []}
         self._instance = read_instance(snapshot.model_copy(update=update))
         self._asked = {asked.id: asked for asked in self._instance.queue}
@@ -99,6 +103,9 @@ class HierarchyGround(Ground):
         place = place_of(asked, placement, numbers, self._lists)
         require_place(self._instance, asked, place)
         require_nodes(placement, place, numbers)
+        for units, kept in zip(place, self._kept.get(placement.request, ()), strict=False):
+            if any(units.get(host, 0) < n for host, n in kept.items()):
+                raise RefusedError(f"{placement.request} loses units on hosts that are up")
         return place
 
     def require_together(self, places: Sequence[tuple[str, Place]]) -> None:
@@ -168,6 +175,8 @@ class HierarchyGround(Ground):
                 for named, more in ((of_pairs.inside, True), (of_pairs.outside, False)):
                     if k in named:
                         own[pair.at].append(Step(pair.part, pair.limit, 0, more))
+            for p, at, n in self._keeps(name):
+                own[at].append(Step(p, n - 1, 0, True))
             if of_pairs.inside <= mine:
                 covers[q], steps[q] = of_rows, {at: tuple(some) for at, some in own.items()}
             else:
@@ -179,6 +188,17 @@ class HierarchyGround(Ground):
             gain = gains[self._numbers[name]]
             found[name] = None if gain is None else -gain
         return found
+
+    def _keeps(self, name: str) -> list[tuple[int, At, int]]:
+        """Return by part and pool or host the units that a replaced job keeps."""
+        last = self._instance.machine.num_levels - 1
+        found: Counter[tuple[int, At]] = Counter()
+        for p, kept in enumerate(self._kept.get(name, ())):
+            for place in self._table.places:
+                units = sum(kept.get(host, 0) for host in place.hosts)
+                if units:
+                    found[p, (last, place.hosts[0])] = units
+        return [(p, at, n) for (p, at), n in found.items()]
 
 
 # ---- Who may move --------------------------------------------------------------------------------
@@ -229,6 +249,27 @@ def _movers(snapshot: Snapshot, document: Instance) -> list[_Mover]:
         return True
 
     return [mover for mover in found if may_stay(mover)]
+
+
+def _replaced(snapshot: Snapshot, document: Instance) -> list[_Mover]:
+    """Return the jobs that get hosts for those that are down, with the units that they keep."""
+    machine, lists = machine_of(snapshot.written), NodeLists()
+    numbers = {name: host for host, name in enumerate(machine.host_names)}
+    down = {numbers[name] for name in lists.hosts(snapshot.down, "down")}
+    found = []
+    for name in getattr(document, "replace", ()):
+        jobs = [job for job in snapshot.running if (job.gang or job.id) == name]
+        held = [
+            (numbers[host], _amounts(job, machine, numbers[host]))
+            for job in jobs
+            for host in lists.hosts(job.nodes, "nodes")
+        ]
+        mover = _mover(name, jobs, held, machine, document.keep_shape)
+        if mover is None or not {host for host, _ in held} & down:
+            raise RefusedError(f"{name} is no job with units on hosts that are down")
+        place = [{h: n for h, n in units.items() if h not in down} for units in mover.place]
+        found.append(_Mover(mover.request, place))
+    return found
 
 
 def _in_set(parts: Sequence[Wanted], place: Place) -> bool:

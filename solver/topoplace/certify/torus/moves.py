@@ -45,6 +45,8 @@ class TorusGround(Ground):
         document: Instance,
         interference: Interference,
     ) -> None:
+        if getattr(document, "replace", ()):
+            raise RefusedError("jobs are replaced on hierarchies and trees")
         whole = read_instance(snapshot.model_copy(update={"queue": [*wanted]}), interference)
         if whole.anchored:
             raise RefusedError("prisms of the machine are anchored")

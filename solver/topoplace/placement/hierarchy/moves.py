@@ -16,12 +16,11 @@ from topoplace.errors import InputError
 from topoplace.machine.hierarchy import Hierarchy
 from topoplace.machine.hostlist import NodeLists, format_host_list
 from topoplace.packing.problem import Cover
-from topoplace.placement.hierarchy._kernels import INFINITE
 from topoplace.placement.hierarchy.layout import Layout, rooms_of
 from topoplace.placement.hierarchy.outcome import parts_of
 from topoplace.placement.hierarchy.packing import Candidate, HierarchyPacking, Pricing
 from topoplace.placement.hierarchy.problem import HierarchyProblem, Placed
-from topoplace.placement.hierarchy.tables import MOST_PARTS, Steps, Uses
+from topoplace.placement.hierarchy.tables import FAR, MOST_PARTS, Steps, Uses
 from topoplace.placement.repack.problem import (
     STAYS,
     Offer,
@@ -91,11 +90,15 @@ class HierarchyMoves(Site):
     ) -> None:
         if instance.keep_shape is KeepShape.SAME:
             raise InputError("as-good or any on a hierarchy", field="keep_shape", value="same")
-        movers = movers_of(snapshot, instance)
-        names = {mover.request.id for mover in movers}
+        movers, replaced = movers_of(snapshot, instance), replaced_of(snapshot, instance)
+        names = {mover.request.id for mover in (*movers, *replaced)}
         update = {
             "running": [job for job in snapshot.running if job_name(job) not in names],
-            "queue": [*(mover.request for mover in movers), *wanted],
+            "queue": [
+                *(mover.request for mover in movers),
+                *wanted,
+                *(mover.request for mover in replaced),
+            ],
             "left_out": [],
         }
         self.state = prepare_hierarchy(snapshot.model_copy(update=update))
@@ -105,6 +108,12 @@ class HierarchyMoves(Site):
         self.nodes = [request.nodes for request in self.requests]
         self.values = [request.value for request in self.requests[len(movers) :]]
         self.own = [self._on_hosts(mover.units) for mover in movers]
+        first, usable = len(self.names) - len(replaced), self.packing.layout.node_of_host
+        for idx, own in enumerate(replaced):
+            if any(host not in usable for _, host, _ in own.units):
+                expected = "jobs on hosts that they may have"
+                raise InputError(expected, field=f"replace[{idx}]", value=own.request.id)
+        self.kept = {first + k: self._on_hosts(own.units) for k, own in enumerate(replaced)}
         self._pairs = _Pairs(self)
         self.num_pairs = len(self._pairs.limits)
 
@@ -153,19 +162,22 @@ class HierarchyMoves(Site):
         return cheapest
 
     def refuge(self, q: int, left: IntArray, avoided: IntArray) -> Uses | None:
-        """Return the place for a mover that takes least of what is to be avoided."""
+        """Return the place for a job that takes least of what is to be avoided."""
         rest = HierarchyPacking(
             self.packing.hierarchy, self.packing.layout, left, [self.requests[q]]
         )
-        found = Pricing(rest, avoided, (0,)).best(0, [])
+        steps = self._pairs.steps(q, np.zeros(self.num_pairs, dtype=np.int64), {})
+        assert steps is not None
+        found = Pricing(rest, avoided, (0,)).best(0, [], steps)
         return None if found is None else found[1]
 
     def exact(self, seats: Sequence[Seat]) -> list[OnHosts]:
         """Return places in which no host of a pool has two units."""
         found: list[OnHosts] = []
-        used: set[int] = set()
+        kept = [self.kept.get(seat.request_idx, _NOWHERE) for seat in seats]
+        used = {host for own in kept for _, host, _ in own.units}
         for seat in seats:
-            place = seat.place
+            place, mine = seat.place, self.kept.get(seat.request_idx, _NOWHERE).units
             if seat.way != STAYS and not isinstance(place, OnHosts):
                 units = []
                 for part, leaf, number in place:
@@ -173,7 +185,9 @@ class HierarchyMoves(Site):
                     if node.pool is None:
                         units.append((part, node.hosts[0], number))
                     else:
-                        free = [host for host in node.hosts if host not in used][:number]
+                        own = [host for p, host, _ in mine if p == part and host in node.hosts]
+                        free = [host for host in node.hosts if host not in used]
+                        free = [*own, *free][:number]
                         units += [(part, host, 1) for host in free]
                         used.update(free)
                 place = OnHosts(tuple(sorted(units)), place)
@@ -219,6 +233,9 @@ class HierarchyMoves(Site):
         return self._everybody if of[0] == "alone" else int(self.state.free[of])
 
 
+_NOWHERE = OnHosts((), ())
+
+
 class _Pairs:
     """The pairs of requests and movers, by number.
 
@@ -232,6 +249,7 @@ class _Pairs:
 
     def __init__(self, site: HierarchyMoves) -> None:
         layout, requests, num = site.packing.layout, site.requests, len(site.own)
+        self._kept = site.kept
         self._losses = [_losses(site, place, site.requests[j]) for j, place in enumerate(site.own)]
         rooms = _rooms(layout)
         found: list[tuple[int, int, int]] = []
@@ -274,14 +292,17 @@ class _Pairs:
         forced = np.array([pair for pair in named if pair in mine], dtype=np.int64)
         inside = np.array([named[pair] for pair in forced.tolist()], dtype=bool)
         every = np.concatenate([paid, forced])
-        far = np.full(len(forced), INFINITE >> 10, dtype=np.int64)
+        # a job that is replaced keeps its units, so fewer there may not be
+        keeps = np.array(self._kept.get(q, _NOWHERE).uses, dtype=np.int64).reshape(-1, 3)
+        far = np.full(len(forced) + len(keeps), FAR, dtype=np.int64)
+        below = [np.zeros(len(paid), dtype=bool), inside, np.ones(len(keeps), dtype=bool)]
         return Steps(
-            (q, tuple(named.items())) if len(every) else (),
-            self.nodes[every],
-            self.parts[every],
-            self.limits[every],
+            (q, tuple(named.items())) if len(every) or len(keeps) else (),
+            np.concatenate([self.nodes[every], keeps[:, 1]]),
+            np.concatenate([self.parts[every], keeps[:, 0]]),
+            np.concatenate([self.limits[every], keeps[:, 2] - 1]),
             np.concatenate([prices[paid], far]),
-            np.concatenate([np.zeros(len(paid), dtype=bool), inside]),
+            np.concatenate(below),
         )
 
 
@@ -350,6 +371,30 @@ def movers_of(snapshot: Snapshot, instance: RepackInstance | DefragmentInstance)
         for mover, request in zip(found, alone.requests, strict=True)
         if _keeps_rules(mover, request, jobs, hosts_of, machine)
     ]
+
+
+def replaced_of(snapshot: Snapshot, instance: RepackInstance | DefragmentInstance) -> list[_Mover]:
+    """Return the jobs that get other hosts for those that are down, with the units they keep.
+
+    Raises
+    ------
+    InputError
+        If one has no host that is down, or cannot be read as a request.
+    """
+    names = instance.replace if isinstance(instance, RepackInstance) else []
+    machine, lists = hierarchy_of(snapshot.written), NodeLists()
+    down = {machine.numbers[name] for name in lists.hosts(snapshot.down, "down")}
+    found = []
+    for idx, name in enumerate(names):
+        entries = [job for job in snapshot.running if job_name(job) == name]
+        held = [one for job in entries for one in _held(job, machine, lists)]
+        mover = _mover(name, entries, held, machine, instance.keep_shape)
+        if mover is None or not {host for host, _ in held} & down:
+            expected = "jobs with units on hosts that are down"
+            raise InputError(expected, field=f"replace[{idx}]", value=name)
+        kept = tuple(own for own in mover.units if own[1] not in down)
+        found.append(_Mover(mover.request, kept))
+    return found
 
 
 def _held(
@@ -491,7 +536,8 @@ def shown(
 ) -> tuple[list[HierarchyPlacement], list[Request]]:
     """Return where some jobs are, and what they ask for."""
     snapshot = resolve_machine(instance.snapshot)
-    movers = [m for m in movers_of(snapshot, instance) if m.request.id in names]
+    every = [*movers_of(snapshot, instance), *replaced_of(snapshot, instance)]
+    movers = [m for m in every if m.request.id in names]
     update = {"running": [], "queue": [m.request for m in movers], "left_out": []}
     state = prepare_hierarchy(snapshot.model_copy(update=update))
     pairs = zip(movers, state.requests, strict=True)

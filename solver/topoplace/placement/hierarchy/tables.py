@@ -58,6 +58,10 @@ class Costs:
     stranded: int
 
 
+FAR = INFINITE >> 10
+"""The cost in steps of what may not be."""
+
+
 @dataclass(frozen=True)
 class Steps:
     """What more units of a part in a node than a limit cost besides.
@@ -87,7 +91,8 @@ class Steps:
         np.add.at(found, (own, np.where(self.below, 0, above)), self.costs)
         np.subtract.at(found, (own, np.where(self.below, above, most + 1)), self.costs)
         at.ravel()[slots] = np.arange(len(slots)) * (most + 1)
-        return at, np.minimum(found.cumsum(axis=1)[:, : most + 1], INFINITE).ravel()
+        costs = found.cumsum(axis=1)[:, : most + 1]
+        return at, np.where(costs >= FAR, INFINITE, costs).ravel()
 
 
 _NONE = np.zeros(0, dtype=np.int64)

@@ -66,7 +66,7 @@ def _facts(result: RepackResult) -> dict[str, int | None]:
     found = result.solution
     return {
         "started": None if found is None else len(found.placements),
-        "queued": len(result.instance.start),
+        "queued": len(result.instance.start) + len(result.instance.replace),
     }
 
 

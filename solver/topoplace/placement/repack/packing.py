@@ -23,6 +23,7 @@ from topoplace.packing.problem import (
     Query,
     Subproblem,
     capacities_left,
+    fits,
 )
 from topoplace.placement.repack.problem import ENDS, GOES, STAYS, Offer, RepackProblem, Seat
 from topoplace.types import FloatArray, IntArray
@@ -271,7 +272,10 @@ class RepackPacking(PackingProblem):
 
     def _cleared(self, seats: list[Seat], q: int, deadline: float) -> list[Seat] | None:
         """Return seats with a request started where the jobs in its way cost least, if possible."""
-        num = self.problem.num_movers
+        num, left = self.problem.num_movers, capacities_left(self, seats)
+        free = self.site.refuge(q, self._inner(left), np.zeros_like(self._inner(left)))
+        if free is not None and fits(self, [*seats, Seat(q, GOES, free)]):
+            return [*seats, Seat(q, GOES, free)]
         stay = [s.request_idx for s in seats if s.way == STAYS]
         loss = np.where(self.problem.costs > 0, self.problem.costs, self.problem.ends)
         far = 1 + int(loss.sum()) + int(self._costs[GOES, :num, -1].sum())

@@ -109,7 +109,7 @@ class Site(ABC):
 
     @abstractmethod
     def refuge(self, q: int, left: IntArray, avoided: IntArray) -> Any:
-        """Return a place for a mover in what is left of the rows, None if there is none.
+        """Return a place for a job in what is left of the rows, None if there is none.
 
         It takes as little as possible of the rows to be avoided, at their prices.
         """
@@ -235,7 +235,9 @@ def job_name(job: RunningJob) -> str:
 def may_change(instance: RepackInstance | DefragmentInstance, name: str) -> bool:
     """Return whether an instance lets a running job move or end, as far as it names jobs."""
     held = any(name in budget.jobs and not budget.most for budget in instance.budgets)
-    return not held and name not in instance.fixed and (instance.moving or name in instance.ends)
+    if held or name in instance.fixed or name in getattr(instance, "replace", ()):
+        return False
+    return instance.moving or name in instance.ends
 
 
 def repack_problem(
@@ -258,10 +260,13 @@ def repack_problem(
     start = instance.wanted(queued)
     require_names(start, queued, "start", "requests that wait and are not held, each once")
     named = {"fixed": instance.fixed, "costs": [*instance.costs], "ends": [*instance.ends]}
+    named["replace"] = replaced = getattr(instance, "replace", [])
+    if replaced and kind != "hierarchy":
+        raise InputError("no jobs on other machines than hierarchies", field="replace")
     named |= {f"budgets[{k}].jobs": own.jobs for k, own in enumerate(instance.budgets)}
     for where, names in named.items():
         require_names(names, running, where, "running jobs, each once")
-    if not instance.moving and not instance.ends:
+    if not instance.moving and not instance.ends and not replaced:
         raise InputError("jobs that may move, or some that may end", field="ends", found="neither")
     site: Site = make(snapshot, [queued[name] for name in start], instance, interference)
     movers = {name: q for q, name in enumerate(site.names[: len(site.own)])}
@@ -297,16 +302,17 @@ def instance_of(snapshot: Snapshot, asked: Repack) -> RepackInstance | Defragmen
     start, defragment, room = names_of(asked.start), asked.defragment, asked.room
     shared = _shared(snapshot, asked)
     if defragment is None:
-        if not start:
+        if not start and not asked.replace:
             raise InputError("requests to start", field="start", found="none")
         for name, given in (("room", room), ("node_class", asked.node_class)):
             if given is not None:
                 raise InputError("defragment beside it", field=name, value=given)
         ends = _ends(snapshot, asked.evict, start)
-        return RepackInstance(start=[*start], ends=ends, **shared)
+        replaced = [*names_of(asked.replace)]
+        return RepackInstance(start=[*start], replace=replaced, ends=ends, **shared)
     if start:
         raise InputError("no requests beside defragment", field="start", value=",".join(start))
-    if asked.evict or asked.no_moves:
+    if asked.evict or asked.no_moves or asked.replace:
         raise InputError("no ends beside defragment", field="evict", found="some")
     if not 0 <= defragment <= MAX_MOVES:
         raise InputError(f"from 0 to {MAX_MOVES}", field="defragment", value=defragment)

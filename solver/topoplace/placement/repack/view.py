@@ -127,7 +127,9 @@ def before_and_after(result: RepackResult) -> tuple[AnyResult, AnyResult]:
     kind = kind_named(prepare_any(snapshot).kind)
     moves, starts = (solution.moves, solution.placements) if solution else ([], [])
     ended = {*solution.ended} if solution else set()
-    now, asked = kind.get("shown")(result.instance, {p.request for p in moves} | ended)
+    now, asked = kind.get("shown")(
+        result.instance, {p.request for p in moves} | ended | {*result.instance.replace}
+    )
     wanted = [request for request in snapshot.queue if request.id in result.instance.start]
     names = {request.id for request in asked}
     rest = [job for job in snapshot.running if job_name(job) not in names]
@@ -156,7 +158,7 @@ def plan_lines(result: RepackResult) -> list[str]:
     solution = result.solution
     if solution is None:
         return ["no plan found"]
-    start, num = result.instance.start, len(solution.placements)
+    start, num = [*result.instance.start, *result.instance.replace], len(solution.placements)
     if num < len(start):
         proven = result.bound == num
         why = "cannot start, however the others move" if proven else "not started"
@@ -189,7 +191,8 @@ def step_lines(snapshot: Snapshot, solution: RepackSolution) -> list[str]:
         elif step.action in (Action.SUSPEND, Action.END):
             told = f"{step.action} {step.job} on {old}"
         else:
-            told = f"{step.action} {step.job} on {to[step.job]}"
+            action = "replace" if step.action is Action.START and old else step.action
+            told = f"{action} {step.job} on {to[step.job]}"
         lines.append(f"{number:3d}. {told}")
     if solution.suspended:
         fewer = "no fewer would do" if solution.fewest_suspended else "fewer might do"
