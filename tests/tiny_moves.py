@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import random
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
@@ -172,10 +172,28 @@ def _as_good(document: Document, place: Place) -> Document:
 
 def best_plan(case: Case) -> tuple[int, ...]:
     """Return the best value of the levels: starts, ends if some may, moves, nodes that change."""
-    return min(_plans(case), key=lambda plan: (-plan[0], *plan[1:]))
+    return min(_plans(case, figures), key=lambda plan: (-plan[0], *plan[1:]))
 
 
-def _plans(case: Case) -> Iterator[tuple[int, ...]]:
+def best_rooms(case: Case, most: int) -> list[int]:
+    """Return by what moves may cost the most value that starts, by trying all."""
+    best = [0] * (most + 1)
+
+    def room(case: Case, ways: Mapping[str, str]) -> tuple[int, ...]:
+        moved = (name for name, way in ways.items() if way == "move")
+        cost = sum(case.instance.costs.get(name, 1) for name in moved)
+        return cost, sum(case.requests[n].value for n, way in ways.items() if way == "start")
+
+    for cost, value in _plans(case, room):
+        if cost <= most:
+            best[cost] = max(best[cost], value)
+    return list(itertools.accumulate(best, max))
+
+
+def _plans(
+    case: Case, count: Callable[[Case, Mapping[str, str]], tuple[int, ...]]
+) -> Iterator[tuple[int, ...]]:
+    """Yield what is counted of every plan."""
     instance = case.instance
     names = list(case.present)
     requests = case.requests
@@ -197,7 +215,7 @@ def _plans(case: Case) -> Iterator[tuple[int, ...]]:
 
     def go(k: int, done: list[str], placed: list[Any]) -> Iterator[tuple[int, ...]]:
         if k == len(every):
-            yield figures(case, dict(zip(every, done, strict=True)))
+            yield count(case, dict(zip(every, done, strict=True)))
             return
         seen: set[str] = set()
         for way, place in choices[k]:

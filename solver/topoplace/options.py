@@ -455,7 +455,7 @@ class Repack(OfSnapshot):
     room: str | None = option(
         "queue|prism",
         "--defragment: room for requests that wait, by nodes times priority (default if there "
-        "are any), or for one job on the largest prism.",
+        "are any), or on tori for one job on the largest prism.",
     )
     node_class: str | None = option(
         "NAME", "--room prism: class of the nodes; default that of the machine."
