@@ -36,9 +36,9 @@ from topoplace.mapping.problem import MappingProblem, prepare_mapping
 from topoplace.options import Repack
 from topoplace.placement.dragonfly.problem import prepare as prepare_dragonfly
 from topoplace.placement.fattree.state import prepare as prepare_fat_tree
+from topoplace.placement.repack.defragment import defragmented
+from topoplace.placement.repack.problem import instance_of, repack_problem
 from topoplace.placement.several import optima_of, traded_off
-from topoplace.placement.torus.repack.defragment import defragmented
-from topoplace.placement.torus.repack.problem import instance_of, repack_problem
 from topoplace.result import Interference, PlacementResult
 from topoplace.result.dragonfly import DragonflyResult
 from topoplace.result.fattree import FatTreeResult

@@ -83,6 +83,10 @@ class Kind:
     reference
         Returns the name of the MiniZinc model of a level, and its data, called with the level;
         None if there is no model.
+    moves
+        Says where running jobs go on such a machine (`Site` of `topoplace.placement.repack`), and
+        `moved` the same to the checker (`Ground` of `topoplace.certify.moves`); None if nowhere.
+        `shown` returns where jobs of an instance are and what they ask for, for pictures.
     priced
         What the prices of a certificate say of single routers in a what-if (`Routers` of
         `topoplace.study.what_if`); None if nothing.
@@ -123,6 +127,9 @@ class Kind:
     decided: Ref | None = None
     exported: Ref | None = None
     reference: Ref | None = None
+    moves: Ref | None = None
+    moved: Ref | None = None
+    shown: Ref | None = None
     priced: Ref | None = None
     about: Ref | None = None
     written: Mapping[str, Ref] = field(default_factory=dict)
@@ -181,7 +188,7 @@ _SHIPPED = {
     "cubes": "topoplace.placement.cubes.kind:KIND",
     "dragonfly": "topoplace.placement.dragonfly.kind:KIND",
     "fattree": "topoplace.placement.fattree.kind:KIND",
-    "repack": "topoplace.placement.torus.repack.kind:KIND",
+    "repack": "topoplace.placement.repack.kind:KIND",
     "mapping": "topoplace.mapping.kind:KIND",
 }
 _registered: dict[str, Kind] = {}

@@ -243,6 +243,26 @@ def named_numbers(text: str, option: str, expected: str) -> dict[str, int]:
     return found
 
 
+def _evicted(text: str) -> Sequence[str] | Mapping[str, int] | str:
+    """Return who may be ended: one word or name, names, or their costs."""
+    names = listed(text)
+    if "=" in text:
+        every = ",".join(name if "=" in name else f"{name}=1" for name in names)
+        return named_numbers(every, "--evict", "ID=N with N from 1")
+    return names[0] if len(names) == 1 else names
+
+
+def _budgets(text: str) -> list[tuple[list[str], int]]:
+    """Return running jobs, and how many of them may move or end, once for each budget."""
+    found = []
+    for part in text.split(";"):
+        number, colon, names = part.partition(":")
+        if not (colon and number.strip().isdecimal() and listed(names)):
+            raise InputError("K:ID,ID.. with K from 0", field="--budget", value=part)
+        found.append((listed(names), int(number)))
+    return found
+
+
 # ---- What several functions have -----------------------------------------------------------------
 
 IGNORED = option(
@@ -428,7 +448,7 @@ class Repack(OfSnapshot):
 
     instance: Instance = again(
         INSTANCE,
-        help="A snapshot file of a torus or mesh, the name of a shipped one, or - for stdin.",
+        help="A snapshot file, the name of a shipped one, or - for stdin.",
     )
     start: Sequence[str] = option(
         "ID[,ID..]", "Requests of the queue that have to start.", default=(), parse=listed
@@ -440,14 +460,34 @@ class Repack(OfSnapshot):
     room: str | None = option(
         "queue|prism",
         "--defragment: room for requests that wait, by nodes times priority (default if there "
-        "are any), or for one job on the largest prism.",
+        "are any), or on tori for one job on the largest prism.",
     )
     node_class: str | None = option(
         "NAME", "--room prism: class of the nodes; default that of the machine."
     )
-    fixed: Sequence[str] = option(
-        "ID[,ID..]", "Running jobs that may not move.", default=(), parse=listed
+    replace: Sequence[str] = option(
+        "ID[,ID..]",
+        "Hierarchies and trees: running jobs that get other hosts for those that are down; the "
+        "units on their other hosts stay.",
+        default=(),
+        parse=listed,
     )
+    evict: Sequence[str] | Mapping[str, int] | str | None = option(
+        "ID[=N],..|lower|all",
+        "Running jobs that may be ended, and what that costs (default 1): those named, all, or "
+        "those of lower priority than all that have to start. Ends come before moves.",
+        parse=lambda text: _evicted(text) if text else None,
+    )
+    no_moves: bool = flag("No running job moves: those of --evict end, all others stay.")
+    budgets: Sequence[tuple[Sequence[str], int]] = option(
+        "K:ID,ID..",
+        "At most K of these running jobs move or end; several budgets with ; between.",
+        "--budget",
+        default=(),
+        in_python="Pairs of ids and number.",
+        parse=lambda text: _budgets(text) if text else (),
+    )
+    fixed: Sequence[str] = option("ID[,ID..]", "Running jobs that stay.", default=(), parse=listed)
     costs: Mapping[str, int] | None = option(
         "ID=N[,ID=N..]",
         "What it costs to move a running job; default 1.",
@@ -457,7 +497,8 @@ class Repack(OfSnapshot):
     )
     keep_shape: str = option(
         "as-good|same|any",
-        "Shapes for jobs that move: of no less shape score, of the same extents, any.",
+        "Shapes for jobs that move: of no less shape score, of the same extents, any. Elsewhere "
+        "than on tori: within one domain as now, if nothing says what the job asked for; or any.",
         default="as-good",
     )
 

@@ -29,6 +29,9 @@ KIND = Kind(
     exported="topoplace.explicit.levels:model_of",
     view="topoplace.placement.hierarchy.view:HierarchyView",
     decided="topoplace.study.audit.cases:case_of_result",
+    moves="topoplace.placement.hierarchy.moves:HierarchyMoves",
+    moved="topoplace.certify.hierarchy.moves:HierarchyGround",
+    shown="topoplace.placement.hierarchy.moves:shown",
     about="topoplace.snapshot.convert:about_hierarchy",
     written={
         "slurm-topology": "topoplace.formats.slurm.topology_conf:blocks_written",

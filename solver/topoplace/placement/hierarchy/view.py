@@ -20,9 +20,8 @@ from topoplace.report.view import View
 from topoplace.result import Status
 from topoplace.result.base import Start
 from topoplace.result.certificate import InOrder, Share
-from topoplace.snapshot.hierarchy_state import HierarchyRequest, PartState
+from topoplace.snapshot.hierarchy_state import HierarchyRequest, PartState, Sets
 from topoplace.snapshot.schema import Order, Part, Request
-from topoplace.snapshot.sets import NodeSets
 from topoplace.types import BoolArray, IntArray
 
 _MOST_STANDING = 4
@@ -118,7 +117,7 @@ class HierarchyView(View):
 
         if not part.apart or most(room(free, part)) >= part.units:
             return None
-        sets = NodeSets(self.result.instance.sets or {}, machine.num_hosts, hosts_of)
+        sets = Sets(self.result.instance.sets, machine, hosts_of)
         named = sets.allowed(document.eligible, document.excluded, "")
         if most(held(free, part.takes) * named) < part.units:
             return None
