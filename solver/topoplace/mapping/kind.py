@@ -7,6 +7,7 @@ _BUILT = "topoplace.mapping.methods.constructions"
 _ORDERS = "topoplace.mapping.methods.orders"
 _SEARCHES = "topoplace.mapping.methods.searches"
 _NESTED = "topoplace.mapping.methods.nested"
+_SPLIT = "topoplace.mapping.methods.split_axes"
 _PAPERS = "topoplace.mapping.methods.papers"
 
 _BOUNDS, _EMBED, _GROW = "mapping.bounds", "mapping.embedding", "mapping.growing"
@@ -49,6 +50,7 @@ KIND = Kind(
             _SEARCHES,
             "constructions, annealing and tabu search, as long as the time limit says",
         ),
+        "split-axes": (_SPLIT, "tori: axes of a grid over parts of the machine's, all ways tried"),
         "tabu": (_SEARCHES, "robust tabu search, for machines of few places"),
         "topaware": (_BUILT, "best-ranked layout, leftmost routers of every pencil"),
     },
@@ -61,6 +63,7 @@ KIND = Kind(
         "local-search": (_BOUNDS, _ANNEAL),
         "bisection": (_BOUNDS, _HALVE, _OBJECTS),
         "greedy": (_BOUNDS, _GROW),
+        "split-axes": (_SPLIT, "tori: axes of a grid over parts of the machine's, all ways tried"),
         "tabu": (_BOUNDS, _GROW, _TABU),
         "bricks": (_BOUNDS, _OBJECTS),
         "in-order": (_BOUNDS, _OBJECTS),
