@@ -193,6 +193,10 @@ RESULT: Covers = {
     "problem": FIXED,
     **same(claim("levels"), "status objective bound gap proof"),
 }
+PLACED: Covers = {
+    **RESULT,
+    "waits": harmless("It says for people why requests wait, and nothing rests on it."),
+}
 ANSWERS = ("points", "distinct", "steps", "complete")
 STEPS = ("steps", "open", "complete")
 SEVERAL: Covers = {**DOCUMENT, "problem": claim("instance")}
@@ -210,7 +214,7 @@ FIGURES = same(
 
 FIELDS: dict[Model, Covers] = {
     schema.PlacementResult: {
-        **RESULT,
+        **PLACED,
         "solution": claim("placements", "links", "explanations", "nodes", "witness"),
         "witness": claim("witness", *LEVELS, *BOUNDS),
         "explanations": claim(
@@ -315,7 +319,7 @@ FIELDS: dict[Model, Covers] = {
         "flow": evidence("optimum"),
     },
     tree.AllocationResult: {
-        **RESULT,
+        **PLACED,
         "solution": claim("allocations", "costs", "nodes", "cost"),
     },
     tree.TreeLevel: level(claim("levels"), claim(*TREE_LEVELS), evidence(*TREE_LEVELS)),
@@ -329,7 +333,7 @@ FIELDS: dict[Model, Covers] = {
         "cost": claim("costs"),
     },
     placement.HierarchyResult: {
-        **RESULT,
+        **PLACED,
         "solution": claim("placements", "hosts", "witness", *DOMAINS),
         "witness": claim("witness", *DOMAINS, *DOMAIN_BOUNDS),
     },
@@ -362,7 +366,7 @@ FIELDS: dict[Model, Covers] = {
         "units": claim("placements", "hosts", *DOMAINS, unless=ANOTHER),
     },
     placement.CubesResult: {
-        **RESULT,
+        **PLACED,
         "solution": claim(*CUBES, "witness"),
         "witness": claim("witness", *CUBES, "nodes.bound", "free_cubes.bound"),
     },

@@ -420,7 +420,7 @@ def _objects() -> Iterator[tuple[str, MappingResult]]:
         wide = own.model_copy(update={"bandwidth": [2] * len(own.shape)})
         sent = joined if "trees" in name else application
         problem = problem_of(sent, load_places(wide), **more)
-        found = solve(problem, method, Options(None if method == "exact" else 0.5))
+        found = solve(problem, method, Options(0.5 if method == "search" else None))
         kinds = [level.certificate.kind for level in found.levels if level.certificate]
         assert name in kinds or "trees" in name, (name, kinds)
         yield name, found

@@ -13,10 +13,19 @@ from topoplace.kinds import kind_named
 from topoplace.shipped import FORMATS, MACHINES
 from topoplace.snapshot.convert import CONVERSIONS
 
+
+def _methods(problem: str, *first: str) -> str:
+    """Return methods as an error lists them: those that are near a wrong one first, and not all."""
+    names = dict.fromkeys([*first, *kind_named(problem).methods])
+    return ", ".join([*names][:MAX_FAULTS]) + (", ..." if len(names) > MAX_FAULTS else "")
+
+
 NAMES = {
-    "PLACING": ", ".join(kind_named("placement").methods),
-    "ALLOCATING": ", ".join(kind_named("allocation").methods),
-    "MAPPING": ", ".join([*kind_named("mapping").methods][:MAX_FAULTS]) + ", ...",
+    "PLACING": _methods("placement"),
+    "PLACING first_fit": _methods("placement", "first-fit"),
+    "PLACING bestfit": _methods("placement", "best-fit", "first-fit"),
+    "ALLOCATING": _methods("allocation"),
+    "MAPPING pensils": _methods("mapping", "pencils"),
     "MACHINE": "a file, a shorthand such as torus:4x4x4, tree:24x16 or hierarchy:4x8x18, or one of "
     + ", ".join(MACHINES),
     "COMMANDS": ", ".join(COMMANDS),

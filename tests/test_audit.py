@@ -22,6 +22,7 @@ from mistakes import lines_said
 from real_files import real_file
 from test_decisions import kueue_line, slurm_line
 from tiny_hierarchies import places_of, prepared, random_hierarchy, random_single
+from topoplace import clock
 from topoplace.certify import check_file
 from topoplace.cli import run
 from topoplace.errors import ExitCode
@@ -30,11 +31,13 @@ from topoplace.machine import parse_node_set
 from topoplace.machine.hierarchy import build_hierarchy
 from topoplace.placement.hierarchy.contract import held_to
 from topoplace.placement.hierarchy.problem import HierarchyProblem
+from topoplace.report.page.audits import audit_page
 from topoplace.result.placement import HierarchyResult
 from topoplace.snapshot.schema import CubesModel, Snapshot
+from topoplace.solving import Options
 from topoplace.study.audit.cases import case_of_decision, load_cases
 from topoplace.study.audit.fragmentation import Fragmentation, slurm_fragmentation
-from topoplace.study.audit.judging import Row, Verdict, counted_on
+from topoplace.study.audit.judging import Row, Verdict, counted_on, judge
 from topoplace.study.audit.live import drawn_lines, drawn_pods
 from topoplace.study.audit.run import Audit, audit_cases
 
@@ -700,6 +703,42 @@ def test_a_signal_leaves_what_is_judged() -> None:
     assert (len(found.rows), found.num_left) == (2, 2)
     assert found.notes == ("interrupted: 2 of 4 decisions not judged",)
     assert found.exit_code() == ExitCode.REGRET
+
+
+def test_a_signal_before_anything_is_judged_leaves_an_audit_of_nothing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    cases, _ = load_cases([decision_of(slurm_line()) for _ in range(3)])
+
+    def stopped(*given: Any) -> Row:
+        signal.raise_signal(signal.SIGINT)
+        return judge(*given)
+
+    monkeypatch.setattr("topoplace.study.audit.run.judge", stopped)
+    found = audit_cases(cases)
+    assert (found.rows, found.num_left) == ((), 3)
+    assert "interrupted: 3 of 3 decisions not judged" in str(found)
+    assert found.exit_code() == ExitCode.REGRET
+    assert found.document()["left_out"] == 3
+    assert audit_page(found, {}, Path())
+
+
+def test_a_time_limit_is_for_the_whole_audit(monkeypatch: pytest.MonkeyPatch) -> None:
+    cases, _ = load_cases([decision_of(slurm_line()) for _ in range(4)])
+    shares, began = [], clock.ticks()
+
+    def timed(case: Any, contract: Any, options: Options, keep: Any) -> Row:
+        shares.append(options.time_limit)
+        monkeypatch.setattr(clock, "ticks", lambda: began + 30.0 * len(shares))
+        return judge(case, contract, Options(), keep)
+
+    monkeypatch.setattr("topoplace.study.audit.run.judge", timed)
+    monkeypatch.setattr(clock, "ticks", lambda: began)
+    found = audit_cases(cases, options=Options(time_limit=90.0))
+    assert shares == [90 / 4, 60 / 3, 30 / 2]
+    assert [row.verdict for row in found.rows] == [Verdict.OPTIMAL] * 3
+    assert "time limit: 1 of 4 decisions not judged" in found.notes
+    assert (found.num_left, found.exit_code()) == (1, ExitCode.REGRET)
 
 
 # ---- Contracts in `place` ------------------------------------------------------------------------

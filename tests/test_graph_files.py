@@ -9,6 +9,7 @@ import subprocess
 import numpy as np
 import pytest
 
+import topoplace as tp
 from real_files import real_file
 from topoplace.errors import InputError
 from topoplace.mapping.evaluate import hop_bytes
@@ -235,3 +236,14 @@ def test_scotch_counts_the_same_hop_bytes(target, machine, tmp_path):
     assert theirs is not None
     problem = problem_on(load_places(machine), read_graph(tmp_path / "r.grf"), 4)
     assert hop_bytes(problem, read_mapping(tmp_path / "r.map", "scotch", problem)) == int(theirs[1])
+
+
+def test_python_hears_what_was_guessed_and_left_out_of_a_list(tmp_path, caplog):
+    (tmp_path / "edges.csv").write_text("source,target,bytes\n0,1,7\n1,2\n2,2,5\n1,1,5\n")
+    found = tp.map(tmp_path / "edges.csv", "torus:4")
+    assert found.objective == 8
+    lines = ["no bytes given in 1 line, 1 each", "2 messages of tasks to themselves left out"]
+    assert caplog.messages == [f"{tmp_path / 'edges.csv'}: {line}" for line in lines]
+    caplog.clear()
+    tp.recognise(tmp_path / "edges.csv")
+    assert len(caplog.messages) == 2

@@ -6,6 +6,7 @@ import random
 import pytest
 
 import topoplace as tp
+from topoplace.cli import run
 from topoplace.errors import InputError
 from topoplace.report.summary import summary
 from topoplace.result import Status
@@ -104,6 +105,23 @@ def test_the_answer_names_who_is_held_and_by_what():
     assert "not modelled: order by priority" in text
     frame = result.to_frame().set_index("request")
     assert frame.loc["q2", "waits"] == "held: partition acc; features ib"
+
+
+@pytest.mark.parametrize("kind", MACHINES)
+def test_json_says_of_every_request_that_waits_why_as_the_text_does(kind, tmp_path, capsys):
+    (tmp_path / "now.json").write_text(
+        json.dumps(
+            document(MACHINES[kind], queue=[{"id": f"q{k}", "nodes": 4} for k in (1, 2, 3, 4)])
+        )
+    )
+    assert run(["place", str(tmp_path / "now.json"), "--json"]) == 0
+    captured = capsys.readouterr()
+    (tmp_path / "r.json").write_text(captured.out)
+    told = json.loads(captured.out)["waits"]
+    assert set(told) == {"q1", "q2", "q3", "q4"} - started(tp.load(tmp_path / "r.json"))
+    assert told["q2"] == "held: partition acc; features ib"
+    assert all(text in captured.err for text in told.values())
+    assert tp.load(tmp_path / "r.json").check().verified
 
 
 def test_requests_held_by_the_same_have_one_line():

@@ -358,15 +358,18 @@ def test_units_are_rounded_down_for_what_there_is_and_up_for_what_is_asked_for()
         base_units("nvidia.com/gpu", Fraction(2**31), "gpu", up=False)
 
 
+def flavor_of(topology: str, name: str, **labels: str) -> dict[str, Any]:
+    spec = {"topologyName": topology, "nodeLabels": labels}
+    return thing("ResourceFlavor", name, f"{KUEUE}/v1beta1", spec=spec)
+
+
+OTHER = bent(TOPOLOGY, 'metadata.name = "other" & del spec.levels[0]')
+
+
 def test_several_topologies_and_flavors(tmp_path):
-    other = bent(TOPOLOGY, 'metadata.name = "other" & del spec.levels[0]')
-    flavor = thing(
-        "ResourceFlavor",
-        "f",
-        f"{KUEUE}/v1beta2",
-        spec={"topologyName": "other", "nodeLabels": {RACK: "r2"}},
+    path = written(
+        tmp_path, OTHER, flavor_of("other", "f", **{RACK: "r2"}), flavor_of("default", "d")
     )
-    path = written(tmp_path, other, flavor)
     (line,) = lines_said(load_machine, str(path))
     assert line.endswith(
         "--topology: expected the name of one topology of default, other, found nothing"
@@ -377,6 +380,67 @@ def test_several_topologies_and_flavors(tmp_path):
     args = ["convert", str(path), "--from", "kubernetes", "--topology", "default", "-o", str(out)]
     assert run(args) == 0
     assert len(hierarchy_of(load_any(out).snapshot.machine).host_names) == 4
+
+
+def queue_of(name: str, *flavors: str) -> list[dict[str, Any]]:
+    groups = [{"flavors": [{"name": flavor} for flavor in flavors]}]
+    spec, nowhere = {"resourceGroups": groups}, {"namespace": ""}
+    return [
+        thing("ClusterQueue", f"c-{name}", f"{KUEUE}/v1beta1", spec=spec, metadata=nowhere),
+        thing("LocalQueue", name, f"{KUEUE}/v1beta1", spec={"clusterQueue": f"c-{name}"}),
+    ]
+
+
+def in_queue(name: str, queue: str, admission: Any = None) -> dict[str, Any]:
+    own = {"name": "main", "count": 1, "template": template()}
+    status = {} if admission is None else {"admission": admission}
+    spec = {"podSets": [own], "queueName": queue}
+    return thing("Workload", name, f"{KUEUE}/v1beta1", spec=spec, status=status)
+
+
+def test_the_topology_is_that_of_what_waits(tmp_path):
+    r1, r2 = {RACK: "r1"}, {RACK: "r2"}
+    base = [OTHER, flavor_of("default", "d", **r1), flavor_of("other", "o", **r2)]
+    base += [*queue_of("qd", "d"), *queue_of("qo", "o"), *queue_of("both", "d", "o")]
+    first, second = in_queue("w", "qd"), in_queue("v", "qo")
+    for items, topology, left in (
+        ([first], "default", "other"),
+        ([second], "other", "default"),
+        ([second, in_queue("r", "qd", {"podSetAssignments": []})], "other", "default"),
+        ([in_queue("r", "qd", {"podSetAssignments": []})], "default", "other"),
+    ):
+        snapshot, notes = read_kubernetes(written(tmp_path, *base, *items))
+        assert snapshot.machine.name == topology
+        assert f"topology {topology}; left out: {left}" in notes
+        assert not [one for one in snapshot.left_out if one.option == "flavor"]
+    for items, default, other in (
+        ([first, second], "queue ns/qd", "queue ns/qo"),
+        ([in_queue("w", "both")], "queue ns/both", "queue ns/both"),
+    ):
+        path = written(tmp_path, *base, *items)
+        (line,) = lines_said(load_any, path)
+        needs = f"default (needed by {default}), other (needed by {other})"
+        assert f"--topology: expected the name of one topology of {needs}, found nothing" in line
+    snapshot, _ = read_kubernetes(written(tmp_path, *base, first, second), "default")
+    assert [(one.request, one.option) for one in snapshot.left_out if one.request] == [
+        ("ns/v", "flavor")
+    ]
+
+
+def test_topologies_of_the_same_levels_are_one_machine(tmp_path):
+    same = bent(TOPOLOGY, 'metadata.name = "same"')
+    base = [same, flavor_of("default", "d", **{RACK: "r1"}), flavor_of("same", "s", **{RACK: "r2"})]
+    base += [*queue_of("qd", "d"), *queue_of("qs", "s"), in_queue("w", "qd"), in_queue("v", "qs")]
+    result = tp.place(written(tmp_path, *base))
+    assert result.check().verified
+    hosts = {one.request: one.parts[0].shares[0].hosts for one in result.solution.placements}
+    assert {request: host[0] for request, host in hosts.items()} == {"ns/w": "a", "ns/v": "b"}
+
+
+def test_jobs_of_kai_name_their_topology(tmp_path):
+    notes = {"kai.scheduler/topology": "other", "kai.scheduler/topology-required-placement": HOST}
+    snapshot, _ = read_kubernetes(written(tmp_path, OTHER, pod("p", None, 1, annotations=notes)))
+    assert (snapshot.machine.name, snapshot.queue[0].required) == ("other", HOST)
 
 
 def test_convert_makes_machines_too(tmp_path, capsys):
@@ -474,39 +538,28 @@ both = (exact("Node", "a1"), exact("Node", "a2"))
     [
         (
             [hyper("h", 1, exact("Node", "a1")), hyper("h", 2)],
-            "items[1].metadata.name: expected each",
-        ),
-        (
-            [hyper("h", 1, exact("Node", "a1")), hyper("i", 1, exact("Node", "a1"))],
-            "items[1].spec.members: expected each node in one HyperNode of tier 1 (it is in h too)",
+            "HyperNode ns/h: metadata.name: expected each",
         ),
         (
             [hyper("h", 2, exact("HyperNode", "i"))],
-            "items[0].spec.members[0].selector: expected a",
+            "HyperNode ns/h: spec.members[0].selector: expected a",
         ),
         (
             [hyper("h", 1, exact("HyperNode", "i")), hyper("i", 1)],
-            "items[0].spec.members[0].selector: expected HyperNodes of tiers below 1, found 'i'",
+            "HyperNode ns/h: spec.members[0].selector: expected HyperNodes of tiers below 1",
         ),
-        ([hyper("h", 0)], "items[0].spec.tier: expected an integer of at least 1"),
+        ([hyper("h", 0)], "HyperNode ns/h: spec.tier: expected an integer of at least 1"),
         (
             [hyper("h", 1, member("Node"))],
-            "items[0].spec.members[0].selector: expected one of",
+            "HyperNode ns/h: spec.members[0].selector: expected one of",
         ),
         (
             [hyper("h", 1, member("Node", regexMatch={"pattern": "("}))],
-            "items[0].spec.members[0].selector: expected a regular expression (missing )",
+            "HyperNode ns/h: spec.members[0].selector: expected a regular expression (missing )",
         ),
         (
             [hyper("h", 1, member("Pod"))],
-            "items[0].spec.members[0].type: expected one of Node",
-        ),
-        (
-            [
-                hyper("h", 1, exact("Node", "a1"), exact("Node", "a2")),
-                hyper("i", 2, exact("Node", "a1")),
-            ],
-            "spec.members: expected HyperNodes that are wholly in one of each higher tier",
+            "HyperNode ns/h: spec.members[0].type: expected one of Node",
         ),
     ],
 )
@@ -531,7 +584,7 @@ def test_faults_in_yaml_have_lines(tmp_path):
     text = yaml.safe_dump(listed(job("j", "two", template())), sort_keys=False)
     path.write_text(text)
     line = next(k for k, line in enumerate(text.splitlines(), 1) if line.endswith(": two"))
-    said = f"{path}: line {line}, items[5].spec.parallelism: expected an integer, found 'two'"
+    said = f"{path}: line {line}, Job ns/j: spec.parallelism: expected an integer, found 'two'"
     assert lines_said(load_any, path) == [said]
 
 

@@ -133,6 +133,27 @@ def test_usage_is_what_kueue_counts(tmp_path, seed):
     assert snapshot.left_out == []
 
 
+@pytest.mark.parametrize(
+    ("reclaimable", "seen", "taken"),
+    [
+        (0, ["a1"], {"a1": 3, "a2": 2}),  # it is made again
+        (1, ["a1"], {"a1": 2, "a2": 2}),
+        (2, ["a1", "a2"], {"a1": 2, "a2": 1}),
+        (1, ["a1", "a2"], {"a1": 3, "a2": 2}),  # one is made again: which?
+        (1, [], {"a1": 3, "a2": 2}),  # where was it?
+        (5, [], {"a1": 1}),  # all but one that runs on
+        (4, [], {"a1": 1}),
+    ],
+)
+def test_pods_that_have_ended_free_what_they_were_assigned(tmp_path, reclaimable, seen, taken):
+    status = admitted(domains({"a1": 3, "a2": 2}))
+    status["reclaimablePods"] = [{"name": "main", "count": reclaimable}]
+    pods = [of_job("run", 0, "a1")]
+    pods += [of_job("run", k, host, 1, "Succeeded") for k, host in enumerate(seen, 1)]
+    snapshot = snapshot_of(tmp_path, workload("run", 5, status=status), *pods)
+    assert gpus_of(snapshot) == {"ns/run": taken}
+
+
 def test_pods_on_other_nodes_than_assigned(tmp_path):
     """All have a node: nothing is to come. As long as one has none, the assignment counts too."""
     own = workload("run", 2, status=admitted(domains({"a1": 2})))

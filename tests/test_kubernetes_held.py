@@ -7,6 +7,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import yaml
 
@@ -31,14 +32,16 @@ from test_kubernetes import (
     written,
 )
 from topoplace.cli import run
+from topoplace.errors import InputError
 from topoplace.formats.declared import UNKNOWN, Use
 from topoplace.formats.kubernetes.fields import NOTES, POD
 from topoplace.formats.kubernetes.snapshots import read_kubernetes
 from topoplace.placement.hierarchy.view import HierarchyView
+from topoplace.report.figure import draw
 from topoplace.result import Status
 from topoplace.snapshot.held import Choices, candidates_of, left_out_text
 from topoplace.snapshot.machines import load_any
-from topoplace.snapshot.schema import Apart, Snapshot
+from topoplace.snapshot.schema import Apart, HierarchyModel, Snapshot
 
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
@@ -208,8 +211,9 @@ def test_what_restricts_a_pod_or_a_workload_holds_it_too(tmp_path, name):
     sets = [{"name": "main", "count": 1, "template": told(spec)}]
     work = thing("Workload", "w", f"{KUEUE}/v1beta2", spec={"podSets": sets})
     found = options(read_kubernetes(file_of(tmp_path, PLAIN, waits, work))[0])
-    both = {"ns/p": {option}, "ns/w": {option}}
-    assert found == (both if name != "class" else {"ns/w": {option}})  # a pod has it applied
+    of_pod = {"class": {}, "gang": {"ns/w.g": {"pod-group"}}, "group": {"ns/g": {"pod-group"}}}
+    own = of_pod.get(name, {"ns/p": {option}})  # a pod has its class applied
+    assert found == own | {"ns/w": {option}}
 
 
 @pytest.mark.parametrize("name", NEUTRAL)
@@ -338,7 +342,7 @@ def test_the_value_and_the_place_are_kept(tmp_path):
     one = read_kubernetes(path)[0].left_out[0]
     assert (one.option, one.value) == ("schedulerName", "mine")
     assert str(one.where).startswith("line ")
-    assert str(one.where).endswith("items[5].spec.template.spec.schedulerName")
+    assert str(one.where).endswith("Job ns/j: spec.template.spec.schedulerName")
 
 
 @pytest.mark.parametrize(
@@ -427,7 +431,7 @@ def test_a_file_with_everything_is_read(tmp_path):
     path = tmp_path / "now.json"
     path.write_text(json.dumps(everything()))
     found = options(read_kubernetes(path)[0])
-    assert {*found} == {"ns/far", "ns/j", "ns/js", "ns/lws-0", "ns/v"}
+    assert {*found} == {"ns/g", "ns/j", "ns/js", "ns/lws-0", "ns/v"}
     assert len(found["ns/j"]) > 15
 
 
@@ -618,7 +622,7 @@ def test_what_is_of_no_job_is_named(tmp_path):
     assert options(snapshot) == {}
 
 
-def test_kinds_of_other_groups_are_not_read_and_named(tmp_path):
+def test_kinds_of_one_name_are_those_of_their_groups(tmp_path):
     """A Workload and a PodGroup of Kubernetes, not of Kueue and Volcano; a Workload of tomorrow."""
     gangs = "scheduling.k8s.io/v1alpha1"
     sets = [{"name": "main", "count": 1, "template": template(1)}]
@@ -629,9 +633,7 @@ def test_kinds_of_other_groups_are_not_read_and_named(tmp_path):
     snapshot = snapshot_of(tmp_path, core, groups, new, waits, pod_group(minMember=1))
     assert {one.id for one in snapshot.queue} == {"ns/new", "ns/g"}
     assert options(snapshot) == {}
-    assert whole(snapshot)[UNKNOWN] == (
-        f"kind PodGroup of {gangs}, kind Workload of {KUEUE}/v9, kind Workload of {gangs}"
-    )
+    assert whole(snapshot)[UNKNOWN] == f"kind Workload of {KUEUE}/v9"
 
 
 def test_a_list_says_the_group_of_its_items(tmp_path):
@@ -1331,6 +1333,351 @@ def test_partitions_of_a_started_job_hold_the_pods_that_wait(tmp_path):
     own = volcano_job(None, partitions(2, 4)) | {"status": {"state": {"phase": "Running"}}}
     pods = [pod(f"p{k}", "a1" if k < 4 else None, 1, "Pending", **meta) for k in range(8)]
     require_held(volcano(tmp_path, own, *pods, hypers=FLAT), "ns/v#waits", "partitionPolicy")
+
+
+def both_of(name: str, tier: int) -> dict[str, Any]:
+    return hyper(name, tier, exact("Node", "a1"), exact("Node", "a2"))
+
+
+TIER_2_IS_NARROW = [both_of("h", 1), hyper("i", 2, exact("Node", "a1"))]
+
+
+@pytest.mark.parametrize(
+    ("hypers", "levels", "why"),
+    [
+        ([both_of("h", 1), both_of("i", 1)], [], "tier 1, as a1 is in h and i"),
+        (TIER_2_IS_NARROW, ["tier1"], "tier 2, as h is not within one of its HyperNodes"),
+        (
+            [both_of("h", 1), hyper("i", 1, exact("Node", "a1")), both_of("j", 2)],
+            ["tier2"],
+            "tier 1, as a1 is in h and i",
+        ),
+        (
+            [both_of("h", 1), both_of("i", 1), hyper("j", 2, exact("Node", "b1"))],
+            [],
+            "tier 2, as h is not within one of its HyperNodes",
+        ),
+    ],
+)
+def test_hyper_nodes_that_share_nodes_hold_the_jobs_of_their_tier(tmp_path, hypers, levels, why):
+    """Volcano takes them; a level has no such domains."""
+    hard = {"mode": "hard", "highestTierAllowed": 1 + (levels != ["tier2"])}
+    held, soft = volcano_job(hard), named(volcano_job(hard | {"mode": "soft"}), "w")
+    free = named(
+        volcano_job({"mode": "hard", "highestTierAllowed": 3 - hard["highestTierAllowed"]}), "u"
+    )
+    snapshot, _ = read_kubernetes(volcano(tmp_path, held, soft, free, hypers=hypers))
+    assert isinstance(snapshot.machine, HierarchyModel)
+    assert snapshot.machine.levels[:-1] == levels
+    asked = {one.id: one.required for one in snapshot.queue}
+    assert options(snapshot) == {
+        "ns/v": {"networkTopology"},
+        **({} if levels else {"ns/u": {"networkTopology"}}),
+    }
+    assert asked == {"ns/v": None, "ns/w": None, "ns/u": (levels or [None])[0]}
+    assert f"HyperNodes of {why}" in str(left_out_text(snapshot))
+
+
+def named(job: dict[str, Any], name: str) -> dict[str, Any]:
+    return {**job, "metadata": {**job["metadata"], "name": name}}
+
+
+def test_a_job_that_needs_a_tier_is_on_nodes_of_hyper_nodes(tmp_path):
+    """Nodes that are in none are nothing for it, though each has a domain of its own."""
+    hypers = [hyper("h", 1, exact("Node", "a1"))]
+    three, hard = {"replicas": 3}, {"mode": "hard", "highestTierAllowed": 1}
+    jobs = [named(volcano_job(hard, task=three), f"v{k}") for k in range(2)]
+    path = volcano(tmp_path, *jobs, named(volcano_job(task=three), "any"), hypers=hypers)
+    assert hosts_of(path, "ns/v0") == {"a1"}
+    assert started(placed(path)) in ({"ns/v0", "ns/any"}, {"ns/v1", "ns/any"})
+
+
+def test_a_tier_may_be_named(tmp_path):
+    hypers = [{**FLAT[0]}, *FLAT[1:]]
+    hypers[0] = {**FLAT[0], "spec": FLAT[0]["spec"] | {"tierName": "spine"}}
+    own = volcano_job({"mode": "hard", "highestTierName": "spine"})
+    snapshot, _ = read_kubernetes(volcano(tmp_path, own, hypers=hypers))
+    assert (snapshot.queue[0].required, options(snapshot)) == ("tier2", {})
+
+
+# ---- Gangs of Kubernetes -------------------------------------------------------------------------
+
+SCHEDULING = "scheduling.k8s.io"
+
+
+def gang(count: int | None, name: str = "g", **more: Any) -> dict[str, Any]:
+    """A PodGroup of Kubernetes 1.36; without a count each of its pods starts for itself."""
+    policy = {"basic": {}} if count is None else {"gang": {"minCount": count}}
+    spec = {"schedulingPolicy": policy, **more}
+    return thing("PodGroup", name, f"{SCHEDULING}/v1alpha2", spec=spec)
+
+
+def in_gang(number: int, name: str = "g", on: str | None = None, **more: Any) -> list[Any]:
+    pods = [pod(f"{name}-{k}{on or ''}", on, 2, "Pending", **more) for k in range(number)]
+    for one in pods:
+        one["spec"]["schedulingGroup"] = {"podGroupName": name}
+    return pods
+
+
+def near(key: str) -> dict[str, Any]:
+    return {"schedulingConstraints": {"topology": [{"key": key}]}}
+
+
+def test_a_gang_starts_as_a_whole_in_one_domain(tmp_path):
+    """Racks have room for four and five pods of two GPUs; labels of a Job say nothing more."""
+    of_job = {"labels": {"batch.kubernetes.io/job-name": "j"}}
+    for count, key, starts in (
+        (5, RACK, True),
+        (6, RACK, False),
+        (9, None, True),
+        (10, None, False),
+    ):
+        more = {} if key is None else near(key)
+        path = written(tmp_path, gang(count, **more), *in_gang(count, **of_job))
+        result = placed(path)
+        assert (result.instance.queue[0].id, result.instance.queue[0].nodes) == ("ns/g", count)
+        assert options(result.instance) == {}
+        assert started(result) == ({"ns/g"} if starts else set())
+
+
+def test_pods_of_a_gang_that_differ_share_its_domain(tmp_path):
+    pods = in_gang(4)
+    pods[0]["spec"]["containers"][0]["resources"]["requests"]["cpu"] = "2"
+    old = {"schedulingConstraints": {"topologyConstraints": [{"topologyKey": RACK}]}}
+    result = placed(written(tmp_path, gang(4, **old), *pods))
+    (own,) = result.instance.queue
+    assert {(part.nodes, part.required, part.group) for part in own.parts} == {
+        (1, RACK, "job"),
+        (3, RACK, "job"),
+    }
+    assert started(result) == {"ns/g"}
+
+
+def test_pods_without_a_gang_start_one_by_one(tmp_path):
+    result = placed(written(tmp_path, gang(None), *in_gang(12)))
+    assert len(result.instance.queue) == 12
+    assert len(started(result)) == 9
+    assert started(result) <= {f"ns/g-{k}" for k in range(12)}
+
+
+def test_groups_of_a_workload_are_gangs(tmp_path):
+    """Those of Kubernetes 1.35: each replica of a group starts for itself."""
+    groups = [{"name": "workers", "policy": {"gang": {"minCount": 3}}}]
+    work = thing("Workload", "w", f"{SCHEDULING}/v1alpha1", spec={"podGroups": groups})
+    pods = [pod(f"p{k}", None, 2, "Pending") for k in range(6)]
+    for k, one in enumerate(pods):
+        ref = {"name": "w", "podGroup": "workers", "podGroupReplicaKey": str(k // 3)}
+        one["spec"]["workloadRef"] = ref
+    result = placed(written(tmp_path, work, *pods))
+    assert {one.id: one.nodes for one in result.instance.queue} == {
+        "ns/w.workers.0": 3,
+        "ns/w.workers.1": 3,
+    }
+    assert options(result.instance) == {}
+
+
+@pytest.mark.parametrize(
+    ("items", "held"),
+    [
+        ([gang(4), *in_gang(3)], {"ns/g": {"minCount"}}),
+        ([gang(3), *in_gang(4)], {"ns/g": {"minCount"}}),
+        ([gang(4), *in_gang(3), *in_gang(1, on="a1")], {}),
+        (
+            [gang(4, **near(RACK)), *in_gang(3), *in_gang(1, on="a1")],
+            {"ns/g#waits": {"running-pods"}},
+        ),
+        ([*in_gang(4)], {"ns/g": {"pod-group"}}),
+        ([gang(4, **near("example.com/row")), *in_gang(4)], {"ns/g": {"schedulingConstraints"}}),
+        ([gang(None, **near(RACK)), *in_gang(1)], {"ns/g-0": {"schedulingConstraints"}}),
+        (
+            [gang(1, parentCompositePodGroupName="c"), *in_gang(1)],
+            {"ns/g": {"parentCompositePodGroupName"}},
+        ),
+        ([gang(1, resourceClaims=[{"name": "gpus"}]), *in_gang(1)], {"ns/g": {"resourceClaims"}}),
+        ([gang(1, newField=1), *in_gang(1)], {"ns/g": {UNKNOWN}}),
+    ],
+)
+def test_gangs_that_are_not_modelled_are_held(tmp_path, items, held):
+    path = written(tmp_path, *items)
+    assert options(read_kubernetes(path)[0]) == held
+    for request, (option,) in held.items():
+        require_held(path, request, option)
+
+
+def test_the_priority_of_a_gang_is_that_of_its_group(tmp_path):
+    classes = [
+        thing("PriorityClass", name, f"{SCHEDULING}/v1", value=value, metadata={"namespace": ""})
+        for name, value in (("low", 1), ("high", 9))
+    ]
+    groups = [gang(1, "a", priorityClassName="low"), gang(1, "b", priorityClassName="high")]
+    snapshot = snapshot_of(tmp_path, *classes, *groups, *in_gang(1, "a"), *in_gang(1, "b"))
+    assert [one.id for one in snapshot.queue] == ["ns/b", "ns/a"]
+
+
+def test_a_gang_that_starts_is_judged(tmp_path):
+    """It runs on both hosts of a rack, and one host has room for it."""
+    group, waits = gang(2, **near(RACK)), in_gang(2)
+    before = read_kubernetes(written(tmp_path, group, *waits, name="before.json"))[0]
+    runs = [copy.deepcopy(one) for one in waits]
+    for one, host in zip(runs, ("b1", "b2"), strict=True):
+        one["spec"]["nodeName"] = host
+    after = read_kubernetes(written(tmp_path, group, *runs, name="after.json"))[0]
+    (row,) = tp.audit(before, after=after).rows
+    assert (row.verdict, row.request) == ("suboptimal", "2 units, required rack")
+    runs[1]["spec"]["nodeName"] = "a1"
+    after = read_kubernetes(written(tmp_path, group, *runs, name="after.json"))[0]
+    (row,) = tp.audit(before, after=after).rows
+    assert row.verdict == "invalid"
+
+
+def test_bad_groups_are_named(tmp_path):
+    path = written(tmp_path, gang(4) | {"spec": {"schedulingPolicy": {"gang": {}}}}, *in_gang(1))
+    with pytest.raises(InputError, match=r"PodGroup ns/g: spec.schedulingPolicy.gang.minCount: "):
+        read_kubernetes(path)
+
+
+# ---- Preemption, which is not modelled, and pods that have ended ---------------------------------
+
+
+def of_queue(policies: dict[str, Any], name: str = "q", **more: Any) -> list[dict[str, Any]]:
+    """A LocalQueue and its ClusterQueue, which may preempt so."""
+    spec = {"preemption": policies, **more}
+    return [
+        cluster_wide("ClusterQueue", f"all-{name}", spec=spec),
+        thing("LocalQueue", name, f"{KUEUE}/v1beta2", spec={"clusterQueue": f"all-{name}"}),
+    ]
+
+
+def queued(name: str, priority: int, queue: str = "q", **more: Any) -> dict[str, Any]:
+    return workload(name, priority=priority, queueName=queue, **more)
+
+
+RUNS = {"admission": {"clusterQueue": "all", "podSetAssignments": []}}
+
+
+def may_preempt(folder: Path, *items: dict[str, Any]) -> str | None:
+    return whole(snapshot_of(folder, *items)).get("preemption")
+
+
+@pytest.mark.parametrize(
+    ("policies", "priority", "may"),
+    [
+        ({}, 9, False),
+        ({"withinClusterQueue": "Never"}, 9, False),
+        ({"withinClusterQueue": "LowerPriority"}, 9, True),
+        ({"withinClusterQueue": "LowerPriority"}, 5, False),
+        ({"withinClusterQueue": "LowerOrNewerEqualPriority"}, 5, True),
+        ({"withinClusterQueue": "LowerOrNewerEqualPriority"}, 4, False),
+        ({"reclaimWithinCohort": "Any"}, 9, False),
+    ],
+)
+def test_a_line_names_the_jobs_that_kueue_may_preempt_for(tmp_path, policies, priority, may):
+    mine = pod("run-0", "a1", 1, annotations={f"{KUEUE}/workload": "run"})
+    own = [*of_queue(policies), queued("run", 5, status=RUNS), mine, queued("w", priority)]
+    expected = "of running jobs, by which ns/w may start" if may else None
+    assert may_preempt(tmp_path, *own) == expected
+
+
+@pytest.mark.parametrize(
+    ("policies", "priority", "may"),
+    [
+        ({"reclaimWithinCohort": "Any"}, 1, True),
+        ({"reclaimWithinCohort": "LowerPriority"}, 1, False),
+        ({"reclaimWithinCohort": "LowerPriority"}, 9, True),
+        ({"borrowWithinCohort": {"policy": "LowerPriority"}}, 9, True),
+        ({"withinClusterQueue": "LowerPriority"}, 9, False),
+    ],
+)
+def test_jobs_of_another_queue_of_the_cohort(tmp_path, policies, priority, may):
+    mine = pod("run-0", "a1", 1, annotations={f"{KUEUE}/workload": "run"})
+    run = queued("run", 5, "other", status=RUNS)
+    for cohort, other in (("cohort", "cohortName"), ("cohortName", "cohortName")):
+        queues = of_queue(policies, **{cohort: "c"}) + of_queue({}, "other", **{other: "c"})
+        found = may_preempt(tmp_path, *queues, run, mine, queued("w", priority))
+        assert (found is not None) is may
+    apart = of_queue(policies, cohort="c") + of_queue({}, "other", cohort="d")
+    assert may_preempt(tmp_path, *apart, run, mine, queued("w", priority)) is None
+
+
+def test_a_line_names_the_pods_that_kubernetes_may_preempt_for(tmp_path):
+    low, high = pod("low", "a1", 1), pod("high", None, 1, "Pending")
+    high["spec"]["priority"] = 9
+    assert may_preempt(tmp_path, low, high) == "of running jobs, by which ns/high may start"
+    never = copy.deepcopy(high)
+    never["spec"]["preemptionPolicy"] = "Never"
+    assert may_preempt(tmp_path, low, never) is None
+    never["spec"] |= {"preemptionPolicy": None, "priorityClassName": "patient"}
+    patient = cluster_wide("PriorityClass", "patient", value=9, preemptionPolicy="Never")
+    assert may_preempt(tmp_path, low, never, patient) is None
+    assert may_preempt(tmp_path, pod("low", None, 1, "Pending"), high) is None
+    suspended = thing("Job", "j", "batch/v1", spec={"suspend": True, "template": template()})
+    suspended["spec"]["template"]["spec"]["priority"] = 9
+    assert may_preempt(tmp_path, low, suspended) is None
+
+
+def test_place_and_audit_say_that_preemption_is_not_modelled(tmp_path, capsys):
+    """The pod of high priority waits rightly, but a scheduler might end others for it."""
+    low = [pod(f"low-{k}", name, 4) for k, name in enumerate(("a1", "a2", "b1"))]
+    high = pod("high", None, 8, "Pending")
+    high["spec"]["priority"] = 9
+    last = pod("last", "b2", 1)
+    before, after = (
+        str(written(tmp_path, *low, last, high, name=f"{name}.json"))
+        for name in ("before", "after")
+    )
+    said = "not modelled: preemption of running jobs, by which ns/high may start"
+    assert run(["place", before]) == 0
+    assert said in capsys.readouterr().out
+    assert run(["audit", before, "--after", after]) == 0
+    assert f"before: {said}" in " ".join(capsys.readouterr().out.split())
+
+
+def test_pods_that_have_ended_ask_for_nothing(tmp_path):
+    """An evicted Workload, of whose five pods three are done."""
+    for ended, left in ((3, 2), (5, None), (7, None)):
+        status = {"reclaimablePods": [{"name": "main", "count": ended}]}
+        snapshot = snapshot_of(tmp_path, workload(podset={"count": 5}, status=status))
+        assert [one.nodes for one in snapshot.queue] == ([] if left is None else [left])
+
+
+def test_slices_of_elastic_jobs_are_held(tmp_path):
+    """The larger slice waits, and so do the pods that it will have; the others run."""
+    owner = {"ownerReferences": [{"kind": "Job", "name": "j", "controller": True}]}
+    old, new = workload("old", status=RUNS), workload("new", podset={"count": 4})
+    for own in (old, new):
+        own["metadata"] |= copy.deepcopy(owner)
+    new["metadata"]["annotations"] = {f"{KUEUE}/workload-slice-replacement-for": "ns/old"}
+    meta = owner | {"annotations": {f"{KUEUE}/workload": "old"}}
+    pods = [pod(f"j-{k}", "a1" if k < 2 else None, 1, "Pending", **meta) for k in range(4)]
+    for one in pods[2:]:
+        one["spec"]["schedulingGates"] = [{"name": f"{KUEUE}/elastic-job"}]
+    assert options(snapshot_of(tmp_path, old, new, *pods)) == {
+        "ns/new": {"workload-slice-replacement-for"},
+        "ns/j#waits": {"schedulingGates"},
+    }
+
+
+def test_audits_and_pictures_of_a_cluster_with_gpus(tmp_path):
+    """What could have started is said in GPUs; hosts are filled by what is used of them."""
+    waits, runs = pod("p", None, 2, "Pending"), pod("r", "b2", 2)
+    result = placed(written(tmp_path, waits, runs, name="before.json"))
+    (row,) = tp.audit(tmp_path / "before.json", after=tmp_path / "before.json").rows
+    assert (row.verdict, row.why) == ("missed", "0 GPUs, 2 possible")
+    view = HierarchyView(result)
+    names = view.state.machine.host_names
+    (on,) = (
+        names.index(host) for host in ("a1", "a2", "b1") if names.index(host) in view.cells.used
+    )
+    assert view.cells.used == {on: 0.5, names.index("b2"): pytest.approx(1000 / 3920)}
+    axes = draw(result)
+    tops = {round(float(np.ptp(own[:4, 1])), 3) for own in squares_of(axes)}
+    assert {0.5, 0.255, 1.0} <= tops
+    assert "filled: the share in use" in axes.get_xlabel()
+
+
+def squares_of(axes: Any) -> list[Any]:
+    """The corners of all shapes of a picture."""
+    return [path.vertices for own in axes.collections for path in own.get_paths()]
 
 
 def test_a_held_job_does_not_start_until_its_option_is_ignored(tmp_path):

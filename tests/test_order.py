@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import signal
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
@@ -16,11 +17,16 @@ import topoplace as tp
 from tiny_cubes import random_pod
 from tiny_hierarchies import Place, is_apart, places_of, prepared, random_hierarchy
 from tiny_instances import tiny_placement
+from topoplace import clock
 from topoplace.cli import run
-from topoplace.errors import InputError
+from topoplace.errors import ExitCode, InputError
+from topoplace.placement.order import InOrderSearch
 from topoplace.report.view import view_of
 from topoplace.snapshot.hierarchy_state import HierarchyRequest, HierarchyState
 from topoplace.snapshot.schema import Snapshot
+from topoplace.solving import Options
+from topoplace.study.audit.cases import case_of_pair
+from topoplace.study.audit.run import audit_cases
 
 
 def timed(rng: random.Random, order: str) -> dict[str, Any]:
@@ -401,3 +407,26 @@ def test_an_audit_in_an_order_ends_in_words(tmp_path: Path) -> None:
     assert said.splitlines()[-1] == "1 rightly started, 3 rightly waiting, all proven"
     assert "fewest" not in said
     assert "all proven" not in str(replace(found, num_left=1))
+
+
+@pytest.mark.parametrize("limit", [None, 9.0])
+def test_a_round_that_is_cut_short_says_what_is_not_judged(
+    limit: float | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = delayed(left_out=[{"request": "never", "option": "partition", "value": "acc"}])
+    case, _ = case_of_pair(tp.load(before).snapshot, tp.load(before).snapshot)
+    late = clock.ticks() + 10.0
+
+    class Begun(InOrderSearch):
+        def __init__(self, *given: Any) -> None:
+            if limit is None:
+                signal.raise_signal(signal.SIGINT)
+            else:
+                monkeypatch.setattr(clock, "ticks", lambda: late)
+            super().__init__(*given)
+
+    monkeypatch.setattr("topoplace.study.audit.in_order.InOrderSearch", Begun)
+    found = audit_cases([case], order="priority", options=Options(time_limit=limit))
+    why = f"not judged: {'interrupted' if limit is None else 'time'}"
+    assert [row.why for row in found.rows] == [*[why] * 3, "held: partition acc"]
+    assert found.exit_code() == ExitCode.REGRET

@@ -15,12 +15,8 @@ from topoplace.cli import run
 from topoplace.errors import ExitCode, InputError
 from topoplace.formats import read_cray_neighbours, read_swf
 from topoplace.formats.slurm.jobs import read_slurm_jobs
-from topoplace.formats.slurm.nodes import (
-    NodeUse,
-    read_slurm_nodes,
-    read_slurm_partitions,
-    read_slurm_reservations,
-)
+from topoplace.formats.slurm.nodes import NodeUse, read_slurm_nodes, read_slurm_partitions
+from topoplace.formats.slurm.reservations import read_slurm_reservations
 from topoplace.formats.slurm.topology import read_slurm_topology
 from topoplace.machine.hostlist import expand_host_list
 from topoplace.options import ConvertOptions

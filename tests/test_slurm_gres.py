@@ -183,7 +183,10 @@ def test_a_range_of_nodes_is_held_on_shared_nodes_too(tmp_path):
     model = snapshot_of(tmp_path, [asks], nodes=nodes_of({}))
     assert holds(model) == {"1": ["shared", "node_count"]}
     values = [one.value for one in model.snapshot.left_out if one.request]
-    assert values == ["2 to 4 nodes", "2 to 4"]
+    assert values == [
+        "2 to 4 nodes, and Slurm takes as many as it can",
+        "2 to 4, and Slurm takes as many as it can",
+    ]
     assert isinstance(model, tp.Model)
 
 

@@ -14,7 +14,7 @@ from real_files import real_file
 from topoplace.errors import InputError
 from topoplace.options import ConvertOptions
 from topoplace.snapshot.convert import converted
-from topoplace.snapshot.held import holds_of
+from topoplace.snapshot.held import holds_of, in_order, left_out_text
 from topoplace.snapshot.machines import load_any
 
 TOPOLOGY = """\
@@ -410,6 +410,25 @@ def test_a_held_job_leaves_an_audit_open_unless_it_cannot_start_now(
     assert all(option in row.why for row in held)
     started = {job.id for job in after.running}
     assert {by_job[name].verdict for name in started} == {"rightly started"}
+
+
+def test_what_contiguous_nodes_are_is_said(tmp_path):
+    ((own,),) = holds_of(snapshot_of(tmp_path, [entry(1, contiguous=True)]).snapshot).values()
+    assert own.value == "nodes that follow each other in scontrol show nodes"
+
+
+def test_an_order_says_who_is_held_before_others(tmp_path):
+    """Job 1 is asked for first, and may take nodes that 3 gets: nobody knows which."""
+    jobs = [entry(1, contiguous=True), entry(2, dependency="afterok:9(unfulfilled)"), entry(3)]
+    jobs += [entry(k, licenses="a:1") for k in range(4, 6)]
+    snapshot = snapshot_of(tmp_path, jobs).snapshot
+    said = "others start as if 1, held before them in the order, took no nodes"
+    assert said not in (left_out_text(snapshot) or "")
+    for order in ("priority", "backfill"):
+        result = tp.place(snapshot, order=order)
+        assert said in (left_out_text(result.instance) or "")
+    first = snapshot_of(tmp_path, jobs[2:]).snapshot
+    assert "others start" not in (left_out_text(in_order(first, "priority")) or "")
 
 
 # ---- A real Slurm --------------------------------------------------------------------------------

@@ -12,9 +12,11 @@ import topoplace as tp
 from few import few_of
 from real_files import real_file
 from test_slurm_options import NOW, entry, holds, number, snapshot_of
+from topoplace.errors import InputError
 from topoplace.machine.hostlist import expand_host_list
 from topoplace.options import ConvertOptions
 from topoplace.snapshot.convert import converted
+from topoplace.snapshot.held import holds_of
 
 NODE = (
     "NodeName={name} CPUTot=16 CPUAlloc={cpus} State={state} RealMemory=64000 AllocMem={memory} "
@@ -149,6 +151,55 @@ def test_what_is_not_known_of_shared_nodes_holds_the_job(more, nodes, tmp_path):
     assert started(model).keys() == {"1"}
 
 
+@pytest.mark.parametrize(
+    ("more", "whole"),
+    [
+        ({"exclusive": "NODE", "oversubscribe": "NO"}, True),
+        ({"exclusive": ["true"]}, True),
+        ({"exclusive": "NO", "oversubscribe": "NO"}, False),
+        ({"exclusive": "NO", "oversubscribe": "YES"}, None),
+        ({"exclusive": "USER"}, None),
+        ({"shared": []}, None),  # a placeholder, which says nothing
+        ({}, None),
+    ],
+)
+def test_slurm_26_05_does_not_list_how_jobs_share(more, whole, tmp_path):
+    """The field `shared` of data parser v0.0.45 is a placeholder: no job is taken for whole."""
+    job = by_node(1, 2)
+    del job["shared"]
+    meta = {"plugin": {"data_parser": "data_parser/v0.0.45"}}
+    text = json.dumps({"jobs": [job | more], "last_update": number(NOW), "meta": meta})
+    model = snapshot_of(tmp_path, text, nodes=nodes_of({}))
+    if whole is None:
+        ((own,),) = holds_of(model.snapshot).values()
+        assert own.option == "shared"
+        assert ("26.05" in own.value) == ("exclusive" not in more)
+        return
+    assert holds(model) == {}
+    takes = model.snapshot.queue[0].takes
+    assert (takes is None or takes == {"node": 16}) == whole
+
+
+@pytest.mark.parametrize(("exclusive", "shares"), [("NODE", False), ("NO", True)])
+def test_scontrol_of_slurm_26_05_says_no_where_older_ones_said_ok(exclusive, shares, tmp_path):
+    text = (
+        "JobId=1 Priority=9 JobState=PENDING Reason=None TimeLimit=01:00:00 NumNodes=2 NodeList= "
+        "SubmitTime=2026-03-01T10:00:00 NumTasks=2 NumCPUs=2 CPUs/Task=1 MinCPUsNode=1 "
+        f"ReqTRES=cpu=2,node=2 OverSubscribe=NO Exclusive={exclusive} Partition=all\n"
+    )
+    model = snapshot_of(tmp_path, text, nodes=nodes_of({}, threads=2))
+    assert ("shared" in holds(model).get("1", [])) == shares
+
+
+def test_why_nodes_are_not_shared_says_which_count_is_of_cores(tmp_path):
+    model = snapshot_of(tmp_path, [by_node(1, 2)], nodes=nodes_of({}, threads=2))
+    ((own,),) = holds_of(model.snapshot).values()
+    assert own.value == (
+        "may take a part of a node: n0 has 16 CPUs on 8 cores of 2 threads: jobs count CPUs, and "
+        "Slurm gives whole cores"
+    )
+
+
 def test_gpus_that_a_running_job_does_not_detail_leave_sharing_unknown(tmp_path):
     one = running(1, {"n4": (4, 4000)}, tres_alloc_str="cpu=4,node=1,gres/gpu=2")
     model = snapshot_of(tmp_path, [one, by_node(2, 1)], nodes=nodes_of({"n4": (4, 4000)}))
@@ -192,6 +243,72 @@ def test_leaf_switches_and_required_nodes_are_rules_of_the_request(tmp_path):
     found = started(model)
     assert found["2"] == "n[1,5]"
     assert "n2" in expand_host_list(found["3"].replace(" ", ","))
+
+
+# ---- What if ----------------------------------------------------------------------------
+
+
+def test_what_if_takes_whole_nodes_and_names_of_switches_and_says_why_a_request_waits(tmp_path):
+    jobs = [running(1, USED), by_node(2, 2)]
+    model = snapshot_of(tmp_path, jobs, nodes=nodes_of(USED))
+    new = [{"with_request": {"id": f"new{n}", "nodes": n}} for n in (6, 7)]
+    found = tp.whatif(model, [*new, {"add_down": "s1"}, {"add_down": "n0,s1,n4"}])
+    six, _, down, again = found.scenarios[1:]
+    assert six.result.instance.queue[-1].takes == {"node": 16}
+    assert "new6" in {one.request for one in six.result.placements}
+    assert down.result.instance.down == "n[4-7]"
+    assert again.result.instance.down == "n[0,4-7]"
+    lines = str(found).splitlines()
+    assert any(line.startswith("with-request new7: new7 waits: ") for line in lines)
+    closed = tp.Model.of(down.result.instance)
+    assert tp.whatif(closed, [{"free": "s1"}]).scenarios[1].result.instance.down == ""
+    with pytest.raises(InputError, match="nodes, switches or domains of the machine, found 's9'"):
+        tp.whatif(model, [{"add_down": "s9"}])
+
+
+# ---- Slurm's own rules where jobs share nodes ----------------------------------------------------
+
+
+@pytest.mark.parametrize("scenario", ["31_shared_gpu", "38_shared_array_dependency",
+                                      "40_suspended_draining"])  # fmt: skip
+def test_slurm_tree_chooses_shared_nodes_as_a_real_slurm_did(scenario):
+    """Scenarios in which no plan for a job that waits keeps others off free nodes."""
+    folder = real_file(f"slurm_clusters/{scenario}/before/squeue.json").parent
+    files: dict[str, Any] = {
+        what: folder / f"{what}.txt" for what in ("topology", "nodes", "partitions")
+    }
+    made = converted(None, "slurm", None, ConvertOptions(jobs=folder / "squeue.json", **files))
+    found = {
+        start.request: start.hosts for start in tp.place(made.document, "slurm-tree").placements
+    }
+    after = json.loads((folder.parent / "after" / "squeue.json").read_text())["jobs"]
+    chosen = {str(job["job_id"]): job["nodes"] for job in after if job["nodes"]}
+    waited = {request.id for request in made.document.queue} - holds_of(made.document).keys()
+    alone = {name for name in waited if "_" not in name}
+    assert {name: nodes for name, nodes in found.items() if name in alone} == {
+        name: nodes for name, nodes in chosen.items() if name in alone
+    }
+
+
+def test_slurm_tree_packs_tasks_and_the_others_say_what_they_do_not_know(tmp_path):
+    tasks = entry(2, node_count=number(1), max_nodes=number(0), shared=[], tasks=number(41),
+                  cpus_per_task=number(1), tres_req_str="cpu=41,node=1")  # fmt: skip
+    on_two = by_node(3, 2, tasks=number(9))
+    jobs = [running(1, USED), tasks, on_two]
+    model = snapshot_of(tmp_path, jobs, nodes=nodes_of(USED))
+    found = {one.request: one.hosts for one in tp.place(model, "slurm-tree").placements}
+    # of the second leaf, which alone holds 41, and then has fewer nodes with room than the first
+    assert found["2"] == "n6*9 n[4-5]*16"
+    assert found["3"] == "n7*2 n6*7"
+    compared = tp.compare(model, methods=["slurm-tree", "default", "slurm-block"])
+    status = {row.method: row.status for row in compared.rows}
+    assert (status["default"], status["slurm-block"]) == ("unsuited", "unsuited")
+    said = "\n".join(compared.notes)
+    assert "default: expected jobs of whole nodes, as select/linear gives them, found 2" in said
+    assert "slurm-block: expected jobs with a number of nodes" in said
+    only = snapshot_of(tmp_path, [running(1, USED), by_node(2, 3)], nodes=nodes_of(USED))
+    for method in ("slurm-tree", "slurm-block"):
+        assert tp.place(only, method).levels[0].objective == 3
 
 
 # ---- Audits in the order of the queue ------------------------------------------------------------

@@ -10,8 +10,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+import topoplace as tp
 from baseline_instances import grid, problem_on, random_graph
-from small_snapshot import small_document
+from small_snapshot import small_document, write_small
+from topoplace.cli import run
 from topoplace.errors import InputError, TopoplaceError
 from topoplace.report.studies import comparison_csv
 from topoplace.report.text import gap_text
@@ -194,6 +196,33 @@ def test_default_methods(monkeypatch: pytest.MonkeyPatch) -> None:
     names = [row.method for row in compare([graph]).rows]
     assert {"exact", "greedy"} <= set(names)
     assert not {"auto", "scotch", "pencils"} & set(names)
+
+
+def test_a_line_says_which_method_is_waited_for_and_how_long(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    limits = []
+
+    def timed(state: Any, method: Any, options: Options) -> Any:
+        limits.append((method.name, options.time_limit))
+        return solve(state, method, options)
+
+    monkeypatch.setattr("topoplace.study.compare.solve", timed)
+    file = str(write_small(tmp_path))
+    assert run(["compare", file]) == 0
+    said = [line for line in capsys.readouterr().err.splitlines() if line.startswith("small: ")]
+    most = {name: f", {limit:g} s at most" if limit else "" for name, limit in limits}
+    assert said == [
+        f"small: {name}, {k} of {len(limits)}{most[name]}" for k, (name, _) in enumerate(limits, 1)
+    ]
+    assert {name for name, limit in limits if limit is not None} == {"exact"}
+    assert most["exact"] == ", 60 s at most"
+    told: list[str] = []
+    tp.compare(file, methods=["first-fit"], time_limit=3, begin=told.append)
+    assert told == ["small: first-fit, 1 of 1, 3 s at most"]
+    for quiet in (["--methods", "first-fit"], ["-q"]):
+        assert run(["compare", file, *quiet]) == 0
+        assert "small: " not in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("make", [small, tree, mapping])

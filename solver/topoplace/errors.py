@@ -11,6 +11,7 @@ MAX_FAULTS = 20
 """Most lines that are told of one document."""
 
 _MOST_COMPARED = 100  # characters
+_FEW_NAMES = 7  # whose order says more than which is near
 _MOST_NAMES = 5000
 
 
@@ -212,21 +213,33 @@ class MissingToolError(TopoplaceError):
 def unknown_name(
     value: object, known: Iterable[str], *, field: str, file: str | None = None
 ) -> InputError:
-    """Return the error of a name that is none of those known; many are not all listed."""
+    """Return the error of a name that is none of those known.
+
+    Of many, the nearest are listed first, and not all.
+    """
     names = list(known)
+    if len(names) > _FEW_NAMES:
+        near = _nearest(value, names, MAX_FAULTS)
+        names = [*near, *(name for name in names if name not in near)]
     shown = ", ".join(names[:MAX_FAULTS]) + (", ..." if len(names) > MAX_FAULTS else "")
     return InputError(f"one of {shown}", file=file, field=field, value=value, known=names)
 
 
 def closest(value: object, known: Iterable[str]) -> str | None:
     """Return the known name that a wrong one is most likely meant to be; None if none is near."""
-    names = {name.lower(): name for name in known}
+    near = _nearest(value, known, 1)
+    return near[0] if near and near[0] != value else None
+
+
+def _nearest(value: object, known: Iterable[str], most: int) -> list[str]:
+    """Return some known names that are near to a value, the nearest first."""
+    names = {name.lower(): str(name) for name in known}
     if not isinstance(value, str) or not 0 < len(names) <= _MOST_NAMES:
-        return None
+        return []
     import difflib  # noqa: PLC0415 - only when something is wrong
 
-    near = difflib.get_close_matches(value[:_MOST_COMPARED].lower(), names, n=1, cutoff=0.6)
-    return str(names[near[0]]) if near and names[near[0]] != value else None
+    text = value[:_MOST_COMPARED].lower()
+    return [names[name] for name in difflib.get_close_matches(text, names, n=most, cutoff=0.6)]
 
 
 def named_file(file: str) -> str:

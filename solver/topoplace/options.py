@@ -294,13 +294,14 @@ class Watched:
     )
 
 
+SECONDS = option("S", "Seconds per solve; without it method exact ends after some 300.")
+
+
 @dataclass(frozen=True, kw_only=True)
 class Solve:
     """What all functions take that solve."""
 
-    time_limit: float | None = option(
-        "S", "Seconds per solve; without it method exact ends after some 300."
-    )
+    time_limit: float | None = again(SECONDS)
     seed: int = option("N", "Seed of whatever a method draws at random.", default=0)
 
 
@@ -511,10 +512,13 @@ class Compare(Queue, Watched):
         names="snapshots",
     )
     _: KW_ONLY
+    time_limit: float | None = again(
+        SECONDS, help="Seconds per solve; without it, method exact has 60."
+    )
     methods: Sequence[str | Callable[..., Any]] | None = option(
         "A,B,...|none",
         "Methods to run, also installed allocators; none holds only results against each "
-        "other; default all ours.",
+        "other; default all ours that suit the instance.",
         in_python="An empty list for none. Functions of your own are methods, too.",
         parse=lambda text: [] if _names(text) == ["none"] else _names(text),
     )
@@ -525,6 +529,9 @@ class Compare(Queue, Watched):
     objective: str | None = again(OBJECTIVE)
     keep: KeepRow | None = python(
         "Called with every row, its result and the instance: results are large, and not held."
+    )
+    begin: Callable[[str], None] | None = python(
+        "Called with a line before each method: which one of how many begins, and its time."
     )
 
 
@@ -540,6 +547,11 @@ class Audit(Solve):
         kind=list[Path],
     )
     _: KW_ONLY
+    time_limit: float | None = again(
+        SECONDS,
+        help="Seconds for the whole audit, shared out among its decisions; those that are left "
+        "then are not judged. Without it, each solve ends after some 300.",
+    )
     after: File | Snapshot | Model | None = option(
         "SNAPSHOT", "The snapshot after: what of the queue of SOURCE runs was started."
     )
@@ -881,7 +893,9 @@ class ConvertOptions:
         "FILE", "slurm: from squeue --json, squeue -o or scontrol show job -o."
     )
     partitions: File | None = option("FILE", "slurm: from scontrol show partition -o.")
-    reservations: File | None = option("FILE", "slurm: from scontrol show reservation -o.")
+    reservations: File | None = option(
+        "FILE", "slurm: from scontrol show reservation --json or -o."
+    )
     levels: Sequence[str] | None = again(LEVELS_OF_NODES)
     without: Sequence[str] | None = option(
         "oss*,mds*", "ibnetdiscover: patterns of nodes to leave out.", parse=_names

@@ -119,7 +119,6 @@ def map_command(application: Application, asked: options.Map, files: MapFiles) -
         )
     front.documents.options_of(asked)  # checks them
     given, on = _application(application, str(asked.on))
-    say_note(front.mapping.note_on_graph(graph, application.graph_format) if graph else None)
     named = {"name": front.mapping.name_of(graph), "file": str(graph)} if graph else {}
     problem: Any = front.mapping.problem_asked(replace(asked, application=given, on=on), named)
     if files.maplib is not None:

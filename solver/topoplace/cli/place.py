@@ -133,7 +133,10 @@ class Changes:
     """The options of `topoplace whatif`: its scenarios, and the files that it writes."""
 
     add_down: list[str] | None = option(
-        "NODES", "A scenario: these nodes are down, too. All may be repeated.", kind=list[str]
+        "NODES",
+        "A scenario: these nodes are down, too; a switch or domain stands for its own. "
+        "All may be repeated.",
+        kind=list[str],
     )
     free: list[str] | None = option(
         "NODES", "A scenario: these down or service nodes can be used.", kind=list[str]

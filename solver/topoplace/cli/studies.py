@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -48,7 +49,9 @@ def compare(asked: options.Compare, files: CompareFiles) -> None:
     exhibits = front.writing.Exhibits(folder=results, pictures=files.html is not None)
     require_writable(results=None if results is None else results / "r.json")
     with shown() as watch:
-        given = vars(replace(asked, keep=exhibits.keep, callback=watch))
+        default = watch is None and asked.methods is None  # nobody chose what to wait for
+        begin = partial(say, aside=True) if default else None
+        given = vars(replace(asked, keep=exhibits.keep, callback=watch, begin=begin))
         comparison = front.studies.compare(*given.pop("sources"), **given)
     front.writing.write(comparison, csv=files.csv, html=files.html, files=exhibits)
     say(str(comparison))

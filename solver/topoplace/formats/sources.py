@@ -62,6 +62,7 @@ SOURCES = (
             *(
                 "VOLCANO_JOB",
                 "POD_GROUP",
+                "GANG",
                 "TOPOLOGY",
                 "FLAVOR",
                 "QUEUES",

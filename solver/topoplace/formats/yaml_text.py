@@ -81,12 +81,12 @@ class Parsed:
 
     def place_of(self, field: str) -> str:
         """Return a field such as ``items[3].name`` with its line before it, if that is known."""
-        line = self._line_of(field)
+        line = self.line_of(field)
         return ", ".join(filter(None, ("" if line is None else f"line {line}", field)))
 
-    def _line_of(self, field: str) -> int | None:
+    def line_of(self, field: str) -> int | None:
         """Return the line of a field such as ``items[3].name``, or of the nearest one above."""
-        value: Any = self.value
+        value: Any = self.value if self.lines else None
         line: int | None = None
         while field and isinstance(value, dict | list):
             key, field = _step(value, field)

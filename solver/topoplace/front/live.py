@@ -84,9 +84,15 @@ def _ask_slurm(asked: options.Live, folder: Path) -> None:
         write_bytes(folder / "topology.txt", topology)
     else:
         write_bytes(folder / "topology.yaml", _FLAT.encode())
-    for record in ("node", "partition", "reservation"):
+    for record in ("node", "partition"):
         listed, _ = _answer(asked.scontrol, "--scontrol", f"show {record} -o")
         write_bytes(folder / f"{record}s.txt", listed)
+    listed, _ = _answer(asked.scontrol, "--scontrol", "show reservation --json", may_fail="")
+    if listed.lstrip().startswith(b"{"):
+        write_bytes(folder / "reservations.json", listed)
+    else:  # a Slurm without JSON
+        listed, _ = _answer(asked.scontrol, "--scontrol", "show reservation -o")
+        write_bytes(folder / "reservations.txt", listed)
     jobs, said = _answer(asked.squeue, "--squeue", "--all --json", may_fail="")
     if jobs.lstrip().startswith(b"{"):
         write_bytes(folder / "squeue.json", jobs)

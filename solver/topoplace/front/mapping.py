@@ -19,7 +19,7 @@ from topoplace.kinds import kind_named
 from topoplace.mapping.allocated import source_of
 from topoplace.mapping.contention import phase_time as estimated_phase
 from topoplace.mapping.graph import grid_of
-from topoplace.mapping.graphfiles import graph_format, note_on_graph, read_graph, read_qaplib
+from topoplace.mapping.graphfiles import graph_format, read_graph, read_qaplib
 from topoplace.mapping.layouts.candidates import (
     RankedLayout,
     enumerate_layouts,
@@ -73,7 +73,6 @@ __all__ = [
     "map",
     "name_of",
     "node_list_for",
-    "note_on_graph",
     "phase_time",
     "problem_asked",
     "read_application",

@@ -10,11 +10,13 @@ from typing import Any, TypeVar
 from topoplace import options
 from topoplace.errors import InputError
 from topoplace.front.documents import choices_of, model_of, options_of, require_one, watched
+from topoplace.interrupts import heeded
 from topoplace.kernels import compile_for
 from topoplace.kinds import kind_named
 from topoplace.options import names_of, takes
 from topoplace.placement.hierarchy.contract import prepared_under
 from topoplace.placement.torus.repack.problem import instance_of, repack_problem
+from topoplace.report.view import view_of
 from topoplace.result import Interference, Result
 from topoplace.result.placement import RepackResult
 from topoplace.result.several import Frontier, Optima
@@ -50,14 +52,19 @@ def place(asked: options.Place) -> AnyPlacement:
         compile_for(state.kind, [who])
     with watched(settings, asked) as settings:
         if isinstance(who, str):
-            found: AnyPlacement = solve(state, who, settings)
-            return found
+            with heeded():  # a signal ends the solve, and the reasons are still found
+                return _with_reasons(solve(state, who, settings), state)
         trial = try_on(state, who, settings)
     if asked.tried is not None:
         asked.tried(trial)
     if trial.refusal is not None:
         raise trial.refusal
-    return trial.result
+    return _with_reasons(trial.result, state)
+
+
+def _with_reasons(found: AnyPlacement, state: AnyState) -> AnyPlacement:
+    """Return a result that says of every request that does not start why, where that is known."""
+    return found.model_copy(update={"waits": view_of(found, state).waits})
 
 
 @takes(options.Frontier)

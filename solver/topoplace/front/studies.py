@@ -88,7 +88,7 @@ def compare(asked: options.Compare) -> Comparison:
     for kind, names in known.items():
         compile_for(kind, [name for name in names if methods is None or name in methods])
     with watched(settings, asked) as settings:
-        found = compare_cases(cases, methods, settings, asked.keep, allocators)
+        found = compare_cases(cases, methods, settings, asked.keep, allocators, asked.begin)
     return replace(found, notes=(*skipped, *found.notes))
 
 

@@ -16,6 +16,9 @@ from topoplace.types import IntArray
 NODE, LEAF, FABRIC = "node", "leaf", "fabric"
 """Levels of a switch tree; those between are ``switch1``, .. ."""
 
+PLACES = "node"
+"""The resource of hosts that Slurm's jobs share: places, as many on each, one for each CPU."""
+
 APART = 1 << 40
 """The distance of hosts of different fabrics."""
 

@@ -7,7 +7,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -32,7 +32,7 @@ from topoplace.report.tiles import (
     size_of,
     write_tasks,
 )
-from topoplace.types import IntArray
+from topoplace.types import FloatArray, IntArray
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -44,6 +44,7 @@ _LEAST_SHARE = 0.75  # of the size of squares without names, which names may cos
 _MOST_COLUMNS = 40  # tried
 _FULL = 0.6  # of the columns that there is room for, so that all rows are full
 _ALMOST = 1.001
+_LEAST_FILLED = 0.1  # of a host, so that it is seen
 _OBLONG = 0.08  # more height is accepted for boxes that are half as oblong
 
 
@@ -238,6 +239,7 @@ class Boxes:
         parts = [f"boxes: {boxes}"] * bool(boxes) + [f"squares: {self.levels[-1]}"]
         parts += ["%: of the bytes of a box, those that leave it"] * bool(self.shares)
         parts += ["stripes: several jobs"] * bool(cells.several)
+        parts += ["filled: the share in use"] * bool(cells.used)
         return "; ".join(parts)
 
     def _draw_boxes(self, axes: Axes, canvas: Canvas) -> None:
@@ -273,30 +275,44 @@ def _label(name: str, share: float | None, room: int) -> str:
 
 
 def _draw_squares(axes: Axes, canvas: Canvas, cells: Cells) -> None:
-    """Draw all hosts, those of several jobs in stripes, and lines between large ones."""
+    """Draw all hosts, those of several jobs in stripes, and lines between large ones.
+
+    What a host has in use fills it from below.
+    """
     low = np.zeros((len(cells.codes), 2))
     for tile, (top, left) in zip(canvas.tiles, canvas.corners, strict=True):
         row, column = np.nonzero(tile >= 0)
         low[tile[row, column]] = np.stack([left + column, top + row], axis=1)
     square = np.array([[0, 0], [1, 0], [1, 1], [0, 1]])
+    heights = np.ones(len(low))
+    heights[list(cells.used)] = np.maximum(list(cells.used.values()), _LEAST_FILLED)
     stripes = [
         (host, low[host] + (k / len(codes), 0), code, len(codes))
         for host, codes in cells.several.items()
         for k, code in enumerate(codes)
     ]
-    parts = [corner + square * (1 / num, 1) for _, corner, _, num in stripes]
+    parts = [
+        _filled(corner + square * (1 / num, 1), heights[host], low[host, 1] + 1)
+        for host, corner, _, num in stripes
+    ]
     striped = colours_of(np.array([code for *_, code, _ in stripes], dtype=np.int64), cells.inked)
     whole, colours = low[:, None, :] + square, cells.colours
     paper, none = np.full((len(low), 4), axes.get_facecolor()), np.zeros((len(low), 4))
     colours[list(cells.several)] = 0
+    filled = _filled(whole, heights[:, None], low[:, 1:] + 1)
     width = 0.5 if canvas.unit > LEAST_LINED else 0.25 if canvas.unit > LEAST_LINED / 2 else 0.0
     for shapes, fill, edge in (
         (whole, paper, "none"),
-        (whole, colours, "none"),
+        (filled, colours, "none"),
         (parts, striped, "none"),
         (whole, none, RIM),
     ):
         add_shapes(axes, list(shapes), fill, edge, width)
+
+
+def _filled(corners: FloatArray, heights: Any, bottom: Any) -> FloatArray:
+    """Return squares of which only a share of the height is left, at the bottom."""
+    return np.stack([corners[..., 0], bottom + (corners[..., 1] - bottom) * heights], axis=-1)
 
 
 def domain_boxes(machine: Hierarchy, shares: Sequence[Mapping[int, float]] = ()) -> Boxes:

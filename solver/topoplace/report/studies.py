@@ -11,6 +11,7 @@ from typing import Any
 from topoplace.errors import number_of
 from topoplace.report.summary import headline, level_rows
 from topoplace.report.text import count_text, gap_text, plain_table, records_csv
+from topoplace.report.view import view_of
 from topoplace.result import Proof, level_label, value_label
 from topoplace.study.batch.run import Batch
 from topoplace.study.compare import Comparison
@@ -163,7 +164,7 @@ def what_if_table(found: WhatIf, num_worth: int | None = None) -> str:
     header = ["scenario", first, "bound", "gap", "gain", "at most", *later]
     rows = [_row(one) for one in found.scenarios]
     lines = [headline(base.result), plain_table(header, rows, right=range(1, len(header)))]
-    lines += [line for one in found.scenarios for line in _others(one)]
+    lines += [line for one in found.scenarios for line in (*_others(one), *_new(one, base))]
     if found.worth:
         shown = found.worth[:num_worth]
         told = [[one.job, _signed(one.at_most)] for one in shown]
@@ -205,6 +206,13 @@ def _others(one: Scenario) -> list[str]:
         if names
     ]
     return [f"{one.name}: {'; '.join(parts)}"] if parts else []
+
+
+def _new(one: Scenario, base: Scenario) -> list[str]:
+    """Return why new requests wait, a line each."""
+    known = {request.id for request in base.result.instance.queue}
+    waits = view_of(one.result).waits if one.result.solution is not None else {}
+    return [f"{one.name}: {name} waits: {why}" for name, why in waits.items() if name not in known]
 
 
 def _listed(names: tuple[str, ...]) -> str:

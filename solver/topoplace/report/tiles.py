@@ -133,6 +133,8 @@ class Cells:
         Of a mapping, the tasks on routers.
     several
         Of hosts with several jobs, the codes of all of them.
+    used
+        Of hosts that are used in part, the share of what they have least of.
     inked
         The colours of codes from 0 on.
     """
@@ -144,6 +146,7 @@ class Cells:
     jobs: Mapping[int, str] = field(default_factory=dict)
     tasks: Mapping[int, str] = field(default_factory=dict)
     several: Mapping[int, Sequence[int]] = field(default_factory=dict)
+    used: Mapping[int, float] = field(default_factory=dict)
     inked: Callable[[int], RGB] = job_colour
 
     @property

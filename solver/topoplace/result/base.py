@@ -120,6 +120,14 @@ class Kept(Model):
         return Path(path)
 
 
+WAITS = Field(
+    default=None,
+    description="by request that does not start why it waits, for people, as far as that is "
+    "known; null if nobody asked",
+)
+"""Of documents that place queues; the function and the command `place` fill it in."""
+
+
 class Result(Drawn, Tabled, Kept, Generic[LevelType, SolutionType, InstanceType]):
     """One solve of one instance: what was asked, what was found, and the evidence.
 

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from topoplace.errors import InputError, number_of
-from topoplace.result.base import InstanceType, Level, LevelType, Result, SolutionType
+from topoplace.result.base import WAITS, InstanceType, Level, LevelType, Result, SolutionType
 from topoplace.snapshot.schema import Model, Name, NodeSet
 from topoplace.types import IntArray
 
@@ -220,6 +220,7 @@ class PackingResult(
     witness: Witness[SolutionType] | None = Field(
         default=None, description="no answer, but what bounds rest on where there is none"
     )
+    waits: dict[Name, str] | None = WAITS
 
 
 def size_of(part: Model) -> int:

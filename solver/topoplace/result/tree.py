@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from topoplace.result.base import Fraction, Level, Result
+from topoplace.result.base import WAITS, Fraction, Level, Result
 from topoplace.result.certificate import Certificate
 from topoplace.snapshot.schema import Model, Name, Snapshot
 
@@ -130,3 +130,4 @@ class AllocationResult(Result[TreeLevel, TreeSolution, Snapshot]):
     """One solve of one snapshot of a tree machine."""
 
     problem: Literal["allocation"]
+    waits: dict[Name, str] | None = WAITS

@@ -6,7 +6,10 @@ import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
+import numpy as np
+
 from topoplace.errors import InputError, unknown_name
+from topoplace.machine.hierarchy import PLACES, Hierarchy
 from topoplace.machine.hostlist import (
     expand_host_list,
     format_host_list,
@@ -14,13 +17,16 @@ from topoplace.machine.hostlist import (
     parse_node_set,
 )
 from topoplace.snapshot.files import parse_object, validated
+from topoplace.snapshot.hierarchy_state import hierarchy_of
 from topoplace.snapshot.schema import (
+    HierarchyModel,
     MachineModel,
     Model,
     Request,
     ShapeWeights,
     Snapshot,
     TorusModel,
+    TreeModel,
 )
 
 Change = tuple[str, Any]
@@ -86,12 +92,36 @@ def _short(value: Any) -> str:
 
 
 def known_nodes(machine: MachineModel, text: str) -> list[Any]:
-    """Return the nodes of a text: their numbers, or names where nodes have names."""
+    """Return the nodes of a text: their numbers, or names where nodes have names.
+
+    A domain stands for all nodes below it: by its name, such as a switch, or by the names on its
+    path, such as ``row1/rack2``.
+    """
     if not isinstance(text, str):
         raise InputError("nodes as text, such as 0-3,8", value=text)
+    if isinstance(machine, TreeModel | HierarchyModel):
+        hierarchy = hierarchy_of(machine)
+        return [node for name in expand_host_list(text, "") for node in _below(hierarchy, name)]
     if machine.num_nodes is None:
         return expand_host_list(text, "")
     return list(parse_node_set(text, machine.num_nodes, "").tolist())
+
+
+def _below(machine: Hierarchy, name: str) -> list[str]:
+    """Return a node, or those of a domain, by its name."""
+    if name in machine.numbers:
+        return [name]
+    found = [
+        machine.domain_of[level] == domain
+        for level, own in enumerate(machine.own_names)
+        for domain, short in enumerate(own)
+        if name in (short, machine.domain_names[level][domain])
+    ]
+    if any((one != found[0]).any() for one in found):
+        raise InputError("the whole path of a domain, as several have the name", value=name)
+    if not found:
+        raise InputError("nodes, switches or domains of the machine", value=name)
+    return [machine.host_names[host] for host in np.flatnonzero(found[0]).tolist()]
 
 
 def _text_of(machine: MachineModel, nodes: Iterable[Any]) -> str:
@@ -101,8 +131,7 @@ def _text_of(machine: MachineModel, nodes: Iterable[Any]) -> str:
 def _add_down(snapshot: Snapshot, value: str) -> Snapshot:
     machine = snapshot.written
     before, more = (known_nodes(machine, text) for text in (snapshot.down, value))
-    known = set(before)
-    down = [*before, *(node for node in more if node not in known)]
+    down = dict.fromkeys([*before, *more])
     return snapshot.model_copy(update={"down": _text_of(machine, down)})
 
 
@@ -133,7 +162,17 @@ def _without_job(snapshot: Snapshot, value: str) -> Snapshot:
 
 
 def _with_request(snapshot: Snapshot, value: Request | Mapping[str, Any] | str) -> Snapshot:
-    return snapshot.model_copy(update={"queue": [*snapshot.queue, request_of(value)]})
+    request = request_of(value)
+    if request.takes is None and request.parts is None:
+        request = request.model_copy(update={"takes": _whole_node(snapshot.written)})
+    return snapshot.model_copy(update={"queue": [*snapshot.queue, request]})
+
+
+def _whole_node(machine: MachineModel) -> dict[str, int] | None:
+    """Return what a whole node is where Slurm's jobs share nodes; None on other machines."""
+    hosts = getattr(machine, "hosts", ())
+    places = max((group.capacity.get(PLACES, 0) for group in hosts), default=0)
+    return {PLACES: places} if places else None
 
 
 def _weights(snapshot: Snapshot, value: ShapeWeights | Mapping[str, int]) -> Snapshot:

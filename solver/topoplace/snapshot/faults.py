@@ -42,14 +42,14 @@ _SCHEMAS = {
 
 _SKIPPED = rb"\s*((#[^\n]*|---)\n\s*)*"  # comments, and the beginning of a YAML document
 
-_JOBS = "Slurm's jobs"
+_JOBS, _RESERVATIONS = "Slurm's jobs", "Slurm's reservations"
 
 _TEXTS = (
     (re.compile(_SKIPPED + rb"(Switch|Block)Name\s*=", re.I), "a Slurm topology.conf", "--on and"),
     (re.compile(_SKIPPED + rb"-\s+topology\s*:"), "a Slurm topology.yaml", "--on and"),
     (re.compile(_SKIPPED + rb"NodeName\s*=", re.I), "Slurm's node states", "--nodes of"),
     (re.compile(rb"\s*PartitionName\s*="), "Slurm's partitions", "--partitions of"),
-    (re.compile(rb"\s*ReservationName\s*="), "Slurm's reservations", "--reservations of"),
+    (re.compile(rb"\s*ReservationName\s*="), _RESERVATIONS, "--reservations of"),
     (re.compile(rb"\s*JobId=|[^\n]*\bJOBID\b"), _JOBS, "--jobs of"),
 )
 
@@ -76,8 +76,9 @@ def kind_of_document(raw: dict[str, Any]) -> str:
         return kind_named(schema) + (f", which {takers} take" if takers else "")
     if schema is None and raw.get("name") and {"shape", "switches", "distances"} & raw.keys():
         return "a machine, which the option --on takes"
-    if schema is None and isinstance(raw.get("jobs"), list):
-        return f"{_JOBS}, which --jobs of topoplace convert --from slurm takes"
+    for key, what in (("jobs", _JOBS), ("reservations", _RESERVATIONS)):
+        if schema is None and isinstance(raw.get(key), list):
+            return f"{what}, which --{key} of topoplace convert --from slurm takes"
     return "nothing" if schema is None else json.dumps(schema)[:80]
 
 

@@ -83,7 +83,6 @@ Slurm's accounting (sacct --json) | _SLURM | "command"\s*:\s*\[\s*"sacct"
 Slurm's sinfo --json | _SLURM | "sinfo"\s*:\s*\[
 Slurm's nodes as JSON | _SLURM | \{\s*"nodes"\s*:\s*\[\s*\{\s*"architecture"
 Slurm's partitions as JSON | _SLURM | \{\s*"partitions"\s*:\s*\[\s*\{
-Slurm's reservations as JSON | _SLURM | \{\s*"reservations"\s*:\s*\[
 a graph of NetworkX | _GRAPH | "directed"\s*: & "multigraph"\s*:
 a trace of a profiler | _GRAPH | "traceEvents"\s*:
 a workload of Batsim | _LOG | "nb_res"\s*: & "profiles"\s*:

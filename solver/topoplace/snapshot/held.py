@@ -7,7 +7,7 @@ that has one does not start, unless the option is among those that the snapshot 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from topoplace.errors import InputError, number_of, unknown_name
@@ -22,6 +22,17 @@ ASSIGNMENT = "assignment"
 
 NOT_SEEN = "not-seen"
 """The option, of no request, that stands for what a listing cannot show: no decision is blamed."""
+
+PREEMPTION = "preemption"
+"""The option, of no request, that some could start if running jobs ended for them."""
+
+RESERVATION_END, RESERVATION_LATER = "reservation-end", "reservation-later"
+"""Options, of no request, about later times alone: who starts now is as it is."""
+
+PLANS = "plans"
+"""The option, of no request, that a scheduler plans more than the nodes that a job would take."""
+
+_MOST_NAMES = 3  # in a line
 
 _MAX_NAME = 120  # of a job of which there are several, so that the others have room for a number
 
@@ -158,6 +169,11 @@ def left_out_text(snapshot: Snapshot, releases: str = "--ignore") -> str | None:
             f"{len(held)} of {number_of(len(snapshot.queue), 'request')} held ({counts}; "
             f"see {releases})"
         )
+    ahead = _held_ahead(snapshot, held)
+    if ahead:
+        more = f" and {len(ahead) - _MOST_NAMES} more" if len(ahead) > _MOST_NAMES else ""
+        names = ", ".join(ahead[:_MOST_NAMES]) + more
+        parts.append(f"others start as if {names}, held before them in the order, took no nodes")
     ignored = [one for one in snapshot.left_out if one.option in snapshot.ignored]
     if ignored:
         parts.append(f"ignored: {counts_text(ignored)}")
@@ -168,6 +184,16 @@ def left_out_text(snapshot: Snapshot, releases: str = "--ignore") -> str | None:
     if whole:
         parts.append(f"not modelled: {'; '.join(map(' '.join, sorted(whole)))}")
     return "; ".join(parts) or None
+
+
+def _held_ahead(snapshot: Snapshot, held: Mapping[str, Sequence[LeftOut]]) -> list[str]:
+    """Return the held requests that may take nodes before one that is not, in an order."""
+    if snapshot.order is Order.VALUE:
+        return []
+    queue = sorted(snapshot.queue, key=lambda request: -request.priority)
+    last = max((k for k, one in enumerate(queue) if one.id not in held), default=0)
+    names = [one.id for one in queue[:last] if one.id in held]
+    return [name for name in names if not any(one.certain for one in held[name])]
 
 
 def held_text(instance: object) -> str:

@@ -41,7 +41,7 @@ ONLY_BY_NAME = ("minizinc", "auto", "given", "scotch")
 """Methods run only if named: a model for small instances, a choice of others, other programs."""
 
 EXACT_SECONDS = 60.0
-"""Time limit of mapping by `exact` without another: it goes on until the optimum is proven."""
+"""Time limit of `exact` without another: of mappings it goes on until the optimum is proven."""
 
 UNSUITED = "unsuited"
 """Status of a method that is not made for an instance, such as a fold of a cube."""
@@ -96,6 +96,7 @@ def compare(
     options: Options | None = None,
     keep: Keep | None = None,
     allocators: Sequence[Allocator] = (),
+    begin: Callable[[str], None] | None = None,
 ) -> Comparison:
     """Run methods on instances and compare all results of each with the best certified bound.
 
@@ -113,11 +114,14 @@ def compare(
         kind. By default all that suit the machine except those of `ONLY_BY_NAME`, and for
         applications that are not grids all except those that need one; empty for none.
     options
-        Time limit for each solve, interference rule and seed.
+        Time limit for each solve (of method exact `EXACT_SECONDS` without one), interference rule
+        and seed.
     keep
         Called with every row and its result: results are large, and not kept here.
     allocators
         More external allocators.
+    begin
+        Called before each method with a line that says which one of how many it is.
 
     Raises
     ------
@@ -134,10 +138,9 @@ def compare(
     notes = {f"left out {case.sha256}": text for case in merged for text in _left_out(case)}
     for case in merged:
         name, rule = case.instance.name, _rule_of(case, options)
-        results, unsuited = _solved(case, own, options, others)
-        shown = {one.name for one in others} if own is None else unsuited
-        for method in [one for one in unsuited if one in shown]:
-            notes.setdefault(method, f"{name}: {method}: {unsuited[method]}")
+        results, unsuited = _solved(case, own, options, others, begin)
+        for method, why in unsuited.items():
+            notes.setdefault(method, f"{name}: {method}: {why}")
         tried = [] if is_asked() else _tried(case, others, options)
         trials += tried
         results += [trial.result for trial in tried]
@@ -208,7 +211,11 @@ def _tried(case: Case, allocators: Sequence[Allocator], options: Options) -> lis
 
 
 def _solved(
-    case: Case, own: Sequence[str] | None, options: Options, others: Sequence[Allocator]
+    case: Case,
+    own: Sequence[str] | None,
+    options: Options,
+    others: Sequence[Allocator],
+    begin: Callable[[str], None] | None,
 ) -> tuple[list[AnyResult], dict[str, str]]:
     """Return the results of a case, old and new, and why methods refuse it.
 
@@ -216,16 +223,20 @@ def _solved(
     """
     results, unsuited, rule = list(case.results), {}, _rule_of(case, options)
     here = [result.method for result in results if _rule(result) == rule]
-    endless = case.kind == "mapping" and options.time_limit is None
     known = method_names(case.kind)
     named = _by_default(case, known) if own is None else own
     to_run = [method_of(case.kind, name) for name in named if name in known and name not in here]
     if case.kind == "mapping":
         to_run += [mapping_method(one.function) for one in others if one.function is not None]
-    for method in to_run:
+    for number, method in enumerate(to_run, 1):
         if is_asked():
             continue
-        limit = EXACT_SECONDS if endless and method.name == "exact" else options.time_limit
+        limit = options.time_limit
+        if limit is None and method.name == "exact":
+            limit = EXACT_SECONDS
+        if begin is not None:
+            most = "" if limit is None else f", {limit:g} s at most"
+            begin(f"{case.instance.name}: {method.name}, {number} of {len(to_run)}{most}")
         try:
             asked = dataclasses.replace(options, time_limit=limit)
             results.append(solve(case.state, method, asked))

@@ -5,9 +5,9 @@ from __future__ import annotations
 import itertools
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property, partial
+from functools import cached_property
 
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
@@ -93,6 +93,7 @@ class HierarchyOracle:
         names = [name for name, _ in instance.levels]
         factors = dict(zip(names, prices.factors, strict=False))
         looks: dict[object, list[_Look]] = {}
+        places: dict[object, _Places] = {}
         found: dict[int, int | None] = {}
         together: dict[object, list[tuple[int, tuple[Wanted, ...]]]] = {}
         capacities = self.table.capacities
@@ -110,7 +111,9 @@ class HierarchyOracle:
             covers, key = wanted[q], (wanted[q], asked.alone, asked.parts[0].apart, times)
             if key not in looks:
                 looks[key] = _looks(self.table, asked, flat, covers, self.work)
-            walk = _Walk(self.table, asked, flat, factors, covers, self.work, looks[key])
+            alike = key, tuple(part.takes for part in asked.parts)
+            known = places.setdefault(alike, _Places())
+            walk = _Walk(self.table, asked, flat, factors, covers, self.work, looks[key], known)
             costs = _cheapest(walk, sizes)
             for q, way in own:
                 cost = costs[tuple(part.units for part in way)]
@@ -168,6 +171,25 @@ def _cheapest(walk: _Walk, sizes: Iterable[tuple[int, ...]]) -> dict[tuple[int, 
     return best
 
 
+_Content = tuple[tuple[int, ...], bytes]
+
+
+@dataclass(frozen=True)
+class _Places:
+    """What is known of places, for requests whose parts take the same of their hosts.
+
+    Attributes
+    ----------
+    room
+        By look how many units of each part there is room for.
+    tables
+        By look and most units of each part the table and its content.
+    """
+
+    room: dict[object, tuple[int, ...]] = field(default_factory=dict)
+    tables: dict[object, tuple[IntArray, _Content]] = field(default_factory=dict)
+
+
 @dataclass(frozen=True)
 class _Look:
     """One of the places or domains that look the same at prices: tables of these are equal.
@@ -178,6 +200,8 @@ class _Look:
         Of a domain, all that its table depends on but what is inside.
     inside
         Of a domain, numbers of earlier looks, and how often each is inside.
+    cuts
+        Of a domain, the resource, `k` and the price of its rounded rows that have a price.
     paid
         Of a domain that a request would have for itself, see `_whole_domain`.
     """
@@ -185,6 +209,7 @@ class _Look:
     of: Place | Domain
     key: object = None
     inside: tuple[tuple[int, int], ...] = ()
+    cuts: tuple[tuple[int | None, int, int], ...] = ()
     paid: tuple[int, bool, bool] | None = None
 
 
@@ -216,8 +241,9 @@ def _looks(table: Rows, asked: Asked, prices: IntArray, covers: Covers, work: Wo
         alone = domain.level == asked.alone
         paid = _whole_domain(table, asked, domain, prices, covers) if alone else None
         apart = sum(price[row] for row in _apart(table, asked, domain))
-        key = domain.fixed, paid, domain.of_cuts(price), apart
-        look = _Look(domain, key, tuple(inside.items()), paid)
+        cuts = tuple((resource, k, price[row]) for resource, k, row in domain.cuts if price[row])
+        key = domain.level, tuple(domain.whole.items()), cuts, paid, apart
+        look = _Look(domain, key, tuple(inside.items()), cuts, paid)
         return number((*key, frozenset(inside.items())), look)
 
     of_domain(table.top)
@@ -254,8 +280,9 @@ class _Walk:
         covers: Covers,
         work: Work,
         looks: Sequence[_Look],
+        places: _Places,
     ) -> None:
-        self._looks = looks
+        self._looks, self._places = looks, places
         self.table, self.asked, self.parts = table, asked, asked.parts
         self.least: Sequence[int] = ()
         self._spend = work.spend
@@ -265,6 +292,7 @@ class _Walk:
         self.instance: Instance = table.instance
         self.prices, self.factors, self.covers = prices, factors, covers
         self._price: list[int] = prices.tolist()
+        self._indices: dict[tuple[int, ...], IntArray] = {}
         # of this level and those above, tables depend on the least load
         self._evened = max((p.balance for p in self.parts if p.balance is not None), default=-2)
         limits = [part.at_most for part in self.parts if part.at_most is not None]
@@ -284,7 +312,7 @@ class _Walk:
         numbers: list[int] = []
         for look in self._looks:
             if isinstance(look.of, Place):
-                numbers.append(self._number(look.key, partial(self._place, look.of)))
+                numbers.append(self._numbered(*self._of_place(look.key, look.of)))
                 continue
             inside: dict[int, int] = {}
             for at, count in look.inside:
@@ -292,46 +320,44 @@ class _Walk:
                 inside[number] = inside.get(number, 0) + count
             least = self.least if look.of.level <= self._evened else ()
             key = look.key, least, frozenset(inside.items())
-            make = partial(self._of_inside, look.of, inside, look.paid)
-            numbers.append(self._number(key, make))
+            if key not in self._numbers:
+                table = self._of_inside(look, look.of, inside)
+                self._numbers[key] = self._numbered(table, (table.shape, table.tobytes()))
+            numbers.append(self._numbers[key])
         return self._tables[numbers[-1]]
 
-    def _number(self, key: object, make: Callable[[], IntArray]) -> int:
-        """Return the number of a table that depends on no more than a key; equal ones share one."""
-        number = self._numbers.get(key)
-        if number is None:
-            table = make()
-            content = table.shape, table.tobytes()
-            number = self._numbers.setdefault(content, len(self._tables))
-            if number == len(self._tables):
-                self._tables.append(table)
-            self._numbers[key] = number
+    def _numbered(self, table: IntArray, content: _Content) -> int:
+        """Return the number of a table; those that are equal share one."""
+        number = self._numbers.setdefault(content, len(self._tables))
+        if number == len(self._tables):
+            self._tables.append(table)
         return number
 
     # ---- the bottom: tables of hosts and pools, the domain of a host not yet paid
 
-    def _place(self, place: Place) -> IntArray:
-        first = place.hosts[0]
-        most = [
-            min(p.units, holds(self.table.free[first], t))
-            if p.eligible is None or first in p.eligible
-            else 0
-            for p, t in self._pairs()
-        ]
-        if place.is_pool:
-            most = [
-                min(p.units, len(place.hosts)) if n else 0
-                for (p, _), n in zip(self._pairs(), most, strict=True)
-            ]
+    def _of_place(self, look: object, place: Place) -> tuple[IntArray, _Content]:
+        """Return the table of a place with its content, made once for all that may be there."""
+        first, known = place.hosts[0], self._places
+        if look not in known.room:
+            room = [holds(self.table.free[first], take) for take in self.takes]
+            most = [len(place.hosts) * (n > 0) for n in room] if place.is_pool else room
+            known.room[look] = tuple(most)
+        own = zip(self.parts, known.room[look], strict=True)
+        units = [min(p.units, n) * (p.eligible is None or first in p.eligible) for p, n in own]
+        key = look, tuple(units)
+        if key not in known.tables:
+            table = self._place(place, units)
+            known.tables[key] = table, (table.shape, table.tobytes())
+        return known.tables[key]
+
+    def _place(self, place: Place, most: Sequence[int]) -> IntArray:
+        """Return the table of a place that may have some units of each part."""
         table = np.full([*(n + 1 for n in most), 1], NEVER, dtype=np.int64)
         self._spend(table.size)
         for units in itertools.product(*(range(n + 1) for n in most)):
             if (cost := self._cost(place, units)) is not None:
                 table[(*units, 0)] = cost
         return table
-
-    def _pairs(self) -> list[tuple[Wanted, tuple[int, ...]]]:
-        return list(zip(self.parts, self.takes, strict=True))
 
     def _cost(self, place: Place, units: tuple[int, ...]) -> int | None:
         """Return what some units on a host or in a pool cost; None if they may not be there."""
@@ -349,7 +375,7 @@ class _Walk:
                 return None
             if any(row in self.covers.outside and n for row, n in taken.items()):
                 return None
-            cost = sum(n * int(self.prices[row]) for row, n in taken.items())
+            cost = sum(n * self._price[row] for row, n in taken.items())
         else:
             cost = 0
         if place.is_pool:  # a host and no room for each
@@ -360,9 +386,7 @@ class _Walk:
 
     # ---- domains
 
-    def _of_inside(
-        self, domain: Domain, inside: Mapping[int, int], paid: tuple[int, bool, bool] | None
-    ) -> IntArray:
+    def _of_inside(self, look: _Look, domain: Domain, inside: Mapping[int, int]) -> IntArray:
         """Return the table of a domain; those equal inside are joined by doubling."""
         if domain.level < self._together:
             table = self._in_one(inside)
@@ -374,7 +398,7 @@ class _Walk:
             whole = np.full(self.shape, NEVER, dtype=np.int64)
             whole[tuple(slice(n) for n in table.shape)] = table
             return whole
-        return self._as_domain(domain, table, paid)
+        return self._as_domain(look, domain, table)
 
     def _in_one(self, inside: Mapping[int, int]) -> IntArray:
         """Return the least cost where one of the domains inside has all units, the others none."""
@@ -416,17 +440,16 @@ class _Walk:
         self._spend(steps, first.size)
         return joined(first, second, self.shape)
 
-    def _as_domain(
-        self, domain: Domain, table: IntArray, paid: tuple[int, bool, bool] | None
-    ) -> IntArray:
+    def _as_domain(self, look: _Look, domain: Domain, table: IntArray) -> IntArray:
         """Add what a domain costs, and strike out what breaks a rule in it."""
+        paid = look.paid
         if table.size == 1 and not (paid and paid[2]):  # without units nothing is paid or broken
             return table
         if domain.level == self.counted:
             table = _counted(table)
         self._spend(10, table.size)  # passes over it
         table = table.copy()
-        units = np.indices(table.shape)[:-1]
+        units = self._units(table.shape)
         for part, own, least in zip(self.parts, units, self.least, strict=True):
             for level, size in part.multiples:
                 if level == domain.level:
@@ -447,20 +470,24 @@ class _Walk:
         table[units.any(axis=0)] += sum(
             self._price[row] for row in _apart(self.table, self.asked, domain)
         )
-        if self.asked.alone is None or domain.level < self.asked.alone:
-            table += self._cuts(domain, units)
-        elif paid is not None:
+        if look.cuts and (self.asked.alone is None or domain.level < self.asked.alone):
+            table += self._cuts(look, domain, units)
+        if paid is not None:
             self._alone(paid, units, table)
         return np.minimum(table, NEVER)
 
-    def _cuts(self, domain: Domain, units: IntArray) -> IntArray:
+    def _units(self, shape: tuple[int, ...]) -> IntArray:
+        """Return the units of each part by entry of a table."""
+        if shape not in self._indices:
+            self._indices[shape] = np.indices(shape)[:-1]
+        return self._indices[shape]
+
+    def _cuts(self, look: _Look, domain: Domain, units: IntArray) -> IntArray:
         paid = np.zeros(units.shape[1:], dtype=np.int64)
-        for resource, k, row in domain.cuts:
-            if self.prices[row]:
-                each = [1 if resource is None else take[resource] for take in self.takes]
-                taken = np.tensordot(np.array(each), units, axes=1)
-                whole = domain.whole[resource]
-                paid += int(self.prices[row]) * np.maximum(0, -(-taken * (k + 1) // whole) - 1)
+        for resource, k, price in look.cuts:
+            each = [1 if resource is None else take[resource] for take in self.takes]
+            taken = np.tensordot(np.array(each), units, axes=1)
+            paid += price * np.maximum(0, -(-taken * (k + 1) // domain.whole[resource]) - 1)
         return paid
 
     def _alone(self, paid: tuple[int, bool, bool], units: IntArray, table: IntArray) -> None:

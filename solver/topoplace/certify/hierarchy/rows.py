@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Set
+from collections.abc import Set
 from dataclasses import dataclass, field
 from functools import cached_property
-from operator import itemgetter
 
 import numpy as np
 
@@ -53,18 +52,6 @@ class Domain:
     places: tuple[Place, ...]
     cuts: list[tuple[int | None, int, int]] = field(default_factory=list)
     whole: dict[int | None, int] = field(default_factory=dict)
-
-    @cached_property
-    def fixed(self) -> object:
-        """What its table depends on besides prices and what is inside."""
-        cuts = tuple((resource, k) for resource, k, _ in self.cuts)
-        return self.level, cuts, tuple(self.whole.items())
-
-    @cached_property
-    def of_cuts(self) -> Callable[[list[int]], object]:
-        """Returns what lists by row have for its cuts."""
-        rows = [row for _, _, row in self.cuts]
-        return itemgetter(*rows) if rows else lambda _: ()
 
     def all_places(self) -> list[Place]:
         """Return its places and those of all that is inside."""

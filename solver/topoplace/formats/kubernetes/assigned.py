@@ -147,8 +147,10 @@ class Assigned:
         The podsets that have domains.
     pods
         How many pods are where.
-    there
-        What its pods take of their nodes.
+    there, ended
+        What its pods take of their nodes, and what those took that have ended well.
+    reclaimable
+        How many pods have ended and are not made again.
     """
 
     job: str
@@ -156,6 +158,8 @@ class Assigned:
     podsets: set[str] = field(default_factory=set)
     pods: list[AssignedPods] = field(default_factory=list)
     there: Amounts = field(default_factory=dict)
+    ended: Amounts = field(default_factory=dict)
+    reclaimable: int = 0
 
 
 @dataclass(frozen=True)
@@ -186,8 +190,12 @@ def place_assigned(
     found: list[Unplaced] = []
     places = _Places(nodes)
     for own in assigned:
-        if _num_pods(own.there.values()) >= sum(pods.count for pods in own.pods):
+        there = {host: {**amounts} for host, amounts in own.there.items()}
+        if _num_pods(there.values()) + own.reclaimable >= sum(pods.count for pods in own.pods):
             continue  # even if some are elsewhere
+        if _num_pods(own.ended.values()) <= own.reclaimable:  # else some are made again
+            for host, amounts in own.ended.items():
+                add_amounts(there, host, amounts)
         on_hosts: Amounts = {}
         in_domains: dict[tuple[str, ...], tuple[str, int]] = {}
         for pods in own.pods:
@@ -199,13 +207,13 @@ def place_assigned(
                 _, count = in_domains.get(hosts, ("", 0))
                 in_domains[hosts] = pods.values[-1], count + pods.count
         for host, amounts in on_hosts.items():
-            there = own.there.get(host, {})
-            missing = {name: n - there.get(name, 0) for name, n in amounts.items()}
+            on_host = there.get(host, {})
+            missing = {name: n - on_host.get(name, 0) for name, n in amounts.items()}
             more = {name: amount for name, amount in missing.items() if amount > 0}
             if more:
                 add_amounts(running.setdefault(own.job, {}), host, more)
         for hosts, (name, count) in in_domains.items():
-            missing_pods = count - _num_pods(own.there.get(host, {}) for host in hosts)
+            missing_pods = count - _num_pods(there.get(host, {}) for host in hosts)
             if missing_pods > 0:
                 text = f"{number_of(missing_pods, 'pod')} of {own.job} in {name}, on no node yet"
                 found.append(Unplaced(frozenset(hosts), left_out(ASSIGNMENT, text, own.where)))

@@ -14,6 +14,7 @@ KUEUE = "kueue.x-k8s.io"
 KAI = "kai.scheduler"
 JOBSET = "alpha.jobset.sigs.k8s.io"
 LWS = "leaderworkerset.sigs.k8s.io"
+GANGS = "scheduling.k8s.io"
 
 JOBSET_EXCLUSIVE = f"{JOBSET}/exclusive-topology"
 LWS_EXCLUSIVE, LWS_SIZE = f"{LWS}/exclusive-topology", f"{LWS}/size"
@@ -57,12 +58,16 @@ def _other_scheduler(value: Any) -> str:
     return "" if given_text(value) in _SCHEDULERS else given_text(value)
 
 
+_ELASTIC = f"{KUEUE}/elastic-job"
+"""A gate that Kueue opens once it has admitted the slice of which the pod is."""
+
+
 def _foreign_gates(value: Any) -> str:
     own = _entries(value)
     if own is None:
         return given_text(value)
     names = [str(gate.get("name")) for gate in own]
-    return ",".join(name for name in names if not name.startswith(f"{KUEUE}/"))
+    return ",".join(name for name in names if name == _ELASTIC or not name.startswith(f"{KUEUE}/"))
 
 
 def _if_false(value: Any) -> str:
@@ -95,6 +100,7 @@ POD = table(
     read nodeName: where the pod runs
     read containers, initContainers, overhead, resources: what a pod takes
     read priority, priorityClassName: the order of the queue
+    read preemptionPolicy: whether a line names the job (`preemption`)
     read nodeSelector: `eligible`, a set for each label
     read affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution: `eligible`, a set \
         for each label that a term names
@@ -112,7 +118,7 @@ POD = table(
         affinity.podAffinity.preferredDuringSchedulingIgnoredDuringExecution, \
         affinity.podAntiAffinity.preferredDuringSchedulingIgnoredDuringExecution: a wish
     restricts topologySpreadConstraints: one is not `ScheduleAnyway`
-    restricts schedulingGates: one is not of Kueue's own
+    restricts schedulingGates: one is not of Kueue's own, or waits for a slice of an elastic job
     restricts schedulerName: it is none of `default-scheduler`, `volcano`, `kai-scheduler`: its \
         rules are unknown
     depends runtimeClassName: in a template, if the RuntimeClass is not in the file; its node \
@@ -124,11 +130,12 @@ POD = table(
     neutral volumes: other volumes
     neutral activeDeadlineSeconds, automountServiceAccountToken, dnsConfig, dnsPolicy, \
         enableServiceLinks, ephemeralContainers, hostAliases, hostIPC, hostNetwork, hostPID, \
-        hostUsers, hostname, hostnameOverride, imagePullSecrets, os, preemptionPolicy, \
+        hostUsers, hostname, hostnameOverride, imagePullSecrets, os, \
         readinessGates, restartPolicy, securityContext, serviceAccount, serviceAccountName, \
         setHostnameAsFQDN, shareProcessNamespace, subdomain, terminationGracePeriodSeconds
-    restricts workloadRef, schedulingGroup: always: gangs of Kubernetes and their topology are not \
-        modelled
+    depends schedulingGroup, workloadRef: in a template: of which gang its pods will be is unknown
+    read schedulingGroup.podGroupName, workloadRef.name, workloadRef.podGroup, \
+        workloadRef.podGroupReplicaKey: the gang of a pod
     """,
     {
         "topologySpreadConstraints": _hard_spread,
@@ -186,7 +193,8 @@ NOTES = table(
         {KUEUE}/safe-to-forcefully-terminate, {KUEUE}/job-owner-gvk, {KUEUE}/job-owner-name, \
         {KUEUE}/component-workload-index, {KUEUE}/workload-slice-name
     restricts {KUEUE}/admission-gated-by: always: somebody else lets it start
-    restricts {KUEUE}/workload-slice-replacement-for: always: it takes the place of another
+    restricts {KUEUE}/workload-slice-replacement-for: always: a slice of an elastic job, which \
+        takes the place of another
     restricts {KAI_REQUIRED}: the level or `{KAI_TOPOLOGY}` is not of the machine, or Kueue is \
         asked for a topology too; else `required` of all pods of the job together
     read {KAI_PREFERRED}: `preferred`, where nothing is required
@@ -229,8 +237,8 @@ POD_GROUP = table(
     f"""
     depends minMember: the file has fewer or more pods of the group
     depends minTaskMember: the file has more or fewer pods of the group
-    depends networkTopology: it is hard and the machine has no tiers, some pods run \
-        (`running-pods`), or it names a tier by name; else `required` or `preferred` of all pods \
+    depends networkTopology: it is hard and its tier is no level of the machine, or some pods run \
+        (`running-pods`); else `required`, on nodes of HyperNodes, or `preferred` of all pods \
         together
     depends subGroupPolicy: a sub-group is not whole, or fewer than all may start; else each is \
         in one domain of the tier that is hard for it
@@ -247,6 +255,22 @@ POD_GROUP = table(
     read priorityClassName: the order of the queue, if the PriorityClass is in the file
     neutral minResources, queue, priority, preemptibility, \
         scheduleTimeoutSeconds, backoffLimit, markUnschedulable, schedulingBackoff
+    """,
+)
+
+GANG = table(
+    "PodGroups of Kubernetes, and groups of its Workloads (`scheduling.k8s.io`)",
+    """
+    depends schedulingPolicy.gang.minCount, policy.gang.minCount -> minCount: the file has fewer \
+        or more pods of the group; else they are a request, which starts as a whole
+    read schedulingPolicy.basic, policy.basic: each pod is a request
+    depends schedulingConstraints: the key is no level of the machine, there are several, the \
+        policy is basic, or Kueue is asked for a topology too; else `required` of all pods together
+    read schedulingConstraints.topology[].key, \
+        schedulingConstraints.topologyConstraints[].topologyKey: the level
+    restricts parentCompositePodGroupName, resourceClaims: always
+    read priority, priorityClassName: the order of the queue
+    neutral name, workloadRef, podGroupTemplateRef, disruptionMode, preemptionPolicy
     """,
 )
 
@@ -319,6 +343,8 @@ WORKLOAD = table(
     depends status.conditions -> quota: `QuotaReserved` is false and the message speaks of a \
         quota (option `quota`), or the reason is `Inadmissible` (`queue`); `Requeued` is false \
         (`requeued`)
+    read status.reclaimablePods: pods that have ended: they ask for nothing, and what they were \
+        assigned is free, if they are in the file or all others are
     neutral status
     """,
     {"spec.active": _if_false},
@@ -330,10 +356,11 @@ VOLCANO_JOB = table(
     read tasks[].name, tasks[].replicas, tasks[].template: the parts
     depends minAvailable: it is less than all pods: fewer may start
     depends tasks[].minAvailable: it is less than the task's replicas
-    depends networkTopology: it is hard and the machine has no tiers, some pods run \
-        (`running-pods`), or it names a tier by name; else `required` or `preferred`
+    depends networkTopology: it is hard and its tier is no level of the machine, or some pods run \
+        (`running-pods`); else `required`, on nodes of HyperNodes, or `preferred`
     depends tasks[].partitionPolicy: fewer partitions than all may start, they do not make up \
-        the task, the job has started, or the machine has no tiers; else `segments` of the tier
+        the task, the job has started, or the tier is no level of the machine; else `segments` of \
+        the tier
     read tasks[].partitionPolicy.totalPartitions, tasks[].partitionPolicy.partitionSize, \
         tasks[].partitionPolicy.minPartitions: which partitions
     read {_topology_of_network("", "tasks[].partitionPolicy.")}: up to which tier
@@ -380,6 +407,9 @@ QUEUES = table(
         the topology, or several whose nodes the job could use; else the nodes of the flavor are \
         `eligible`
     restricts stopPolicy: it is `Hold` or `HoldAndDrain`
+    depends preemption: nobody, but a line names the jobs that may preempt running ones: that is \
+        not modelled
+    read cohort, cohortName: whose jobs
     """,
     {"stopPolicy": lambda value: "" if value in (None, "None") else given_text(value)},
 )
@@ -388,8 +418,10 @@ HYPER_NODE = table(
     "HyperNodes of Volcano: `spec`",
     """
     read tier, members[].type, members[].selector.exactMatch.name, \
-        members[].selector.regexMatch.pattern, members[].selector.labelMatch: the domains
-    neutral tierName
+        members[].selector.regexMatch.pattern, members[].selector.labelMatch: the domains; a \
+        tier whose HyperNodes share nodes, or in which one of a lower tier is only in part, is no \
+        level: it is named, and holds the jobs that need it
+    read tierName: which tier `highestTierName` means, unless two have the name
     """,
 )
 
@@ -412,6 +444,7 @@ HOLDS = table(
     depends subGroups: parts of a request cannot say the sub-groups
     depends topology: what it asks of the topology is not there, or is wrong
     depends nodeAffinity: its terms are wrong
+    depends pod-group: the PodGroup, or the Workload of Kubernetes, of a pod is not in the file
     depends podset-group-name: podsets of a group require different levels
     depends podsets: it has more kinds of pods than a request can say
     depends owner: the Job or JobSet of the pod has ended
@@ -426,7 +459,7 @@ KINDS = table(
     """
     read Topology, ResourceFlavor, HyperNode, Node: the machine
     read Pod, Workload, Job, JobSet: jobs
-    read PodGroup: what restricts jobs
+    read PodGroup: what restricts jobs, and gangs
     read LeaderWorkerSet: the workers of a group whose leader waits and has none yet
     read PriorityClass, WorkloadPriorityClass: the order of the queue
     read RuntimeClass, PersistentVolumeClaim, PersistentVolume: what jobs need
@@ -435,14 +468,14 @@ KINDS = table(
     neutral ConfigMap, CronJob, DaemonSet, Deployment, Endpoints, EndpointSlice, Event, Lease, \
         LimitRange, Namespace, PodDisruptionBudget, ReplicaSet, AdmissionCheck, \
         ControllerRevision, CSINode, Secret, Service, ServiceAccount, StatefulSet, StorageClass, \
-        CustomResourceDefinition, Numatopology, Reservation
+        CustomResourceDefinition, Numatopology, Reservation, CompositePodGroup
     """,
 )
 
 _GROUPS = {
     "Pod": ("",),
     "Node": ("",),
-    "Workload": (KUEUE,),
+    "Workload": (KUEUE, GANGS),
     "ResourceFlavor": (KUEUE,),
     "Topology": (KUEUE, KAI),
     "HyperNode": ("topology.volcano.sh",),
@@ -451,7 +484,7 @@ _GROUPS = {
     "LeaderWorkerSet": ("leaderworkerset.x-k8s.io",),
     "PodGroup": (
         *("scheduling.volcano.sh", "scheduling.run.ai", "scheduling.x-k8s.io"),
-        "scheduling.sigs.k8s.io",
+        *("scheduling.sigs.k8s.io", GANGS),
     ),
 }
 """The groups of kinds that are read; others have kinds of the same names."""

@@ -1,4 +1,4 @@
-"""PodGroups of Volcano and KAI: the sub-groups of their pods, as parts of a request.
+"""PodGroups: of Kubernetes, and the sub-groups of those of Volcano and KAI as parts of a request.
 
 A sub-group is in one domain of a level, and so may be those of one parent, or all pods. A part has
 one group that shares a domain, so what only one part is about becomes a segment of it.
@@ -8,18 +8,21 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from contextlib import nullcontext
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Annotated, Any
 
 from pydantic import Field
 
 from topoplace.errors import number_of
 from topoplace.formats.declared import left_out
-from topoplace.formats.kubernetes.fields import KAI
-from topoplace.formats.kubernetes.kinds import Count, NetworkTopology
+from topoplace.formats.kubernetes.fields import GANGS, KAI
+from topoplace.formats.kubernetes.kinds import Count, NetworkTopology, Others
 from topoplace.formats.kubernetes.nodes import Labels, labels_match
-from topoplace.formats.kubernetes.objects import IN_A_NAME, Kube, KubeModel
+from topoplace.formats.kubernetes.objects import IN_A_NAME, Kube, KubeModel, KubeObject, PodSpec
 from topoplace.formats.kubernetes.podsets import Podset
+from topoplace.formats.yaml_text import Parsed
 from topoplace.snapshot.schema import LeftOut, Segment
 
 _SUB_GROUP = f"{KAI}/subgroup-name"
@@ -86,6 +89,91 @@ class PodGroupSpec(KubeModel):
 
 
 PodGroup = Kube[PodGroupSpec, Any]
+
+# ---- Gangs of Kubernetes itself ------------------------------------------------------------------
+
+
+class _Least(KubeModel):
+    least: Annotated[Count, Field(alias="minCount")]
+
+
+class _StartPolicy(KubeModel):
+    gang: _Least | None = None
+
+
+class _Key(KubeModel):
+    """A topology constraint, as one of the two versions has it."""
+
+    key: str = ""
+    old: Annotated[str, Field(alias="topologyKey")] = ""
+
+
+class _Constraints(KubeModel):
+    topology: list[_Key] | None = None
+    old: Annotated[list[_Key] | None, Field(alias="topologyConstraints")] = None
+
+
+class GangSpec(KubeModel):
+    """What a PodGroup of Kubernetes, or a group of its Workload, says of its pods."""
+
+    policy: Annotated[_StartPolicy | None, Field(alias="schedulingPolicy")] = None
+    old: Annotated[_StartPolicy | None, Field(alias="policy")] = None
+    constraints: Annotated[_Constraints | None, Field(alias="schedulingConstraints")] = None
+    priority: int | None = None
+    priority_class: Annotated[str | None, Field(alias="priorityClassName")] = None
+
+    @property
+    def least(self) -> int | None:
+        """How many pods have to start together; None if each starts for itself."""
+        policy = self.policy or self.old
+        return None if policy is None or policy.gang is None else policy.gang.least
+
+    @property
+    def keys(self) -> list[str]:
+        """The labels in one domain of which all pods are."""
+        own = self.constraints or _Constraints()
+        return [one.key or one.old for one in (*(own.topology or ()), *(own.old or ()))]
+
+
+@dataclass(frozen=True)
+class Gang:
+    """The group of a pod.
+
+    Attributes
+    ----------
+    name
+        Its name in the namespace.
+    one, where, raw
+        The object that says what it is, None if it is not in the file; where in it, and what.
+    """
+
+    name: str
+    one: KubeObject | None = None
+    where: str = "spec"
+    raw: Mapping[str, Any] = field(default_factory=dict)
+
+    @cached_property
+    def spec(self) -> GangSpec:
+        """What is read of it; nothing if it is not in the file."""
+        with nullcontext() if self.one is None else self.one.blamed(self.where):
+            return Parsed(self.raw, {}).validated(GangSpec)
+
+
+def gang_of(spec: PodSpec, others: Others, namespace: str) -> Gang | None:
+    """Return the group of Kubernetes that a pod is of."""
+    own, of = spec.scheduling_group, spec.workload_ref
+    if own is not None and own.name is not None:
+        one = others.get(f"{GANGS}/PodGroup", own.name, namespace)
+        return Gang(own.name, one, raw={} if one is None else one.section("spec"))
+    if of is None:
+        return None
+    name = ".".join(filter(None, (of.name, of.group, of.replica)))
+    one = others.get(f"{GANGS}/Workload", of.name, namespace)
+    groups = None if one is None else one.section("spec").get("podGroups")
+    for idx, raw in enumerate(groups if isinstance(groups, list) else ()):
+        if isinstance(raw, dict) and raw.get("name") == of.group:
+            return Gang(name, one, f"spec.podGroups[{idx}]", raw)
+    return Gang(name)
 
 
 class NotModelledError(Exception):

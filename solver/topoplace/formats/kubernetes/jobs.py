@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
 from topoplace.errors import InputError, blamed_on, number_of, unknown_name
-from topoplace.formats.declared import UNKNOWN, Table, left_out, values_at
+from topoplace.formats.declared import UNKNOWN, Table, given_text, left_out, values_at
 from topoplace.formats.kubernetes.assigned import (
     Admission,
     Assigned,
@@ -17,6 +17,7 @@ from topoplace.formats.kubernetes.assigned import (
 )
 from topoplace.formats.kubernetes.fields import (
     CONTAINER,
+    GANG,
     JOB,
     JOB_SET,
     JOBSET_EXCLUSIVE,
@@ -34,9 +35,11 @@ from topoplace.formats.kubernetes.fields import (
     WORKLOAD_NAMES,
 )
 from topoplace.formats.kubernetes.groups import (
+    Gang,
     NotModelledError,
     PodGroup,
     PodGroupSpec,
+    gang_of,
     parts_of,
 )
 from topoplace.formats.kubernetes.kinds import (
@@ -48,7 +51,9 @@ from topoplace.formats.kubernetes.kinds import (
     NetworkTopology,
     Others,
     Pod,
+    Queue,
     Scheduling,
+    Standing,
     Task,
     VolcanoJob,
     VolcanoSpec,
@@ -57,7 +62,7 @@ from topoplace.formats.kubernetes.kinds import (
     job_of,
     waits_alone,
 )
-from topoplace.formats.kubernetes.nodes import tier_level
+from topoplace.formats.kubernetes.nodes import HOSTNAME, Domains, tier_level
 from topoplace.formats.kubernetes.objects import (
     KubeObject,
     Meta,
@@ -120,6 +125,8 @@ class Waiting:
         stands for podsets that have none.
     by_kueue, flavors
         Whether Kueue starts it, and the flavors of its queue; None if they are not in the file.
+    queue, preempts
+        Its queue, and whether its pods may preempt others where it is not of Kueue.
     is_loose
         Whether nothing says that its pods start together: they are taken so.
     sizes
@@ -134,6 +141,8 @@ class Waiting:
     levels: set[str | None] = field(default_factory=set)
     by_kueue: bool = False
     flavors: set[str] | None = None
+    queue: Queue = field(default_factory=Queue)
+    preempts: bool = True
     is_loose: bool = False
     sizes: dict[str, tuple[int, str]] = field(default_factory=dict)
     _left_out: dict[tuple[str, str], LeftOut] = field(default_factory=dict)
@@ -155,6 +164,11 @@ class Waiting:
                 return
         name = f"pods{len(self.podsets)}" if self.podsets else "pods"
         self.podsets.append(replace(new, name=name))
+
+    @property
+    def standing(self) -> Standing:
+        """Its priority and queue, among jobs that run."""
+        return Standing(self.priority, self.queue if self.by_kueue else None, self.preempts)
 
     @property
     def num_pods(self) -> int:
@@ -181,6 +195,8 @@ class KubeJobs:
         By job what it asks for.
     families
         By running job its family and level, as of one that waits.
+    standings
+        By running job its priority and queue.
     repelling
         What running pods keep away from them.
     admitted
@@ -193,13 +209,14 @@ class KubeJobs:
     num_running: dict[str, int] = field(default_factory=dict)
     waiting: dict[str, Waiting] = field(default_factory=dict)
     families: dict[str, tuple[str | None, str | None]] = field(default_factory=dict)
+    standings: dict[str, Standing] = field(default_factory=dict)
     repelling: list[Repelling] = field(default_factory=list)
     admitted: list[str] = field(default_factory=list)
     assigned: list[Assigned] = field(default_factory=list)
 
 
-def jobs_of(objects: Sequence[KubeObject], levels: Sequence[str], topology: str) -> KubeJobs:
-    """Return the jobs among some objects, on a machine of these levels.
+def jobs_of(objects: Sequence[KubeObject], domains: Domains) -> KubeJobs:
+    """Return the jobs among some objects, on a machine of these domains.
 
     A Workload that is not admitted, a Job or JobSet that is suspended, and a Job of Volcano that is
     pending tell what waits. Of all others their pods do: those on a node run, those without wait.
@@ -210,7 +227,7 @@ def jobs_of(objects: Sequence[KubeObject], levels: Sequence[str], topology: str)
     InputError
         With the object and the field at fault.
     """
-    reader = _Reader(objects, levels, topology)
+    reader = _Reader(objects, domains)
     for (group, kind), read in reader.kinds.items():  # in this order: what tells most goes first
         for one in objects:
             if (one.group, one.kind) == (group, kind):
@@ -224,11 +241,12 @@ def jobs_of(objects: Sequence[KubeObject], levels: Sequence[str], topology: str)
 class _Reader:
     """Reads objects kind by kind, and remembers what is told of already."""
 
-    def __init__(self, objects: Sequence[KubeObject], levels: Sequence[str], topology: str) -> None:
+    def __init__(self, objects: Sequence[KubeObject], domains: Domains) -> None:
         self.jobs = KubeJobs()
         self._others = Others(objects)
-        self._levels = levels
-        self._topology = topology
+        self._levels = [*domains.levels, HOSTNAME]
+        self._topology = domains.name
+        self._tiers, self._tier_names = domains.tiers, domains.tier_names
         self._told: set[str] = set()
         """Jobs that wait by what an object says, so that their pods do not tell."""
         self._pod_groups: dict[str, KubeObject] = {}
@@ -270,18 +288,18 @@ class _Reader:
         The name of a queue that is not in the file says nothing more.
         """
         waiting.by_kueue |= name is not None
-        queue = self._others.get("LocalQueue", name or "", meta.namespace)
-        own = {} if queue is None else queue.section("spec")
-        cluster = self._others.get("ClusterQueue", str(own.get("clusterQueue")))
-        for one in filter(None, (queue, cluster)):
+        local = self._others.get("LocalQueue", name or "", meta.namespace)
+        queue = self._others.queue(name, meta.namespace)
+        if queue.name:
+            waiting.queue = queue
+        for one in filter(None, (local, self._others.get("ClusterQueue", queue.name))):
             place = f"{one.kind} {one.section('metadata').get('name')}, {one.place_of('spec')}"
             waiting.hold(*QUEUES.left_out(one.section("spec"), place))
-        spec = {} if cluster is None else cluster.section("spec")
-        if "resourceGroups" in spec:
-            waiting.flavors = {*map(str, values_at(spec, "resourceGroups[].flavors[].name"))}
+        if "resourceGroups" in queue.spec:
+            waiting.flavors = {*map(str, values_at(queue.spec, "resourceGroups[].flavors[].name"))}
 
     def _declared(
-        self, waiting: Waiting, table: Table, kind: str, raw: dict[str, Any], place: str
+        self, waiting: Waiting, table: Table, kind: str, raw: Mapping[str, Any], place: str
     ) -> None:
         """Hold a job by what a table says of an object, and by fields that it does not know."""
         waiting.hold(*table.left_out(raw, place))
@@ -336,6 +354,10 @@ class _Reader:
         waiting.labels[PodLabels(namespace, labels, pods.is_template)] = None
         if pods.is_template:
             spec = self._of_class(waiting, spec, place)
+            for key in ("schedulingGroup", "workloadRef"):
+                if raw.get(key):
+                    waiting.hold(left_out(key, given_text(raw[key]), f"{place}.{key}"))
+        waiting.preempts &= self._others.preempts(spec)
         rules = self._rules(waiting, spec, namespace, where, place)
         takes = amounts_of(spec, where)
         return Podset(pods.name, pods.count, takes, asked.fields, asked.group, rules)
@@ -399,6 +421,8 @@ class _Reader:
         if workload.status.has_ended:
             return
         if workload.status.admission:
+            queue = self._others.queue(one.section("spec").get("queueName"), meta.namespace)
+            self.jobs.standings[job] = Standing(spec.priority or 0, queue)
             self.jobs.admitted.append(job)
             self._is_assigned(one, workload, workload.status.admission, job)
             return
@@ -414,7 +438,8 @@ class _Reader:
             place = one.place_of(f"{where}.topologyRequest")
             asked = _asked(place, partial(asked_of, request, self._levels))
             where = f"{where}.template"
-            pods = _Pods(one, meta, own.name, own.count, own.template, where, asked)
+            count = max(own.count - workload.status.ended_of(own.name), 0)
+            pods = _Pods(one, meta, own.name, count, own.template, where, asked)
             waiting.podsets.append(self._podset(waiting, pods))
 
     def _is_assigned(
@@ -439,6 +464,7 @@ class _Reader:
                         for values, count in own.topology.domains()
                     ]
             found.podsets.add(own.name)
+            found.reclaimable += workload.status.ended_of(own.name)
             self._keeps_away(job, template.metadata, meta, template.spec)
         if found.podsets:
             self.jobs.assigned.append(found)
@@ -527,20 +553,16 @@ class _Reader:
         """Return what a network topology asks for, as fields of a request."""
         if topology is None:
             return {}
-        tiers = [level for level in self._levels if level.startswith(tier_level(0)[:-1])]
-        if not tiers or topology.named is not None:
-            if topology.mode == "hard":
-                text = topology.named or f"tier {topology.highest or ''}".rstrip()
-                waiting.hold(left_out("networkTopology", text, one.place_of(where)))
-            return {}
-        level = tiers[-1] if topology.highest is None else tier_level(topology.highest)
-        if topology.mode == "hard" and topology.highest is None:
-            level = tiers[0]
-        if level not in tiers:
-            if topology.mode == "hard":
-                waiting.hold(left_out("networkTopology", level, one.place_of(where)))
-            return {}
-        return {"required" if topology.mode == "hard" else "preferred": level}
+        tiers, is_hard = self._tiers, topology.mode == "hard"
+        tier = topology.highest or (max if is_hard else min)(tiers, default=0)
+        if topology.named is not None:
+            tier = self._tier_names.get(topology.named, 0)
+        if tiers.get(tier) == "":
+            return {"required" if is_hard else "preferred": tier_level(tier)}
+        if is_hard:
+            text = topology.named or f"tier {topology.highest or ''}".rstrip()
+            waiting.hold(left_out("networkTopology", text, one.place_of(where)))
+        return {}
 
     def _partitions(
         self, waiting: Waiting, one: KubeObject, task: Task, where: str
@@ -570,15 +592,20 @@ class _Reader:
 
     def _pod(self, one: KubeObject) -> None:
         pod = one.read_as(Pod)
-        if pod.status.phase in {"Succeeded", "Failed"}:
-            return
-        job = self._of_workload(pod.metadata) or job_of(pod.metadata)
+        gang = gang_of(pod.spec, self._others, pod.metadata.namespace or "default")
+        job = self._of_workload(pod.metadata) or _job_of_gang(gang, pod) or job_of(pod.metadata)
         assigned = self._assigned_of(job, pod.metadata)
-        if pod.spec.node_name:
+        if pod.status.phase in {"Succeeded", "Failed"}:
+            if assigned is not None and pod.spec.node_name and pod.status.phase == "Succeeded":
+                takes = amounts_of(pod.spec, "spec")
+                add_amounts(assigned.ended, pod.spec.node_name, takes)
+        elif pod.spec.node_name:
             takes = amounts_of(pod.spec, "spec")
             add_amounts(self.jobs.running.setdefault(job, {}), pod.spec.node_name, takes)
             if assigned is not None:
                 add_amounts(assigned.there, pod.spec.node_name, takes)
+            priority = self._others.priority(pod.spec.priority, pod.spec.priority_class)
+            self.jobs.standings.setdefault(job, Standing(priority))
             self.jobs.num_running[job] = self.jobs.num_running.get(job, 0) + 1
             self._keeps_away(job, pod.metadata, pod.metadata, pod.spec)
         elif job in self._told:
@@ -587,8 +614,8 @@ class _Reader:
                 place = one.place_of("metadata.annotations")
                 waiting.hold(left_out("exclusive-topology", level, place))
         elif assigned is None and pod.metadata.deleted is None:
-            own = pod.metadata.id if waits_alone(pod.metadata) else job
-            self._waiting_pod(own, pod, one)
+            alone = gang is None and waits_alone(pod.metadata)
+            self._waiting_pod(pod.metadata.id if alone else job, pod, one, gang)
 
     def _named(self, meta: Meta) -> str | None:
         """Return the id of the Workload that a pod or a job names; None if it names none."""
@@ -611,7 +638,7 @@ class _Reader:
             affinity = without_injected({"affinity": affinity}, level).get("affinity")
         self.jobs.repelling += repelling(owner.id, namespace, affinity, "spec")
 
-    def _waiting_pod(self, job: str, pod: Pod, one: KubeObject) -> None:
+    def _waiting_pod(self, job: str, pod: Pod, one: KubeObject, gang: Gang | None) -> None:
         meta = pod.metadata
         place = one.place_of("metadata.annotations")
         asked = _asked(place, lambda: annotated(meta, self._levels))
@@ -620,11 +647,18 @@ class _Reader:
             name = None if group is None else group.section("spec").get("priorityClassName")
             own_class = self._others.class_value("PriorityClass", name)
             priority = priority if own_class is None else own_class
+        if gang is not None:
+            own_class = self._others.class_value("PriorityClass", gang.spec.priority_class)
+            given = (gang.spec.priority, own_class, priority)
+            priority = next(value for value in given if value is not None)
         priority = self._of_kueue(priority, meta)
         waiting = self.jobs.waiting.setdefault(job, Waiting(priority, meta.created or ""))
         self._queued(waiting, meta.label(_QUEUE_NAME), meta)
         sized = any(meta.annotation(key) for key in SIZES)
-        waiting.is_loose = not (waiting.by_kueue or sized or any(self._others.groups(meta)))
+        together = waiting.by_kueue or sized or any(self._others.groups(meta)) or gang is not None
+        waiting.is_loose = not together
+        if gang is not None:
+            self._in_gang(waiting, gang, asked, place)
         own = PodTemplate(metadata=meta, spec=pod.spec)
         new = self._podset(waiting, _Pods(one, meta, "pods", 1, own, "", asked, False))
         for _, group in self._others.groups(meta):
@@ -642,6 +676,22 @@ class _Reader:
         leader = None if name is None else self._others.get("LeaderWorkerSet", name, meta.namespace)
         if leader is not None:
             self._groups[job] = leader
+
+    def _in_gang(self, waiting: Waiting, gang: Gang, asked: Asked, place: str) -> None:
+        """Add what the group of a pod of Kubernetes asks for, or hold the pod by it."""
+        if gang.one is None:
+            waiting.hold(left_out("pod-group", gang.name, place))
+            return
+        where, spec = gang.one.place_of(gang.where), gang.spec
+        self._declared(waiting, GANG, "PodGroup", gang.raw, where)
+        if spec.least is not None:
+            waiting.sizes["minCount"] = spec.least, f"{where}.gang.minCount"
+        is_whole = spec.least is not None and not asked.fields and not asked.group
+        if len(spec.keys) == 1 and is_whole and spec.keys[0] in self._levels:
+            asked.fields, asked.group = {"required": spec.keys[0]}, "job"
+        elif spec.keys:
+            text = ", ".join(spec.keys)
+            waiting.hold(left_out("schedulingConstraints", text, f"{where}.schedulingConstraints"))
 
     def complete(self) -> None:
         """Add the workers of groups of which only pods that wait are there, as the leader is."""
@@ -752,6 +802,14 @@ class _Pods:
     where: str
     asked: Asked
     is_template: bool = True
+
+
+def _job_of_gang(gang: Gang | None, pod: Pod) -> str | None:
+    """Return the job of a pod of a group of Kubernetes: the group, if its pods start together."""
+    if gang is None:
+        return None
+    is_basic = gang.one is not None and gang.spec.least is None
+    return pod.metadata.id if is_basic else id_of(pod.metadata.namespace or "default", gang.name)
 
 
 def _exclusive_level(meta: TemplateMeta) -> str | None:

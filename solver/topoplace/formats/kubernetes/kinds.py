@@ -6,13 +6,14 @@ owners, groups, classes and volumes that a pod names.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
 from topoplace.formats.kubernetes.assigned import Admission
-from topoplace.formats.kubernetes.fields import GROUP_NAMES, KUEUE, LWS, is_read
+from topoplace.formats.kubernetes.fields import GANGS, GROUP_NAMES, KUEUE, LWS, is_read
 from topoplace.formats.kubernetes.objects import (
     Condition,
     Kube,
@@ -74,11 +75,23 @@ class Reasoned(Condition):
     message: str = ""
 
 
+class Reclaimable(KubeModel):
+    """Pods of a podset that have ended and are not made again."""
+
+    name: str = "main"
+    count: Count
+
+
 class Conditions(KubeModel):
     """The status of a Job, a JobSet or a Workload."""
 
     conditions: list[Reasoned] | None = None
     admission: Admission | None = None
+    reclaimable: Annotated[list[Reclaimable] | None, Field(alias="reclaimablePods")] = None
+
+    def ended_of(self, podset: str) -> int:
+        """Return how many pods of a podset have ended and are not made again."""
+        return sum(own.count for own in self.reclaimable or () if own.name == podset)
 
     @property
     def has_ended(self) -> bool:
@@ -211,6 +224,54 @@ class RuntimeClass(KubeModel):
     overhead: Overhead | None = None
 
 
+# ---- Which jobs may preempt which ----------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Queue:
+    """A ClusterQueue of Kueue: its name, nothing if it is not in the file, and specification."""
+
+    name: str = ""
+    spec: Mapping[str, Any] = field(default_factory=dict, compare=False)
+
+    @property
+    def cohort(self) -> str | None:
+        """The cohort, which shares quotas."""
+        return self.spec.get("cohortName") or self.spec.get("cohort")
+
+    def policies_against(self, other: Queue) -> set[str]:
+        """Return its policies on jobs of another queue, or of its own."""
+        own = self.spec.get("preemption")
+        if not isinstance(own, dict) or not self.name or not other.name:
+            return set()
+        if self.name == other.name:
+            return {str(own.get("withinClusterQueue"))}
+        if self.cohort is None or self.cohort != other.cohort:
+            return set()
+        borrow = own.get("borrowWithinCohort")
+        of_borrowers = borrow.get("policy") if isinstance(borrow, dict) else None
+        return {str(own.get("reclaimWithinCohort")), str(of_borrowers)}
+
+
+@dataclass(frozen=True)
+class Standing:
+    """The priority of a job, and its queue; None if Kueue does not start it."""
+
+    priority: int
+    queue: Queue | None = None
+    preempts: bool = True
+
+    def may_preempt(self, other: Standing) -> bool:
+        """Return whether a job that waits may make one that runs end."""
+        is_higher = self.priority > other.priority
+        if self.queue is None:
+            return is_higher and self.preempts
+        policies = self.queue.policies_against(other.queue or Queue())
+        equal = "LowerOrNewerEqualPriority" in policies and self.priority == other.priority
+        by_priority = bool(policies & {"LowerPriority", "LowerOrNewerEqualPriority"})
+        return "Any" in policies or (is_higher and by_priority) or equal
+
+
 # ---- What pods refer to --------------------------------------------------------------------------
 
 
@@ -223,14 +284,17 @@ class Others:
         for one in (one for one in objects if is_read(one.kind, one.group)):
             meta = one.section("metadata")
             name = str(meta.get("name"))
-            self._of.setdefault(
-                (one.kind, id_of(str(meta.get("namespace") or "default"), name)), one
-            )
+            is_gang = one.group == GANGS and one.kind != "PriorityClass"
+            kind = f"{GANGS}/{one.kind}" if is_gang else one.kind
+            self._of.setdefault((kind, id_of(str(meta.get("namespace") or "default"), name)), one)
             if one.kind == "RuntimeClass":
                 self._classes[name] = one.checked_as(RuntimeClass)
 
     def get(self, kind: str, name: str, namespace: str | None = None) -> KubeObject | None:
-        """Return an object; None if it is not in the file."""
+        """Return an object; None if it is not in the file.
+
+        The kinds of Kubernetes whose names others have too begin with their group.
+        """
         return self._of.get((kind, id_of(namespace or "default", name)))
 
     def above(self, meta: Meta) -> Iterator[KubeObject]:
@@ -265,6 +329,19 @@ class Others:
         one = self.get(kind, str(name or ""))
         value = None if one is None else one.value.get("value")
         return value if isinstance(value, int) else None
+
+    def queue(self, name: str | None, namespace: str | None) -> Queue:
+        """Return the ClusterQueue of a LocalQueue; one without a name if it is not in the file."""
+        local = self.get("LocalQueue", name or "", namespace)
+        own = str({} if local is None else local.section("spec").get("clusterQueue"))
+        cluster = self.get("ClusterQueue", own)
+        return Queue() if cluster is None else Queue(own, cluster.section("spec"))
+
+    def preempts(self, spec: PodSpec) -> bool:
+        """Return whether pods of a specification may preempt those of lower priority."""
+        of_class = self.get("PriorityClass", spec.priority_class or "")
+        policy = spec.preemption or (of_class and of_class.value.get("preemptionPolicy"))
+        return policy != "Never"
 
     def runtime_class(self, name: str) -> RuntimeClass | None:
         """Return a RuntimeClass; None if it is not in the file."""

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import itertools
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal
 
 from pydantic import Field
@@ -22,6 +23,7 @@ from topoplace.formats.kubernetes.objects import (
     base_units,
     quantity,
 )
+from topoplace.formats.kubernetes.topologies import topologies_meant
 from topoplace.formats.text import require_once
 from topoplace.machine.hostlist import format_host_list
 from topoplace.snapshot.schema import HierarchyModel, HostsModel, Name
@@ -124,13 +126,22 @@ class Flavor(KubeModel):
 
 @dataclass(frozen=True)
 class Domains:
-    """Levels above the hosts, top first, by node the names of its domains, and Kueue's flavors."""
+    """Levels above the hosts, top first, by node the names of its domains, and Kueue's flavors.
+
+    `tiers` are those of Volcano: each with the reason why it is no level, or nothing if it is one.
+    `others` are the topologies of the file that are left out.
+    `tier_names` are the tiers by name, and `marks` more labels of nodes, as `inside_label`.
+    """
 
     name: str
     levels: tuple[str, ...]
     paths: Mapping[str, tuple[str, ...]]
     source: str
     flavors: tuple[Flavor, ...] = ()
+    others: tuple[str, ...] = ()
+    tiers: Mapping[int, str] = field(default_factory=dict)
+    tier_names: Mapping[str, int] = field(default_factory=dict)
+    marks: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
 
 
 class _Level(KubeModel):
@@ -163,33 +174,41 @@ def domains_of(
     Raises
     ------
     InputError
-        If there is neither, or which one is not said.
+        If there is neither, or which one is meant is neither said nor clear by the jobs.
     """
     topologies = [one for one in objects if one.group in (KUEUE, KAI) and one.kind == "Topology"]
     hypers = [one for one in objects if (one.group, one.kind) == (VOLCANO, "HyperNode")]
     if hypers and not topologies and wanted is None:
         return _of_hyper_nodes(hypers, nodes)
-    names = [one.checked_as(Kube[_TopologySpec, Any]).metadata.name for one in topologies]
-    if wanted is not None and wanted not in names and (not names or _all_known(wanted, nodes)):
+    levels: dict[str, list[str]] = {}
+    for one in topologies:
+        levels.setdefault(one.checked_as(Kube[_TopologySpec, Any]).metadata.name, _labels_of(one))
+    if wanted is not None and wanted not in levels and (not levels or _all_known(wanted, nodes)):
         return _of_wanted_labels(wanted, nodes)
-    if not names:
+    if not levels:
         near = ",".join(_likely_labels(nodes)) or "zone,rack"
         expected = (
             f"a Topology of Kueue or KAI, HyperNodes of Volcano, or labels of nodes, as FILE:{near}"
         )
         raise InputError(expected, found="none of these")
-    if wanted is None and len(names) > 1:
-        expected = f"the name of one topology of {', '.join(names)}"
-        raise InputError(expected, field="--topology", found="nothing")
-    if wanted is not None and wanted not in names:
-        expected = f"one of {', '.join(names)}"
-        raise InputError(expected, field="--topology", value=wanted, known=names)
-    chosen = topologies[0 if wanted is None else names.index(wanted)]
-    return _of_labels(chosen, _flavors(objects, wanted or names[0]), nodes)
+    if wanted is not None and wanted not in levels:
+        expected = f"one of {', '.join(levels)}"
+        raise InputError(expected, field="--topology", value=wanted, known=levels)
+    names = topologies_meant(objects, levels) if wanted is None else [wanted]
+    labels, flavors = levels[names[0]], _flavors(objects, names)
+    own = (node for node in nodes if not flavors or any(flavor.has(node) for flavor in flavors))
+    return Domains(
+        names[0],
+        tuple(labels),
+        _paths(labels, own),
+        "a Topology of Kueue",
+        flavors,
+        others=tuple(name for name in levels if name not in names),
+    )
 
 
-def _flavors(objects: Iterable[KubeObject], topology: str) -> tuple[Flavor, ...]:
-    """Return the flavors of a topology."""
+def _flavors(objects: Iterable[KubeObject], topologies: Sequence[str]) -> tuple[Flavor, ...]:
+    """Return the flavors of topologies."""
     flavors = (
         one.checked_as(_FlavorObject)
         for one in objects
@@ -198,13 +217,12 @@ def _flavors(objects: Iterable[KubeObject], topology: str) -> tuple[Flavor, ...]
     return tuple(
         one.spec.model_copy(update={"name": one.metadata.name})
         for one in flavors
-        if one.spec.topology == topology
+        if one.spec.topology in topologies
     )
 
 
-def _of_labels(
-    topology: KubeObject, flavors: tuple[Flavor, ...], nodes: Iterable[KubeNode]
-) -> Domains:
+def _labels_of(topology: KubeObject) -> list[str]:
+    """Return the labels of the levels above the hosts."""
     model = topology.checked_as(Kube[_TopologySpec, Any])
     labels = [level.node_label for level in model.spec.levels]
     with topology.blamed():
@@ -214,11 +232,7 @@ def _of_labels(
                 raise InputError("each label once", field=field, value=label)
             if label == HOSTNAME and idx + 1 < len(labels):
                 raise InputError("the hosts as the last level", field=field, value=label)
-    if labels[-1] == HOSTNAME:
-        labels.pop()
-    own = (node for node in nodes if not flavors or any(flavor.has(node) for flavor in flavors))
-    paths = _paths(labels, own)
-    return Domains(model.metadata.name, tuple(labels), paths, "a Topology of Kueue", flavors)
+    return labels[:-1] if labels[-1] == HOSTNAME else labels
 
 
 def _paths(labels: Sequence[str], nodes: Iterable[KubeNode]) -> dict[str, tuple[str, ...]]:
@@ -324,6 +338,7 @@ class _Member(KubeModel):
 
 class _HyperSpec(KubeModel):
     tier: Annotated[int, Field(ge=1, le=1000)]
+    tier_name: Annotated[str | None, Field(alias="tierName")] = None
     members: list[_Member] = Field(default_factory=list)
 
 
@@ -339,7 +354,8 @@ def _of_hyper_nodes(objects: Sequence[KubeObject], nodes: Sequence[KubeNode]) ->
     """Return tiers as levels, the highest first.
 
     Where a node is in no HyperNode of a tier, it has a domain there with whatever of lower tiers
-    it is in, or of its own.
+    it is in, or of its own. Volcano takes HyperNodes that share nodes, which no level can say: a
+    tier with these is left out.
     """
     hypers: dict[str, _HyperNode] = {}
     places: dict[str, str] = {}
@@ -352,48 +368,81 @@ def _of_hyper_nodes(objects: Sequence[KubeObject], nodes: Sequence[KubeNode]) ->
                 expected = f"a name of at most {_LONGEST} characters"
                 raise InputError(expected, field="metadata.name", value=name)
             hypers[name] = hyper
-    tiers = sorted({hyper.spec.tier for hyper in hypers.values()}, reverse=True)
-    if len(tiers) > _MOST_LEVELS:
-        raise InputError(f"at most {_MOST_LEVELS} tiers", field="spec.tier", found=str(len(tiers)))
-    member_of: dict[str, dict[int, str]] = {node.name: {} for node in nodes}
+    member_of: dict[str, dict[int, list[str]]] = {node.name: {} for node in nodes}
     below: dict[str, set[str]] = {}
     for one in sorted(objects, key=lambda one: hypers[one.value["metadata"]["name"]].spec.tier):
         hyper = hypers[one.value["metadata"]["name"]]
-        name, tier = hyper.metadata.name, hyper.spec.tier
         with one.blamed():
-            below[name] = _nodes_below(hyper, hypers, below, nodes)
-            for node in sorted(below[name]):
-                other = member_of[node].setdefault(tier, name)
-                if other != name:
-                    expected = f"each node in one HyperNode of tier {tier} (it is in {other} too)"
-                    raise InputError(expected, field="spec.members", value=node)
-    paths = {node: _tier_path(node, own, tiers) for node, own in member_of.items()}
-    _require_nested(paths, member_of, tiers)
-    levels = tuple(tier_level(tier) for tier in tiers)
-    return Domains("hypernodes", levels, paths, "HyperNodes of Volcano")
+            below[hyper.metadata.name] = _nodes_below(hyper, hypers, below, nodes)
+        for node in below[hyper.metadata.name]:
+            member_of[node].setdefault(hyper.spec.tier, []).append(hyper.metadata.name)
+    tiers: dict[int, str] = {}
+    for tier in sorted({hyper.spec.tier for hyper in hypers.values()}):
+        inside = {name: own for name, own in below.items() if hypers[name].spec.tier <= tier}
+        lost = {name for name in inside if tiers.get(hypers[name].spec.tier)}
+        tiers[tier] = _no_level(tier, inside, lost, member_of)
+    kept = sorted((tier for tier in tiers if not tiers[tier]), reverse=True)
+    if len(kept) > _MOST_LEVELS:
+        raise InputError(f"at most {_MOST_LEVELS} tiers", field="spec.tier", found=str(len(kept)))
+    named = {(own.spec.tier_name, own.spec.tier) for own in hypers.values() if own.spec.tier_name}
+    times = Counter(name for name, _ in named)
+    return Domains(
+        "hypernodes",
+        tuple(map(tier_level, kept)),
+        {node: _tier_path(node, own, kept) for node, own in member_of.items()},
+        "HyperNodes of Volcano",
+        tiers=tiers,
+        tier_names={name: tier for name, tier in named if times[name] == 1},
+        marks={
+            node: {inside_label(tier_level(tier)): "yes" for tier in kept if min(own) <= tier}
+            for node, own in member_of.items()
+            if own
+        },
+    )
 
 
-def _tier_path(node: str, own: Mapping[int, str], tiers: Sequence[int]) -> tuple[str, ...]:
+def inside_label(level: str) -> str:
+    """Return what marks the nodes that are in a HyperNode of a tier or of a lower one.
+
+    No label has such a name.
+    """
+    return f"HyperNode:{level}"
+
+
+def _tier_path(
+    node: str, own: Mapping[int, Sequence[str]], tiers: Sequence[int]
+) -> tuple[str, ...]:
     path, last = [], node
     for tier in reversed(tiers):
-        last = own.get(tier, last)
+        last = own.get(tier, (last,))[0]
         path.append(last)
     return tuple(reversed(path))
 
 
-def _require_nested(
-    paths: Mapping[str, tuple[str, ...]],
-    member_of: Mapping[str, Mapping[int, str]],
-    tiers: Sequence[int],
-) -> None:
-    """Raise `InputError` if a HyperNode is only in part within one of a higher tier."""
-    for idx, tier in enumerate(tiers):
-        above: dict[str, tuple[str, ...]] = {}
-        for node, path in paths.items():
-            name = member_of[node].get(tier)
-            if name is not None and above.setdefault(name, path[:idx]) != path[:idx]:
-                expected = "HyperNodes that are wholly in one of each higher tier, or in none"
-                raise InputError(expected, field="spec.members", value=name)
+def _no_level(
+    tier: int,
+    inside: Mapping[str, Iterable[str]],
+    lost: Iterable[str],
+    member_of: Mapping[str, Mapping[int, Sequence[str]]],
+) -> str:
+    """Return why being in one HyperNode of a tier or of a lower one is no level; else nothing.
+
+    Parameters
+    ----------
+    inside
+        The nodes of the HyperNodes of this and of lower tiers.
+    lost
+        Those of lower tiers that are no levels.
+    """
+    for name, nodes in inside.items():
+        found: dict[tuple[str, ...], str] = {}
+        for node in sorted(nodes):
+            found.setdefault(tuple(member_of[node].get(tier, ())), node)
+        for several in (own for own in found if len(own) > 1):
+            return f"{found[several]} is in {several[0]} and {several[1]}"
+        if len(found) > 1 or (name in lost and () in found):
+            return f"{name} is not within one of its HyperNodes"
+    return ""
 
 
 def _nodes_below(

@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Annotated, Any, Generic, TypeVar
 
@@ -124,9 +125,20 @@ class KubeObject:
         """Return what stands at a field such as ``spec.template.spec``."""
         return value_at(self.value, field)
 
+    @cached_property
+    def title(self) -> str:
+        """Its kind, namespace and name; nothing if it has no name that a line can show."""
+        names = [self.section("metadata").get(key) for key in ("namespace", "name")]
+        shown = "/".join(str(name) for name in names if name)
+        is_named = isinstance(names[1], str) and IN_A_NAME.fullmatch(names[1]) and len(shown) <= 300
+        return f"{self.kind} {shown}" if is_named else ""
+
     def place_of(self, field: str) -> str:
-        """Return where a field stands in the file: its line, if that is known, and its name."""
-        return self.document.place_of(".".join(filter(None, (self.place, field))))
+        """Return where a field stands: its line, if that is known, the object, and the field."""
+        whole = ".".join(filter(None, (self.place, field)))
+        line = self.document.line_of(whole)
+        named = ": ".join(filter(None, (self.title, field))) if self.title else whole
+        return ", ".join(filter(None, ("" if line is None else f"line {line}", named)))
 
     def read_as(self, model: type[Kind]) -> Kind:
         """Return what is read of the object; to be called where it is `blamed`."""
@@ -139,12 +151,13 @@ class KubeObject:
 
     @contextlib.contextmanager
     def blamed(self, field: str = "") -> Iterator[None]:
-        """Name the object's place, and its line, in an `InputError` that the block raises."""
+        """Name the object, and the line of the field, in an `InputError` that the block raises."""
         try:
             yield
         except InputError as error:
-            inside = ".".join(filter(None, (self.place, field)))
-            raise self.document.placed(error.inside(inside) if inside else error) from None
+            for fault in error.faults:
+                fault.field = self.place_of(".".join(filter(None, (field, fault.field))))
+            raise
 
 
 def read_kube_objects(path: str | Path) -> list[KubeObject]:
@@ -235,14 +248,22 @@ def quantity(text: str | int | float, field: str) -> Fraction:
     InputError
         For anything else, or one below zero.
     """
-    match = _QUANTITY.fullmatch(str(text))
-    if match is not None:
-        number, unit = Fraction(match[1]), match[2]
-        if unit in _UNITS:
-            return number * _UNITS[unit]
-        if unit[1:].lstrip("+-").isdigit():
-            return number * Fraction(10) ** int(unit[1:])
-    raise InputError("a quantity such as 250m or 16Gi", field=field, value=text)
+    amount = _amount(str(text))
+    if amount is None:
+        raise InputError("a quantity such as 250m or 16Gi", field=field, value=text)
+    return amount
+
+
+@lru_cache(maxsize=4096)
+def _amount(text: str) -> Fraction | None:
+    match = _QUANTITY.fullmatch(text)
+    if match is None:
+        return None
+    number, unit = Fraction(match[1]), match[2]
+    if unit in _UNITS:
+        return number * _UNITS[unit]
+    is_power = unit[1:].lstrip("+-").isdigit()
+    return number * Fraction(10) ** int(unit[1:]) if is_power else None
 
 
 def base_units(resource: str, amount: Fraction, field: str, *, up: bool) -> int:
@@ -300,6 +321,20 @@ class Toleration(KubeModel):
     effect: str | None = None
 
 
+class WorkloadRef(KubeModel):
+    """The group of a Workload of Kubernetes that a pod is of."""
+
+    name: KubeName
+    group: Annotated[KubeName, Field(alias="podGroup")]
+    replica: Annotated[KubeName | None, Field(alias="podGroupReplicaKey")] = None
+
+
+class SchedulingGroup(KubeModel):
+    """The PodGroup of Kubernetes that a pod is of."""
+
+    name: Annotated[KubeName | None, Field(alias="podGroupName")] = None
+
+
 class PodSpec(KubeModel):
     """What is read of the specification of a pod."""
 
@@ -313,8 +348,11 @@ class PodSpec(KubeModel):
     tolerations: list[Toleration] | None = None
     priority: int | None = None
     priority_class: Annotated[str | None, Field(alias="priorityClassName")] = None
+    preemption: Annotated[str | None, Field(alias="preemptionPolicy")] = None
     runtime_class: Annotated[str | None, Field(alias="runtimeClassName")] = None
     volumes: list[Volume] | None = None
+    scheduling_group: Annotated[SchedulingGroup | None, Field(alias="schedulingGroup")] = None
+    workload_ref: Annotated[WorkloadRef | None, Field(alias="workloadRef")] = None
 
 
 class PodTemplate(KubeModel):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -9,19 +11,21 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from topoplace.errors import blamed_on, number_of
+from topoplace.errors import InputError, blamed_on, number_of
 from topoplace.formats.declared import Use, left_out, of_request, unknown_fields
 from topoplace.formats.kubernetes.assigned import Unplaced, place_assigned
 from topoplace.formats.kubernetes.fields import KINDS, MACHINE, NODE, not_read
 from topoplace.formats.kubernetes.jobs import KubeJobs, Waiting, jobs_of
 from topoplace.formats.kubernetes.nodes import (
     EFFECTS,
-    HOSTNAME,
+    Domains,
     Flavor,
     KubeNode,
     domains_of,
+    inside_label,
     machine_of_nodes,
     nodes_of,
+    tier_level,
     untolerated,
 )
 from topoplace.formats.kubernetes.objects import KubeObject, read_kube_objects
@@ -30,7 +34,7 @@ from topoplace.formats.kubernetes.rules import NOWHERE, NodeRules, NodeSets, rep
 from topoplace.formats.text import name_of
 from topoplace.machine.hostlist import expand_host_list, format_host_list
 from topoplace.snapshot.faults import faults_of
-from topoplace.snapshot.held import ORDER, entry_name
+from topoplace.snapshot.held import ORDER, PREEMPTION, entry_name
 from topoplace.snapshot.hierarchy_state import prepare_hierarchy
 from topoplace.snapshot.schema import (
     SNAPSHOT_SCHEMA,
@@ -85,7 +89,9 @@ def read_kubernetes(
     with blamed_on(path):
         nodes = nodes_of(objects)
         domains = domains_of(objects, nodes, topology)
-        jobs = jobs_of(objects, [*domains.levels, HOSTNAME], domains.name)
+        marks = domains.marks
+        nodes = [replace(own, labels={**own.labels, **marks.get(own.name, {})}) for own in nodes]
+        jobs = jobs_of(objects, domains)
         unplaced = place_assigned(jobs.assigned, nodes, jobs.running)
         machine = machine_of_nodes(domains, nodes, _asked(jobs))
         counts: Counter[str] = Counter()
@@ -96,7 +102,7 @@ def read_kubernetes(
         running = _running(jobs, machine, counts)
         sets = NodeSets(known)
         unplaced = [one for one in unplaced if not one.nodes.isdisjoint(domains.paths)]
-        queue, held = _queue(jobs, sets, known, domains.flavors, unplaced, counts)
+        queue, held = _queue(jobs, sets, known, domains, unplaced, counts)
         snapshot = Snapshot(
             schema_version=SNAPSHOT_SCHEMA,
             name=name_of(path),
@@ -108,15 +114,30 @@ def read_kubernetes(
             left_out=[
                 *held,
                 *(one.held_by for one in unplaced),
-                *_left_out_of_all(objects, jobs),
+                *_left_out_of_all(objects, jobs, domains),
             ],
             source=f"{domains.source}, nodes and pods",
         )
         if has_gpus(snapshot):
             snapshot = valued_in(snapshot, Counted.GPUS)
-        prepare_hierarchy(snapshot)
+        _checked(snapshot)
     notes = [f"{number_of(len(running), 'job')} running, {len(queue)} queued"]
+    if domains.others:
+        notes.append(f"topology {domains.name}; left out: {', '.join(domains.others)}")
     return snapshot, (*notes, *(f"{what}: {count}" for what, count in counts.items() if count))
+
+
+def _checked(snapshot: Snapshot) -> None:
+    """Raise the faults of a snapshot, which name its jobs and not their places in the queue."""
+    try:
+        prepare_hierarchy(snapshot)
+    except InputError as error:
+        for fault in error.faults:
+            match = re.match(r"queue\[(\d+)\]\.", fault.field or "")
+            if match is not None:
+                name = snapshot.queue[int(match[1])].id
+                fault.field = f"job {name}: {(fault.field or '')[match.end() :]}"
+        raise
 
 
 def _asked(jobs: KubeJobs) -> set[str]:
@@ -177,7 +198,7 @@ def _queue(
     jobs: KubeJobs,
     sets: NodeSets,
     nodes: Sequence[KubeNode],
-    flavors: Sequence[Flavor],
+    domains: Domains,
     unplaced: Sequence[Unplaced],
     counts: Counter[str],
 ) -> tuple[list[Request], list[LeftOut]]:
@@ -190,8 +211,10 @@ def _queue(
         if not own.podsets:
             counts["jobs left out, without pods"] += 1
             continue
-        by_nodes = [*_by_flavors(own, nodes, flavors), *_by_assigned(own, nodes, unplaced)]
+        by_nodes = [*_by_flavors(own, nodes, domains.flavors), *_by_assigned(own, nodes, unplaced)]
         found = _left_out_of(job, jobs, by_nodes)
+        for idx, podset in enumerate(own.podsets):
+            own.podsets[idx] = replace(podset, rules=_in_hyper_nodes(podset, domains))
         request = _request(name, _sayable(own, sets, found))
         counts["jobs of several pods without a gang, taken to start as a whole"] += (
             own.is_loose and own.num_pods > 1
@@ -234,6 +257,18 @@ def _sayable(own: Waiting, sets: NodeSets, found: list[LeftOut]) -> list[Podset]
     takes = {name: max(podset.takes.get(name, 0) for podset in podsets) for name in sorted(names)}
     count = sum(podset.count for podset in podsets)
     return [replace(podsets[0], count=count, takes=takes, asked={}, group=None)]
+
+
+def _in_hyper_nodes(podset: Podset, domains: Domains) -> NodeRules:
+    """Return rules by which pods that need a tier of Volcano are on nodes of HyperNodes alone."""
+    levels = {
+        podset.asked.get("required"),
+        *(one.level for one in podset.asked.get("segments", ())),
+    }
+    keys = [inside_label(level) for level in map(tier_level, domains.tiers) if level in levels]
+    wanted = [[{"matchExpressions": [{"key": key, "operator": "Exists"}]}] for key in keys]
+    terms = [json.dumps({"nodeSelectorTerms": own}) for own in wanted]
+    return replace(podset.rules, affinities=(*podset.rules.affinities, *terms))
 
 
 def _request(job: str, podsets: Sequence[Podset]) -> Request:
@@ -361,11 +396,15 @@ def _exclusive(job: str, jobs: KubeJobs) -> list[LeftOut]:
     return [left_out("exclusive-topology", f"{level}, beside others", own.podsets[0].rules.where)]
 
 
-def _left_out_of_all(objects: Sequence[KubeObject], jobs: KubeJobs) -> list[LeftOut]:
+def _left_out_of_all(
+    objects: Sequence[KubeObject], jobs: KubeJobs, domains: Domains
+) -> list[LeftOut]:
     """Return what is not modelled and is of no job alone: it holds nobody."""
-    found = []
+    tiers = [f"tier {tier}, as {why}" for tier, why in domains.tiers.items() if why]
+    found = [left_out("HyperNodes", f"of {text}", "hypernodes") for text in tiers]
     if len(jobs.waiting) > 1:
         found.append(left_out(ORDER, "by priority, then age", "pods and workloads"))
+    found += _preempting(jobs)
     alone = [job for job in jobs.admitted if job not in jobs.running]
     if alone:
         names = ", ".join(alone)
@@ -378,6 +417,26 @@ def _left_out_of_all(objects: Sequence[KubeObject], jobs: KubeJobs) -> list[Left
             quotas.setdefault(options[one.kind], []).append(f"{one.kind} {name}")
     found += [left_out(option, f"of {', '.join(of)}", "objects") for option, of in quotas.items()]
     return [*found, *unknown_fields(_unknown_of_all(objects))]
+
+
+def _preempting(jobs: KubeJobs) -> list[LeftOut]:
+    """Return the jobs that may preempt some that run: nobody ends for others here."""
+    running = {jobs.standings[job] for job in jobs.running if job in jobs.standings}
+    names = [
+        job
+        for job, own in jobs.waiting.items()
+        if any(map(own.standing.may_preempt, running))
+        and not any(one.option == "suspend" for one in own.left_out)
+    ]
+    if not names:
+        return []
+    others = len(names) - _MOST_NAMED
+    more = f" and {number_of(others, 'other')}" if others > 0 else ""
+    text = f"of running jobs, by which {', '.join(names[:_MOST_NAMED])}{more} may start"
+    return [left_out(PREEMPTION, text, "pods and workloads")]
+
+
+_MOST_NAMED = 3
 
 
 def _unknown_of_all(objects: Sequence[KubeObject]) -> Iterator[str]:

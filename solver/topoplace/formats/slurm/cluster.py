@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from topoplace.errors import InputError, number_of
-from topoplace.formats.declared import left_out, of_request
+from topoplace.formats.declared import MAX_VALUE, left_out, of_request
 from topoplace.formats.slurm.blocks import BLOCK, asked_of_blocks
 from topoplace.formats.slurm.features import Constraint, Form, constraint_of
-from topoplace.formats.slurm.fields import SHARED_NODES
+from topoplace.formats.slurm.fields import SHARED_NODES, UNSAID
 from topoplace.formats.slurm.jobs import SlurmJobs, Wants
-from topoplace.formats.slurm.nodes import (
-    NodeUse,
-    SlurmNode,
-    SlurmPartition,
+from topoplace.formats.slurm.nodes import NodeUse, SlurmNode, SlurmPartition
+from topoplace.formats.slurm.reservations import (
+    Later,
+    Reserved,
     SlurmReservation,
+    reserved_in,
 )
 from topoplace.formats.slurm.sharing import (
     CPUS,
@@ -30,7 +31,13 @@ from topoplace.formats.slurm.sharing import (
 from topoplace.formats.slurm.topology import SlurmMachine
 from topoplace.machine.hierarchy import LEAF
 from topoplace.machine.hostlist import expand_host_list, format_host_list, format_node_set
-from topoplace.snapshot.held import NOT_SEEN, ORDER
+from topoplace.snapshot.held import (
+    NOT_SEEN,
+    ORDER,
+    PLANS,
+    RESERVATION_END,
+    RESERVATION_LATER,
+)
 from topoplace.snapshot.hierarchy_state import hierarchy_of, prepare_hierarchy
 from topoplace.snapshot.schema import (
     SNAPSHOT_SCHEMA,
@@ -73,8 +80,9 @@ def snapshot_of_slurm(
 ) -> tuple[Snapshot, tuple[str, ...]]:
     """Return a checked snapshot, and notes for a person on what was left out or closed.
 
-    Down are the nodes that are closed or reserved, those the node states do not tell of, and those
-    that have a job which the listing does not name (of another user, or gone since). A node that
+    Down are the nodes that are closed, those the node states do not tell of, and those that have a
+    job which the listing does not name (of another user, or gone since). Reservations hold theirs
+    until they end (`reservations`); without a known end, and on a torus, they are down. A node that
     several jobs share is held by the first of them. Jobs larger than the machine, and nodes that
     are on no switch, are left out. Without node states all nodes are open.
 
@@ -87,22 +95,22 @@ def snapshot_of_slurm(
     queue = _queue_on(machine, jobs, len(names))
     queue = replace(queue, fitting=_by_tier(queue.fitting, cluster))
     by_sets = not any(request.patterns for request in queue.fitting)
-    sharing = None
+    sharing, why_not = None, ""
     if by_sets and not isinstance(machine, TorusModel):
-        sharing = sharing_of(machine, cluster.nodes, jobs, names)
-        if any(one.oversubscribes for one in (cluster.partitions or {}).values()):
-            sharing = None
+        found = _sharing(machine, cluster, names)
+        sharing, why_not = (None, found) if isinstance(found, str) else (found, "")
     running, num_shared = _apart(jobs.running, there, cluster.nodes or {}, alone=sharing is None)
     with_job = {host for _, hosts in running for host in hosts}
     if sharing is not None:
         listed = [one for job, _ in running for one in jobs.held[job.id]]
         with_job -= {*given_elsewhere(sharing.capacity, cluster.nodes or {}, listed)}
-    told = _told(names, cluster.nodes)
-    reserved = {n for one in (cluster.reservations or {}).values() if one.active for n in one.nodes}
+    now = None if isinstance(machine, TorusModel) else jobs.now
+    reserved = reserved_in(cluster.reservations or {}, cluster.nodes, now).on(there)
+    told = _told(names, cluster.nodes, reserved)
     groups: dict[str, list[str]] = {
         "closed": [n for n in names if told.get(n) is NodeUse.CLOSED],
         "closed, reserved": [
-            n for n in names if n in reserved and told.get(n) is not NodeUse.CLOSED
+            n for n in names if n in reserved.down and told.get(n) is not NodeUse.CLOSED
         ],
         "closed, with a job that is not listed": [
             n for n in names if told.get(n) is NodeUse.HELD and n not in with_job
@@ -110,7 +118,15 @@ def snapshot_of_slurm(
         "closed, their state not told": [n for n in names if n not in told],
     }
     down = {node for group in groups.values() for node in group}
-    holds = _Holds(machine, cluster, names, by_sets=by_sets, sharing=sharing)
+    holds = _Holds(
+        machine,
+        cluster,
+        names,
+        by_sets=by_sets,
+        sharing=sharing,
+        why_not=why_not,
+        reserved=reserved,
+    )
     held = [
         *(one for request in queue.fitting for one in holds.of(request)),
         *(
@@ -123,12 +139,17 @@ def snapshot_of_slurm(
     if len(queue.fitting) > 1:
         order = "of Slurm's priorities"
         held.append(LeftOut(option=ORDER, value=order))
+        if sharing is not None:
+            value = "of whole nodes, as Slurm's backfill makes them even where jobs share nodes"
+            held.append(LeftOut(option=PLANS, value=value))
     if queue.fitting and jobs.unseen:
         held.append(LeftOut(option=NOT_SEEN, value=", ".join(jobs.unseen)))
-    ending = [name for name, one in (cluster.reservations or {}).items() if one.active]
-    if ending and queue.fitting:  # its nodes are down here, and are free again in reality
-        text = f"of {', '.join(ending)}, whose nodes count as down for good"
-        held.append(LeftOut(option="reservation-end", value=text))
+    if reserved.unknown and queue.fitting:
+        held.append(LeftOut(option=RESERVATION_END, value="; ".join(reserved.unknown)[:MAX_VALUE]))
+    later = reserved.later.values()
+    met = [one.about for one in later if any(map(holds.may_meet(one), queue.fitting))]
+    if met:
+        held.append(LeftOut(option=RESERVATION_LATER, value=f"of {'; '.join(met)}"[:MAX_VALUE]))
     several = sum(map(holds.has_several_tiers, queue.fitting))
     if several:
         text = f"{number_of(several, 'job')} for partitions of several"
@@ -138,9 +159,13 @@ def snapshot_of_slurm(
         name=name,
         machine=_document(machine, sharing),
         down=_node_set(machine, (node for node in names if node in down)),
-        running=[_running_on(machine, job, hosts) for job, hosts in running]
-        if sharing is None
-        else sharing.running(job.model_copy(update=_OF_TREES) for job, _ in running),
+        running=reserved.running(
+            [_running_on(machine, job, hosts) for job, hosts in running]
+            if sharing is None
+            else sharing.running(job.model_copy(update=_OF_TREES) for job, _ in running),
+            None if sharing is None else sharing.capacity,
+            down,
+        ),
         queue=[holds.with_sets(request) for request in queue.fitting],
         sets=dict(sorted(holds.sets.items())),
         left_out=held,
@@ -151,6 +176,7 @@ def snapshot_of_slurm(
     counts = {
         "jobs left out, running on no switch": elsewhere,
         **{f"nodes {why}": len(group) for why, group in groups.items()},
+        "nodes reserved for a time": len(reserved.until.keys() - down),
         "nodes left out, on no switch": len(told.keys() - there),
         "nodes shared by several jobs, each held by the first": num_shared,
         **queue.left_out,
@@ -158,6 +184,16 @@ def snapshot_of_slurm(
     notes = [f"{number_of(len(running), 'job')} running, {len(queue.fitting)} queued"]
     notes += [f"{what}: {count}" for what, count in counts.items() if count]
     return snapshot, (*notes, *jobs.notes)
+
+
+def _sharing(
+    machine: TreeModel | HierarchyModel, cluster: SlurmCluster, names: Sequence[str]
+) -> Sharing | str | None:
+    """Return how jobs share nodes, None if none does; or why that is not modelled."""
+    for name, one in (cluster.partitions or {}).items():
+        if one.oversubscribes and cluster.jobs.sharing:
+            return f"several jobs may have a CPU of partition {name} (OverSubscribe)"
+    return sharing_of(machine, cluster.nodes, cluster.jobs, names)
 
 
 def _document(
@@ -193,11 +229,16 @@ def _names_of(machine: SlurmMachine) -> tuple[str, ...]:
     return hierarchy_of(machine).host_names
 
 
-def _told(names: Sequence[str], nodes: Mapping[str, SlurmNode] | None) -> dict[str, NodeUse]:
+def _told(
+    names: Sequence[str], nodes: Mapping[str, SlurmNode] | None, reserved: Reserved
+) -> dict[str, NodeUse]:
     """Return what is known of nodes: without any states all are open."""
     if nodes is None:
         return dict.fromkeys(names, NodeUse.OPEN)
-    return {name: node.use for name, node in nodes.items()}
+    return {
+        name: node.unreserved if name in reserved.until else node.use
+        for name, node in nodes.items()
+    }
 
 
 def _apart(
@@ -319,6 +360,10 @@ class _Holds:
         Whether requests can be kept to sets of nodes: not where contention counts.
     sharing
         How jobs share nodes, if that is modelled.
+    why_not
+        Why it is not, if some may.
+    reserved
+        What reservations keep from requests.
 
     Attributes
     ----------
@@ -334,7 +379,10 @@ class _Holds:
         *,
         by_sets: bool,
         sharing: Sharing | None,
+        why_not: str,
+        reserved: Reserved,
     ) -> None:
+        self._why_not_shared = why_not
         self._of, self._cluster, self._by_sets = machine, cluster, by_sets
         self._leaf, self._sharing = _leaf_level(machine) if by_sets else None, sharing
         self.sets: dict[str, str] = {}
@@ -344,8 +392,7 @@ class _Holds:
         self._complete = len(self._own) == len(names)
         parts = any(0 < (one.cpus_held or 0) < (one.cpus or 0) for one in self._own)
         self._may_share = parts and SHARED_NODES in cluster.jobs.unseen
-        every = cluster.reservations or {}
-        self._later = [name for name, one in every.items() if not one.active]
+        self._later = reserved.later
 
     def of(self, request: Request) -> Iterator[LeftOut]:
         """Yield what holds a request."""
@@ -366,7 +413,7 @@ class _Holds:
             else self._why_whole(wants, request),
             "gres": "" if isinstance(gres := self._gres(wants, request), dict) else gres,
             **of_nodes,
-            "reservation": ", ".join(map(self._reservation, self._later)),
+            "reservation": ", ".join(self._reservations(wants, request)),
         }
         for option, text in told.items():
             if text:
@@ -391,6 +438,8 @@ class _Holds:
             return None
         known = [(self._cluster.partitions or {}).get(name) for name in wants.partitions]
         whole = self._takes_whole_nodes(wants) or not wants.shared
+        if wants.shared == UNSAID and not whole:
+            return UNSAID
         if wants.shared in ("user", "mcs") or (wants.shared == "oversubscribe" and None in known):
             return wants.shared
         if not whole and any(one is not None and one.whole_nodes for one in known):
@@ -405,6 +454,8 @@ class _Holds:
         """Return how a job shares nodes, where that is not modelled; nothing if it does not."""
         why = self._takes(wants, request)
         own = why if isinstance(why, str) else wants.shared
+        if own and self._why_not_shared:
+            own = f"{own}: {self._why_not_shared}"
         return own or (_PARTS if self._may_share else "")
 
     def _switches(self, wants: Wants) -> str:
@@ -634,6 +685,9 @@ class _Holds:
         for each in (*needed, gres if isinstance(gres, dict) else None):
             for name, nodes in (each or {}).items():
                 yield self._set("with", name, nodes)
+        for name, one in self._later.items():
+            if one.meets(request.walltime) and self.may_meet(one)(request):
+                yield f"!{self._set('reservation', name, one.nodes)}"
         parts = self._parts(wants, request)
         if len(parts) == 1:
             yield parts[0][2]
@@ -710,9 +764,22 @@ class _Holds:
             return False
         return all((node.memory or 0) >= per_cpu * (node.cpus or 0) for node in self._own)
 
-    def _reservation(self, name: str) -> str:
-        one = (self._cluster.reservations or {})[name]
-        return f"{name} of {number_of(len(one.nodes), 'node')}, {one.when}"
+    def may_meet(self, later: Later) -> Callable[[Request], bool]:
+        """Return whether a request may have nodes of a reservation that begins later."""
+
+        def meets(request: Request) -> bool:
+            wants = self._cluster.jobs.wants[request.id]
+            out = expand_host_list(wants.excluded, "excluded_nodes")
+            return bool(self._among(wants) & later.nodes - {*out})
+
+        return meets
+
+    def _reservations(self, wants: Wants, request: Request) -> Iterator[str]:
+        """Yield the reservations to come that hold a request, as it may run when they begin."""
+        for one in self._later.values():
+            meets = one.meets(request.walltime)
+            if self.may_meet(one)(request) and (meets is None or (meets and not self._by_sets)):
+                yield one.about if request.walltime else f"{one.about}, and no time limit"
 
 
 _OF_PARTS = ("takes", "spread", "eligible", "excluded")

@@ -60,10 +60,28 @@ def option_of_reason(reason: str) -> str | None:
     return _OPTION_OF_REASON.get(reason, "reason")
 
 
+UNSAID = "not said whether of whole nodes, as squeue --json of slurm 26.05 does not (scontrol does)"
+"""Stands for how a job shares nodes where newer listings do not say it any more."""
+
+
+def shared_of(exclusive: Any, oversubscribe: Any) -> list[str]:
+    """Return what ``shared`` said before Slurm 26.05, of the two fields that replace it."""
+    (one, other) = (
+        str(w[0] if isinstance(w, list) and w else w) for w in (exclusive, oversubscribe)
+    )
+    if one.lower() in ("node", "true"):
+        return ["none"]
+    if one.lower() in ("user", "mcs", "topo"):
+        return [one.lower()]
+    return ["oversubscribe"] if other.lower() in ("yes", "true") else []
+
+
 def shared_text(value: Any) -> str:
     """Return how a job shares nodes with others, if it may: one that takes whole nodes does not."""
     words = value if isinstance(value, list) else [value]
     words = [str(word).lower() for word in words if word]
+    if words == [UNSAID]:
+        return UNSAID
     if words in (["none"], ["topo"], ["exclusive"], ["no"]):
         return ""
     return ",".join(words) or "may take a part of a node"
@@ -72,6 +90,11 @@ def shared_text(value: Any) -> str:
 def flags_text(value: Any) -> str:
     """Return the flags of a job that ask for other nodes than the fewest domains."""
     return ",".join(flag for flag in value or () if flag in ("SPREAD_JOB", "USE_MIN_NODES"))
+
+
+def _contiguous_text(value: Any) -> str:
+    """Return what a job with ``--contiguous`` needs; nothing without it."""
+    return "nodes that follow each other in scontrol show nodes" if given_text(value) else ""
 
 
 def _not_null(value: Any) -> str:
@@ -100,6 +123,7 @@ SQUEUE_JSON = table(
     read node_count: nodes wanted
     read comment: words `pattern=` and `segment=`
     read time_limit, submit_time, end_time: the times of requests and jobs
+    read time_minimum: the time limit, where it is given: backfill plans with it
     read gres_detail, job_resources: what a running job holds of nodes that several jobs share
     read cpus_per_task, tasks_per_node: what a job takes of nodes that several jobs share
     read nice: part of `priority`
@@ -110,12 +134,14 @@ SQUEUE_JSON = table(
     depends eligible_time -> begin_time: begins later than the listing was made
     depends het_job_id -> het_job: one of several components that start together
     depends array_max_tasks -> array_throttle: the tasks beyond the limit of tasks at a time
-    depends max_nodes -> node_count: its size is a range (`-N 2-4`), or an estimate of `node_count`
+    depends max_nodes -> node_count: its size is a range (`-N 2-4`), of which Slurm takes as many \
+        nodes as it can, or an estimate of `node_count`
     depends tasks -> node_count: its size is given by tasks
     depends tres_req_str -> node_count: asks for fewer nodes than `node_count`
     depends shared: may take a part of a node, unless `scontrol show partition` says that its \
-        partition gives whole nodes; `topo` where there are no blocks
-    depends exclusive: `topo` where there are no blocks
+        partition gives whole nodes; `topo` where there are no blocks; 26.05 does not say it
+    depends exclusive: `topo` where there are no blocks; else it says what `shared` did
+    depends oversubscribe -> shared: several jobs may have a CPU
     depends segment_size -> segment: where the machine has no blocks or prisms for it
     depends minimum_cpus_per_node -> cpus: where nodes are not known; else a set of nodes
     depends cpus: unless every node has its share of them
@@ -133,8 +159,8 @@ SQUEUE_JSON = table(
     restricts cluster_features -> federation: its cluster needs features
     depends required_switches -> switches: where there are no leaf switches, or the job may have \
         waited for them as long as it wants to
-    restricts contiguous: its nodes follow each other in the order of Slurm's own table, which no \
-        listing has
+    restricts contiguous: its nodes follow each other in the order of `scontrol show nodes`, and \
+        Slurm does not look at switches for it
     depends tres_per_node -> gres: needs GRES, such as GPUs, of every node; modelled as a set of \
         nodes if all nodes are known
     depends tres_per_job -> gres: unless it is known what each node has to have: on one node, on \
@@ -163,7 +189,7 @@ SQUEUE_JSON = table(
     read scheduled_nodes, start_time: Slurm's plan, for audits
     neutral last_sched_evaluation: Slurm's plan
     read maximum_switch_wait_time: how long `required_switches` holds
-    neutral priority_by_partition, het_job_id_set, deadline, delay_boot, reboot, time_minimum, \
+    neutral priority_by_partition, het_job_id_set, deadline, delay_boot, reboot, \
         tres_bind, tres_freq, core_spec, thread_spec, tasks_per_core, max_cpus: \
         within a node, or said elsewhere
     neutral tres_alloc_str, allocating_node, batch_host, batch_flag, preempt_time, \
@@ -181,6 +207,7 @@ SQUEUE_JSON = table(
         **dict.fromkeys(_OF_LAYOUT, number_text),
         **dict.fromkeys(("gres", "licenses"), _not_null),
         "flags": flags_text,
+        "contiguous": _contiguous_text,
     },
 )
 
@@ -230,14 +257,15 @@ SHOWN = {
     "JobId": "job_id", "ArrayJobId": "array_job_id", "ArrayTaskId": "array_tasks",
     "HetJobId": "het_job_id", "HetJobOffset": "het_job_offset", "JobState": "job_state",
     "NumNodes": "node_range", "NodeList": "nodes", "Comment": "comment", "Priority": "priority",
-    "TimeLimit": "time_limit", "SubmitTime": "submit_time", "EligibleTime": "eligible_time",
+    "TimeLimit": "time_limit", "TimeMin": "time_minimum", "SubmitTime": "submit_time",
+    "EligibleTime": "eligible_time",
     "Partition": "partition", "Reason": "state_reason", "Dependency": "dependency",
     "Features": "features", "ReqNodeList": "required_nodes", "ExcNodeList": "excluded_nodes",
     "TresPerNode": "tres_per_node", "TresPerJob": "tres_per_job", "TresPerTask": "tres_per_task",
     "TresPerSocket": "tres_per_socket", "CpusPerTres": "cpus_per_tres",
     "MemPerTres": "memory_per_tres", "NtasksPerTRES": "tasks_per_tres", "NumTasks": "tasks",
     "CPUs/Task": "cpus_per_task", "NtasksPerN:B:S:C": "tasks_per_node", "ReqTRES": "tres_req_str",
-    "Gres": "gres", "OverSubscribe": "shared",
+    "Gres": "gres", "OverSubscribe": "shared", "Exclusive": "exclusive",
     "Contiguous": "contiguous", "Licenses": "licenses", "Reservation": "resv_name",
     "Switches": "required_switches", "ArrayTaskThrottle": "array_max_tasks",
     "MinCPUsNode": "minimum_cpus_per_node", "MinMemoryNode": "memory_per_node",
@@ -252,7 +280,7 @@ SCONTROL_JOB = table(
     _as_json(SHOWN)
     + """
     neutral JobName, UserId, GroupId, Nice, Account, QOS, Requeue, Restarts, BatchFlag, Reboot, \
-        ExitCode, RunTime, TimeMin, AccrueTime, StartTime, EndTime, Deadline, SuspendTime, \
+        ExitCode, RunTime, AccrueTime, StartTime, EndTime, Deadline, SuspendTime, \
         SecsPreSuspend, LastSchedEval, Scheduler, AllocNode:Sid, BatchHost, \
         ReqB:S:C:T, TRES, AllocTRES, Socks/Node, CoreSpec, MinMemoryTRES, \
         ThreadSpec, MinTmpDiskNode, DelayBoot, Command, WorkDir, StdErr, StdIn, StdOut, Power, \
@@ -272,14 +300,15 @@ SCONTROL_NODE = table(
     read Partitions: which jobs it may run
     read CPUTot, CPUEfctv, RealMemory, MemSpecLimit, TmpDisk: held against what jobs need of a node
     read Owner, MCS_label: of one user or label: down
-    read Reservation, ReservationName: reserved: down
+    read Reservation, ReservationName: reserved: see `scontrol show reservation`
+    read LastBusyTime: whether local times are those of this computer
     read ActiveFeatures, AvailableFeatures: what jobs may ask for, if both say the same
     read Gres: what jobs may ask for
     read CPUAlloc, AllocMem, ThreadsPerCore: where jobs share nodes; else a node with a job is full
     neutral GresUsed, GresDrain, AllocTRES: jobs say what they hold
     neutral Weight: a preference
     neutral Arch, CoresPerSocket, CPULoad, CPUErr, NodeAddr, NodeHostName, Port, Version, OS, \
-        FreeMem, Sockets, Boards, BootTime, SlurmdStartTime, LastBusyTime, \
+        FreeMem, Sockets, Boards, BootTime, SlurmdStartTime, \
         ResumeAfterTime, CfgTRES, CurrentWatts, AveWatts, CapWatts, ExtSensorsJoules, \
         ExtSensorsWatts, ExtSensorsTemp, Reason, Comment, Extra, CoreSpecCount, CPUSpecList, \
         InstanceId, InstanceType, Topology, BcastAddr, NextState, LowestJoules, \
@@ -315,9 +344,13 @@ SCONTROL_RESERVATION = table(
     "scontrol show reservation",
     """
     read ReservationName, Nodes: its nodes
-    read State: `ACTIVE`: its nodes are down; else all requests are held
-    read StartTime, EndTime: when it is
-    neutral Duration, NodeCnt, CoreCnt, NodeName, CoreIDs, Features, PartitionName, Flags, TRES, \
-        Users, Groups, Accounts, Licenses, BurstBuffer, MaxStartDelay, Watts, Comment
+    read State: `ACTIVE`: it holds its nodes until it ends, which the snapshot has as a running job
+    read StartTime: jobs that would still run then may not have its nodes; held are those of which \
+        that is not known, as they have no time limit or end less than ten minutes before
+    read EndTime: a local time without its zone is read in that of this computer; audits blame no \
+        decision for it unless nodes were busy just before the listing, in that zone
+    read CoreCnt, Flags: of a part of its nodes, or again later: audits blame no decision
+    neutral Duration, NodeCnt, NodeName, CoreIDs, Features, PartitionName, TRES, Users, Groups, \
+        Accounts, Licenses, BurstBuffer, MaxStartDelay, Watts, Comment
     """,
 )

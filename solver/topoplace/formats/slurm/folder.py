@@ -8,11 +8,8 @@ from pathlib import Path
 from topoplace.errors import blamed_on
 from topoplace.formats.slurm.cluster import SlurmCluster, snapshot_of_slurm
 from topoplace.formats.slurm.jobs import SlurmJobs, read_slurm_jobs
-from topoplace.formats.slurm.nodes import (
-    read_slurm_nodes,
-    read_slurm_partitions,
-    read_slurm_reservations,
-)
+from topoplace.formats.slurm.nodes import read_slurm_nodes, read_slurm_partitions
+from topoplace.formats.slurm.reservations import read_slurm_reservations
 from topoplace.formats.slurm.topology import read_topology
 from topoplace.snapshot.schema import Snapshot
 
@@ -23,7 +20,7 @@ NAMES = {
     "nodes": ("nodes.txt",),
     "jobs": ("squeue.json", "jobs.json", "squeue.txt", "jobs.txt"),
     "partitions": ("partitions.txt",),
-    "reservations": ("reservations.txt",),
+    "reservations": ("reservations.json", "reservations.txt"),
 }
 """What the files of a folder are called, by what they hold; the first of several is read."""
 

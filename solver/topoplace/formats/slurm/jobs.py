@@ -175,7 +175,7 @@ def _job(entry: Entry) -> SlurmJob | None:
         num_nodes,
         entry.text("nodes"),
         entry.number("priority") or 0,
-        entry.seconds("time_limit"),
+        _time_limit(entry),
         entry.moment("submit_time"),
         communication,
         patterns,
@@ -189,6 +189,13 @@ def _job(entry: Entry) -> SlurmJob | None:
         _held(entry) if holding else None,
         None if holding else _planned(entry),
     )
+
+
+def _time_limit(entry: Entry) -> int | None:
+    """Return the time limit of a job; with ``--time-min`` that one, as backfill plans with it."""
+    limit = entry.seconds("time_limit")
+    least = entry.seconds("time_minimum") if "time_minimum" in entry.values else None
+    return min(filter(None, (limit, least)), default=limit)
 
 
 def _ends(entry: Entry) -> int | None:
@@ -424,9 +431,9 @@ def _other_sizes(entry: Entry, num_nodes: int) -> str:
     most, tasks = entry.number("max_nodes"), entry.number("tasks") or 0
     least = _least_nodes(entry)
     if most and (most != num_nodes or (least or most) != most):
-        return f"{least or num_nodes} to {most}"
+        return f"{least or num_nodes} to {most}, and Slurm takes as many as it can"
     if least is not None and least != num_nodes:
-        return f"{least} or more"
+        return f"{least} or more, and Slurm takes as many as its tasks need"
     flags = entry.values.get("flags")
     by_tasks = tasks > num_nodes if flags is None else "EXACT_TASK_COUNT_REQUESTED" in flags
     return f"by {number_of(tasks, 'task')}" if by_tasks and most == 0 and tasks > 1 else ""
@@ -460,6 +467,8 @@ class SlurmJobs:
         Lines on what the listing does not say, or says in fields that are not known.
     unseen
         What a listing of its form cannot show.
+    now
+        When it was made, in seconds since 1970; None if that is not known.
     """
 
     running: tuple[RunningJob, ...] = ()
@@ -470,6 +479,7 @@ class SlurmJobs:
     left_out: tuple[LeftOut, ...] = ()
     notes: tuple[str, ...] = ()
     unseen: tuple[str, ...] = ()
+    now: int | None = None
 
 
 def read_slurm_jobs(path: str | Path) -> SlurmJobs:
@@ -509,6 +519,7 @@ def read_slurm_jobs(path: str | Path) -> SlurmJobs:
         tuple(one for job in waiting for one in of_request(job.id, job.left_out)),
         listing.notes,
         listing.unseen,
+        listing.now,
     )
 
 

@@ -21,6 +21,8 @@ from topoplace.formats.slurm.fields import (
     SHOWN,
     SQUEUE_JSON,
     SQUEUE_LISTING,
+    UNSAID,
+    shared_of,
     unseen_in,
 )
 from topoplace.formats.slurm.nodes import moment_of, records_of, seconds_of, settings_of
@@ -132,11 +134,14 @@ class Listing:
         Lines on what it does not say, or says in fields that are not known.
     unseen
         What its form cannot show.
+    now
+        When it was made, in seconds since 1970; None if that is not known.
     """
 
     entries: list[Entry]
     notes: tuple[str, ...] = ()
     unseen: tuple[str, ...] = ()
+    now: int | None = None
 
 
 def listing_of(text: str) -> Listing:
@@ -308,6 +313,8 @@ def _shown_values(given: dict[str, Any]) -> dict[str, Any]:
     if longest:  # it may be over, as the listing does not say when it was made
         given["maximum_switch_wait_time"] = str(seconds_of(longest, "Switches") or "")
     given["priority"] = given.get("priority", "0")
+    if "exclusive" in given:
+        given["shared"] = shared_of(given["exclusive"], given.get("shared"))
     return _usual_texts({name: value for name, value in given.items() if value != ""})
 
 
@@ -329,11 +336,28 @@ def _listed_entries(text: str) -> Listing:
     for idx, job in enumerate(jobs):
         if not isinstance(job, dict):
             raise InputError("an object", field=f"jobs[{idx}]", value=job)
-        entries.append(Entry(f"jobs[{idx}]", job))
+        entries.append(Entry(f"jobs[{idx}]", job | _shared(job, _parser_of(raw))))
         unknown |= {name for name in SQUEUE_JSON.unknown(job) if _says_something(job[name])}
     now = Entry("", raw).number("last_update") or _latest(entries)
     entries = [replace(entry, now=now) for entry in entries]
-    return Listing(entries, tuple(_unknown(sorted(unknown), "fields")))
+    return Listing(entries, tuple(_unknown(sorted(unknown), "fields")), now=now)
+
+
+_WITHOUT_SHARED = 45
+"""The data parser from which on ``shared`` is a placeholder (v0.0.45, of Slurm 26.05)."""
+
+
+def _parser_of(raw: Mapping[str, Any]) -> int:
+    """Return the version of the data parser that wrote a document; 0 if that is not said."""
+    found = re.search(r'"data_parser": "[^"]*v0\.0\.([0-9]{1,6})', json.dumps(raw.get("meta")))
+    return int(found[1]) if found else 0
+
+
+def _shared(job: Mapping[str, Any], parser: int) -> dict[str, Any]:
+    """Return how a job shares nodes where newer versions say it otherwise, or not at all."""
+    if "exclusive" in job or "oversubscribe" in job:
+        return {"shared": shared_of(job.get("exclusive"), job.get("oversubscribe"))}
+    return {"shared": [UNSAID]} if parser >= _WITHOUT_SHARED else {}
 
 
 def _says_something(value: Any) -> bool:

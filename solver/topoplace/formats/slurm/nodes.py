@@ -1,29 +1,29 @@
-"""What ``scontrol show nodes``, ``partition`` and ``reservation`` say, best with ``-o``."""
+"""What ``scontrol show nodes`` and ``partition`` say, best with ``-o``."""
 
 from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Set
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import Enum
 from pathlib import Path
 
 from topoplace.errors import InputError, blamed_on
-from topoplace.formats.declared import Table, given_text
+from topoplace.formats.declared import Table
 from topoplace.formats.slurm.fields import (
     SCONTROL_NODE,
     SCONTROL_PARTITION,
-    SCONTROL_RESERVATION,
 )
 from topoplace.formats.text import require_once, text_of
 from topoplace.machine.hostlist import NodeLists
 from topoplace.snapshot.faults import kind_of_json
 
+_RESERVED = {"RESERVED", "MAINT", "MAINTENANCE"}
 _OPEN = {"IDLE", "PLANNED", "CLOUD", "DYNAMIC_NORM", "POWERED_DOWN", "POWERING_UP"}
 _HELD = {"ALLOCATED", "MIXED", "COMPLETING"}
-_NOTHING = {"", "(null)", "N/A", "n/a", "NO", "UNLIMITED", "None", "NONE"}
+NOTHING = {"", "(null)", "N/A", "n/a", "NO", "UNLIMITED", "None", "NONE"}
 
 
 class NodeUse(Enum):
@@ -36,7 +36,15 @@ class NodeUse(Enum):
 
 @dataclass(frozen=True)
 class SlurmNode:
-    """A node: whether it may take a job, its partitions, and what it has; None if not said."""
+    """A node: whether it may take a job, its partitions, and what it has; None if not said.
+
+    Attributes
+    ----------
+    unreserved
+        What `use` would be without the reservation that its state may name.
+    seen
+        The last moment that it tells of, as a local time.
+    """
 
     use: NodeUse
     partitions: frozenset[str] | None = None
@@ -48,6 +56,13 @@ class SlurmNode:
     threads: int | None = None  # of a core
     cpus_held: int | None = None  # by jobs
     memory_held: int | None = None  # MB
+    unreserved: NodeUse = NodeUse.OPEN
+    seen: int | None = None
+
+    @property
+    def cores(self) -> int | None:
+        """How many cores it has; None if that is not said."""
+        return self.cpus // self.threads if self.cpus and self.threads else None
 
     def amount(self, what: str, name: str) -> int | None:
         """Return how much it has of GRES of a name, or of ``cpus``, ``memory`` or ``disk``."""
@@ -91,15 +106,6 @@ class SlurmPartition:
     topology: str = ""
 
 
-@dataclass(frozen=True)
-class SlurmReservation:
-    """Nodes that are reserved, now (`active`) or later, and for when."""
-
-    nodes: frozenset[str]
-    active: bool
-    when: str
-
-
 # ---- Times ---------------------------------------------------------------------------------------
 
 _TIME = re.compile(
@@ -128,6 +134,18 @@ def moment_of(text: str, field: str) -> int | None:
     except ValueError:
         raise InputError("a time such as 2026-01-31T12:00:00", field=field, value=text) from None
     return int(moment.replace(tzinfo=moment.tzinfo or UTC).timestamp())
+
+
+def local_moment(text: str) -> tuple[int | None, bool]:
+    """Return a time in seconds since 1970, None if it is none, and whether it says its zone.
+
+    A time that does not is read in the zone of this computer.
+    """
+    try:
+        moment = datetime.fromisoformat(text)
+        return int(moment.timestamp()), moment.tzinfo is not None
+    except (ValueError, OverflowError, OSError):
+        return None, False
 
 
 # ---- Records of settings -------------------------------------------------------------------------
@@ -166,7 +184,7 @@ def records_of(text: str, key: str) -> Iterator[tuple[str, str]]:
         yield place, " ".join(record)
 
 
-def _entries(path: str | Path, key: str, table: Table) -> Iterator[tuple[str, dict[str, str]]]:
+def entries_in(path: str | Path, key: str, table: Table) -> Iterator[tuple[str, dict[str, str]]]:
     """Yield name and settings of every record; its first key has the name."""
     expected = f"{key}=... State=..., as {table.title} -o writes"
     text = text_of(path, or_json=True)
@@ -198,9 +216,9 @@ def read_slurm_nodes(path: str | Path) -> dict[str, SlurmNode]:
     not responding (also written ``*``), unknown. So is one that has an owner or a label.
     """
     found = {}
-    for name, settings in _entries(path, "NodeName", SCONTROL_NODE):
+    for name, settings in entries_in(path, "NodeName", SCONTROL_NODE):
         use = _use_of(settings["State"])
-        owned = any(settings.get(key, "") not in _NOTHING for key in ("Owner", "MCS_label"))
+        owned = any(settings.get(key, "") not in NOTHING for key in ("Owner", "MCS_label"))
         partitions = settings.get("Partitions")
         found[name] = SlurmNode(
             NodeUse.CLOSED if owned else use,
@@ -213,12 +231,15 @@ def read_slurm_nodes(path: str | Path) -> dict[str, SlurmNode]:
             _number(settings, "ThreadsPerCore"),
             _number(settings, "CPUAlloc"),
             _number(settings, "AllocMem"),
+            NodeUse.CLOSED if owned else _use_of(settings["State"], _RESERVED),
+            local_moment(settings.get("LastBusyTime", ""))[0],
         )
     return found
 
 
-def _use_of(state: str) -> NodeUse:
+def _use_of(state: str, but: Set[str] = frozenset()) -> NodeUse:
     words = set(state.upper().split()[0].split("+")) if state else {""}
+    words = words - but or words
     if "POWERING_UP" in words:  # it does not respond yet, and takes jobs
         words -= {"NOT_RESPONDING"}
     if words - _OPEN - _HELD:
@@ -265,14 +286,14 @@ def _number(settings: Mapping[str, str], key: str) -> int | None:
     return int(text) if text.isascii() and text.isdecimal() and len(text) <= 15 else None
 
 
-# ---- Partitions and reservations -----------------------------------------------------------------
+# ---- Partitions ----------------------------------------------------------------------------------
 
 
 def read_slurm_partitions(path: str | Path) -> dict[str, SlurmPartition]:
     """Read the output of ``scontrol show partition -o``, one line per partition."""
     found, lists = {}, NodeLists()
-    for name, settings in _entries(path, "PartitionName", SCONTROL_PARTITION):
-        given = {key: value for key, value in settings.items() if value not in _NOTHING}
+    for name, settings in entries_in(path, "PartitionName", SCONTROL_PARTITION):
+        given = {key: value for key, value in settings.items() if value not in NOTHING}
         held = SCONTROL_PARTITION.left_out(given, name)
         with blamed_on(path, f"partition {name}"):
             limit = settings.get("MaxTime", "UNLIMITED")
@@ -288,21 +309,4 @@ def read_slurm_partitions(path: str | Path) -> dict[str, SlurmPartition]:
                 settings.get("OverSubscribe", "").startswith(("FORCE", "YES")),
                 given.get("Topology", ""),
             )
-    return found
-
-
-def read_slurm_reservations(path: str | Path) -> dict[str, SlurmReservation]:
-    """Read the output of ``scontrol show reservation -o``: one line each, or that there is none."""
-    if text_of(path, or_json=True).strip().lower().startswith("no reservations"):
-        return {}
-    found, lists = {}, NodeLists()
-    for name, settings in _entries(path, "ReservationName", SCONTROL_RESERVATION):
-        nodes = given_text(settings.get("Nodes"))
-        with blamed_on(path, f"reservation {name}"):
-            hosts = [] if nodes in _NOTHING else lists.hosts(nodes, "Nodes")
-        found[name] = SlurmReservation(
-            frozenset(hosts),
-            settings.get("State") == "ACTIVE",
-            f"{settings.get('StartTime', '')} to {settings.get('EndTime', '')}",
-        )
     return found

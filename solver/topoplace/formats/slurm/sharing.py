@@ -1,6 +1,6 @@
 """Jobs that share nodes: what nodes have, what running jobs hold, what requests take.
 
-A node has CPUs, memory, GRES, and places for jobs (`NODE`), as many on each node: a job takes one
+A node has CPUs, memory, GRES, and places for jobs (`PLACES`), as many on each node: a job takes one
 for each of its CPUs there, and a job of whole nodes takes all of them.
 """
 
@@ -14,6 +14,7 @@ from typing import Any
 from topoplace.errors import number_of
 from topoplace.formats.slurm.jobs import Held, SlurmJobs, Wants
 from topoplace.formats.slurm.nodes import NodeUse, SlurmNode, gres_of
+from topoplace.machine.hierarchy import PLACES
 from topoplace.machine.hostlist import expand_host_list, format_host_list
 from topoplace.snapshot.hierarchy_state import hierarchy_of, hierarchy_written
 from topoplace.snapshot.schema import (
@@ -24,7 +25,7 @@ from topoplace.snapshot.schema import (
     Segment,
 )
 
-CPUS, MEMORY, NODE = "cpus", "memory", "node"
+CPUS, MEMORY = "cpus", "memory"
 
 Takes = dict[str, int]
 
@@ -70,7 +71,7 @@ class Sharing:
         found |= {CPUS: held.cpus, MEMORY: held.memory if self.has_memory else 0}
         found = {name: min(n, capacity.get(name, 0)) for name, n in found.items() if n}
         places = held.cpus if shares else self.places
-        return found | ({NODE: places} if held.cpus else {})  # a suspended job leaves its nodes
+        return found | ({PLACES: places} if held.cpus else {})  # a suspended job leaves its nodes
 
     def asked(
         self, wants: Wants, num_nodes: int, among: Iterable[str], *, whole: bool
@@ -89,7 +90,8 @@ class Sharing:
         tasks = number_of(max(1, wants.tasks), "task")
         sizes = {num_nodes, wants.least_nodes or num_nodes}
         if wants.most_nodes and sizes != {wants.most_nodes}:
-            return f"{min(sizes)} to {number_of(wants.most_nodes, 'node')}"
+            most = number_of(wants.most_nodes, "node")
+            return f"{min(sizes)} to {most}, and Slurm takes as many as it can"
         if whole:
             return self.whole if _is_fixed(wants, num_nodes) else f"{tasks} on whole nodes"
         if wants.all_memory:
@@ -103,7 +105,7 @@ class Sharing:
     @property
     def whole(self) -> dict[str, Any]:
         """The fields of a request of whole nodes."""
-        return {"takes": {NODE: self.places}}
+        return {"takes": {PLACES: self.places}}
 
     def gres(self, wants: Wants, num_nodes: int, among: Iterable[str]) -> Takes | str:
         """Return the GRES of a unit of a job that shares nodes; or why they are not modelled."""
@@ -164,7 +166,7 @@ class Sharing:
         memory = _by_gres(wants.memory_per_gres, gres) or wants.memory
         memory = (memory or wants.memory_per_cpu * cpus) if self.has_memory else 0
         own = {name: n for name, n in gres.items() if ":" not in name}
-        return {CPUS: cpus, NODE: cpus, **own, **({MEMORY: memory} if memory else {})}
+        return {CPUS: cpus, PLACES: cpus, **own, **({MEMORY: memory} if memory else {})}
 
     def _tasks_of_node(self, wants: Wants, num_nodes: int, among: Iterable[str]) -> int | None:
         """Return how many tasks each node gets; None if they may be in any numbers.
@@ -250,42 +252,54 @@ def sharing_of(
     nodes: Mapping[str, SlurmNode] | None,
     jobs: SlurmJobs,
     names: Sequence[str],
-) -> Sharing | None:
-    """Return how jobs share nodes, if some may; None if none does, or too little is known.
+) -> Sharing | str | None:
+    """Return how jobs share nodes, if some may; None if none does, or why that is not modelled.
 
     What every node has and what every running job holds of it has to be known, a core has one
     thread, and a node one type of each GRES.
     """
+    if not jobs.sharing:
+        return None
+    if nodes is None:
+        return "what nodes have is not known (--nodes)"
+    lacking = next((name for name in names if name not in nodes), None)
+    if lacking is not None:
+        return f"what {lacking} has is not known"
+    capacity = {name: _capacity(name, nodes[name]) for name in names}
+    why = next((found for found in capacity.values() if isinstance(found, str)), None)
+    if why is not None:
+        return why
     there = frozenset(names)
-    if not jobs.sharing or nodes is None or not there <= nodes.keys():
-        return None
-    capacity = {name: _capacity(nodes[name]) for name in names}
     on_these = [j for j in jobs.running if there.intersection(expand_host_list(j.nodes))]
-    known = all(
-        job.id in jobs.held
-        and {one.node for one in jobs.held[job.id]} == {*expand_host_list(job.nodes)}
-        for job in on_these
-    )
-    if None in capacity.values() or not known:
-        return None
-    own = {name: amounts for name, amounts in capacity.items() if amounts is not None}
+    for job in on_these:
+        told = {one.node for one in jobs.held.get(job.id, ())}
+        if told != {*expand_host_list(job.nodes)}:
+            return f"what job {job.id} has of its nodes is not known (squeue --json)"
+    own = {name: amounts for name, amounts in capacity.items() if not isinstance(amounts, str)}
     held = {job.id: jobs.held[job.id] for job in on_these}
     places = max(amounts[CPUS] for amounts in own.values())
-    own = {name: {**amounts, NODE: places} for name, amounts in own.items()}
+    own = {name: {**amounts, PLACES: places} for name, amounts in own.items()}
     memory = sum(one.memory for each in held.values() for one in each)
     given = any(nodes[name].memory_held for name in names)
     written = _with_capacity(machine, own)
     return Sharing(written, own, places, not memory or given, held, jobs.sharing)
 
 
-def _capacity(node: SlurmNode) -> Takes | None:
-    """Return what a node has; None if that is not known, or cores have several threads."""
-    if not node.cpus or node.memory is None or node.gres is None or node.threads != 1:
-        return None
-    types = Counter(name.partition(":")[0] for name in node.gres if ":" in name)
-    if any(count > 1 for count in types.values()):
-        return None
-    gres = {name: n for name, n in node.gres.items() if ":" not in name}
+def _capacity(name: str, node: SlurmNode) -> Takes | str:
+    """Return what a node has; or why that is not known, or not modelled."""
+    if not node.cpus or node.memory is None or node.gres is None or node.threads is None:
+        return f"CPUs, memory, GRES or threads of {name} are not said"
+    if node.threads != 1:
+        threads = number_of(node.threads, "thread")
+        return (
+            f"{name} has {number_of(node.cpus, 'CPU')} on {number_of(node.cores or 0, 'core')} of "
+            f"{threads}: jobs count CPUs, and Slurm gives whole cores"
+        )
+    types = Counter(gres.partition(":")[0] for gres in node.gres if ":" in gres)
+    several = next((gres for gres, count in types.items() if count > 1), None)
+    if several is not None:
+        return f"{name} has several types of {several}"
+    gres = {own: n for own, n in node.gres.items() if ":" not in own}
     return {CPUS: node.cpus, MEMORY: node.memory, **gres}
 
 
@@ -314,5 +328,6 @@ def given_elsewhere(
     return [
         name
         for name in capacity
-        if nodes[name].use is not NodeUse.CLOSED and (nodes[name].cpus_held or 0) > listed[name]
+        if nodes[name].unreserved is not NodeUse.CLOSED
+        and (nodes[name].cpus_held or 0) > listed[name]
     ]

@@ -7,7 +7,6 @@ from pathlib import Path
 
 from topoplace.errors import InputError, unknown_name
 from topoplace.mapping.graphfiles.lists import (
-    note_on_bytes,
     read_edge_list,
     read_grf_graph,
     read_metis_graph,
@@ -26,7 +25,6 @@ __all__ = [
     "GRAPH_FORMATS",
     "Qaplib",
     "graph_format",
-    "note_on_graph",
     "read_graph",
     "read_matrix_machine",
     "read_qaplib",
@@ -74,11 +72,6 @@ def read_graph(
     if known != "qaplib":
         raise InputError("a QAPLIB file with --flow", file=str(path), field="--flow", value=flow)
     return read_qaplib(path, flow).graph
-
-
-def note_on_graph(path: str | Path, format: str | None = None) -> str | None:
-    """Return what a person should know of a graph file that was read; mostly nothing."""
-    return note_on_bytes(path) if (format or graph_format(path)) == "edges" else None
 
 
 def graph_format(path: str | Path) -> str:

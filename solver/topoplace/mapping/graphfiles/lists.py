@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import logging
+from collections.abc import Sequence
 from pathlib import Path
 
-from topoplace.errors import InputError, number_of
+from topoplace.errors import InputError, number_of, visible
 from topoplace.formats.text import integer, lines_of, text_of
 from topoplace.mapping.graphfiles.numbers import MAX_BYTES, Tokens, graph_of, split_fields
 from topoplace.snapshot.schema import MAX_TASKS, GraphApplication
@@ -13,6 +15,8 @@ from topoplace.snapshot.schema import MAX_TASKS, GraphApplication
 
 _DIRECTIVE = "# tasks "
 
+log = logging.getLogger("topoplace")
+
 
 def read_edge_list(path: str | Path) -> GraphApplication:
     """Read lines ``source target bytes``, separated by blanks or by commas; tasks from 0.
@@ -20,7 +24,8 @@ def read_edge_list(path: str | Path) -> GraphApplication:
     Every line is one directed message; without the third number it has one byte. A pair may occur
     more than once: its messages add up. A first line of names, such as ``source,target,bytes``, is
     left out, and so are empty lines and comments (``#``, ``%``). The number of tasks follows from
-    the highest number, or from a line ``# tasks N``, so that the last tasks may be silent.
+    the highest number, or from a line ``# tasks N``, so that the last tasks may be silent. What
+    was guessed or left out is logged as a warning.
     """
     file = str(path)
     num_tasks = 0
@@ -34,6 +39,7 @@ def read_edge_list(path: str | Path) -> GraphApplication:
     if rows and all(field[:1].isalpha() for field in rows[0][1]):
         rows.pop(0)
     messages = [_message(fields, file, line) for line, fields in rows]
+    _note(file, [fields for _, fields in rows], messages)
     most = max((max(source, target) + 1 for source, target, _ in messages), default=0)
     if num_tasks and most > num_tasks:
         raise InputError(f"tasks below {num_tasks}, as said", file=file, value=most - 1)
@@ -42,16 +48,16 @@ def read_edge_list(path: str | Path) -> GraphApplication:
     return graph_of(num_tasks or most, ((s, t, size) for s, t, size in messages if s != t and size))
 
 
-def note_on_bytes(path: str | Path) -> str | None:
-    """Return what a person should know of an edge list: how many of its lines give no bytes."""
-    rows = [split_fields(text) for _, text in lines_of(path) if text[0] not in "#%"]
-    if rows and all(field[:1].isalpha() for field in rows[0]):
-        rows.pop(0)
+def _note(file: str, rows: Sequence[list[str]], messages: Sequence[tuple[int, int, int]]) -> None:
+    """Log what a person should know of an edge list: what was guessed, and left out."""
     silent = sum(len(fields) == _ENDS for fields in rows)
-    if not silent:
-        return None
-    which = "" if silent == len(rows) else f" in {number_of(silent, 'line')}"
-    return f"{path}: no bytes given{which}, 1 each"
+    if silent:
+        which = "" if silent == len(rows) else f" in {number_of(silent, 'line')}"
+        log.warning("%s", visible(f"{file}: no bytes given{which}, 1 each"))
+    own = sum(source == target for source, target, _ in messages)
+    if own:
+        told = f"{number_of(own, 'message')} of tasks to themselves left out"
+        log.warning("%s", visible(f"{file}: {told}"))
 
 
 _ENDS = 2

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import cached_property
 from typing import ClassVar
 
 import numpy as np
@@ -14,7 +15,7 @@ from topoplace.placement.hierarchy.heuristics.fits import tree_best_fit
 from topoplace.placement.hierarchy.heuristics.queue import Vacancy, serve, served
 from topoplace.placement.hierarchy.problem import HierarchyProblem, held, room
 from topoplace.report.domains import Boxes, domain_boxes
-from topoplace.report.tiles import DOWN, FREE, RUNNING
+from topoplace.report.tiles import DOWN, FREE, RUNNING, Cells
 from topoplace.report.view import View
 from topoplace.result import Status
 from topoplace.result.base import Start
@@ -51,17 +52,30 @@ class HierarchyView(View):
             starts.append(Start(own.request, nodes, _with_units(shares), plain=plain))
         return starts
 
-    def reasons(self) -> Mapping[str, str]:
-        """Return why requests wait: where the most space is free, and which jobs are there."""
-        state, machine, begun = self.state, self.state.machine, self.started
-        left = state.free.copy()
-        takes = {request.id: request for request in state.requests}
-        names = {name: number for number, name in enumerate(machine.host_names)}
+    @cached_property
+    def _left(self) -> IntArray:
+        """What is free on every host beside what starts."""
+        left: IntArray = self.state.free.copy()
+        takes = {request.id: request for request in self.state.requests}
+        names = {name: number for number, name in enumerate(self.state.machine.host_names)}
         for own in self.result.solution.placements:
             for part, placed in zip(takes[own.request].parts, own.parts, strict=True):
                 for host, units in _hosts(placed.shares, names).items():
                     left[host] -= np.array(part.takes) * units
+        return left
 
+    @cached_property
+    def cells(self) -> Cells:
+        """What stands on every host, and how much of it is in use."""
+        found, capacity = super().cells, self.state.machine.capacity
+        free = np.where(capacity > 0, self._left / np.maximum(capacity, 1), 1.0).min(axis=1)
+        in_use = np.flatnonzero(((found.codes >= 0) | (found.codes == RUNNING)) & (free > 0))
+        return replace(found, used={host: 1 - free[host] for host in in_use.tolist()})
+
+    def reasons(self) -> Mapping[str, str]:
+        """Return why requests wait: where the most space is free, and which jobs are there."""
+        state, begun, left = self.state, self.started, self._left
+        names = {name: number for number, name in enumerate(state.machine.host_names)}
         documents = {request.id: request for request in self.result.instance.queue}
         reserved, in_order = self._reserved(), self._in_order()
 

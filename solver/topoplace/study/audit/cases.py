@@ -34,6 +34,7 @@ from topoplace.snapshot.held import (
     AS_IS,
     ASSIGNMENT,
     ORDER,
+    PREEMPTION,
     Choices,
     entries_of,
     holds_of,
@@ -222,6 +223,11 @@ def case_of_pair(before: Snapshot, after: Snapshot) -> tuple[Case, list[str]]:
             (withdrawn, "request", "withdrawn: not judged"),
         )
         if count
+    ]
+    notes += [
+        f"{before.name}: not modelled: {PREEMPTION} {one.value}"
+        for one in before.left_out
+        if one.option == PREEMPTION
     ]
     outcome = Decided.STARTED if started else Decided.WAITING
     by_order = ORDER in options_ahead(judged)

@@ -17,13 +17,21 @@ import numpy as np
 from topoplace.certify.hierarchy.instance import read_instance, require_room
 from topoplace.certify.report import RefusedError
 from topoplace.formats.decisions import Decided, Taken
+from topoplace.interrupts import is_asked
 from topoplace.machine.hostlist import expand_host_list
 from topoplace.packing.budget import Budget
 from topoplace.placement.hierarchy.later import LaterOnHierarchy
 from topoplace.placement.hierarchy.packing import HierarchyPacking
 from topoplace.placement.hierarchy.problem import HierarchyProblem, Placed
 from topoplace.placement.order import InOrderSearch, Queue
-from topoplace.snapshot.held import hold_text, in_order
+from topoplace.snapshot.held import (
+    PLANS,
+    RESERVATION_END,
+    RESERVATION_LATER,
+    hold_text,
+    in_order,
+    options_ahead,
+)
 from topoplace.snapshot.hierarchy_state import prepare_hierarchy
 from topoplace.snapshot.schema import NodeSet, Order, Request
 from topoplace.solving import Bound, Options, Outcome, result_of
@@ -38,6 +46,8 @@ from topoplace.study.audit.judging import (
     require_checked,
     started_in,
 )
+
+_LATER = frozenset((RESERVATION_END, RESERVATION_LATER))
 
 _STEP = 60
 """Seconds: schedulers reckon in steps, and end a job before a reservation by one (Slurm's default).
@@ -63,6 +73,7 @@ class _Round:
     def __init__(self, case: Case, order: Order, options: Options) -> None:
         self._case, self._options = case, options
         self._doubt = next(iter(sorted(case.doubtful, key=self._place)), None)
+        self._backfills = order is Order.BACKFILL
         if order is Order.BACKFILL and self._doubt is not None:
             order = Order.PRIORITY  # whose reservation it is that counts is not known
             self._hides = True
@@ -126,6 +137,10 @@ class _Round:
             if name in self._faults:
                 yield name, Standing(Verdict.INVALID, self._faults[name], jobs=(name,))
                 continue
+            if budget.is_over():
+                why = f"not judged: {'interrupted' if is_asked() else 'time'}"
+                yield name, self._of(Verdict.UNPROVEN, name, why)
+                continue
             yield name, self._standing(search, packing, placed, q)
         value, proof = search.bound  # about who starts: where is the search's own choice
         outcome = Outcome(search.solution, [Bound(value, proof)])
@@ -160,6 +175,12 @@ class _Round:
         assert search.reserved is not None
         if fits is False:
             why = f"it delays {search.reserved.request}"
+            own = {request.id: request for request in self._snapshot.queue}
+            plan, ends = own[search.reserved.request].planned, own[name].walltime
+            if plan is not None and ends is not None and ends <= plan.at:
+                return self._of(
+                    Verdict.UNJUDGED, name, f"{why}, but not the scheduler's plan for it"
+                )
             return self._of(Verdict.OUT_OF_TURN, name, why)
         return self._of(Verdict.UNPROVEN if fits is None else Verdict.STARTED, name)
 
@@ -176,7 +197,7 @@ class _Round:
             higher = {k: placed for k, placed in self._started.items() if k in before}
             if not blocked and self._fits_beside(search, q, higher):
                 why = "those after it that started have its room, and those before it leave some"
-                return self._of(Verdict.MISSED, name, why)
+                return self._missed(q, why)
             why = "no room alongside those that started"
             why += " and the plans" if self._planned(q) else ""
             if proven and not blocked:
@@ -185,18 +206,36 @@ class _Round:
         if blocked:
             why = f"{self._doubt} is before it, and what holds that one is not modelled"
             return self._of(Verdict.UNJUDGED, name, why)
-        return self._of(Verdict.MISSED, name, "it fits, with all that started where they are")
+        return self._missed(q, "it fits, with all that started where they are")
 
-    def _planned(self, q: int) -> list[tuple[int, NodeSet]]:
-        """Return which requests before one are planned where, before that one would end."""
+    def _missed(self, q: int, why: str) -> Standing:
+        """Return the verdict on a request that fits, unless it may be in the way of a plan.
+
+        That is so where the plans are not known for all that wait before it, and not the place
+        of the reservation alone: because of one that is held, or because plans have whole nodes.
+        """
+        name = self._problem.requests[q].id
+        planned = {request.id for request in self._snapshot.queue if request.planned is not None}
+        before = [*self._order[: self._order.index(q)]] if self._backfills else []
+        waits = [self._problem.requests[o].id for o in before if o not in self._started]
+        unknown = next((other for other in waits if other not in planned), None)
+        whole = PLANS in options_ahead(self._snapshot)
+        if unknown is None or not (whole or self._hides):
+            return self._of(Verdict.MISSED, name, why)
+        why = f"the scheduler's plan for {unknown} is not known"
+        why += ", which may have its nodes" + (" as whole ones" if whole else "")
+        return self._of(Verdict.UNJUDGED, name, why)
+
+    def _planned(self, q: int) -> list[NodeSet]:
+        """Return where requests before one are planned, before that one would end."""
         own = {request.id: request for request in self._snapshot.queue}
         ends = own[self._problem.requests[q].id].walltime
         found = []
         for other in self._order[: self._order.index(q)]:
             plan = own[self._problem.requests[other].id].planned
             waits = other not in self._started and plan is not None
-            if plan is not None and waits and (ends is None or plan.at < ends):
-                found.append((other, plan.nodes))
+            if plan is not None and waits and (ends is None or plan.at < ends + _STEP):
+                found.append(plan.nodes)
         return found
 
     def _fits_beside(self, search: InOrderSearch, q: int, started: Mapping[int, Placed]) -> bool:
@@ -214,10 +253,11 @@ class _Round:
         packing = self._without(started, plans)
         return packing.with_one_more(packing.candidates(started), q) is not None
 
-    def _without(
-        self, started: Mapping[int, Placed], plans: Sequence[tuple[int, NodeSet]]
-    ) -> HierarchyPacking:
-        """Return the packing without what plans are to have of what some that started leave."""
+    def _without(self, started: Mapping[int, Placed], plans: Sequence[NodeSet]) -> HierarchyPacking:
+        """Return the packing without what some that started leave of nodes that plans have.
+
+        A scheduler such as Slurm plans whole nodes, no matter how much of them a job takes.
+        """
         state, requests = self._problem.state, self._problem.requests
         used = np.zeros_like(state.free)
         for q, placed in started.items():
@@ -226,14 +266,17 @@ class _Round:
                     used[host] += n * np.array(part.takes)
         free = state.free - used
         numbers = {name: host for host, name in enumerate(self._problem.machine.host_names)}
-        for q, nodes in plans:
-            hosts = [numbers[name] for name in expand_host_list(nodes) if name in numbers]
-            most = np.array([part.takes for part in requests[q].parts]).max(axis=0)
-            free[hosts] = np.maximum(0, free[hosts] - most)
+        for nodes in plans:
+            free[[numbers[name] for name in expand_host_list(nodes) if name in numbers]] = 0
         return HierarchyPacking(HierarchyProblem(replace(state, free=free + used)))
 
     def _of(self, verdict: Verdict, name: str, why: str = "") -> Standing:
-        ahead = [f"{o.option} {o.value}" for o in self._snapshot.left_out if o.request is None]
+        apart = {PLANS, *(() if self._backfills else _LATER)}
+        ahead = [
+            f"{o.option} {o.value}"
+            for o in self._snapshot.left_out
+            if o.request is None and o.option not in apart
+        ]
         if ahead and verdict in (Verdict.MISSED, Verdict.OUT_OF_TURN):
             verdict, why = Verdict.UNJUDGED, f"not modelled: {'; '.join(sorted(ahead))}"
         return Standing(verdict, jobs=(name,), reason=why)

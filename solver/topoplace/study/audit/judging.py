@@ -500,7 +500,7 @@ class Row:
         level = by_name.get(standing.differs or "")
         if level is not None:
             proven = "" if level.is_proven else f" (at best {level.bound})"
-            words.append(f"{level.decision} {short(level.name)}, {level.best} possible{proven}")
+            words.append(f"{level.decision} {short(level.label)}, {level.best} possible{proven}")
         if standing.strands:
             words.append(f"{standing.strands} stranded more than needed")
         words += [f"not said: {' '.join(self.left_out)}"] if self.left_out else []

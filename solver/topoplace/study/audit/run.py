@@ -12,6 +12,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
+from topoplace import clock
 from topoplace.errors import ExitCode, InputError, number_of, unknown_name
 from topoplace.formats.decisions import Decided
 from topoplace.interrupts import Interrupted, heeded, is_asked
@@ -150,7 +151,7 @@ class Audit(Tabled):
     notes
         Lines on decisions that were judged under assumptions, and on those that were not judged.
     num_left
-        Decisions left out because of an interrupt.
+        Decisions left out because of an interrupt or the time limit.
     order
         The order in which requests were judged, if there is one.
     """
@@ -227,14 +228,15 @@ def audit_cases(
 ) -> Audit:
     """Judge decisions one after another.
 
-    A signal ends it: the answer has the decisions judged so far, and how many are left out.
+    A signal or the time limit ends it: the answer has the decisions judged so far, and how many
+    are left out. What is left of the time is shared out among the decisions that are left.
 
     Parameters
     ----------
     contract
         A name of `CONTRACTS`: decisions are also judged by its rules.
     options
-        Time limit and seed of each solve.
+        Time limit of the whole audit, and the seed of each solve.
     keep
         Called with every row and the results that prove its optimum: these are not kept here.
     progress
@@ -258,26 +260,23 @@ def audit_cases(
         held = f"{number_of(len(cases) - blocks, 'decision')} on machines without block sizes"
         notes = [*notes, f"{held}: not held to {contract}"]
     rows: list[Row] = []
-    done = 0
+    done, end = 0, clock.deadline(options.time_limit)
     for number, case in enumerate(cases, start=1):
-        if is_asked():
+        left = end - clock.ticks()
+        if is_asked() or left <= 0:
             break
         results: list[tuple[str, AnyResult]] = []
+        own = _with_share(options, left / (len(cases) - done), case, contract, order)
         try:
             judged = (
-                [judge(case, contract, options, results.append)]
+                [judge(case, contract, own, results.append)]
                 if order is None
-                else judge_in_order(case, Order(order), options, results.append)
+                else judge_in_order(case, Order(order), own, results.append)
             )
         except Interrupted:
             break
         open_ends = Verdict.UNPROVEN, Verdict.UNJUDGED
-        if is_asked() and any(row.verdict in open_ends for row in judged):
-            if order is not None:
-                known = [row for row in judged if row.verdict is not Verdict.UNPROVEN]
-                rows += known
-                of = number_of(len(judged), "request")
-                notes = [*notes, f"interrupted: {len(judged) - len(known)} of {of} not judged"]
+        if order is None and is_asked() and judged[0].verdict in open_ends:
             break  # given its time, it would have been proven
         judged = [_with_care(case, row) for row in judged]
         rows += judged
@@ -286,16 +285,25 @@ def audit_cases(
         done = number
         if progress is not None:
             progress(number, len(cases))
-    if not rows and is_asked():
-        raise Interrupted
-    left = len(cases) - done
-    told = (
-        [f"interrupted: {left} of {number_of(len(cases), 'decision')} not judged"] if left else []
-    )
-    return Audit(tuple(rows), contract, (*notes, *told), left, order)
+    left_out = len(cases) - done
+    if left_out:
+        why = "interrupted" if is_asked() else "time limit"
+        of = number_of(len(cases), "decision")
+        notes = [*notes, f"{why}: {left_out} of {of} not judged"]
+    return Audit(tuple(rows), contract, tuple(notes), left_out, order)
 
 
-_BLAME = Verdict.MISSED, Verdict.OUT_OF_TURN, Verdict.INVALID
+def _with_share(
+    options: Options, seconds: float, case: Case, contract: str | None, order: str | None
+) -> Options:
+    """Return the options of each solve of a decision that has some seconds of a time limit."""
+    if options.time_limit is None:
+        return options
+    solves = 1 if order is not None else (1 + (contract is not None)) * (1 + case.by_order)
+    return replace(options, time_limit=seconds / solves)
+
+
+_BLAME = Verdict.MISSED, Verdict.OUT_OF_TURN, Verdict.INVALID, Verdict.SUBOPTIMAL
 
 
 def _with_care(case: Case, row: Row) -> Row:

@@ -15,14 +15,16 @@ rest is not counted. And a lower group in use whose next block has no free node 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import cached_property
 
 import numpy as np
 
+from topoplace.errors import InputError
 from topoplace.placement.hierarchy.contract import Blocks, blocks_of, limits_of, segment_of
 from topoplace.placement.hierarchy.heuristics.queue import Vacancy, asks_only, register_rule
+from topoplace.placement.hierarchy.heuristics.slurm_tree import by_node, has_tasks
 from topoplace.placement.hierarchy.problem import HierarchyProblem, Placed, room
 from topoplace.snapshot.hierarchy_state import HierarchyRequest
 from topoplace.types import IntArray
@@ -40,7 +42,11 @@ def slurm_block(
     vacancy: Vacancy, request: HierarchyRequest, _: np.random.Generator
 ) -> Placed | None:
     """Place a job, which has no parts, and at most segments of base blocks."""
-    part = request.parts[0]
+    if any(has_tasks(vacancy.machine, part) for part in request.parts):
+        expected = "jobs with a number of nodes, as tasks on any nodes are not modelled"
+        raise InputError(expected, found=request.id)
+    part = by_node(vacancy.machine, request.parts[0])
+    request = replace(request, parts=(part, *request.parts[1:]))
     segment = segment_of(vacancy.machine, part)
     known = segment is not None or not part.segments
     if len(request.parts) > 1 or not known or not asks_only(request, "segments"):
