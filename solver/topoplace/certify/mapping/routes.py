@@ -13,6 +13,7 @@ from topoplace.certify.mapping._routes_kernels import send
 from topoplace.certify.mapping.graphs import least_trees, tree_routers
 from topoplace.certify.mapping.instance import Instance, Volumes, merged
 from topoplace.certify.report import RefusedError
+from topoplace.errors import number_of
 from topoplace.machine import Torus
 from topoplace.machine.matrix import MatrixMachine
 from topoplace.result.certificate import unpacked
@@ -72,7 +73,8 @@ def routed(volumes: Volumes, loads: IntArray, shells: list[Shell], certificate: 
             send(starts, volumes.partners, number, lengths, own, sizes, times, sent, held)
         )
         if strange >= 0:
-            raise RefusedError(f"task {strange} does not reach {int(sizes[strange])} tasks")
+            need = number_of(int(sizes[strange]), "task")
+            raise RefusedError(f"task {strange} does not reach {need}")
         for inside, often in zip(held.tolist(), times.tolist(), strict=True):
             if inside and often:
                 apart = sum(s.step * max(0, inside - s.room // unit) for s in shells)
