@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import importlib
 import sys
+import time
+from collections import deque
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -28,19 +30,24 @@ class Part(NamedTuple):
 
 
 class Partitioner:
-    """Mt-KaHyPar on one core, with a seed: the same parts each time."""
+    """Mt-KaHyPar on one core, with a seed: the same parts each time, if there is time for all."""
 
-    def __init__(self, preset: str, seed: int) -> None:
+    def __init__(self, preset: str, seed: int, seconds: float) -> None:
+        self._end = time.monotonic() + seconds
         self._library: Any = importlib.import_module("mtkahypar")
         self._engine = self._library.initialize(1)
         self._preset = getattr(self._library.PresetType, preset)
         self._library.set_seed(seed)
 
     def parts(self, part: Part, rooms: Numbers) -> Numbers:
-        """Return the child of every task of a part, none with more tasks than it has room for."""
+        """Return the child of every task of a part, none with more tasks than it has room for.
+
+        Once the time is over, children are filled in the order of tasks.
+        """
         num, children = len(part.tasks), len(rooms)
         found = np.minimum(np.searchsorted(np.cumsum(rooms), np.arange(num), "right"), children - 1)
-        if children > 1 and num > children and len(part.weight):
+        worth = children > 1 and num > children and len(part.weight)
+        if worth and time.monotonic() < self._end:
             context = self._engine.context_from_preset(self._preset)
             context.set_partitioning_parameters(children, 0.0, self._library.Objective.CUT)
             context.set_individual_target_block_weights(np.minimum(rooms, num).tolist())
@@ -73,9 +80,9 @@ def leaves_of(given: Any, partitioner: Partitioner) -> Numbers:
     domains, room, ends, weight = (given[name] for name in ("domains", "room", "ends", "weight"))
     num = int(given["num"])
     leaf = np.zeros(num, dtype=np.int64)
-    todo = [Part(len(domains) - 1, 0, np.arange(num), ends, weight)]
+    todo = deque([Part(len(domains) - 1, 0, np.arange(num), ends, weight)])
     while todo:
-        part = todo.pop()
+        part = todo.popleft()  # the top levels first, which cost most
         if part.level == 0:
             leaf[part.tasks] = part.domain
             continue
@@ -98,7 +105,8 @@ def leaves_of(given: Any, partitioner: Partitioner) -> Numbers:
 def main(folder: Path) -> None:
     """Read the problem of a folder, and write the leaf of every task there."""
     given = np.load(folder / "problem.npz")
-    partitioner = Partitioner(str(given["preset"]), int(given["seed"]))
+    limits = int(given["seed"]), float(given["seconds"])
+    partitioner = Partitioner(str(given["preset"]), *limits)
     np.save(folder / "leaves.npy", leaves_of(given, partitioner))
 
 

@@ -16,13 +16,15 @@ from topoplace.mapping import _partitioner
 from topoplace.mapping.problem import MappingProblem
 from topoplace.types import IntArray
 
-SECONDS = {"QUALITY": 6e-6, "DEFAULT": 3e-6}
-"""Rough times of the presets per task and pair, for every level."""
+PRESET, SECONDS = "QUALITY", 5e-6
+"""The library's preset, and its rough time per task and pair of a level. DEFAULT takes as long
+where domains have few parts, and its partitions cost 10 % more."""
 
 FEWEST_TASKS = 256
 """Smaller problems are searched as well without."""
 
-LOOK_SECONDS = 0.02
+PART, LOOK_SECONDS = 0.7, 0.02
+"""Part of the time after which low levels are filled in order, and time between two looks."""
 
 
 def is_available(problem: MappingProblem) -> bool:
@@ -34,18 +36,14 @@ def is_available(problem: MappingProblem) -> bool:
 def multilevel(problem: MappingProblem, seed: int, stop: float) -> IntArray | None:
     """Return the leaf of every task by partitions level by level, the top first.
 
-    None if there is too little time until the clock shows `stop`. Each domain is divided among
-    those below it, with their room as limits, so that the bytes between them are few; the library's
-    preset of quality is used if there is time.
+    None if there is not even time for one level until the clock shows `stop`. Each domain is
+    divided among those below it, with their room as limits, so that the bytes between them are few.
     """
     machine = problem.machine.levels
     assert machine is not None, "it is available"
     rows = problem.graph.exchanged
     once = rows.owner < rows.other
-    work = (problem.num_tasks + int(once.sum())) * machine.num_levels
-    left = stop - clock.now()
-    preset = next((name for name, each in SECONDS.items() if each * work < left), None)
-    if preset is None:
+    if SECONDS * (problem.num_tasks + int(once.sum())) > stop - clock.now():
         return None
     with tempfile.TemporaryDirectory() as path:
         folder = Path(path)
@@ -57,7 +55,8 @@ def multilevel(problem: MappingProblem, seed: int, stop: float) -> IntArray | No
             weight=rows.weight[once],
             num=problem.num_tasks,
             seed=seed,
-            preset=preset,
+            seconds=PART * (stop - clock.now()),
+            preset=PRESET,
         )
         command = [sys.executable, "-P", _partitioner.__file__, path]
         with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as own:

@@ -13,10 +13,11 @@ from topoplace.mapping.bounds.routes import routes_bound
 from topoplace.mapping.bounds.star import star_bound
 from topoplace.mapping.bounds.total import total_bound
 from topoplace.mapping.problem import MappingProblem
+from topoplace.result.mapping import CUT_TASKS
 from topoplace.solving import Bound, stronger
 
 ROUTES_SHARE = 0.2
-"""The most of the time left that routes have."""
+"""The most of the time left that routes have, where cuts come after them."""
 
 CUTS_SHARE = 0.3
 """The most of the time left that cuts have where distance classes may come after them."""
@@ -47,7 +48,8 @@ def best_bound(
     if reached(best, target):
         return best
     if problem.grid is None or not (best and best.value):
-        own = time_limit and ROUTES_SHARE * max(0.0, stop - clock.now())
+        share = ROUTES_SHARE if problem.num_tasks <= CUT_TASKS else 1.0
+        own = time_limit and share * max(0.0, stop - clock.now())
         best = stronger(best, routes_bound(problem, own))
 
     def left() -> float | None:

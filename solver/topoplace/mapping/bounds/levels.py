@@ -33,7 +33,7 @@ from topoplace.solving import Bound
 from topoplace.types import IntArray
 
 ROUTES_SHARE = 0.3
-"""Share of a time limit for the routes of all levels."""
+"""Share of a time limit for the routes of all levels, where a spectrum comes after them."""
 
 # ---- A bound for every level, which add up (docs/proofs/levels.md) -------------------------------
 
@@ -121,7 +121,8 @@ class _Levels:
         for level in open_:
             room = int(self.rooms[level].max())
             if room < num and len(rows.weight):
-                limit = time_limit and ROUTES_SHARE * time_limit / len(open_)
+                share = ROUTES_SHARE if num <= CUT_TASKS else 1.0
+                limit = time_limit and share * time_limit / len(open_)
                 shells = Shells(np.ones(1, dtype=np.int64), np.array([room]))
                 found = routed(rows, self.problem.loads, shells, limit)
                 if found is not None:

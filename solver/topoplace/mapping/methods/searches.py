@@ -88,11 +88,11 @@ TABU_PLACES, TABU_MOVES, TABU_WORK = 256, 20_000, 60_000_000
 BISECTION_SECONDS, GREEDY_SECONDS, HILBERT_SECONDS = 1e-6, 2e-6, 4e-6
 """Rough times of constructions per task and message; of bisection, per level of it, too."""
 
-MULTILEVEL, MULTILEVEL_SHARE = "multilevel", 0.6
+MULTILEVEL, MULTILEVEL_SHARE = "multilevel", 0.8
 """The construction by partitions, and the most of the time for the first one."""
 
 PARTITIONS, PARTITIONS_SHARE = 16, 0.6
-"""Most partitions, by different seeds, and the share of the work before which they end."""
+"""Most partitions, by different seeds, and the share of the work at which the last one ends."""
 
 DOWNHILL_SHARE, MILD_SHARE = 0.1, 0.1
 """Shares of the work that go downhill from the first partition, and to finding the temperature at
@@ -131,7 +131,8 @@ def _construct(keeper: Keeper, proxy: MappingProblem) -> None:
         if boxes is not None and boxes.solution is not None:
             keeper.offer_nodes(boxes.solution.nodes, "nested boxes")
     if is_available(problem) and not keeper.done:
-        found = multilevel(proxy, options.seed, clock.now() + MULTILEVEL_SHARE * keeper.left)
+        until = clock.now() + MULTILEVEL_SHARE * keeper.left
+        found = multilevel(proxy, options.seed, until)
         if found is not None:
             keeper.offer(found, MULTILEVEL)
             return
@@ -167,13 +168,12 @@ def _refine(keeper: Keeper, proxy: MappingProblem) -> None:
         return
     search.cool(0.0, 0.0, DOWNHILL_SHARE)
     search.offer()
-    began = clock.now()
+    until = clock.now() + max(0.0, PARTITIONS_SHARE - search.spent()) * keeper.left
     for turn in range(1, PARTITIONS):
-        if keeper.done or search.spent() + 2 * (clock.now() - began) / turn > PARTITIONS_SHARE:
+        found = None if keeper.done else multilevel(proxy, keeper.options.seed + turn, until)
+        if found is None:
             break
-        found = multilevel(proxy, keeper.options.seed + turn, keeper.deadline)
-        if found is not None:
-            keeper.offer(found, MULTILEVEL)
+        keeper.offer(found, MULTILEVEL)
     search.resume(state_arrays(proxy, proxy.pools.first[keeper.routers]))
     search.least, search.best = search.cost, search.state.cell.copy()
     mild = search.mildest(HOT * unit, COLD * unit, search.spent() + MILD_SHARE)
