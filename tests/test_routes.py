@@ -14,6 +14,7 @@ from tiny_objects import brute_force, tiny_objects
 from topoplace.certify.mapping.check import LOADED, VALUES
 from topoplace.certify.mapping.instance import read_instance
 from topoplace.errors import InputError
+from topoplace.mapping.bounds import spreading
 from topoplace.mapping.bounds.best import best_bound
 from topoplace.mapping.bounds.levels import levels_bound
 from topoplace.mapping.bounds.routes import routes_bound
@@ -98,8 +99,9 @@ def test_shipped_applications_have_no_bound_of_0(name: str) -> None:
     assert found > 0
 
 
-def test_a_grid_is_bounded_well() -> None:
+def test_a_grid_is_bounded_well(monkeypatch: pytest.MonkeyPatch) -> None:
     """Squares of 64 tasks on 16 leaves cut 192 bytes."""
+    monkeypatch.setattr(spreading, "QUICK_WORK", 1 << 17)
     at = np.arange(32 * 32).reshape(32, 32)
     sources = np.concatenate([at[:-1].ravel(), at[:, :-1].ravel()]).tolist()
     targets = np.concatenate([at[1:].ravel(), at[:, 1:].ravel()]).tolist()

@@ -25,7 +25,7 @@ ROUNDS, STEPS, CHUNK = 7, 60, 10
 """Rounds of a certificate, in each of which trees are added, steps of the packing after it, and
 steps between two looks at the clock."""
 
-QUICK_WORK, WORK = 1 << 17, 1 << 22
+QUICK_WORK, WORK = 1 << 15, 1 << 22
 """Tasks in the trees of the first round, which takes a moment, and of all others."""
 
 SAMPLE, KEPT = 32, 0.8
