@@ -46,7 +46,7 @@ def may_refuse(name: str, problem: MappingProblem) -> bool:
         return True
     if name == "scotch":
         return not is_installed() or problem.graph.total_bytes > 1 << 20
-    if name == "nested-boxes":
+    if name in ("nested-boxes", "split-axes"):
         return True
     if name == "local-search":
         numbers = np.arange(problem.machine.num_routers)
