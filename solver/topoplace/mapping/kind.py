@@ -63,7 +63,6 @@ KIND = Kind(
         "local-search": (_BOUNDS, _ANNEAL),
         "bisection": (_BOUNDS, _HALVE, _OBJECTS),
         "greedy": (_BOUNDS, _GROW),
-        "split-axes": (_SPLIT, "tori: axes of a grid over parts of the machine's, all ways tried"),
         "tabu": (_BOUNDS, _GROW, _TABU),
         "bricks": (_BOUNDS, _OBJECTS),
         "in-order": (_BOUNDS, _OBJECTS),
