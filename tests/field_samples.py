@@ -26,11 +26,14 @@ from tiny_packing import packing_of
 from tiny_repacks import tiny_repack
 from topoplace.certify import check_document
 from topoplace.mapping.bounds.best import total_bound
+from topoplace.mapping.bounds.cuts import cuts_bound
 from topoplace.mapping.bounds.distance_classes import distance_classes_bound
 from topoplace.mapping.bounds.pairs import pairs_bound
+from topoplace.mapping.bounds.routes import routes_bound
 from topoplace.mapping.link_bounds import bisected
 from topoplace.mapping.mapped import outcome_of
 from topoplace.mapping.objects.applications import problem_of
+from topoplace.mapping.objects.bounds import load_bound, shares_bound
 from topoplace.mapping.onto import load_places
 from topoplace.mapping.problem import MappingProblem, prepare_mapping
 from topoplace.options import Repack
@@ -233,13 +236,14 @@ def _unsolved(document: Document) -> Document:
 
 def _mappings() -> Iterator[tuple[str, MappingResult]]:
     names = ("blocks", "rough", "pencils", "ring", "folded", "whole", "star", "recognised")
-    for name in (*names, "cuts", "levels", "spectral"):
+    for name in (*names, "cuts", "levels", "spectral", "routes of levels"):
         yield name, mapping_results.solved(name)
     graph = problem_on(random_graph(np.random.default_rng(5), 8, 20), [2, 4])
     alone = mapping_results.solved("alone")
     yield "total", _mapped(prepare_mapping(alone.instance), total_bound)
     yield "classes", _mapped(graph, distance_classes_bound)
     yield "pairs", _mapped(graph, pairs_bound)
+    yield "routes", _mapped(graph, routes_bound)
     yield "tree", solve(problem_on(random_graph(np.random.default_rng(6), 5, 12), [5]), "exact")
     close = problem_on(random_graph(np.random.default_rng(5), 5, 40), [5], wrap=False)
     crossed = replace(outcome_of(close.nodes), link_load=bisected(close))
@@ -439,6 +443,13 @@ def _objects() -> Iterator[tuple[str, MappingResult]]:
         sent = joined if "trees" in name else application
         problem = problem_of(sent, load_places(wide), **more)
         found = solve(problem, method, Options(0.5 if method == "search" else None))
+        if name in ("shares", "cuts"):  # routes prove more
+            assert found.solution is not None
+            of = shares_bound if name == "shares" else cuts_bound
+            bounds = of(problem), load_bound(problem)
+            outcome = replace(outcome_of(np.array(found.solution.nodes)), bounds=bounds)
+            yield f"routes beside {name}", found
+            found = result_of(problem, outcome, "by-hand", Options(), 0.5)
         kinds = [level.certificate.kind for level in found.levels if level.certificate]
         assert name in kinds or "trees" in name, (name, kinds)
         yield name, found

@@ -131,6 +131,7 @@ def test_the_checker_shares_no_code_with_the_solvers() -> None:
         "moves.py": ("kinds",),
         "mapping/_kernels.py": ("kernels",),
         "mapping/_objects_kernels.py": ("kernels",),
+        "mapping/_routes_kernels.py": ("kernels",),
         "switches/_kernels.py": ("kernels",),
     }
     seen = set()

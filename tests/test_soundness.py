@@ -24,6 +24,8 @@ SHARES = {
     "mapping distance-classes": (0.5, 0.15),
     "mapping cuts": (0.4, 0.1),
     "mapping loaded cuts": (0.4, 0.1),
+    "mapping routes": (0.3, 0.1),
+    "mapping loaded routes": (0.3, 0.1),
     "mapping recognised": (0.3, 0.1),
     "mapping levels": (0.3, 0.1),
     "mapping links": (0.4, 0.07),

@@ -7,6 +7,7 @@ _BUILT = "topoplace.mapping.methods.constructions"
 _ORDERS = "topoplace.mapping.methods.orders"
 _SEARCHES = "topoplace.mapping.methods.searches"
 _NESTED = "topoplace.mapping.methods.nested"
+_SPLIT = "topoplace.mapping.methods.split_axes"
 _PAPERS = "topoplace.mapping.methods.papers"
 
 _BOUNDS, _EMBED, _GROW = "mapping.bounds", "mapping.embedding", "mapping.growing"
@@ -55,6 +56,7 @@ KIND = Kind(
             _SEARCHES,
             "constructions, annealing and tabu search, as long as the time limit says",
         ),
+        "split-axes": (_SPLIT, "tori: axes of a grid over parts of the machine's, all ways tried"),
         "tabu": (_SEARCHES, "robust tabu search, for machines of few places"),
         "topaware": (_BUILT, "best-ranked layout, leftmost routers of every pencil"),
     },
