@@ -164,5 +164,5 @@ def test_the_optimum_is_that_of_all_packings_and_its_claims_hold() -> None:
 def test_a_kind_is_registered_once() -> None:
     with pytest.raises(ValueError, match="registered already"):
         kinds.register(KIND)
-    with pytest.raises(InputError, match="one of placement"):
+    with pytest.raises(InputError, match="expected one of"):
         kinds.kind_named("rings")
