@@ -34,11 +34,13 @@ from topoplace.mapping.objects.applications import problem_of
 from topoplace.mapping.onto import load_places
 from topoplace.mapping.problem import MappingProblem, prepare_mapping
 from topoplace.options import Repack
+from topoplace.placement.dragonfly.problem import prepare as prepare_dragonfly
 from topoplace.placement.fattree.state import prepare as prepare_fat_tree
 from topoplace.placement.several import optima_of, traded_off
 from topoplace.placement.torus.repack.defragment import defragmented
 from topoplace.placement.torus.repack.problem import instance_of, repack_problem
 from topoplace.result import Interference, PlacementResult
+from topoplace.result.dragonfly import DragonflyResult
 from topoplace.result.fattree import FatTreeResult
 from topoplace.result.mapping import MappingResult
 from topoplace.result.placement import CubesResult, HierarchyResult, RepackResult
@@ -71,7 +73,14 @@ def solved() -> dict[str, BaseModel]:
     """Return results by name, of all kinds of problems; they are shared."""
     found: dict[str, BaseModel] = {}
     for kind in (
-        *(_placements, _mappings, _objects, _allocations, _hierarchies, _pods, _fat_trees),
+        _placements,
+        _mappings,
+        _objects,
+        _allocations,
+        _hierarchies,
+        _pods,
+        _dragonflies,
+        _fat_trees,
         _plans,
     ):
         found |= {f"{kind.__name__[1:]}: {name}": result for name, result in kind()}
@@ -183,6 +192,10 @@ def _placements() -> Iterator[tuple[str, PlacementResult]]:
     queue.append({"id": "c", "nodes": 8, "segment": 4, "communication": "none"})
     own = {"schema": SNAPSHOT_SCHEMA, "name": "anchored", "machine": machine, "queue": queue}
     yield "anchored", solve(prepare(Snapshot.model_validate(own)), "exact", Options(20.0))
+    ends = {"running": [{"id": "r", "nodes": "2-3", "ends": 60}], "order": "backfill"}
+    queue = [{"id": f"q{k}", "nodes": n, "walltime": 90} for k, n in enumerate((1, 3, 1))]
+    own |= {"machine": {"name": "line", "shape": [4], "wrap": [False]}, "queue": queue} | ends
+    yield "reserved", solve(prepare(Snapshot.model_validate(own)), "exact", Options(20.0))
 
 
 def _size(case: Case) -> int:
@@ -452,6 +465,34 @@ def _pods() -> Iterator[tuple[str, CubesResult]]:
         yield name, solve(prepare_cubes(snapshot), "exact", Options(time_limit=20))
     options = Options(time_limit=20, required={"free_cubes": 4})
     yield "witness", solve(prepare_cubes(snapshot), "exact", options)
+
+
+def _dragonflies() -> Iterator[tuple[str, DragonflyResult]]:
+    """Yield results of tiny dragonflies: links alone or shared, and sets that cut routers."""
+    machine = {"kind": "dragonfly", "name": "fly", "groups": 3, "routers": [2], "nodes": 2}
+    machine |= {"missing": "11", "global_ports": 1, "source": "none"}
+    listed = [
+        {"id": "a", "nodes": 3, "priority": 2},
+        {"id": "b", "nodes": 4},
+        {"id": "c", "nodes": 3, "eligible": "!s"},
+        {"id": "d", "nodes": 5, "communication": "none"},
+        {"id": "e", "nodes": 4, "required": "group"},
+    ]
+    document = {"schema": SNAPSHOT_SCHEMA, "name": "fly", "machine": machine, "down": "6"}
+    running = [{"id": "old", "nodes": "3-4"}]
+    grid = machine | {"routers": [2, 1], "arrangement": "circulant"}
+    ring = machine | {"global_ports": None, "links": [[0, 2], [3, 4], [1, 5]], "names": "n[0-10]"}
+    for name, own, rule in (
+        ("strict", {"running": running}, "strict"),
+        ("off", {"running": running, "machine": grid}, "off"),
+        ("cut", {"sets": {"s": "0-2"}, "machine": ring}, "strict"),
+        ("idle", {"queue": [{"id": f"j{k}", "nodes": 3} for k in range(4)]}, "strict"),
+    ):
+        sets = {"sets": {"s": "0-3"}, "queue": listed}
+        state = prepare_dragonfly(Snapshot.model_validate(document | sets | own))
+        yield name, solve(state, "exact", Options(20, Interference(rule)))
+    options = Options(20, required={"group": 1})
+    yield "witness", solve(state, "exact", options)
 
 
 # ---- Fat trees ----------------------------------------------------------------------------------

@@ -89,7 +89,7 @@ def test_the_checker_finds_the_best_of_all_candidates(machine: str) -> None:
     assert min(seen.values()) > 100, seen
 
 
-@pytest.mark.parametrize("machine", ["anchored", "cubes", "ring"])
+@pytest.mark.parametrize("machine", ["anchored", "cubes", "dragonfly", "ring"])
 def test_the_solver_finds_what_the_checker_finds(machine: str) -> None:
     """At any prices, under any covers; and its candidates gain what it says."""
     some = 0

@@ -171,6 +171,7 @@ _SHIPPED = {
     "allocation": "topoplace.placement.switches.kind:KIND",
     "hierarchy": "topoplace.placement.hierarchy.kind:KIND",
     "cubes": "topoplace.placement.cubes.kind:KIND",
+    "dragonfly": "topoplace.placement.dragonfly.kind:KIND",
     "fattree": "topoplace.placement.fattree.kind:KIND",
     "repack": "topoplace.placement.torus.repack.kind:KIND",
     "mapping": "topoplace.mapping.kind:KIND",

@@ -900,6 +900,8 @@ class MappingInstance(_Sparse):
         | Annotated[TreeModel, Tag("tree")]
         | Annotated[HierarchyModel, Tag("hierarchy")],
         Discriminator(_form("matrix", "tree", "hierarchy", of_text="torus")),
+        WrapValidator(_of_any_kind),
+        SerializeAsAny(),
     ]
     level_costs: LevelCosts | None = optional(
         "of a byte by the level at which its ends meet, lowest first; by default two hops per level"

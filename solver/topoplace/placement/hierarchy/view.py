@@ -198,14 +198,6 @@ class HierarchyView(View):
 
         return max(request.ways, key=free)
 
-    def about(self) -> list[str]:
-        """Return that nothing has a reservation, where no job has a time limit."""
-        snapshot = self.result.instance
-        limits = [job.ends for job in snapshot.running] + [one.walltime for one in snapshot.queue]
-        if snapshot.order is not Order.BACKFILL or any(limit is not None for limit in limits):
-            return []
-        return ["backfill: no job has a time limit, so none that waits has a reservation"]
-
     def _reserved(self) -> dict[str, str]:
         """Return when and where the first request that waits starts, if it has a reservation."""
         own = getattr(self.result.levels[0].certificate, "reserved", None)

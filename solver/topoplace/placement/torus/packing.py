@@ -392,7 +392,7 @@ class TorusPacking(PackingProblem):
             request = whole.requests[candidate.request_idx]
             routers = np.sort(candidate.prism.routers(torus))
             occupied[routers] = True
-            nodes = whole.choose_nodes(candidate)
+            nodes = torus.nodes_of(routers)
             running.append(
                 RunningState(request.id, nodes, routers, candidate.prism, request.communication)
             )
