@@ -139,7 +139,7 @@ def test_two_levels_are_accepted_exactly_if_all_permutations_can_be_routed() -> 
 @pytest.mark.slow
 def test_all_trees_of_two_levels_up_to_16_nodes() -> None:
     """Where the demands of a job are too many, of pairs and triples of its leaves all are tried."""
-    assert hold_on_two_levels(16) > 10_000
+    assert hold_on_two_levels(16) > 300_000
 
 
 def pods_of(num: int) -> Iterator[tuple[int, ...]]:
@@ -184,7 +184,7 @@ def test_three_levels_are_accepted_exactly_if_all_permutations_can_be_routed() -
 
 @pytest.mark.slow
 def test_larger_trees_of_three_levels() -> None:
-    assert hold_on_three_levels(7) > 10_000
+    assert hold_on_three_levels(6) > 10_000
 
 
 # ---- Routing ------------------------------------------------------------------------------------

@@ -40,7 +40,7 @@ def random_tree(rng: random.Random) -> Snapshot:
     down = [nodes.pop() for _ in range(rng.choice((0, 0, 1)))]
     running, owned = [], {}
     for k in range(rng.choice((0, 1, 1, 2))):
-        own = sorted(nodes.pop() for _ in range(rng.randint(1, 2)))
+        own = sorted(nodes.pop() for _ in range(min(rng.randint(1, 2), max(1, len(nodes) - 1))))
         running.append(RunningJob(id=f"run{k}", nodes=",".join(map(str, own))))
         owned[f"run{k}"] = tree.text(links.pop() for _ in range(min(2, len(links) - 2)))
     model = bare.model_copy(update={"missing": tree.text(missing), "owned": owned})

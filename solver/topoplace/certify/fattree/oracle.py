@@ -64,7 +64,9 @@ class FatTreeOracle:
 
     def among(self, chosen: Sequence[tuple[int, int]]) -> FatTreeOracle:
         """Return an oracle of some requests, each in the places of another of its size."""
-        return replace(self, requests=tuple(self.requests[q] for q, _ in chosen))
+        own = self.requests
+        some = (replace(own[q], nodes=own[other].nodes) for q, other in chosen)
+        return replace(self, requests=tuple(some))
 
     def best(self, prices: Prices, wanted: Mapping[int, Covers]) -> dict[int, int | None]:
         """Return the most that requests gain."""
@@ -123,6 +125,10 @@ class Every(FatTreeOracle):
     def coverable(self) -> int:
         """All rows are covered."""
         return self.tree.num_rows
+
+    def may_replace(self, one: int, other: int) -> bool:
+        """Return whether a request has all places of another: it has as many nodes, or no place."""
+        return super().may_replace(one, other) or not self.places[self.requests[other].nodes]
 
     @cached_property
     def _flat(self) -> dict[int, tuple[IntArray, IntArray]]:
