@@ -235,6 +235,24 @@ GPUS: Document = {
 }
 
 
+@pytest.mark.parametrize(("name", "starts"), [("r", 1), ("reservation:r", 0)])
+@pytest.mark.parametrize("evict", [None, "all"])
+def test_reservations_neither_move_nor_end(name: str, starts: int, evict: str | None) -> None:
+    hosts = [{"hosts": f"{rack}[0-1]", "domains": [rack]} for rack in "ab"]
+    document = {
+        "schema": "topoplace.snapshot/1",
+        "name": "two_racks",
+        "machine": {"kind": "hierarchy", "name": "m", "levels": ["rack", "host"], "hosts": hosts},
+        "running": [{"id": name, "nodes": "a0"}, {"id": "s", "nodes": "b0"}],
+        "queue": [{"id": "wide", "nodes": 2, "required": "rack"}],
+        "sets": {"x": "a0"},
+    }
+    found = tp.repack(tp.load(document), "wide", evict=evict, fixed=["s"])
+    assert found.levels[0].objective == starts
+    assert found.check().verified
+    assert ("not known of 1 job" in summary(found)) == (starts > 0)
+
+
 def test_a_pod_of_four_gpus_needs_two_whole_moves() -> None:
     snapshot = Snapshot.model_validate(GPUS)
     found = figures(snapshot, "pod")

@@ -122,6 +122,9 @@ CommunicationField = Annotated[Communication, Field(strict=False)]
 FREE_PREFIX: Final = "free:"
 """Begins the names that certificates have for anchored prisms that stay free; no request's does."""
 
+RESERVATION_PREFIX: Final = "reservation:"
+"""Begins the names of running jobs that are reservations: these never move or end."""
+
 
 class AnchoredModel(Model):
     """A shape that jobs may have, at anchors: ``seed + k * spacing`` in every dimension, wrapped.

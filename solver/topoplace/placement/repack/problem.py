@@ -25,6 +25,7 @@ from topoplace.snapshot.machines import prepare_any
 from topoplace.snapshot.schema import (
     MAX_COST,
     MAX_MOVES,
+    RESERVATION_PREFIX,
     DefragmentInstance,
     KeepShape,
     Order,
@@ -350,7 +351,7 @@ def _ends(
     found: dict[str, int] = {}
     kept = {job_name(j) for j in snapshot.running if j.priority is None or j.priority >= least}
     for name in map(job_name, snapshot.running):
-        if evict == ALL or name not in kept:
+        if (evict == ALL or name not in kept) and not name.startswith(RESERVATION_PREFIX):
             found[name] = 1
     return found
 
@@ -366,10 +367,11 @@ def _shared(snapshot: Snapshot, asked: Repack) -> dict[str, Any]:
         for name, cost in costs.items():
             if not 1 <= cost <= MAX_COST:
                 raise InputError(f"from 1 to {MAX_COST}", field=f"{field}.{name}", value=cost)
+    reservations = [j.id for j in snapshot.running if j.id.startswith(RESERVATION_PREFIX)]
     return {
         "name": snapshot.name,
         "snapshot": snapshot,
-        "fixed": [*names_of(asked.fixed)],
+        "fixed": [*dict.fromkeys([*names_of(asked.fixed), *reservations])],
         "costs": dict(asked.costs or {}),
         "moving": not asked.no_moves,
         "budgets": [schema.Budget(jobs=[*jobs], most=most) for jobs, most in asked.budgets],

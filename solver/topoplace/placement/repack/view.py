@@ -194,6 +194,13 @@ def step_lines(snapshot: Snapshot, solution: RepackSolution) -> list[str]:
             action = "replace" if step.action is Action.START and old else step.action
             told = f"{action} {step.job} on {to[step.job]}"
         lines.append(f"{number:3d}. {told}")
+    moved = {placement.request for placement in solution.moves}
+    unknown = [name for name in jobs if name in moved and not any(j.asked for j in jobs[name])]
+    if unknown and snapshot.sets:
+        lines.append(
+            f"not known of {number_of(len(unknown), 'job')} that moved: which sets of hosts it may "
+            "have (`asked` of a running job says so, --fixed keeps it where it is)"
+        )
     if solution.suspended:
         fewer = "no fewer would do" if solution.fewest_suspended else "fewer might do"
         lines.append(f"{len(solution.suspended)} suspended, for want of free space: {fewer}")
