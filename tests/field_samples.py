@@ -552,3 +552,32 @@ def _plans() -> Iterator[tuple[str, RepackResult]]:
             f"rich {seed}",
             solve(repack_problem(asked, Interference.STRICT), "exact", Options(9.0)),
         )
+    hosts = [
+        {"hosts": f"b{b}r{r}n0", "domains": [f"b{b}", f"r{r}"], "capacity": {"gpus": 2}}
+        for b in range(2)
+        for r in range(2)
+    ]
+    machine = {"kind": "hierarchy", "name": "m", "levels": ["block", "rack", "host"]}
+    machine |= {"hosts": hosts, "block_sizes": [2], "source": "none"}
+    racks = Snapshot.model_validate(
+        {
+            "schema": SNAPSHOT_SCHEMA,
+            "name": "two_blocks",
+            "machine": machine,
+            "running": [{"id": "r", "nodes": "b0r0n0"}, {"id": "s", "nodes": "b1r0n0"}],
+            "queue": [
+                {"id": "wide", "nodes": 2, "takes": {"gpus": 2}, "required": "block"},
+                {"id": "one", "nodes": 1, "takes": {"gpus": 1}},
+            ],
+        }
+    )
+    for moving in (True, False):
+        asked = RepackInstance(
+            name="two_blocks",
+            snapshot=racks,
+            start=["wide", "one"],
+            ends={"r": 2, "s": 1},
+            moving=moving,
+            budgets=[{"jobs": ["r", "s"], "most": 1}],
+        )
+        yield f"ends {moving}", solve(repack_problem(asked), "exact", Options(9.0))

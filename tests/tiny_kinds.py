@@ -159,7 +159,7 @@ def _defragment(rng: random.Random, _: Interference) -> Drawn:
     instance, rule = asked(rng.randrange(MOVES), rng.choice(list(Room)))
     problem = repack_problem(instance, rule)
     rooms = best_rooms(instance, rule)
-    totals = {(problem.num_movable, -cost, room) for cost, room in enumerate(rooms)}
+    totals = {(problem.num_movers, -cost, room) for cost, room in enumerate(rooms)}
     return Drawn("defragment", problem, Options(interference=rule), totals)
 
 

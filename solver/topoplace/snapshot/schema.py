@@ -975,10 +975,6 @@ class _Moving(_Sparse):
     costs: dict[Name, Cost] = Field(
         default_factory=dict, description="what it costs to move a running job; default 1"
     )
-    ends: dict[Name, Cost] = Field(
-        default_factory=dict, description="running jobs that may be ended, and what that costs"
-    )
-    moving: bool = Field(default=True, description="whether jobs may move; else they stay or end")
     budgets: list[Budget] = Field(default_factory=list, description="how many may move or end")
     keep_shape: Annotated[KeepShape, Field(strict=False)] = KeepShape.AS_GOOD
 
@@ -993,6 +989,10 @@ class RepackInstance(_Moving):
 
     schema_version: Annotated[Literal["topoplace.repack/1"], Field(alias="schema")] = REPACK_SCHEMA
     start: list[Name] = Field(description="requests of the snapshot's queue that have to start")
+    ends: dict[Name, Cost] = Field(
+        default_factory=dict, description="running jobs that may be ended, and what that costs"
+    )
+    moving: bool = Field(default=True, description="whether jobs may move; else they stay or end")
     replace: list[Name] = Field(
         default_factory=list,
         description="hierarchies: running jobs that get hosts in place of those that are down",
@@ -1011,7 +1011,10 @@ class Room(StrEnum):
 
 
 class DefragmentInstance(_Moving):
-    """A snapshot in which moves that cost `most` in all, or less, make room."""
+    """A snapshot in which moves that cost `most` in all, or less, make room; nobody ends."""
+
+    ends: ClassVar[Mapping[str, int]] = {}
+    moving: ClassVar[bool] = True
 
     schema_version: Annotated[Literal["topoplace.defragment/1"], Field(alias="schema")] = (
         DEFRAGMENT_SCHEMA

@@ -57,7 +57,8 @@ class HierarchyView(View):
         left: IntArray = self.state.free.copy()
         takes = {request.id: request for request in self.state.requests}
         names = {name: number for number, name in enumerate(self.state.machine.host_names)}
-        for own in self.result.solution.placements:
+        started = self.result.solution.placements if self.result.solution else ()
+        for own in started:
             for part, placed in zip(takes[own.request].parts, own.parts, strict=True):
                 for host, units in _hosts(placed.shares, names).items():
                     left[host] -= np.array(part.takes) * units
@@ -216,7 +217,8 @@ class HierarchyView(View):
         problem = HierarchyProblem(self.state)
         vacancy, rng = Vacancy(problem), np.random.default_rng(0)
         names = {name: number for number, name in enumerate(self.state.machine.host_names)}
-        placed = {own.request: own for own in self.result.solution.placements}
+        started = self.result.solution.placements if self.result.solution else ()
+        placed = {own.request: own for own in started}
         found = {}
         for request in sorted(problem.requests, key=lambda one: -priority[one.id]):
             if request.id in placed:

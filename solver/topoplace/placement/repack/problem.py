@@ -310,7 +310,8 @@ def instance_of(snapshot: Snapshot, asked: Repack) -> RepackInstance | Defragmen
                 raise InputError("defragment beside it", field=name, value=given)
         ends = _ends(snapshot, asked.evict, start)
         replaced = [*names_of(asked.replace)]
-        return RepackInstance(start=[*start], replace=replaced, ends=ends, **shared)
+        moving = not asked.no_moves
+        return RepackInstance(start=[*start], replace=replaced, ends=ends, moving=moving, **shared)
     if start:
         raise InputError("no requests beside defragment", field="start", value=",".join(start))
     if asked.evict or asked.no_moves or asked.replace:
@@ -373,7 +374,6 @@ def _shared(snapshot: Snapshot, asked: Repack) -> dict[str, Any]:
         "snapshot": snapshot,
         "fixed": [*dict.fromkeys([*names_of(asked.fixed), *reservations])],
         "costs": dict(asked.costs or {}),
-        "moving": not asked.no_moves,
         "budgets": [schema.Budget(jobs=[*jobs], most=most) for jobs, most in asked.budgets],
         "keep_shape": KeepShape(asked.keep_shape),
     }
