@@ -375,6 +375,53 @@ def test_a_plan_of_the_scheduler_keeps_others_from_its_nodes(tmp_path):
     assert rows["2"].verdict == "missed"
 
 
+@pytest.mark.parametrize(
+    ("later", "verdict", "why"),
+    [
+        ({"state_reason": "Licenses"}, "unjudged", "afterwards held: licenses Licenses"),
+        ({"hold": True}, "rightly waiting", "held: hold"),
+        ({"features": "none"}, "unjudged", "afterwards held: features none"),
+        ({"time_limit": number(600)}, "unjudged", "it asks for something else afterwards"),
+        ({}, "missed", "it fits, with all that started where they are"),
+    ],
+)
+def test_what_is_known_afterwards_of_a_job_that_waits_is_not_blamed(later, verdict, why, tmp_path):
+    first, second = whole(1, 2), whole(2, 2)
+    begun = second | {"job_state": ["RUNNING"], "nodes": "n[0-1]"}
+    rows = audited(tmp_path, [first, second], [first | later, begun], "backfill")
+    assert (rows["1"].verdict, rows["1"].why) == (verdict, why)
+    assert rows["2"].verdict == "rightly started"
+
+
+def test_a_job_is_not_held_to_switches_for_which_it_no_longer_waits(tmp_path):
+    job = whole(1, 6, required_switches=1, maximum_switch_wait_time=600, eligible_time=number(NOW))
+    begun = job | {"job_state": ["RUNNING"], "nodes": "n[0-5]"}
+    row = audited(tmp_path, [job], [begun], "backfill")["1"]
+    assert (row.verdict, row.why) == (
+        "unjudged",
+        "held: at-most which it may have waited for in vain",
+    )
+    job["maximum_switch_wait_time"] = begun["maximum_switch_wait_time"] = 0
+    assert audited(tmp_path, [job], [begun], "backfill")["1"].verdict == "invalid"
+
+
+def test_a_node_that_opened_or_closed_between_two_listings(tmp_path):
+    job, other = whole(1, 6), whole(2, 8)
+    begun = job | {"job_state": ["RUNNING"], "nodes": "n[0-5]"}
+    pair = [
+        snapshot_of(tmp_path, jobs, nodes=nodes_of({}).replace("IDLE", state, 1))
+        for jobs, state in (([job, other], "DRAIN"), ([begun, other], "IDLE"))
+    ]
+    rows = tp.audit(pair[0], after=pair[1], order="backfill").rows
+    assert [row.verdict for row in rows] == ["rightly started", "rightly waiting"]
+    pair = [
+        snapshot_of(tmp_path, [job], nodes=nodes_of({}).replace("IDLE", state, 3))
+        for state in ("IDLE", "DRAIN")
+    ]
+    (row,) = tp.audit(pair[0], after=pair[1], order="backfill").rows
+    assert row.verdict == "rightly waiting"
+
+
 RECORDED = [
     *("05_exclude", "06_switches_fragmented", "15_backfill_old_queue", "20_drain_down"),
     *("30_shared_cores", "31_shared_gpu", "34_shared_exclusive_mix", "36_shared_memory"),

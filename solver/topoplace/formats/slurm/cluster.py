@@ -32,6 +32,7 @@ from topoplace.formats.slurm.topology import SlurmMachine
 from topoplace.machine.hierarchy import LEAF
 from topoplace.machine.hostlist import expand_host_list, format_host_list, format_node_set
 from topoplace.snapshot.held import (
+    FOR_NOW,
     NOT_SEEN,
     ORDER,
     PLANS,
@@ -142,6 +143,11 @@ def snapshot_of_slurm(
         if sharing is not None:
             value = "of whole nodes, as Slurm's backfill makes them even where jobs share nodes"
             held.append(LeftOut(option=PLANS, value=value))
+    held += [
+        LeftOut(option=FOR_NOW, value=one.id)
+        for one in queue.fitting
+        if (own := jobs.wants[one.id]).switches > 0 and own.switches_for_now
+    ]
     if queue.fitting and jobs.unseen:
         held.append(LeftOut(option=NOT_SEEN, value=", ".join(jobs.unseen)))
     if reserved.unknown and queue.fitting:

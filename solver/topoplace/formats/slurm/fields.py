@@ -188,7 +188,8 @@ SQUEUE_JSON = table(
     neutral prefer: a wish, no rule
     read scheduled_nodes, start_time: Slurm's plan, for audits
     neutral last_sched_evaluation: Slurm's plan
-    read maximum_switch_wait_time: how long `required_switches` holds
+    read maximum_switch_wait_time: how long `required_switches` holds; a job that started on more \
+        before the next listing is not judged
     neutral priority_by_partition, het_job_id_set, deadline, delay_boot, reboot, \
         tres_bind, tres_freq, core_spec, thread_spec, tasks_per_core, max_cpus: \
         within a node, or said elsewhere

@@ -84,6 +84,8 @@ class Wants:
         Whether it wants all memory of its nodes (``--mem=0``).
     switches
         The most leaf switches it may have; 0 without a limit, -1 if that may be over.
+    switches_for_now
+        Whether it waits for them only for a time.
     """
 
     place: str
@@ -110,6 +112,7 @@ class Wants:
     least_nodes: int = 0
     all_memory: bool = False
     switches: int = 0
+    switches_for_now: bool = False
 
 
 @dataclass(frozen=True)
@@ -354,6 +357,7 @@ def _wants(entry: Entry) -> Wants:
         _least_nodes(entry) or 0,
         _all_memory(entry),
         _switches(entry),
+        (entry.number("maximum_switch_wait_time") or 0) > 0,
     )
 
 
