@@ -11,7 +11,7 @@ import pytest
 import topoplace as tp
 from few import few_of
 from real_files import real_file
-from test_slurm_options import NOW, entry, holds, number, snapshot_of
+from test_slurm_options import NOW, PARTITION, entry, holds, number, snapshot_of
 from topoplace.errors import InputError
 from topoplace.machine.hostlist import expand_host_list
 from topoplace.options import ConvertOptions
@@ -309,6 +309,25 @@ def test_slurm_tree_packs_tasks_and_the_others_say_what_they_do_not_know(tmp_pat
     only = snapshot_of(tmp_path, [running(1, USED), by_node(2, 3)], nodes=nodes_of(USED))
     for method in ("slurm-tree", "slurm-block"):
         assert tp.place(only, method).levels[0].objective == 3
+
+
+@pytest.mark.parametrize(
+    ("job", "partition", "why"),
+    [
+        ({"tres_per_node": "gres/shard:2"}, "", "gres gres/shard:2 where GPUs are given in parts"),
+        ({"tres_per_node": "gres/gpu:1"}, "JobDefaults=DefCpuPerGPU=8", "gres gres/gpu:1 with Job"),
+        ({}, "SelectTypeParameters=CR_SOCKET", "shared whole sockets (SelectTypeParameters=CR_SO"),
+        ({"tres_per_node": "gres/fs:1"}, "", ""),
+    ],
+)
+def test_what_jobs_get_of_nodes_beyond_what_they_ask_for(job, partition, why, tmp_path):
+    nodes = nodes_of({}).replace("gpu:a100:4", "gpu:a100:4,shard:8,fs:no_consume:1")
+    partitions = PARTITION.format(name="all", nodes="n[0-7]") + f" {partition}\n"
+    jobs = [by_node(k, 1, **job) for k in range(1, 7)]
+    model = snapshot_of(tmp_path, jobs, nodes=nodes, partitions=partitions)
+    found = [f"{one.option} {one.value}" for one in model.snapshot.left_out if one.request == "1"]
+    assert [text[: len(why)] for text in found] == ([why] if why else [])
+    assert why or len(started(model)) == 6  # on four nodes: they do not use it up
 
 
 # ---- Audits in the order of the queue ------------------------------------------------------------

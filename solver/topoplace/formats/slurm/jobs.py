@@ -86,6 +86,8 @@ class Wants:
         The most leaf switches it may have; 0 without a limit, -1 if that may be over.
     switches_for_now
         Whether it waits for them only for a time.
+    has_several_priorities
+        Whether its priority differs by partition.
     """
 
     place: str
@@ -113,6 +115,7 @@ class Wants:
     all_memory: bool = False
     switches: int = 0
     switches_for_now: bool = False
+    has_several_priorities: bool = False
 
 
 @dataclass(frozen=True)
@@ -358,6 +361,7 @@ def _wants(entry: Entry) -> Wants:
         _all_memory(entry),
         _switches(entry),
         (entry.number("maximum_switch_wait_time") or 0) > 0,
+        bool(entry.values.get("priority_by_partition")),
     )
 
 
