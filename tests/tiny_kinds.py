@@ -18,7 +18,7 @@ from tiny_joint import Joint, random_joint
 from tiny_repacks import TinyRepack, tiny_repack
 from tiny_trees import Truth as DomainsTruth
 from tiny_trees import random_snapshot as random_tree
-from topoplace.placement.torus.repack.problem import repack_problem
+from topoplace.placement.repack.problem import repack_problem
 from topoplace.result import Interference
 from topoplace.snapshot.cubes_state import prepare_cubes
 from topoplace.snapshot.hierarchy_state import prepare_contention
