@@ -338,6 +338,18 @@ def test_limits_of_a_partition_hold_its_jobs(tmp_path, changes, text):
     assert (held.option, held.value) == ("partition", text)
 
 
+def test_tasks_in_steps_and_arrays_that_squeue_cuts(tmp_path):
+    jobs = [
+        entry(9, array_job_id=number(k), array_task_string=text)
+        for k, text in ((1, "0-20:5%2"), (2, "1,4,..."))
+    ]
+    snapshot = snapshot_of(tmp_path, jobs).snapshot
+    names = {one.id for one in snapshot.queue}
+    assert names == {*(f"1_{k}" for k in (0, 5, 10, 15, 20)), "2_1", "2_4"}
+    (unseen,) = (one.value for one in snapshot.left_out if one.option == "not-seen")
+    assert unseen.startswith("tasks of long arrays")
+
+
 def test_partitions_that_drain_and_those_of_some_accounts(tmp_path):
     every = PARTITION.format(name="all", nodes="n[0-7]")
     drains = every.replace("State=UP", "State=DRAIN")
