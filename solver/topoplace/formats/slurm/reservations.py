@@ -279,6 +279,8 @@ def reserved_in(
     for name, one in reservations.items():
         begins, ends = (_from(now, at) for at in (one.begins, one.ends))
         sure = confirmed or not one.is_local
+        if not one.active and sure and not one.recurs and ends is not None and ends <= 0:
+            continue  # it is over, and still listed
         if not one.active:
             seconds = begins if sure and (begins or 0) > 0 else None
             later[name] = Later(one.nodes, seconds, f"{name} {one.about}")

@@ -32,7 +32,7 @@ from topoplace.placement.hierarchy.contract import held_to
 from topoplace.result import level_label
 from topoplace.result.placement import CubesResult, HierarchyResult
 from topoplace.snapshot.cubes_state import prepare_cubes
-from topoplace.snapshot.held import counts_text, hold_text, with_queue
+from topoplace.snapshot.held import counts_text, hold_text, options_ahead, with_queue
 from topoplace.snapshot.hierarchy_state import hierarchy_of, prepare_hierarchy
 from topoplace.snapshot.schema import (
     HierarchyModel,
@@ -191,6 +191,9 @@ def stand(case: Case, contract: str | None, options: Options, keep: Keep | None 
         keep((contract or FREE, result))
     figures = None if broken is not None else _figures(read_instance(counted), started)
     standing = _judged(case, result, figures, broken)
+    if standing.verdict is Verdict.MISSED and "tier" in options_ahead(snapshot):
+        why = "not modelled: the order in several partitions"
+        standing = replace(standing, verdict=Verdict.UNJUDGED, reason=why)
     if standing.verdict is Verdict.MISSED and case.by_order and not _first_fits(case, options):
         standing = replace(standing, verdict=Verdict.UNJUDGED, jobs=(_first(case).id,))
     if not is_of_blocks(case):
