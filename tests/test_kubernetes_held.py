@@ -598,6 +598,13 @@ def condition(**more: str) -> dict[str, Any]:
         (workload(status=condition(message="insufficient unused quota for cpu")), "quota"),
         (workload(status=condition(reason="Inadmissible", message="queue q is stopped")), "queue"),
         (workload(status=condition(message="topology t allows to fit 1 of 2")), None),
+        (workload(status=condition(message="Previously: Preempted to make room")), None),
+        (workload(status=condition(message="ClusterQueue q is inactive")), "queue"),
+        (workload(status=condition(reason="TopologyPlacementFailed", message="no")), None),
+        (workload(status=condition(reason="PendingEvaluation", message="not yet")), None),
+        (workload(status=condition(reason="ExceedsMaxQuota")), "quota"),
+        (workload(status=condition(reason="Misconfigured", message="no LocalQueue")), "queue"),
+        (workload(status=condition(reason="NoMatchingFlavor", message="taint")), "queue"),
         (workload(status=condition(type="Requeued", reason="Backoff")), "requeued"),
         (workload(preemptionGates=[{"name": "g"}]), "preemptionGates"),
     ],
@@ -1655,6 +1662,42 @@ def test_slices_of_elastic_jobs_are_held(tmp_path):
         "ns/new": {"workload-slice-replacement-for"},
         "ns/j#waits": {"schedulingGates"},
     }
+
+
+def judged(folder: Path, before: list[dict[str, Any]], after: list[dict[str, Any]]) -> Any:
+    """The only row of an audit of two listings."""
+    files = [
+        written(folder, *own, name=f"{name}.json")
+        for name, own in (("before", before), ("after", after))
+    ]
+    (row,) = tp.audit(files[0], after=files[1]).rows
+    return row
+
+
+def test_nobody_is_blamed_for_what_is_not_modelled(tmp_path):
+    """A quota, what the scheduler says afterwards, and a node that closed in between."""
+    work, cpu = workload(), pod("p", None, 1, "Pending")
+    del cpu["spec"]["containers"][0]["resources"]["requests"]["nvidia.com/gpu"]
+    assert judged(tmp_path, [work], [work]).verdict == "missed"
+    assert judged(tmp_path, [cpu], [cpu]).verdict == "missed"  # though it is no GPU
+    quota = cluster_wide("ClusterQueue", "q")
+    row = judged(tmp_path, [work, quota], [work, quota])
+    assert (row.verdict, row.why) == ("unjudged", "not modelled: quotas of ClusterQueue q")
+    for status in (condition(message="insufficient quota"), condition(reason="Inadmissible")):
+        assert judged(tmp_path, [work], [workload(status=status)]).verdict == "unjudged"
+    big = pod("p", None, 8, "Pending")  # for the largest node alone
+    closed = node("b2", "r2", 8, ready="False")
+    own = [closed if one["metadata"]["name"] == "b2" else one for one in listed(big)["items"]]
+    (tmp_path / "after.json").write_text(json.dumps(listed() | {"items": own}))
+    (row,) = tp.audit(written(tmp_path, big), after=tmp_path / "after.json").rows
+    assert row.verdict == "rightly waiting"
+    own[-1] = pod("p", "b2", 8)
+    (tmp_path / "after.json").write_text(json.dumps(listed() | {"items": own}))
+    (tmp_path / "before.json").write_text(json.dumps(listed() | {"items": [*own[:-1], big]}))
+    (row,) = tp.audit(tmp_path / "before.json", after=tmp_path / "after.json").rows
+    assert row.verdict == "invalid"  # closed in both
+    (row,) = tp.audit(tmp_path / "before.json", after=written(tmp_path, own[-1])).rows
+    assert row.verdict == "optimal"
 
 
 def test_audits_and_pictures_of_a_cluster_with_gpus(tmp_path):

@@ -340,9 +340,9 @@ WORKLOAD = table(
         `topologyAssignment` says and no pod takes yet is taken, by a running job. Where that is \
         of a domain of several nodes, as of a rack, the jobs that may be there are held until all \
         its pods have nodes
-    depends status.conditions -> quota: `QuotaReserved` is false and the message speaks of a \
-        quota (option `quota`), or the reason is `Inadmissible` (`queue`); `Requeued` is false \
-        (`requeued`)
+    depends status.conditions -> quota: `QuotaReserved` is false and the reason or the message \
+        speaks of a quota (option `quota`), or neither of the topology nor of what is past \
+        (`queue`); `Requeued` is false (`requeued`)
     read status.reclaimablePods: pods that have ended: they ask for nothing, and what they were \
         assigned is free, if they are in the file or all others are
     neutral status

@@ -52,6 +52,7 @@ from topoplace.formats.kubernetes.kinds import (
     Others,
     Pod,
     Queue,
+    Reasoned,
     Scheduling,
     Standing,
     Task,
@@ -464,6 +465,7 @@ class _Reader:
                         for values, count in own.topology.domains()
                     ]
             found.podsets.add(own.name)
+            found.wanted += podsets[own.name].count
             found.reclaimable += workload.status.ended_of(own.name)
             self._keeps_away(job, template.metadata, meta, template.spec)
         if found.podsets:
@@ -846,9 +848,18 @@ def _conditions(status: Conditions, one: KubeObject) -> Iterator[LeftOut]:
         place = one.place_of(f"status.conditions[{idx}]")
         if own.status != "False":
             continue
-        if own.type == "QuotaReserved" and own.reason == "Inadmissible":
-            yield left_out("queue", own.message or own.reason, place)
-        elif own.type == "QuotaReserved" and "quota" in own.message:
-            yield left_out("quota", own.message, place)
+        if own.type == "QuotaReserved" and not _is_of_topology(own):
+            option = "quota" if "quota" in f"{own.reason} {own.message}".lower() else "queue"
+            yield left_out(option, own.message or own.reason, place)
         elif own.type == "Requeued":
             yield left_out("requeued", own.reason or "false", place)
+
+
+def _is_of_topology(own: Reasoned) -> bool:
+    """Return whether a Workload has no quota because of the topology, or for a reason now past."""
+    past = {"PendingEvaluation", "PendingDelayedTopologyRequests"}
+    if own.reason != "Pending" or not own.message:
+        return own.reason in {"", "Pending", "TopologyPlacementFailed", *past}
+    of_others = ("Previously: ", "Workload no longer fits after processing another workload")
+    is_full = "topology" in own.message and "quota" not in own.message
+    return is_full or own.message.startswith(of_others)

@@ -24,7 +24,7 @@ from topoplace.formats.decisions import (
     read_decisions,
 )
 from topoplace.kinds import kind_named
-from topoplace.machine.hostlist import expand_host_list
+from topoplace.machine.hostlist import expand_host_list, format_host_list
 from topoplace.result import RESULT_SCHEMA, Result
 from topoplace.result.placement import HierarchyResult
 from topoplace.result.reading import parse_result
@@ -186,7 +186,7 @@ def case_of_pair(before: Snapshot, after: Snapshot) -> tuple[Case, list[str]]:
     state = prepare_hierarchy(before)
     waiting = {request.id for request in after.queue}
     entries = {request.id: entries_of(request.id, after.running) for request in before.queue}
-    holds = holds_of(before)
+    holds, later = holds_of(before), holds_of(after)
     started = tuple(
         (request.id, _taken(state, _anywhere(request), entries[request.id]))
         for request in state.requests
@@ -194,9 +194,10 @@ def case_of_pair(before: Snapshot, after: Snapshot) -> tuple[Case, list[str]]:
     )
     own = {job.id for name, jobs in entries.items() if name not in holds for job in jobs}
     running = [job for job in after.running if job.id not in own]
+    held = {*holds}
     there = {r.id for r in before.queue if r.id in waiting or (entries[r.id] and r.id not in holds)}
     planned = {request.id: request.planned for request in after.queue}
-    update = {
+    update: dict[str, Any] = {
         "running": running,
         "queue": [
             r.model_copy(update={"planned": planned.get(r.id)})
@@ -205,9 +206,18 @@ def case_of_pair(before: Snapshot, after: Snapshot) -> tuple[Case, list[str]]:
         ],
         "left_out": [one for one in before.left_out if one.request in {None, *there}],
     }
+    for name in there & {*later} - {name for name, _ in started}:
+        more = [one for one in later[name] if one not in holds.get(name, ())]
+        holds[name] = [*holds.get(name, ()), *more]
+        update["left_out"] += more
+    changed = {*expand_host_list(before.down)} ^ {*expand_host_list(after.down)}
+    if changed:
+        used = {host for _, taken in started for own in taken.values() for host in own}
+        down = {*expand_host_list(before.down)} | changed
+        update["down"] = format_host_list(sorted(down - used))
     judged = before.model_copy(update=update)
     prepare_hierarchy(judged)
-    num_held = sum(bool(entries[name]) for name in holds)
+    num_held = sum(bool(entries[name]) for name in held)
     withdrawn = sum(not entries[r.id] and r.id not in waiting for r in before.queue)
     old, now = {job.id for job in before.running}, {job.id for job in running}
     notes = [
@@ -215,12 +225,13 @@ def case_of_pair(before: Snapshot, after: Snapshot) -> tuple[Case, list[str]]:
         for count, noun, what in (
             (len(old - now), "running job", "ended: counted as ended before"),
             (
-                len(now - old - {*holds}),
+                len(now - old - held),
                 "running job",
                 "waited in no queue: counted as running before",
             ),
             (num_held, "held request", "started: counted as running before"),
             (withdrawn, "request", "withdrawn: not judged"),
+            (len(changed), "host", "closed or opened: counted as closed unless started on"),
         )
         if count
     ]
