@@ -1,5 +1,6 @@
 # make run   places the shipped snapshot and shows the result; sets up all it needs
 # make test  runs the tests; sets up all they need
+# make veripb installs VeriPB, and has it check proofs of ours
 #
 # PYTHON=... chooses the interpreter (3.11 or newer). CI=true installs the locked versions and
 # turns what a missing tool would skip into a failure.
@@ -21,7 +22,7 @@ LOCKED    := $(filter true 1,$(CI))
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := run
-.PHONY: run test test-all test-oldest check docs bench lock clean minizinc
+.PHONY: run test test-all test-oldest check docs bench lock clean minizinc veripb
 
 run: $(VENV)/installed
 	@mkdir -p out
@@ -59,6 +60,14 @@ bench: $(VENV)/installed
 
 minizinc:
 	@sh scripts/install_minizinc.sh
+
+# A checker of proofs that is not ours (docs/proofs/veripb.md); needs cargo, and takes minutes.
+$(BIN)/veripb: $(VENV)/made
+	@cargo install veripb --version 3.0.2 --locked --root $(VENV)
+	@touch $@
+
+veripb: $(BIN)/veripb $(VENV)/compiled-dev
+	@$(BIN)/python $(PYTEST) -m 'slow or not slow' -k 'verified or refused' tests/test_export.py
 
 # Needs uv on the path; nothing else here does.
 lock:

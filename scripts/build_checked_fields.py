@@ -12,8 +12,11 @@ from pydantic import BaseModel
 
 from study import ROOT, inserted, line
 from topoplace import result as schema
+from topoplace.kinds import placing
 from topoplace.result import (
     certificate,
+    dragonfly,
+    fattree,
     mapping,
     placement,
     several,
@@ -146,7 +149,14 @@ DOMAIN_BOUNDS = tuple(f"{name}.bound" for name in DOMAINS)
 PLANS = ("placements", "exclusive", "links", "steps", "started", "moves", "moved_nodes")
 PLAN_BOUNDS = ("started.bound", "moves.bound", "moved_nodes.bound")
 CUBES = ("placements", "exclusive", "nodes", "free_cubes")
-PROOF = evidence(*BOUNDS, *DOMAIN_BOUNDS[1:], "free_cubes.bound", "steps")
+GROUPS = ("nodes", "group", "router", "node", "stranded")
+GROUP_BOUNDS = tuple(f"{name}.bound" for name in GROUPS)
+FLIES = ("placements", "hosts", "links", *GROUPS)
+PROOF = evidence(
+    *BOUNDS, *DOMAIN_BOUNDS[1:], *GROUP_BOUNDS[1:4], "free_cubes.bound", "links.bound", "steps"
+)
+FAT_TREES = ("placements", "exclusive", "isolated", "nodes", "links")
+LINK_BOUNDS = ("nodes.bound", "links.bound")
 NODES_PROOF = evidence("nodes.bound", "steps")
 LEVELS = ("levels", "nodes", "shape", "fragmentation", "hop-bytes")
 HOP_BOUND = evidence("hop-bytes.bound")
@@ -170,8 +180,8 @@ LESS = "A lower bound, or one without a proof, says less of the same mapping, an
 NO_OPTIMUM = "Without it, less is said of the same mapping."
 
 REQUIRED = claim(
-    *("nodes", "shape", "fragmentation", *DOMAINS[1:], *CUBES[2:]),
-    *(*BOUNDS, *DOMAIN_BOUNDS[1:], "free_cubes.bound"),
+    *("nodes", "shape", "fragmentation", *DOMAINS[1:], *CUBES[2:], *GROUPS[1:4], "links"),
+    *(*BOUNDS, *DOMAIN_BOUNDS[1:], "free_cubes.bound", *GROUP_BOUNDS[1:4], "links.bound"),
     unless="What the placement reaches may as well be required, or nothing be.",
 )
 POINTS = ("points", "open")
@@ -350,20 +360,20 @@ FIELDS: dict[Model, Covers] = {
         "nodes": claim(
             "placements", unless="The same hosts may be written otherwise, or not at all."
         ),
-        "request": claim("placements", "hosts", *DOMAINS, unless=ANOTHER),
-        "parts": claim("placements", "hosts", *DOMAINS, unless=ANOTHER),
+        "request": claim("placements", "hosts", *DOMAINS, "nodes.bound", unless=ANOTHER),
+        "parts": claim("placements", "hosts", *DOMAINS, "nodes.bound", unless=ANOTHER),
     },
     certificate.Reserved: {
-        **dict.fromkeys(("request", "at", "parts", "before"), NODES_PROOF),
+        **dict.fromkeys(("request", "at", "parts", "prism", "before"), NODES_PROOF),
         "now": PARTS,
     },
     certificate.PlacedPart: {
-        "part": claim("placements"),
-        "shares": claim("placements", "hosts", *DOMAINS, unless=ANOTHER),
+        "part": claim("placements", "nodes.bound"),
+        "shares": claim("placements", "hosts", *DOMAINS, "nodes.bound", unless=ANOTHER),
     },
     certificate.Share: {
-        "hosts": claim("placements", "hosts", *DOMAINS, unless=ANOTHER),
-        "units": claim("placements", "hosts", *DOMAINS, unless=ANOTHER),
+        "hosts": claim("placements", "hosts", *DOMAINS, "nodes.bound", unless=ANOTHER),
+        "units": claim("placements", "hosts", *DOMAINS, "nodes.bound", unless=ANOTHER),
     },
     placement.CubesResult: {
         **PLACED,
@@ -377,6 +387,30 @@ FIELDS: dict[Model, Covers] = {
         required=REQUIRED,
     ),
     placement.CubesSolution: {"placements": claim(*CUBES, unless="Their order says nothing.")},
+    dragonfly.DragonflyResult: {
+        **PLACED,
+        "solution": claim(*FLIES, "witness"),
+        "witness": claim("witness", *FLIES, *GROUP_BOUNDS),
+    },
+    dragonfly.DragonflyLevel: level(
+        claim("levels"),
+        claim("levels", *FLIES, *GROUP_BOUNDS),
+        evidence(*FLIES, *GROUP_BOUNDS),
+        required=REQUIRED,
+    ),
+    dragonfly.DragonflySolution: {"placements": claim(*FLIES, unless="Their order says nothing.")},
+    fattree.FatTreeResult: {
+        **PLACED,
+        "solution": claim(*FAT_TREES, "witness"),
+        "witness": claim("witness", *FAT_TREES, *LINK_BOUNDS),
+    },
+    fattree.FatTreeLevel: level(
+        claim("levels"),
+        claim("levels", *FAT_TREES, *LINK_BOUNDS),
+        evidence(*FAT_TREES, *LINK_BOUNDS),
+        required=REQUIRED,
+    ),
+    fattree.FatTreeSolution: {"placements": claim(*FAT_TREES, unless="Their order says nothing.")},
     several.Frontier: {
         **SEVERAL,
         "traded": claim("traded", *POINTS, unless="Less may be claimed of the same points."),
@@ -398,7 +432,11 @@ FIELDS: dict[Model, Covers] = {
     },
     **{
         certificate.Witness[kind]: WITNESS
-        for kind in (schema.Solution, placement.HierarchySolution, placement.CubesSolution)
+        for kind in (
+            *(schema.Solution, placement.HierarchySolution, placement.CubesSolution),
+            dragonfly.DragonflySolution,
+            fattree.FatTreeSolution,
+        )
     },
     several.NamedLevel: same(claim("levels"), "name sense"),
     several.Point: {
@@ -418,12 +456,16 @@ FIELDS: dict[Model, Covers] = {
     ),
 }
 
+MACHINES = tuple(kind.get("model") for kind in placing())
+
 WHOLE: tuple[tuple[Cover, tuple[Model, ...]], ...] = (
     (HOLDER, (snapshot.PrismModel,)),
-    (QUESTION, (snapshot.Snapshot, snapshot.MappingInstance)),
+    (QUESTION, (snapshot.Snapshot, snapshot.MappingInstance, *MACHINES)),
     (QUESTION, (snapshot.RepackInstance, snapshot.DefragmentInstance)),
     (evidence("optimum"), (mapping.FlowCertificate,)),
     (claim(*CUBES, unless=ANOTHER), (placement.CubesPlacement,)),
+    (claim(*FLIES, unless=ANOTHER), (dragonfly.DragonflyPlacement,)),
+    (claim(*FAT_TREES, unless=ANOTHER), (fattree.FatTreePlacement,)),
     (claim(*PLANS, unless=ANOTHER_PLAN), (placement.RepackSolution,)),
     (
         evidence("hop-bytes.bound", "largest-load.bound"),
@@ -447,6 +489,8 @@ for _cover, _roots in WHOLE:
 _IN_WITNESSES = (
     *(schema.Solution, schema.Placement, placement.HierarchySolution, placement.HierarchyPlacement),
     *(certificate.PlacedPart, certificate.Share, placement.CubesSolution, placement.CubesPlacement),
+    *(dragonfly.DragonflySolution, dragonfly.DragonflyPlacement),
+    *(fattree.FatTreeSolution, fattree.FatTreePlacement),
 )
 _IN_POINTS = (*_IN_WITNESSES, placement.RepackSolution, placement.Step)
 _RESERVED = certificate.PlacedPart, certificate.Share
@@ -465,6 +509,8 @@ RESULTS_BY_TITLE: dict[str, Model] = {
     "An allocation on a tree": tree.AllocationResult,
     "A placement on a hierarchy": placement.HierarchyResult,
     "A placement on a pod of cubes": placement.CubesResult,
+    "A placement on a dragonfly": dragonfly.DragonflyResult,
+    "A placement on a fat tree": fattree.FatTreeResult,
     "A frontier": several.Frontier,
     "All optima": several.Optima,
     "A plan of repacking": placement.RepackResult,
@@ -478,7 +524,7 @@ DOCUMENTS: dict[str, Model] = RESULTS_BY_TITLE | {
 
 def every_model() -> set[Model]:
     """Return all models that results are made of."""
-    return {model for root in RESULTS for model in reachable(root)}
+    return {model for root in (*RESULTS, *MACHINES) for model in reachable(root)}
 
 
 # ---- The page -----------------------------------------------------------------------------------

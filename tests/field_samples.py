@@ -26,18 +26,25 @@ from tiny_packing import packing_of
 from tiny_repacks import tiny_repack
 from topoplace.certify import check_document
 from topoplace.mapping.bounds.best import total_bound
+from topoplace.mapping.bounds.cuts import cuts_bound
 from topoplace.mapping.bounds.distance_classes import distance_classes_bound
 from topoplace.mapping.bounds.pairs import pairs_bound
+from topoplace.mapping.bounds.routes import routes_bound
 from topoplace.mapping.link_bounds import bisected
 from topoplace.mapping.mapped import outcome_of
 from topoplace.mapping.objects.applications import problem_of
+from topoplace.mapping.objects.bounds import load_bound, shares_bound
 from topoplace.mapping.onto import load_places
 from topoplace.mapping.problem import MappingProblem, prepare_mapping
 from topoplace.options import Repack
+from topoplace.placement.dragonfly.problem import prepare as prepare_dragonfly
+from topoplace.placement.fattree.state import prepare as prepare_fat_tree
+from topoplace.placement.repack.defragment import defragmented
+from topoplace.placement.repack.problem import instance_of, repack_problem
 from topoplace.placement.several import optima_of, traded_off
-from topoplace.placement.torus.repack.defragment import defragmented
-from topoplace.placement.torus.repack.problem import instance_of, repack_problem
 from topoplace.result import Interference, PlacementResult
+from topoplace.result.dragonfly import DragonflyResult
+from topoplace.result.fattree import FatTreeResult
 from topoplace.result.mapping import MappingResult
 from topoplace.result.placement import CubesResult, HierarchyResult, RepackResult
 from topoplace.result.several import Frontier, OpenBox
@@ -68,7 +75,17 @@ Document = dict[str, Any]
 def solved() -> dict[str, BaseModel]:
     """Return results by name, of all kinds of problems; they are shared."""
     found: dict[str, BaseModel] = {}
-    for kind in (_placements, _mappings, _objects, _allocations, _hierarchies, _pods, _plans):
+    for kind in (
+        _placements,
+        _mappings,
+        _objects,
+        _allocations,
+        _hierarchies,
+        _pods,
+        _dragonflies,
+        _fat_trees,
+        _plans,
+    ):
         found |= {f"{kind.__name__[1:]}: {name}": result for name, result in kind()}
     return found | _frontiers(found) | _optima(found)
 
@@ -178,6 +195,10 @@ def _placements() -> Iterator[tuple[str, PlacementResult]]:
     queue.append({"id": "c", "nodes": 8, "segment": 4, "communication": "none"})
     own = {"schema": SNAPSHOT_SCHEMA, "name": "anchored", "machine": machine, "queue": queue}
     yield "anchored", solve(prepare(Snapshot.model_validate(own)), "exact", Options(20.0))
+    ends = {"running": [{"id": "r", "nodes": "2-3", "ends": 60}], "order": "backfill"}
+    queue = [{"id": f"q{k}", "nodes": n, "walltime": 90} for k, n in enumerate((1, 3, 1))]
+    own |= {"machine": {"name": "line", "shape": [4], "wrap": [False]}, "queue": queue} | ends
+    yield "reserved", solve(prepare(Snapshot.model_validate(own)), "exact", Options(20.0))
 
 
 def _size(case: Case) -> int:
@@ -215,13 +236,14 @@ def _unsolved(document: Document) -> Document:
 
 def _mappings() -> Iterator[tuple[str, MappingResult]]:
     names = ("blocks", "rough", "pencils", "ring", "folded", "whole", "star", "recognised")
-    for name in (*names, "cuts", "levels", "spectral"):
+    for name in (*names, "cuts", "levels", "spectral", "routes of levels"):
         yield name, mapping_results.solved(name)
     graph = problem_on(random_graph(np.random.default_rng(5), 8, 20), [2, 4])
     alone = mapping_results.solved("alone")
     yield "total", _mapped(prepare_mapping(alone.instance), total_bound)
     yield "classes", _mapped(graph, distance_classes_bound)
     yield "pairs", _mapped(graph, pairs_bound)
+    yield "routes", _mapped(graph, routes_bound)
     yield "tree", solve(problem_on(random_graph(np.random.default_rng(6), 5, 12), [5]), "exact")
     close = problem_on(random_graph(np.random.default_rng(5), 5, 40), [5], wrap=False)
     crossed = replace(outcome_of(close.nodes), link_load=bisected(close))
@@ -421,6 +443,13 @@ def _objects() -> Iterator[tuple[str, MappingResult]]:
         sent = joined if "trees" in name else application
         problem = problem_of(sent, load_places(wide), **more)
         found = solve(problem, method, Options(0.5 if method == "search" else None))
+        if name in ("shares", "cuts"):  # routes prove more
+            assert found.solution is not None
+            of = shares_bound if name == "shares" else cuts_bound
+            bounds = of(problem), load_bound(problem)
+            outcome = replace(outcome_of(np.array(found.solution.nodes)), bounds=bounds)
+            yield f"routes beside {name}", found
+            found = result_of(problem, outcome, "by-hand", Options(), 0.5)
         kinds = [level.certificate.kind for level in found.levels if level.certificate]
         assert name in kinds or "trees" in name, (name, kinds)
         yield name, found
@@ -449,6 +478,58 @@ def _pods() -> Iterator[tuple[str, CubesResult]]:
     yield "witness", solve(prepare_cubes(snapshot), "exact", options)
 
 
+def _dragonflies() -> Iterator[tuple[str, DragonflyResult]]:
+    """Yield results of tiny dragonflies: links alone or shared, and sets that cut routers."""
+    machine = {"kind": "dragonfly", "name": "fly", "groups": 3, "routers": [2], "nodes": 2}
+    machine |= {"missing": "11", "global_ports": 1, "source": "none"}
+    listed = [
+        {"id": "a", "nodes": 3, "priority": 2},
+        {"id": "b", "nodes": 4},
+        {"id": "c", "nodes": 3, "eligible": "!s"},
+        {"id": "d", "nodes": 5, "communication": "none"},
+        {"id": "e", "nodes": 4, "required": "group"},
+    ]
+    document = {"schema": SNAPSHOT_SCHEMA, "name": "fly", "machine": machine, "down": "6"}
+    running = [{"id": "old", "nodes": "3-4"}]
+    grid = machine | {"routers": [2, 1], "arrangement": "circulant"}
+    ring = machine | {"global_ports": None, "links": [[0, 2], [3, 4], [1, 5]], "names": "n[0-10]"}
+    for name, own, rule in (
+        ("strict", {"running": running}, "strict"),
+        ("off", {"running": running, "machine": grid}, "off"),
+        ("cut", {"sets": {"s": "0-2"}, "machine": ring}, "strict"),
+        ("idle", {"queue": [{"id": f"j{k}", "nodes": 3} for k in range(4)]}, "strict"),
+    ):
+        sets = {"sets": {"s": "0-3"}, "queue": listed}
+        state = prepare_dragonfly(Snapshot.model_validate(document | sets | own))
+        yield name, solve(state, "exact", Options(20, Interference(rule)))
+    options = Options(20, required={"group": 1})
+    yield "witness", solve(state, "exact", options)
+
+
+# ---- Fat trees ----------------------------------------------------------------------------------
+
+
+def _fat_trees() -> Iterator[tuple[str, FatTreeResult]]:
+    """Yield results of trees of three levels and of two, and one without an answer."""
+    model = {"kind": "fattree", "name": "t", "pods": [[2, 2], [2, 2]], "switches": 2, "spines": 2}
+    model |= {"missing": "leaf0-1", "owned": {"old": "leaf[1-2]-0,pod[0-1]-0-1"}, "source": "none"}
+    document = {"schema": SNAPSHOT_SCHEMA, "name": "fat", "machine": model, "down": "7"}
+    running = [{"id": "old", "nodes": "2,4"}]
+    queue = [
+        {"id": "j0", "nodes": 2, "priority": 2},
+        *({"id": f"j{nodes}", "nodes": nodes} for nodes in (3, 1)),
+    ]
+    flat = {"kind": "fattree", "name": "t", "pods": [[2, 3, 2]], "switches": 2}
+    for name, more in (
+        ("three levels", {"running": running, "queue": queue}),
+        ("two levels", {"machine": flat, "down": "", "queue": [*queue, {"id": "j4", "nodes": 4}]}),
+    ):
+        snapshot = Snapshot.model_validate(document | more)
+        yield name, solve(prepare_fat_tree(snapshot), "exact", Options(time_limit=20))
+    options = Options(time_limit=20, required={"links": 0})
+    yield "witness", solve(prepare_fat_tree(snapshot), "exact", options)
+
+
 # ---- Plans of repacking -------------------------------------------------------------------------
 
 
@@ -471,3 +552,32 @@ def _plans() -> Iterator[tuple[str, RepackResult]]:
             f"rich {seed}",
             solve(repack_problem(asked, Interference.STRICT), "exact", Options(9.0)),
         )
+    hosts = [
+        {"hosts": f"b{b}r{r}n0", "domains": [f"b{b}", f"r{r}"], "capacity": {"gpus": 2}}
+        for b in range(2)
+        for r in range(2)
+    ]
+    machine = {"kind": "hierarchy", "name": "m", "levels": ["block", "rack", "host"]}
+    machine |= {"hosts": hosts, "block_sizes": [2], "source": "none"}
+    racks = Snapshot.model_validate(
+        {
+            "schema": SNAPSHOT_SCHEMA,
+            "name": "two_blocks",
+            "machine": machine,
+            "running": [{"id": "r", "nodes": "b0r0n0"}, {"id": "s", "nodes": "b1r0n0"}],
+            "queue": [
+                {"id": "wide", "nodes": 2, "takes": {"gpus": 2}, "required": "block"},
+                {"id": "one", "nodes": 1, "takes": {"gpus": 1}},
+            ],
+        }
+    )
+    for moving in (True, False):
+        asked = RepackInstance(
+            name="two_blocks",
+            snapshot=racks,
+            start=["wide", "one"],
+            ends={"r": 2, "s": 1},
+            moving=moving,
+            budgets=[{"jobs": ["r", "s"], "most": 1}],
+        )
+        yield f"ends {moving}", solve(repack_problem(asked), "exact", Options(9.0))

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from topoplace.explicit.reference import mapping_data
 from topoplace.mapping.pencils.space import CellTerms, PencilWindow
 from topoplace.mapping.problem import MappingProblem
 from topoplace.placement.switches.patterns import pattern_steps
@@ -64,17 +65,7 @@ def model_mapping(
     problem: MappingProblem, definitions: str = "", *, checked: bool = False
 ) -> tuple[IntArray, int]:
     """Return the router of every task of a best mapping, and its bytes x hops."""
-    assert problem.graph.total_bytes * problem.machine.diameter <= MAX_VALUE
-    usable = np.flatnonzero(problem.capacity)
-    data = {
-        "num_tasks_in": problem.num_tasks,
-        "num_routers_in": len(usable),
-        "room_in": problem.capacity[usable].tolist(),
-        "distance_in": problem.machine.hops(usable[:, None], usable[None, :]).ravel().tolist(),
-        "source": problem.graph.sources.tolist(),
-        "target": problem.graph.targets.tolist(),
-        "bytes_in": problem.graph.bytes.tolist(),
-    }
+    usable, data = np.flatnonzero(problem.capacity), mapping_data(problem)
     run = run_minizinc("task_mapping", data, checked=checked, definitions=definitions)
     found = optimum_of(run)
     return usable[np.asarray(found.router, dtype=np.int64)], int(found.objective)

@@ -160,10 +160,6 @@ def test_methods_that_do_not_fit_say_so() -> None:
     plain.add_request("one", 1)
     with pytest.raises(tp.InputError, match="anchored prisms for method slurm-torus3d"):
         tp.place(plain, "slurm-torus3d")
-    model = tp.Model(PAGE)
-    model.add_request("one", 4)
-    with pytest.raises(tp.InputError, match="without anchored prisms for method minizinc"):
-        tp.place(model, "minizinc")
 
 
 # ---- The optimum --------------------------------------------------------------------------------

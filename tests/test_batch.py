@@ -227,7 +227,7 @@ def test_ctrl_c_stops_it_cleanly(folder: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("option", "value", "expected"),
     [
-        ("--method", "no-such", "one of exact, first-fit, "),
+        ("--method", "no-such", "one of exact, cp-sat, first-fit, "),
         ("--interference", "off", "no interference rule"),
     ],
 )

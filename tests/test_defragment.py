@@ -19,9 +19,9 @@ from test_repack import ROW
 from tiny_repacks import TinyRepack, replayed, tiny_repack
 from topoplace.cli.app import app
 from topoplace.options import Repack
-from topoplace.placement.torus.repack.defragment import defragmented
-from topoplace.placement.torus.repack.problem import instance_of, repack_problem
-from topoplace.placement.torus.repack.view import best_for
+from topoplace.placement.repack.defragment import defragmented
+from topoplace.placement.repack.problem import instance_of, repack_problem
+from topoplace.placement.repack.view import best_for
 from topoplace.result import Interference
 from topoplace.result.several import Frontier
 from topoplace.snapshot.schema import DefragmentInstance, RepackInstance, Request, Room, Snapshot

@@ -27,8 +27,8 @@ from tiny_kinds import KINDS, Drawn, Values, drawn
 from topoplace import clock, interrupts
 from topoplace.certify import check_document
 from topoplace.certify.report import exact
+from topoplace.placement.repack.defragment import defragmented
 from topoplace.placement.several import optima_of, traded_off
-from topoplace.placement.torus.repack.defragment import defragmented
 from topoplace.result import Proof, Result, Status
 from topoplace.result.base import Kept
 from topoplace.result.reading import parse_checkable

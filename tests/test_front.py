@@ -252,7 +252,8 @@ def test_a_comparison_prints_and_shares_bounds(results: list[Any], tmp_path: Pat
         (lambda: tp.map(tp.grid(4)), "on: expected a machine, an instance or a result"),
         (
             lambda: tp.methods("placing"),
-            "problem: expected one of placement, allocation, hierarchy, cubes, repack, mapping",
+            "problem: expected one of placement, allocation, hierarchy, cubes, dragonfly, fattree, "
+            "repack, mapping",
         ),
     ],
 )

@@ -128,8 +128,10 @@ def test_the_checker_shares_no_code_with_the_solvers() -> None:
         # snapshot.machines: of an instance beside the result that only names its machine
         "check.py": ("kinds", "snapshot.files", "snapshot.machines", "snapshot.normal"),
         "several.py": ("kinds",),
+        "moves.py": ("kinds",),
         "mapping/_kernels.py": ("kernels",),
         "mapping/_objects_kernels.py": ("kernels",),
+        "mapping/_routes_kernels.py": ("kernels",),
         "switches/_kernels.py": ("kernels",),
     }
     seen = set()

@@ -110,6 +110,8 @@ LINE = {
     "multiplier": {"numerator": 1, "denominator": 1},
 }
 RING = GraphApplication(num_tasks=4, sources=[0, 1, 2, 3], targets=[1, 2, 3, 0], bytes=[1] * 4)
+ROW = GraphApplication(num_tasks=3, sources=[0, 1], targets=[1, 2], bytes=[1, 1])
+TREES = {"lengths": [1, 1], "sizes": [3, 0, 3], "times": [1, 0, 1]}
 ALL_TO_ALL = [application_of(np.triu(np.ones((n, n), dtype=np.int64), 1)) for n in (3, 4)]
 EXAMPLES: dict[str, tuple[MappingProblem, dict[str, Any], int]] = {
     "total": (problem_on(RING, [4]), {}, 4),
@@ -124,6 +126,11 @@ EXAMPLES: dict[str, tuple[MappingProblem, dict[str, Any], int]] = {
         {"shape": [4], "routers": [0, 1, 2, 3], "classes": [0, 1, 2, 1], "scale": 2}
         | {"filters": [], "factors": [], "rows": [[0] * 4, [0] * 4, [1] * 4]},
         8,
+    ),
+    "routes": (
+        problem_on(ROW, [2], tasks_per_node=2, wrap=False),
+        {"rounds": [{name: packed(np.array(own)) for name, own in TREES.items()}]},
+        1,
     ),
     "cuts": (
         problem_on(ALL_TO_ALL[1], [4]),

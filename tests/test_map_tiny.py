@@ -44,9 +44,11 @@ def may_refuse(name: str, problem: MappingProblem) -> bool:
     """Return whether an instance may be bad input for a method."""
     if not problem.takes(methods("mapping")[name]):
         return True
+    if name in ("cp-sat", "minizinc"):
+        return problem.graph.total_bytes * problem.machine.diameter > 1 << 30
     if name == "scotch":
         return not is_installed() or problem.graph.total_bytes > 1 << 20
-    if name == "nested-boxes":
+    if name in ("nested-boxes", "split-axes"):
         return True
     if name == "local-search":
         numbers = np.arange(problem.machine.num_routers)

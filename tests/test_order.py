@@ -14,19 +14,24 @@ from typing import Any
 import pytest
 
 import topoplace as tp
+from brute_force import Tiny
+from few import few_of
 from tiny_cubes import random_pod
 from tiny_hierarchies import Place, is_apart, places_of, prepared, random_hierarchy
-from tiny_instances import tiny_placement
+from tiny_instances import tiny_placement, torus_model
 from topoplace import clock
 from topoplace.cli import run
 from topoplace.errors import ExitCode, InputError
 from topoplace.placement.order import InOrderSearch
 from topoplace.report.view import view_of
+from topoplace.result import Interference
 from topoplace.snapshot.hierarchy_state import HierarchyRequest, HierarchyState
-from topoplace.snapshot.schema import Snapshot
+from topoplace.snapshot.schema import Order, Snapshot
 from topoplace.solving import Options
 from topoplace.study.audit.cases import case_of_pair
 from topoplace.study.audit.run import audit_cases
+
+ORDERS = ("priority", "backfill")
 
 
 def timed(rng: random.Random, order: str) -> dict[str, Any]:
@@ -211,9 +216,91 @@ def test_what_has_no_order_says_so(more: dict[str, Any], message: str) -> None:
         tp.place(tp.load(document), **more)
 
 
-def test_reservations_are_for_hierarchies() -> None:
-    with pytest.raises(InputError, match="order: expected hierarchies or trees, found backfill"):
-        tp.place("tiny_features", order="backfill")
+def timed_torus(seed: str) -> Snapshot:
+    """Return a tiny torus whose jobs end, in the order backfill."""
+    rng, snapshot = random.Random(seed), tiny_placement(seed)
+
+    def some(low: int) -> int | None:
+        return rng.randint(low, 4) if rng.random() < 0.8 else None
+
+    running = [job.model_copy(update={"ends": some(1)}) for job in snapshot.running]
+    queue = [one.model_copy(update={"walltime": some(0)}) for one in snapshot.queue]
+    update = {"running": running, "queue": queue, "order": Order.BACKFILL, "left_out": []}
+    return snapshot.model_copy(update=update)
+
+
+class BruteTorus:
+    """All placements of a snapshot of a torus, by the times at which jobs run."""
+
+    def __init__(self, snapshot: Snapshot, rule: Interference) -> None:
+        self.snapshot, self.rule = snapshot, rule
+        self.requests = {one.id: one for one in snapshot.queue}
+        self.now = {one.id: Tiny(snapshot, rule).choices(one) for one in snapshot.queue}
+        self.lasts = {
+            one.id: None if one.walltime is None else max(1, one.walltime) for one in snapshot.queue
+        }
+
+    def together(self, started: Sequence[str], first: str | None = None, at: int = 0) -> bool:
+        """Return whether some start now, and one, if given, after so many seconds."""
+        lasting = [j for j in self.snapshot.running if j.ends is None or j.ends > at]
+        later = Tiny(self.snapshot.model_copy(update={"running": lasting}), self.rule)
+        then = [] if first is None else later.choices(self.requests[first])
+
+        def place(k: int, chosen: list[Any], lasting: list[Any]) -> bool:
+            if k == len(started):
+                return first is None or any(
+                    not any(own.meets(other) for other in lasting) for own in then
+                )
+            ends = self.lasts[started[k]]
+            for own in self.now[started[k]]:
+                if any(own.meets(other) for other in chosen):
+                    continue
+                more = [own] if ends is None or ends > at else []
+                if place(k + 1, [*chosen, own], [*lasting, *more]):
+                    return True
+            return False
+
+        return place(0, [], [])
+
+    def answer(self, *, reserves: bool = True) -> tuple[set[str], tuple[str, int] | None]:
+        """Return who starts, and the reservation with its time."""
+        started: list[str] = []
+        reserved: tuple[str, int] | None = None
+        for request in sorted(self.snapshot.queue, key=lambda request: -request.priority):
+            name, held = request.id, (None, 0) if reserved is None else reserved
+            if self.together([*started, name], *held):
+                started.append(name)
+            elif reserved is None and reserves:
+                ends = {job.ends for job in self.snapshot.running}
+                ends = (ends | {self.lasts[o] for o in started}) - {None}
+                times = [t for t in sorted(ends) if self.together(started, name, t)]
+                reserved = (name, times[0]) if times else None
+        return {*started}, reserved
+
+
+@pytest.mark.parametrize("chunk", few_of(range(10), 2))
+def test_tori_have_reservations(chunk: int) -> None:
+    seen: Counter[str] = Counter()
+    for k in range(30 * chunk, 30 * chunk + 30):
+        rule = [Interference.STRICT, Interference.TOLERANT, Interference.OFF][k % 3]
+        snapshot = timed_torus(f"later-{k}")
+        if any(request.tasks for request in snapshot.queue) or torus_model(snapshot).anchored:
+            continue
+        started, reserved = BruteTorus(snapshot, rule).answer()
+        found = tp.place(snapshot, interference=rule.value)
+        assert found.check().holds, (k, found.check())
+        assert {p.request for p in found.solution.placements} == started, k
+        own = found.levels[0].certificate.reserved
+        assert (None if own is None else (own.request, own.at)) == reserved, k
+        assert found.status == "optimal", k
+        seen += Counter(waiting=len(started) < len(snapshot.queue), reserved=own is not None)
+    assert seen["waiting"] >= 5
+    assert seen["reserved"] >= 3
+
+
+def test_pods_have_no_reservations() -> None:
+    with pytest.raises(InputError, match="order: expected hierarchies, trees or prisms, found"):
+        tp.place(random_pod(random.Random(1)), order="backfill")
 
 
 def test_no_more_than_one_placement_and_no_moves_in_an_order() -> None:
@@ -344,6 +431,93 @@ def test_no_forged_proof_is_taken(order: str) -> None:
             )
     assert forged > 400
     assert refused > 100
+
+
+def test_no_forged_reservation_of_a_prism_is_taken() -> None:
+    forged = refused = 0
+    for k in range(40):
+        rng, snapshot = random.Random(f"prism-{k}"), timed_torus(f"forged-{k}")
+        document = snapshot.model_dump(mode="json", by_alias=True)
+        found = tp.place(snapshot)
+        if found.levels[0].certificate.reserved is None:
+            continue
+        orders = {o: snapshot.model_copy(update={"order": Order(o)}) for o in ORDERS}
+        truths = {
+            o: BruteTorus(own, Interference.STRICT).answer(reserves=o == "backfill")
+            for o, own in orders.items()
+        }
+        result = found.model_dump(mode="json")
+        for other in forgeries(result, rng):
+            forged += 1
+            report = tp.check(with_values(other, document))
+            started = {p["request"] for p in other["solution"]["placements"]}
+            own = other["levels"][0]["certificate"]["reserved"]
+            told = started, None if own is None else (own["request"], own["at"])
+            right = told == truths.get(other["instance"].get("order", "value"))
+            refused += not right
+            assert right or not report.holds, json.dumps(other)
+    assert forged > 200
+    assert refused > 100
+
+
+def line_of(*queue: dict[str, Any]) -> dict[str, Any]:
+    """Return four nodes in a line, two of them busy for 10 s."""
+    return {
+        "schema": "topoplace.snapshot/1",
+        "name": "line",
+        "machine": {"name": "m", "shape": [4], "wrap": [False]},
+        "running": [{"id": "r", "nodes": "2-3", "ends": 10}],
+        "queue": list(queue),
+        "order": "backfill",
+    }
+
+
+def test_a_reservation_on_nodes_of_what_lasts_is_refused() -> None:
+    queue = [{"id": name, "nodes": 2, "communication": "none"} for name in ("first", "next")]
+    found = solved(line_of(*queue))
+    result = found.model_dump(mode="json")
+    [placed] = result["solution"]["placements"]
+    reserved = result["levels"][0]["certificate"]["reserved"]
+    assert tp.check(result).verified
+    assert (reserved["request"], reserved["at"]) == ("next", 10)
+    reserved["prism"] = placed["prism"]
+    reserved["parts"][0]["shares"][0]["hosts"] = placed["nodes"]
+    assert not tp.check(result).holds
+
+
+def test_a_reservation_on_links_of_what_lasts_is_refused() -> None:
+    def ring(walltime: int) -> dict[str, Any]:
+        return {
+            "schema": "topoplace.snapshot/1",
+            "name": "ring",
+            "machine": {"name": "m", "shape": [6]},
+            "running": [{"id": "r", "nodes": "4-5", "ends": 10, "communication": "none"}],
+            "queue": [
+                {"id": "first", "nodes": 4, "walltime": walltime},
+                {"id": "next", "nodes": 2, "walltime": 5},
+            ],
+            "order": "backfill",
+        }
+
+    result = solved(ring(10)).model_dump(mode="json")
+    reserved = result["levels"][0]["certificate"]["reserved"]
+    reserved["prism"] = {"origin": [4], "extents": [2]}
+    reserved["parts"][0]["shares"][0]["hosts"] = "4-5"
+    assert tp.check(result).verified
+    assert not tp.check(result | {"instance": ring(11)}).holds
+    assert solved(ring(11)).levels[0].certificate.reserved.at == 11
+
+
+def test_a_request_that_has_ended_by_then_is_in_nobodys_way() -> None:
+    large = {"id": "large", "nodes": 4}
+    long, short = ({"id": "q", "nodes": 2, "walltime": seconds} for seconds in (11, 10))
+    result = solved(line_of(large, long)).model_dump(mode="json")
+    assert tp.check(result).verified
+    assert not result["solution"]["placements"]
+    other = result | {"instance": line_of(large, short)}
+    [failed] = {claim.name for claim in tp.check(other).failures} & {"nodes.bound", "instance"}
+    assert failed == "nodes.bound"
+    assert solved(line_of(large, short)).objective == 2
 
 
 # ---- Why requests wait in an order ---------------------------------------------------------------

@@ -12,9 +12,8 @@ import pytest
 import topoplace as tp
 from soundness.results import hold_bent
 from tiny_repacks import TinyRepack, fewest_suspended, replayed, tiny_repack
-from topoplace.placement.torus.repack.outcome import fewest_suspended as fewest_suspended_of
-from topoplace.placement.torus.repack.outcome import ordered, without
-from topoplace.placement.torus.repack.problem import repack_problem
+from topoplace.placement.repack.order import Changes, ordered
+from topoplace.placement.repack.problem import repack_problem
 from topoplace.report.summary import summary
 from topoplace.result import Interference
 from topoplace.result.placement import RepackResult
@@ -85,15 +84,28 @@ def test_bent_plans_are_refused_or_right(tries: int) -> None:
     hold_bent([solved(seed) for seed in range(24)], moved, is_right, tries)
 
 
+def changes(after: dict[int, set[int]]) -> Changes:
+    """Return moves of jobs that wait for others: each needs a piece of what these have."""
+    old = {job: {(job, other): 1 for other in after} for job in after}
+    new = {job: {(other, job): 1 for other in after[job]} for job in after}
+    return Changes(old, new, {of: 1 for own in (*old.values(), *new.values()) for of in own})
+
+
 def test_jobs_that_change_places_are_suspended_and_no_more_than_have_to_be() -> None:
-    after = {0: frozenset({1}), 1: frozenset({2}), 2: frozenset({0}), 3: frozenset({0})}
-    assert ordered(after) is None
-    assert fewest_suspended_of(after) == ((0,), True)
-    assert ordered(without(after, (0,))) == [2, 3, 1]
+    order, suspended, fewest = ordered(changes({0: {1}, 1: {2}, 2: {0}, 3: {0}}))
+    assert (suspended, fewest) == ((0,), True)
+    assert order.index(2) < order.index(1)
     # A job whose places overlap waits for itself; two rings that share a job need that one alone.
-    assert fewest_suspended_of({5: frozenset({5})}) == ((5,), True)
-    eight = {0: frozenset({1, 2}), 1: frozenset({0}), 2: frozenset({0})}
-    assert fewest_suspended_of(eight) == ((0,), True)
+    assert ordered(changes({5: {5}})) == ([], (5,), True)
+    assert ordered(changes({0: {1, 2}, 1: {0}, 2: {0}}))[1:] == ((0,), True)
+
+
+def test_jobs_that_share_hosts_move_in_the_one_order_that_leaves_room() -> None:
+    # on h two of three fit: a and b come, x leaves for where b was; a first would block all
+    old = {0: {"a": 1}, 1: {"b": 1}, 2: {"h": 1}}
+    new = {0: {"h": 1}, 1: {"h": 1}, 2: {"b": 1}}
+    order, suspended, fewest = ordered(Changes(old, new, {"a": 1, "b": 1, "h": 2}))
+    assert (order, suspended, fewest) == ([1, 2, 0], (), True)
 
 
 ROW: Document = {

@@ -23,6 +23,7 @@ from topoplace.machine.hostlist import expand_host_list
 from topoplace.placement.hierarchy.view import HierarchyView
 from topoplace.report.view import hostlist_text
 from topoplace.result import Interference
+from topoplace.snapshot.schema import Snapshot
 from topoplace.snapshot.sets import nodes_in
 
 NAMES = ("a", "b:1", "c/d=e")
@@ -170,7 +171,10 @@ def test_who_waits_says_which_hosts_are_meant() -> None:
 @pytest.mark.parametrize(
     ("changes", "expected"),
     [
-        ({"eligible": "slow"}, r"queue\[0\].eligible: expected one of fast, old, found 'slow'"),
+        (
+            {"eligible": "slow"},
+            r"queue\[0\].eligible: expected one of a, b, fast, old, found 'slow'",
+        ),
         ({"eligible": "fast &"}, r"queue\[0\].eligible: expected the name of a set"),
         ({"excluded": "z"}, r"queue\[0\].excluded: expected hosts of the machine, found 'z'"),
     ],
@@ -398,3 +402,28 @@ def test_host_lists_have_no_units() -> None:
     (start,) = HierarchyView(result).starts
     assert start.hosts == "a1*2"
     assert hostlist_text(result) == "q a1\n"
+
+
+def test_a_request_is_held_to_domains_by_their_names() -> None:
+    hosts = [
+        {"hosts": f"{block}{rack}h[0-1]", "domains": [block, rack], "capacity": {"slots": 1}}
+        for block in ("b1", "b2")
+        for rack in ("r1", "r2")
+    ]
+    machine = {"kind": "hierarchy", "name": "m", "levels": ["block", "rack", "host"]}
+    document = {"schema": "topoplace.snapshot/1", "name": "held", "machine": machine}
+    machine["hosts"] = hosts
+
+    def started(request: dict[str, Any], **more: Any) -> list[str | None]:
+        queue = [{"id": "q", **request}]
+        result = tp.place(Snapshot.model_validate(document | {"queue": queue} | more))
+        assert result.check().verified
+        return [placement.nodes for placement in result.solution.placements]
+
+    assert started({"nodes": 2, "eligible": "b1/r2"}) == ["b1r2h[0-1]"]
+    assert started({"nodes": 3, "eligible": "b1/r2"}) == []
+    assert started({"nodes": 2, "eligible": "b2 & !b2/r1"}) == ["b2r2h[0-1]"]
+    assert started({"nodes": 3, "one_of": ["b1/r1", "b2"]})[0].startswith("b2")
+    assert started({"nodes": 2, "eligible": "b2"}, sets={"b2": "b1r1h[0-1]"}) == ["b1r1h[0-1]"]
+    with pytest.raises(tp.InputError, match="b3"):
+        started({"nodes": 2, "eligible": "b3"})

@@ -322,6 +322,7 @@ def test_scontrol_show_job_is_a_listing_too(tmp_path, option, fields):
         ({"State=UP": "State=DOWN"}, "all is DOWN"),
         ({"MaxNodes=UNLIMITED": "MaxNodes=1"}, "all has jobs of 0 to 1 nodes"),
         ({"MaxTime=UNLIMITED": "MaxTime=00:30:00"}, "all has jobs of at most 1800 s"),
+        ({"State=UP": "State=INACTIVE"}, "all is INACTIVE"),
         ({"ReqResv=NO": "ReqResv=YES"}, "all with ReqResv=YES"),
         ({"MaxCPUsPerNode=UNLIMITED": "MaxCPUsPerNode=8"}, "all with MaxCPUsPerNode=8"),
         ({"n[0-7]": "n[0-9]"}, "all, with 2 nodes on no switch"),
@@ -335,6 +336,41 @@ def test_limits_of_a_partition_hold_its_jobs(tmp_path, changes, text):
     model = snapshot_of(tmp_path, [entry()], partitions=partitions)
     ((held,),) = holds_of(model.snapshot).values()
     assert (held.option, held.value) == ("partition", text)
+
+
+def test_tasks_in_steps_and_arrays_that_squeue_cuts(tmp_path):
+    jobs = [
+        entry(9, array_job_id=number(k), array_task_string=text)
+        for k, text in ((1, "0-20:5%2"), (2, "1,4,..."))
+    ]
+    snapshot = snapshot_of(tmp_path, jobs).snapshot
+    names = {one.id for one in snapshot.queue}
+    assert names == {*(f"1_{k}" for k in (0, 5, 10, 15, 20)), "2_1", "2_4"}
+    (unseen,) = (one.value for one in snapshot.left_out if one.option == "not-seen")
+    assert unseen.startswith("tasks of long arrays")
+
+
+def test_partitions_that_drain_and_those_of_some_accounts(tmp_path):
+    every = PARTITION.format(name="all", nodes="n[0-7]")
+    drains = every.replace("State=UP", "State=DRAIN")
+    assert holds(snapshot_of(tmp_path, [entry()], partitions=drains)) == {}
+    some = PARTITION.format(name="low", nodes="n[0-3]") + " AllowAccounts=physics"
+    jobs = [entry(), entry(2, partition="all,low", priority_by_partition=[{"priority": 1}])]
+    model = snapshot_of(tmp_path, jobs, partitions=f"{every}\n{some} PreemptMode=REQUEUE\n")
+    (held,) = (one for one in model.snapshot.left_out if one.request == "2")
+    assert (held.option, held.value) == (
+        "partition",
+        "low with AllowAccounts=physics, one of all, low",
+    )
+    ahead = [(one.option, one.value) for one in model.snapshot.left_out if one.request is None]
+    assert ("preemption", "of jobs of partition low (REQUEUE)") in ahead
+
+
+def test_a_priority_of_each_partition_leaves_the_order_open(tmp_path):
+    texts = [PARTITION.format(name=n, nodes=f"n[{n}-{n + 3}]") for n in (0, 4)]
+    job = entry(2, partition="0,4", priority_by_partition=[{"partition": "0", "priority": 9}])
+    model = snapshot_of(tmp_path, [entry(partition="0"), job], partitions="\n".join(texts))
+    assert "tier" in {one.option for one in model.snapshot.left_out}
 
 
 def test_jobs_of_a_partition_of_whole_nodes_do_not_share(tmp_path):

@@ -11,7 +11,7 @@ import pytest
 import topoplace as tp
 from few import few_of
 from real_files import real_file
-from test_slurm_options import NOW, entry, holds, number, snapshot_of
+from test_slurm_options import NOW, PARTITION, entry, holds, number, snapshot_of
 from topoplace.errors import InputError
 from topoplace.machine.hostlist import expand_host_list
 from topoplace.options import ConvertOptions
@@ -311,6 +311,25 @@ def test_slurm_tree_packs_tasks_and_the_others_say_what_they_do_not_know(tmp_pat
         assert tp.place(only, method).levels[0].objective == 3
 
 
+@pytest.mark.parametrize(
+    ("job", "partition", "why"),
+    [
+        ({"tres_per_node": "gres/shard:2"}, "", "gres gres/shard:2 where GPUs are given in parts"),
+        ({"tres_per_node": "gres/gpu:1"}, "JobDefaults=DefCpuPerGPU=8", "gres gres/gpu:1 with Job"),
+        ({}, "SelectTypeParameters=CR_SOCKET", "shared whole sockets (SelectTypeParameters=CR_SO"),
+        ({"tres_per_node": "gres/fs:1"}, "", ""),
+    ],
+)
+def test_what_jobs_get_of_nodes_beyond_what_they_ask_for(job, partition, why, tmp_path):
+    nodes = nodes_of({}).replace("gpu:a100:4", "gpu:a100:4,shard:8,fs:no_consume:1")
+    partitions = PARTITION.format(name="all", nodes="n[0-7]") + f" {partition}\n"
+    jobs = [by_node(k, 1, **job) for k in range(1, 7)]
+    model = snapshot_of(tmp_path, jobs, nodes=nodes, partitions=partitions)
+    found = [f"{one.option} {one.value}" for one in model.snapshot.left_out if one.request == "1"]
+    assert [text[: len(why)] for text in found] == ([why] if why else [])
+    assert why or len(started(model)) == 6  # on four nodes: they do not use it up
+
+
 # ---- Audits in the order of the queue ------------------------------------------------------------
 
 
@@ -373,6 +392,53 @@ def test_a_plan_of_the_scheduler_keeps_others_from_its_nodes(tmp_path):
     assert rows["2"].why.endswith("other places for them would leave room for it")
     rows = audited(tmp_path, [old, first, long], [old, first, long], "backfill")
     assert rows["2"].verdict == "missed"
+
+
+@pytest.mark.parametrize(
+    ("later", "verdict", "why"),
+    [
+        ({"state_reason": "Licenses"}, "unjudged", "afterwards held: licenses Licenses"),
+        ({"hold": True}, "rightly waiting", "held: hold"),
+        ({"features": "none"}, "unjudged", "afterwards held: features none"),
+        ({"time_limit": number(600)}, "unjudged", "it asks for something else afterwards"),
+        ({}, "missed", "it fits, with all that started where they are"),
+    ],
+)
+def test_what_is_known_afterwards_of_a_job_that_waits_is_not_blamed(later, verdict, why, tmp_path):
+    first, second = whole(1, 2), whole(2, 2)
+    begun = second | {"job_state": ["RUNNING"], "nodes": "n[0-1]"}
+    rows = audited(tmp_path, [first, second], [first | later, begun], "backfill")
+    assert (rows["1"].verdict, rows["1"].why) == (verdict, why)
+    assert rows["2"].verdict == "rightly started"
+
+
+def test_a_job_is_not_held_to_switches_for_which_it_no_longer_waits(tmp_path):
+    job = whole(1, 6, required_switches=1, maximum_switch_wait_time=600, eligible_time=number(NOW))
+    begun = job | {"job_state": ["RUNNING"], "nodes": "n[0-5]"}
+    row = audited(tmp_path, [job], [begun], "backfill")["1"]
+    assert (row.verdict, row.why) == (
+        "unjudged",
+        "held: at-most which it may have waited for in vain",
+    )
+    job["maximum_switch_wait_time"] = begun["maximum_switch_wait_time"] = 0
+    assert audited(tmp_path, [job], [begun], "backfill")["1"].verdict == "invalid"
+
+
+def test_a_node_that_opened_or_closed_between_two_listings(tmp_path):
+    job, other = whole(1, 6), whole(2, 8)
+    begun = job | {"job_state": ["RUNNING"], "nodes": "n[0-5]"}
+    pair = [
+        snapshot_of(tmp_path, jobs, nodes=nodes_of({}).replace("IDLE", state, 1))
+        for jobs, state in (([job, other], "DRAIN"), ([begun, other], "IDLE"))
+    ]
+    rows = tp.audit(pair[0], after=pair[1], order="backfill").rows
+    assert [row.verdict for row in rows] == ["rightly started", "rightly waiting"]
+    pair = [
+        snapshot_of(tmp_path, [job], nodes=nodes_of({}).replace("IDLE", state, 3))
+        for state in ("IDLE", "DRAIN")
+    ]
+    (row,) = tp.audit(pair[0], after=pair[1], order="backfill").rows
+    assert row.verdict == "rightly waiting"
 
 
 RECORDED = [

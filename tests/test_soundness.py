@@ -24,6 +24,8 @@ SHARES = {
     "mapping distance-classes": (0.5, 0.15),
     "mapping cuts": (0.4, 0.1),
     "mapping loaded cuts": (0.4, 0.1),
+    "mapping routes": (0.3, 0.1),
+    "mapping loaded routes": (0.3, 0.1),
     "mapping recognised": (0.3, 0.1),
     "mapping levels": (0.3, 0.1),
     "mapping links": (0.4, 0.07),
@@ -89,7 +91,7 @@ def test_the_checker_finds_the_best_of_all_candidates(machine: str) -> None:
     assert min(seen.values()) > 100, seen
 
 
-@pytest.mark.parametrize("machine", ["anchored", "cubes", "ring"])
+@pytest.mark.parametrize("machine", ["anchored", "cubes", "dragonfly", "ring"])
 def test_the_solver_finds_what_the_checker_finds(machine: str) -> None:
     """At any prices, under any covers; and its candidates gain what it says."""
     some = 0

@@ -190,7 +190,8 @@ def test_default_methods(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr("topoplace.study.compare.solve", refuse)
     names = [row.method for row in compare([small()]).rows]
-    left_out = ("minizinc", "slurm-torus3d")  # the one by name alone, the other for anchored prisms
+    # two by name alone, the other for anchored prisms
+    left_out = ("cp-sat", "minizinc", "slurm-torus3d")
     assert names == [name for name in method_names("placement") if name not in left_out]
     graph = Case(problem_on(random_graph(np.random.default_rng(3), 6, 12), [2, 3]))
     names = [row.method for row in compare([graph]).rows]

@@ -433,7 +433,7 @@ def packing_of(
         (mine,) = (own for own in state.snapshot.queue if own.id == name)
         value = value_of(state.snapshot, mine)
         for place in places_of(state, request):
-            rows = solver.rows_of(Candidate(number[other], _uses(solver.layout, place))).tolist()
+            rows = solver.rows_of(Candidate(number[other], uses_of(solver.layout, place))).tolist()
             taken = Counter(family_of[row] for row in rows)
             values = (value, *on_levels(state, worth_of(state, request, place))[1:])
             covers = frozenset(row for row in rows if row < solver.num_covers)
@@ -459,7 +459,7 @@ def _length(rows: slice) -> int:
     return int(rows.stop - rows.start)
 
 
-def _uses(layout: Layout, place: Place) -> Uses:
+def uses_of(layout: Layout, place: Place) -> Uses:
     found: Counter[tuple[int, int]] = Counter()
     for part, units in enumerate(place):
         for host, n in units.items():

@@ -18,7 +18,7 @@ from tiny_joint import Joint, random_joint
 from tiny_repacks import TinyRepack, tiny_repack
 from tiny_trees import Truth as DomainsTruth
 from tiny_trees import random_snapshot as random_tree
-from topoplace.placement.torus.repack.problem import repack_problem
+from topoplace.placement.repack.problem import repack_problem
 from topoplace.result import Interference
 from topoplace.snapshot.cubes_state import prepare_cubes
 from topoplace.snapshot.hierarchy_state import prepare_contention
@@ -159,7 +159,7 @@ def _defragment(rng: random.Random, _: Interference) -> Drawn:
     instance, rule = asked(rng.randrange(MOVES), rng.choice(list(Room)))
     problem = repack_problem(instance, rule)
     rooms = best_rooms(instance, rule)
-    totals = {(problem.num_movable, -cost, room) for cost, room in enumerate(rooms)}
+    totals = {(problem.num_movers, -cost, room) for cost, room in enumerate(rooms)}
     return Drawn("defragment", problem, Options(interference=rule), totals)
 
 

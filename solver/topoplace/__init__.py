@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from topoplace.front.documents import machines as machines
     from topoplace.front.documents import methods as methods
     from topoplace.front.documents import snapshots as snapshots
+    from topoplace.front.exporting import export as export
     from topoplace.front.live import live_snapshot as live_snapshot
     from topoplace.front.mapping import map as map
     from topoplace.front.mapping import phase_time as phase_time
@@ -57,6 +58,7 @@ if TYPE_CHECKING:
 _NAMES = {
     "errors": ("InputError", "TopoplaceError"),
     "front.documents": ("check", "convert", "load", "machines", "methods", "snapshots"),
+    "front.exporting": ("export",),
     "front.live": ("live_snapshot",),
     "front.mapping": ("map", "phase_time", "recognise"),
     "front.placing": ("frontier", "optima", "place", "repack"),

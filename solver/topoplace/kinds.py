@@ -77,6 +77,16 @@ class Kind:
     decided
         Returns what a result decided, for audits (`Case` of `topoplace.study.audit.cases`); None
         if these do not judge it.
+    exported
+        Makes the explicit model of a level (`Explicit` of `topoplace.explicit.exported`), called
+        with the level (`topoplace.explicit.chosen.Chosen`); None if there is no such model.
+    reference
+        Returns the name of the MiniZinc model of a level, and its data, called with the level;
+        None if there is no model.
+    moves
+        Says where running jobs go on such a machine (`Site` of `topoplace.placement.repack`), and
+        `moved` the same to the checker (`Ground` of `topoplace.certify.moves`); None if nowhere.
+        `shown` returns where jobs of an instance are and what they ask for, for pictures.
     priced
         What the prices of a certificate say of single routers in a what-if (`Routers` of
         `topoplace.study.what_if`); None if nothing.
@@ -115,6 +125,11 @@ class Kind:
     site: Ref | None = None
     allocator: Ref | None = None
     decided: Ref | None = None
+    exported: Ref | None = None
+    reference: Ref | None = None
+    moves: Ref | None = None
+    moved: Ref | None = None
+    shown: Ref | None = None
     priced: Ref | None = None
     about: Ref | None = None
     written: Mapping[str, Ref] = field(default_factory=dict)
@@ -171,7 +186,9 @@ _SHIPPED = {
     "allocation": "topoplace.placement.switches.kind:KIND",
     "hierarchy": "topoplace.placement.hierarchy.kind:KIND",
     "cubes": "topoplace.placement.cubes.kind:KIND",
-    "repack": "topoplace.placement.torus.repack.kind:KIND",
+    "dragonfly": "topoplace.placement.dragonfly.kind:KIND",
+    "fattree": "topoplace.placement.fattree.kind:KIND",
+    "repack": "topoplace.placement.repack.kind:KIND",
     "mapping": "topoplace.mapping.kind:KIND",
 }
 _registered: dict[str, Kind] = {}

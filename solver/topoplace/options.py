@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, ParamSpec, TypeAlias, TypeVar
 
 from topoplace.errors import InputError, closest
 from topoplace.given import fitting, parse_extents
-from topoplace.shipped import FORMATS
+from topoplace.shipped import EXPORTS, FORMATS
 
 if TYPE_CHECKING:
     from topoplace.mapping.onto import Source as PlacesSource
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from topoplace.study.what_if import Changes, Placed, Scenario
 
     Instance: TypeAlias = Model | Snapshot | File | Document
+    Exportable: TypeAlias = Model | Comparable
     Application: TypeAlias = AnyApplication | ObjectsApplication | MappingInstance | File
     Where: TypeAlias = PlacesSource | Model | MatrixModel | Placed | Path | None
 
@@ -242,6 +243,26 @@ def named_numbers(text: str, option: str, expected: str) -> dict[str, int]:
     return found
 
 
+def _evicted(text: str) -> Sequence[str] | Mapping[str, int] | str:
+    """Return who may be ended: one word or name, names, or their costs."""
+    names = listed(text)
+    if "=" in text:
+        every = ",".join(name if "=" in name else f"{name}=1" for name in names)
+        return named_numbers(every, "--evict", "ID=N with N from 1")
+    return names[0] if len(names) == 1 else names
+
+
+def _budgets(text: str) -> list[tuple[list[str], int]]:
+    """Return running jobs, and how many of them may move or end, once for each budget."""
+    found = []
+    for part in text.split(";"):
+        number, colon, names = part.partition(":")
+        if not (colon and number.strip().isdecimal() and listed(names)):
+            raise InputError("K:ID,ID.. with K from 0", field="--budget", value=part)
+        found.append((listed(names), int(number)))
+    return found
+
+
 # ---- What several functions have -----------------------------------------------------------------
 
 IGNORED = option(
@@ -260,6 +281,9 @@ OBJECTIVE = option(
 THOROUGH = flag(
     "Method exact spends what is left of the time limit on the later levels too, as it always "
     "does on trees."
+)
+SOLVER = option(
+    "NAME", "Method minizinc: the solver, as minizinc --solvers lists it; default CP-SAT or Gecode."
 )
 VALUE = option(
     "nodes|gpus|jobs",
@@ -363,6 +387,7 @@ class Place(Placing):
     command: str | None = again(COMMAND)
     order: str | None = again(ORDER)
     thorough: bool = again(THOROUGH)
+    solver: str | None = again(SOLVER)
     required: Mapping[str, int] | str | None = option(
         "'LEVEL>=N,..'",
         "Require this of a level (quote it), instead of its optimum.",
@@ -423,7 +448,7 @@ class Repack(OfSnapshot):
 
     instance: Instance = again(
         INSTANCE,
-        help="A snapshot file of a torus or mesh, the name of a shipped one, or - for stdin.",
+        help="A snapshot file, the name of a shipped one, or - for stdin.",
     )
     start: Sequence[str] = option(
         "ID[,ID..]", "Requests of the queue that have to start.", default=(), parse=listed
@@ -435,14 +460,34 @@ class Repack(OfSnapshot):
     room: str | None = option(
         "queue|prism",
         "--defragment: room for requests that wait, by nodes times priority (default if there "
-        "are any), or for one job on the largest prism.",
+        "are any), or on tori for one job on the largest prism.",
     )
     node_class: str | None = option(
         "NAME", "--room prism: class of the nodes; default that of the machine."
     )
-    fixed: Sequence[str] = option(
-        "ID[,ID..]", "Running jobs that may not move.", default=(), parse=listed
+    replace: Sequence[str] = option(
+        "ID[,ID..]",
+        "Hierarchies and trees: running jobs that get other hosts for those that are down; the "
+        "units on their other hosts stay.",
+        default=(),
+        parse=listed,
     )
+    evict: Sequence[str] | Mapping[str, int] | str | None = option(
+        "ID[=N],..|lower|all",
+        "Running jobs that may be ended, and what that costs (default 1): those named, all, or "
+        "those of lower priority than all that have to start. Ends come before moves.",
+        parse=lambda text: _evicted(text) if text else None,
+    )
+    no_moves: bool = flag("No running job moves: those of --evict end, all others stay.")
+    budgets: Sequence[tuple[Sequence[str], int]] = option(
+        "K:ID,ID..",
+        "At most K of these running jobs move or end; several budgets with ; between.",
+        "--budget",
+        default=(),
+        in_python="Pairs of ids and number.",
+        parse=lambda text: _budgets(text) if text else (),
+    )
+    fixed: Sequence[str] = option("ID[,ID..]", "Running jobs that stay.", default=(), parse=listed)
     costs: Mapping[str, int] | None = option(
         "ID=N[,ID=N..]",
         "What it costs to move a running job; default 1.",
@@ -452,7 +497,8 @@ class Repack(OfSnapshot):
     )
     keep_shape: str = option(
         "as-good|same|any",
-        "Shapes for jobs that move: of no less shape score, of the same extents, any.",
+        "Shapes for jobs that move: of no less shape score, of the same extents, any. Elsewhere "
+        "than on tori: within one domain as now, if nothing says what the job asked for; or any.",
         default="as-good",
     )
 
@@ -721,6 +767,7 @@ class Map(Solve, Watched):
         names="methods",
     )
     _: KW_ONLY
+    solver: str | None = again(SOLVER)
     balance: float | str | None = _load(
         "1.1",
         "Most load of a node, in averages; with a grid or graph, tasks are objects too.",
@@ -867,6 +914,24 @@ class Live:
     )
     keep: Path | None = option(
         "DIR", "Keep what the tools print in this folder; of Slurm, commands read it as a snapshot."
+    )
+
+
+@dataclass(frozen=True)
+class Export:
+    """The options of `topoplace.front.exporting.export`."""
+
+    source: Exportable = argument(
+        "SOURCE", "A snapshot, the instance of a mapping, or a result.", kind=Path
+    )
+    _: KW_ONLY
+    to_format: str = option(
+        "FORMAT", f"What to write: {', '.join(EXPORTS)}.", "--to", default="opb", is_required=True
+    )
+    level: str | None = option(
+        "NAME",
+        "The level of the objective, by default the first; later ones need a result, which says "
+        "what earlier levels must reach.",
     )
 
 

@@ -20,3 +20,6 @@ FORMATS = (
     *("topograph", "ibnetdiscover", "hwloc", "node-switch", "slice-packer", "rfold"),
 )
 """Formats that `topoplace convert` reads."""
+
+EXPORTS = ("opb", "mps", "lp", "cp-sat", "minizinc", "veripb")
+"""Formats that `topoplace export` writes."""

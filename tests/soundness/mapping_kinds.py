@@ -44,6 +44,7 @@ from topoplace.mapping.bounds.cuts import cuts_bound
 from topoplace.mapping.bounds.levels import levels_bound
 from topoplace.mapping.bounds.pairs import pairs_bound
 from topoplace.mapping.bounds.recognised import bound_through
+from topoplace.mapping.bounds.routes import routes_bound
 from topoplace.mapping.bounds.star import star_bound
 from topoplace.mapping.exact import branch
 from topoplace.mapping.exact.branch import small_problem
@@ -128,7 +129,7 @@ def drawn_from(certificate: Json, share: float) -> Callable[[Random], Json]:
     return draw
 
 
-PACKED = ("costs", "nodes", "corners", "amounts")
+PACKED = ("costs", "nodes", "corners", "amounts", "lengths", "sizes", "times")
 """Parts of certificates that are packed into a text; their numbers are changed, not the text."""
 
 
@@ -144,8 +145,8 @@ def _changed(certificate: Json, change: Callable[[Any], Any]) -> Json:
     for part in ("triangles", "crossing"):
         if certificate.get(part):
             lists[part] = _changed(certificate[part], change)
-    if "levels" in certificate:
-        lists["levels"] = [_changed(part, change) for part in certificate["levels"]]
+    for name in {"levels", "rounds"} & set(certificate):
+        lists[name] = [_changed(part, change) for part in certificate[name]]
     return certificate | lists
 
 
@@ -202,6 +203,7 @@ def bounded_target(kind: str, rng: Random) -> Target | None:
         "cuts": cuts_bound,
         "distance-classes": distance_classes.distance_classes_bound,
         "pairs": pairs_bound,
+        "routes": routes_bound,
         "tree": partial(tree_bound, rng),
     }
     bound = bounds[kind](problem)
@@ -218,13 +220,14 @@ def bounded_target(kind: str, rng: Random) -> Target | None:
     return target_of(problem, certificate, value, 0.3 if kind == "cuts" else 0.6)
 
 
-def loaded_target(_: str, rng: Random) -> Target | None:
-    """Return objects with loads, some of them fixed or with trees, and their bound by cuts."""
+def loaded_target(kind: str, rng: Random) -> Target | None:
+    """Return objects with loads, some of them fixed or with trees, and a bound of theirs."""
     try:
         problem = tiny_objects(rng.randrange(1 << 30), trees=rng.random() < 0.3)
     except InputError:
         return None
-    best, bound = brute_force(problem), cuts_bound(problem)
+    of = cuts_bound if kind == "loaded cuts" else routes_bound
+    best, bound = brute_force(problem), of(problem)
     if best is None or bound is None:
         return None
     certificate: Json = bound.certificate.model_dump(mode="json")
@@ -442,9 +445,9 @@ KINDS: dict[str, Callable[[str, Random], Target | None]] = {
     "total": total_target,
     "embedding": total_target,
     **dict.fromkeys(
-        ("blocks", "star", "distance-classes", "cuts", "pairs", "tree"), bounded_target
+        ("blocks", "star", "distance-classes", "cuts", "pairs", "routes", "tree"), bounded_target
     ),
-    "loaded cuts": loaded_target,
+    **dict.fromkeys(("loaded cuts", "loaded routes"), loaded_target),
     "recognised": recognised_target,
     "levels": levels_target,
     "links": link_target,

@@ -13,6 +13,7 @@ import numpy as np
 from pydantic import ValidationError
 
 import anchored_cases
+import dragonfly_cases
 import random_certificates
 import ring_cases
 import tiny_cubes
@@ -24,6 +25,8 @@ from soundness.attack import Json, Target, integers, number, replaced
 from tiny_instances import random_torus, with_sets
 from topoplace.certify.cubes import instance as cubes_instance
 from topoplace.certify.cubes.oracle import CubesOracle, Tables
+from topoplace.certify.dragonfly.instance import read_dragonfly
+from topoplace.certify.dragonfly.oracle import DragonflyOracle
 from topoplace.certify.hierarchy import instance as hierarchy_instance
 from topoplace.certify.hierarchy.oracle import HierarchyOracle
 from topoplace.certify.hierarchy.rows import Rows
@@ -36,6 +39,9 @@ from topoplace.errors import InputError
 from topoplace.packing.problem import PackingProblem
 from topoplace.placement.cubes.packing import CubesPacking
 from topoplace.placement.cubes.problem import CubesProblem
+from topoplace.placement.dragonfly.packing import DragonflyPacking
+from topoplace.placement.dragonfly.problem import DragonflyProblem
+from topoplace.placement.dragonfly.problem import prepare as prepare_dragonfly
 from topoplace.placement.torus.anchored_packing import AnchoredPacking
 from topoplace.placement.torus.problem import PlacementProblem
 from topoplace.result import Interference
@@ -114,6 +120,19 @@ def _hierarchy(rng: random.Random, alike: bool) -> TinyPacking:
     return TinyPacking(partial(tiny_hierarchies.packing_of, document), oracle)
 
 
+def _dragonfly(rng: random.Random, alike: bool) -> TinyPacking:
+    document = dragonfly_cases.drawn(rng.getrandbits(40), most=8)
+    document["queue"] = document["queue"][:3]
+    checker = read_dragonfly(Snapshot.model_validate(document))
+    rows, queue = Rows(checker.inside), checker.inside.queue
+    talks = tuple(asked.id not in checker.silent for asked in queue)
+    num, taken = checker.num_groups, checker.taken
+    oracle = DragonflyOracle(rows, queue, talks=talks, num_groups=num, taken=taken)
+    state = prepare_dragonfly(Snapshot.model_validate(document))
+    solver = DragonflyPacking(DragonflyProblem(state, Interference.STRICT))
+    return TinyPacking(partial(dragonfly_cases.packing_of, document), oracle, lambda: solver)
+
+
 def _ring(rng: random.Random, alike: bool) -> TinyPacking:
     ring, jobs = ring_cases.random_ring(rng)
     packing_of = partial(ring_cases.packing_of, ring, {job.id: job for job in jobs})
@@ -125,6 +144,7 @@ MACHINES: dict[str, Callable[[random.Random, bool], TinyPacking]] = {
     "anchored": _anchored,
     "hierarchy": _hierarchy,
     "cubes": _cubes,
+    "dragonfly": _dragonfly,
     "ring": _ring,
 }
 

@@ -12,7 +12,7 @@ import typer
 import typer.core
 
 from topoplace import kinds
-from topoplace.cli.documents import check, convert, show, snapshot, warmup
+from topoplace.cli.documents import check, convert, export, show, snapshot, warmup
 from topoplace.cli.map import layouts, map_command, recognise
 from topoplace.cli.options import Everywhere, in_typer
 from topoplace.cli.output import QUIET, USUAL, VERBOSE, set_verbosity
@@ -114,6 +114,7 @@ COMMANDS = {
     "replay": (replay, epilogue("placement", "allocation", machines=True)),
     "show": (show, None),
     "convert": (convert, None),
+    "export": (export, None),
     "snapshot": (snapshot, None),
     "warmup": (warmup, None),
 }

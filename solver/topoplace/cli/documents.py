@@ -128,6 +128,35 @@ def _deliver(schema: str, made: Converted, output: Path | None) -> None:
 
 
 @dataclass(frozen=True, kw_only=True)
+class ExportFiles:
+    """What `topoplace export` writes."""
+
+    output: Path | None = option(
+        "OUT",
+        "The file to write; without it, to stdout. For veripb, a folder, which is required.",
+        "-o",
+        "--output",
+    )
+
+
+@command
+def export(asked: options.Export, files: ExportFiles) -> None:
+    """Write a level of SOURCE as a model for other solvers, or the proof of its bound."""
+    output = files.output
+    if output is None and (json_wanted() or asked.to_format == "veripb"):
+        raise InputError("what to write, for veripb or with --json", field="--output", found="none")
+    made = front.exporting.export(**vars(asked))
+    if output is None:
+        print(made.text, end="")
+    else:
+        made.save(output)
+    for line in made.notes:
+        say(line, aside=output is None)
+    say_files({"written": output})
+    print_json({"schema": "topoplace.export/1", "output": str(output), "notes": list(made.notes)})
+
+
+@dataclass(frozen=True, kw_only=True)
 class SnapshotFile:
     """What `topoplace snapshot` writes."""
 

@@ -116,8 +116,9 @@ class RepackFiles:
 def repack(asked: options.Repack, files: RepackFiles) -> None:
     """Find the fewest running jobs of SNAPSHOT to move so that requests start, and prove it."""
     require_writable(asked.instance, **vars(files))
-    if bool(asked.start) == (asked.defragment is not None):
-        raise InputError("--start or --defragment", found="both" if asked.start else "neither")
+    some = bool(asked.start or asked.replace)
+    if some == (asked.defragment is not None):
+        raise InputError("--start or --defragment", found="both" if some else "neither")
     with shown() as watch:
         found = front.placing.repack(**vars(replace(asked, callback=watch)))
     front.writing.write(found, **vars(files))

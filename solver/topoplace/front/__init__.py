@@ -1,8 +1,8 @@
 """The front door: what Python offers as `import topoplace as tp`, and what the commands call.
 
-`documents`, `live`, `placing`, `mapping`, `studies` and `replaying` have the functions, `writing`
-what files and the screen show of what they return. Their options are declared in
-`topoplace.options`. Each is imported when it is first used, so that the command
+`documents`, `exporting`, `live`, `placing`, `mapping`, `studies` and `replaying` have the
+functions, `writing` what files and the screen show of what they return. Their options are declared
+in `topoplace.options`. Each is imported when it is first used, so that the command
 line starts at once.
 """
 
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from topoplace.front import documents as documents
+    from topoplace.front import exporting as exporting
     from topoplace.front import live as live
     from topoplace.front import mapping as mapping
     from topoplace.front import placing as placing
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from topoplace.front import studies as studies
     from topoplace.front import writing as writing
 
-_ROOMS = ("documents", "live", "mapping", "placing", "replaying", "studies", "writing")
+_ROOMS = ("documents", "exporting", "live", "mapping", "placing", "replaying", "studies", "writing")
 
 
 def __getattr__(name: str) -> Any:

@@ -71,7 +71,10 @@ def options_of(asked: Solve) -> Options:
     if interference not in list(Interference):
         raise unknown_name(interference, Interference, field="interference")
     thorough = getattr(asked, "thorough", False)
-    return Options(time_limit, Interference(interference), seed, thorough)
+    solver = getattr(asked, "solver", None)
+    if solver is not None and asked.method != "minizinc":
+        raise InputError("method minizinc", field="--solver", found=f"{solver} for another")
+    return Options(time_limit, Interference(interference), seed, thorough, solver=solver)
 
 
 def choices_of(asked: Queue | Audit) -> Choices:

@@ -15,7 +15,7 @@ from topoplace.kernels import compile_for
 from topoplace.kinds import kind_named
 from topoplace.options import names_of, takes
 from topoplace.placement.hierarchy.contract import prepared_under
-from topoplace.placement.torus.repack.problem import instance_of, repack_problem
+from topoplace.placement.repack.problem import instance_of, repack_problem
 from topoplace.report.view import view_of
 from topoplace.result import Interference, Result
 from topoplace.result.placement import RepackResult
@@ -131,7 +131,7 @@ def repack(asked: options.Repack) -> RepackResult | Frontier:
         if asked.defragment is None:
             plan: RepackResult = solve(problem, "exact", settings)
             return plan
-        from topoplace.placement.torus.repack.defragment import (  # noqa: PLC0415 - loads the engine
+        from topoplace.placement.repack.defragment import (  # noqa: PLC0415 - loads the engine
             defragmented,
         )
 

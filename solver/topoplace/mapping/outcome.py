@@ -9,6 +9,7 @@ from topoplace import clock
 from topoplace.errors import InputError
 from topoplace.mapping.bounds.best import best_bound
 from topoplace.mapping.bounds.cuts import cut_seconds, cuts_bound
+from topoplace.mapping.bounds.routes import routes_bound
 from topoplace.mapping.evaluate import evaluate, hop_bytes, worth_of
 from topoplace.mapping.link_bounds import bisected, link_load_of
 from topoplace.mapping.mapped import Mapped
@@ -108,8 +109,13 @@ def _quick(problem: MappingProblem, options: Options, start: float) -> Bound | N
     if problem.instance.cap is not None:
         found = stronger(found, shares_bound(problem, 0.0))
         options.report(None, [], [found])
+        found = stronger(found, routes_bound(problem))
+        options.report(None, [], [found])
         left = _until(options, FIRST_SHARE, start).time_limit
         found = stronger(shares_bound(problem, left), found)
+        left = _until(options, FIRST_SHARE, start).time_limit
+        if left != 0.0:
+            found = stronger(routes_bound(problem, left), found)
     options.report(None, [], [found])
     return found
 

@@ -154,7 +154,7 @@ class MappingProblem:
         from topoplace.mapping.bounds.levels import levels_bound  # noqa: PLC0415 - a circle
         from topoplace.mapping.bounds.total import total_bound  # noqa: PLC0415 - a circle
 
-        bound = total_bound(self) or levels_bound(self, 0.0)
+        bound = total_bound(self) or levels_bound(self, 0.0, target=0)
         return 0 if bound is None else int(bound.value)
 
     @cached_property

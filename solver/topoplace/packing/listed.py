@@ -113,12 +113,12 @@ class ListedPacking(PackingProblem):
         self._oracle = ListedOracle(self, lambda: list(candidates))
 
     @cached_property
-    def kinds(self) -> list[frozenset[Listed]]:
-        """Requests with the same candidates are of one kind."""
+    def kinds(self) -> list[tuple[frozenset[Listed], int]]:
+        """Requests with the same candidates are of one kind; without any, those of one value."""
         own: list[set[Listed]] = [set() for _ in self.names]
         for candidate in self._candidates:
             own[candidate.request_idx].add(replace(candidate, request_idx=0))
-        return [frozenset(some) for some in own]
+        return [*zip(map(frozenset, own), self.values.tolist(), strict=True)]
 
     def rows_of(self, candidate: Listed) -> IntArray:
         """Return the rows that a candidate uses, each repeated by the amount."""

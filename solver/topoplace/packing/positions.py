@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+import itertools
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
@@ -123,6 +124,16 @@ class PositionPacking(PackingProblem):
         taken = self.amounts.tocoo()
         over = taken.data > self.capacities[taken.col]
         return np.asarray(np.bincount(taken.row[over], minlength=taken.shape[0]) == 0)
+
+    def listed(self, level: int) -> Iterator[Positions]:
+        """Yield the positions of every request, or the sets of them that share no row."""
+        for q, form in enumerate(self.forms):
+            for some in itertools.combinations(form.positions.tolist(), form.count):
+                candidate = Positions(q, some)
+                if form.count == 1 or len(np.unique(self.rows_of(candidate))) == len(
+                    self.rows_of(candidate)
+                ):
+                    yield candidate
 
     # the oracle
 

@@ -20,6 +20,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from topoplace import clock
+from topoplace.errors import InputError
 from topoplace.packing.budget import Budget
 from topoplace.types import BoolArray, FloatArray, IntArray
 
@@ -250,6 +251,23 @@ class PackingProblem(ABC):
     def every_candidate(self) -> list[Any] | None:
         """All candidates, if they are few enough to be listed; made once."""
         return None
+
+    def listed(self, level: int) -> Iterable[Any]:
+        """Return what the model of a level lists, request by request: all candidates that matter.
+
+        On the first level, candidates may be left out that are never better than another one that
+        is there. A request keeps all that it has in common with one that it dominates.
+        """
+        expected = "tori, meshes, hierarchies or pods of cubes, for a model of all candidates"
+        raise InputError(expected, field="machine", found=type(self).__name__)
+
+    def label(self, candidate: Any) -> str:
+        """Return what a candidate of a request is called in models, empty for its number."""
+        return ""
+
+    def rows_at(self, start: Any) -> Sequence[int]:
+        """Return what a start of a result (`Start`) takes of the first family of rows."""
+        return list(start.nodes)
 
     def beside(self, fixed: Sequence[Any]) -> PackingProblem:
         """Return this problem, whose oracle may leave out what fixed jobs exclude."""

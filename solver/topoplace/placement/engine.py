@@ -57,7 +57,7 @@ def solved(problem: Problem, own: Packed, options: Options, budget: Budget) -> O
         later = None
         if snapshot.order is Order.BACKFILL:
             if own.later is None:
-                raise InputError("hierarchies or trees", field="order", found="backfill")
+                raise InputError("hierarchies, trees or prisms", field="order", found="backfill")
             later = own.later()
         return solved_in_order(packing, snapshot, options, budget, solution_of, later)
 

@@ -13,13 +13,13 @@ from typing import Any, Protocol, cast
 from topoplace.packing.budget import Budget
 from topoplace.packing.problem import PackingProblem, Residual, fits
 from topoplace.packing.search import Found, Search
+from topoplace.packing.twice import Times
 from topoplace.result.certificate import (
     Before,
     Certificate,
     InOrder,
     Leaf,
     LeafRef,
-    PlacedPart,
     Reserved,
     SharedLeaves,
     Together,
@@ -57,8 +57,48 @@ class Later(Protocol):
     def candidates(self, packing: PackingProblem, solution: Mapping[int, Any]) -> list[Any]:
         """Return requests in their places as candidates of one of these packings."""
 
-    def parts(self, q: int, place: Any) -> list[PlacedPart]:
-        """Return where a request is, as in documents."""
+    def answer(self, solution: dict[int, Any]) -> Any:
+        """Return requests in their places as a solution of the problem."""
+
+    def where(self, packing: PackingProblem, q: int, place: Any) -> dict[str, Any]:
+        """Return where a request of a packing is: fields of `Reserved`."""
+
+
+class Ends:
+    """When running jobs and requests end by their limits.
+
+    Parameters
+    ----------
+    requests
+        The requests of the problem by name, in its order.
+    slack
+        Seconds by which requests last longer than their limits, if they have one.
+    """
+
+    def __init__(self, snapshot: Snapshot, requests: Sequence[str], slack: int = 0) -> None:
+        self._snapshot = snapshot
+        walltime = {request.id: request.walltime for request in snapshot.queue}
+        own = [walltime[name] for name in requests]
+        self._lasts = [None if seconds is None else max(1, seconds) + slack for seconds in own]
+
+    def ends(self, started: Sequence[int]) -> list[int]:
+        """Return in how many seconds running jobs and some requests end, ascending, each once."""
+        running = [job.ends for job in self._snapshot.running]
+        every = [*running, *(self._lasts[q] for q in started)]
+        return sorted({end for end in every if end is not None})
+
+    def snapshot_at(self, seconds: int | None) -> Snapshot:
+        """Return the snapshot with the running jobs that are still there at a time."""
+        lasting = [job for job in self._snapshot.running if _lasts(job.ends, seconds)]
+        return self._snapshot.model_copy(update={"running": lasting})
+
+    def times(self, q: int, seconds: int | None, alone: int) -> Times:
+        """Return when a request is there, if one is placed at a time alone."""
+        return Times(q != alone, q == alone or _lasts(self._lasts[q], seconds))
+
+
+def _lasts(end: int | None, seconds: int | None) -> bool:
+    return end is None or (seconds is not None and end > seconds)
 
 
 @dataclass
@@ -255,8 +295,8 @@ class InOrderSearch:
         if first in proofs:
             before = Before(at=ends[first], beside=names, certificate=proofs[first])
         place = self._later.solution(found.packing, found.placement)[q]
-        parts = self._later.parts(q, place)
-        self._reserved = Reserved(request=name, at=ends[last], parts=parts, now=now, before=before)
+        own = self._later.where(found.packing, q, place)
+        self._reserved = Reserved(request=name, at=ends[last], now=now, before=before, **own)
         self.queue, self._alone = found, q
         return True
 
@@ -266,8 +306,8 @@ class InOrderSearch:
         if self._later is None or self._alone is None or self._reserved is None:
             return None
         found = self._later.solution(self.queue.packing, self.queue.placement)
-        parts = self._later.parts(self._alone, found[self._alone])
-        return self._reserved.model_copy(update={"parts": parts})
+        own = self._later.where(self.queue.packing, self._alone, found[self._alone])
+        return self._reserved.model_copy(update=own)
 
     @property
     def started(self) -> set[int]:
@@ -279,6 +319,12 @@ class InOrderSearch:
         """Where the requests are that start."""
         if self._later is None or self._alone is None:
             return self._solution_of(self.queue.placement)
+        return self._later.answer(self._places)
+
+    @property
+    def _places(self) -> dict[int, Any]:
+        """Where the requests are that start, by their number, if there is a reservation."""
+        assert self._later is not None
         found = self._later.solution(self.queue.packing, self.queue.placement)
         return {q: place for q, place in found.items() if q != self._alone}
 
@@ -287,14 +333,15 @@ class InOrderSearch:
         """The candidates of the requests that start, of the packing of now."""
         if self._later is None or self._alone is None:
             return self.queue.placement
-        return self._later.candidates(self._packing, self.solution)
+        return self._later.candidates(self._packing, self._places)
 
     def offer(self, placement: list[Any]) -> None:
         """Take a placement of the requests that start, if it leaves room for the reservation."""
         if self._later is None or self._alone is None:
             self.queue.placement = placement
             return
-        there = self._later.candidates(self.queue.packing, self._solution_of(placement))
+        places = self._later.solution(self._packing, placement)
+        there = self._later.candidates(self.queue.packing, places)
         more = self.queue.packing.with_one_more(there, self._alone)
         if more is not None and fits(self.queue.packing, more):
             self.queue.placement = more

@@ -36,7 +36,7 @@ from topoplace.result.base import Start
 from topoplace.snapshot.files import csv_of
 from topoplace.snapshot.held import hold_text, holds_of
 from topoplace.snapshot.machines import resolve_machine
-from topoplace.snapshot.schema import Counted, TasksModel
+from topoplace.snapshot.schema import Counted, Order, TasksModel
 from topoplace.snapshot.value import value_of
 from topoplace.types import FloatArray, IntArray
 
@@ -311,8 +311,14 @@ class View:
     # ---- What the screen shows
 
     def about(self) -> list[str]:
-        """Return lines before the table of levels."""
-        return []
+        """Return lines before the table of levels: that nothing has a reservation, if so."""
+        snapshot = self.result.instance
+        if getattr(snapshot, "order", None) is not Order.BACKFILL:
+            return []
+        limits = [job.ends for job in snapshot.running] + [one.walltime for one in snapshot.queue]
+        if any(limit is not None for limit in limits):
+            return []
+        return ["backfill: no job has a time limit, so none that waits has a reservation"]
 
     def found(self) -> list[str] | None:
         """Return lines after the table of levels; None for those of a queue."""

@@ -18,7 +18,7 @@ from pydantic import Field
 
 from topoplace.errors import InputError, number_of
 from topoplace.result.base import WAITS, InstanceType, Level, LevelType, Result, SolutionType
-from topoplace.snapshot.schema import Model, Name, NodeSet
+from topoplace.snapshot.schema import Model, Name, NodeSet, PrismModel
 from topoplace.types import IntArray
 
 DEEPEST = 150
@@ -162,6 +162,7 @@ class Reserved(Model):
     request: Name
     at: Annotated[int, Field(ge=1)]
     parts: Annotated[list[PlacedPart], Field(min_length=1)]
+    prism: PrismModel | None = Field(default=None, description="on a torus or mesh")
     now: Together
     before: Before | None = None
 

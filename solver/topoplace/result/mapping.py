@@ -130,6 +130,37 @@ class CutsCertificate(Bisection):
     kind: Literal["cuts"] = "cuts"
 
 
+ROUTES_WORK = 1 << 26
+"""Most tasks in the trees of a certificate of routes, each counted as often as it is in one."""
+
+LONGEST = 1 << 20
+"""Longest length of a pair in a certificate of routes."""
+
+
+class Trees(Model):
+    """Trees of shortest paths from many tasks (docs/proofs/graphs.md, "Routes")."""
+
+    lengths: Packed = Field(description="of every pair of partners, ascending; 1 or more")
+    sizes: Packed = Field(description="tasks in the tree of every task, with itself; 0: no tree")
+    times: Packed = Field(description="how often every tree is sent")
+
+
+class Routes(Model):
+    """What must be apart: tasks send their loads to others along trees, over the bytes of pairs.
+
+    `unit` is what loads are counted in, rounded down.
+    """
+
+    unit: Annotated[int, Field(ge=1)] = 1
+    rounds: Annotated[list[Trees], Field(min_length=1, max_length=16)]
+
+
+class RoutesCertificate(Routes):
+    """What tasks send each other bounds hop-bytes (docs/proofs/graphs.md, "Routes")."""
+
+    kind: Literal["routes"] = "routes"
+
+
 MOST_LAYERS = 1 << 30
 """Most additions for a line of a product in a certificate of levels."""
 
@@ -158,7 +189,15 @@ class SpectralLevel(Bisection):
     kind: Literal["spectral"] = "spectral"
 
 
-LevelBound = Annotated[InsideLevel | DegreesLevel | SpectralLevel, Field(discriminator="kind")]
+class RoutesLevel(Routes):
+    """What leaves the domains of a level, by what tasks send to those that do not fit with them."""
+
+    kind: Literal["routes"] = "routes"
+
+
+LevelBound = Annotated[
+    InsideLevel | DegreesLevel | SpectralLevel | RoutesLevel, Field(discriminator="kind")
+]
 
 
 class LevelsCertificate(Model):
@@ -282,6 +321,7 @@ MappingCertificate = Annotated[
     | StarCertificate
     | DistanceClassesCertificate
     | CutsCertificate
+    | RoutesCertificate
     | RecognisedCertificate
     | PairsCertificate
     | TreeCertificate

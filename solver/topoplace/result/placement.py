@@ -209,12 +209,13 @@ class HierarchyResult(PackingResult[HierarchyLevel, HierarchySolution, Snapshot]
 
 
 class RepackLevel(Level[int, Certificate]):
-    """A level: requests ``started``, what the ``moves`` cost, nodes of the jobs that move."""
+    """A level: requests ``started``, what ends and moves cost, nodes of the jobs that do so."""
 
 
 class Action(StrEnum):
     """What happens to a job in a step."""
 
+    END = "end"
     SUSPEND = "suspend"
     MOVE = "move"
     RESUME = "resume"
@@ -228,14 +229,18 @@ class Step(Model):
     job: Name
 
 
+AnyPlacement = Placement | HierarchyPlacement | CubesPlacement
+
+
 class RepackSolution(Model):
     """The jobs that move and the requests that start, with their places, and the steps.
 
     All other running jobs stay where they are.
     """
 
-    moves: list[Placement] = Field(description="running jobs that move, by `request`")
-    placements: list[Placement] = Field(description="requests that start")
+    moves: list[AnyPlacement] = Field(description="running jobs that move, by `request`")
+    placements: list[AnyPlacement] = Field(description="requests that start")
+    ended: list[Name] = Field(default_factory=list, description="running jobs that end")
     steps: list[Step]
     suspended: list[Name] = Field(
         description="jobs that are suspended, so that the others move through free space"

@@ -15,7 +15,7 @@ from topoplace.kinds import State
 from topoplace.machine import parse_node_set
 from topoplace.machine.cubes import Cubes, Extents
 from topoplace.machine.hostlist import NodeLists
-from topoplace.snapshot.schema import CubesModel, Request, RunningJob, Snapshot
+from topoplace.snapshot.schema import OF_GANGS, CubesModel, Request, RunningJob, Snapshot
 from topoplace.snapshot.sets import HostSet, NodeSets
 from topoplace.snapshot.state import (
     Queued,
@@ -131,7 +131,7 @@ def prepare_cubes(snapshot: Snapshot) -> CubesState:
 def _require_running(
     job: RunningJob, chips: IntArray, snapshot: Snapshot, holder: IntArray, field: str
 ) -> None:
-    require_none(job, ("apart", "patterns", "prism", "takes"), "cubes", field)
+    require_none(job, ("apart", "patterns", "prism", "takes", *OF_GANGS), "cubes", field)
     if not len(chips):
         raise InputError("at least one chip", field=f"{field}.nodes", value=job.nodes)
     require_free(chips, holder, snapshot.running, f"{field}.nodes", "chip {}".format, "chip")

@@ -23,6 +23,9 @@ ASSIGNMENT = "assignment"
 NOT_SEEN = "not-seen"
 """The option, of no request, that stands for what a listing cannot show: no decision is blamed."""
 
+FOR_NOW = "at-most-for-now"
+"""The option, of no request, that the request named waits for so few domains only for a time."""
+
 PREEMPTION = "preemption"
 """The option, of no request, that some could start if running jobs ended for them."""
 
@@ -179,7 +182,7 @@ def left_out_text(snapshot: Snapshot, releases: str = "--ignore") -> str | None:
         parts.append(f"ignored: {counts_text(ignored)}")
     whole = {(one.option, one.value) for one in snapshot.left_out if one.request is None}
     unseen = [value for option, value in sorted(whole) if option == NOT_SEEN]
-    whole = {(option, value) for option, value in whole if option != NOT_SEEN}
+    whole = {(option, value) for option, value in whole if option not in (NOT_SEEN, FOR_NOW)}
     parts += [f"not seen in this listing: {value}" for value in unseen]
     if whole:
         parts.append(f"not modelled: {'; '.join(map(' '.join, sorted(whole)))}")

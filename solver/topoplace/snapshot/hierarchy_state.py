@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections import ChainMap
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -330,7 +331,7 @@ def _prepared(snapshot: Snapshot, kind: str) -> HierarchyState:
         own = _request(one, machine, field, sets, value_of(one, snapshot.value))
         return own if own.value else replace(own, without_gpus=one.priority * one.nodes)
 
-    sets = Sets(snapshot.sets, machine.num_hosts, hosts_of)
+    sets = Sets(snapshot.sets, machine, hosts_of)
     running, down, requests = checked_snapshot(
         snapshot, where, running_job, lambda text: hosts_of(text, "down"), request
     )
@@ -388,13 +389,32 @@ def _amounts(takes: Mapping[str, int], machine: Hierarchy, field: str) -> tuple[
     return tuple(takes.get(name, 0) for name in machine.resources)
 
 
+class _Domains(Mapping[str, BoolArray]):
+    """The hosts of every domain above them, by its name with its path, such as ``b1/r2``."""
+
+    def __init__(self, machine: Hierarchy) -> None:
+        above = [*zip(machine.domain_names, machine.domain_of, strict=True)][:-1]
+        self._at = {name: (of, k) for names, of in above for k, name in enumerate(names)}
+
+    def __getitem__(self, name: str) -> BoolArray:
+        of, number = self._at[name]
+        return np.asarray(of == number)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._at)
+
+    def __len__(self) -> int:
+        return len(self._at)
+
+
 class Sets(NodeSets):
-    """The named sets of hosts of a snapshot, and what requests may have by them."""
+    """The named sets of hosts of a snapshot and its domains, and what requests may have by them."""
 
     def __init__(
-        self, sets: Mapping[str, str], num_hosts: int, hosts_of: Callable[[str, str], IntArray]
+        self, sets: Mapping[str, str], machine: Hierarchy, hosts_of: Callable[[str, str], IntArray]
     ) -> None:
-        super().__init__(sets, num_hosts, hosts_of)
+        super().__init__(sets, machine.num_hosts, hosts_of)
+        self._masks = ChainMap(self._masks, _Domains(machine))  # type: ignore[arg-type]
         self._known: dict[tuple[str | None, str | None, _Keys], HostSet | None] = {}
         self._closed: dict[tuple[int, str], BoolArray] = {}
 

@@ -122,6 +122,9 @@ CommunicationField = Annotated[Communication, Field(strict=False)]
 FREE_PREFIX: Final = "free:"
 """Begins the names that certificates have for anchored prisms that stay free; no request's does."""
 
+RESERVATION_PREFIX: Final = "reservation:"
+"""Begins the names of running jobs that are reservations: these never move or end."""
+
 
 class AnchoredModel(Model):
     """A shape that jobs may have, at anchors: ``seed + k * spacing`` in every dimension, wrapped.
@@ -540,6 +543,10 @@ ON_TORI = frozenset(("tasks", "segment"))
 """Fields of jobs that only tori have; on other machines documents leave them out."""
 
 
+OF_GANGS = frozenset(("gang", "asked"))
+"""Fields of running jobs that only hierarchies and trees have."""
+
+
 class _Job(_Sparse):
     """What running and waiting jobs share: how they are written."""
 
@@ -580,26 +587,6 @@ class Apart(Model):
 
     level: Name
     name: Name
-
-
-class RunningJob(_Job):
-    """A job that runs and stays.
-
-    With `prism`, the job holds all routers of the prism and uses the links of its rows; without,
-    it holds the routers of its nodes and uses the links of all routes between them.
-    """
-
-    id: Name
-    nodes: NodeSet
-    prism: PrismModel | None = None
-    communication: CommunicationField = Communication.STRICT
-    patterns: list[PatternUse] | None = optional("tree machines: how the job communicates")
-    takes: Amounts | None = optional("hierarchies: of each of its hosts; default all they have")
-    apart: list[Apart] | None = optional("hierarchies: jobs with which it shares no domain")
-    ends: Annotated[int, Field(ge=0, le=1 << 40)] | None = optional(
-        "seconds from now by which it ends, as its time limit says; null if it has none"
-    )
-    application: str | None = None
 
 
 SET_PATTERN: Final = r"^[^\s&|!()]+$"
@@ -725,6 +712,35 @@ class Request(_Job):
         default=None, description="seconds since the log's start"
     )
     planned: Plan | None = optional("hierarchies: when and where its scheduler plans to start it")
+
+
+class RunningJob(_Job):
+    """A job that runs and stays.
+
+    With `prism`, the job holds all routers of the prism and uses the links of its rows; without,
+    it holds the routers of its nodes and uses the links of all routes between them.
+    """
+
+    sparse = _Job.sparse | dict.fromkeys(("priority", *OF_GANGS))
+
+    id: Name
+    nodes: NodeSet
+    prism: PrismModel | None = None
+    communication: CommunicationField = Communication.STRICT
+    patterns: list[PatternUse] | None = optional("tree machines: how the job communicates")
+    takes: Amounts | None = optional("hierarchies: of each of its hosts; default all they have")
+    apart: list[Apart] | None = optional("hierarchies: jobs with which it shares no domain")
+    ends: Annotated[int, Field(ge=0, le=1 << 40)] | None = optional(
+        "seconds from now by which it ends, as its time limit says; null if it has none"
+    )
+    application: str | None = None
+    priority: Annotated[int, Field(ge=0, le=MAX_PRIORITY)] | None = optional(
+        "`repack --evict lower` ends jobs of lower priority only; null: none is lower"
+    )
+    gang: Name | None = optional("hierarchies: jobs of one gang move and end together")
+    asked: Request | None = optional(
+        "hierarchies: what it, or its gang, asked for: the rules that hold wherever it moves"
+    )
 
 
 class LeftOut(_Sparse):
@@ -900,6 +916,8 @@ class MappingInstance(_Sparse):
         | Annotated[TreeModel, Tag("tree")]
         | Annotated[HierarchyModel, Tag("hierarchy")],
         Discriminator(_form("matrix", "tree", "hierarchy", of_text="torus")),
+        WrapValidator(_of_any_kind),
+        SerializeAsAny(),
     ]
     level_costs: LevelCosts | None = optional(
         "of a byte by the level at which its ends meet, lowest first; by default two hops per level"
@@ -931,19 +949,33 @@ class KeepShape(StrEnum):
     ANY = "any"
 
 
-class _Moving(Model):
-    """A snapshot, and what its running jobs may do.
+class Budget(Model):
+    """Running jobs, or gangs, of which some at most may move or end."""
 
-    Who has a prism, nodes of one class, and shares no link against the rule with another running
-    job may move, unless it is `fixed`.
+    jobs: Annotated[list[Name], Field(min_length=1)]
+    most: Annotated[int, Field(ge=0, le=MAX_SIZE)]
+
+
+Cost = Annotated[int, Field(ge=1, le=MAX_COST)]
+
+
+class _Moving(_Sparse):
+    """A snapshot, and what its running jobs may do; a gang is one job, called by its name.
+
+    On a torus or mesh, who has a prism, nodes of one class, and shares no link against the rule
+    with another running job may move, unless it is `fixed`. docs/proofs/moves.md has other
+    machines.
     """
+
+    sparse = dict(ends={}, moving=True, budgets=[], replace=[])  # noqa: C408
 
     name: Name
     snapshot: Snapshot
     fixed: list[Name] = Field(default_factory=list, description="running jobs that stay")
-    costs: dict[Name, Annotated[int, Field(ge=1, le=MAX_COST)]] = Field(
+    costs: dict[Name, Cost] = Field(
         default_factory=dict, description="what it costs to move a running job; default 1"
     )
+    budgets: list[Budget] = Field(default_factory=list, description="how many may move or end")
     keep_shape: Annotated[KeepShape, Field(strict=False)] = KeepShape.AS_GOOD
 
     @property
@@ -956,8 +988,14 @@ class RepackInstance(_Moving):
     """A snapshot, the requests that have to start, and what the running jobs may do."""
 
     schema_version: Annotated[Literal["topoplace.repack/1"], Field(alias="schema")] = REPACK_SCHEMA
-    start: Annotated[list[Name], Field(min_length=1)] = Field(
-        description="requests of the snapshot's queue that have to start"
+    start: list[Name] = Field(description="requests of the snapshot's queue that have to start")
+    ends: dict[Name, Cost] = Field(
+        default_factory=dict, description="running jobs that may be ended, and what that costs"
+    )
+    moving: bool = Field(default=True, description="whether jobs may move; else they stay or end")
+    replace: list[Name] = Field(
+        default_factory=list,
+        description="hierarchies: running jobs that get hosts in place of those that are down",
     )
 
     def wanted(self, waiting: Iterable[str]) -> list[str]:
@@ -973,7 +1011,10 @@ class Room(StrEnum):
 
 
 class DefragmentInstance(_Moving):
-    """A snapshot in which moves that cost `most` in all, or less, make room."""
+    """A snapshot in which moves that cost `most` in all, or less, make room; nobody ends."""
+
+    ends: ClassVar[Mapping[str, int]] = {}
+    moving: ClassVar[bool] = True
 
     schema_version: Annotated[Literal["topoplace.defragment/1"], Field(alias="schema")] = (
         DEFRAGMENT_SCHEMA

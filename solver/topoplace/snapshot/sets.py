@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, MutableMapping
 
 import numpy as np
 
@@ -47,7 +47,9 @@ class NodeSets:
         self, sets: Mapping[str, str], num_nodes: int, nodes_of: Callable[[str, str], IntArray]
     ) -> None:
         self._num_nodes, self._nodes_of = num_nodes, nodes_of
-        self._masks = {name: self._mask(text, f"sets.{name}") for name, text in sets.items()}
+        self._masks: MutableMapping[str, BoolArray] = {
+            name: self._mask(text, f"sets.{name}") for name, text in sets.items()
+        }
 
     def _mask(self, text: str, field: str) -> BoolArray:
         mask = np.zeros(self._num_nodes, dtype=bool)

@@ -21,9 +21,10 @@ from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 from topoplace import clock
-from topoplace.errors import InputError, MissingToolError, TopoplaceError
+from topoplace.errors import InputError, MissingToolError, TopoplaceError, unknown_name
 from topoplace.snapshot.files import data_folder
 from topoplace.solving.outcome import Bound, Outcome
+from topoplace.solving.registry import Options
 
 MAX_VALUE = 1 << 30
 """Largest objective that models are given: finite-domain solvers count in 32 bits."""
@@ -58,7 +59,7 @@ def level_by_level(
     solve_level: Callable[[int, Sequence[int], float | None], LevelRun[Placed]],
     totals: Callable[[Placed], tuple[int, ...]],
     nothing: Placed,
-    time_limit: float | None,
+    options: Options,
 ) -> Outcome:
     """Solve the levels one after the other; the optimum of one is a bound found by search.
 
@@ -73,7 +74,7 @@ def level_by_level(
     nothing
         The placement that starts nothing.
     """
-    versions = minizinc_versions()
+    time_limit, versions = options.time_limit, minizinc_versions(options.solver)
     end = None if time_limit is None else clock.now() + time_limit
     best, reached, bounds = nothing, list[int](), list[Bound]()
     for level, (_, sense) in enumerate(levels):
@@ -100,6 +101,7 @@ def run_level(
     time_limit: float | None = None,
     checked: bool = False,
     definitions: str = "",
+    solver: str | None = None,
 ) -> LevelRun[Placed]:
     """Run a model for one level (see `run_minizinc`).
 
@@ -110,7 +112,8 @@ def run_level(
     worth
         The value of a placement on the level, to be maximised. The model has to agree.
     """
-    run = run_minizinc(name, data, time_limit=time_limit, checked=checked, definitions=definitions)
+    more: dict[str, Any] = {"checked": checked, "definitions": definitions, "solver": solver}
+    run = run_minizinc(name, data, time_limit=time_limit, **more)
     if run.status not in ("OPTIMAL_SOLUTION", "SATISFIED", "UNKNOWN"):
         # Starting nothing is always feasible, and an earlier level's placement on later levels.
         raise TopoplaceError(f"minizinc reports {run.status} for a problem that has a solution")
@@ -153,9 +156,9 @@ def model_files(name: str) -> tuple[Path, Path]:
     return folder / f"{name}.mzn", folder / f"{name}.mzc.mzn"
 
 
-def minizinc_versions() -> dict[str, str]:
+def minizinc_versions(name: str | None = None) -> dict[str, str]:
     """Return the versions of MiniZinc and of the solver it is to use, by name."""
-    driver, solver = _driver_and_solver(os.environ.get("PATH", ""))
+    driver, solver = _driver_and_solver(os.environ.get("PATH", ""), name)
     return {"minizinc": ".".join(map(str, driver.parsed_version)), solver.id: solver.version}
 
 
@@ -167,6 +170,7 @@ def run_minizinc(
     checked: bool = False,
     definitions: str = "",
     model: Path | None = None,
+    solver: str | None = None,
 ) -> ModelRun:
     """Solve a model.
 
@@ -183,6 +187,8 @@ def run_minizinc(
         More items of the model.
     model
         A file in place of the model of that name.
+    solver
+        A solver as ``minizinc --solvers`` lists it; by default CP-SAT where it is, else Gecode.
 
     Raises
     ------
@@ -191,18 +197,19 @@ def run_minizinc(
     TopoplaceError
         If MiniZinc reports an error, such as data that one of the model's checks refuses.
     """
-    driver, solver = _driver_and_solver(os.environ.get("PATH", ""))
+    driver, wanted = _driver_and_solver(os.environ.get("PATH", ""), solver)
     import minizinc  # noqa: PLC0415 - optional
 
     found: list[Any] = []
     end = math.inf if time_limit is None else clock.now() + time_limit
-    instance = minizinc.Instance(solver, None, driver)
+    instance = minizinc.Instance(wanted, None, driver)
     file, checker = model_files(name)
     instance.add_file(model or file)
     instance.add_string(definitions)
     for parameter, value in data.items():
         instance[parameter] = value
-    options: dict[str, Any] = {"free_search": solver.id != GECODE}  # searches are for Gecode
+    free = wanted.id != GECODE and "-f" in wanted.stdFlags  # searches are for Gecode
+    options: dict[str, Any] = {"free_search": free}
     if time_limit is not None:
         limit = timedelta(milliseconds=max(1, round(1000 * time_limit)))  # 0 would mean none
         options |= {"time_limit": limit, "intermediate_solutions": True}
@@ -235,8 +242,8 @@ def run_minizinc(
 
 
 @lru_cache(maxsize=4)
-def _driver_and_solver(path: str) -> tuple[Any, Any]:
-    """Return what runs models, and the solver: CP-SAT where it is installed, else Gecode."""
+def _driver_and_solver(path: str, name: str | None = None) -> tuple[Any, Any]:
+    """Return what runs models, and the solver: by default CP-SAT if installed, else Gecode."""
     try:
         import minizinc  # noqa: PLC0415 - optional
     except ImportError:
@@ -246,7 +253,9 @@ def _driver_and_solver(path: str) -> tuple[Any, Any]:
     if driver is None:
         raise MissingToolError("method minizinc needs the minizinc program on the PATH")
     solvers = driver.available_solvers()
-    for wanted in ("cp-sat", GECODE):
+    if name is not None and name not in solvers:
+        raise unknown_name(name, sorted(solvers), field="--solver")
+    for wanted in ("cp-sat", GECODE) if name is None else (name,):
         if wanted in solvers:
             return driver, solvers[wanted][0]
     raise MissingToolError("method minizinc needs a MiniZinc with CP-SAT or Gecode")

@@ -39,6 +39,8 @@ class Options:
         For mappings: whether `grid-order` varies the first dimension fastest (``-C``).
     max_depth
         For mappings: largest extent of a pencil window along the pencils.
+    solver
+        For method ``minizinc``: the solver, as ``minizinc --solvers`` lists it; None for ours.
     start
         For mappings: the node of every task that a local search starts from.
     watch
@@ -56,6 +58,7 @@ class Options:
     cell: tuple[int, ...] | None = None
     column_major: bool = False
     max_depth: int | None = None
+    solver: str | None = None
     start: IntArray | None = None
     watch: Watch | None = None
     incumbent: Incumbent | None = None

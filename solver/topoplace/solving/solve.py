@@ -96,7 +96,7 @@ def problem_of(instance: State | Problem, options: Options) -> Problem:
 
 def ordered_in(problem: Problem) -> Snapshot | None:
     """Return the snapshot of a problem if its requests start in an order, else None."""
-    snapshot = getattr(getattr(problem, "state", None), "snapshot", None)
+    snapshot = getattr(getattr(problem, "state", problem), "snapshot", None)
     ordered = isinstance(snapshot, Snapshot) and snapshot.order is not Order.VALUE
     return snapshot if ordered else None
 

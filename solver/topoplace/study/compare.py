@@ -37,7 +37,7 @@ from topoplace.study.ranking import (
 
 COMPARISON_SCHEMA = "topoplace.comparison/2"
 
-ONLY_BY_NAME = ("minizinc", "auto", "given", "scotch")
+ONLY_BY_NAME = ("cp-sat", "minizinc", "auto", "given", "scotch")
 """Methods run only if named: a model for small instances, a choice of others, other programs."""
 
 EXACT_SECONDS = 60.0

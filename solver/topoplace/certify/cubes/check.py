@@ -18,6 +18,7 @@ from topoplace.result.placement import CubesPlacement, CubesResult, CubesSolutio
 class CubesPlacements(Packings[CubesResult]):
     """A placement on a pod of cubes, as the frame asks for it."""
 
+    searches = "alone"
     levels = (("nodes", "max"), ("free_cubes", "max"))
     _instance: Instance
 

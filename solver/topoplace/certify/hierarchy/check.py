@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 
 from topoplace.certify.hierarchy.instance import (
@@ -69,38 +69,13 @@ class HierarchyPlacements(Packings[HierarchyResult]):
                 raise RefusedError(f"{own.request} is no request that waits, or starts twice")
             asked = by_id[own.request]
             try:
-                place = self._place(asked, own, lists)
+                place = place_of(asked, own, self._numbers, lists)
                 require_place(self._instance, asked, place)
-                self._require_nodes(own, place)
+                require_nodes(own, place, self._numbers)
             except RefusedError as error:
                 raise RefusedError(f"{own.request}: {error}") from None
             found.append((asked, place))
         return found
-
-    def _require_nodes(self, own: HierarchyPlacement, place: Place) -> None:
-        """Raise unless the nodes of a placement, if it has them, are the hosts of its parts."""
-        if own.nodes is None:
-            return
-        hosts = {host for units in place for host in units}
-        named = [self._numbers.get(name) for name in NodeLists().hosts(own.nodes, "nodes")]
-        if len(named) != len(hosts) or {*named} != hosts:
-            raise RefusedError("its nodes are not the hosts of its parts")
-
-    def _place(self, asked: Asked, own: HierarchyPlacement | Reserved, lists: NodeLists) -> Place:
-        if tuple(part.part for part in own.parts) != asked.part_names:
-            raise RefusedError("its parts are not those of the request, in their order")
-        numbers, place = self._numbers, []
-        for part in own.parts:
-            units: dict[int, int] = {}
-            for share in part.shares:
-                for name in lists.hosts(share.hosts, "hosts"):
-                    if name not in numbers or numbers[name] in units:
-                        raise RefusedError(f"{name} is no host, or named twice")
-                    units[numbers[name]] = share.units
-            if not units:
-                raise RefusedError("a part without hosts")
-            place.append(units)
-        return place
 
     @cached_property
     def _numbers(self) -> dict[str, int]:
@@ -121,7 +96,37 @@ class HierarchyPlacements(Packings[HierarchyResult]):
         own = with_later(self.result.instance, self._instance, reserved.at, reserved.request)
         by_id = {asked.id: asked for asked in own.queue}
         first = by_id[reserved.request]
-        place = self._place(first, reserved, NodeLists())
+        place = place_of(first, reserved, self._numbers, NodeLists())
         require_place(own, first, place)
         beside = [(by_id[asked.id], at) for asked, at in self._started()]
         require_room(own, [*beside, (first, place)])
+
+
+def require_nodes(own: HierarchyPlacement, place: Place, numbers: Mapping[str, int]) -> None:
+    """Raise unless the nodes of a placement, if it has them, are the hosts of its parts."""
+    if own.nodes is None:
+        return
+    hosts = {host for units in place for host in units}
+    named = [numbers.get(name) for name in NodeLists().hosts(own.nodes, "nodes")]
+    if len(named) != len(hosts) or {*named} != hosts:
+        raise RefusedError("its nodes are not the hosts of its parts")
+
+
+def place_of(
+    asked: Asked, own: HierarchyPlacement | Reserved, numbers: Mapping[str, int], lists: NodeLists
+) -> Place:
+    """Return the units of every part by host."""
+    if tuple(part.part for part in own.parts) != asked.part_names:
+        raise RefusedError("its parts are not those of the request, in their order")
+    place = []
+    for part in own.parts:
+        units: dict[int, int] = {}
+        for share in part.shares:
+            for name in lists.hosts(share.hosts, "hosts"):
+                if name not in numbers or numbers[name] in units:
+                    raise RefusedError(f"{name} is no host, or named twice")
+                units[numbers[name]] = share.units
+        if not units:
+            raise RefusedError("a part without hosts")
+        place.append(units)
+    return place

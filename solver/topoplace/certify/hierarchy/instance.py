@@ -185,7 +185,7 @@ def read_instance(snapshot: Snapshot) -> Instance:
     busy: set[int] = set()
     comm = [0] * machine.num_leaves
     lists = NodeLists()
-    sets = Sets(snapshot.sets, numbers)
+    sets = Sets(snapshot.sets, machine, numbers)
     for job in snapshot.running:
         names = lists.hosts(job.nodes)
         hosts = _run(job, names, machine, numbers, free, on_switches=on_switches)
@@ -307,11 +307,19 @@ def _amounts(takes: Mapping[str, int], machine: Hierarchy) -> tuple[int, ...]:
 
 
 class Sets:
-    """The named sets of hosts of a snapshot."""
+    """The named sets of hosts of a snapshot; a domain is one, by its path, unless it is one."""
 
-    def __init__(self, sets: Mapping[str, str], numbers: Mapping[str, int]) -> None:
+    def __init__(
+        self, sets: Mapping[str, str], machine: Hierarchy, numbers: Mapping[str, int]
+    ) -> None:
         self._numbers, self._every = numbers, frozenset(numbers.values())
-        self._sets = {name: self._hosts(text) for name, text in sets.items()}
+        self._sets: dict[str, Hosts] = {}
+        for names, of in zip(machine.domain_names[:-1], machine.domain_of.tolist(), strict=False):
+            inside: list[list[int]] = [[] for _ in names]
+            for host, domain in enumerate(of):
+                inside[domain].append(host)
+            self._sets |= dict(zip(names, map(frozenset, inside), strict=True))
+        self._sets |= {name: self._hosts(text) for name, text in sets.items()}
         self._known: dict[tuple[str | None, str | None, Keys], Hosts | None] = {}
         self.taken: dict[tuple[int, str], Hosts] = {}
         """By level and name the hosts of domains in which such a job runs."""

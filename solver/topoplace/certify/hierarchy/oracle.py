@@ -45,12 +45,28 @@ class Work:
 
 
 @dataclass(frozen=True)
+class Step:
+    """A price for more units of a part than a limit; or whether there must be more, or must not."""
+
+    part: int
+    limit: int
+    price: int
+    more: bool | None = None
+
+
+Steps = Mapping[tuple[int, int], tuple[Step, ...]]
+"""Steps by level and number of a domain, at the bottom those of a pool's or place's first host."""
+
+
+@dataclass(frozen=True)
 class HierarchyOracle:
     """Requests on a hierarchy, as `certify.packing` asks for them."""
 
     table: Rows
     requests: tuple[Asked, ...]
     work: Work = field(default_factory=Work, compare=False)
+    steps: Mapping[int, Steps] = field(default_factory=dict, compare=False)
+    """By request what it pays in domains, pools and hosts besides, or may not have there."""
 
     @property
     def rows(self) -> Mapping[str, IntArray]:
@@ -88,7 +104,7 @@ class HierarchyOracle:
 
     def best(self, prices: Prices, wanted: Mapping[int, Covers]) -> dict[int, int | None]:
         """Return the most that each request gains."""
-        flat = _flat(self.table, prices)
+        flat = flat_prices(self.table, prices)
         instance = self.table.instance
         names = [name for name, _ in instance.levels]
         factors = dict(zip(names, prices.factors, strict=False))
@@ -101,16 +117,19 @@ class HierarchyOracle:
             if any(not capacities[row] for row in covers.inside):
                 found[q] = None
             else:
+                own_steps = q if self.steps.get(q) else None
                 for way in self.requests[q].ways:
-                    together.setdefault((_but_for_units(way), covers), []).append((q, way))
+                    rules = _but_for_units(way), covers, own_steps
+                    together.setdefault(rules, []).append((q, way))
         for own in together.values():
             sizes = {tuple(part.units for part in way) for _, way in own}
             q, largest = max(own, key=lambda pair: tuple(part.units for part in pair[1]))
             asked = replace(self.requests[q], parts=largest)
             times = frozenset(instance.times(asked))
-            covers, key = wanted[q], (wanted[q], asked.alone, asked.parts[0].apart, times)
+            covers, steps = wanted[q], self.steps.get(q, {})
+            key = covers, asked.alone, asked.parts[0].apart, times, q if steps else None
             if key not in looks:
-                looks[key] = _looks(self.table, asked, flat, covers, self.work)
+                looks[key] = _looks(self.table, asked, flat, covers, steps, self.work)
             alike = key, tuple(part.takes for part in asked.parts)
             known = places.setdefault(alike, _Places())
             walk = _Walk(self.table, asked, flat, factors, covers, self.work, looks[key], known)
@@ -143,7 +162,7 @@ def _but_for_units(parts: Sequence[Wanted]) -> tuple[Wanted, ...]:
     return tuple(rules)
 
 
-def _flat(table: Rows, prices: Prices) -> IntArray:
+def flat_prices(table: Rows, prices: Prices) -> IntArray:
     """Return the price of every row by number."""
     parts = [
         prices.rows.get(family, np.zeros(len(held), dtype=np.int64))
@@ -211,9 +230,12 @@ class _Look:
     inside: tuple[tuple[int, int], ...] = ()
     cuts: tuple[tuple[int | None, int, int], ...] = ()
     paid: tuple[int, bool, bool] | None = None
+    steps: tuple[Step, ...] = ()
 
 
-def _looks(table: Rows, asked: Asked, prices: IntArray, covers: Covers, work: Work) -> list[_Look]:
+def _looks(
+    table: Rows, asked: Asked, prices: IntArray, covers: Covers, steps: Steps, work: Work
+) -> list[_Look]:
     """Return the looks of places and domains, the whole machine last.
 
     They are the same for all requests that are alone on a level, and apart from others, as this.
@@ -221,6 +243,7 @@ def _looks(table: Rows, asked: Asked, prices: IntArray, covers: Covers, work: Wo
     price: list[int] = prices.tolist()
     numbers: dict[object, int] = {}
     found: list[_Look] = []
+    last = table.instance.machine.num_levels - 1
 
     def number(key: object, look: _Look) -> int:
         if (at := numbers.setdefault(key, len(found))) == len(found):
@@ -232,25 +255,28 @@ def _looks(table: Rows, asked: Asked, prices: IntArray, covers: Covers, work: Wo
         named = None
         if covers != ANYWHERE:
             named = tuple((r in covers.inside, r in covers.outside) for r in rows)
-        key = table.alike[place.hosts[0]], named, tuple([price[row] for row in rows])
-        return number(key, _Look(place, len(found)))
+        # a host that is no pool is a domain, which has the steps
+        own = steps.get((last, place.hosts[0]), ()) if place.is_pool else ()
+        key = table.alike[place.hosts[0]], named, tuple([price[row] for row in rows]), own
+        return number(key, _Look(place, len(found), steps=own))
 
     def of_domain(domain: Domain) -> int:
         inside = Counter(map(of_domain, domain.inside)) + Counter(map(of_place, domain.places))
         work.spend(1, len(inside))
         alone = domain.level == asked.alone
         paid = _whole_domain(table, asked, domain, prices, covers) if alone else None
-        apart = sum(price[row] for row in _apart(table, asked, domain))
+        apart = sum(price[row] for row in apart_rows(table, asked, domain))
+        own = steps.get((domain.level, domain.number), ())
         cuts = tuple((resource, k, price[row]) for resource, k, row in domain.cuts if price[row])
-        key = domain.level, tuple(domain.whole.items()), cuts, paid, apart
-        look = _Look(domain, key, tuple(inside.items()), cuts, paid)
+        key = domain.level, tuple(domain.whole.items()), cuts, paid, apart, own
+        look = _Look(domain, key, tuple(inside.items()), cuts, paid, own)
         return number((*key, frozenset(inside.items())), look)
 
     of_domain(table.top)
     return found
 
 
-def _apart(table: Rows, asked: Asked, domain: Domain) -> Iterator[int]:
+def apart_rows(table: Rows, asked: Asked, domain: Domain) -> Iterator[int]:
     """Yield the rows of which a request takes one if it is in a domain."""
     for level, name in asked.parts[0].apart:
         if level == domain.level:
@@ -312,7 +338,11 @@ class _Walk:
         numbers: list[int] = []
         for look in self._looks:
             if isinstance(look.of, Place):
-                numbers.append(self._numbered(*self._of_place(look.key, look.of)))
+                table, content = self._of_place(look.key, look.of)
+                if look.steps:
+                    table = _stepped(table, look.steps)
+                    content = table.shape, table.tobytes()
+                numbers.append(self._numbered(table, content))
                 continue
             inside: dict[int, int] = {}
             for at, count in look.inside:
@@ -321,7 +351,7 @@ class _Walk:
             least = self.least if look.of.level <= self._evened else ()
             key = look.key, least, frozenset(inside.items())
             if key not in self._numbers:
-                table = self._of_inside(look, look.of, inside)
+                table = _stepped(self._of_inside(look, look.of, inside), look.steps)
                 self._numbers[key] = self._numbered(table, (table.shape, table.tobytes()))
             numbers.append(self._numbers[key])
         return self._tables[numbers[-1]]
@@ -468,7 +498,7 @@ class _Walk:
                 table[some & ~full] = NEVER
             table[some] += self.of_level[domain.level]
         table[units.any(axis=0)] += sum(
-            self._price[row] for row in _apart(self.table, self.asked, domain)
+            self._price[row] for row in apart_rows(self.table, self.asked, domain)
         )
         if look.cuts and (self.asked.alone is None or domain.level < self.asked.alone):
             table += self._cuts(look, domain, units)
@@ -499,6 +529,20 @@ class _Walk:
             table[used] = NEVER
         if named:
             table[~used] = NEVER
+
+
+def _stepped(table: IntArray, steps: Sequence[Step]) -> IntArray:
+    """Return a table with what steps cost, or strike out."""
+    if not steps:
+        return table
+    table, units = table.copy(), np.indices(table.shape)
+    for step in steps:
+        more = units[step.part] > step.limit
+        if step.more is not None:
+            table[more != step.more] = NEVER
+        else:
+            table[more] += step.price
+    return np.minimum(table, NEVER)
 
 
 def _counted(table: IntArray) -> IntArray:

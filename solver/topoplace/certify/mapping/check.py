@@ -24,6 +24,7 @@ from topoplace.certify.mapping.objects import (
 from topoplace.certify.mapping.pairs import pairs_value
 from topoplace.certify.mapping.pencils import Window, check_layout, check_optimum
 from topoplace.certify.mapping.recognised import recognised_value
+from topoplace.certify.mapping.routes import routes_value
 from topoplace.certify.mapping.tree import tree_value
 from topoplace.certify.report import Claims, Number, Problem, RefusedError
 from topoplace.errors import InputError, number_of
@@ -49,12 +50,14 @@ VALUES: dict[str, Callable[[Instance, Any], int]] = {
     "pairs": pairs_value,
     "tree": tree_value,
     "levels": levels_value,
+    "routes": routes_value,
 }
 """What a certificate of every kind proves of tasks: hop-bytes that no mapping is below."""
 
 LOADED: dict[str, Callable[[Instance, Any], int]] = {
     "shares": shares_value,
     "cuts": cuts_value,
+    "routes": routes_value,
 }
 """The same of objects under a cap."""
 

@@ -24,6 +24,7 @@ from topoplace.certify.integers import (
 )
 from topoplace.certify.mapping.instance import (
     Instance,
+    Tree,
     Volumes,
     directed_volumes,
     mutual_volumes,
@@ -230,15 +231,18 @@ def cuts_value(instance: Instance, certificate: CutsCertificate) -> int:
 
 def least_trees(instance: Instance) -> int:
     """Return the least cost of the trees: links that join the routers their objects need."""
-    largest, total, most = sorted(instance.room.tolist(), reverse=True), 0, [0]
+    return sum(tree.size * max(0, routers - 1) for tree, routers in tree_routers(instance))
+
+
+def tree_routers(instance: Instance) -> Iterator[tuple[Tree, int]]:
+    """Yield every tree, and how many routers its objects need at least."""
+    largest, most = sorted(instance.room.tolist(), reverse=True), [0]
     for room in largest:
         most.append(most[-1] + room)
     for tree in instance.trees:
         objects = {tree.root, *tree.members.tolist()}
         load = sum(instance.loads[one].item() for one in objects)
-        routers = next((k for k, room in enumerate(most) if room >= load), 0)
-        total += tree.size * max(0, routers - 1)
-    return total
+        yield tree, next((k for k, room in enumerate(most) if room >= load), 0)
 
 
 def _cuts(instance: Instance) -> Iterator[tuple[int, int]]:

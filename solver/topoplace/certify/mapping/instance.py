@@ -20,6 +20,7 @@ from topoplace.errors import number_of
 from topoplace.machine import Network, Torus, parse_node_set
 from topoplace.machine.levels import levels_of_hierarchy
 from topoplace.machine.matrix import MatrixMachine
+from topoplace.result.dragonfly import DragonflyModel, matrix_of
 from topoplace.result.mapping import STAR_ROUTERS
 from topoplace.snapshot.schema import (
     MAX_TASKS,
@@ -244,6 +245,8 @@ def _machine(instance: MappingInstance) -> Network:
         if any(len(row) != len(model.distances) for row in model.distances):
             raise RefusedError("the matrix of distances is not square")
         return MatrixMachine(np.asarray(model.distances, dtype=np.int64))
+    if isinstance(model, DragonflyModel):
+        return matrix_of(model)
     return torus_of(model)
 
 

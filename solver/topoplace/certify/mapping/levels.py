@@ -15,6 +15,7 @@ from topoplace.certify.integers import require_room
 from topoplace.certify.mapping.blocks import inside_bound
 from topoplace.certify.mapping.graphs import cut_prices
 from topoplace.certify.mapping.instance import Instance, mutual_volumes
+from topoplace.certify.mapping.routes import Shell, routed
 from topoplace.certify.report import RefusedError, fraction_of
 from topoplace.errors import number_of
 from topoplace.result import mapping as schema
@@ -137,9 +138,16 @@ def _by_spectrum(instance: Instance, rooms: list[int], part: schema.SpectralLeve
     return -(-twice // (2 * part.scale))
 
 
+def _by_routes(instance: Instance, rooms: list[int], part: schema.RoutesLevel) -> int:
+    """Return what leaves by trees: what does not fit into the largest domain is in another one."""
+    shells = [Shell(1, max(rooms))]
+    return math.ceil(routed(mutual_volumes(instance), instance.loads, shells, part))
+
+
 LEAVING: dict[str, Callable[[Instance, list[int], Any], int]] = {
     "degrees": _by_degrees,
     "inside": _by_inside,
     "spectral": _by_spectrum,
+    "routes": _by_routes,
 }
 """The least bytes that leave domains, given their places, by the kind of the proof."""

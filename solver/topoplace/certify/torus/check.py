@@ -38,11 +38,14 @@ from topoplace.certify.torus.starts import (
     check_exclusive,
     count_shared_links,
     read_starts,
+    require_no_links,
     why_no_candidate,
 )
+from topoplace.certify.twice import BOTH, NOW, THEN, TwiceOracle, lasting, lasts
 from topoplace.errors import number_of
 from topoplace.machine import Prism, prism_links
-from topoplace.result import Explanation, PlacementResult, Solution
+from topoplace.result import Explanation, Placement, PlacementResult, Solution
+from topoplace.result.certificate import Reserved
 from topoplace.result.placement import HopBytesCertificate
 from topoplace.snapshot.schema import Communication, TorusModel
 
@@ -117,6 +120,37 @@ class TorusPlacement(Packings[PlacementResult]):
     def oracle(self) -> CheckingOracle:
         """The oracle of prisms."""
         return _oracle_of(self._instance)
+
+    def later(self, at: int | None, request: str) -> TwiceOracle:
+        """Return an oracle of now and some seconds from now, when one request is placed."""
+        snapshot, now = self._instance.snapshot, self._instance
+        ends = {one.id: one.walltime for one in snapshot.queue}
+        times = [
+            THEN if own.id == request else BOTH if lasts(ends[own.id], at) else NOW
+            for own in now.requests
+        ]
+        return TwiceOracle(TorusOracle(now), TorusOracle(self._then(at)), tuple(times))
+
+    def _then(self, at: int | None) -> Instance:
+        if self._instance.anchored or self._maps:
+            raise RefusedError("a reservation among anchored prisms, or of what is mapped")
+        return read_instance(lasting(self._instance.snapshot, at), self._instance.interference)
+
+    def require_reserved(self, reserved: Reserved) -> None:
+        """Raise unless a reservation is a place alongside all that start and last until then."""
+        instance, solution = self._then(reserved.at), self.result.solution
+        [part, *more] = reserved.parts
+        [share, *others] = part.shares
+        plain = (part.part, more, others, share.units) == (None, [], [], 1)
+        if solution is None or reserved.prism is None or not plain:
+            raise RefusedError(f"{reserved.request}: the reservation is no prism")
+        first = Placement(request=reserved.request, prism=reserved.prism, nodes=share.hosts)
+        ends = {one.id: one.walltime for one in instance.snapshot.queue}
+        own = [p for p in solution.placements if lasts(ends[p.request], reserved.at)]
+        there = solution.model_copy(update={"placements": [*own, first]})
+        starts = read_starts(instance, there)
+        check_exclusive(instance, starts)
+        require_no_links(instance, starts)
 
     def turned(self, level_idx: int, value: int) -> int:
         """Return a value as it is maximised; of anchored prisms that is what stays free."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -32,9 +33,11 @@ from topoplace.formats.slurm.topology import SlurmMachine
 from topoplace.machine.hierarchy import LEAF
 from topoplace.machine.hostlist import expand_host_list, format_host_list, format_node_set
 from topoplace.snapshot.held import (
+    FOR_NOW,
     NOT_SEEN,
     ORDER,
     PLANS,
+    PREEMPTION,
     RESERVATION_END,
     RESERVATION_LATER,
 )
@@ -142,6 +145,7 @@ def snapshot_of_slurm(
         if sharing is not None:
             value = "of whole nodes, as Slurm's backfill makes them even where jobs share nodes"
             held.append(LeftOut(option=PLANS, value=value))
+    held += _for_audits(cluster, queue.fitting)
     if queue.fitting and jobs.unseen:
         held.append(LeftOut(option=NOT_SEEN, value=", ".join(jobs.unseen)))
     if reserved.unknown and queue.fitting:
@@ -184,6 +188,19 @@ def snapshot_of_slurm(
     notes = [f"{number_of(len(running), 'job')} running, {len(queue.fitting)} queued"]
     notes += [f"{what}: {count}" for what, count in counts.items() if count]
     return snapshot, (*notes, *jobs.notes)
+
+
+def _for_audits(cluster: SlurmCluster, queue: Sequence[Request]) -> Iterator[LeftOut]:
+    """Yield what audits have to know: who waits for switches for a time, who is preempted."""
+    for one in queue:
+        own = cluster.jobs.wants[one.id]
+        if own.switches > 0 and own.switches_for_now:
+            yield LeftOut(option=FOR_NOW, value=one.id)
+    each = (cluster.partitions or {}).items()
+    preempted = [f"{name} ({one.preempts})" for name, one in each if one.preempts]
+    if queue and preempted:
+        value = f"of jobs of partition {', '.join(preempted)}"
+        yield LeftOut(option=PREEMPTION, value=value[:MAX_VALUE])
 
 
 def _sharing(
@@ -393,6 +410,12 @@ class _Holds:
         parts = any(0 < (one.cpus_held or 0) < (one.cpus or 0) for one in self._own)
         self._may_share = parts and SHARED_NODES in cluster.jobs.unseen
         self._later = reserved.later
+        held = {name for each in cluster.jobs.held.values() for one in each for name in one.gres}
+        asked = " ".join(
+            f"{one.gres} {one.gres_per_job} {one.gres_per_task}"
+            for one in cluster.jobs.wants.values()
+        )
+        self._parts_of_gpus = bool(re.search(r"\b(shard|mps)\b", f"{asked} {' '.join(held)}"))
 
     def of(self, request: Request) -> Iterator[LeftOut]:
         """Yield what holds a request."""
@@ -442,8 +465,8 @@ class _Holds:
             return UNSAID
         if wants.shared in ("user", "mcs") or (wants.shared == "oversubscribe" and None in known):
             return wants.shared
-        if not whole and any(one is not None and one.whole_nodes for one in known):
-            return "partitions of whole nodes and of shared ones"
+        if not whole and (why := _not_by_cpus(filter(None, known))):
+            return why
         own = self._sharing.asked(wants, request.nodes, self._among(wants), whole=whole)
         limits = any(one is not None and (one.most_nodes or one.least_nodes > 1) for one in known)
         if isinstance(own, dict) and "nodes" in own and "at_most" not in own and limits:
@@ -479,7 +502,10 @@ class _Holds:
 
     def has_several_tiers(self, request: Request) -> bool:
         """Return whether Slurm looks at a request more than once, between others."""
-        wide = self._wide(self._cluster.jobs.wants[request.id], request)
+        wants = self._cluster.jobs.wants[request.id]
+        wide = self._wide(wants, request)
+        if wants.has_several_priorities and len(wide) > 1:
+            return True
         every = self._cluster.partitions or {}
         return len({every[name].tier for name in wide if name in every}) > 1
 
@@ -508,6 +534,10 @@ class _Holds:
         if not self._by_sets:
             reasons = [self._why_not(name, request) for name in wants.partitions]
             return "" if "" in reasons else ", ".join(reasons)
+        for name in wants.partitions if len(wants.partitions) > 1 else ():
+            one = (self._cluster.partitions or {}).get(name)
+            if one is not None and one.allows:
+                return f"{name} with {one.allows}, one of {', '.join(wants.partitions)}"
         here = [n for n in wants.partitions if self._nodes_in(n) is None or self._inside(n)]
         some = (
             [name for name in here if not self._closes(name, request)] or here or wants.partitions
@@ -603,6 +633,9 @@ class _Holds:
         """Return by name the nodes with the GRES of a request, where some have less; or why not."""
         own, among, num_nodes = self._takes(wants, request), self._among(wants), request.nodes
         said = ",".join(filter(None, (wants.gres, wants.gres_per_job, wants.gres_per_task)))
+        why = self._why_not_gpus(wants, own, said)
+        if why:
+            return f"{said} {why}"
         if self._sharing is not None and isinstance(own, dict) and CPUS in own["takes"]:
             each = self._sharing.gres(wants, num_nodes, among)
             needed = each if isinstance(each, str) else {name: (n, n) for name, n in each.items()}
@@ -622,6 +655,18 @@ class _Holds:
             if not able >= self._machine:
                 found[f"{name}>={least}"] = able
         return found if self._by_sets or not found else said
+
+    def _why_not_gpus(self, wants: Wants, own: dict[str, Any] | str | None, said: str) -> str:
+        """Return why the GPUs of a request are not modelled; nothing if they are, or it has none.
+
+        Slurm gives a GPU either as a whole or in shards (or by MPS), which nodes count apart.
+        """
+        if self._parts_of_gpus and re.search(r"\b(gpu|shard|mps)\b", said):
+            return "where GPUs are given in parts as well (shard, mps)"
+        known = [(self._cluster.partitions or {}).get(name) for name in wants.partitions]
+        given = [one.defaults for one in known if one is not None and one.defaults]
+        shares = isinstance(own, dict) and CPUS in own["takes"]
+        return f"with JobDefaults={given[0]}" if given and shares and "gpu" in said else ""
 
     def with_sets(self, request: Request) -> Request:
         """Return a request with the nodes that it may have, as far as that is modelled."""
@@ -723,7 +768,7 @@ class _Holds:
 
     def _limits(self, name: str, one: SlurmPartition, request: Request) -> str:
         """Return which limit of a partition of all nodes a request is beyond, or another one."""
-        if one.state != "UP":
+        if one.state not in ("UP", "DRAIN"):  # which takes no new jobs, and starts those it has
             return f"{name} is {one.state}"
         if request.nodes < one.least_nodes or request.nodes > (one.most_nodes or request.nodes):
             return f"{name} has jobs of {one.least_nodes} to {one.most_nodes or 'any'} nodes"
@@ -780,6 +825,16 @@ class _Holds:
             meets = one.meets(request.walltime)
             if self.may_meet(one)(request) and (meets is None or (meets and not self._by_sets)):
                 yield one.about if request.walltime else f"{one.about}, and no time limit"
+
+
+def _not_by_cpus(partitions: Iterable[SlurmPartition]) -> str:
+    """Return why jobs of partitions may get more than their CPUs of a node; nothing if not."""
+    for one in partitions:
+        if one.whole_nodes:
+            return "partitions of whole nodes and of shared ones"
+        if one.select:
+            return f"whole sockets (SelectTypeParameters={one.select})"
+    return ""
 
 
 _OF_PARTS = ("takes", "spread", "eligible", "excluded")

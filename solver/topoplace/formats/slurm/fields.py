@@ -126,6 +126,7 @@ SQUEUE_JSON = table(
     read time_minimum: the time limit, where it is given: backfill plans with it
     read gres_detail, job_resources: what a running job holds of nodes that several jobs share
     read cpus_per_task, tasks_per_node: what a job takes of nodes that several jobs share
+    read priority_by_partition: of a job for several partitions: audits blame no order
     read nice: part of `priority`
     depends priority -> hold: the order of the queue; 0 is a job on hold
     depends hold: waits until it is released
@@ -188,8 +189,9 @@ SQUEUE_JSON = table(
     neutral prefer: a wish, no rule
     read scheduled_nodes, start_time: Slurm's plan, for audits
     neutral last_sched_evaluation: Slurm's plan
-    read maximum_switch_wait_time: how long `required_switches` holds
-    neutral priority_by_partition, het_job_id_set, deadline, delay_boot, reboot, \
+    read maximum_switch_wait_time: how long `required_switches` holds; a job that started on more \
+        before the next listing is not judged
+    neutral het_job_id_set, deadline, delay_boot, reboot, \
         tres_bind, tres_freq, core_spec, thread_spec, tasks_per_core, max_cpus: \
         within a node, or said elsewhere
     neutral tres_alloc_str, allocating_node, batch_host, batch_flag, preempt_time, \
@@ -320,7 +322,7 @@ SCONTROL_PARTITION = table(
     "scontrol show partition",
     """
     read PartitionName, Nodes: its nodes
-    read State: not up: its jobs are held
+    read State: `DOWN` or `INACTIVE`: its jobs are held; `DRAIN` only takes no new ones
     read MaxNodes, MinNodes, MaxTime: jobs beyond them are held
     read OverSubscribe: `EXCLUSIVE`: its jobs take whole nodes; `FORCE` or `YES`: sharing is not \
         modelled
@@ -331,10 +333,15 @@ SCONTROL_PARTITION = table(
     restricts MaxMemPerNode -> partition: not all memory of a node
     restricts ExclusiveUser -> partition: nodes of one user at a time
     restricts ExclusiveTopo -> partition: blocks of one job at a time
-    neutral AllowGroups, AllowAccounts, AllowQos, DenyAccounts, DenyQos, AllocNodes, QoS, \
+    read AllowGroups, AllowAccounts, AllowQos, DenyAccounts, DenyQos: jobs for several partitions \
+        are held; others show a reason
+    read PreemptMode: jobs that may be ended for others are not: audits blame no order
+    read SelectTypeParameters: whole sockets: jobs that share nodes are held
+    read JobDefaults: of GPUs: jobs with GPUs that share nodes are held
+    neutral AllocNodes, QoS, \
         RootOnly, DisableRootJobs: jobs that are refused show a reason
     neutral Default, DefaultTime, GraceTime, Hidden, LLN, PriorityJobFactor, \
-        OverTimeLimit, PreemptMode, TotalCPUs, TotalNodes, SelectTypeParameters, JobDefaults, \
+        OverTimeLimit, TotalCPUs, TotalNodes, \
         DefMemPerNode, DefMemPerCPU, MaxMemPerCPU, TRES, TRESBillingWeights, ResumeTimeout, \
         SuspendTimeout, SuspendTime, CpuBind, NodeSets, Alternate
     """,

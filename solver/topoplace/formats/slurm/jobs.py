@@ -84,6 +84,10 @@ class Wants:
         Whether it wants all memory of its nodes (``--mem=0``).
     switches
         The most leaf switches it may have; 0 without a limit, -1 if that may be over.
+    switches_for_now
+        Whether it waits for them only for a time.
+    has_several_priorities
+        Whether its priority differs by partition.
     """
 
     place: str
@@ -110,6 +114,8 @@ class Wants:
     least_nodes: int = 0
     all_memory: bool = False
     switches: int = 0
+    switches_for_now: bool = False
+    has_several_priorities: bool = False
 
 
 @dataclass(frozen=True)
@@ -354,6 +360,8 @@ def _wants(entry: Entry) -> Wants:
         _least_nodes(entry) or 0,
         _all_memory(entry),
         _switches(entry),
+        (entry.number("maximum_switch_wait_time") or 0) > 0,
+        bool(entry.values.get("priority_by_partition")),
     )
 
 
@@ -495,8 +503,11 @@ def read_slurm_jobs(path: str | Path) -> SlurmJobs:
         holding: list[tuple[str, SlurmJob]] = []
         waiting: list[SlurmJob] = []
         place_of: dict[str, str] = {}
+        unseen = listing.unseen
         for entry in listing.entries:
             job = _job(entry)
+            if job is not None and f",{_CUT}" in job.id and _CUT_TASKS not in unseen:
+                unseen = (*unseen, _CUT_TASKS)
             for task in [] if job is None else _tasks_of(job, entry.place, lists):
                 _require_usable(task, entry.place, place_of)
                 if task.holding:
@@ -518,7 +529,7 @@ def read_slurm_jobs(path: str | Path) -> SlurmJobs:
         frozenset(job.id for job in [*waiting, *(one for _, one in holding)] if job.wants.shared),
         tuple(one for job in waiting for one in of_request(job.id, job.left_out)),
         listing.notes,
-        listing.unseen,
+        unseen,
         listing.now,
     )
 
@@ -528,11 +539,26 @@ def _of_suspended(job: SlurmJob, held: tuple[Held, ...]) -> tuple[Held, ...]:
     return tuple(replace(one, cpus=0) for one in held) if job.suspended else held
 
 
+_CUT = "..."
+"""Stands for the tasks of an array beyond those that squeue lists."""
+
+_CUT_TASKS = "tasks of long arrays (SLURM_BITSTR_LEN=0 squeue --json lists all)"
+
+_STEPS = re.compile(r"([0-9]{1,7})-([0-9]{1,7}):([1-9][0-9]{0,6})")
+
+
+def _each_step(match: re.Match[str]) -> str:
+    """Return the tasks of ``0-20:5`` one by one."""
+    first, last, step = map(int, match.groups())
+    return ",".join(map(str, range(first, last + 1, step))) or match[0]
+
+
 def _tasks_of(job: SlurmJob, where: str, lists: NodeLists) -> list[SlurmJob]:
     """Return the tasks of a job array that waits (id ``12_[1-5,7%2]``), or the job alone."""
     if "[" not in job.id:
         return [job]
-    ids = lists.hosts(re.sub(r"%[0-9]+\]$", "]", job.id), where)
+    text = re.sub(r"%[0-9]+\]$", "]", job.id).replace(f",{_CUT}", "")
+    ids = lists.hosts(_STEPS.sub(_each_step, text), where)
     return [replace(job, id=one) for one in ids]
 
 

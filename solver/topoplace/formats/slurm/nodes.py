@@ -92,6 +92,14 @@ class SlurmPartition:
         Whether several of its jobs may have a CPU.
     topology
         The name of its jobs' topology; empty for the default.
+    allows
+        What keeps some accounts, groups or QOS from it, as text.
+    preempts
+        How its jobs may be ended or stopped for others; empty if they may not.
+    select
+        How its jobs get CPUs, if that is by whole sockets.
+    defaults
+        What each GPU of a job brings unless it says that itself.
     """
 
     nodes: frozenset[str]
@@ -104,6 +112,10 @@ class SlurmPartition:
     tier: int = 1
     oversubscribes: bool = False
     topology: str = ""
+    allows: str = ""
+    preempts: str = ""
+    select: str = ""
+    defaults: str = ""
 
 
 # ---- Times ---------------------------------------------------------------------------------------
@@ -286,6 +298,9 @@ def _number(settings: Mapping[str, str], key: str) -> int | None:
     return int(text) if text.isascii() and text.isdecimal() and len(text) <= 15 else None
 
 
+_ALLOWS = ("AllowGroups", "AllowAccounts", "AllowQos", "DenyAccounts", "DenyQos")
+
+
 # ---- Partitions ----------------------------------------------------------------------------------
 
 
@@ -308,5 +323,9 @@ def read_slurm_partitions(path: str | Path) -> dict[str, SlurmPartition]:
                 1 if (tier := _number(settings, "PriorityTier")) is None else tier,
                 settings.get("OverSubscribe", "").startswith(("FORCE", "YES")),
                 given.get("Topology", ""),
+                next((f"{k}={given[k]}" for k in _ALLOWS if given.get(k, "ALL") != "ALL"), ""),
+                re.sub("OFF|GANG|^,|,$", "", given.get("PreemptMode", "")).strip(","),
+                own if "SOCKET" in (own := given.get("SelectTypeParameters", "")) else "",
+                given.get("JobDefaults", ""),
             )
     return found

@@ -21,7 +21,7 @@ from topoplace.formats.slurm.nodes import NOTHING, SlurmNode, entries_in, local_
 from topoplace.formats.text import text_of
 from topoplace.machine.hostlist import NodeLists, expand_host_list, format_host_list
 from topoplace.snapshot.files import json_fault
-from topoplace.snapshot.schema import Communication, RunningJob
+from topoplace.snapshot.schema import RESERVATION_PREFIX, Communication, RunningJob
 
 _NEAR = 600
 """Seconds: a job that would end so little before a reservation begins may meet it.
@@ -254,7 +254,7 @@ def _named(groups: Mapping[Any, list[str]]) -> Iterator[RunningJob]:
     for ((end, name), takes), nodes in groups.items():
         number = numbers[name] = numbers.get(name, 0) + 1
         yield RunningJob(
-            id=f"reservation:{name}" + (f"/{number}" if number > 1 else ""),
+            id=f"{RESERVATION_PREFIX}{name}" + (f"/{number}" if number > 1 else ""),
             nodes=_listed(nodes),
             takes=dict(takes) or None,
             ends=end,
@@ -279,6 +279,8 @@ def reserved_in(
     for name, one in reservations.items():
         begins, ends = (_from(now, at) for at in (one.begins, one.ends))
         sure = confirmed or not one.is_local
+        if not one.active and sure and not one.recurs and ends is not None and ends <= 0:
+            continue  # it is over, and still listed
         if not one.active:
             seconds = begins if sure and (begins or 0) > 0 else None
             later[name] = Later(one.nodes, seconds, f"{name} {one.about}")

@@ -103,6 +103,11 @@ class Sharing:
         return self._by_task(wants) if wants.least_nodes == 1 else f"{tasks}, and the fewest nodes"
 
     @property
+    def _counted(self) -> set[str]:
+        """What jobs take of nodes."""
+        return {name for amounts in self.capacity.values() for name in amounts}
+
+    @property
     def whole(self) -> dict[str, Any]:
         """The fields of a request of whole nodes."""
         return {"takes": {PLACES: self.places}}
@@ -165,7 +170,7 @@ class Sharing:
         cpus = max(tasks * max(1, wants.cpus_per_task), least, _by_gres(wants.cpus_per_gres, gres))
         memory = _by_gres(wants.memory_per_gres, gres) or wants.memory
         memory = (memory or wants.memory_per_cpu * cpus) if self.has_memory else 0
-        own = {name: n for name, n in gres.items() if ":" not in name}
+        own = {name: n for name, n in gres.items() if name in self._counted}
         return {CPUS: cpus, PLACES: cpus, **own, **({MEMORY: memory} if memory else {})}
 
     def _tasks_of_node(self, wants: Wants, num_nodes: int, among: Iterable[str]) -> int | None:
@@ -177,13 +182,16 @@ class Sharing:
         if each is not None or wants.tasks_per_node:
             return each
         task = {**(gres_of(wants.gres_per_task) or {}), CPUS: max(1, wants.cpus_per_task)}
-        own = {name: n for name, n in task.items() if n and ":" not in name}
+        own = {name: n for name, n in task.items() if n and name in self._counted}
         room = (
             min(self.capacity[node].get(name, 0) // n for name, n in own.items()) for node in among
         )
         most = max(room, default=0)
         return most if wants.tasks == most * num_nodes else None
 
+
+_UNCOUNTED = ":no_consume"
+"""Ends GRES of which every job has what the node has."""
 
 _NO_FORM = "of no form that is read"
 
@@ -299,7 +307,8 @@ def _capacity(name: str, node: SlurmNode) -> Takes | str:
     several = next((gres for gres, count in types.items() if count > 1), None)
     if several is not None:
         return f"{name} has several types of {several}"
-    gres = {own: n for own, n in node.gres.items() if ":" not in own}
+    free = {own.removesuffix(_UNCOUNTED) for own in node.gres if own.endswith(_UNCOUNTED)}
+    gres = {own: n for own, n in node.gres.items() if ":" not in own and own not in free}
     return {CPUS: node.cpus, MEMORY: node.memory, **gres}
 
 

@@ -9,10 +9,15 @@ from topoplace.mapping.bounds.distance_classes import MAX_PLACES, distance_class
 from topoplace.mapping.bounds.levels import levels_bound
 from topoplace.mapping.bounds.pairs import pairs_bound
 from topoplace.mapping.bounds.recognised import recognised_bound
+from topoplace.mapping.bounds.routes import routes_bound
 from topoplace.mapping.bounds.star import star_bound
 from topoplace.mapping.bounds.total import total_bound
 from topoplace.mapping.problem import MappingProblem
+from topoplace.result.mapping import CUT_TASKS
 from topoplace.solving import Bound, stronger
+
+ROUTES_SHARE = 0.2
+"""The most of the time left that routes have, where cuts come after them."""
 
 CUTS_SHARE = 0.3
 """The most of the time left that cuts have where distance classes may come after them."""
@@ -25,9 +30,10 @@ def best_bound(
 
     The highest of `total_bound`, `blocks_bound` (grids), `recognised_bound` (graphs that are grids)
     and `star_bound`, which take a moment; if that is below `target`, the hop-bytes of a mapping in
-    hand, also of `pairs_bound`. Where there are too many places for that, `cuts_bound` and
-    `distance_classes_bound` take its part. Grids go without cuts, to which blocks are superior, and
-    have the others only within a time limit, as their blocks are rarely weaker.
+    hand, also of `routes_bound` and `pairs_bound`. Where there are too many places for pairs,
+    `cuts_bound` and `distance_classes_bound` take their part. Grids go without routes and cuts, to
+    which blocks are superior, and have the others only within a time limit, as their blocks are
+    rarely weaker.
 
     The time that the quick bounds leave goes to the semidefinite ones; without a time limit the
     work is limited, and the answer is the same each time. The value is in bytes x hops; None if
@@ -41,6 +47,10 @@ def best_bound(
     best = stronger(best, recognised_bound(problem))
     if reached(best, target):
         return best
+    if problem.grid is None or not (best and best.value):
+        share = ROUTES_SHARE if problem.num_tasks <= CUT_TASKS else 1.0
+        own = time_limit and share * max(0.0, stop - clock.now())
+        best = stronger(best, routes_bound(problem, own))
 
     def left() -> float | None:
         return None if time_limit is None else max(0.0, stop - clock.now())

@@ -14,6 +14,7 @@ from topoplace import clock
 from topoplace.machine import LevelMachine
 from topoplace.mapping.bounds.bisection import bisection, height
 from topoplace.mapping.bounds.losses import directions_of, inside_units
+from topoplace.mapping.bounds.spreading import Shells, routed
 from topoplace.mapping.parallelism import Line, lines_of_axes, lines_of_grid
 from topoplace.mapping.problem import MappingProblem
 from topoplace.result import Fraction as FractionModel
@@ -24,11 +25,15 @@ from topoplace.result.mapping import (
     InsideLevel,
     LevelBound,
     LevelsCertificate,
+    RoutesLevel,
     SpectralLevel,
 )
 from topoplace.snapshot.schema import GraphApplication, GridApplication, ParallelismApplication
 from topoplace.solving import Bound
 from topoplace.types import IntArray
+
+ROUTES_SHARE = 0.3
+"""Share of a time limit for the routes of all levels, where a spectrum comes after them."""
 
 # ---- A bound for every level, which add up (docs/proofs/levels.md) -------------------------------
 
@@ -47,10 +52,11 @@ def levels_bound(
     machine = problem.machine.levels
     if machine is None or not machine.steps.any():
         return None
-    search = _Levels(problem, machine)
+    search, stop = _Levels(problem, machine), clock.deadline(time_limit)
     search.quick()
     if target is None or search.bound.value < target:
-        search.spectral(clock.deadline(time_limit))
+        search.routes(time_limit)
+        search.spectral(stop)
     return search.bound
 
 
@@ -107,6 +113,20 @@ class _Levels:
             psi = inside_of_product([lines[k] for k in order], limit) if lines else None
             if psi is not None:
                 yield order, psi
+
+    def routes(self, time_limit: float | None) -> None:
+        """Bound levels by what does not fit into a domain, wherever no product says more."""
+        rows, num = self.problem.graph.exchanged, self.problem.num_tasks
+        open_ = [k for k in self.paid if not (self._is_product and self.best[k][0])]
+        for level in open_:
+            room = int(self.rooms[level].max())
+            if room < num and len(rows.weight):
+                share = ROUTES_SHARE if num <= CUT_TASKS else 1.0
+                limit = time_limit and share * time_limit / len(open_)
+                shells = Shells(np.ones(1, dtype=np.int64), np.array([room]))
+                found = routed(rows, self.problem.loads, shells, limit)
+                if found is not None:
+                    self._offer(level, math.ceil(found[0]), RoutesLevel(**dict(found[1])))
 
     def spectral(self, end: float) -> None:
         """Bound levels by a semidefinite relaxation, those first where most may be gained."""

@@ -316,6 +316,9 @@ def _nodes_of(
 STRUCTURED = ("pencils", "blocks", "fold-2d")
 """Constructions that use the shape of a grid; each refuses problems that it cannot map."""
 
+SPLIT = "split-axes"
+"""Another one, whose mapping a search often betters."""
+
 BRANCH_SECONDS = 20.0
 """Most time for branch and bound if the options set none."""
 
@@ -336,9 +339,21 @@ def auto(problem: MappingProblem, options: Options) -> Outcome:
         return search_loaded(problem, options)
     if problem.grid is None:
         return _of_graph(problem, options)
-    return cheapest(problem, options, STRUCTURED) or exact_or_search(
-        problem, options, BRANCH_SECONDS
-    )
+    stop = clock.deadline(options.time_limit)
+    built = cheapest(problem, options, STRUCTURED)
+    split = cheapest(problem, options, [SPLIT])
+    starts = [_nodes(built), options.start, _nodes(split)]
+    found = [(hop_bytes(problem, nodes), nodes) for nodes in starts if nodes is not None]
+    start = min(found, key=lambda each: each[0], default=(0, None))[1]
+    if built is not None and start is _nodes(built):
+        return built
+    left = None if options.time_limit is None else max(1e-3, stop - clock.now())
+    return exact_or_search(problem, replace(options, time_limit=left, start=start), BRANCH_SECONDS)
+
+
+def _nodes(outcome: Outcome | None) -> IntArray | None:
+    """Return the mapping of an outcome, None without one."""
+    return None if outcome is None or outcome.solution is None else outcome.solution.nodes
 
 
 def _of_graph(problem: MappingProblem, options: Options) -> Outcome:

@@ -9,12 +9,14 @@ from collections.abc import Callable
 
 import numpy as np
 
+from topoplace import clock
 from topoplace.mapping.growing import grow_mapping
 from topoplace.mapping.halving import halve_mapping
 from topoplace.mapping.local_search import COLD, HOT, Annealing, improve, state_arrays
 from topoplace.mapping.mapped import Keeper, cheapest, mapped_by
 from topoplace.mapping.methods.constructions import TRIALS, map_bisection, map_greedy
 from topoplace.mapping.methods.orders import map_default, map_hilbert
+from topoplace.mapping.multilevel import is_available, multilevel
 from topoplace.mapping.objects.search import search_loaded
 from topoplace.mapping.positions import compact_routers, fill, symmetric
 from topoplace.mapping.problem import MappingProblem
@@ -86,6 +88,16 @@ TABU_PLACES, TABU_MOVES, TABU_WORK = 256, 20_000, 60_000_000
 BISECTION_SECONDS, GREEDY_SECONDS, HILBERT_SECONDS = 1e-6, 2e-6, 4e-6
 """Rough times of constructions per task and message; of bisection, per level of it, too."""
 
+MULTILEVEL, MULTILEVEL_SHARE = "multilevel", 0.8
+"""The construction by partitions, and the most of the time for the first one."""
+
+PARTITIONS, PARTITIONS_SHARE = 16, 0.6
+"""Most partitions, by different seeds, and the share of the work at which the last one ends."""
+
+DOWNHILL_SHARE, MILD_SHARE = 0.1, 0.1
+"""Shares of the work that go downhill from the first partition, and to finding the temperature at
+which the best one is no longer improved."""
+
 SPARE = 4
 """A second construction is made if there is this multiple of its time."""
 
@@ -106,7 +118,7 @@ def map_search(problem: MappingProblem, options: Options) -> Outcome:
     proxy = symmetric(problem)
     _construct(keeper, proxy)
     if problem.num_tasks > 1 and not keeper.done:
-        _improve(keeper, proxy)
+        (_refine if keeper.source == MULTILEVEL else _improve)(keeper, proxy)
     return keeper.outcome
 
 
@@ -118,6 +130,12 @@ def _construct(keeper: Keeper, proxy: MappingProblem) -> None:
         boxes = cheapest(problem, options, ["nested-boxes"])
         if boxes is not None and boxes.solution is not None:
             keeper.offer_nodes(boxes.solution.nodes, "nested boxes")
+    if is_available(problem) and not keeper.done:
+        until = clock.now() + MULTILEVEL_SHARE * keeper.left
+        found = multilevel(proxy, options.seed, until)
+        if found is not None:
+            keeper.offer(found, MULTILEVEL)
+            return
     size = problem.num_tasks + problem.graph.num_messages
     levels = math.log2(problem.num_tasks + 1)
     halving = BISECTION_SECONDS * levels
@@ -139,6 +157,28 @@ def _construct(keeper: Keeper, proxy: MappingProblem) -> None:
         if not keeper.done and seconds * size * (SPARE if made else 1) < keeper.left:
             keeper.offer(make(), name)
             made = True
+
+
+def _refine(keeper: Keeper, proxy: MappingProblem) -> None:
+    """Go downhill from partitions, one after the other, then cool down mildly from the best."""
+    num_moves = min(max(FEWEST_ANNEALING_MOVES, MOVES_PER_TASK * proxy.num_tasks), MOST_MOVES)
+    search = Annealing(keeper, proxy, num_moves)
+    unit = search.typical_change()
+    if unit == 0:
+        return
+    search.cool(0.0, 0.0, DOWNHILL_SHARE)
+    search.offer()
+    until = clock.now() + max(0.0, PARTITIONS_SHARE - search.spent()) * keeper.left
+    for turn in range(1, PARTITIONS):
+        found = None if keeper.done else multilevel(proxy, keeper.options.seed + turn, until)
+        if found is None:
+            break
+        keeper.offer(found, MULTILEVEL)
+    search.resume(state_arrays(proxy, proxy.pools.first[keeper.routers]))
+    search.least, search.best = search.cost, search.state.cell.copy()
+    mild = search.mildest(HOT * unit, COLD * unit, search.spent() + MILD_SHARE)
+    search.cool(mild, COLD * unit, 1.0)
+    search.offer()
 
 
 def _improve(keeper: Keeper, proxy: MappingProblem) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from bisect import bisect_left
 from dataclasses import dataclass
 from itertools import accumulate
@@ -186,15 +187,18 @@ def _outside(
 
 def tree_floor(problem: MappingProblem) -> int:
     """Return the least cost of the trees, by the number of routers that their objects need."""
+    links = np.maximum(0, tree_routers(problem) - 1).tolist()
+    return sum(map(operator.mul, links, problem.trees.bytes.tolist()))
+
+
+def tree_routers(problem: MappingProblem) -> IntArray:
+    """Return how many routers the objects of every tree need."""
     trees = problem.trees
-    if not len(trees.root):
-        return 0
     rooms = list(accumulate(sorted(problem.room.tolist(), reverse=True)))
     objects = np.repeat(np.arange(problem.num_tasks), np.diff(trees.of_first))
     load = np.zeros(len(trees.root), dtype=np.int64)
     np.add.at(load, trees.of, problem.loads[objects])
-    links = [bisect_left(rooms, own) for own in load.tolist()]
-    return sum(links[t] * size for t, size in enumerate(trees.bytes.tolist()))
+    return np.array([bisect_left(rooms, own) + 1 for own in load.tolist()], dtype=np.int64)
 
 
 # ---- The largest load ----------------------------------------------------------------------------

@@ -4,6 +4,8 @@ from topoplace.kinds import Kind
 
 _CUBES = "topoplace.placement.cubes.packing"
 _IN_CUBES = "topoplace.placement.cubes.heuristics"
+_MINIZINC = "topoplace.explicit.reference"
+_CP_SAT = "topoplace.explicit.method"
 
 KIND = Kind(
     name="cubes",
@@ -18,12 +20,16 @@ KIND = Kind(
     shorthand="topoplace.snapshot.machines:pod_of",
     problem="topoplace.placement.cubes.problem:problem_of",
     solution="topoplace.result.placement:CubesSolution",
+    reference="topoplace.explicit.reference:data_of_packing",
+    exported="topoplace.explicit.packing_proof:explicit_of",
     view="topoplace.placement.cubes.view:CubesView",
     about="topoplace.snapshot.convert:about_pod",
     allocator="topoplace.study.external.trial:CubesDoor",
     methods={
         "exact": (_CUBES, "most value, then most cubes left free; certified bounds"),
         "best-fit": (_IN_CUBES, "in queue order, parts in the fullest cube that has room"),
+        "cp-sat": (_CP_SAT, "the explicit model of each level, by CP-SAT; for comparison"),
+        "minizinc": (_MINIZINC, "reference MiniZinc model, for tiny machines"),
         "first-fit": (_IN_CUBES, "in queue order, the first cube or cubes that have room"),
     },
     kernels=("packing", "packing.starts"),

@@ -60,7 +60,8 @@ class Paid(NamedTuple):
 
     `covers` has rows of node, parts as bits, and whether they use it; `whole` what a node costs
     besides, that an exclusive request has to itself or that it shares with no other of a name, -1
-    where it may not be. The level of an exclusive request is `exclusive`.
+    where it may not be. The level of an exclusive request is `exclusive`. `step_at` has by node and
+    part where `steps` has what so many units there cost besides, -1 for nothing.
     """
 
     prices: IntArray
@@ -70,6 +71,8 @@ class Paid(NamedTuple):
     covers: IntArray
     whole: IntArray
     exclusive: int
+    step_at: IntArray
+    steps: IntArray
 
 
 @kernel()
@@ -174,6 +177,9 @@ def fill(tree, asked, paid, dims, starts, tables, summed, choice_starts, choices
                         if cost < INFINITE and level >= 0:
                             own = of_domain(tree, asked, paid, v, units)
                             cost = INFINITE if own >= INFINITE else cost + own
+                        for p in range(4):
+                            if cost < INFINITE and paid.step_at[v, p] >= 0:
+                                cost += paid.steps[paid.step_at[v, p] + units[p]]
                         tables[at] = min(cost, INFINITE)
                         at += 1
 

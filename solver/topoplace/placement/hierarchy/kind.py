@@ -9,6 +9,7 @@ _BALANCED = "topoplace.placement.hierarchy.heuristics.kueue_balanced"
 _DOMAINS_MODEL = "topoplace.placement.hierarchy.minizinc"
 _BLOCK = "topoplace.placement.hierarchy.heuristics.slurm_block"
 _TREE = "topoplace.placement.hierarchy.heuristics.slurm_tree"
+_CP_SAT = "topoplace.explicit.method"
 
 KIND = Kind(
     name="hierarchy",
@@ -24,8 +25,13 @@ KIND = Kind(
     shorthand="topoplace.snapshot.machines:hierarchy_of",
     problem="topoplace.placement.hierarchy.problem:problem_of",
     solution="topoplace.result.placement:HierarchySolution",
+    reference="topoplace.placement.hierarchy.minizinc:reference",
+    exported="topoplace.explicit.levels:model_of",
     view="topoplace.placement.hierarchy.view:HierarchyView",
     decided="topoplace.study.audit.cases:case_of_result",
+    moves="topoplace.placement.hierarchy.moves:HierarchyMoves",
+    moved="topoplace.certify.hierarchy.moves:HierarchyGround",
+    shown="topoplace.placement.hierarchy.moves:shown",
     about="topoplace.snapshot.convert:about_hierarchy",
     written={
         "slurm-topology": "topoplace.formats.slurm.topology_conf:blocks_written",
@@ -34,6 +40,7 @@ KIND = Kind(
     allocator="topoplace.study.external.trial:HierarchyDoor",
     methods={
         "exact": (_DOMAINS, "most value on the fewest domains, by branch and price; certified"),
+        "cp-sat": (_CP_SAT, "the explicit model of each level, by CP-SAT; for comparison"),
         "first-fit": (_FILLS, "hosts in their order, below the first domain that fits"),
         "kueue": (_KUEUE, "Kueue's: BestFit, without a level LeastFreeCapacity"),
         "kueue-balanced": (_BALANCED, "as kueue, evenly over the domains of a preferred level"),

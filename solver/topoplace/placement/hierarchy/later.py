@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -11,11 +12,11 @@ from topoplace.packing.problem import PackingProblem
 from topoplace.placement.hierarchy.outcome import parts_of
 from topoplace.placement.hierarchy.packing import Candidate, HierarchyPacking
 from topoplace.placement.hierarchy.problem import HierarchyProblem, Placed
-from topoplace.result.certificate import PlacedPart
+from topoplace.placement.order import Ends
 from topoplace.snapshot.hierarchy_state import PartState, prepare_hierarchy
 
 
-class LaterOnHierarchy:
+class LaterOnHierarchy(Ends):
     """Running and started jobs end by their limits (`topoplace.placement.order.Later`).
 
     Parameters
@@ -26,30 +27,16 @@ class LaterOnHierarchy:
 
     def __init__(self, problem: HierarchyProblem, slack: int = 0) -> None:
         self._problem = problem
-        snapshot = problem.state.snapshot
-        walltime = {request.id: request.walltime for request in snapshot.queue}
-        own = [walltime[request.id] for request in problem.requests]
-        self._lasts = [None if seconds is None else max(1, seconds) + slack for seconds in own]
-
-    def ends(self, started: Sequence[int]) -> list[int]:
-        """Return in how many seconds running jobs and some requests end, ascending, each once."""
-        running = [job.ends for job in self._problem.state.snapshot.running]
-        every = [*running, *(self._lasts[q] for q in started)]
-        return sorted({end for end in every if end is not None})
+        super().__init__(problem.state.snapshot, [r.id for r in problem.requests], slack)
 
     def at(self, seconds: int | None, alone: int) -> HierarchyPacking:
         """Return the packing of now and then, when alone a request takes what it wants."""
         state = self._problem.state
-
-        def lasts(end: int | None) -> bool:
-            return end is None or (seconds is not None and end > seconds)
-
-        lasting = [job for job in state.snapshot.running if lasts(job.ends)]
-        then = prepare_hierarchy(state.snapshot.model_copy(update={"running": lasting}))
+        then = prepare_hierarchy(self.snapshot_at(seconds))
         requests = []
         for q, request in enumerate(state.requests):
-            now, ways = q != alone, (request if q != alone else then.requests[q]).ways
-            at = now, not now or lasts(self._lasts[q])
+            ways = (request if q != alone else then.requests[q]).ways
+            at = self.times(q, seconds, alone)
             first, *others = (tuple(_twice(p, *at) for p in way) for way in ways)
             requests.append(replace(request, parts=first, others=tuple(others)))
         machine = replace(
@@ -81,10 +68,14 @@ class LaterOnHierarchy:
         assert isinstance(packing, HierarchyPacking)
         return packing.candidates(solution)
 
-    def parts(self, q: int, place: Placed) -> list[PlacedPart]:
-        """Return where a request is, as in documents."""
+    def answer(self, solution: dict[int, Placed]) -> dict[int, Placed]:
+        """Return requests in their places as a solution of the problem."""
+        return solution
+
+    def where(self, packing: PackingProblem, q: int, place: Placed) -> dict[str, Any]:
+        """Return where a request of a packing is: fields of `Reserved`."""
         names = self._problem.machine.host_names
-        return parts_of(self._problem.requests[q], place, names)
+        return {"parts": parts_of(self._problem.requests[q], place, names)}
 
 
 def _twice(part: PartState, now: bool, then: bool) -> PartState:

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from topoplace.errors import InputError
+from topoplace.explicit.chosen import Chosen
 from topoplace.placement.hierarchy.outcome import worth
 from topoplace.placement.hierarchy.problem import HierarchyProblem, Started
 from topoplace.snapshot.hierarchy_state import HierarchyRequest, PartState
@@ -36,14 +37,14 @@ def minizinc(problem: HierarchyProblem, options: Options) -> Outcome:
     _require_small(problem)
 
     def solved(level_idx: int, reached: Sequence[int], left: float | None) -> LevelRun[Started]:
-        return solve_level(problem, level_idx, reached, time_limit=left)
+        return solve_level(problem, level_idx, reached, time_limit=left, solver=options.solver)
 
     def worths(started: Started) -> tuple[int, ...]:
         return totals(problem, started)
 
     levels = problem.levels if problem.requests else ()
     nothing: Started = {}
-    return level_by_level(levels, solved, worths, nothing, options.time_limit)
+    return level_by_level(levels, solved, worths, nothing, options)
 
 
 def _require_small(problem: HierarchyProblem) -> None:
@@ -154,6 +155,7 @@ def solve_level(
     time_limit: float | None = None,
     checked: bool = False,
     definitions: str = "",
+    solver: str | None = None,
 ) -> LevelRun[Started]:
     """Run the model for one level, the earlier ones held at `reached` (see `run_minizinc`)."""
 
@@ -170,4 +172,14 @@ def solve_level(
         time_limit=time_limit,
         checked=checked,
         definitions=definitions,
+        solver=solver,
     )
+
+
+def reference(own: Chosen) -> tuple[str, dict[str, Any]]:
+    """Return the model of a level and its data."""
+    problem = own.problem
+    assert isinstance(problem, HierarchyProblem)
+    signs = [1 if sense == "max" else -1 for _, sense in problem.levels]
+    reached = [s * v for s, v in zip(signs, own.reached, strict=False)]
+    return "hierarchy", data_of(problem, own.number, reached)

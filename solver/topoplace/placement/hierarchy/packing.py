@@ -30,9 +30,11 @@ from topoplace.placement.hierarchy.patterns import Patterns
 from topoplace.placement.hierarchy.problem import HierarchyProblem, Placed, Started
 from topoplace.placement.hierarchy.ruin_recreate import RuinRecreate
 from topoplace.placement.hierarchy.tables import (
+    NO_STEPS,
     Costs,
     PartShape,
     Shape,
+    Steps,
     Tables,
     Uses,
     part_shape,
@@ -253,7 +255,7 @@ class HierarchyPacking(PackingProblem):
     @cached_property
     def _work(self) -> float:
         """By the tables of a call, one for all requests that differ only in numbers of units."""
-        pricing = _Pricing(self, np.zeros(self.num_rows, dtype=np.int64), (1,))
+        pricing = Pricing(self, np.zeros(self.num_rows, dtype=np.int64), (1,))
         shapes = {shape for request in self.requests for shape, _ in pricing.shapes(request)}
         tables = _NODE_SECONDS * len(self.layout.nodes) * len(shapes)
         return _KIND_SECONDS * (1 + len(set(self.kinds))) + tables
@@ -264,7 +266,7 @@ class HierarchyPacking(PackingProblem):
 
     def price(self, row_prices: IntArray, query: Query) -> Priced:
         """Return the best candidate of every request."""
-        pricing = _Pricing(self, row_prices, query.weights)
+        pricing = Pricing(self, row_prices, query.weights)
         best = np.full(len(self.names), NO_VALUE, dtype=np.int64)
         columns: list[list[tuple[int, Candidate]]] = [[] for _ in self.names]
         known: dict[object, tuple[int, Uses] | None] = {}
@@ -396,7 +398,7 @@ def _rules(parts: Sequence[PartState]) -> Hashable:
     )
 
 
-class _Pricing:
+class Pricing:
     """One call of the oracle: requests that differ only in numbers share tables."""
 
     def __init__(
@@ -418,7 +420,9 @@ class _Pricing:
                     self._most[shape] = max(most, request.parts[0].units)
         self._tables: dict[object, Tables] = {}
 
-    def best(self, q: int, covers: Sequence[Cover]) -> tuple[int, Uses] | None:
+    def best(
+        self, q: int, covers: Sequence[Cover], steps: Steps = NO_STEPS
+    ) -> tuple[int, Uses] | None:
         """Return the largest gain of a request and where it is; None if it has no place."""
         request = self._packing.requests[q]
         units = [part.units for part in request.parts]
@@ -428,7 +432,7 @@ class _Pricing:
             return None
         covers = [c for c in covers if c not in nothing]
         for shape, balance in self.shapes(request):
-            tables = self._tables_of(shape, units, self._by_node(request, covers))
+            tables = self._tables_of(shape, units, self._by_node(request, covers), steps)
             cost = tables.least(units)
             if cost is None:
                 continue
@@ -487,10 +491,11 @@ class _Pricing:
         shape: Shape,
         units: Sequence[int],
         covers: dict[int, list[tuple[tuple[int, ...], bool]]],
+        steps: Steps,
     ) -> Tables:
         most = [self._most[shape]] if len(units) == 1 else list(units)
         told = tuple(sorted((node, tuple(own)) for node, own in covers.items()))
-        key = shape, tuple(most), told
+        key = shape, tuple(most), told, steps.key
         if key not in self._tables:
-            self._tables[key] = Tables(self._layout, shape, most, self._costs, covers)
+            self._tables[key] = Tables(self._layout, shape, most, self._costs, covers, steps)
         return self._tables[key]

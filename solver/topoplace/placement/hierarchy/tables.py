@@ -24,7 +24,7 @@ from topoplace.placement.hierarchy._kernels import (
 )
 from topoplace.placement.hierarchy.layout import Layout
 from topoplace.snapshot.hierarchy_state import PartState
-from topoplace.types import IntArray
+from topoplace.types import BoolArray, IntArray
 
 MOST_PARTS = 4
 
@@ -56,6 +56,47 @@ class Costs:
     left: IntArray
     of_domain: Sequence[int]
     stranded: int
+
+
+FAR = INFINITE >> 10
+"""The cost in steps of what may not be."""
+
+
+@dataclass(frozen=True)
+class Steps:
+    """What more units of a part in a node than a limit cost besides.
+
+    Each array has an entry for each such cost, an integer of at least 0. For the costs of a
+    request, `key` has whatever tells them from those of others.
+
+    Attributes
+    ----------
+    below
+        Whether it is units up to the limit that have the cost.
+    """
+
+    key: object
+    nodes: IntArray
+    parts: IntArray
+    limits: IntArray
+    costs: IntArray
+    below: BoolArray
+
+    def tables(self, num_nodes: int, offset: int, most: int) -> tuple[IntArray, IntArray]:
+        """Return where the costs of nodes and parts are, and these by number of units."""
+        at = np.full((num_nodes, MOST_PARTS), -1, dtype=np.int64)
+        slots, own = np.unique(self.nodes * MOST_PARTS + self.parts + offset, return_inverse=True)
+        found = np.zeros((len(slots), most + 2), dtype=np.int64)
+        above = np.minimum(self.limits + 1, most + 1)
+        np.add.at(found, (own, np.where(self.below, 0, above)), self.costs)
+        np.subtract.at(found, (own, np.where(self.below, above, most + 1)), self.costs)
+        at.ravel()[slots] = np.arange(len(slots)) * (most + 1)
+        costs = found.cumsum(axis=1)[:, : most + 1]
+        return at, np.where(costs >= FAR, INFINITE, costs).ravel()
+
+
+_NONE = np.zeros(0, dtype=np.int64)
+NO_STEPS = Steps((), _NONE, _NONE, _NONE, _NONE, _NONE > 0)
 
 
 @dataclass(frozen=True)
@@ -130,10 +171,17 @@ class Tables:
     """
 
     def __init__(
-        self, layout: Layout, shape: Shape, units: Sequence[int], costs: Costs, covers: Covers
+        self,
+        layout: Layout,
+        shape: Shape,
+        units: Sequence[int],
+        costs: Costs,
+        covers: Covers,
+        steps: Steps = NO_STEPS,
     ) -> None:
         self._tree, self._asked = layout.tree, _asked(layout, shape, units)
         self._parts, self._offset = shape.parts, MOST_PARTS - len(shape.parts)
+        self._steps = steps.tables(len(layout.nodes), self._offset, max(units))
         paid = self._paid(layout, shape, costs, covers)
         self._dims, self._summed = sizes(self._tree, self._asked, paid.left)
         self._starts = _starts(self._dims)
@@ -178,6 +226,7 @@ class Tables:
             np.array(bits, dtype=np.int64).reshape(-1, 3),
             whole,
             NO_LEVEL if shape.exclusive is None else shape.exclusive,
+            *self._steps,
         )
 
     def least(self, units: Sequence[int]) -> int | None:

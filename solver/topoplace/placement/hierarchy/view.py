@@ -20,9 +20,8 @@ from topoplace.report.view import View
 from topoplace.result import Status
 from topoplace.result.base import Start
 from topoplace.result.certificate import InOrder, Share
-from topoplace.snapshot.hierarchy_state import HierarchyRequest, PartState
+from topoplace.snapshot.hierarchy_state import HierarchyRequest, PartState, Sets
 from topoplace.snapshot.schema import Order, Part, Request
-from topoplace.snapshot.sets import NodeSets
 from topoplace.types import BoolArray, IntArray
 
 _MOST_STANDING = 4
@@ -58,7 +57,8 @@ class HierarchyView(View):
         left: IntArray = self.state.free.copy()
         takes = {request.id: request for request in self.state.requests}
         names = {name: number for number, name in enumerate(self.state.machine.host_names)}
-        for own in self.result.solution.placements:
+        started = self.result.solution.placements if self.result.solution else ()
+        for own in started:
             for part, placed in zip(takes[own.request].parts, own.parts, strict=True):
                 for host, units in _hosts(placed.shares, names).items():
                     left[host] -= np.array(part.takes) * units
@@ -118,7 +118,7 @@ class HierarchyView(View):
 
         if not part.apart or most(room(free, part)) >= part.units:
             return None
-        sets = NodeSets(self.result.instance.sets or {}, machine.num_hosts, hosts_of)
+        sets = Sets(self.result.instance.sets, machine, hosts_of)
         named = sets.allowed(document.eligible, document.excluded, "")
         if most(held(free, part.takes) * named) < part.units:
             return None
@@ -198,14 +198,6 @@ class HierarchyView(View):
 
         return max(request.ways, key=free)
 
-    def about(self) -> list[str]:
-        """Return that nothing has a reservation, where no job has a time limit."""
-        snapshot = self.result.instance
-        limits = [job.ends for job in snapshot.running] + [one.walltime for one in snapshot.queue]
-        if snapshot.order is not Order.BACKFILL or any(limit is not None for limit in limits):
-            return []
-        return ["backfill: no job has a time limit, so none that waits has a reservation"]
-
     def _reserved(self) -> dict[str, str]:
         """Return when and where the first request that waits starts, if it has a reservation."""
         own = getattr(self.result.levels[0].certificate, "reserved", None)
@@ -225,7 +217,8 @@ class HierarchyView(View):
         problem = HierarchyProblem(self.state)
         vacancy, rng = Vacancy(problem), np.random.default_rng(0)
         names = {name: number for number, name in enumerate(self.state.machine.host_names)}
-        placed = {own.request: own for own in self.result.solution.placements}
+        started = self.result.solution.placements if self.result.solution else ()
+        placed = {own.request: own for own in started}
         found = {}
         for request in sorted(problem.requests, key=lambda one: -priority[one.id]):
             if request.id in placed:

@@ -28,6 +28,7 @@ from topoplace.placement.torus.anchored import (
 from topoplace.placement.torus.heuristics.fits import slurm_torus3d
 from topoplace.placement.torus.packing import TorusPacking, hops_between
 from topoplace.placement.torus.problem import Candidate, PlacementProblem, in_prisms
+from topoplace.result.base import Start
 from topoplace.snapshot.schema import FREE_PREFIX
 from topoplace.types import BoolArray, FloatArray, IntArray
 
@@ -117,6 +118,16 @@ class AnchoredPacking(PositionPacking):
 
     def _prism(self, position: int) -> Prism:
         return self._prisms.prisms[self._which[position]]
+
+    def label(self, candidate: Positions) -> str:
+        """Return extents and origins."""
+        return "_".join(self._prism(position).text for position in candidate.positions)
+
+    def rows_at(self, start: Start) -> list[int]:
+        """Return the routers of a start's prisms."""
+        first = self.torus.rows_at(start)
+        others = (prism.routers(self.placement.torus).tolist() for prism in start.others)
+        return list(itertools.chain(first, *others))
 
     def largest(self, level: int) -> int:
         """Return an upper bound on a candidate's value."""

@@ -12,6 +12,7 @@ from topoplace.placement.torus.anchored_packing import AnchoredPacking
 from topoplace.placement.torus.explain import explain
 from topoplace.placement.torus.footprints import quickest_footprints
 from topoplace.placement.torus.joint.method import JointSearch
+from topoplace.placement.torus.later import LaterOnTorus
 from topoplace.placement.torus.packing import TorusPacking
 from topoplace.placement.torus.problem import Candidate, PlacementProblem
 from topoplace.solving import Options, Outcome, register
@@ -34,7 +35,7 @@ def packed(problem: PlacementProblem) -> Packed:
         return tuple(problem.routers_of_use(candidate).tolist())
 
     places = {"prisms": lambda candidate: candidate.prism, "nodes": nodes}
-    return Packed(TorusPacking(problem), list, places)
+    return Packed(TorusPacking(problem), list, places, lambda: LaterOnTorus(problem))
 
 
 @register("placement", "exact")

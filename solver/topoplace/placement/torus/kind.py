@@ -7,6 +7,7 @@ _NODES = "topoplace.placement.torus.heuristics.node_orders"
 _FITS = "topoplace.placement.torus.heuristics.fits"
 _TORUS3D = "topoplace.placement.torus.heuristics.fits"
 _MINIZINC = "topoplace.placement.torus.minizinc"
+_CP_SAT = "topoplace.explicit.method"
 
 KIND = Kind(
     name="placement",
@@ -22,10 +23,15 @@ KIND = Kind(
     shorthand="topoplace.snapshot.machines:torus_of",
     problem="topoplace.placement.torus.problem:problem_of",
     solution="topoplace.result.placement:Solution",
+    reference="topoplace.placement.torus.minizinc:reference",
+    exported="topoplace.explicit.packing_proof:explicit_of",
     view="topoplace.placement.torus.view:TorusView",
     has_rule=True,
     site="topoplace.study.replay.torus:TorusSite",
     allocator="topoplace.study.external.trial:TorusDoor",
+    moves="topoplace.placement.torus.moves:TorusMoves",
+    shown="topoplace.placement.torus.moves:shown",
+    moved="topoplace.certify.torus.moves:TorusGround",
     priced="topoplace.study.what_if:Routers",
     about="topoplace.snapshot.convert:about_torus",
     written={"slurm-yaml": "topoplace.formats.slurm.topology:torus_written"},
@@ -41,6 +47,7 @@ KIND = Kind(
             "Slurm's own for anchored prisms: the one that blocks fewest of the next larger shape",
         ),
         "random-nodes": (_NODES, "nodes in queue order, anywhere (by seed)"),
+        "cp-sat": (_CP_SAT, "the explicit model of each level, by CP-SAT; for comparison"),
         "minizinc": (_MINIZINC, "reference MiniZinc model, for tiny machines"),
     },
     kernels=(

@@ -11,6 +11,8 @@ from typing import Any
 import numpy as np
 
 from topoplace.errors import InputError
+from topoplace.explicit.chosen import Chosen
+from topoplace.explicit.reference import data_of_packing, listed_minizinc
 from topoplace.machine import Prism
 from topoplace.placement.torus.problem import Candidate, PlacementProblem, largest_shape_part
 from topoplace.solving import Options, Outcome, register
@@ -33,17 +35,19 @@ def minizinc(problem: PlacementProblem, options: Options) -> Outcome:
     MissingToolError
         If the `minizinc` program is not installed.
     """
+    if problem.is_anchored:
+        return listed_minizinc(problem, options)
     _require_small(problem)
 
     def solved(level_idx: int, reached: Sequence[int], left: float | None) -> LevelRun[Started]:
-        return solve_level(problem, level_idx + 1, reached, time_limit=left)
+        return solve_level(problem, level_idx + 1, reached, time_limit=left, solver=options.solver)
 
     def worth(started: Started) -> tuple[int, ...]:
         return totals(problem, started)
 
     levels = problem.levels if problem.requests else ()
     nothing: Started = ()
-    return level_by_level(levels, solved, worth, nothing, options.time_limit)
+    return level_by_level(levels, solved, worth, nothing, options)
 
 
 def totals(problem: PlacementProblem, started: Iterable[Candidate]) -> tuple[int, ...]:
@@ -53,9 +57,6 @@ def totals(problem: PlacementProblem, started: Iterable[Candidate]) -> tuple[int
 
 def _require_small(problem: PlacementProblem) -> None:
     torus, weights = problem.torus, problem.state.snapshot.weights
-    if problem.is_anchored:
-        expected = "a machine without anchored prisms for method minizinc"
-        raise InputError(expected, field="machine.anchored", value=len(problem.state.anchored))
     if torus.num_routers > MAX_ROUTERS:
         raise InputError(
             f"at most {MAX_ROUTERS} routers for method minizinc",
@@ -107,6 +108,7 @@ def solve_level(
     time_limit: float | None = None,
     checked: bool = False,
     definitions: str = "",
+    solver: str | None = None,
 ) -> LevelRun[Started]:
     """Run the model for one level, the earlier ones held at `reached` (see `run_minizinc`)."""
 
@@ -125,4 +127,15 @@ def solve_level(
         time_limit=time_limit,
         checked=checked,
         definitions=definitions,
+        solver=solver,
     )
+
+
+def reference(own: Chosen) -> tuple[str, dict[str, Any]]:
+    """Return the model of a level and its data: of listed prisms if they are anchored."""
+    problem = own.problem
+    assert isinstance(problem, PlacementProblem)
+    if problem.is_anchored:
+        return data_of_packing(own)
+    reached = [v if k < 2 else -v for k, v in enumerate(own.reached)]
+    return "prism_placement", data_of(problem, own.number + 1, reached)

@@ -18,12 +18,14 @@ from functools import cached_property
 import numpy as np
 
 from topoplace import clock
+from topoplace.errors import InputError
 from topoplace.machine import Prism, Torus, all_origins, uses_whole_ring
 from topoplace.packing.budget import Budget
 from topoplace.packing.listed import ListedOracle
 from topoplace.packing.problem import PackingProblem, Priced, Query
 from topoplace.placement.torus.anchored import candidates_of, prisms_of
 from topoplace.placement.torus.annealing import Annealer
+from topoplace.placement.torus.footprints import footprints_of
 from topoplace.placement.torus.heuristics.fits import best_fit, first_fit
 from topoplace.placement.torus.oracle._prism_rows import leaves_prism, prism_rows
 from topoplace.placement.torus.oracle.pricing import Prices, ScanPricer
@@ -33,6 +35,7 @@ from topoplace.placement.torus.problem import (
     largest_shape_part,
     shape_parts,
 )
+from topoplace.result.base import Start
 from topoplace.snapshot.state import QueuedState, RunningState
 from topoplace.types import BoolArray, FloatArray, IntArray
 
@@ -44,6 +47,10 @@ MAX_CANDIDATES = 400_000
 
 MOST_LISTED = 60_000
 """Prisms times requests that are listed if there is no other way: that takes a second or two."""
+
+
+MOST_PRISMS = 1 << 22
+"""Prisms of machines up to which candidates are listed for models that are exported."""
 
 
 def num_prisms(problem: PlacementProblem) -> int:
@@ -60,8 +67,16 @@ def are_few(problem: PlacementProblem) -> bool:
     return num <= MAX_PRISMS and num * len(problem.requests) <= MAX_CANDIDATES
 
 
-def all_candidates(problem: PlacementProblem, deadline: float = math.inf) -> list[Candidate]:
+def all_candidates(
+    problem: PlacementProblem, deadline: float = math.inf, *, minimal: bool = False
+) -> list[Candidate]:
     """Return every candidate of every request (docs/proofs/placement.md, "The problem").
+
+    Parameters
+    ----------
+    minimal
+        Whether to leave out candidates of requests without geometry that contain another one of
+        the request: a smaller prism takes nothing that a larger one around it does not take.
 
     Raises
     ------
@@ -73,28 +88,52 @@ def all_candidates(problem: PlacementProblem, deadline: float = math.inf) -> lis
         every = prisms_of(problem).prisms
         queue = range(len(problem.requests))
         return [Candidate(q, every[k]) for q in queue for k in candidates_of(problem, q).tolist()]
-    found = []
-    prisms = [
-        Prism(origin, extents)
-        for extents in itertools.product(*(range(1, n + 1) for n in torus.shape))
-        for origin in all_origins(torus, extents)
-    ]
+    found: list[Candidate] = []
     for idx, request in enumerate(problem.requests):
-        allowed = problem.allowed_routers(request)
-        closed = problem.closed_links(request.communication)
-        clock.check(deadline)
-        for prism in prisms:
-            candidate = Candidate(idx, prism)
-            if not allowed[prism.routers(torus)].all():
-                continue
+        fits = _where_enough_fits(problem, request, deadline)
+        for extents, at in fits.items():
+            is_minimal = minimal and not request.geometries
+            there = at & ~_around_smaller(fits, extents) if is_minimal else at
+            here = (o for o in all_origins(torus, extents) if there[o])
+            own = (Candidate(idx, Prism(origin, extents)) for origin in here)
             if request.geometries:
-                if problem.matching_geometry(candidate) is None:
-                    continue
-            elif problem.usable_inside(candidate) < request.nodes:
-                continue
-            if closed.any() and closed[problem.links_of(candidate)].any():
-                continue
-            found.append(candidate)
+                own = (c for c in own if problem.matching_geometry(c) is not None)
+            found += own
+    return found
+
+
+def _where_enough_fits(
+    problem: PlacementProblem, request: QueuedState, deadline: float
+) -> dict[tuple[int, ...], BoolArray]:
+    """Return by extents the origins of prisms that are open to a request.
+
+    Without a geometry they also have enough usable nodes.
+    """
+    torus, view = problem.torus, footprints_of(problem.torus)
+    reach, sums = (
+        problem.reach(request, view),
+        view.sums(problem.state.usable_per_router[request.class_idx]),
+    )
+    found = {}
+    for extents in itertools.product(*(range(1, n + 1) for n in torus.shape)):
+        clock.check(deadline)
+        there = reach.of(view.index(extents[:-1])) >= extents[-1]
+        if not request.geometries:
+            there = there & (view.everywhere(sums, extents) >= request.nodes)
+        found[extents] = there.reshape(torus.shape)
+    return found
+
+
+def _around_smaller(fits: dict[tuple[int, ...], BoolArray], extents: tuple[int, ...]) -> BoolArray:
+    """Mark the origins of prisms that contain one with an extent less by one that fits."""
+    found = np.zeros_like(fits[extents])
+    for d, e in enumerate(extents):
+        if e > 1:
+            smaller = fits[*extents[:d], e - 1, *extents[d + 1 :]]
+            if e == smaller.shape[d]:  # at any place along the dimension
+                found |= smaller.any(axis=d, keepdims=True)
+            else:
+                found |= smaller | np.roll(smaller, -1, axis=d)
     return found
 
 
@@ -197,6 +236,31 @@ class TorusPacking(PackingProblem):
     def values_of(self, candidates: Sequence[Candidate]) -> IntArray:
         """Return the values of candidates on the levels."""
         return self.placement.values_of(candidates)[:, : len(self.senses)]
+
+    def listed(self, level: int) -> list[Candidate]:
+        """Return all prisms, or on the first level those that contain no other one."""
+        if num_prisms(self.placement) > MOST_PRISMS:
+            expected = f"at most {MOST_PRISMS} prisms, for a model of all candidates"
+            raise InputError(expected, field="machine", value=num_prisms(self.placement))
+        found = all_candidates(self.placement, minimal=level == 0)
+        if level:
+            return found
+        own = dict.fromkeys(found)
+        better = self.dominating(frozenset(range(len(self.names))))
+        for c in found:
+            own |= {replace(c, request_idx=q): None for q in better[c.request_idx]}
+        return sorted(own)
+
+    def label(self, candidate: Candidate) -> str:
+        """Return extents and origin."""
+        return candidate.prism.text
+
+    def rows_at(self, start: Start) -> list[int]:
+        """Return the routers of a start's prism."""
+        if start.origin is None or start.extents is None:
+            raise InputError("starts on prisms", field="solution", value=start.request)
+        routers = Prism(start.origin, start.extents).routers(self.placement.torus)
+        return [int(r) for r in routers]
 
     def covers(self, candidate: Candidate, row: int) -> bool:
         """Return whether a prism has a router."""
@@ -392,7 +456,7 @@ class TorusPacking(PackingProblem):
             request = whole.requests[candidate.request_idx]
             routers = np.sort(candidate.prism.routers(torus))
             occupied[routers] = True
-            nodes = whole.choose_nodes(candidate)
+            nodes = torus.nodes_of(routers)
             running.append(
                 RunningState(request.id, nodes, routers, candidate.prism, request.communication)
             )

@@ -81,8 +81,13 @@ class TorusView(View):
         return [start.request, f"{len(start.nodes):,}", start.node_class or "-", place]
 
     def reasons(self) -> Mapping[str, str]:
-        """Return the explanations of the result."""
-        return {one.request: one.text for one in self.result.explanations}
+        """Return the explanations of the result, and when a request with a reservation starts."""
+        texts = {one.request: one.text for one in self.result.explanations}
+        own = getattr(self.result.levels[0].certificate, "reserved", None)
+        if own is not None and own.prism is not None:
+            prism = Prism(tuple(own.prism.origin), tuple(own.prism.extents)).text
+            texts[own.request] = f"reserved: {prism} in {own.at:,} s at the latest"
+        return texts
 
     def total(self) -> str:
         """Return what does not conform to the rule."""

@@ -33,10 +33,13 @@ from topoplace.snapshot.files import parse_object, read_bytes
 from topoplace.snapshot.held import (
     AS_IS,
     ASSIGNMENT,
+    FOR_NOW,
+    NOT_SEEN,
     ORDER,
     PREEMPTION,
     Choices,
     entries_of,
+    hold_text,
     holds_of,
     options_ahead,
 )
@@ -49,7 +52,7 @@ from topoplace.snapshot.hierarchy_state import (
 )
 from topoplace.snapshot.machines import resolve_machine
 from topoplace.snapshot.reading import inputs_below, is_other_snapshot, other_snapshot
-from topoplace.snapshot.schema import LeftOut, RunningJob, Snapshot
+from topoplace.snapshot.schema import LeftOut, Request, RunningJob, Snapshot
 from topoplace.snapshot.sets import HostSet
 from topoplace.study.case import load_instance, state_of
 
@@ -81,6 +84,9 @@ class Case:
         Options that the scheduler had and the snapshot lacks: then its optimum is not known.
     held
         Requests with options that are not modelled, and these options: nothing is judged then.
+    doubts
+        Requests that may not start for another reason than room, as is known afterwards, and why:
+        nothing is blamed for it that one of them waits, or one after it.
     by_order
         Whether requests have an order that is not modelled: no other may start before the first.
     unknown
@@ -96,6 +102,7 @@ class Case:
     group: str = ""
     left_out: tuple[str, ...] = ()
     held: Mapping[str, Sequence[LeftOut]] = field(default_factory=dict)
+    doubts: Mapping[str, str] = field(default_factory=dict)
     by_order: bool = False
     unknown: tuple[str, ...] = ()
     fault: str | None = None
@@ -165,7 +172,7 @@ def case_of_pair(before: Snapshot, after: Snapshot) -> tuple[Case, list[str]]:
 
     Requests of the first one's queue that run in the second were started. They had to share the
     machine with everything else that runs in the second. A request that is neither running nor
-    waiting afterwards was withdrawn.
+    waiting afterwards was withdrawn. What the second says of one that still waits counts, too.
 
     A started request `job` runs under its name; where its hosts give it different amounts, or it
     has parts, as several entries ``job/...``, of a part ``job/PART`` or ``job/PART/...``.
@@ -183,10 +190,12 @@ def case_of_pair(before: Snapshot, after: Snapshot) -> tuple[Case, list[str]]:
     for one in after.left_out:
         if one.option == ASSIGNMENT:
             raise InputError("a host for every pod that has a domain", found=one.value)
+    doubts = _doubts(before, after)
+    before = _as_afterwards(before, after)
     state = prepare_hierarchy(before)
     waiting = {request.id for request in after.queue}
     entries = {request.id: entries_of(request.id, after.running) for request in before.queue}
-    holds, later = holds_of(before), holds_of(after)
+    holds = holds_of(before)
     started = tuple(
         (request.id, _taken(state, _anywhere(request), entries[request.id]))
         for request in state.requests
@@ -194,10 +203,9 @@ def case_of_pair(before: Snapshot, after: Snapshot) -> tuple[Case, list[str]]:
     )
     own = {job.id for name, jobs in entries.items() if name not in holds for job in jobs}
     running = [job for job in after.running if job.id not in own]
-    held = {*holds}
     there = {r.id for r in before.queue if r.id in waiting or (entries[r.id] and r.id not in holds)}
     planned = {request.id: request.planned for request in after.queue}
-    update: dict[str, Any] = {
+    update = {
         "running": running,
         "queue": [
             r.model_copy(update={"planned": planned.get(r.id)})
@@ -206,18 +214,9 @@ def case_of_pair(before: Snapshot, after: Snapshot) -> tuple[Case, list[str]]:
         ],
         "left_out": [one for one in before.left_out if one.request in {None, *there}],
     }
-    for name in there & {*later} - {name for name, _ in started}:
-        more = [one for one in later[name] if one not in holds.get(name, ())]
-        holds[name] = [*holds.get(name, ()), *more]
-        update["left_out"] += more
-    changed = {*expand_host_list(before.down)} ^ {*expand_host_list(after.down)}
-    if changed:
-        used = {host for _, taken in started for own in taken.values() for host in own}
-        down = {*expand_host_list(before.down)} | changed
-        update["down"] = format_host_list(sorted(down - used))
     judged = before.model_copy(update=update)
     prepare_hierarchy(judged)
-    num_held = sum(bool(entries[name]) for name in held)
+    num_held = sum(bool(entries[name]) for name in holds)
     withdrawn = sum(not entries[r.id] and r.id not in waiting for r in before.queue)
     old, now = {job.id for job in before.running}, {job.id for job in running}
     notes = [
@@ -225,13 +224,12 @@ def case_of_pair(before: Snapshot, after: Snapshot) -> tuple[Case, list[str]]:
         for count, noun, what in (
             (len(old - now), "running job", "ended: counted as ended before"),
             (
-                len(now - old - held),
+                len(now - old - {*holds}),
                 "running job",
                 "waited in no queue: counted as running before",
             ),
             (num_held, "held request", "started: counted as running before"),
             (withdrawn, "request", "withdrawn: not judged"),
-            (len(changed), "host", "closed or opened: counted as closed unless started on"),
         )
         if count
     ]
@@ -243,7 +241,79 @@ def case_of_pair(before: Snapshot, after: Snapshot) -> tuple[Case, list[str]]:
     outcome = Decided.STARTED if started else Decided.WAITING
     by_order = ORDER in options_ahead(judged)
     levels = _levels_of(judged)
-    return Case(judged, started, outcome, levels, held=holds, by_order=by_order), notes
+    return Case(
+        judged, started, outcome, levels, held=holds, by_order=by_order, doubts=doubts
+    ), notes
+
+
+def _as_afterwards(before: Snapshot, after: Snapshot) -> Snapshot:
+    """Return the snapshot before with what that afterwards says of its requests and nodes.
+
+    A request that still waits is held by what certainly keeps it from starting then. A node that is
+    down in either gives room to no request, except where one started: as it is not known when such
+    a node opened or closed, no decision is blamed then.
+    """
+    asked, waiting = ({request.id for request in one.queue} for one in (before, after))
+    known = {(one.request, one.option) for one in before.left_out}
+    certain = [one for one in after.left_out if one.certain and one.request in asked]
+    left_out = [
+        *before.left_out,
+        *(one for one in certain if (one.request, one.option) not in known),
+    ]
+    down, later = ({*expand_host_list(one.down, "down")} for one in (before, after))
+    started = {
+        host
+        for name in asked - waiting
+        for job in entries_of(name, after.running)
+        for host in expand_host_list(job.nodes, f"running {job.id}")
+    }
+    left_out += [
+        LeftOut(request=one.value, option="at-most", value="which it may have waited for in vain")
+        for one in before.left_out
+        if one.option == FOR_NOW and one.value in asked - waiting
+        if _is_on_more(prepare_hierarchy(before), one.value, after)
+    ]
+    if changed := format_host_list(sorted((down ^ later) & started)):
+        value = f"when {changed} opened or closed"[:1000]
+        left_out.append(LeftOut(option=NOT_SEEN, value=value))
+    closed = format_host_list(sorted((down | later) - started | (down & later)))
+    return before.model_copy(update={"down": closed, "left_out": left_out})
+
+
+def _is_on_more(state: HierarchyState, name: str, after: Snapshot) -> bool:
+    """Return whether a started request has more domains than the most that it asked for."""
+    (most,) = [one.at_most for one in state.snapshot.queue if one.id == name]
+    machine = state.machine
+    numbers = {host: k for k, host in enumerate(machine.host_names)}
+    jobs = entries_of(name, after.running)
+    hosts = [numbers[host] for job in jobs for host in expand_host_list(job.nodes, "running")]
+    if most is None:
+        return False
+    return len({*machine.domain_of[machine.levels.index(most.level), hosts].tolist()}) > most.size
+
+
+def _doubts(before: Snapshot, after: Snapshot) -> dict[str, str]:
+    """Return why requests that wait in both may not start, as only that afterwards says."""
+    asked, then = ({request.id: request for request in one.queue} for one in (before, after))
+    holds = holds_of(after.model_copy(update={"ignored": before.ignored}))
+    known = holds_of(before)
+    return {
+        name: f"afterwards {hold_text(holds[name])}" if name in holds else _CHANGED
+        for name in asked
+        if name in then
+        and name not in known
+        and (name in holds or _rules(asked[name], before) != _rules(then[name], after))
+    }
+
+
+_CHANGED = "it asks for something else afterwards"
+_NO_RULES = {"planned", "submitted", "priority"}
+
+
+def _rules(request: Request, snapshot: Snapshot) -> tuple[str, dict[str, str]]:
+    """Return what a request asks for, and the sets that it names."""
+    text = request.model_dump_json(exclude=_NO_RULES)
+    return text, {name: nodes for name, nodes in snapshot.sets.items() if name in text}
 
 
 def _require_hierarchy(snapshot: Snapshot) -> None:

@@ -25,6 +25,7 @@ from topoplace.placement.hierarchy.packing import HierarchyPacking
 from topoplace.placement.hierarchy.problem import HierarchyProblem, Placed
 from topoplace.placement.order import InOrderSearch, Queue
 from topoplace.snapshot.held import (
+    FOR_NOW,
     PLANS,
     RESERVATION_END,
     RESERVATION_LATER,
@@ -272,7 +273,7 @@ class _Round:
         return HierarchyPacking(HierarchyProblem(replace(state, free=free + used)))
 
     def _of(self, verdict: Verdict, name: str, why: str = "") -> Standing:
-        apart = {PLANS, *(() if self._backfills else _LATER)}
+        apart = {PLANS, FOR_NOW, *(() if self._backfills else _LATER)}
         ahead = not_modelled(self._snapshot, apart)
         if ahead and verdict in (Verdict.MISSED, Verdict.OUT_OF_TURN):
             verdict, why = Verdict.UNJUDGED, ahead

@@ -33,6 +33,7 @@ from topoplace.result import level_label
 from topoplace.result.placement import CubesResult, HierarchyResult
 from topoplace.snapshot.cubes_state import prepare_cubes
 from topoplace.snapshot.held import (
+    FOR_NOW,
     NOT_SEEN,
     ORDER,
     PLANS,
@@ -41,6 +42,7 @@ from topoplace.snapshot.held import (
     RESERVATION_LATER,
     counts_text,
     hold_text,
+    options_ahead,
     with_queue,
 )
 from topoplace.snapshot.hierarchy_state import hierarchy_of, prepare_hierarchy
@@ -166,7 +168,7 @@ Keep = Callable[[tuple[str, AnyResult]], None]
 
 FREE = "free"
 
-_SAID = frozenset((ORDER, PREEMPTION, PLANS, RESERVATION_END, RESERVATION_LATER, NOT_SEEN))
+_SAID = frozenset((ORDER, PREEMPTION, PLANS, RESERVATION_END, RESERVATION_LATER, NOT_SEEN, FOR_NOW))
 """Options, of no request, about the order or later times, or that others speak of."""
 
 
@@ -214,6 +216,9 @@ def stand(case: Case, contract: str | None, options: Options, keep: Keep | None 
         keep((contract or FREE, result))
     figures = None if broken is not None else _figures(read_instance(counted), started)
     standing = _judged(case, result, figures, broken)
+    if standing.verdict is Verdict.MISSED and "tier" in options_ahead(snapshot):
+        why = "not modelled: the order in several partitions"
+        standing = replace(standing, verdict=Verdict.UNJUDGED, reason=why)
     if standing.verdict is Verdict.MISSED and case.by_order and not _first_fits(case, options):
         standing = replace(standing, verdict=Verdict.UNJUDGED, jobs=(_first(case).id,))
     if standing.verdict is Verdict.MISSED and (ahead := not_modelled(snapshot, _SAID)):

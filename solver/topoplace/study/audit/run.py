@@ -278,7 +278,7 @@ def audit_cases(
         open_ends = Verdict.UNPROVEN, Verdict.UNJUDGED
         if order is None and is_asked() and judged[0].verdict in open_ends:
             break  # given its time, it would have been proven
-        judged = [_with_care(case, row) for row in judged]
+        judged = _without_doubt(case, [_with_care(case, row) for row in judged])
         rows += judged
         if keep is not None and judged:
             keep(number, judged[0], results)
@@ -310,16 +310,33 @@ def _with_care(case: Case, row: Row) -> Row:
     """Return a row without blame for what its snapshot's listing cannot show."""
     left_out = case.snapshot.left_out
     unseen = [one.value for one in left_out if (one.request, one.option) == (None, NOT_SEEN)]
-    if not unseen:
-        return row
+    return _unblamed(row, f"not seen in the listing: {unseen[0]}", _BLAME) if unseen else row
+
+
+def _unblamed(row: Row, why: str, blame: Sequence[Verdict]) -> Row:
+    """Return a row that does not judge what it would blame."""
 
     def judged(one: Standing) -> Standing:
-        why = f"not seen in the listing: {unseen[0]}"
         changes: dict[str, Any] = {"verdict": Verdict.UNJUDGED, "broken": None, "reason": why}
-        return replace(one, **changes) if one.verdict in _BLAME else one
+        return replace(one, **changes) if one.verdict in blame else one
 
     contract = None if row.contract is None else judged(row.contract)
     return replace(row, free=judged(row.free), contract=contract)
+
+
+def _without_doubt(case: Case, rows: Sequence[Row]) -> list[Row]:
+    """Return rows in the order of the queue without blame from the first in doubt on."""
+    doubts = [name for name in (one.id for one in case.snapshot.queue) if name in case.doubts]
+    if not doubts:
+        return [*rows]
+    first, found = doubts[0], list[Row]()
+    about, blame = f"{first}: {case.doubts[first]}", (Verdict.MISSED, Verdict.OUT_OF_TURN)
+    names = [one.standing.jobs[:1] for one in rows]
+    start = names.index((first,)) if len(rows) > 1 and (first,) in names else 0
+    for row, name in zip(rows[start:], names[start:], strict=True):
+        own = case.doubts.get(name[0]) if name else None
+        found.append(_unblamed(row, own or about, blame))
+    return [*rows[:start], *found]
 
 
 def require_order(cases: Sequence[Case], order: str | None, contract: str | None) -> None:

@@ -10,17 +10,18 @@ from functools import cached_property
 from typing import Any
 
 from topoplace.errors import number_of
-from topoplace.machine import Prism, parse_node_set
+from topoplace.kinds import Kind, kind_named, kind_of_machine
+from topoplace.machine import Prism
+from topoplace.placement.repack.problem import job_name
 from topoplace.report.figure import picture_of, title
 from topoplace.report.text import Table, count_text, plain_table
 from topoplace.report.view import AnyResult, Listing, Picture, View, view_of
-from topoplace.result import Placement, PlacementLimits, PlacementResult, Solution
+from topoplace.result import PlacementLimits
 from topoplace.result.base import Start
 from topoplace.result.placement import Action, RepackResult, RepackSolution
 from topoplace.result.several import Frontier, Point
-from topoplace.snapshot.machines import resolve_machine
-from topoplace.snapshot.schema import PrismModel, Request, RunningJob, Snapshot
-from topoplace.snapshot.state import prepare
+from topoplace.snapshot.machines import prepare_any, resolve_machine
+from topoplace.snapshot.schema import PrismModel, RunningJob, Snapshot
 
 _MOVES = 1  # the level of plans that make room
 
@@ -30,8 +31,11 @@ class RepackView(View):
 
     @property
     def rule(self) -> str:
-        """The interference rule."""
-        return f"{self.result.limits.interference} interference, "
+        """The interference rule, of machines that have one."""
+        snapshot = resolve_machine(self.result.instance.snapshot)
+        kind = kind_of_machine(snapshot.written.kind)
+        has_rule = kind is not None and kind.has_rule
+        return f"{self.result.limits.interference} interference, " if has_rule else ""
 
     @cached_property
     def after(self) -> View:
@@ -117,40 +121,36 @@ def best_for(frontier: Frontier, cost: int) -> tuple[Point | None, int | None]:
     return best, max(bounds)
 
 
-def before_and_after(result: RepackResult) -> tuple[PlacementResult, PlacementResult]:
+def before_and_after(result: RepackResult) -> tuple[AnyResult, AnyResult]:
     """Return the placements now and after the plan; jobs that stay are running in both."""
     snapshot, solution = resolve_machine(result.instance.snapshot), result.solution
+    kind = kind_named(prepare_any(snapshot).kind)
     moves, starts = (solution.moves, solution.placements) if solution else ([], [])
-    moving = {placement.request for placement in moves}
-    old = [job for job in snapshot.running if job.id in moving]
-    wanted = {*result.instance.start}
-    queue = [_waiting(snapshot, job) for job in old]
-    queue += [request for request in snapshot.queue if request.id in wanted]
-    rest = [job for job in snapshot.running if job.id not in moving]
-    view = snapshot.model_copy(update={"running": rest, "queue": queue})
-    now = [Placement(request=job.id, prism=job.prism, nodes=job.nodes) for job in old]
-    return _placed(result, view, now), _placed(result, view, [*moves, *starts])
+    ended = {*solution.ended} if solution else set()
+    now, asked = kind.get("shown")(
+        result.instance, {p.request for p in moves} | ended | {*result.instance.replace}
+    )
+    wanted = [request for request in snapshot.queue if request.id in result.instance.start]
+    names = {request.id for request in asked}
+    rest = [job for job in snapshot.running if job_name(job) not in names]
+    view = snapshot.model_copy(update={"running": rest, "queue": [*asked, *wanted]})
+    return _placed(kind, result, view, now), _placed(kind, result, view, [*moves, *starts])
 
 
-def _waiting(snapshot: Snapshot, job: RunningJob) -> Request:
-    """Return a job that moves as a request: of the class of its nodes."""
-    state = prepare(snapshot.model_copy(update={"queue": []}))
-    nodes = parse_node_set(job.nodes, state.torus.num_nodes)
-    name = state.classes[int(state.node_class[nodes[0]])]
-    return Request(id=job.id, nodes=len(nodes), node_class=name, communication=job.communication)
-
-
-def _placed(result: RepackResult, view: Snapshot, placements: list[Placement]) -> PlacementResult:
-    limits = PlacementLimits(interference=result.limits.interference)
+def _placed(kind: Kind, result: RepackResult, view: Snapshot, placements: Any) -> AnyResult:
+    solution = kind.get("solution")
+    given = {"num_shared_links": 0, "conforming": True}
+    own = {name: value for name, value in given.items() if name in solution.model_fields}
     fields = {name: getattr(result, name) for name in type(result).model_fields}
     changed = {
-        "problem": "placement",
-        "limits": limits,
+        "problem": kind.name,
+        "limits": PlacementLimits(interference=result.limits.interference),
         "levels": [],
-        "solution": Solution(placements=placements, num_shared_links=0, conforming=True),
+        "solution": solution(placements=list(placements), **own),
         "instance": view,
     }
-    return PlacementResult.model_construct(**(fields | changed))
+    found: AnyResult = kind.get("result").model_construct(**(fields | changed))
+    return found
 
 
 def plan_lines(result: RepackResult) -> list[str]:
@@ -158,40 +158,58 @@ def plan_lines(result: RepackResult) -> list[str]:
     solution = result.solution
     if solution is None:
         return ["no plan found"]
-    start, num = result.instance.start, len(solution.placements)
+    start, num = [*result.instance.start, *result.instance.replace], len(solution.placements)
     if num < len(start):
         proven = result.bound == num
         why = "cannot start, however the others move" if proven else "not started"
+        if proven and result.instance.ends:
+            why += " or end"
         left = sorted({*start} - {placement.request for placement in solution.placements})
         found = f"{len(left)} of {number_of(len(start), 'request')} {why}: {', '.join(left)}"
         if num == 0:
             return [found]
     else:
         found = f"{num} of {number_of(num, 'request')} can start"
-    jobs = result.instance.snapshot.running
-    lines = [f"{found}; {len(solution.moves)} of {number_of(len(jobs), 'running job')} to move"]
-    return [*lines, *step_lines(result.instance.snapshot, solution)]
+    jobs = {job_name(job) for job in result.instance.snapshot.running}
+    told = f"{len(solution.moves)} of {number_of(len(jobs), 'running job')} to move"
+    if result.instance.ends:
+        told += f", {len(solution.ended)} to end"
+    return [f"{found}; {told}", *step_lines(result.instance.snapshot, solution)]
 
 
 def step_lines(snapshot: Snapshot, solution: RepackSolution) -> list[str]:
     """Return the steps of a plan, and the jobs that are suspended in them."""
     lines: list[str] = []
-    jobs = {job.id: job for job in snapshot.running}
-    to = {p.request: p for p in (*solution.moves, *solution.placements)}
+    jobs: dict[str, list[RunningJob]] = {}
+    for job in snapshot.running:
+        jobs.setdefault(job_name(job), []).append(job)
+    to = {p.request: _text(p) for p in (*solution.moves, *solution.placements)}
     for number, step in enumerate(solution.steps, start=1):
-        place = _text(to[step.job].prism)
+        old = " ".join(map(_text, jobs.get(step.job, [])))
         if step.action is Action.MOVE:
-            told = f"move {step.job} from {_text(jobs[step.job].prism)} to {place}"
-        elif step.action is Action.SUSPEND:
-            told = f"suspend {step.job} on {_text(jobs[step.job].prism)}"
+            told = f"move {step.job} from {old} to {to[step.job]}"
+        elif step.action in (Action.SUSPEND, Action.END):
+            told = f"{step.action} {step.job} on {old}"
         else:
-            told = f"{step.action} {step.job} on {place}"
+            action = "replace" if step.action is Action.START and old else step.action
+            told = f"{action} {step.job} on {to[step.job]}"
         lines.append(f"{number:3d}. {told}")
+    moved = {placement.request for placement in solution.moves}
+    unknown = [name for name in jobs if name in moved and not any(j.asked for j in jobs[name])]
+    if unknown and snapshot.sets:
+        lines.append(
+            f"not known of {number_of(len(unknown), 'job')} that moved: which sets of hosts it may "
+            "have (`asked` of a running job says so, --fixed keeps it where it is)"
+        )
     if solution.suspended:
         fewer = "no fewer would do" if solution.fewest_suspended else "fewer might do"
         lines.append(f"{len(solution.suspended)} suspended, for want of free space: {fewer}")
     return lines
 
 
-def _text(model: PrismModel | None) -> str:
-    return "-" if model is None else Prism(tuple(model.origin), tuple(model.extents)).text
+def _text(placed: Any) -> str:
+    """Return where a job is: its prism, or its nodes with the units of each host."""
+    prism: PrismModel | None = getattr(placed, "prism", None)
+    if prism is not None and not getattr(placed, "cubes", None):
+        return Prism(tuple(prism.origin), tuple(prism.extents)).text
+    return "-" if placed.nodes is None else str(placed.nodes)

@@ -7,23 +7,21 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
-
 from topoplace.machine import format_node_set
 from topoplace.packing.budget import Budget
 from topoplace.packing.frontier import MOST_TRIES, SHARE, Corner, Point, Step, TradeOff, trade_off
 from topoplace.packing.search import Found, LevelBound, Search
 from topoplace.packing.state import Say, silent
+from topoplace.placement.repack.packing import RepackPacking
+from topoplace.placement.repack.problem import GOES, RepackProblem, Seat
 from topoplace.placement.several import frontier_of
+from topoplace.placement.torus.moves import TorusMoves
 from topoplace.placement.torus.outcome import prism_model
-from topoplace.placement.torus.packing import TorusPacking
+from topoplace.placement.torus.places import largest_prism
 from topoplace.placement.torus.problem import PlacementProblem
-from topoplace.placement.torus.repack.packing import RepackPacking
-from topoplace.placement.torus.repack.places import largest_prism
-from topoplace.placement.torus.repack.problem import RepackProblem, Seat, of_size
 from topoplace.result.certificate import Leaf
 from topoplace.result.several import Frontier
-from topoplace.snapshot.schema import DefragmentInstance, Room
+from topoplace.snapshot.schema import DefragmentInstance, RepackInstance, Room
 from topoplace.snapshot.state import prepare
 from topoplace.solving import Options
 
@@ -35,10 +33,11 @@ def defragmented(problem: RepackProblem, options: Options | None = None) -> Fron
     """Return the moves that make the most room, for every cost up to the limit, and the proof."""
     asked = problem.instance
     assert isinstance(asked, DefragmentInstance), "the problem of making room"
-    least = {PLACED: problem.num_movable, MOVES: -asked.most}
+    least = {PLACED: problem.num_movers, MOVES: -asked.most}
 
     def for_queue(own: Any, budget: Budget, **how: Any) -> TradeOff:
-        start = _placed(problem, budget.within(SHARE * budget.length), **how)
+        seed, within = how["seed"], budget.within(SHARE * budget.length)
+        start = [*problem.stays, *problem.site.begun(problem.instance.snapshot, within, seed)]
         return trade_off(own.packing, TRADED, budget, least=least, start=start, **how)
 
     def for_prism(own: Any, budget: Budget, **how: Any) -> TradeOff:
@@ -46,14 +45,6 @@ def defragmented(problem: RepackProblem, options: Options | None = None) -> Fron
 
     search = for_queue if asked.room is Room.QUEUE else for_prism
     return frontier_of(problem, options or Options(), TradeOff(TRADED, least), search)
-
-
-def _placed(problem: RepackProblem, budget: Budget, *, seed: int, **_: Any) -> list[Seat]:
-    """Return which requests start, and where, if no job moves."""
-    now = PlacementProblem(prepare(problem.instance.snapshot), problem.interference)
-    found = Search(TorusPacking(now), budget, seed=seed, num_levels=1).run().placement
-    started = (Seat(problem.num_movable + c.request_idx, c.prism) for c in found)
-    return [*problem.stays, *started]
 
 
 def largest_prisms(
@@ -73,6 +64,8 @@ def largest_prisms(
     that takes: a step. If the first searches leave something open, longer ones try again.
     """
     everybody, most = least[PLACED], _class_size(problem)
+    asked = problem.instance
+    assert isinstance(asked, DefragmentInstance)
     nothing = Leaf(scale=1, prices={}, multipliers=[0])
     known = TradeOff(TRADED, least)
     known.prove(Step((everybody,), LevelBound(0, nothing)))  # staying costs nothing
@@ -88,7 +81,7 @@ def largest_prisms(
         tries[corner] += 1
         floor, nodes = int(corner[0]), int(corner[1])
         share = budget.within(tries[corner] * SHARE * (budget.end - budget.now()))
-        larger = of_size(problem, nodes)
+        larger = replace(problem, instance=_as_repack(asked), site=_site(problem).of_size(nodes))
         packing = RepackPacking(larger)
         found = Search(
             packing, share, seed=seed, thorough=True, num_levels=2, to_beat={MOVES: floor - 1},
@@ -102,17 +95,29 @@ def largest_prisms(
     return known
 
 
+def _site(problem: RepackProblem) -> TorusMoves:
+    assert isinstance(problem.site, TorusMoves), "prisms are of tori"
+    return problem.site
+
+
+def _as_repack(asked: DefragmentInstance) -> RepackInstance:
+    """Return the instance in which one job has to start, for which room is made."""
+    shared = {name: getattr(asked, name) for name in ("name", "fixed", "costs", "keep_shape")}
+    return RepackInstance(**shared, snapshot=asked.wanting(1), start=[asked.room_id])
+
+
 def _class_size(problem: RepackProblem) -> int:
     """Return the number of nodes of the class for which the largest prism is sought."""
-    room = problem.requests[problem.num_movable]
-    return int((problem.emptied.state.node_class == room.class_idx).sum())
+    emptied = _site(problem).emptied
+    room = emptied.requests[problem.num_movers]
+    return int((emptied.state.node_class == room.class_idx).sum())
 
 
 def _add(known: TradeOff, problem: RepackProblem, seats: list[Seat]) -> None:
     """Add the largest prism that running jobs leave on some seats."""
-    stay = [seat for seat in seats if seat.request_idx < problem.num_movable]
+    stay = [seat for seat in seats if seat.request_idx < problem.num_movers]
     nodes, prism = largest_prism(_after(problem, stay), 0)
-    room = [] if prism is None else [Seat(problem.num_movable, prism)]
+    room = [] if prism is None else [Seat(problem.num_movers, GOES, prism)]
     cost = problem.worth(stay)[MOVES]
     known.add(Point((known.least[PLACED], -cost, nodes), [*stay, *room]))
 
@@ -130,14 +135,15 @@ def _proven(packing: RepackPacking, found: Found, nodes: int, everybody: int) ->
 
 def _after(problem: RepackProblem, seats: list[Seat]) -> PlacementProblem:
     """Return the machine after moves, with the job that the space is for as its queue."""
+    site = _site(problem)
     places = {
-        problem.movable[seat.request_idx].id: {
-            "nodes": format_node_set(np.sort(problem.nodes_of(seat)).tolist()),
-            "prism": prism_model(seat.prism),
+        site.names[seat.request_idx]: {
+            "nodes": format_node_set(site.nodes_of(seat.request_idx, seat.place).tolist()),
+            "prism": prism_model(seat.place),
         }
-        for seat in problem.moved(seats)
+        for seat in problem.changed(seats, GOES)
     }
-    [room] = problem.requests[problem.num_movable :]
+    [room] = site.emptied.requests[problem.num_movers :]
     snapshot = problem.instance.snapshot
     running = [job.model_copy(update=places.get(job.id, {})) for job in snapshot.running]
     state = prepare(snapshot.model_copy(update={"running": running, "queue": []}))

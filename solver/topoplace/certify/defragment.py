@@ -6,9 +6,10 @@ from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
+from topoplace.certify.moves import Repacking, RepackOracle, follow_plan, read_repacking
 from topoplace.certify.packing import CheckingOracle, Packings, certified_bound
 from topoplace.certify.report import Claims, Number, RefusedError
-from topoplace.certify.torus.repack import Repacking, RepackOracle, follow_plan, read_repacking
+from topoplace.certify.torus.moves import TorusGround
 from topoplace.errors import number_of
 from topoplace.machine import parse_node_set
 from topoplace.result.placement import RepackResult, RepackSolution
@@ -36,15 +37,13 @@ class Defragment(Packings[RepackResult]):
             self._whole = read_repacking(asked, self.result.limits.interference)
         else:
             self._whole = self._of_size(1)
-        whole, rule = self._whole.whole, self.result.limits.interference
-        counts = f"{len(whole.jobs)} running, {len(self._whole.movers)} may move"
+        ground, rule = self._whole.ground, self.result.limits.interference
+        counts = f"{ground.num_running} running, {len(ground.movers)} may move"
         what = (
-            "a prism"
-            if asked.room is Room.PRISM
-            else f"{number_of(len(whole.requests), 'request')}"
+            "a prism" if asked.room is Room.PRISM else f"{number_of(len(ground.wanted), 'request')}"
         )
         moves = f"moves of {asked.most} at most for {what}"
-        return f"{whole.torus.text}, {counts}, {moves}, {rule.value} interference"
+        return f"{ground.text}, {counts}, {moves}, {rule.value} interference"
 
     def _of_size(self, nodes: int) -> Repacking:
         """Return the instance in which only one job waits, with a given number of nodes."""
@@ -66,17 +65,17 @@ class Defragment(Packings[RepackResult]):
         solution: Any = self.result.solution
         assert isinstance(solution, RepackSolution)
         repacking = self._whole
-        sizes = [_size(placement.nodes, repacking) for placement in solution.placements]
-        if self._asked.room is Room.PRISM and sizes:
-            repacking = self._of_size(sizes[0])
+        if self._asked.room is Room.PRISM:
+            for placement in solution.placements:
+                repacking = self._of_size(_size(placement.nodes or "", repacking))
         followed = follow_plan(repacking, solution, claims)
         if followed is None or not claims.hold:
             return False
         cost, _ = followed
         if cost > self._asked.most:
             raise RefusedError(f"moves cost {cost}, and may cost {self._asked.most}")
-        worth = {request.id: request.value for request in repacking.whole.requests}
-        room = sum(worth[placement.request] for placement in solution.placements)
+        values = repacking.ground.wanted
+        room = sum(values[placement.request] for placement in solution.placements)
         self.values = [len(repacking.movers), cost, room]
         return True
 
@@ -102,8 +101,7 @@ class Defragment(Packings[RepackResult]):
         placed, moves = held
         if placed is None or placed < len(self._whole.movers):
             raise RefusedError("not all jobs have to have a place")
-        whole = self._whole.whole
-        if claimed >= (whole.node_class == whole.requests[0].class_idx).sum():
+        if claimed >= _of_prisms(self._whole).class_size:
             return claimed, ": all nodes of the class"
         larger = self._of_size(claimed + 1)
         oracle = RepackOracle.of(larger)
@@ -115,5 +113,11 @@ class Defragment(Packings[RepackResult]):
         return claimed, "" if found is None else found.where
 
 
+def _of_prisms(repacking: Repacking) -> TorusGround:
+    if not isinstance(repacking.ground, TorusGround):
+        raise RefusedError("prisms are of tori and meshes")
+    return repacking.ground
+
+
 def _size(nodes: str, repacking: Repacking) -> int:
-    return len(parse_node_set(nodes, repacking.whole.torus.num_nodes))
+    return len(parse_node_set(nodes, _of_prisms(repacking).emptied.torus.num_nodes))

@@ -1,0 +1,1 @@
+"""The checker of dragonflies: `check` has the claims, `instance` the rules, `oracle` the links."""

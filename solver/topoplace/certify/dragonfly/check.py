@@ -1,0 +1,103 @@
+"""The claims of a placement on a dragonfly (docs/proofs/dragonfly.md)."""
+
+from __future__ import annotations
+
+from collections import Counter
+from functools import cached_property
+from typing import Any
+
+from topoplace.certify.dragonfly.instance import Reading, read_dragonfly
+from topoplace.certify.dragonfly.oracle import DragonflyOracle
+from topoplace.certify.hierarchy.check import HierarchyPlacements
+from topoplace.certify.hierarchy.instance import Asked, Instance, Place, require_place
+from topoplace.certify.hierarchy.oracle import HierarchyOracle
+from topoplace.certify.hierarchy.rows import Rows
+from topoplace.certify.report import Claims, RefusedError
+from topoplace.errors import number_of
+from topoplace.machine.hostlist import NodeLists
+from topoplace.result import Interference
+
+
+class DragonflyPlacements(HierarchyPlacements):
+    """A placement on a dragonfly: one on the hierarchy that it is read as, and its links."""
+
+    result: Any
+
+    @cached_property
+    def _reading(self) -> Reading:
+        return read_dragonfly(self.result.instance)
+
+    @cached_property
+    def _instance(self) -> Instance:
+        return self._reading.inside
+
+    @property
+    def _is_strict(self) -> bool:
+        return bool(self.result.limits.interference is Interference.STRICT)
+
+    def read(self) -> str:
+        """Read the instance and return what it is."""
+        if self.result.limits.interference is Interference.TOLERANT:
+            raise RefusedError("interference is tolerant, which means nothing on a dragonfly")
+        reading, about = self._reading, super().read()
+        nodes = number_of(reading.per_group * reading.num_groups, "node")
+        return f"{nodes} in {number_of(reading.num_groups, 'group')}; {about}"
+
+    def follow(self, claims: Claims) -> bool:
+        """Add the claims about the solution."""
+        holds = super().follow(claims)
+        if holds and self.result.solution is not None:
+            claims.add("links", self._require_links)
+        return holds
+
+    def _started(self) -> list[tuple[Asked, Place]]:
+        """Return who starts where; raise unless each keeps the rules of its request.
+
+        Nodes are free, and no two jobs have the same.
+        """
+        reading, found = self._reading, list[tuple[Asked, Place]]()
+        waiting = {asked.id: asked for asked in reading.inside.queue}
+        free, total = set(reading.free), reading.per_group * reading.num_groups
+        lists = NodeLists(total)
+        for own in self.result.solution.placements:
+            if own.request not in waiting:
+                raise RefusedError(f"{own.request} is no request that waits, or starts twice")
+            asked = waiting.pop(own.request)
+            nodes = {*lists.numbers(own.nodes, total, "nodes").tolist()}
+            if not nodes <= free:
+                raise RefusedError(f"{asked.id} has node {min(nodes - free)}, which is not free")
+            free -= nodes
+            place = [Counter(node // reading.per_host for node in nodes)]
+            try:
+                require_place(reading.inside, asked, place)
+            except RefusedError as error:
+                raise RefusedError(f"{asked.id}: {error}") from None
+            found.append((asked, place))
+        return found
+
+    def _require_links(self) -> str:
+        """Raise if two jobs use the links between two groups against the rule."""
+        if not self._is_strict:
+            return "interference off: jobs may share links"
+        taken = {*self._reading.taken}
+        for asked, [hosts] in self._started():
+            if asked.id in self._reading.silent:
+                continue
+            own = self._reading.pairs(host * self._reading.per_host for host in hosts)
+            if own & taken:
+                pair = " and ".join(map(str, min(own & taken)))
+                raise RefusedError(f"{asked.id} shares the links between groups {pair}")
+            taken |= own
+        pairs = number_of(len(taken), "pair")
+        return f"no link between groups has two jobs; {pairs} of groups in use"
+
+    @cached_property
+    def oracle(self) -> HierarchyOracle:
+        """The oracle of groups and routers, and of links between groups under the strict rule."""
+        reading = self._reading
+        rows, queue = Rows(reading.inside), reading.inside.queue
+        if not self._is_strict:
+            return HierarchyOracle(rows, queue)
+        talks = tuple(asked.id not in reading.silent for asked in queue)
+        num, taken = reading.num_groups, reading.taken
+        return DragonflyOracle(rows, queue, talks=talks, num_groups=num, taken=taken)

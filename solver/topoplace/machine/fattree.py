@@ -1,0 +1,135 @@
+"""Fat trees of two or three levels: pods of leaves, and links that have numbers and names.
+
+Every leaf has a link to each switch of its pod. Switch i of every pod has a link to each spine of
+plane i; a tree of two levels is one pod without spines, whose switches are at the top.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+
+import numpy as np
+
+from topoplace.errors import InputError
+from topoplace.machine.hostlist import NodeLists, format_host_list
+from topoplace.types import IntArray
+
+_LINK = re.compile(r"(leaf|pod)(\d{1,7})-(\d{1,7})(?:-(\d{1,7}))?")
+
+
+@dataclass(frozen=True)
+class FatTree:
+    """A fat tree; leaves are numbered pod by pod, nodes leaf by leaf.
+
+    Its *rows* are numbered through: the nodes of every leaf, the links of every leaf to the
+    switches of its pod (``leaf3-0``), the links of switches to spines (``pod1-2-0``).
+
+    Attributes
+    ----------
+    pods
+        By pod, the nodes on each of its leaves.
+    switches
+        Switches of a pod.
+    spines
+        Spines of a plane; 0 in a tree of two levels.
+    """
+
+    pods: tuple[tuple[int, ...], ...]
+    switches: int
+    spines: int
+
+    @cached_property
+    def sizes(self) -> tuple[int, ...]:
+        """The nodes on every leaf."""
+        return tuple(size for pod in self.pods for size in pod)
+
+    @cached_property
+    def pod_of(self) -> tuple[int, ...]:
+        """The pod of every leaf."""
+        return tuple(p for p, pod in enumerate(self.pods) for _ in pod)
+
+    @cached_property
+    def leaves(self) -> tuple[range, ...]:
+        """The leaves of every pod."""
+        ends = np.cumsum([0, *map(len, self.pods)]).tolist()
+        return tuple(range(a, b) for a, b in pairwise(ends))
+
+    @cached_property
+    def first(self) -> IntArray:
+        """The first node of every leaf, and the number of nodes."""
+        return np.cumsum([0, *self.sizes], dtype=np.int64)
+
+    @property
+    def num_nodes(self) -> int:
+        """Number of nodes."""
+        return sum(self.sizes)
+
+    @cached_property
+    def families(self) -> dict[str, slice]:
+        """The rows by what they are."""
+        leaves = len(self.sizes)
+        links = leaves + leaves * self.switches
+        ups = links + len(self.pods) * self.switches * self.spines
+        return {
+            "hosts": slice(0, leaves),
+            "links": slice(leaves, links),
+            "ups": slice(links, ups),
+        }
+
+    @property
+    def num_rows(self) -> int:
+        """Number of rows."""
+        return int(self.families["ups"].stop)
+
+    def leaf_of(self, nodes: IntArray) -> IntArray:
+        """Return the leaf of every node."""
+        return np.searchsorted(self.first, nodes, side="right") - 1
+
+    def link(self, leaf: int, switch: int) -> int:
+        """Return the row of a leaf's link to a switch of its pod."""
+        return len(self.sizes) + leaf * self.switches + switch
+
+    def up(self, pod: int, switch: int, spine: int) -> int:
+        """Return the row of a switch's link to a spine of its plane."""
+        start: int = self.families["ups"].start
+        return start + (pod * self.switches + switch) * self.spines + spine
+
+    def ends(self, row: int) -> tuple[int, ...]:
+        """Return leaf and switch of a link, or pod, switch and spine."""
+        start = self.families["ups"].start
+        if row < start:
+            return divmod(row - len(self.sizes), self.switches)
+        upper, spine = divmod(row - start, self.spines)
+        return (*divmod(upper, self.switches), spine)
+
+    def text(self, links: Iterable[int]) -> str:
+        """Return links as a host list of their names."""
+        names = ("-".join(map(str, ends)) for ends in map(self.ends, sorted(links)))
+        return format_host_list(f"{'pod' if n.count('-') > 1 else 'leaf'}{n}" for n in names)
+
+    def rows(self, text: str, field: str) -> list[int]:
+        """Return the rows of links by their names, each once, ascending.
+
+        Raises
+        ------
+        InputError
+            At a name that no link of the tree has, or that is there twice.
+        """
+        found = []
+        for name in NodeLists(self.num_rows).hosts(text, field):
+            match = _LINK.fullmatch(name)
+            ends = [int(part) for part in match.groups()[1:] if part] if match else []
+            of_pod = len(self.pods), self.switches, self.spines
+            of_leaf = len(self.sizes), self.switches
+            most: tuple[int, ...] = of_pod if match and match[1] == "pod" else of_leaf
+            if not ends or len(ends) != len(most) or any(e >= m for e, m in zip(ends, most)):  # noqa: B905
+                expected = "links of the tree, such as leaf0-1 or pod0-1-0"
+                raise InputError(expected, field=field, value=name)
+            found.append(self.link(*ends) if len(ends) == 2 else self.up(*ends))
+        if len({*found}) < len(found):
+            raise InputError("each link once", field=field, value=text)
+        return sorted(found)

@@ -1,0 +1,114 @@
+"""A program of its own: tasks onto the leaves of a tree by Mt-KaHyPar, level by level.
+
+It is run as a process because native code cannot be interrupted; `topoplace.mapping.multilevel`
+writes what it reads.
+"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+import time
+from collections import deque
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+Numbers = NDArray[np.int64]
+
+
+class Part(NamedTuple):
+    """Tasks in a domain of a level, and the pairs among them by their positions here."""
+
+    level: int
+    domain: int
+    tasks: Numbers
+    ends: Numbers
+    weight: Numbers
+
+
+class Partitioner:
+    """Mt-KaHyPar on one core, with a seed: the same parts each time, if there is time for all."""
+
+    def __init__(self, preset: str, seed: int, seconds: float) -> None:
+        self._end = time.monotonic() + seconds
+        self._library: Any = importlib.import_module("mtkahypar")
+        self._engine = self._library.initialize(1)
+        self._preset = getattr(self._library.PresetType, preset)
+        self._library.set_seed(seed)
+
+    def parts(self, part: Part, rooms: Numbers) -> Numbers:
+        """Return the child of every task of a part, none with more tasks than it has room for.
+
+        Once the time is over, children are filled in the order of tasks.
+        """
+        num, children = len(part.tasks), len(rooms)
+        found = np.minimum(np.searchsorted(np.cumsum(rooms), np.arange(num), "right"), children - 1)
+        worth = children > 1 and num > children and len(part.weight)
+        if worth and time.monotonic() < self._end:
+            context = self._engine.context_from_preset(self._preset)
+            context.set_partitioning_parameters(children, 0.0, self._library.Objective.CUT)
+            context.set_individual_target_block_weights(np.minimum(rooms, num).tolist())
+            context.logging = False
+            pairs = list(zip(*part.ends.tolist(), strict=True))
+            ones, weight = [1] * num, part.weight.tolist()
+            graph = self._engine.create_graph(context, num, len(pairs), pairs, ones, weight)
+            found = np.array(graph.partition(context).get_partition(), dtype=np.int64)
+        return within(part, found, rooms)
+
+
+def within(part: Part, found: Numbers, rooms: Numbers) -> Numbers:
+    """Return parts in which the least connected tasks of overfull ones are where there is room."""
+    count = np.bincount(found, minlength=len(rooms))
+    for full in np.flatnonzero(count > rooms).tolist():
+        inside = (found[part.ends] == full).all(axis=0)
+        ties = np.bincount(
+            part.ends[:, inside].ravel(), np.tile(part.weight[inside], 2), len(found)
+        )
+        own = np.flatnonzero(found == full)
+        leaving = own[np.argsort(ties[own], kind="stable")][: count[full] - rooms[full]]
+        free = np.repeat(np.arange(len(rooms)), np.maximum(0, rooms - count))
+        found[leaving] = free[: len(leaving)]
+        count = np.bincount(found, minlength=len(rooms))
+    return found
+
+
+def leaves_of(given: Any, partitioner: Partitioner) -> Numbers:
+    """Return the leaf of every task."""
+    domains, room, ends, weight = (given[name] for name in ("domains", "room", "ends", "weight"))
+    num = int(given["num"])
+    leaf = np.zeros(num, dtype=np.int64)
+    todo = deque([Part(len(domains) - 1, 0, np.arange(num), ends, weight)])
+    while todo:
+        part = todo.popleft()  # the top levels first, which cost most
+        if part.level == 0:
+            leaf[part.tasks] = part.domain
+            continue
+        inside = domains[part.level] == part.domain
+        below = domains[part.level - 1]
+        rooms = np.bincount(below[inside], room[inside]).astype(np.int64)
+        children = np.flatnonzero(rooms)
+        at = partitioner.parts(part, rooms[children])
+        for k, child in enumerate(children.tolist()):
+            own = np.flatnonzero(at == k)
+            number = np.full(len(at), -1)
+            number[own] = np.arange(len(own))
+            kept = (at[part.ends] == k).all(axis=0)
+            if len(own):
+                pairs = number[part.ends[:, kept]], part.weight[kept]
+                todo.append(Part(part.level - 1, child, part.tasks[own], *pairs))
+    return leaf
+
+
+def main(folder: Path) -> None:
+    """Read the problem of a folder, and write the leaf of every task there."""
+    given = np.load(folder / "problem.npz")
+    limits = int(given["seed"]), float(given["seconds"])
+    partitioner = Partitioner(str(given["preset"]), *limits)
+    np.save(folder / "leaves.npy", leaves_of(given, partitioner))
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))

@@ -1,0 +1,40 @@
+"""Jobs onto the nodes of a dragonfly, in few groups and routers."""
+
+from topoplace.kinds import Kind
+
+_ORDERS = "topoplace.placement.dragonfly.orders"
+
+KIND = Kind(
+    name="dragonfly",
+    title="on a dragonfly",
+    result="topoplace.result.dragonfly:DragonflyResult",
+    frame="topoplace.placement.dragonfly.problem:FRAME",
+    checker="topoplace.certify.dragonfly.check:DragonflyPlacements",
+    prepare="topoplace.placement.dragonfly.problem:prepare",
+    offer="topoplace.placement.dragonfly.offer:OfDragonfly",
+    machine="dragonfly",
+    model="topoplace.result.dragonfly:DragonflyModel",
+    shorthands={"dragonfly": "dragonfly:9x4x2"},
+    shorthand="topoplace.placement.dragonfly.problem:dragonfly_of",
+    problem="topoplace.placement.dragonfly.problem:problem_of",
+    solution="topoplace.result.dragonfly:DragonflySolution",
+    view="topoplace.placement.dragonfly.view:DragonflyView",
+    methods={
+        "exact": (
+            "topoplace.placement.dragonfly.packing",
+            "most value in the fewest groups, then routers, by branch and price; certified",
+        ),
+        "contiguous": (_ORDERS, "in queue order, the first free nodes"),
+        "few-groups": (_ORDERS, "in queue order, the fullest group that has room, or few groups"),
+        "group-round-robin": (_ORDERS, "in queue order, a node of every group in turn"),
+        "minizinc": (
+            "topoplace.placement.dragonfly.minizinc",
+            "reference MiniZinc model, for tiny machines",
+        ),
+        "random-groups": (_ORDERS, "in queue order, along groups in a random order (by seed)"),
+        "random-routers": (_ORDERS, "in queue order, along routers in a random order (by seed)"),
+    },
+    has_rule=True,
+    kernels=("packing", "packing.starts", "hierarchy"),
+    needed={"exact": ("packing", "hierarchy"), None: ()},
+)

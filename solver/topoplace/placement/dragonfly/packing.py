@@ -1,0 +1,280 @@
+"""The method `exact` on dragonflies: the packing of a hierarchy, and a row for two groups' links.
+
+Under the strict rule, a request that has nodes in two groups takes all links between these, which
+are one row (docs/proofs/dragonfly.md).
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from functools import cached_property
+
+import numpy as np
+
+from topoplace import clock
+from topoplace.packing.budget import Budget
+from topoplace.packing.problem import NO_VALUE, Priced, Query, Subproblem
+from topoplace.placement.dragonfly.orders import by_priority
+from topoplace.placement.dragonfly.problem import DragonflyProblem
+from topoplace.placement.engine import Packed, solved
+from topoplace.placement.hierarchy.layout import Layout
+from topoplace.placement.hierarchy.packing import Candidate, HierarchyPacking
+from topoplace.snapshot.hierarchy_state import HierarchyRequest
+from topoplace.solving import Options, Outcome, register
+from topoplace.types import FloatArray, IntArray
+
+MOST_GROUPS = 6
+"""Groups with prices on links between them up to which the best candidate is exact."""
+
+_Column = tuple[int, Candidate]
+
+
+class DragonflyPacking(HierarchyPacking):
+    """A queue on a dragonfly.
+
+    Its last rows are the pairs of groups, in the family ``links``; the others are those of the
+    hierarchy. Where jobs may share links, nobody takes of them.
+    """
+
+    def __init__(
+        self,
+        problem: DragonflyProblem,
+        layout: Layout | None = None,
+        left: IntArray | None = None,
+        requests: Sequence[HierarchyRequest] | None = None,
+    ) -> None:
+        super().__init__(problem.hierarchy, layout, left, requests)
+        self.dragonfly, self.first_pair = problem, len(self.layout.capacities)
+        self._num_groups = problem.state.machine.num_groups
+        self._pairs = np.zeros((self._num_groups,) * 2, dtype=np.int64)
+        upper = np.triu_indices(self._num_groups, 1)
+        self._pairs[upper] = np.arange(len(upper[0])) + self.first_pair
+        self._pairs += self._pairs.T
+        if left is None:
+            free = (~problem.state.taken_pairs[upper]).astype(np.int64)
+            self.capacities = np.concatenate([self.capacities, free])
+        families = {"links": slice(self.first_pair, len(self.capacities))}
+        self.families = dict(self.layout.families) | families
+        self._uses_links = [problem.uses_links(request) for request in self.requests]
+
+    @property
+    def kinds(self) -> Sequence[object]:
+        """The kind of every request: also whether it uses links."""
+        return list(zip(super().kinds, self._uses_links, strict=True))
+
+    def first_prices(self, sub: Subproblem) -> tuple[FloatArray, tuple[float, ...]] | None:
+        """Return prices at which a subproblem begins, those of links 0.
+
+        On the first two levels all nodes have one price (docs/proofs/dragonfly.md, "Prices").
+        """
+        prices = np.zeros(self.num_rows)
+        if sub.level > 1:
+            found = super().first_prices(sub)
+            if found is None:
+                return None
+            prices[: len(found[0])] = found[0]
+            return prices, found[1]
+        price, factors = self._of_nodes(sub)
+        prices[: self.num_covers] = price
+        return prices, factors
+
+    def _of_nodes(self, sub: Subproblem) -> tuple[float, tuple[float, ...]]:
+        """Return the price of a node, and the factor of the first level on the second one."""
+        left = self.capacities[: self.num_covers]
+        of_group = np.bincount(self._group_of_row, weights=left, minlength=self._num_groups)
+        room = np.sort(of_group)[::-1].cumsum()
+        may = [q for q in range(len(self.names)) if q not in sub.excluded]
+        values = self.values[may]
+        nodes = np.array([self.requests[q].nodes for q in may], dtype=np.int64)
+        each, groups = values / nodes, 1 + np.searchsorted(room, nodes)
+
+        def last(order: IntArray) -> int | None:
+            beyond = np.flatnonzero(nodes[order].cumsum() > room[-1])
+            return int(order[beyond[0]]) if len(beyond) else None
+
+        dearest = last(np.argsort(-each, kind="stable"))
+        worth = 0.0 if dearest is None else float(each[dearest])
+        if not sub.level:
+            return worth, ()
+        fullest = last(np.lexsort((groups / nodes, -each)))
+        share = 0.0 if fullest is None else float(groups[fullest] / nodes[fullest])
+        above = values - worth * nodes
+        needed = (groups - share * nodes)[above != 0] / above[above != 0]
+        factor = max(share / worth if worth else 0.0, needed.max(initial=0.0))
+        return max(0.0, factor * worth - share), (factor,)
+
+    @cached_property
+    def _group_of_row(self) -> IntArray:
+        """The group of every row of hosts and pools, 0 if it is empty; shape ``(num_covers,)``."""
+        found = np.zeros(self.num_covers, dtype=np.int64)
+        of = self.layout.machine.domain_of[0]
+        for row in np.flatnonzero(self.layout.capacities[: self.num_covers]).tolist():
+            found[row] = of[self.layout.nodes[self.layout.leaf_of_row(row)[0]].hosts[0]]
+        return found
+
+    # ---- candidates
+
+    def groups(self, candidate: Candidate) -> list[int]:
+        """Return the groups that a candidate has nodes in, ascending."""
+        nodes, of = self.layout.nodes, self.layout.machine.domain_of[0]
+        return sorted({int(of[nodes[leaf].hosts[0]]) for _, leaf, _ in candidate.uses})
+
+    def rows_of(self, candidate: Candidate) -> IntArray:
+        """Return the rows that a candidate uses, each repeated by the amount."""
+        found = super().rows_of(candidate)
+        if not self._uses_links[candidate.request_idx]:
+            return found
+        own = [self._pairs[pair] for pair in itertools.combinations(self.groups(candidate), 2)]
+        return np.concatenate([found, np.array(own, dtype=np.int64)])
+
+    # ---- the oracle
+
+    def price(self, row_prices: IntArray, query: Query) -> Priced:
+        """Return the best candidate of every request.
+
+        If more than `MOST_GROUPS` groups matter, `best` leaves links out, as the checker does.
+        """
+        found = super().price(row_prices, query)
+        links = row_prices[self.first_pair :]
+        barred = self.capacities[self.first_pair :] == 0
+        matter = np.flatnonzero((links > 0) | barred) + self.first_pair
+        if not len(matter) or not any(self._uses_links):
+            return found
+        groups = np.unique(np.argwhere(np.isin(self._pairs, matter))).tolist()
+        by_row = np.where(barred, -1, links)
+        cost = np.where(self._pairs > 0, by_row[np.maximum(0, self._pairs - self.first_pair)], 0)
+        for q, columns in enumerate(found.columns):
+            if columns and self._uses_links[q]:
+                own = _Closing(self, q, row_prices, query, cost)
+                exact = len(groups) <= MOST_GROUPS
+                best = own.best(columns[0], groups) if exact else own.some(columns[0])
+                found.columns[q] = [] if best is None else [best]
+                if exact:
+                    found.best[q] = NO_VALUE if best is None else best[0]
+        return found
+
+    def without(self, closed: frozenset[int], q: int) -> HierarchyPacking:
+        """Return the packing of one request in which some groups have no nodes."""
+        left = self.capacities[: self.first_pair].copy()
+        left[: self.num_covers][np.isin(self._group_of_row, [*closed])] = 0
+        own = HierarchyPacking(self.hierarchy, self.layout, left, [self.requests[q]])
+        own.deadline = self.deadline
+        return own
+
+    def starts(self, deadline: float) -> Iterator[list[Candidate]]:
+        """Yield the placement in few groups, then those of a hierarchy; all filled up.
+
+        Jobs that share links are left out before.
+        """
+        own = [self.candidates(by_priority(self.dragonfly))] if self._is_whole else []
+        for found in itertools.chain(own, super().starts(deadline)):
+            kept = self._kept(found)
+            yield kept
+            if own or len(kept) < len(found):
+                begun, own = {candidate.request_idx for candidate in kept}, []
+                order = np.argsort(-self.values, kind="stable").tolist()
+                waiting = [q for q in order if q not in begun]
+                yield self.with_best_fits(kept, waiting, Budget(max(0.0, deadline - clock.now())))
+
+    def _kept(self, placement: Sequence[Candidate]) -> list[Candidate]:
+        left, found = self.capacities.copy(), []
+        for one in sorted(placement, key=lambda c: -int(self.values[c.request_idx])):
+            amounts = self.amounts_of(one)
+            if (amounts <= left).all():
+                left -= amounts
+                found.append(one)
+        return sorted(found)
+
+    def _of(self, kept: Sequence[int], left: IntArray) -> DragonflyPacking:
+        requests = [self.requests[q] for q in kept]
+        found = DragonflyPacking(self.dragonfly, self.layout, left, requests)
+        found.deadline = self.deadline
+        return found
+
+
+class _Closing:
+    """Best candidates of a request when links between groups have prices, or are taken.
+
+    Parameters
+    ----------
+    cost
+        The price of the links between two groups, -1 where they are taken; shape
+        ``(num_groups, num_groups)``.
+    """
+
+    def __init__(
+        self,
+        packing: DragonflyPacking,
+        q: int,
+        row_prices: IntArray,
+        query: Query,
+        cost: IntArray,
+    ) -> None:
+        self._packing, self._q, self._cost = packing, q, cost
+        self._prices = row_prices[: packing.first_pair]
+        covers = tuple(replace(c, request_idx=0) for c in query.covers_of.get(q, ()))
+        self._query = Query(query.weights, 1, covers)
+
+    def best(self, root: _Column, groups: Sequence[int]) -> _Column | None:
+        """Return the best candidate, where links matter between a few groups alone.
+
+        It has nodes in some of these and in no others, so it is the best one if the others are
+        closed, for one of the sets of groups that may be together.
+        """
+        at = np.ix_(*[self._packing.groups(root[1])] * 2)
+        if not self._cost[at].any():
+            return root
+        best: _Column | None = None
+        tried: list[set[int]] = []
+        for cost, inside in sorted(self._together(groups), key=lambda one: (one[0], -len(one[1]))):
+            if best is not None and root[0] - cost <= best[0]:
+                break
+            if any(inside <= other for other in tried):  # one that costs no more has them all
+                continue
+            tried.append(inside)
+            found = self._without(frozenset(groups) - inside)
+            if found is not None:
+                gain = found[0] - self._paid(self._packing.groups(found[1]))
+                if best is None or gain > best[0]:
+                    best = gain, found[1]
+        return best
+
+    def some(self, column: _Column) -> _Column | None:
+        """Return a candidate: groups are closed one by one until it needs no taken links."""
+        closed: frozenset[int] = frozenset()
+        found: _Column | None = column
+        while found is not None:
+            groups = self._packing.groups(found[1])
+            taken = (self._cost[np.ix_(groups, groups)] < 0).sum(axis=1)
+            if not taken.any():
+                return found[0] - self._paid(groups), found[1]
+            closed |= {groups[int(taken.argmax())]}
+            found = self._without(closed)
+        return None
+
+    def _together(self, groups: Sequence[int]) -> Iterator[tuple[int, set[int]]]:
+        for size in range(len(groups) + 1):
+            for inside in itertools.combinations(groups, size):
+                if (self._cost[np.ix_(inside, inside)] >= 0).all():
+                    yield self._paid(inside), set(inside)
+
+    def _paid(self, groups: Sequence[int]) -> int:
+        return int(self._cost[np.ix_(groups, groups)].sum()) // 2
+
+    def _without(self, closed: frozenset[int]) -> _Column | None:
+        found = self._packing.without(closed, self._q).price(self._prices, self._query).columns[0]
+        return (found[0][0], replace(found[0][1], request_idx=self._q)) if found else None
+
+
+def packed(problem: DragonflyProblem) -> Packed:
+    """Return the problem for the engine."""
+    packing = DragonflyPacking(problem)
+    return Packed(packing, packing.started)
+
+
+@register("dragonfly", "exact")
+def exact(problem: DragonflyProblem, options: Options) -> Outcome:
+    """Place to proven optimality, or as near as the time limit allows."""
+    return solved(problem, packed(problem), options, Budget(options.time_limit))

@@ -1,0 +1,98 @@
+"""First fit, and the rules of Jigsaw and LaaS: each request in turn, where it may be at first."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+
+import numpy as np
+
+from topoplace import clock
+from topoplace.machine.fattree import FatTree
+from topoplace.packing.listed import Listed
+from topoplace.placement.fattree.oracle import Costs
+from topoplace.placement.fattree.places import Room, Shape, TooManyStepsError, shapes
+from topoplace.placement.fattree.state import FatTreeState
+from topoplace.solving import Options, Outcome, register
+from topoplace.types import IntArray
+
+Rule = Callable[[FatTree, int], Iterator[Shape]]
+"""The shapes that a request may have, in the order in which they are tried."""
+
+STEPS = 3000
+"""After so many steps the search of a place of one shape ends: it may be there nevertheless."""
+
+
+@register("fattree", "first-fit")
+def first_fit(state: FatTreeState, options: Options) -> Outcome:
+    """Place requests in queue order, in any shape."""
+    return _in_turn(state, options, shapes)
+
+
+@register("fattree", "jigsaw")
+def jigsaw(state: FatTreeState, options: Options) -> Outcome:
+    """Place requests in queue order; those of several pods have whole leaves, and one rest."""
+    return _in_turn(state, options, whole_leaves)
+
+
+@register("fattree", "laas")
+def laas(state: FatTreeState, options: Options) -> Outcome:
+    """Place requests in queue order; those of several pods are rounded up to whole leaves."""
+    return _in_turn(state, options, _rounded)
+
+
+def whole_leaves(tree: FatTree, nodes: int) -> Iterator[Shape]:
+    """Yield the shapes of one pod, and those of several on whole leaves but one."""
+    return (s for s in shapes(tree, nodes) if len(s.pods) == 1 or s.full == max(tree.sizes))
+
+
+def _rounded(tree: FatTree, nodes: int) -> Iterator[Shape]:
+    """Yield the shapes of one pod, and those of several with nodes rounded up to whole leaves."""
+    size = max(tree.sizes)
+    yield from (s for s in shapes(tree, nodes) if len(s.pods) == 1)
+    every = whole_leaves(tree, -(-nodes // size) * size)
+    yield from (s for s in every if len(s.pods) > 1)
+
+
+def _in_turn(state: FatTreeState, options: Options, rule: Rule) -> Outcome:
+    until, tree = clock.deadline(options.time_limit), state.tree
+    left, started = state.left.copy(), list[Listed]()
+    for q, request in enumerate(state.requests):
+        if clock.now() >= until:
+            return Outcome(started, time_limit_hit=True)
+        found = place_of(tree, left, rule(tree, request.nodes))
+        if found is None:
+            continue
+        np.subtract.at(left, list(found), 1)
+        if len(found) - num_links(tree, found) > request.nodes:  # what is left of it stays unused
+            within = np.bincount(found, minlength=tree.num_rows)
+            found = place_of(tree, within, whole_leaves(tree, request.nodes))
+            assert found is not None, "a place has room for fewer nodes"
+        started.append(Listed(q, found, (request.value, -num_links(tree, found))))
+    return Outcome(started)
+
+
+def place_of(tree: FatTree, left: IntArray, some: Iterator[Shape]) -> tuple[int, ...] | None:
+    """Return the rows of the first place of the first shape that has one; None if none is found.
+
+    Shapes that have none, even if leaves need no switches in common, are left out at once.
+    """
+    room, costs = Room(tree, left, STEPS), Costs(tree, left, np.zeros_like(left), 0)
+    known: dict[int, set[Shape]] = {}
+    for shape in some:
+        nodes = shape.num_nodes
+        if nodes not in known:
+            known[nodes] = {own for _, own in costs.best(nodes)}
+        if shape not in known[nodes]:
+            continue
+        room.steps = STEPS
+        with suppress(TooManyStepsError):
+            found = next(room.places(shape), None)
+            if found is not None:
+                return found
+    return None
+
+
+def num_links(tree: FatTree, rows: Sequence[int]) -> int:
+    """Return how many of some rows are links."""
+    return sum(row >= len(tree.sizes) for row in rows)

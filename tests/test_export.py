@@ -1,0 +1,202 @@
+"""Models and proofs that are exported: the proofs by VeriPB, which is not ours."""
+
+from __future__ import annotations
+
+import itertools
+import random
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import topoplace as tp
+from anchored_cases import random_anchored
+from few import few_of
+from opb_files import optimum_of
+from random_instances import random_snapshot
+from tiny_cubes import random_pod
+from tiny_hierarchies import random_hierarchy
+from tiny_instances import tiny_mapping
+from topoplace.errors import InputError
+from topoplace.mapping.problem import MappingProblem
+from topoplace.result import Interference
+from topoplace.solving import Options, solve
+from veripb import assert_verified, mutants, needs_veripb, verdict
+
+MODES = list(Interference)
+HAS_MINIZINC = shutil.which("minizinc") is not None
+
+
+def busy_torus(seed: int | str, shape: tuple[int, ...], requests: int, sizes: list[int]) -> Any:
+    """Return a torus that is a third busy, and a queue."""
+    rng = random.Random(seed)
+    model = tp.Model(tp.torus(*shape), name=f"busy-{seed}")
+    num = model.snapshot.machine.shape  # type: ignore[union-attr]
+    routers = num[0] * num[1] * num[2]
+    for k, router in enumerate(rng.sample(range(routers), routers // 6)):
+        model.add_running(f"r{k}", nodes=str(router))
+    for k in range(requests):
+        model.add_request(f"j{k}", rng.choice(sizes), priority=rng.choice([1, 1, 1, 2]))
+    return model
+
+
+# ---- Proofs of placements ------------------------------------------------------------------------
+
+
+@needs_veripb
+def test_the_shipped_example_is_verified(tmp_path: Path) -> None:
+    assert_verified(tp.place("tiny_features"), tmp_path)
+
+
+@needs_veripb
+@pytest.mark.parametrize("required", ["shape>=9000", "nodes>=30,shape>=9000", "nodes>=30"])
+def test_levels_with_thresholds_are_verified(required: str, tmp_path: Path) -> None:
+    result = tp.place("tiny_features", required=required)
+    assert (result.levels[1].status == "infeasible") == ("shape" in required)
+    assert_verified(result, tmp_path)
+
+
+@needs_veripb
+@pytest.mark.parametrize("seed", few_of(range(60), 5))
+def test_random_tori_are_verified(seed: int, tmp_path: Path) -> None:
+    snapshot = random_snapshot(random.Random(f"veripb-{seed}"), 40)
+    assert_verified(tp.place(snapshot, interference=MODES[seed % 3]), tmp_path)
+
+
+@needs_veripb
+@pytest.mark.parametrize("seed", few_of(range(60), 3))
+def test_pods_and_anchored_tori_are_verified(seed: int, tmp_path: Path) -> None:
+    assert_verified(tp.place(random_pod(random.Random(f"veripb-{seed}"))), tmp_path)
+    anchored = random_anchored(f"veripb-{seed}", 24, segmented=seed % 3 == 0)
+    assert_verified(tp.place(anchored, interference="off"), tmp_path)
+
+
+@needs_veripb
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(6))
+def test_tori_of_64_routers_are_verified_on_all_levels(seed: int, tmp_path: Path) -> None:
+    model = busy_torus(seed, (4, 4, 4), 10, [4, 6, 8, 8, 12, 16, 20, 24])
+    assert_verified(tp.place(model, thorough=True, time_limit=60), tmp_path)
+
+
+@needs_veripb
+@pytest.mark.slow
+def test_a_torus_of_512_routers_is_verified(tmp_path: Path) -> None:
+    model = busy_torus(1, (8, 8, 8), 20, [8, 16, 16, 24, 32, 40, 48, 64, 64])
+    assert_verified(tp.place(model, time_limit=60), tmp_path, "nodes")
+
+
+@needs_veripb
+@pytest.mark.parametrize("count", few_of([20, 200], 1))
+def test_mutants_are_refused(count: int, tmp_path: Path) -> None:
+    result = tp.place(busy_torus(4, (2, 3, 3), 6, [2, 3, 4, 6]), thorough=True)
+    rng, refused = random.Random(f"mutants-{count}"), 0
+    texts = tp.export(result, to_format="veripb", level="shape").texts
+    assert result.levels[1].status == "optimal"
+    for model, proof in itertools.islice(mutants(*texts.values(), rng), count):
+        (tmp_path / "model.opb").write_text(model)
+        (tmp_path / "proof.pbp").write_text(proof)
+        assert verdict(tmp_path).startswith("refused"), (model, proof)
+        refused += 1
+    assert refused == count
+
+
+# ---- What is not exported ------------------------------------------------------------------------
+
+
+def test_levels_and_sizes_that_are_refused() -> None:
+    with pytest.raises(InputError, match=r"4194304 prisms.* found 169112377"):
+        tp.export("blue_waters_60")
+    with pytest.raises(InputError, match="expected a result, for a level after the first"):
+        tp.export("tiny_features", level="shape")
+    with pytest.raises(InputError, match="a result with a bound"):
+        tp.export("tiny_features", to_format="veripb")
+    with pytest.raises(InputError, match="--to"):
+        tp.export("tiny_features", to_format="sudoku")
+
+
+# ---- Models: the same optimum everywhere ---------------------------------------------------------
+
+
+def assert_same(placed: Callable[[str], Any]) -> None:
+    """Compare what methods reach, and the models of all levels by code of the tests' own."""
+    exact = placed("exact")
+    assert {v.status for v in exact.levels} <= {"optimal"}
+    optima = [v.objective for v in exact.levels]
+    for name in ("cp-sat", "minizinc") if HAS_MINIZINC else ("cp-sat",):
+        try:
+            other = placed(name)
+        except InputError as error:
+            if "GPUs in every request, for method minizinc" not in str(error):
+                raise
+            continue  # GPUs count, and a request has none
+        assert other.check().holds
+        if name == "cp-sat" or not other.limits.hit:
+            assert [v.objective for v in other.levels] == optima, name
+            assert [v.bound for v in other.levels] == optima, name
+    for level in exact.levels:
+        text = tp.export(exact, to_format="opb", level=level.name).text
+        assert optimum_of(text) == level.objective, level.name
+
+
+@pytest.mark.parametrize("seed", few_of(range(300), 2))
+def test_models_of_tori_have_the_same_optimum(seed: int) -> None:
+    snapshot, mode = random_snapshot(random.Random(f"same-{seed}"), 16), MODES[seed % 3]
+    assert_same(lambda name: tp.place(snapshot, name, interference=mode, time_limit=30))
+
+
+@pytest.mark.parametrize("seed", few_of(range(300), 2))
+def test_models_of_pods_have_the_same_optimum(seed: int) -> None:
+    pod = random_pod(random.Random(f"same-{seed}"))
+    assert_same(lambda name: tp.place(pod, name, time_limit=30))
+
+
+@pytest.mark.parametrize("seed", few_of(range(300), 2))
+def test_models_of_anchored_tori_have_the_same_optimum(seed: int) -> None:
+    snapshot = random_anchored(f"same-{seed}", segmented=seed % 3 == 0)
+    assert_same(lambda name: tp.place(snapshot, name, interference="off", time_limit=30))
+
+
+@pytest.mark.parametrize("seed", few_of(range(300), 2))
+def test_models_of_hierarchies_have_the_same_optimum(seed: int) -> None:
+    document = random_hierarchy(random.Random(f"same-{seed}"))
+    assert_same(lambda name: tp.place(document, name, time_limit=30))
+
+
+@pytest.mark.parametrize("seed", few_of(range(300), 2))
+def test_models_of_mappings_have_the_same_optimum(seed: int) -> None:
+    problem = small_mapping(seed)
+    assert_same(lambda name: solve(problem, name, Options(time_limit=30)))
+
+
+def small_mapping(seed: int) -> MappingProblem:
+    """Return a mapping of tasks, with few bytes."""
+    for k in itertools.count():
+        problem = tiny_mapping(f"same-{seed}-{k}")
+        if problem.of_tasks and problem.graph.total_bytes < 1 << 30:
+            return problem
+    raise AssertionError
+
+
+# ---- Proofs of hierarchies and mappings ----------------------------------------------------------
+
+
+@needs_veripb
+@pytest.mark.parametrize("seed", few_of(range(60), 3))
+def test_hierarchies_and_mappings_are_verified(seed: int, tmp_path: Path) -> None:
+    assert_verified(tp.place(random_hierarchy(random.Random(f"veripb-{seed}"))), tmp_path)
+    assert_verified(solve(small_mapping(seed), "exact", Options(time_limit=60)), tmp_path)
+
+
+@needs_veripb
+def test_the_hierarchy_of_the_guide_and_a_mapping_are_verified(tmp_path: Path) -> None:
+    model = tp.Model(tp.hierarchy({"block": 2, "rack": 3, "host": 6}, capacity={"gpus": 4}))
+    model.add_running("old", nodes="h[0-3],h[6-9]")
+    gpu = {"gpus": 1}
+    model.add_request("train", 32, takes=gpu, segments=[{"size": 16, "level": "rack"}])
+    model.add_request("serve", 3, takes={"gpus": 4}, spread={"size": 1, "level": "rack"})
+    model.add_request("large", 80, takes=gpu, required="block")
+    assert_verified(tp.place(model), tmp_path)
+    assert_verified(tp.map(tp.grid(4, 4), tp.torus(4, 4)), tmp_path)

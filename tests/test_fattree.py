@@ -1,0 +1,447 @@
+"""Fat trees whose jobs own their links: brute force, routing, the checker, and large trees."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import random
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import topoplace as tp
+from bending import bent
+from scripts_of_the_project import script
+from soundness.results import hold_bent
+from tiny_fattrees import best, demands, matrices, random_tree, routed
+from topoplace.certify.fattree.check import fault_of, joined, read_instance, require_routed
+from topoplace.certify.fattree.oracle import Every, Relaxed, oracle_of
+from topoplace.certify.packing import Covers, Prices
+from topoplace.certify.report import RefusedError
+from topoplace.cli import run
+from topoplace.errors import InputError
+from topoplace.machine import parse_node_set
+from topoplace.packing.problem import NO_VALUE, Cover, Query
+from topoplace.placement.fattree.packing import FatTreePacking
+from topoplace.placement.fattree.routing import routed as routed_by
+from topoplace.placement.fattree.routing import routes_of
+from topoplace.placement.fattree.state import prepare
+from topoplace.snapshot.schema import Snapshot
+from topoplace.solving import solve
+
+
+def tiny(seed: int) -> Snapshot:
+    return random_tree(random.Random(f"fat-tree-{seed}"))
+
+
+# ---- The solver ---------------------------------------------------------------------------------
+
+
+def hold_as_brute_force(seed: int) -> None:
+    snapshot = tiny(seed)
+    result = solve(prepare(snapshot), "exact")
+    assert tuple(level.objective for level in result.levels) == best(snapshot), seed
+    assert [level.status for level in result.levels] == ["optimal", "optimal"], seed
+    assert tp.check(result).holds, seed
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_exact_is_brute_force(seed: int) -> None:
+    hold_as_brute_force(seed)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("part", range(10))
+def test_exact_is_brute_force_on_300(part: int) -> None:
+    for seed in range(1000 + 30 * part, 1030 + 30 * part):
+        hold_as_brute_force(seed)
+
+
+# ---- Whether a place is accepted, and whether all permutations can be routed in it --------------
+
+
+def jobs(most_nodes: int, most_leaves: int = 16) -> Iterator[tuple[tuple[int, ...], int]]:
+    """Yield the nodes of jobs on their leaves, and the ports of these, by trees of equal leaves."""
+    for ports in range(1, most_nodes // 2 + 1):
+        for leaves in range(2, min(most_nodes // ports, most_leaves) + 1):
+            for sizes in itertools.combinations_with_replacement(range(ports, 0, -1), leaves):
+                yield sizes, ports
+
+
+MOST_DEMANDS = 10_000
+"""Demands of a job that are tried, the first ones; where there are more, some at random too."""
+
+
+@lru_cache(maxsize=1 << 16)
+def every_demand_is_routed(
+    pods: tuple[int, ...],
+    sizes: tuple[int, ...],
+    switches: tuple[frozenset[int], ...],
+    spines: frozenset[tuple[tuple[int, int], frozenset[int]]],
+) -> bool:
+    every, own = demands(sizes), dict(spines)
+    first = [*itertools.islice(every, MOST_DEMANDS)]
+    num = MOST_DEMANDS // 10 if next(every, None) else 0
+    some = [random_demand(sizes, seed) for seed in range(num)]
+    return all(routed(pods, switches, own, demand) for demand in (*first, *some))
+
+
+def random_demand(sizes: Sequence[int], seed: int) -> list[list[int]]:
+    leaves = [leaf for leaf, size in enumerate(sizes) for _ in range(size)]
+    found = [[0] * len(sizes) for _ in sizes]
+    for a, b in zip(leaves, random.Random(seed).sample(leaves, len(leaves)), strict=True):
+        found[a][b] += 1
+    return found
+
+
+def is_routable(
+    pods: Sequence[int],
+    sizes: Sequence[int],
+    switches: Sequence[frozenset[int]],
+    spines: dict[tuple[int, int], frozenset[int]],
+) -> bool:
+    """Return whether all permutations can be routed: of two leaves, of three, of all."""
+    num, above = range(len(sizes)), frozenset(spines.items())
+    few = (some for most in (2, 3) for some in itertools.combinations(num, most))
+    return all(
+        every_demand_is_routed(
+            tuple(pods[k] for k in some),
+            tuple(sizes[k] for k in some),
+            tuple(switches[k] for k in some),
+            above,
+        )
+        for some in (*few, num)
+    )
+
+
+def hold_on_two_levels(most_nodes: int) -> int:
+    seen = 0
+    for sizes, ports in jobs(most_nodes):
+        if sizes[0] < ports:
+            continue  # the tree of leaves with fewer ports had it
+        for switches in matrices(sizes, ports):
+            accepted = joined([*zip(sizes, switches, strict=True)])
+            assert accepted == is_routable([0] * len(sizes), sizes, switches, {}), (sizes, switches)
+            seen += 1
+    return seen
+
+
+def test_two_levels_are_accepted_exactly_if_all_permutations_can_be_routed() -> None:
+    assert hold_on_two_levels(7) > 100
+
+
+@pytest.mark.slow
+def test_all_trees_of_two_levels_up_to_16_nodes() -> None:
+    """Where the demands of a job are too many, of pairs and triples of its leaves all are tried."""
+    assert hold_on_two_levels(16) > 300_000
+
+
+def pods_of(num: int) -> Iterator[tuple[int, ...]]:
+    """Yield the ways in which leaves can be in several pods, of each leaf its pod."""
+    for pods in itertools.product(range(num), repeat=num):
+        firsts = list(dict.fromkeys(pods))
+        if firsts == list(range(len(firsts))) and len(firsts) > 1:
+            yield pods
+
+
+def hold_on_three_levels(most_nodes: int) -> int:
+    """Compare on trees of three levels: places with their leaves joined, and any links to spines.
+
+    At one switch the pods have any links, at the others as many as they may have, the same ones.
+    """
+    seen = 0
+    for sizes, ports in jobs(most_nodes):
+        for switches in matrices(sizes, ports) if sizes[0] == ports else ():
+            if not joined([*zip(sizes, switches, strict=True)]):
+                continue  # even with all spines
+            for pods in pods_of(len(sizes)):
+                below = Counter((p, i) for p, own in zip(pods, switches, strict=True) for i in own)
+                good = {at: frozenset(range(num)) for at, num in below.items()}
+                for i in range(ports):
+                    mine = [at for at in below if at[1] == i]
+                    counts = [below[at] for at in mine]
+                    for some in matrices(counts, max(counts, default=0)):
+                        spines = good | dict(zip(mine, some, strict=True))
+                        parts = [
+                            [(below[at], spines[at]) for at in below if at[1] == k]
+                            for k in range(ports)
+                        ]
+                        can = is_routable(pods, sizes, switches, spines)
+                        assert all(map(joined, parts)) == can, (sizes, pods, switches, spines)
+                        seen += 1
+    return seen
+
+
+def test_three_levels_are_accepted_exactly_if_all_permutations_can_be_routed() -> None:
+    assert hold_on_three_levels(5) > 1000
+
+
+@pytest.mark.slow
+def test_larger_trees_of_three_levels() -> None:
+    assert hold_on_three_levels(6) > 10_000
+
+
+# ---- Routing ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_a_job_is_routed_on_its_own_links(seed: int) -> None:
+    rng = random.Random(seed)
+    spec = ("fattree:4", "fattree:6", "fattree:3x4:4", "fattree:5x2x3:3x2")[seed % 4]
+    model = tp.Model(spec)
+    for k in range(6):
+        model.add_request(f"job{k}", rng.randint(2, 12))
+    result = tp.place(model, "first-fit")
+    tree = result.instance.machine.tree
+    for one in result.solution.placements:
+        nodes, links = numbers(one.nodes), tree.rows(one.links, "links")
+        for _ in range(20):
+            permutation = dict(zip(nodes, rng.sample(nodes, len(nodes)), strict=True))
+            rows = routed_by(tree, links, [*permutation.items()])
+            routes = [(*pair, own) for pair, own in zip(permutation.items(), rows, strict=True)]
+            require_routed(tree, links, routes)
+        for used in [own for own in routes if own[2]][:1]:
+            with pytest.raises(RefusedError):
+                require_routed(tree, links[1:], [(*used[:2], [links[0], *used[2][1:]])])
+            with pytest.raises(RefusedError):
+                require_routed(tree, links, [used, used])
+
+
+def test_routes_by_their_names() -> None:
+    model = tp.Model("fattree:2x2:2")
+    model.add_request("a", 3)
+    result = tp.place(model)
+    assert [(p.nodes, p.links) for p in result.solution.placements] == [("0-2", "leaf[0-1]-0")]
+    assert routes_of(result, "a", {0: 2, 1: 0, 2: 1}) == {
+        0: ["leaf0-0", "leaf1-0"],
+        1: [],
+        2: ["leaf1-0", "leaf0-0"],
+    }
+    with pytest.raises(InputError, match="a permutation of the nodes 0-2"):
+        routes_of(result, "a", {0: 2, 1: 0})
+
+
+def numbers(text: str) -> list[int]:
+    found: list[int] = parse_node_set(text, 1 << 16).tolist()
+    return found
+
+
+# ---- Large trees --------------------------------------------------------------------------------
+
+
+def oracles(seed: int) -> tuple[FatTreePacking, Relaxed, Every]:
+    """Return the packing of a tiny tree as if it were large, and both oracles of the checker."""
+    snapshot = tiny(seed)
+    state, own = prepare(snapshot), read_instance(snapshot)
+    every = oracle_of(own.tree, own.hosts, own.links, own.queue)
+    assert isinstance(every, Every)
+    relaxed = Relaxed(own.tree, own.hosts, own.links, own.queue)
+    return FatTreePacking(state.tree, state.requests, state.left), relaxed, every
+
+
+def test_the_oracles_of_large_trees_agree_and_no_place_costs_less() -> None:
+    compared = tight = 0
+    for seed in range(60):
+        packing, relaxed, every = oracles(seed)
+        rng = np.random.default_rng(seed)
+        for weights in ((1,), (7,), (3, 2), (0, 5)):
+            prices = rng.integers(0, int(rng.choice((2, 30, 2000))), size=packing.num_rows)
+            prices[rng.random(packing.num_rows) < rng.choice((0.0, 0.5, 0.95))] = 0
+            own = {name: prices[rows] for name, rows in packing.families.items()}
+            covers, wanted = list[Cover](), dict[int, Covers]()
+            for q in range(len(packing.names)):
+                rows = rng.permutation(packing.num_covers)[: rng.integers(3)].tolist()
+                covers += [Cover(q, row, bool(rng.integers(2))) for row in rows]
+                wanted[q] = Covers()
+                for cover in covers[len(covers) - len(rows) :]:
+                    wanted[q] = wanted[q].split(cover.row, inside=cover.inside)
+            found = packing.price(prices, Query(weights, 3, tuple(covers)))
+            at = Prices(own, 0, weights)
+            best, true = relaxed.best(at, wanted), every.best(at, wanted)
+            for q in wanted:
+                mine = int(found.best[q])
+                assert (None if mine == NO_VALUE else mine) == best[q], (seed, q)
+                assert true[q] is None or (best[q] is not None and best[q] >= true[q]), (seed, q)
+                compared += true[q] is not None
+                tight += true[q] is not None and best[q] == true[q]
+                for gain, column in found.columns[q]:
+                    values = packing.values_of([column])[0, : len(weights)]
+                    paid = int(prices[packing.rows_of(column)].sum())
+                    assert gain == int(values @ np.array(weights)) - paid
+                    rows = {*column.rows}
+                    assert all((c.row in rows) is c.inside for c in covers if c.request_idx == q)
+    assert compared > 300
+    assert tight > 0.5 * compared
+
+
+def test_a_large_tree_is_solved_and_checked() -> None:
+    model = tp.Model("fattree:5x3x5:5x3")
+    for k, nodes in enumerate((12, 9, 1, 7, 16, 3, 6, 4)):
+        model.add_request(f"job{k}", nodes)
+    result = tp.place(model, time_limit=4)
+    first = result.levels[0]
+    assert result.check().holds
+    assert first.objective == first.bound == 58
+    for method in ("first-fit", "jigsaw", "laas"):
+        other = tp.place(model, method)
+        assert other.check().holds
+        assert other.levels[0].objective <= first.objective
+
+
+# ---- The checker --------------------------------------------------------------------------------
+
+
+def is_right(document: Any) -> bool:
+    """Return whether a result keeps the rules, and its figures are true, by brute force."""
+    snapshot = Snapshot.model_validate(document["instance"])
+    own = read_instance(snapshot)
+    wanted = {request.id: request for request in own.queue}
+    nodes, links = set(own.nodes), set(own.links)
+    value = used = 0
+    for placed in document["solution"]["placements"]:
+        mine, rows = {*numbers(placed["nodes"])}, {*own.tree.rows(placed["links"], "links")}
+        request = wanted.pop(placed["request"], None)
+        if request is None or len(mine) != request.nodes or not (mine <= nodes and rows <= links):
+            return False
+        if fault_of(own.tree, mine, rows) is not None:
+            return False
+        nodes, links, value, used = (
+            nodes - mine,
+            links - rows,
+            value + request.value,
+            used + len(rows),
+        )
+    most, fewest = best(snapshot)
+    first, second = document["levels"]
+    true = (value, used) == (first["objective"], second["objective"])
+    if not true or (first["bound"] is not None and first["bound"] < most):
+        return False
+    return second["bound"] is None or value < most or second["bound"] <= fewest
+
+
+def moved(rng: random.Random, mutant: Any) -> None:
+    """Give a request other nodes, or other links."""
+    placed = rng.choice(mutant["solution"]["placements"])
+    tree = Snapshot.model_validate(mutant["instance"]).machine.tree
+    nodes, links = numbers(placed["nodes"]), tree.rows(placed["links"], "links")
+    if rng.random() < 0.5:
+        nodes[rng.randrange(len(nodes))] = rng.randrange(tree.num_nodes)
+    elif links:
+        links[rng.randrange(len(links))] = rng.randrange(len(tree.sizes), tree.num_rows)
+    placed["nodes"] = ",".join(map(str, sorted({*nodes})))
+    placed["links"] = tree.text({*links})
+
+
+@pytest.mark.parametrize("tries", [150, pytest.param(1_500, marks=pytest.mark.slow)])
+def test_bent_results_are_refused_or_right(tries: int) -> None:
+    results = [solve(prepare(tiny(seed)), "exact") for seed in range(8)]
+    hold_bent(results, moved, is_right, tries)
+
+
+BASE: dict[str, Any] = {
+    "schema": "topoplace.snapshot/1",
+    "name": "base",
+    "machine": {
+        **{"kind": "fattree", "name": "t", "pods": [[2, 2], [2, 2]], "switches": 2, "spines": 2},
+        **{"missing": "leaf0-1", "owned": {"r": "leaf[1-2]-0,pod[0-1]-0-1"}},
+    },
+    "down": "7",
+    "running": [{"id": "r", "nodes": "2,4"}, {"id": "s", "nodes": "5"}],
+    "queue": [{"id": "a", "nodes": 2}, {"id": "b", "nodes": 1}],
+}
+
+CONTRADICTIONS = {
+    'machine = "cubes:4"': "machine",
+    'machine.missing = "leaf9-0"': "machine.missing",
+    'machine.missing = "pod0-0"': "machine.missing",
+    'machine.missing = "leaf0-1,leaf0-1"': "machine.missing",
+    'machine.owned.r = "leaf0-2"': "machine.owned.r",
+    'machine.owned.s = "leaf1-0"': "machine.owned.s",
+    'machine.owned.x = ""': "machine.owned",
+    "del machine.owned.r": "machine.owned",
+    'running[0].nodes = ""': "running[0].nodes",
+    'running[1].nodes = "4"': "running[1].nodes",
+    'running[1].nodes = "8"': "running[1].nodes",
+    'running[1].takes = {"slots": 1}': "running[1].takes",
+    'down = "8"': "down",
+    'queue[0].id = "b"': "queue[1].id",
+    "queue[0].nodes = 9": "queue[0].nodes",
+    'queue[0].shapes = "1x2"': "queue[0].shapes",
+    'queue[0].eligible = "a"': "queue[0].eligible",
+    'regions = {"r": [{"origin": [0], "extents": [1]}]}': "regions",
+}
+"""Faults, and the field that is named."""
+
+
+@pytest.mark.parametrize("change", CONTRADICTIONS)
+def test_instances_that_contradict_themselves_are_refused(change: str) -> None:
+    read_instance(Snapshot.model_validate(BASE))
+    wrong = bent(BASE, change)
+    if change != 'machine = "cubes:4"':
+        with pytest.raises((RefusedError, InputError)):
+            read_instance(Snapshot.model_validate(wrong))
+        with pytest.raises(InputError) as told:
+            prepare(Snapshot.model_validate(wrong))
+        assert CONTRADICTIONS[change] in str(told.value)
+
+
+@pytest.mark.parametrize(
+    "spec", ["fattree:3", "fattree:0", "fattree:2x2", "fattree:2x2x2:2", "fattree:2x2:0"]
+)
+def test_wrong_shorthands_are_refused(spec: str) -> None:
+    with pytest.raises(InputError, match="a shorthand such as fattree:16"):
+        tp.Model(spec)
+
+
+# ---- The page, commands and the study -----------------------------------------------------------
+
+PAGE = Path(__file__).parent.parent / "docs" / "proofs" / "fattree.md"
+
+
+def test_the_page_shows_what_its_programs_print(capsys: pytest.CaptureFixture[str]) -> None:
+    """Each program goes on where the one before it ended."""
+    blocks = re.findall(r"```(python|text)\n(.*?)```", PAGE.read_text(), re.DOTALL)
+    names: dict[str, Any] = {}
+    for kind, text in blocks:
+        if kind == "python":
+            exec(text, names)
+        else:
+            printed = [line.rstrip() for line in capsys.readouterr().out.splitlines()]
+            assert printed == [line.rstrip() for line in text.splitlines()]
+    assert len(blocks) == 6
+
+
+def test_commands_take_fat_trees(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    model = tp.Model("fattree:4x2:2", "few")
+    for name, nodes, priority in (("a", 3, 1), ("b", 5, 2), ("c", 2, 3), ("d", 1, 1)):
+        model.add_request(name, nodes, priority=priority)
+    file, result = tmp_path / "t.json", str(tmp_path / "r.json")
+    file.write_text(model.snapshot.model_dump_json(by_alias=True))
+    assert run(["place", str(file), "-o", result]) == 0
+    assert "started 3 of 4 requests, 8 nodes" in capsys.readouterr().out
+    assert run(["check", result]) == 0
+    assert run(["show", result, "--html", str(tmp_path / "p.html")]) == 0
+    assert run(["compare", str(file), "--methods", "exact,jigsaw,laas"]) == 0
+    capsys.readouterr()
+    assert run(["place", str(file), "--order", "priority", "--json"]) == 0
+    ordered = json.loads(capsys.readouterr().out)
+    started = [one["request"] for one in ordered["solution"]["placements"]]
+    assert started == ["b", "c", "d"]
+    assert run(["place", str(file), "--order", "backfill"]) == 2
+
+
+def test_the_study_measures_all_methods() -> None:
+    study = script("study_fattrees")
+    snapshot = study.draw(8, 900, "spanning", 6)
+    assert len(snapshot.queue) == 6
+    own = [*study.runs_of(4, 900, "small", 5.0)]
+    assert all(run.checked for run in own)
+    value = {run.method: run.value for run in own}
+    assert value["laas"] <= value["exact"] <= own[0].shared
+    assert study.row_of(own).exact == value["exact"]

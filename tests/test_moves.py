@@ -1,0 +1,318 @@
+"""Which jobs of hierarchies and pods move or end: plans equal brute force, and are certified."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import topoplace as tp
+from soundness.results import hold_bent
+from tiny_moves import Case, best_plan, best_rooms, replayed, tiny_moves, tiny_replacement
+from topoplace.options import Repack
+from topoplace.placement.repack.defragment import defragmented
+from topoplace.placement.repack.problem import instance_of, repack_problem
+from topoplace.placement.repack.view import best_for
+from topoplace.report.summary import summary
+from topoplace.result.placement import RepackResult
+from topoplace.snapshot.schema import RepackInstance, Snapshot
+from topoplace.solving import Options, solve
+
+Document = dict[str, Any]
+FIELD = Path(__file__).parents[2] / "shared" / "data" / "field"
+
+
+@cache
+def solved(seed: int) -> tuple[Case, RepackResult]:
+    case = tiny_moves(seed)
+    return case, solve(repack_problem(case.instance), "exact", Options(time_limit=60))
+
+
+@pytest.mark.parametrize(
+    "seeds", [range(10), pytest.param(range(10, 310), marks=pytest.mark.slow)], ids=["some", "many"]
+)
+def test_plans_equal_brute_force_and_are_certified(seeds: range) -> None:
+    kinds: Counter[str] = Counter()
+    for seed in seeds:
+        case, result = solved(seed)
+        best = best_plan(case)
+        assert tuple(level.objective for level in result.levels) == best, seed
+        for level, value in zip(result.levels, best, strict=True):
+            assert level.bound is not None
+            assert level.bound >= value if level.sense == "max" else level.bound <= value, seed
+        kinds["proven"] += all(level.bound == level.objective for level in result.levels)
+        assert result.check().verified, (seed, result.check())
+        assert replayed(result.model_dump(mode="json", by_alias=True), case) == best, seed
+        kinds["all" if best[0] == len(case.instance.start) else "not all"] += 1
+        kinds["moves"] += best[-2] > 0
+        kinds["ends"] += bool(case.instance.ends) and best[1] > 0
+        kinds["gangs"] += any(job.gang for job in case.instance.snapshot.running)
+    assert kinds["proven"] >= 0.99 * len(seeds), kinds
+    named = ("all", "not all", "moves", "ends", "gangs")
+    assert min(kinds[name] for name in named) >= len(seeds) // 10, kinds
+
+
+@pytest.mark.parametrize(
+    "seeds", [range(16), pytest.param(range(16, 516), marks=pytest.mark.slow)], ids=["some", "many"]
+)
+def test_replacements_equal_brute_force_and_are_certified(seeds: range) -> None:
+    kinds: Counter[str] = Counter()
+    for case in filter(None, map(tiny_replacement, seeds)):
+        result = solve(repack_problem(case.instance), "exact", Options(time_limit=60))
+        best = best_plan(case)
+        assert tuple(level.objective for level in result.levels) == best
+        assert result.check().verified, result.check()
+        assert replayed(result.model_dump(mode="json", by_alias=True), case) == best
+        assert result.bound is not None
+        assert result.bound >= best[0]
+        kinds["proven"] += result.bound == best[0]
+        [name] = case.instance.replace
+        assert result.solution is not None
+        done = any(own.request == name for own in result.solution.placements)
+        kinds["replaced" if done else "not"] += 1
+    assert kinds["replaced"] >= 3, kinds
+    assert kinds["not"] >= 3, kinds
+    assert kinds["proven"] >= 0.97 * (kinds["replaced"] + kinds["not"]), kinds
+
+
+MOST = 4
+
+
+@pytest.mark.parametrize(
+    "seeds", [range(8), pytest.param(range(8, 308), marks=pytest.mark.slow)], ids=["some", "many"]
+)
+def test_room_for_the_queue_by_moves_equals_brute_force(seeds: range) -> None:
+    more = 0
+    for seed in seeds:
+        case = tiny_moves(seed)
+        whole = case.instance
+        same = {"costs": whole.costs, "keep_shape": str(whole.keep_shape)}
+        names = {job.gang or job.id for job in whole.snapshot.running}
+        fixed = sorted(names - {*case.present})
+        asked = Repack(whole.snapshot, defragment=MOST, fixed=fixed, **same)
+        frontier = defragmented(repack_problem(instance_of(whole.snapshot, asked)), Options(60))
+        start = [request.id for request in whole.snapshot.queue]
+        update = {"ends": {}, "budgets": [], "moving": True, "start": start}
+        best = best_rooms(replace(case, instance=whole.model_copy(update=update)), MOST)
+        for cost, room in enumerate(best):
+            point, bound = best_for(frontier, cost)
+            assert point is not None
+            assert point.values[-1] == room, (seed, cost)
+            assert bound is None or bound >= room
+        assert frontier.check().verified, frontier.check()
+        more += best[-1] > best[0]
+    assert more >= len(seeds) // 10
+
+
+def moved(rng: random.Random, mutant: Document) -> None:
+    """Put units elsewhere, or do the steps in another order or way, or end another job."""
+    solution, way = mutant["solution"], rng.randrange(4)
+    running = [job["nodes"] for job in mutant["instance"]["snapshot"]["running"]]
+    if way == 0:
+        placement = rng.choice([*solution["moves"], *solution["placements"]])
+        share = rng.choice(rng.choice(placement["parts"])["shares"])
+        share["hosts"], placement["nodes"] = rng.choice(running), None
+    elif way == 1:
+        rng.shuffle(solution["steps"])
+    elif way == 2:
+        actions = ("end", "suspend", "move", "resume", "start")
+        rng.choice(solution["steps"])["action"] = rng.choice(actions)
+    else:
+        names = [job["id"] for job in mutant["instance"]["snapshot"]["running"]]
+        solution["ended"] = [rng.choice(names)]
+
+
+@pytest.mark.parametrize("tries", [100, pytest.param(1_000, marks=pytest.mark.slow)])
+def test_bent_plans_are_refused_or_right(tries: int) -> None:
+    cases = {seed: solved(seed) for seed in range(10)}
+    known = {case.instance.model_dump_json(): case for case, _ in cases.values()}
+
+    def is_right(document: Document) -> bool:
+        """Return whether figures are true; of another question that is not known, no proof."""
+        case = known.get(RepackInstance.model_validate(document["instance"]).model_dump_json())
+        if case is None:
+            return asked_again(document)
+        best, values = best_plan(case), replayed(document, case)
+        objectives = [level["objective"] for level in document["levels"]]
+        bounds = [level["bound"] for level in document["levels"]]
+        reached = values == tuple(objectives)
+        return reached and (bounds[0] is None or bounds[0] >= best[0])
+
+    hold_bent([result for _, result in cases.values()], moved, is_right, tries)
+
+
+def asked_again(document: Document) -> bool:
+    """Return whether no plan of another question is better than its bounds: it is solved anew."""
+    instance = RepackInstance.model_validate(document["instance"])
+    found = solve(repack_problem(instance), "exact", Options(time_limit=20))
+    for level, own in zip(found.levels, document["levels"], strict=True):
+        better = own["bound"] is not None and (
+            level.objective > own["bound"]
+            if level.sense == "max"
+            else level.objective < own["bound"]
+        )
+        if better or level.objective != own["objective"]:
+            return not better
+    return True
+
+
+# ---- Cases of the field --------------------------------------------------------------------------
+
+
+def field(name: str) -> Snapshot:
+    path = FIELD / name / "s.json"
+    if not path.exists():
+        pytest.skip(f"{path} is not there")
+    return Snapshot.model_validate_json(path.read_text())
+
+
+def figures(snapshot: Snapshot, start: str, **options: Any) -> dict[str, int | None]:
+    result = tp.repack(snapshot, [start], **options)
+    assert result.check().verified, result.check()
+    assert all(level.objective == level.bound for level in result.levels)
+    return {level.name: level.objective for level in result.levels}
+
+
+def test_a_gang_that_needs_a_clique_ends_the_one_job_that_fills_another() -> None:
+    cliques = field("repack_cliques")
+    found = figures(cliques, "gang", evict="all")
+    assert found == {"started": 1, "ended": 1, "moves": 0, "moved_nodes": 4}
+    one = tp.repack(cliques, ["gang"], evict=["lo3"])
+    assert one.solution is not None
+    assert one.solution.ended == ["lo3"]
+    # the cliques are full: nobody can move, and one of the small jobs is not enough
+    assert figures(cliques, "gang")["started"] == 0
+    assert figures(cliques, "gang", evict=["lo1"])["started"] == 0
+    assert figures(cliques, "gang", evict=["lo1", "lo2"])["ended"] == 2
+    assert figures(cliques, "gang", evict="all", costs={"lo3": 3})["ended"] == 1
+    assert figures(cliques, "gang", evict={"lo1": 1, "lo2": 1, "lo3": 3})["ended"] == 2
+
+
+def test_scattered_low_pods_make_no_room_where_high_ones_stay() -> None:
+    hosts = field("repack_hosts")
+    low = [job.id for job in hosts.running if job.id.startswith("lo")]
+    high = [job.id for job in hosts.running if job.id.startswith("hi")]
+    assert figures(hosts, "full", fixed=high, evict=low)["started"] == 0
+    result = tp.repack(hosts, ["full"], no_moves=True, evict=low)
+    assert "cannot start, however the others move or end: full" in summary(result)
+    # where high pods may move, eight low ones end and six high ones of a host take their places
+    found = figures(hosts, "full", evict=low)
+    assert found == {"started": 1, "ended": 8, "moves": 6, "moved_nodes": 14}
+
+
+def test_lower_says_who_may_end() -> None:
+    hosts = field("repack_hosts")
+    running = [
+        job.model_copy(update={"priority": 1 if job.id.startswith("lo") else 10})
+        for job in hosts.running
+    ]
+    snapshot = hosts.model_copy(update={"running": running})
+    result = tp.repack(snapshot, ["full"], evict="lower")
+    assert {*result.instance.ends} == {job.id for job in running if job.id.startswith("lo")}
+    assert [level.objective for level in result.levels] == [1, 8, 6, 14]
+
+
+GPUS: Document = {
+    "schema": "topoplace.snapshot/1",
+    "name": "gpus",
+    "machine": {
+        "kind": "hierarchy",
+        "name": "three",
+        "levels": ["host"],
+        "hosts": [{"hosts": "n[0-2]", "domains": [], "capacity": {"gpus": 8}}],
+    },
+    "running": [
+        {"id": f"n{host}.{gpus}", "nodes": f"n{host}", "takes": {"gpus": gpus}}
+        for host, own in enumerate(((4, 2, 1), (4, 2), (4, 2, 1)))
+        for gpus in own
+    ],
+    "queue": [{"id": "pod", "nodes": 1, "takes": {"gpus": 4}}],
+}
+
+
+@pytest.mark.parametrize(("name", "starts"), [("r", 1), ("reservation:r", 0)])
+@pytest.mark.parametrize("evict", [None, "all"])
+def test_reservations_neither_move_nor_end(name: str, starts: int, evict: str | None) -> None:
+    hosts = [{"hosts": f"{rack}[0-1]", "domains": [rack]} for rack in "ab"]
+    document = {
+        "schema": "topoplace.snapshot/1",
+        "name": "two_racks",
+        "machine": {"kind": "hierarchy", "name": "m", "levels": ["rack", "host"], "hosts": hosts},
+        "running": [{"id": name, "nodes": "a0"}, {"id": "s", "nodes": "b0"}],
+        "queue": [{"id": "wide", "nodes": 2, "required": "rack"}],
+        "sets": {"x": "a0"},
+    }
+    found = tp.repack(tp.load(document), "wide", evict=evict, fixed=["s"])
+    assert found.levels[0].objective == starts
+    assert found.check().verified
+    assert ("not known of 1 job" in summary(found)) == (starts > 0)
+
+
+def test_a_pod_of_four_gpus_needs_two_whole_moves() -> None:
+    snapshot = Snapshot.model_validate(GPUS)
+    found = figures(snapshot, "pod")
+    assert (found["started"], found["moves"]) == (1, 2)
+    # a budget of one move of the pods of one GPU, and of none of those of two, leaves no plan
+    small = [job.id for job in snapshot.running if job.id.endswith(".1")]
+    middle = [job.id for job in snapshot.running if job.id.endswith(".2")]
+    budgets = [(small, 1), (middle, 0)]
+    assert figures(snapshot, "pod", budgets=budgets)["started"] == 0
+    assert figures(snapshot, "pod", budgets=[(small, 1), (middle, 1)])["moves"] == 2
+
+
+RACKS: Document = {
+    "schema": "topoplace.snapshot/1",
+    "name": "racks",
+    "machine": {
+        "kind": "hierarchy",
+        "name": "two",
+        "levels": ["rack", "host"],
+        "hosts": [
+            {"hosts": f"{rack}[0-3]", "domains": [rack], "capacity": {"slots": 1}} for rack in "ab"
+        ],
+    },
+    "down": "a1",
+    "running": [
+        {"id": "train", "nodes": "a[0-1]", "takes": {"slots": 1}},
+        {"id": "small", "nodes": "a[2-3]", "takes": {"slots": 1}},
+        {"id": "other", "nodes": "b0", "takes": {"slots": 1}},
+    ],
+}
+
+
+def test_a_failed_host_is_replaced_in_the_rack_of_the_others() -> None:
+    snapshot = Snapshot.model_validate(RACKS)
+    result = tp.repack(snapshot, replace=["train"])
+    assert result.check().verified
+    assert [level.objective for level in result.levels] == [1, 1, 2]
+    assert result.solution is not None
+    assert result.solution.placements[0].nodes in ("a[0,2]", "a[0,3]")
+    assert "replace train on a[0," in summary(result)
+    # nothing else moves: no host of the rack is free, and the healthy one stays
+    alone = tp.repack(snapshot, replace=["train"], fixed=["small", "other"])
+    assert (alone.objective, alone.bound) == (0, 0)
+    anywhere = tp.repack(snapshot, replace=["train"], keep_shape="any")
+    assert [level.objective for level in anywhere.levels] == [1, 0, 0]
+    with pytest.raises(tp.InputError, match="units on hosts that are down"):
+        tp.repack(snapshot, replace=["other"])
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        ({"keep_shape": "same"}, "keep_shape: expected as-good or any on a hierarchy"),
+        ({"evict": ["x"]}, "ends[0]: expected running jobs, each once"),
+        ({"evict": {"n0.1": 0}}, "evict.n0.1: expected from 1 to"),
+        ({"no_moves": True}, "ends: expected jobs that may move, or some that may end"),
+        ({"budgets": [(["x"], 1)]}, "budgets[0].jobs[0]: expected running jobs, each once"),
+    ],
+)
+def test_wrong_input_is_told_in_a_line(options: Document, told: str) -> None:
+    with pytest.raises(tp.InputError) as error:
+        tp.repack(Snapshot.model_validate(GPUS), ["pod"], **options)
+    assert told in str(error.value)

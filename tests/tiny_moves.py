@@ -1,0 +1,335 @@
+"""Tiny hierarchies whose jobs may move or end: at random, the best plan by trying all, replayed."""
+
+from __future__ import annotations
+
+import itertools
+import random
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Any
+
+from tiny_hierarchies import Place, _request, is_legal, places_of, prepared, random_hierarchy
+from topoplace.machine.hostlist import expand_host_list
+from topoplace.snapshot.hierarchy_state import (
+    HierarchyRequest,
+    HierarchyState,
+    prepare_hierarchy,
+)
+from topoplace.snapshot.schema import Budget, KeepShape, RepackInstance, Snapshot
+
+Document = dict[str, Any]
+MOST_PLACES = 60
+
+
+@dataclass(frozen=True)
+class Case:
+    """An instance, and what it is made of: movers as requests, and where they are.
+
+    `state` is the machine without the movers, whose requests are these and those that start. `kept`
+    has the units of replaced jobs on hosts that are up.
+    """
+
+    instance: RepackInstance
+    state: HierarchyState
+    present: Mapping[str, Place]
+    kept: Mapping[str, Place] = field(default_factory=dict)
+
+    @property
+    def requests(self) -> dict[str, HierarchyRequest]:
+        return {request.id: request for request in self.state.requests}
+
+
+@cache
+def tiny_moves(seed: int) -> Case:
+    """Return the first of some cases in which moving, or ending, is of use; else the last."""
+    for attempt in range(12):
+        case = _drawn(random.Random(f"moves-{seed}/{attempt}"))
+        if case is not None and best_plan(case)[1:-1] not in ((0,), (0, 0)):
+            return case
+    return case or tiny_moves(seed + 10_000)
+
+
+def _drawn(rng: random.Random) -> Case | None:
+    document = random_hierarchy(rng)
+    document.pop("value", None)
+    levels, resources = document["machine"]["levels"], _resources(document)
+    rules = document["queue"]
+    most = 1 + (rng.random() < 0.5)
+    rules += [_request(rng, f"more{k}", levels, resources, most) for k in range(rng.randint(1, 3))]
+    rng.shuffle(rules)
+    num_wanted = rng.choice((1, 1, 2))
+    wanted, begun = rules[:num_wanted], rules[num_wanted:][:3]
+    present: dict[str, Place] = {}
+    queued: list[Document] = []
+    plains: dict[str, bool] = {}
+    for number, request in enumerate(begun):
+        asked = request | {"id": f"run{number}"}
+        plain = rng.random() < 0.3
+        if plain:
+            asked = {k: v for k, v in asked.items() if k in ("id", "nodes", "takes")}
+            if "takes" not in asked:
+                continue
+        state = prepared(document | {"queue": [*queued, asked]})
+        if len(state.requests) <= len(queued):
+            continue
+        *others, own = state.requests
+        beside = [(r, present[r.id]) for r in others]
+        places = list(itertools.islice(places_of(state, own), MOST_PLACES))
+        places = [place for place in places if is_legal(state, [*beside, (own, place)])]
+        if plain:  # one unit on each host
+            places = [p for p in places if all(n == 1 for units in p for n in units.values())]
+        if places:
+            present[own.id] = rng.choice(places)
+            queued.append(asked)
+            plains[asked["id"]] = plain
+    if not present:
+        return None
+    keep = rng.choice([KeepShape.AS_GOOD, KeepShape.ANY])
+    running, fixed = [*document["running"]], [job["id"] for job in document["running"]]
+    movers = []
+    for asked in queued:
+        plain = plains[asked["id"]]
+        entries = _entries(document, asked, present[asked["id"]], plain=plain)
+        running += entries
+        if plain and keep is KeepShape.AS_GOOD:
+            movers.append(asked | _as_good(document, present[asked["id"]]))
+            continue
+        movers.append(asked)
+    down = set(expand_host_list(document["down"]))
+    assert not any(down & {*expand_host_list(e["nodes"])} for e in running if e.get("gang"))
+    snapshot = document | {"running": running, "queue": wanted, "name": "moves"}
+    names = [asked["id"] for asked in movers]
+    moving = rng.random() < 0.8
+    ends = {n: rng.randint(1, 3) for n in names if rng.random() < 0.5}
+    if not moving and not ends:
+        ends = {names[0]: 2}
+    more_fixed = [n for n in names if rng.random() < 0.1]
+    instance = RepackInstance(
+        name="moves",
+        snapshot=Snapshot.model_validate(snapshot),
+        start=[request["id"] for request in wanted],
+        fixed=[*fixed, *more_fixed],
+        costs={n: rng.randint(1, 3) for n in names if rng.random() < 0.4},
+        ends=ends,
+        moving=moving,
+        budgets=_budgets(rng, names) if rng.random() < 0.3 else [],
+        keep_shape=keep,
+    )
+    held = {n for b in instance.budgets if not b.most for n in b.jobs}
+    stays = {n for n in names if n in more_fixed or n in held or not (moving or n in ends)}
+    rest = [job for job in running if job.get("gang", job["id"]) not in {*names} - stays]
+    asked = [one for one in movers if one["id"] not in stays]
+    state = prepared(snapshot | {"running": rest, "queue": [*asked, *wanted]})
+    there = {n: place for n, place in present.items() if n not in stays}
+    sizes = [
+        sum(1 for _ in itertools.islice(places_of(state, r), MOST_PLACES)) for r in state.requests
+    ]
+    if max(sizes) >= MOST_PLACES:
+        return None
+    return Case(instance, state, there)
+
+
+def _resources(document: Document) -> list[str]:
+    return sorted({r for host in document["machine"]["hosts"] for r in host["capacity"]})
+
+
+def _budgets(rng: random.Random, names: list[str]) -> list[Budget]:
+    some = [name for name in names if rng.random() < 0.7] or names[:1]
+    return [Budget(jobs=some, most=rng.randint(0, 1))]
+
+
+def _entries(document: Document, asked: Document, place: Place, *, plain: bool) -> list[Document]:
+    """Return a job on hosts: an entry for each unit, in one gang; or one for all hosts."""
+    names = [name for host in document["machine"]["hosts"] for name in [host["hosts"]]]
+    if plain:
+        hosts = ",".join(names[h] for h in sorted(place[0]))
+        return [{"id": asked["id"], "nodes": hosts, "takes": asked["takes"]}]
+    found = []
+    for part, units in zip(asked.get("parts", [asked]), place, strict=True):
+        takes = part.get("takes", {"slots": 1})
+        for host, number in units.items():
+            for _ in range(number):
+                entry = {"id": f"{asked['id']}.{len(found)}", "gang": asked["id"]}
+                entry |= {"nodes": names[host], "takes": takes, "asked": asked}
+                if part.get("apart"):
+                    entry["apart"] = part["apart"]
+                found.append(entry)
+    return found
+
+
+def _as_good(document: Document, place: Place) -> Document:
+    levels, hosts = document["machine"]["levels"], document["machine"]["hosts"]
+    if len(place[0]) < 2:
+        return {}
+    paths = [(*hosts[h]["domains"], hosts[h]["hosts"]) for h in place[0]]
+    common = [k for k in range(len(levels)) if len({path[: k + 1] for path in paths}) == 1]
+    return {"required": levels[common[-1]]} if common else {}
+
+
+# ---- Brute force ---------------------------------------------------------------------------------
+
+
+def best_plan(case: Case) -> tuple[int, ...]:
+    """Return the best value of the levels: starts, ends if some may, moves, nodes that change."""
+    return min(_plans(case, figures), key=lambda plan: (-plan[0], *plan[1:]))
+
+
+def best_rooms(case: Case, most: int) -> list[int]:
+    """Return by what moves may cost the most value that starts, by trying all."""
+    best = [0] * (most + 1)
+
+    def room(case: Case, ways: Mapping[str, str]) -> tuple[int, ...]:
+        moved = (name for name, way in ways.items() if way == "move")
+        cost = sum(case.instance.costs.get(name, 1) for name in moved)
+        return cost, sum(case.requests[n].value for n, way in ways.items() if way == "start")
+
+    for cost, value in _plans(case, room):
+        if cost <= most:
+            best[cost] = max(best[cost], value)
+    return list(itertools.accumulate(best, max))
+
+
+def _plans(
+    case: Case, count: Callable[[Case, Mapping[str, str]], tuple[int, ...]]
+) -> Iterator[tuple[int, ...]]:
+    """Yield what is counted of every plan."""
+    instance = case.instance
+    names = list(case.present)
+    requests = case.requests
+    choices: list[list[tuple[str, Place | None]]] = []
+    for name in names:
+        own: list[tuple[str, Place | None]] = [("stay", case.present[name])]
+        if instance.moving:
+            own += [("move", place) for place in places_of(case.state, requests[name])]
+        if name in instance.ends:
+            own.append(("end", None))
+        choices.append(own)
+    for name in (*instance.start, *instance.replace):
+        places: list[tuple[str, Place | None]] = [("wait", None)]
+        if name in requests:
+            every_place = places_of(case.state, requests[name])
+            places += [("start", place) for place in every_place if _keeps(case, name, place)]
+        choices.append(places)
+    every = [*names, *instance.start, *instance.replace]
+
+    def go(k: int, done: list[str], placed: list[Any]) -> Iterator[tuple[int, ...]]:
+        if k == len(every):
+            yield count(case, dict(zip(every, done, strict=True)))
+            return
+        seen: set[str] = set()
+        for way, place in choices[k]:
+            if k == len(every) - 1 and way in seen:
+                continue
+            more = [*placed, (requests[every[k]], place)] if place is not None else placed
+            if place is None or is_legal(case.state, more):
+                seen.add(way)
+                yield from go(k + 1, [*done, way], more)
+
+    yield from go(0, [], [])
+
+
+def _keeps(case: Case, name: str, place: Place) -> bool:
+    """Return whether a job has all units that it keeps."""
+    pairs = zip(place, case.kept.get(name, ()), strict=False)
+    return all(units.get(host, 0) >= n for units, kept in pairs for host, n in kept.items())
+
+
+@cache
+def tiny_replacement(seed: int) -> Case | None:
+    """Return a case in which a host of a job is down, and the job gets another; None if none is."""
+    case, rng = tiny_moves(seed), random.Random(f"replaced-{seed}")
+    name = rng.choice([*case.present]) if case.present else None
+    if name is None:
+        return None
+    of = {n: {h for units in place for h in units} for n, place in case.present.items()}
+    down = sorted(of[name] - set().union(*(own for n, own in of.items() if n != name)))
+    whole, instance = case.instance.snapshot, case.instance
+    names = case.state.machine.host_names
+    if not down or len(of[name]) < 2:
+        return None
+    host = rng.choice(down)
+    snapshot = whole.model_copy(update={"down": ",".join(filter(None, [whole.down, names[host]]))})
+    update = {
+        "snapshot": snapshot,
+        "replace": [name],
+        "start": instance.start[:1],
+        "ends": {n: cost for n, cost in instance.ends.items() if n != name},
+        "moving": True,
+    }
+    rest = case.state.snapshot
+    [own] = [r for r in rest.queue if r.id == name]
+    others = [r for r in rest.queue if r.id not in (name, *instance.start[1:])]
+    state = prepare_hierarchy(
+        rest.model_copy(update={"queue": [*others, own], "down": snapshot.down})
+    )
+    there = {n: place for n, place in case.present.items() if n != name}
+    kept = tuple({h: n for h, n in units.items() if h != host} for units in case.present[name])
+    return Case(instance.model_copy(update=update), state, there, {name: kept})
+
+
+def figures(case: Case, ways: Mapping[str, str]) -> tuple[int, ...]:
+    """Return what the levels count of who does what; beyond all if a budget is not kept."""
+    instance = case.instance
+    changed = {name for name, way in ways.items() if way in ("move", "end")}
+    ended = [name for name in changed if ways[name] == "end"]
+    for budget in instance.budgets:
+        if len(changed & {*budget.jobs}) > budget.most:
+            return (-1, *([0] * 3))
+    cost = sum(instance.costs.get(name, 1) for name in changed if ways[name] == "move")
+    lost = [sum(instance.ends[name] for name in ended)] if instance.ends else []
+    nodes = sum(case.requests[name].nodes for name in changed)
+    return (sum(way == "start" for way in ways.values()), *lost, cost, nodes)
+
+
+# ---- Plans replayed ------------------------------------------------------------------------------
+
+
+def replayed(document: Document, case: Case) -> tuple[int, ...] | None:
+    """Return what a plan is worth, carried out step by step; None if it breaks a rule."""
+    solution, requests = document["solution"], case.requests
+    names = {n: k for k, n in enumerate(case.state.machine.host_names)}
+    target: dict[str, Place] = {}
+    for placement in [*solution["moves"], *solution["placements"]]:
+        name = placement["request"]
+        place = tuple(
+            {names[h]: s["units"] for s in p["shares"] for h in expand_host_list(s["hosts"])}
+            for p in placement["parts"]
+        )
+        if name in target or place not in list(places_of(case.state, requests[name])):
+            return None
+        if not _keeps(case, name, place):
+            return None
+        target[name] = place
+    wanted = {*case.instance.start, *case.instance.replace}
+    moved = {p["request"] for p in solution["moves"]}
+    started = {p["request"] for p in solution["placements"]}
+    if not moved <= {*case.present} or not started <= wanted:
+        return None
+    if (moved and not case.instance.moving) or not {*solution["ended"]} <= {*case.instance.ends}:
+        return None
+    present: list[tuple[str, Place]] = list(case.present.items())
+    done: dict[str, list[str]] = {}
+    for step in solution["steps"]:
+        name, action = step["job"], step["action"]
+        done.setdefault(name, []).append(action)
+        if action not in ("end", "suspend"):
+            if name not in target:
+                return None
+            both = [(requests[n], p) for n, p in present] + [(requests[name], target[name])]
+            if not is_legal(case.state, both):
+                return None
+        present = [(n, p) for n, p in present if n != name]
+        if action not in ("end", "suspend"):
+            present.append((name, target[name]))
+    aside = [n for n, actions in done.items() if actions == ["suspend", "resume"]]
+    for name, actions in done.items():
+        right = [["start"]] if name in started else [["end"]]
+        if name in moved:
+            right = [["move"], ["suspend", "resume"]]
+        if actions not in right or (actions == ["end"]) != (name in solution["ended"]):
+            return None
+    if {*done} != {*target, *solution["ended"]} or sorted(aside) != sorted(solution["suspended"]):
+        return None
+    ways = dict.fromkeys(started, "start") | dict.fromkeys(moved, "move")
+    return figures(case, ways | dict.fromkeys(solution["ended"], "end"))
