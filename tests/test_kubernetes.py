@@ -383,8 +383,10 @@ def test_several_topologies_and_flavors(tmp_path):
 
 
 def queue_of(name: str, *flavors: str) -> list[dict[str, Any]]:
-    groups = [{"flavors": [{"name": flavor} for flavor in flavors]}]
-    spec, nowhere = {"resourceGroups": groups}, {"namespace": ""}
+    offered = [{"name": flavor} for flavor in flavors]
+    groups = [{"coveredResources": ["cpu", "nvidia.com/gpu"], "flavors": offered}]
+    spec = {"namespaceSelector": {}, "resourceGroups": groups}
+    nowhere = {"namespace": ""}
     return [
         thing("ClusterQueue", f"c-{name}", f"{KUEUE}/v1beta1", spec=spec, metadata=nowhere),
         thing("LocalQueue", name, f"{KUEUE}/v1beta1", spec={"clusterQueue": f"c-{name}"}),

@@ -154,6 +154,15 @@ def test_pods_that_have_ended_free_what_they_were_assigned(tmp_path, reclaimable
     assert gpus_of(snapshot) == {"ns/run": taken}
 
 
+@pytest.mark.parametrize("pods", [[], [None], ["a1"]])
+def test_an_assignment_made_after_some_pods_had_ended_is_of_the_others(tmp_path, pods):
+    """The Workload was admitted again: the pod that has ended was elsewhere."""
+    status = admitted(domains({"a1": 1})) | {"reclaimablePods": [{"name": "main", "count": 1}]}
+    own = [of_job("run", 0, "a1", 1, "Succeeded"), *(of_job("run", 1, on) for on in pods)]
+    snapshot = snapshot_of(tmp_path, workload("run", 2, status=status), *own)
+    assert gpus_of(snapshot) == {"ns/run": {"a1": 1}}
+
+
 def test_pods_on_other_nodes_than_assigned(tmp_path):
     """All have a node: nothing is to come. As long as one has none, the assignment counts too."""
     own = workload("run", 2, status=admitted(domains({"a1": 2})))

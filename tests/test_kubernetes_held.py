@@ -598,6 +598,13 @@ def condition(**more: str) -> dict[str, Any]:
         (workload(status=condition(message="insufficient unused quota for cpu")), "quota"),
         (workload(status=condition(reason="Inadmissible", message="queue q is stopped")), "queue"),
         (workload(status=condition(message="topology t allows to fit 1 of 2")), None),
+        (workload(status=condition(message="Previously: Preempted to make room")), None),
+        (workload(status=condition(message="ClusterQueue q is inactive")), "queue"),
+        (workload(status=condition(reason="TopologyPlacementFailed", message="no")), None),
+        (workload(status=condition(reason="PendingEvaluation", message="not yet")), None),
+        (workload(status=condition(reason="ExceedsMaxQuota")), "quota"),
+        (workload(status=condition(reason="Misconfigured", message="no LocalQueue")), "queue"),
+        (workload(status=condition(reason="NoMatchingFlavor", message="taint")), "queue"),
         (workload(status=condition(type="Requeued", reason="Backoff")), "requeued"),
         (workload(preemptionGates=[{"name": "g"}]), "preemptionGates"),
     ],
@@ -805,7 +812,8 @@ def cluster_wide(kind: str, name: str, **more: Any) -> dict[str, Any]:
 def queues(*flavors: str, local: Any = None, **more: Any) -> list[dict[str, Any]]:
     """The queue of `PLAIN`, and what it offers."""
     names = [{"name": name} for name in flavors]
-    spec = {"resourceGroups": [{"coveredResources": ["cpu"], "flavors": names}], **more}
+    groups = [{"coveredResources": ["cpu", "nvidia.com/gpu"], "flavors": names}]
+    spec = {"namespaceSelector": {}, "resourceGroups": groups, **more}
     own = {"clusterQueue": "all"} | (local or {})
     return [
         cluster_wide("ClusterQueue", "all", spec=spec),
@@ -828,6 +836,110 @@ def test_a_job_has_the_flavors_of_its_queue(tmp_path):
     elsewhere = job("plain", 1, told({"nodeSelector": {RACK: "r1"}}))
     path = written(tmp_path, f1, f2, *queues("f2"), elsewhere)
     assert hosts_of(path, "ns/plain") == set()
+
+
+ODD = {"matchLabels": {"team": "a"}}
+INACTIVE = {"conditions": [{"type": "Active", "status": "False", "reason": "Stopped"}]}
+CPU = {"coveredResources": ["cpu"], "flavors": [{"name": "f"}]}
+CHECKS = {"admissionChecks": [{"name": "provision"}]}
+
+
+@pytest.mark.parametrize(
+    ("more", "others", "held"),
+    [
+        ({}, [], None),
+        ({"namespaceSelector": None}, [], "queue"),
+        ({"namespaceSelector": ODD}, [], "queue"),
+        ({"namespaceSelector": ODD}, [{"labels": {"team": "a"}}], None),
+        ({"namespaceSelector": ODD}, [{"labels": {"team": "b"}}], "queue"),
+        (
+            {"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "ns"}}},
+            [],
+            None,
+        ),
+        ({"local": {"clusterQueue": "gone"}}, [], "queue"),
+        ({"resourceGroups": [CPU]}, [], "coveredResources"),
+        (
+            {
+                "resourceGroups": [
+                    CPU,
+                    {"coveredResources": ["nvidia.com/gpu"], "flavors": [{"name": "g"}]},
+                ]
+            },
+            [],
+            "flavor",
+        ),
+        ({"admissionChecks": ["provision"]}, [], "admissionChecks"),
+        ({"admissionChecksStrategy": CHECKS}, [], "admissionChecks"),
+    ],
+)
+def test_a_queue_of_kueue_may_hold_its_jobs(tmp_path, more, others, held):
+    spaces = [cluster_wide("Namespace", "ns", metadata={"name": "ns", **own}) for own in others]
+    for one in spaces:
+        one["metadata"]["namespace"] = ""
+    both = [flavor("f"), flavor("g"), *queues("f", **more), *spaces]
+    found = options(snapshot_of(tmp_path, *both, PLAIN))
+    assert found == ({"ns/plain": {held}} if held else {})
+
+
+def test_a_queue_that_is_not_there_or_not_active_holds_its_jobs(tmp_path):
+    held = {"ns/plain": {"queue"}}
+    for idx in (0, 1):
+        own = queues("f")
+        own[idx]["status"] = INACTIVE
+        assert options(snapshot_of(tmp_path, flavor("f"), *own, PLAIN)) == held
+    own = queues("f")
+    own[1]["metadata"]["name"] = "other"
+    assert options(snapshot_of(tmp_path, flavor("f"), *own, PLAIN)) == held
+    missing = options(snapshot_of(tmp_path, flavor("g"), *queues("f", "g"), PLAIN))
+    assert missing == {"ns/plain": {"queue", "flavor"}}
+    assert options(snapshot_of(tmp_path, flavor("f"), *queues("f"), pod("p", "a1"))) == {}
+
+
+def test_podsets_of_a_group_have_one_flavor(tmp_path):
+    """Each could have but one of the two; without queues, all flavors of the file count."""
+    two = [flavor("f1", **{RACK: "r1"}), flavor("f2", **{RACK: "r2"})]
+    apart = [
+        {"name": f"p{k}", "count": 1, "template": told({"nodeSelector": {RACK: f"r{k}"}})}
+        for k in (1, 2)
+    ]
+    work = workload(podSets=apart)
+    assert options(snapshot_of(tmp_path, *two, work)) == {}
+    for own in apart:
+        own["topologyRequest"] = {"required": RACK, "podSetGroupName": "g"}
+    assert options(snapshot_of(tmp_path, *two, work)) == {"ns/w": {"flavor"}}
+    plain = thing("ResourceFlavor", "plain", f"{KUEUE}/v1beta2", spec={})
+    assert options(snapshot_of(tmp_path, flavor("f"), plain, PLAIN)) == {"ns/plain": {"flavor"}}
+    near = job("near", 1, template(required_topology=RACK))
+    assert options(snapshot_of(tmp_path, flavor("f"), plain, near)) == {}
+
+
+def test_a_slice_above_what_is_asked_for_and_defaults_of_a_namespace_hold(tmp_path):
+    asked = {
+        "required": HOST,
+        "podSetSliceRequiredTopology": RACK,
+        "podSetSliceSize": 1,
+    }
+    work = workload(podset={"topologyRequest": asked})
+    assert options(snapshot_of(tmp_path, work)) == {"ns/w": {"topology"}}
+    limits = [{"type": "Container", "default": {"memory": "1Gi", "cpu": "1"}}]
+    ranged = thing("LimitRange", "l", "v1", spec={"limits": limits})
+    assert options(snapshot_of(tmp_path, ranged, workload())) == {"ns/w": {"LimitRange"}}
+    del limits[0]["default"]["memory"]
+    assert options(snapshot_of(tmp_path, ranged, workload())) == {}
+
+
+def test_a_workload_that_was_evicted_waits_for_its_time_and_at_the_end(tmp_path):
+    at = {"requeueState": {"count": 1, "requeueAt": "2026-01-02T00:00:00Z"}}
+    assert options(snapshot_of(tmp_path, workload(status=at))) == {"ns/w": {"requeued"}}
+    told = [{"type": "Requeued", "status": "True"}]
+    told.append({"type": "Evicted", "status": "True", "reason": "PodsReadyTimeout"})
+    told[1]["lastTransitionTime"] = "2026-01-02T00:00:00Z"
+    old, new = workload(status=at | {"conditions": told}), workload("new")
+    for one, day in ((old, "1"), (new, "2")):
+        one["metadata"]["creationTimestamp"] = f"2026-01-01T00:00:0{day}Z"
+    snapshot = snapshot_of(tmp_path, old, new)
+    assert (options(snapshot), [one.id for one in snapshot.queue]) == ({}, ["ns/new", "ns/w"])
 
 
 @pytest.mark.parametrize("policy", ["Hold", "HoldAndDrain"])
@@ -1655,6 +1767,42 @@ def test_slices_of_elastic_jobs_are_held(tmp_path):
         "ns/new": {"workload-slice-replacement-for"},
         "ns/j#waits": {"schedulingGates"},
     }
+
+
+def judged(folder: Path, before: list[dict[str, Any]], after: list[dict[str, Any]]) -> Any:
+    """The only row of an audit of two listings."""
+    files = [
+        written(folder, *own, name=f"{name}.json")
+        for name, own in (("before", before), ("after", after))
+    ]
+    (row,) = tp.audit(files[0], after=files[1]).rows
+    return row
+
+
+def test_nobody_is_blamed_for_what_is_not_modelled(tmp_path):
+    """A quota, what the scheduler says afterwards, and a node that closed in between."""
+    work, cpu = workload(), pod("p", None, 1, "Pending")
+    del cpu["spec"]["containers"][0]["resources"]["requests"]["nvidia.com/gpu"]
+    assert judged(tmp_path, [work], [work]).verdict == "missed"
+    assert judged(tmp_path, [cpu], [cpu]).verdict == "missed"  # though it is no GPU
+    quota = cluster_wide("ClusterQueue", "q")
+    row = judged(tmp_path, [work, quota], [work, quota])
+    assert (row.verdict, row.why) == ("unjudged", "not modelled: quotas of ClusterQueue q")
+    for status in (condition(message="insufficient quota"), condition(reason="Inadmissible")):
+        assert judged(tmp_path, [work], [workload(status=status)]).verdict == "unjudged"
+    big = pod("p", None, 8, "Pending")  # for the largest node alone
+    closed = node("b2", "r2", 8, ready="False")
+    own = [closed if one["metadata"]["name"] == "b2" else one for one in listed(big)["items"]]
+    (tmp_path / "after.json").write_text(json.dumps(listed() | {"items": own}))
+    (row,) = tp.audit(written(tmp_path, big), after=tmp_path / "after.json").rows
+    assert row.verdict == "rightly waiting"
+    own[-1] = pod("p", "b2", 8)
+    (tmp_path / "after.json").write_text(json.dumps(listed() | {"items": own}))
+    (tmp_path / "before.json").write_text(json.dumps(listed() | {"items": [*own[:-1], big]}))
+    (row,) = tp.audit(tmp_path / "before.json", after=tmp_path / "after.json").rows
+    assert row.verdict == "invalid"  # closed in both
+    (row,) = tp.audit(tmp_path / "before.json", after=written(tmp_path, own[-1])).rows
+    assert row.verdict == "optimal"
 
 
 def test_audits_and_pictures_of_a_cluster_with_gpus(tmp_path):

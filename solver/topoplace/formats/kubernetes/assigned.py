@@ -149,8 +149,9 @@ class Assigned:
         How many pods are where.
     there, ended
         What its pods take of their nodes, and what those took that have ended well.
-    reclaimable
-        How many pods have ended and are not made again.
+    wanted, reclaimable
+        How many pods its podsets have in all, and how many of them have ended and are not made
+        again. An assignment is of those that had not ended when it was made.
     """
 
     job: str
@@ -159,6 +160,7 @@ class Assigned:
     pods: list[AssignedPods] = field(default_factory=list)
     there: Amounts = field(default_factory=dict)
     ended: Amounts = field(default_factory=dict)
+    wanted: int = 0
     reclaimable: int = 0
 
 
@@ -191,9 +193,10 @@ def place_assigned(
     places = _Places(nodes)
     for own in assigned:
         there = {host: {**amounts} for host, amounts in own.there.items()}
-        if _num_pods(there.values()) + own.reclaimable >= sum(pods.count for pods in own.pods):
+        if _num_pods(there.values()) + own.reclaimable >= own.wanted:
             continue  # even if some are elsewhere
-        if _num_pods(own.ended.values()) <= own.reclaimable:  # else some are made again
+        since = own.reclaimable - own.wanted + sum(pods.count for pods in own.pods)
+        if _num_pods(own.ended.values()) <= since:  # else some are made again, or were elsewhere
             for host, amounts in own.ended.items():
                 add_amounts(there, host, amounts)
         on_hosts: Amounts = {}

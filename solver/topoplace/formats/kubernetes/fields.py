@@ -200,7 +200,8 @@ NOTES = table(
     read {KAI_PREFERRED}: `preferred`, where nothing is required
     read {KAI_TOPOLOGY}: of which topology the levels are
     read {KAI}/subgroup-name: the sub-group of a pod
-    neutral {KAI}/queue, {KAI}/node-pool, {KAI}/skip-podgrouper, runai/queue
+    restricts {KAI}/node-pool: always: a shard of KAI has nodes of its own
+    neutral {KAI}/queue, {KAI}/skip-podgrouper, runai/queue
     restricts gpu-fraction, gpu-memory: always: parts of GPUs are not modelled
     neutral gpu-fraction-num-devices: says nothing without `gpu-fraction`
     restricts {JOBSET_EXCLUSIVE}: the level is not of the machine, the JobSet has several kinds \
@@ -340,9 +341,10 @@ WORKLOAD = table(
         `topologyAssignment` says and no pod takes yet is taken, by a running job. Where that is \
         of a domain of several nodes, as of a rack, the jobs that may be there are held until all \
         its pods have nodes
-    depends status.conditions -> quota: `QuotaReserved` is false and the message speaks of a \
-        quota (option `quota`), or the reason is `Inadmissible` (`queue`); `Requeued` is false \
-        (`requeued`)
+    depends status.conditions -> quota: `QuotaReserved` is false and the reason or the message \
+        speaks of a quota (option `quota`), or neither of the topology nor of what is past \
+        (`queue`); `Requeued` is false (`requeued`)
+    depends status.requeueState.requeueAt -> requeued: `Requeued` is not true since
     read status.reclaimablePods: pods that have ended: they ask for nothing, and what they were \
         assigned is free, if they are in the file or all others are
     neutral status
@@ -407,6 +409,11 @@ QUEUES = table(
         the topology, or several whose nodes the job could use; else the nodes of the flavor are \
         `eligible`
     restricts stopPolicy: it is `Hold` or `HoldAndDrain`
+    restricts admissionChecks, admissionChecksStrategy.admissionChecks[].name -> admissionChecks: \
+        always: another controller has to agree
+    depends namespaceSelector -> queue: it does not select the namespace, or labels of that are \
+        not known
+    depends resourceGroups[].coveredResources -> coveredResources: the job takes something else
     depends preemption: nobody, but a line names the jobs that may preempt running ones: that is \
         not modelled
     read cohort, cohortName: whose jobs
@@ -436,8 +443,10 @@ MACHINE = {
 HOLDS = table(
     "What else holds a job, by its option",
     """
-    depends flavor: Kueue gives a podset the nodes of one flavor, and its queue offers none, or \
-        several whose nodes the job could use
+    depends flavor: Kueue gives a podset, or a group of them, the nodes of one flavor, and its \
+        queue offers none, several whose nodes the job could use, or flavors without a topology \
+        too; without the queue, all flavors of the file count
+    depends LimitRange: it has an amount for a container of a template that has none
     depends running-pods: some pods of the job run, and those that wait ask for a topology
     depends exclusive-topology: others of the family have no domain for themselves, or one of \
         another level
@@ -448,7 +457,9 @@ HOLDS = table(
     depends podset-group-name: podsets of a group require different levels
     depends podsets: it has more kinds of pods than a request can say
     depends owner: the Job or JobSet of the pod has ended
-    depends queue, quota, requeued: a condition of the Workload says so
+    depends queue: a condition of the Workload says so; its queue, or a flavor of this, is not in \
+        the file, but others are; the queue is not active, or does not select the namespace
+    depends quota, requeued: a condition of the Workload says so
     depends suspend: neither Kueue nor a user starts it
     depends unknown-fields: it has a field that no table knows
     """,
@@ -463,10 +474,12 @@ KINDS = table(
     read LeaderWorkerSet: the workers of a group whose leader waits and has none yet
     read PriorityClass, WorkloadPriorityClass: the order of the queue
     read RuntimeClass, PersistentVolumeClaim, PersistentVolume: what jobs need
+    read Namespace: which ClusterQueues select it
+    read LimitRange: whether containers of templates get defaults
     restricts ClusterQueue, Cohort, LocalQueue, ResourceQuota, Queue -> quotas: nobody, but is \
         named: quotas are not modelled
     neutral ConfigMap, CronJob, DaemonSet, Deployment, Endpoints, EndpointSlice, Event, Lease, \
-        LimitRange, Namespace, PodDisruptionBudget, ReplicaSet, AdmissionCheck, \
+        PodDisruptionBudget, ReplicaSet, AdmissionCheck, \
         ControllerRevision, CSINode, Secret, Service, ServiceAccount, StatefulSet, StorageClass, \
         CustomResourceDefinition, Numatopology, Reservation, CompositePodGroup
     """,

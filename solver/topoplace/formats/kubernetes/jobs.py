@@ -52,6 +52,8 @@ from topoplace.formats.kubernetes.kinds import (
     Others,
     Pod,
     Queue,
+    Reasoned,
+    ResourceGroup,
     Scheduling,
     Standing,
     Task,
@@ -60,6 +62,7 @@ from topoplace.formats.kubernetes.kinds import (
     Workload,
     family_of,
     job_of,
+    resource_groups,
     waits_alone,
 )
 from topoplace.formats.kubernetes.nodes import HOSTNAME, Domains, tier_level
@@ -68,6 +71,7 @@ from topoplace.formats.kubernetes.objects import (
     Meta,
     PodSpec,
     PodTemplate,
+    Resources,
     TemplateMeta,
     amounts_of,
     id_of,
@@ -123,8 +127,8 @@ class Waiting:
     family, levels
         Among whose jobs it may have domains for itself (`family_of`), and of which levels; None
         stands for podsets that have none.
-    by_kueue, flavors
-        Whether Kueue starts it, and the flavors of its queue; None if they are not in the file.
+    by_kueue, groups
+        Whether Kueue starts it, and what its queue offers; None if no flavor is in the file.
     queue, preempts
         Its queue, and whether its pods may preempt others where it is not of Kueue.
     is_loose
@@ -140,7 +144,7 @@ class Waiting:
     family: str | None = None
     levels: set[str | None] = field(default_factory=set)
     by_kueue: bool = False
-    flavors: set[str] | None = None
+    groups: list[ResourceGroup] | None = None
     queue: Queue = field(default_factory=Queue)
     preempts: bool = True
     is_loose: bool = False
@@ -295,8 +299,13 @@ class _Reader:
         for one in filter(None, (local, self._others.get("ClusterQueue", queue.name))):
             place = f"{one.kind} {one.section('metadata').get('name')}, {one.place_of('spec')}"
             waiting.hold(*QUEUES.left_out(one.section("spec"), place))
+        for why in () if name is None else self._others.closed(name, meta.namespace):
+            waiting.hold(left_out("queue", why, f"queue {name}"))
+        flavors = self._others.names("ResourceFlavor")
         if "resourceGroups" in queue.spec:
-            waiting.flavors = {*map(str, values_at(queue.spec, "resourceGroups[].flavors[].name"))}
+            waiting.groups = resource_groups(queue.spec)
+        elif waiting.groups is None and flavors:
+            waiting.groups = [ResourceGroup(None, flavors)]
 
     def _declared(
         self, waiting: Waiting, table: Table, kind: str, raw: Mapping[str, Any], place: str
@@ -345,6 +354,12 @@ class _Reader:
                 inside_pod = f"{place}.{kind}[{idx}]"
                 self._declared(waiting, CONTAINER, "Pod.spec.containers[]", container, inside_pod)
         namespace = meta.namespace or "default"
+        given = [one.resources or Resources() for one in spec.containers]
+        every = [{*(own.requests or {}), *(own.limits or {})} for own in given]
+        lacking = {name for own in every for name in self._others.defaults(namespace) - own}
+        if pods.is_template and lacking:
+            text = f"of {namespace}, by which containers get {', '.join(sorted(lacking))}"
+            waiting.hold(left_out("LimitRange", text, place))
         kinds = one.kind, *(owner.kind for owner in meta.owners or ())
         waiting.family = family_of(own_meta, namespace, *kinds) or waiting.family
         waiting.levels.add(asked.level)
@@ -428,6 +443,7 @@ class _Reader:
             return
         waiting = self._waits(job, spec.priority or 0, meta)
         waiting.by_kueue = True
+        waiting.created = workload.status.evicted_at or waiting.created
         self._queued(waiting, one.section("spec").get("queueName"), meta)
         raw = {key: value for key, value in one.value.items() if key in ("spec", "status")}
         self._declared(waiting, WORKLOAD, "Workload", raw, one.place_of(""))
@@ -464,6 +480,7 @@ class _Reader:
                         for values, count in own.topology.domains()
                     ]
             found.podsets.add(own.name)
+            found.wanted += podsets[own.name].count
             found.reclaimable += workload.status.ended_of(own.name)
             self._keeps_away(job, template.metadata, meta, template.spec)
         if found.podsets:
@@ -842,13 +859,26 @@ def _together(one: TemplateMeta, other: TemplateMeta) -> TemplateMeta:
 
 def _conditions(status: Conditions, one: KubeObject) -> Iterator[LeftOut]:
     """Yield what the conditions of a Workload say of why it waits, beside the topology."""
+    states = {(own.type, own.status) for own in status.conditions or ()}
+    at = next(values_at(one.section("status"), "requeueState.requeueAt"), None)
+    if at is not None and ("Requeued", "True") not in states:
+        yield left_out("requeued", f"not before {at}", one.place_of("status.requeueState"))
     for idx, own in enumerate(status.conditions or ()):
         place = one.place_of(f"status.conditions[{idx}]")
         if own.status != "False":
             continue
-        if own.type == "QuotaReserved" and own.reason == "Inadmissible":
-            yield left_out("queue", own.message or own.reason, place)
-        elif own.type == "QuotaReserved" and "quota" in own.message:
-            yield left_out("quota", own.message, place)
+        if own.type == "QuotaReserved" and not _is_of_topology(own):
+            option = "quota" if "quota" in f"{own.reason} {own.message}".lower() else "queue"
+            yield left_out(option, own.message or own.reason, place)
         elif own.type == "Requeued":
             yield left_out("requeued", own.reason or "false", place)
+
+
+def _is_of_topology(own: Reasoned) -> bool:
+    """Return whether a Workload has no quota because of the topology, or for a reason now past."""
+    past = {"PendingEvaluation", "PendingDelayedTopologyRequests"}
+    if own.reason != "Pending" or not own.message:
+        return own.reason in {"", "Pending", "TopologyPlacementFailed", *past}
+    of_others = ("Previously: ", "Workload no longer fits after processing another workload")
+    is_full = "topology" in own.message and "quota" not in own.message
+    return is_full or own.message.startswith(of_others)

@@ -12,8 +12,10 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
+from topoplace.formats.declared import values_at
 from topoplace.formats.kubernetes.assigned import Admission
 from topoplace.formats.kubernetes.fields import GANGS, GROUP_NAMES, KUEUE, LWS, is_read
+from topoplace.formats.kubernetes.nodes import Labels, labels_match
 from topoplace.formats.kubernetes.objects import (
     Condition,
     Kube,
@@ -28,6 +30,7 @@ from topoplace.formats.kubernetes.objects import (
     id_of,
 )
 from topoplace.formats.kubernetes.podsets import MAX_COUNT, TopologyRequest
+from topoplace.formats.yaml_text import Parsed
 
 _JOB_SET_NAME = "jobset.sigs.k8s.io/jobset-name"
 _JOB_LABELS = (
@@ -38,6 +41,9 @@ _JOB_LABELS = (
     "job-name",
 )
 """Labels that name the job of a pod, those that count most first."""
+
+_NAMESPACE = "kubernetes.io/metadata.name"
+"""A label of every namespace: its name."""
 
 Count = Annotated[int, Field(ge=0, le=MAX_COUNT)]
 
@@ -69,10 +75,11 @@ class JobSpec(KubeModel):
 
 
 class Reasoned(Condition):
-    """A condition, and why it is so."""
+    """A condition, why it is so, and since when."""
 
     reason: str = ""
     message: str = ""
+    since: Annotated[str | None, Field(alias="lastTransitionTime")] = None
 
 
 class Reclaimable(KubeModel):
@@ -92,6 +99,13 @@ class Conditions(KubeModel):
     def ended_of(self, podset: str) -> int:
         """Return how many pods of a podset have ended and are not made again."""
         return sum(own.count for own in self.reclaimable or () if own.name == podset)
+
+    @property
+    def evicted_at(self) -> str | None:
+        """When Kueue put a Workload at the end of its queue, None if it did not."""
+        late = {"PodsReadyTimeout", "AdmissionCheck"}
+        every = (one for one in self.conditions or () if one.type == "Evicted")
+        return next((o.since for o in every if o.status == "True" and o.reason in late), None)
 
     @property
     def has_ended(self) -> bool:
@@ -254,6 +268,25 @@ class Queue:
 
 
 @dataclass(frozen=True)
+class ResourceGroup:
+    """Resources that a queue gives by one of some flavors; None stands for a queue not known."""
+
+    resources: frozenset[str] | None
+    flavors: frozenset[str]
+
+
+def resource_groups(spec: Mapping[str, Any]) -> list[ResourceGroup]:
+    """Return the groups of resources of a ClusterQueue."""
+    return [
+        ResourceGroup(
+            frozenset(map(str, values_at(own, "coveredResources[]"))),
+            frozenset(map(str, values_at(own, "flavors[].name"))),
+        )
+        for own in values_at(spec, "resourceGroups[]")
+    ]
+
+
+@dataclass(frozen=True)
 class Standing:
     """The priority of a job, and its queue; None if Kueue does not start it."""
 
@@ -336,6 +369,63 @@ class Others:
         own = str({} if local is None else local.section("spec").get("clusterQueue"))
         cluster = self.get("ClusterQueue", own)
         return Queue() if cluster is None else Queue(own, cluster.section("spec"))
+
+    def names(self, kind: str) -> frozenset[str]:
+        """Return the names of all objects of a kind that belongs to the whole cluster."""
+        every = (one for (own, _), one in self._of.items() if own == kind)
+        return frozenset(str(one.section("metadata").get("name")) for one in every)
+
+    def closed(self, name: str, namespace: str | None) -> Iterator[str]:
+        """Yield why Kueue starts nothing in a LocalQueue, as far as the file says.
+
+        A queue that is not in the file is missing only if others of its kind are there.
+        """
+        found: list[KubeObject] = []
+        for kind, below in (("LocalQueue", "clusterQueue"), ("ClusterQueue", "")):
+            one = self.get(kind, name, namespace if below else None)
+            if one is None:
+                if self.names(kind):
+                    yield f"{kind} {name} is not in the file"
+                return
+            for own in values_at(one.section("status"), "conditions[]"):
+                if own.get("type") == "Active" and own.get("status") == "False":
+                    yield f"{kind} {name} is not active: {own.get('reason')}"
+            found.append(one)
+            name = str(one.section("spec").get(below)) if below else name
+        spec, flavors = found[-1].section("spec"), self.names("ResourceFlavor")
+        missing = {*map(str, values_at(spec, "resourceGroups[].flavors[].name"))} - flavors
+        if flavors and missing:
+            yield f"ClusterQueue {name} offers {', '.join(sorted(missing))}, not in the file"
+        yield from self._not_selected(spec.get("namespaceSelector"), namespace or "default")
+
+    def _not_selected(self, selector: Any, namespace: str) -> Iterator[str]:
+        """Yield that a queue does not select a namespace, or that this is not known."""
+        if selector is None:
+            yield "namespaceSelector: none, which selects nothing"
+            return
+        own = self.get("Namespace", namespace)
+        wanted = Parsed(selector, {}).validated(Labels)
+        keys = {*(wanted.match_labels or {}), *(one.key for one in wanted.expressions or ())}
+        given = {} if own is None else own.section("metadata").get("labels") or {}
+        if own is None and keys - {_NAMESPACE}:
+            yield f"namespaceSelector: Namespace {namespace} is not in the file"
+        elif not labels_match(wanted, {**given, _NAMESPACE: namespace}):
+            yield f"namespaceSelector: it does not select {namespace}"
+
+    def defaults(self, namespace: str) -> frozenset[str]:
+        """Return the resources of which a LimitRange gives an amount to containers without one."""
+        found: set[str] = set()
+        for (kind, _), one in self._of.items():
+            if kind == "LimitRange":
+                own = one.section("metadata").get("namespace") or "default"
+                limits = values_at(one.section("spec"), "limits[]") if own == namespace else ()
+                for limit in limits:
+                    if limit.get("type") == "Container":
+                        found |= {
+                            *(limit.get("default") or {}),
+                            *(limit.get("defaultRequest") or {}),
+                        }
+        return frozenset(found)
 
     def preempts(self, spec: PodSpec) -> bool:
         """Return whether pods of a specification may preempt those of lower priority."""

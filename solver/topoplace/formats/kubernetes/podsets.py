@@ -171,6 +171,11 @@ def asked_of(
     if request.slice_level is not None and request.slice_size is not None:
         level = known(request.slice_level, "slice_level")
         segments.append(Segment(size=request.slice_size, level=level))
+    for level in asked.values():
+        for own in segments:
+            if levels.index(own.level) < levels.index(level):
+                expected = f"{level} or a level within it"
+                raise InputError(expected, field=names["slice_level"], value=own.level)
     return Asked(asked | ({"segments": segments} if segments else {}), group)
 
 

@@ -291,20 +291,33 @@ def _request(job: str, podsets: Sequence[Podset]) -> Request:
 def _by_flavors(
     own: Waiting, nodes: Sequence[KubeNode], flavors: Sequence[Flavor]
 ) -> list[LeftOut]:
-    """Give the podsets of a job of Kueue the nodes of a flavor of its queue.
+    """Give the podsets of a job of Kueue the nodes of a flavor of its queue, each group of one.
 
-    Return what holds the job if there is none, or several have nodes that matter.
+    Return what holds the job if there is none, or several have nodes that matter, or if flavors
+    of several groups of resources, or of none, would have to give what it takes.
     """
-    if not own.by_kueue or not (flavors or own.flavors is not None):
+    groups = own.groups or []
+    if not own.by_kueue or not (flavors or any(one.resources is not None for one in groups)):
         return []
-    offered = [one for one in flavors if own.flavors is None or one.name in own.flavors]
-    plain = (own.flavors or set()) - {one.name for one in offered}
+    together: dict[object, list[int]] = defaultdict(list)
     for idx, podset in enumerate(own.podsets):
-        rules = _in_a_flavor(podset, nodes, offered)
-        if not offered or rules is None or (plain and not podset.asked):
-            names = ", ".join(sorted(own.flavors or ())) or f"one of {len(flavors)}"
-            return [left_out("flavor", names, podset.rules.where)]
-        own.podsets[idx] = replace(podset, rules=rules)
+        together[podset.group or idx].append(idx)
+    for members in together.values():
+        podsets = [own.podsets[idx] for idx in members]
+        where, takes = podsets[0].rules.where, {name for one in podsets for name in one.takes}
+        known = [one for one in groups if one.resources is not None]
+        alien = takes - {"pods"} - {name for one in known for name in one.resources or ()}
+        if known and alien:
+            return [left_out("coveredResources", f"without {', '.join(sorted(alien))}", where)]
+        needed = [one for one in groups if one.resources is None or one.resources & takes]
+        names = {name for one in needed or groups for name in one.flavors}
+        offered = [one for one in flavors if one.name in names]
+        is_mixed = len(names) > len(offered) and not all(one.asked for one in podsets)
+        rules = _in_a_flavor(podsets, nodes, offered)
+        if not offered or rules is None or is_mixed or len(needed) > 1:
+            return [left_out("flavor", ", ".join(sorted(names)), where)]
+        for idx, one in zip(members, rules, strict=True):
+            own.podsets[idx] = replace(own.podsets[idx], rules=one)
     return []
 
 
@@ -320,9 +333,21 @@ def _by_assigned(
 
 
 def _in_a_flavor(
+    podsets: Sequence[Podset], nodes: Sequence[KubeNode], flavors: Sequence[Flavor]
+) -> list[NodeRules] | None:
+    """Return the rules of podsets in the flavor that they can have; None if several matter."""
+    found = [_in_each(podset, nodes, flavors) for podset in podsets]
+    every = [{name for usable, _ in own for name in usable} for own in found]
+    for ways in zip(*found, strict=True):
+        if all(usable == most for (usable, _), most in zip(ways, every, strict=True)):
+            return [rules for _, rules in ways]
+    return None
+
+
+def _in_each(
     podset: Podset, nodes: Sequence[KubeNode], flavors: Sequence[Flavor]
-) -> NodeRules | None:
-    """Return the rules of a podset in the flavor that it can have; None if several matter."""
+) -> list[tuple[set[str], NodeRules]]:
+    """Return the nodes that a podset can use in each flavor, and its rules there."""
     found: list[tuple[set[str], NodeRules]] = []
     for flavor in flavors:
         tolerations = (*podset.rules.tolerations, *(flavor.tolerations or ()))
@@ -340,8 +365,7 @@ def _in_a_flavor(
             )
         usable = {n.name for n in nodes if n.is_open and _has_room(n, podset) and rules.allow(n)}
         found.append((usable, rules))
-    every = {name for usable, _ in found for name in usable}
-    return next((rules for usable, rules in found if usable == every), None)
+    return found
 
 
 def _has_room(node: KubeNode, podset: Podset) -> bool:

@@ -44,6 +44,7 @@ from topoplace.study.audit.judging import (
     Standing,
     Verdict,
     in_words,
+    not_modelled,
     require_checked,
     started_in,
 )
@@ -273,13 +274,9 @@ class _Round:
 
     def _of(self, verdict: Verdict, name: str, why: str = "") -> Standing:
         apart = {PLANS, FOR_NOW, *(() if self._backfills else _LATER)}
-        ahead = [
-            f"{o.option} {o.value}"
-            for o in self._snapshot.left_out
-            if o.request is None and o.option not in apart
-        ]
+        ahead = not_modelled(self._snapshot, apart)
         if ahead and verdict in (Verdict.MISSED, Verdict.OUT_OF_TURN):
-            verdict, why = Verdict.UNJUDGED, f"not modelled: {'; '.join(sorted(ahead))}"
+            verdict, why = Verdict.UNJUDGED, ahead
         return Standing(verdict, jobs=(name,), reason=why)
 
     def _row(self, request: Request | None, name: str, verdicts: Mapping[str, Standing]) -> Row:

@@ -7,7 +7,7 @@ confirms its certificates.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
@@ -32,7 +32,19 @@ from topoplace.placement.hierarchy.contract import held_to
 from topoplace.result import level_label
 from topoplace.result.placement import CubesResult, HierarchyResult
 from topoplace.snapshot.cubes_state import prepare_cubes
-from topoplace.snapshot.held import counts_text, hold_text, options_ahead, with_queue
+from topoplace.snapshot.held import (
+    FOR_NOW,
+    NOT_SEEN,
+    ORDER,
+    PLANS,
+    PREEMPTION,
+    RESERVATION_END,
+    RESERVATION_LATER,
+    counts_text,
+    hold_text,
+    options_ahead,
+    with_queue,
+)
 from topoplace.snapshot.hierarchy_state import hierarchy_of, prepare_hierarchy
 from topoplace.snapshot.schema import (
     HierarchyModel,
@@ -156,6 +168,19 @@ Keep = Callable[[tuple[str, AnyResult]], None]
 
 FREE = "free"
 
+_SAID = frozenset((ORDER, PREEMPTION, PLANS, RESERVATION_END, RESERVATION_LATER, NOT_SEEN, FOR_NOW))
+"""Options, of no request, about the order or later times, or that others speak of."""
+
+
+def not_modelled(snapshot: Snapshot, apart: Collection[str]) -> str:
+    """Return in words what is left out and is of no request, apart from some; else nothing."""
+    ahead = [
+        f"{one.option} {one.value}"
+        for one in snapshot.left_out
+        if one.request is None and one.option not in apart
+    ]
+    return f"not modelled: {'; '.join(sorted(ahead))}" if ahead else ""
+
 
 def stand(case: Case, contract: str | None, options: Options, keep: Keep | None = None) -> Standing:
     """Compare a decision with the rules of its requests, and of a contract if one is named.
@@ -196,6 +221,8 @@ def stand(case: Case, contract: str | None, options: Options, keep: Keep | None 
         standing = replace(standing, verdict=Verdict.UNJUDGED, reason=why)
     if standing.verdict is Verdict.MISSED and case.by_order and not _first_fits(case, options):
         standing = replace(standing, verdict=Verdict.UNJUDGED, jobs=(_first(case).id,))
+    if standing.verdict is Verdict.MISSED and (ahead := not_modelled(snapshot, _SAID)):
+        standing = replace(standing, verdict=Verdict.UNJUDGED, reason=ahead)
     if not is_of_blocks(case):
         return standing
     return replace(standing, fragmentation=after_result(case.snapshot, result))
@@ -412,7 +439,7 @@ def _first_fits(case: Case, options: Options) -> bool:
                 beside.append(RunningJob(id=own, nodes=host, takes=takes))
     alone = with_queue(case.snapshot.model_copy(update={"running": beside}), [_first(case)])
     found = _proven(counted_on(alone, case.levels), options)
-    return bool(found.objective)
+    return found.solution is not None and bool(found.solution.placements)
 
 
 def _beside(result: AnyResult, figures: Sequence[int] | None) -> tuple[Level, ...]:
@@ -437,7 +464,8 @@ def _verdict(levels: Sequence[Level], case: Case) -> tuple[Verdict, str | None]:
                 f"than the bound of {level.bound}; please report this"
             )
         if level.best is not None and own > sign * level.best:
-            return (Verdict.SUBOPTIMAL if k else Verdict.MISSED), level.name
+            missed = k == 0 or level.name in STARTED_LEVELS
+            return (Verdict.MISSED if missed else Verdict.SUBOPTIMAL), level.name
         if own != bound:
             return Verdict.UNPROVEN, level.name
         if level.decision != level.best and k + 1 < len(levels):
