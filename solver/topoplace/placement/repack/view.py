@@ -194,12 +194,12 @@ def step_lines(snapshot: Snapshot, solution: RepackSolution) -> list[str]:
             action = "replace" if step.action is Action.START and old else step.action
             told = f"{action} {step.job} on {to[step.job]}"
         lines.append(f"{number:3d}. {told}")
-    moved = {placement.request for placement in solution.moves}
+    moved = {p.request for p in solution.moves if getattr(p, "prism", None) is None}
     unknown = [name for name in jobs if name in moved and not any(j.asked for j in jobs[name])]
-    if unknown and snapshot.sets:
+    if unknown and (snapshot.sets or getattr(snapshot.machine, "source", None)):
         lines.append(
-            f"not known of {number_of(len(unknown), 'job')} that moved: which sets of hosts it may "
-            "have (`asked` of a running job says so, --fixed keeps it where it is)"
+            f"not known of {number_of(len(unknown), 'job')} that moved: what it asked for, and "
+            "where it may be (`asked` of a running job says so, --fixed keeps it where it is)"
         )
     if solution.suspended:
         fewer = "no fewer would do" if solution.fewest_suspended else "fewer might do"
