@@ -10,7 +10,7 @@ import pytest
 
 import topoplace as tp
 from topoplace.errors import InputError
-from topoplace.mapping import multilevel
+from topoplace.mapping import _partitioner, multilevel
 from topoplace.mapping.evaluate import hop_bytes
 from topoplace.mapping.onto import load_places, problem_on
 from topoplace.mapping.parallelism import parallelism
@@ -126,6 +126,18 @@ def test_partitions_are_better_than_bisection() -> None:
     assert (found[0] == found[1]).all()
     nodes = spread_over_nodes(problem, found[0])  # no leaf is too full
     assert hop_bytes(problem, nodes) < mapped(problem, "bisection")
+
+
+def test_late_partitions_keep_neighbours_together() -> None:
+    pytest.importorskip("mtkahypar", reason="the library mtkahypar is not installed")
+    problem = random_geometric(1000, 5)
+    machine, graph = problem.machine.levels, problem.graph
+    assert machine is not None
+    given = {"domains": machine.domain_of, "room": problem.capacity, "num": problem.num_tasks}
+    given |= {"ends": np.stack([graph.sources, graph.targets]), "weight": graph.bytes}
+    leaves = _partitioner.leaves_of(given, _partitioner.Partitioner("DEFAULT", 1, -1.0))
+    nodes = spread_over_nodes(problem, leaves)  # no leaf is too full
+    assert 3 * hop_bytes(problem, nodes) < mapped(problem, "default")
 
 
 def test_without_time_there_is_no_partition() -> None:

@@ -15,6 +15,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import csr_array
+from scipy.sparse.csgraph import reverse_cuthill_mckee
 
 Numbers = NDArray[np.int64]
 
@@ -42,12 +44,15 @@ class Partitioner:
     def parts(self, part: Part, rooms: Numbers) -> Numbers:
         """Return the child of every task of a part, none with more tasks than it has room for.
 
-        Once the time is over, children are filled in the order of tasks.
+        Once the time is over, children are filled one after the other, neighbours together.
         """
         num, children = len(part.tasks), len(rooms)
-        found = np.minimum(np.searchsorted(np.cumsum(rooms), np.arange(num), "right"), children - 1)
         worth = children > 1 and num > children and len(part.weight)
-        if worth and time.monotonic() < self._end:
+        late = time.monotonic() >= self._end
+        found = np.searchsorted(np.cumsum(rooms), np.arange(num), "right")
+        if worth and late:
+            found[banded(part)] = found.copy()
+        elif worth:
             context = self._engine.context_from_preset(self._preset)
             context.set_partitioning_parameters(children, 0.0, self._library.Objective.CUT)
             context.set_individual_target_block_weights(np.minimum(rooms, num).tolist())
@@ -57,6 +62,13 @@ class Partitioner:
             graph = self._engine.create_graph(context, num, len(pairs), pairs, ones, weight)
             found = np.array(graph.partition(context).get_partition(), dtype=np.int64)
         return within(part, found, rooms)
+
+
+def banded(part: Part) -> Numbers:
+    """Return the tasks of a part in an order in which those that exchange messages are near."""
+    shape = len(part.tasks), len(part.tasks)
+    pairs = csr_array((part.weight, (part.ends[0], part.ends[1])), shape)
+    return np.asarray(reverse_cuthill_mckee(csr_array(pairs + pairs.T), True), dtype=np.int64)
 
 
 def within(part: Part, found: Numbers, rooms: Numbers) -> Numbers:

@@ -16,7 +16,7 @@ from topoplace.mapping import _partitioner
 from topoplace.mapping.problem import MappingProblem
 from topoplace.types import IntArray
 
-PRESET, SECONDS = "QUALITY", 5e-6
+PRESET, SECONDS = "QUALITY", 2e-6
 """The library's preset, and its rough time per task and pair of a level. DEFAULT takes as long
 where domains have few parts, and its partitions cost 10 % more."""
 
