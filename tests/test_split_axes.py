@@ -106,21 +106,26 @@ def test_what_it_refuses(on: str) -> None:
 # ---- Partitions level by level -------------------------------------------------------------------
 
 
-def random_geometric(num: int, seed: int) -> MappingProblem:
-    """Return points in a square that talk if they are near, on a hierarchy with little to spare."""
+def random_geometric(num: int, seed: int, on: str = "sharedmap:4:3:5/1:10:100") -> MappingProblem:
+    """Return points in a square that talk if they are near, on a machine with little to spare."""
     points = np.random.default_rng(seed).random((num, 2))
     near = 0.55 * math.sqrt(math.log(num) / num)
     apart = np.linalg.norm(points[:, None] - points[None, :], axis=2)
     pairs = np.argwhere(np.triu(apart < near, 1)).tolist()
     graph = tp.graph([(a, b, 1) for a, b in pairs], num_tasks=num)
-    return problem_on(load_places("sharedmap:4:3:5/1:10:100"), graph, math.ceil(1.03 * num / 60))
+    places = load_places(on)
+    return problem_on(places, graph, math.ceil(1.03 * num / len(places.nodes)))
 
 
-def test_partitions_are_better_than_bisection() -> None:
+@pytest.mark.parametrize(
+    ("on", "onto"),
+    [("sharedmap:4:3:5/1:10:100", False), ("torus:4x4x2", False), ("torus:4x4x2", True)],
+)
+def test_partitions_are_better_than_bisection(on: str, onto: bool) -> None:
     pytest.importorskip("mtkahypar", reason="the library mtkahypar is not installed")
-    problem = random_geometric(1000, 5)
+    problem = random_geometric(1000, 5, on)
     assert multilevel.is_available(problem)
-    found = [multilevel.multilevel(problem, 1, math.inf) for _ in range(2)]
+    found = [multilevel.multilevel(problem, 1, math.inf, onto=onto) for _ in range(2)]
     assert found[0] is not None
     assert found[1] is not None
     assert (found[0] == found[1]).all()

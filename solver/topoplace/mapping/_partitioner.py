@@ -63,6 +63,22 @@ class Partitioner:
             found = np.array(graph.partition(context).get_partition(), dtype=np.int64)
         return within(part, found, rooms)
 
+    def onto(self, part: Part, links: Numbers, room: int) -> Numbers:
+        """Return the router of every task, few bytes x hops over the links of routers."""
+        num, routers = len(part.tasks), int(links.max()) + 1
+        context = self._engine.context_from_preset(self._preset)
+        spare = room * routers / num - 1
+        context.set_partitioning_parameters(routers, spare, self._library.Objective.CUT)
+        context.logging = False
+        pairs, ways = (list(zip(*ends.tolist(), strict=True)) for ends in (part.ends, links))
+        target = self._engine.create_target_graph(
+            context, routers, len(ways), ways, [1] * len(ways)
+        )
+        own = num, len(pairs), pairs, [1] * num, part.weight.tolist()
+        found = self._engine.create_graph(context, *own).map_onto_graph(target, context)
+        rooms = np.full(routers, room)
+        return within(part, np.array(found.get_partition(), dtype=np.int64), rooms)
+
 
 def banded(part: Part) -> Numbers:
     """Return the tasks of a part in an order in which those that exchange messages are near."""
@@ -119,7 +135,12 @@ def main(folder: Path) -> None:
     given = np.load(folder / "problem.npz")
     limits = int(given["seed"]), float(given["seconds"])
     partitioner = Partitioner(str(given["preset"]), *limits)
-    np.save(folder / "leaves.npy", leaves_of(given, partitioner))
+    if "links" in given:
+        own = Part(1, 0, np.arange(int(given["num"])), given["ends"], given["weight"])
+        found = partitioner.onto(own, given["links"], int(given["room"][0]))
+    else:
+        found = leaves_of(given, partitioner)
+    np.save(folder / "leaves.npy", found)
 
 
 if __name__ == "__main__":
