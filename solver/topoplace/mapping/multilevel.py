@@ -87,8 +87,9 @@ def multilevel(
     limit = None if left == math.inf else min(placing, max(1e-3, stop - clock.now()))
     search = method_of("mapping", "search").solver
     ones = np.ones_like(parts)
-    graph = _between(problem, at, len(parts))
-    alone = replace(problem, graph=graph, grid=None, tasks_per_node=1, loads=ones, home=-ones)
+    own: dict[str, Any] = {"graph": _between(problem, at, len(parts)), "loads": ones, "home": -ones}
+    one_each = problem.instance.model_copy(update={"cap": None, "tasks_per_node": 1})
+    alone = replace(problem, instance=one_each, tasks_per_node=1, grid=None, **own)
     nodes = mapped_by(search, alone, Options(seed=seed, time_limit=limit))
     return problem.routers_of(nodes)[at]
 
