@@ -12,9 +12,11 @@ import topoplace as tp
 from topoplace.errors import InputError
 from topoplace.mapping import _partitioner, multilevel
 from topoplace.mapping.evaluate import hop_bytes
+from topoplace.mapping.objects.applications import problem_of
 from topoplace.mapping.onto import load_places, problem_on
 from topoplace.mapping.parallelism import parallelism
 from topoplace.mapping.problem import MappingProblem, spread_over_nodes
+from topoplace.snapshot.schema import GraphApplication
 from topoplace.solving import Options, method_of, solve
 
 GRIDS = {
@@ -131,6 +133,16 @@ def test_partitions_are_better_than_bisection(on: str, onto: bool) -> None:
     assert (found[0] == found[1]).all()
     nodes = spread_over_nodes(problem, found[0])  # no leaf is too full
     assert hop_bytes(problem, nodes) < mapped(problem, "bisection")
+
+
+def test_tasks_under_a_cap_have_partitions() -> None:
+    pytest.importorskip("mtkahypar", reason="the library mtkahypar is not installed")
+    graph = random_geometric(500, 3).instance.application
+    assert isinstance(graph, GraphApplication)
+    problem = problem_of(graph, load_places("torus:4x2"), "1.1")
+    found = multilevel.multilevel(problem, 1, math.inf)
+    assert found is not None
+    assert int(np.bincount(found).max()) <= problem.cap
 
 
 def test_late_partitions_keep_neighbours_together() -> None:
