@@ -47,7 +47,7 @@ SOURCES = (
         "slurm.fields",
         (
             *("SQUEUE_JSON", "SQUEUE_LISTING", "SCONTROL_JOB"),
-            *("SCONTROL_NODE", "SCONTROL_PARTITION", "SCONTROL_RESERVATION"),
+            *("SCONTROL_NODE", "SCONTROL_NODE_JSON", "SCONTROL_PARTITION", "SCONTROL_RESERVATION"),
         ),
     ),
     Source(

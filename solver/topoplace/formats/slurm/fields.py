@@ -186,12 +186,13 @@ SQUEUE_JSON = table(
     restricts federation_siblings_viable -> federation: may run on another cluster
     neutral account, user_id, user_name, group_id, group_name, qos, wckey, association_id: \
         limits of accounts show in `state_reason`
-    neutral prefer: a wish, no rule
+    read prefer: a wish, no rule: audits do not say that fewer switches would have done
+    depends deadline: its time limit ends after it
     read scheduled_nodes, start_time: Slurm's plan, for audits
     neutral last_sched_evaluation: Slurm's plan
     read maximum_switch_wait_time: how long `required_switches` holds; a job that started on more \
         before the next listing is not judged
-    neutral het_job_id_set, deadline, delay_boot, reboot, \
+    neutral het_job_id_set, delay_boot, reboot, \
         tres_bind, tres_freq, core_spec, thread_spec, tasks_per_core, max_cpus: \
         within a node, or said elsewhere
     neutral tres_alloc_str, allocating_node, batch_host, batch_flag, preempt_time, \
@@ -260,7 +261,7 @@ SHOWN = {
     "HetJobId": "het_job_id", "HetJobOffset": "het_job_offset", "JobState": "job_state",
     "NumNodes": "node_range", "NodeList": "nodes", "Comment": "comment", "Priority": "priority",
     "TimeLimit": "time_limit", "TimeMin": "time_minimum", "SubmitTime": "submit_time",
-    "EligibleTime": "eligible_time",
+    "EligibleTime": "eligible_time", "Deadline": "deadline", "Prefer": "prefer",
     "Partition": "partition", "Reason": "state_reason", "Dependency": "dependency",
     "Features": "features", "ReqNodeList": "required_nodes", "ExcNodeList": "excluded_nodes",
     "TresPerNode": "tres_per_node", "TresPerJob": "tres_per_job", "TresPerTask": "tres_per_task",
@@ -282,12 +283,12 @@ SCONTROL_JOB = table(
     _as_json(SHOWN)
     + """
     neutral JobName, UserId, GroupId, Nice, Account, QOS, Requeue, Restarts, BatchFlag, Reboot, \
-        ExitCode, RunTime, AccrueTime, StartTime, EndTime, Deadline, SuspendTime, \
+        ExitCode, RunTime, AccrueTime, StartTime, EndTime, SuspendTime, \
         SecsPreSuspend, LastSchedEval, Scheduler, AllocNode:Sid, BatchHost, \
         ReqB:S:C:T, TRES, AllocTRES, Socks/Node, CoreSpec, MinMemoryTRES, \
         ThreadSpec, MinTmpDiskNode, DelayBoot, Command, WorkDir, StdErr, StdIn, StdOut, Power, \
         MailUser, MailType, TresBind, WCKey, SchedNodeList, PreemptEligibleTime, PreemptTime, \
-        JOB_GRES, Nodes, CPU_IDs, Mem, GRES, SubmitLine, AdminComment, SystemComment, Prefer, \
+        JOB_GRES, Nodes, CPU_IDs, Mem, GRES, SubmitLine, AdminComment, SystemComment, \
         HetJobIdSet, BatchScript, DerivedExitCode
     """,
 )
@@ -308,7 +309,8 @@ SCONTROL_NODE = table(
     read Gres: what jobs may ask for
     read CPUAlloc, AllocMem, ThreadsPerCore: where jobs share nodes; else a node with a job is full
     neutral GresUsed, GresDrain, AllocTRES: jobs say what they hold
-    neutral Weight: a preference
+    read Weight: a preference: where weights differ, audits do not say that fewer switches would \
+        have done
     neutral Arch, CoresPerSocket, CPULoad, CPUErr, NodeAddr, NodeHostName, Port, Version, OS, \
         FreeMem, Sockets, Boards, BootTime, SlurmdStartTime, \
         ResumeAfterTime, CfgTRES, CurrentWatts, AveWatts, CapWatts, ExtSensorsJoules, \
@@ -316,6 +318,21 @@ SCONTROL_NODE = table(
         InstanceId, InstanceType, Topology, BcastAddr, NextState, LowestJoules, \
         ConsumedJoules, NodeWeight, PowerDown
     """,
+)
+
+NODE_JSON = {
+    "name": "NodeName", "state": "State", "partitions": "Partitions", "cpus": "CPUTot",
+    "effective_cpus": "CPUEfctv", "real_memory": "RealMemory",
+    "specialized_memory": "MemSpecLimit", "temporary_disk": "TmpDisk", "owner": "Owner",
+    "mcs_label": "MCS_label", "active_features": "ActiveFeatures",
+    "features": "AvailableFeatures", "gres": "Gres", "threads": "ThreadsPerCore",
+    "alloc_cpus": "CPUAlloc", "alloc_memory": "AllocMem", "weight": "Weight",
+}  # fmt: skip
+"""Keys of ``scontrol show nodes`` by the field of its ``--json``, the name first."""
+
+SCONTROL_NODE_JSON = table(
+    "scontrol show nodes --json",
+    "\n".join(f"read {n}: as `{key}` of `scontrol show nodes`" for n, key in NODE_JSON.items()),
 )
 
 SCONTROL_PARTITION = table(
@@ -337,10 +354,11 @@ SCONTROL_PARTITION = table(
         are held; others show a reason
     read PreemptMode: jobs that may be ended for others are not: audits blame no order
     read SelectTypeParameters: whole sockets: jobs that share nodes are held
+    read LLN: as `Weight`
     read JobDefaults: of GPUs: jobs with GPUs that share nodes are held
     neutral AllocNodes, QoS, \
         RootOnly, DisableRootJobs: jobs that are refused show a reason
-    neutral Default, DefaultTime, GraceTime, Hidden, LLN, PriorityJobFactor, \
+    neutral Default, DefaultTime, GraceTime, Hidden, PriorityJobFactor, \
         OverTimeLimit, TotalCPUs, TotalNodes, \
         DefMemPerNode, DefMemPerCPU, MaxMemPerCPU, TRES, TRESBillingWeights, ResumeTimeout, \
         SuspendTimeout, SuspendTime, CpuBind, NodeSets, Alternate
