@@ -619,3 +619,20 @@ def test_a_contract_holds_the_request_that_it_does_not_go_with(tmp_path):
     assert [start.request for start in result.placements] == ["2"]
     assert [one.option for one in holds_of(result.instance)["1"]] == ["contract"]
     assert result.check().verified
+
+
+@pytest.mark.parametrize(
+    ("option", "fields"),
+    [
+        ("node_layout", "ReqB:S:C:T=0:0:*:2"),
+        ("node_layout", "Socks/Node=2"),
+        ("node_layout", "NtasksPerN:B:S:C=0:0:1:*"),
+        ("disk", "MinTmpDiskNode=90G"),
+        ("extra", "Extra=rack=3"),
+        ("", "ReqB:S:C:T=0:0:*:* Socks/Node=* NtasksPerN:B:S:C=2:0:*:* MinTmpDiskNode=0 SLUID=x"),
+    ],
+)
+def test_scontrol_show_job_says_what_a_node_needs_inside(tmp_path, option, fields):
+    text = SHOWN.format(**USUAL_SHOWN).rstrip("\n") + f" {fields}\n"
+    model = snapshot_of(tmp_path, text)
+    assert holds(model).get("1", []) == ([option] if option else [])
