@@ -1065,6 +1065,41 @@ def kai(level: str, topology: str = "default", kind: str = "required") -> dict[s
     }
 
 
+def test_jobs_of_kai_without_a_pool_get_nodes_without_one(tmp_path):
+    pooled = [node(name, "r1") for name in ("a1", "a2")]
+    for one in pooled:
+        one["metadata"]["labels"]["kai.scheduler/node-pool"] = "h100"
+    small = node("b1", "r2", gpus=1)
+    own, other = template(2), template(2)
+    own["spec"]["schedulerName"] = "kai-scheduler"
+    path = tmp_path / "now.json"
+    jobs = [job("kai", 1, own), job("plain", 1, other)]
+    path.write_text(json.dumps(thing("List", "l", items=[TOPOLOGY, *pooled, small, *jobs])))
+    assert started(placed(path)) == {"ns/plain"}
+
+
+@pytest.mark.parametrize(
+    ("queues", "held"),
+    [
+        ([], False),
+        ([{"name": "q"}], False),
+        ([{"name": "q", "status": {"state": "Open"}}], False),
+        ([{"name": "default"}], True),
+        ([{"name": "q", "status": {"state": "Closed"}}], True),
+        ([{"name": "q", "spec": {"affinity": {"nodeGroupAffinity": {}}}}], True),
+    ],
+)
+def test_queues_of_volcano_may_hold_their_jobs(tmp_path, queues, held):
+    api = "scheduling.volcano.sh/v1beta1"
+    own = [thing("Queue", metadata={"namespace": ""}, version=api, **one) for one in queues]
+    pods = [pod("p0", None, 1, "Pending", annotations={"scheduling.k8s.io/group-name": "g"})]
+    snapshot = snapshot_of(tmp_path, *own, pod_group(minMember=1, queue="q"), *pods)
+    assert options(snapshot) == ({"ns/g": {"queue"}} if held else {})
+    spec = {"tasks": [{"replicas": 1, "template": template()}], "queue": "q", "minAvailable": 1}
+    work = thing("Job", "j", "batch.volcano.sh/v1alpha1", spec=spec)
+    assert options(snapshot_of(tmp_path, *own, work)) == ({"ns/j": {"queue"}} if held else {})
+
+
 def test_a_level_that_kai_requires_is_required(tmp_path):
     """Hosts have room for three pods, racks for six: seven wait, six start in one rack."""
     for count, starts in ((7, set()), (6, {"ns/j"})):
@@ -1912,6 +1947,11 @@ def test_pods_that_have_ended_ask_for_nothing(tmp_path):
         status = {"reclaimablePods": [{"name": "main", "count": ended}]}
         snapshot = snapshot_of(tmp_path, workload(podset={"count": 5}, status=status))
         assert [one.nodes for one in snapshot.queue] == ([] if left is None else [left])
+
+
+def test_pods_of_a_job_that_have_succeeded_are_not_made_again(tmp_path):
+    own = job("j", 3, template(), completions=5) | {"status": {"succeeded": 3}}
+    assert snapshot_of(tmp_path, own).queue[0].nodes == 2
 
 
 def test_slices_of_elastic_jobs_are_held(tmp_path):

@@ -19,6 +19,7 @@ GANGS = "scheduling.k8s.io"
 JOBSET_EXCLUSIVE = f"{JOBSET}/exclusive-topology"
 LWS_EXCLUSIVE, LWS_SIZE = f"{LWS}/exclusive-topology", f"{LWS}/size"
 PRIORITY = f"{KUEUE}/priority-class"
+NODE_POOL = f"{KAI}/node-pool"
 KAI_TOPOLOGY = f"{KAI}/topology"
 KAI_REQUIRED = f"{KAI}/topology-required-placement"
 KAI_PREFERRED = f"{KAI}/topology-preferred-placement"
@@ -200,7 +201,8 @@ NOTES = table(
     read {KAI_PREFERRED}: `preferred`, where nothing is required
     read {KAI_TOPOLOGY}: of which topology the levels are
     read {KAI}/subgroup-name: the sub-group of a pod
-    restricts {KAI}/node-pool: always: a shard of KAI has nodes of its own
+    restricts {NODE_POOL}: always: a shard of KAI has queues of its own; jobs without it get \
+        nodes without it
     neutral {KAI}/queue, {KAI}/skip-podgrouper, runai/queue
     restricts gpu-fraction, gpu-memory: always: parts of GPUs are not modelled
     neutral gpu-fraction-num-devices: says nothing without `gpu-fraction`
@@ -254,7 +256,9 @@ POD_GROUP = table(
         which sub-groups
     read topologyConstraint, {_constraints_of_kai("", "subGroups[].")}: as the annotations of KAI
     read priorityClassName: the order of the queue, if the PriorityClass is in the file
-    neutral minResources, queue, priority, preemptibility, \
+    depends queue: it is not in the file but other Queues are; or it is not open, or has \
+        an affinity to groups of nodes
+    neutral minResources, priority, preemptibility, \
         scheduleTimeoutSeconds, backoffLimit, markUnschedulable, schedulingBackoff
     """,
 )
@@ -297,7 +301,8 @@ COMPOSITE = table(
 JOB = table(
     "Jobs (batch): `spec`",
     """
-    read parallelism, completions, template: how many pods, and which
+    read parallelism, completions, template: how many pods, and which; those that have succeeded \
+        (`status.succeeded`) are not made again
     depends suspend: it has no queue name of Kueue and no Workload: nobody starts it
     restricts managedBy: always: another controller starts it
     neutral activeDeadlineSeconds, backoffLimit, backoffLimitPerIndex, completionMode, \
@@ -388,9 +393,10 @@ VOLCANO_JOB = table(
     restricts tasks[].topologyPolicy: it is `restricted` or `single-numa-node`
     restricts volumes[].volumeClaimName -> persistentVolumeClaim: always
     restricts schedulerName: it is none of those of pods
+    depends queue: as that of a PodGroup
     read priorityClassName: the order of the queue
     neutral tasks[].maxRetry, tasks[].policies, volumes, maxRetry, minSuccess, plugins, \
-        policies, queue, runningEstimate, ttlSecondsAfterFinished
+        policies, runningEstimate, ttlSecondsAfterFinished
     """,
     {"tasks[].topologyPolicy": _strict_numa, "schedulerName": _other_scheduler},
 )

@@ -94,6 +94,7 @@ from topoplace.formats.kubernetes.podsets import (
 )
 from topoplace.formats.kubernetes.rules import (
     CLAIM,
+    IN_NO_POOL,
     NodeRules,
     PodLabels,
     Repelling,
@@ -112,6 +113,8 @@ _OWNERS = {
     ("batch.volcano.sh", "Job"): VOLCANO_JOB,
 }
 _QUEUE_NAME = f"{KUEUE}/queue-name"
+_WITH_QUEUES = ("scheduling.volcano.sh", "scheduling.run.ai")
+"""The groups of PodGroups of Volcano and KAI."""
 
 # ---- What runs, and what waits -------------------------------------------------------------------
 
@@ -382,6 +385,8 @@ class _Reader:
                     waiting.hold(left_out(key, given_text(raw[key]), f"{place}.{key}"))
         waiting.preempts &= self._others.preempts(spec)
         rules = self._rules(waiting, spec, namespace, where, place)
+        if raw.get("schedulerName") == "kai-scheduler":  # whose default shard has no pools
+            rules = replace(rules, affinities=(*rules.affinities, IN_NO_POOL))
         takes = amounts_of(spec, where)
         for name in filter(self._others.is_device, takes):
             waiting.hold(left_out("resourceClaims", f"of a DeviceClass, for {name}", place))
@@ -520,11 +525,11 @@ class _Reader:
             job = f"spec.replicatedJobs[{idx}].template"
             raw = one.at(f"{job}.spec")
             self._declared(waiting, JOB, "Job.spec", raw, one.place_of(f"{job}.spec"))
-            count = own.replicas * spec.count
+            count = own.replicas * spec.count()
             pods = self._templated(one, meta, own.name, count, spec.template, where)
             both = _together(spec.template.metadata, own.template.metadata)
             pods = replace(pods, template=PodTemplate(metadata=both, spec=spec.template.spec))
-            waiting.podsets.append(self._podset(waiting, pods, spec.count))
+            waiting.podsets.append(self._podset(waiting, pods, spec.count()))
         if len(waiting.podsets) > 1:
             for level in filter(None, sorted(waiting.levels, key=str)):
                 where = one.place_of("spec.replicatedJobs")
@@ -556,6 +561,7 @@ class _Reader:
         priority = self._others.priority(None, spec.priority_class)
         waiting = self._waits(job.metadata.id, priority, job.metadata)
         self._declared(waiting, VOLCANO_JOB, "Job.spec", raw, one.place_of("spec"))
+        self._in_queue(waiting, raw, one.place_of("spec.queue"))
         total = sum(task.replicas for task in spec.tasks)
         self._least(waiting, one, spec.least, total, "spec.minAvailable")
         fields = self._tier(waiting, one, spec.topology, "spec.networkTopology")
@@ -567,6 +573,11 @@ class _Reader:
             what = job.metadata, task.name, task.replicas, task.template
             pods = _Pods(one, *what, f"{where}.template", asked)
             waiting.podsets.append(self._podset(waiting, pods))
+
+    def _in_queue(self, waiting: Waiting, raw: Mapping[str, Any], place: str) -> None:
+        """Hold a job of Volcano or KAI by its queue."""
+        for why in self._others.closed_queue(str(raw.get("queue") or "default")):
+            waiting.hold(left_out("queue", why, place))
 
     def _least(
         self, waiting: Waiting, one: KubeObject, least: int | None, count: int, where: str
@@ -614,7 +625,8 @@ class _Reader:
         waiting = self._suspended(one, job, [spec], JOB)
         if waiting is None:
             return
-        pods = self._templated(one, meta, "main", spec.count, spec.template, "spec.template")
+        count = spec.count(job.status.succeeded or 0)
+        pods = self._templated(one, meta, "main", count, spec.template, "spec.template")
         waiting.podsets.append(self._podset(waiting, pods))
 
     def _pod(self, one: KubeObject) -> None:
@@ -853,6 +865,8 @@ class _Reader:
                 continue
             raw = group.section("spec")
             self._declared(waiting, POD_GROUP, "PodGroup.spec", raw, group.place_of("spec"))
+            if group.group in _WITH_QUEUES:
+                self._in_queue(waiting, raw, group.place_of("spec.queue"))
             if isinstance(raw.get("minMember"), int):
                 waiting.sizes["minMember"] = raw["minMember"], group.place_of("spec.minMember")
 

@@ -70,11 +70,12 @@ class JobSpec(KubeModel):
     completions: Count | None = None
     template: PodTemplate
 
-    @property
-    def count(self) -> int:
-        """How many pods run at once."""
+    def count(self, succeeded: int = 0) -> int:
+        """Return how many pods run at once, when some have succeeded."""
         parallelism = 1 if self.parallelism is None else self.parallelism
-        return parallelism if self.completions is None else min(parallelism, self.completions)
+        if self.completions is None:
+            return parallelism
+        return max(min(parallelism, self.completions - succeeded), 0)
 
 
 class Reasoned(Condition):
@@ -98,6 +99,7 @@ class Conditions(KubeModel):
     conditions: list[Reasoned] | None = None
     admission: Admission | None = None
     reclaimable: Annotated[list[Reclaimable] | None, Field(alias="reclaimablePods")] = None
+    succeeded: Count | None = None
 
     def ended_of(self, podset: str) -> int:
         """Return how many pods of a podset have ended and are not made again."""
@@ -414,6 +416,19 @@ class Others:
             yield f"ClusterQueue {name} offers {', '.join(sorted(missing))}, not in the file"
         yield from self._not_selected(spec.get("namespaceSelector"), namespace or "default")
 
+    def closed_queue(self, name: str) -> Iterator[str]:
+        """Yield why Volcano or KAI starts nothing in a queue, or where is not known."""
+        one = self.get("Queue", name)
+        if one is None:
+            if self._every("Queue"):
+                yield f"Queue {name} is not in the file"
+            return
+        state = one.section("status").get("state")
+        if state not in (None, "", "Open"):
+            yield f"Queue {name} is {state}"
+        if one.section("spec").get("affinity"):
+            yield f"Queue {name} has an affinity to groups of nodes"
+
     def _not_selected(self, selector: Any, namespace: str) -> Iterator[str]:
         """Yield that a queue does not select a namespace, or that this is not known."""
         if selector is None:
@@ -487,8 +502,10 @@ class Others:
         return affinity.get("required") if isinstance(affinity, dict) else None
 
 
-def _exact(amounts: Mapping[str, Any] | None) -> dict[str, Fraction]:
-    return {name: quantity(text, name) for name, text in (amounts or {}).items()}
+def _exact(amounts: object) -> dict[str, Fraction]:
+    """Return amounts as they are; nothing if there are none."""
+    given = amounts if isinstance(amounts, dict) else {}
+    return {name: quantity(text, name) for name, text in given.items()}
 
 
 def _summed(every: Sequence[Mapping[str, Fraction]]) -> dict[str, Fraction]:

@@ -203,12 +203,16 @@ def case_of_pair(before: Snapshot, after: Snapshot) -> tuple[Case, list[str]]:
     state = prepare_hierarchy(before)
     waiting = {request.id for request in after.queue}
     entries = {request.id: entries_of(request.id, after.running) for request in before.queue}
+    taken: dict[str, Taken] = {}
+    for request in (one for one in state.requests if entries[one.id]):
+        try:
+            taken[request.id] = _taken(state, _anywhere(request), entries[request.id])
+        except _UnclearError as error:
+            held_by = LeftOut(request=request.id, option="parts", value=str(error)[:1000])
+            left_out = [*before.left_out, held_by]
+            before = before.model_copy(update={"left_out": left_out})
     holds = holds_of(before)
-    started = tuple(
-        (request.id, _taken(state, _anywhere(request), entries[request.id]))
-        for request in state.requests
-        if entries[request.id]
-    )
+    started = tuple(taken.items())
     own = {job.id for name, jobs in entries.items() if name not in holds for job in jobs}
     running = [job for job in after.running if job.id not in own]
     there = {r.id for r in before.queue if r.id in waiting or (entries[r.id] and r.id not in holds)}
@@ -398,6 +402,10 @@ def _anywhere(request: HierarchyRequest) -> tuple[PartState, ...]:
     return tuple(found)
 
 
+class _UnclearError(Exception):
+    """What a host gives to a job may be of several of its parts."""
+
+
 def _taken(state: HierarchyState, parts: tuple[PartState, ...], jobs: list[RunningJob]) -> Taken:
     taken: dict[str | None, dict[str, int]] = {part.name: {} for part in parts}
     for job in jobs:
@@ -437,8 +445,10 @@ def _shares(
     ways = [
         units for units in tried if held == [sum(map(operator.mul, units, own)) for own in columns]
     ]
-    if len(ways) != 1 or not there:
-        names = ", ".join(str(part.name) for part in parts)
+    names = ", ".join(str(part.name) for part in parts)
+    if len(ways) > 1:
+        raise _UnclearError(f"its hosts may be of {names}")
+    if not ways or not there:
         expected = f"a running job of one of the parts {names}, as JOB/PART"
         raise InputError(expected, field="running", value=job.id)
     return ways[0]
