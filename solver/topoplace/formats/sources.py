@@ -63,6 +63,7 @@ SOURCES = (
                 "VOLCANO_JOB",
                 "POD_GROUP",
                 "GANG",
+                "COMPOSITE",
                 "TOPOLOGY",
                 "FLAVOR",
                 "QUEUES",
