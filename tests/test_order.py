@@ -241,7 +241,8 @@ def timed_sets(seed: str) -> Snapshot:
 
 def timed_anchored(seed: str) -> Snapshot:
     rng = random.Random(f"{seed}-anchored")
-    return with_times(rng, random_anchored(seed, 12, segmented=rng.random() < 0.4))
+    snapshot = random_anchored(seed, 12, segmented=rng.random() < 0.4)
+    return with_times(rng, with_sets(rng, snapshot) if rng.random() < 0.4 else snapshot)
 
 
 def timed_pod(seed: str) -> Snapshot:
