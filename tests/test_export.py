@@ -11,6 +11,9 @@ from typing import Any
 
 import pytest
 
+import dragonfly_cases
+import tiny_fattrees
+import tiny_trees
 import topoplace as tp
 from anchored_cases import random_anchored
 from few import few_of
@@ -26,6 +29,7 @@ from topoplace.solving import Options, solve
 from veripb import assert_verified, mutants, needs_veripb, verdict
 
 MODES = list(Interference)
+LIMIT = {"exact": 300.0, "cp-sat": 300.0, "minizinc": 15.0}
 HAS_MINIZINC = shutil.which("minizinc") is not None
 
 
@@ -144,31 +148,49 @@ def assert_same(placed: Callable[[str], Any]) -> None:
 @pytest.mark.parametrize("seed", few_of(range(300), 2))
 def test_models_of_tori_have_the_same_optimum(seed: int) -> None:
     snapshot, mode = random_snapshot(random.Random(f"same-{seed}"), 16), MODES[seed % 3]
-    assert_same(lambda name: tp.place(snapshot, name, interference=mode, time_limit=30))
+    assert_same(lambda name: tp.place(snapshot, name, interference=mode, time_limit=LIMIT[name]))
 
 
 @pytest.mark.parametrize("seed", few_of(range(300), 2))
 def test_models_of_pods_have_the_same_optimum(seed: int) -> None:
     pod = random_pod(random.Random(f"same-{seed}"))
-    assert_same(lambda name: tp.place(pod, name, time_limit=30))
+    assert_same(lambda name: tp.place(pod, name, time_limit=LIMIT[name]))
 
 
 @pytest.mark.parametrize("seed", few_of(range(300), 2))
 def test_models_of_anchored_tori_have_the_same_optimum(seed: int) -> None:
     snapshot = random_anchored(f"same-{seed}", segmented=seed % 3 == 0)
-    assert_same(lambda name: tp.place(snapshot, name, interference="off", time_limit=30))
+    assert_same(lambda name: tp.place(snapshot, name, interference="off", time_limit=LIMIT[name]))
 
 
 @pytest.mark.parametrize("seed", few_of(range(300), 2))
 def test_models_of_hierarchies_have_the_same_optimum(seed: int) -> None:
     document = random_hierarchy(random.Random(f"same-{seed}"))
-    assert_same(lambda name: tp.place(document, name, time_limit=30))
+    assert_same(lambda name: tp.place(document, name, time_limit=LIMIT[name]))
+
+
+@pytest.mark.parametrize("seed", few_of(range(300), 1))
+def test_models_of_trees_have_the_same_optimum(seed: int) -> None:
+    snapshot = tiny_trees.random_snapshot(f"same-{seed}")
+    assert_same(lambda name: tp.place(snapshot, name, time_limit=LIMIT[name]))
+
+
+@pytest.mark.parametrize("seed", few_of(range(300), 2))
+def test_models_of_dragonflies_have_the_same_optimum(seed: int) -> None:
+    document, rule = dragonfly_cases.drawn(f"same-{seed}"), MODES[seed % 2 * 2]
+    assert_same(lambda name: tp.place(document, name, interference=rule, time_limit=LIMIT[name]))
+
+
+@pytest.mark.parametrize("seed", few_of(range(300), 2))
+def test_models_of_fat_trees_have_the_same_optimum(seed: int) -> None:
+    snapshot = tiny_fattrees.random_tree(random.Random(f"same-{seed}"))
+    assert_same(lambda name: tp.place(snapshot, name, time_limit=LIMIT[name]))
 
 
 @pytest.mark.parametrize("seed", few_of(range(300), 2))
 def test_models_of_mappings_have_the_same_optimum(seed: int) -> None:
     problem = small_mapping(seed)
-    assert_same(lambda name: solve(problem, name, Options(time_limit=30)))
+    assert_same(lambda name: solve(problem, name, Options(time_limit=LIMIT[name])))
 
 
 def small_mapping(seed: int) -> MappingProblem:
@@ -181,6 +203,14 @@ def small_mapping(seed: int) -> MappingProblem:
 
 
 # ---- Proofs of hierarchies and mappings ----------------------------------------------------------
+
+
+@needs_veripb
+@pytest.mark.parametrize("seed", few_of(range(60), 3))
+def test_dragonflies_and_fat_trees_are_verified(seed: int, tmp_path: Path) -> None:
+    rule, snapshot = MODES[seed % 2 * 2], dragonfly_cases.drawn(f"veripb-{seed}")
+    assert_verified(tp.place(snapshot, interference=rule), tmp_path)
+    assert_verified(tp.place(tiny_fattrees.random_tree(random.Random(f"veripb-{seed}"))), tmp_path)
 
 
 @needs_veripb

@@ -90,7 +90,8 @@ def exported(found: State | Result[Any, Any, Any], form: str, level: str | None 
     if form == "minizinc":
         name, data = kind.offered("reference", "an instance, or a result,")(own)
         text = json.dumps(data, default=sorted) + "\n"
-        how = f"in the folder models: minizinc --solver gecode {name}.mzn data.json"
+        models = " ".join(f"{one}.mzn" for one in name.split())
+        how = f"in the folder models: minizinc --solver gecode {models} data.json"
         return Exported({"data.json": text}, (own.title, how))
     explicit: Explicit = kind.offered("exported", "an instance, or a result,")(own)
     if form != "veripb":
