@@ -208,6 +208,14 @@ def small_mapping(seed: int) -> MappingProblem:
     raise AssertionError
 
 
+def test_rows_of_a_model_have_different_names() -> None:
+    for seed in range(11, 14):
+        document = random_hierarchy(random.Random(f"same-{seed}"))
+        lines = tp.export(document, to_format="mps").text.splitlines()
+        names = [line.split()[1] for line in lines if line[:3] in (" E ", " L ", " G ")]
+        assert len({*names}) == len(names)
+
+
 def test_mps_is_read_by_others() -> None:
     snapshot = tp.place(random_pod(random.Random("mps-1")))
     for result in (snapshot, tp.place("tiny_features"), tp.place(dragonfly_cases.drawn("mps"))):
