@@ -817,6 +817,10 @@ class Map(Solve, Watched):
     column_major: bool = flag(
         "grid-order: first dimension fastest.", "-C", "--column-major", panel=METHOD
     )
+    node_order: str | None = _how(
+        "number|alps-o2|alps-oy|alps-2y|alps-4y",
+        "Torus: the order of nodes for default, round-robin and grid-order.",
+    )
     max_depth: int | None = _how("N", "Largest extent along the pencils.")
     time_limit: float | None = _how(
         "S", "Seconds; then, as on Ctrl-C, the best answer so far is the result."

@@ -162,7 +162,7 @@ def _refuse_others(asked: options.Map, *, of_objects: bool) -> None:
 
 def _options_of_tasks(asked: options.Map) -> dict[str, Any]:
     """Return the options that only mappings of tasks have."""
-    names = ("cell", "column_major", "max_depth", "mapping")
+    names = ("cell", "column_major", "node_order", "max_depth", "mapping")
     return {name: getattr(asked, name) for name in names}
 
 
