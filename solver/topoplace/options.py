@@ -821,6 +821,9 @@ class Map(Solve, Watched):
         "number|alps-o2|alps-oy|alps-2y|alps-4y",
         "Torus: the order of nodes for default, round-robin and grid-order.",
     )
+    layout: int | None = _how(
+        "N", "topaware: lay the layout that `topoplace layouts` lists as number N there.", least=1
+    )
     max_depth: int | None = _how("N", "Largest extent along the pencils.")
     time_limit: float | None = _how(
         "S", "Seconds; then, as on Ctrl-C, the best answer so far is the result."
@@ -865,17 +868,24 @@ class Layouts:
     """The options of `topoplace.front.mapping.layouts`."""
 
     tasks_per_node: int = option("N", "Most tasks on a node.", default=MISSING)
-    within: tuple[int, ...] = option(
+    within: str | None = option(
         "12x8x12",
-        "Region, in routers.",
-        default=MISSING,
-        parse=lambda text: parse_extents(text, "--within"),
+        "Region, in routers; with an origin (12x8x12@0,4,0), say which layouts its nodes have room "
+        "for, and where.",
     )
     on: str = option(
         "MACHINE",
-        "A machine: a file, a shipped name or torus:4x4x4.",
+        "A machine, a snapshot or a result; of the last two, say which layouts the free nodes, or "
+        "those of a job, have room for.",
         default="blue_waters",
         names="machines",
+    )
+    subset: str | None = option("0-47,60", "Use these nodes only; where they have names, n[01-16].")
+    job: str | None = option("ID", "Lay them inside this job of the file.")
+    node_class: str | None = option("NAME", "Class of nodes.", "--class")
+    max_depth: int | None = option("N", "Largest extent along the pencils.", least=1)
+    rank_files: Path | None = option(
+        "DIR", "Write the rank order and node list of every layout listed that there is room for."
     )
     balanced: bool = flag("Only layouts with equal cells.")
     stagger: bool = flag("List staggered folded layouts too.")

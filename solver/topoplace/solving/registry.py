@@ -40,6 +40,8 @@ class Options:
     node_order
         For mappings: the order of nodes that `default`, `round-robin` and `grid-order` fill;
         None for that of their numbers.
+    layout
+        For mappings: the number of the layout that `topaware` lays (`pencils.obtaining`).
     max_depth
         For mappings: largest extent of a pencil window along the pencils.
     solver
@@ -61,6 +63,7 @@ class Options:
     cell: tuple[int, ...] | None = None
     column_major: bool = False
     node_order: str | None = None
+    layout: int | None = None
     max_depth: int | None = None
     solver: str | None = None
     start: IntArray | None = None
