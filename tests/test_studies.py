@@ -6,6 +6,7 @@ import csv
 import json
 import sys
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -224,7 +225,12 @@ def test_drawn_logs_are_of_the_table_at_the_load_asked_for(tmp_path: Path) -> No
     path, draw = tmp_path / "log.swf", script("draw_log")
     draw.main(["--jobs", "20000", "--load", "70", "--seed", "3", "-o", str(path)])
     jobs = draw.draw_log(TABLE_II, "xe", 20_000, XE_NODES, 70, seed=3)
-    assert read_log(path).jobs == jobs
+    read = read_log(path).jobs
+    assert [replace(job, application=None) for job in read] == [
+        replace(job, application=None) for job in jobs
+    ]
+    same = {(one.application, other.application) for one, other in zip(read, jobs, strict=True)}
+    assert len(same) == len({job.application for job in jobs}) == 9
     sizes = {job.nodes for job in GENERATE.workload_jobs(TABLE_II) if job.node_class == "xe"}
     assert {job.nodes for job in jobs} == sizes
     assert {job.walltime // 60 for job in jobs} == {10, *range(30, 46), 60}

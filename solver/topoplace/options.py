@@ -706,6 +706,13 @@ class Replay(Solve):
     procs_per_node: int = option("N", "Processors of a node in the log.", default=1, least=1)
     interference: str = again(INTERFERENCE)
     objective: str | None = again(OBJECTIVE)
+    sharing: int = option(
+        "PERCENT",
+        "torus: how much longer a job communicates for each other job on its links.",
+        default=0,
+        least=0,
+        most=1000,
+    )
     fill_interior: bool = flag("torus: offer idle nodes inside prisms to jobs without links.")
     snapshots: Path | None = option("DIR", "Write snapshots on the way here.")
     every: int | None = option("N", "A snapshot after every N starts.", least=1)

@@ -119,6 +119,7 @@ def replay(
         options_of(asked),
         asked.fill_interior,
         objective=counts or TreeObjective.CONTENTION,
+        sharing=asked.sharing,
     )
     begin += compile_for(kind, [one for one in allocators if isinstance(one, str)])
     writer = _snapshot_writer(asked)
@@ -162,7 +163,7 @@ def _machine(asked: Replay) -> tuple[AnyState, Any, TreeObjective | None]:
         return state, model, None
     refuse("a torus, whose jobs have prisms", fill_interior=asked.fill_interior)
     shared = asked.interference if asked.interference != "strict" else None
-    refuse("a torus to share links on", interference=shared)
+    refuse("a torus to share links on", interference=shared, sharing=asked.sharing)
     default = TreeObjective.CONTENTION if asked.intensive else TreeObjective.DOMAINS
     return state, model, tree_objective(asked.objective) or default
 

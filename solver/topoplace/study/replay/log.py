@@ -58,6 +58,7 @@ class LogJob:
     walltime: int
     patterns: tuple[PatternUse, ...] = ()
     shapes: str | None = None
+    application: str | None = None
 
     @property
     def communication(self) -> Communication:
@@ -131,7 +132,10 @@ def read_log(
 def _logged(log: SwfLog) -> tuple[list[LogJob], int]:
     """Return the jobs of an SWF log with enough known fields, and how many it has in all."""
     jobs = [
-        LogJob(request.id, request.nodes, request.submitted, seconds, request.walltime)
+        LogJob(
+            *(request.id, request.nodes, request.submitted, seconds, request.walltime),
+            application=request.application,
+        )
         for request, seconds in zip(log.requests, log.run_times, strict=True)
         if request.submitted is not None and request.walltime is not None and seconds is not None
     ]
@@ -213,6 +217,9 @@ class Setup:
         (`topoplace.study.replay.torus.TorusSite.interior`).
     objective
         On a tree, the objective of the methods.
+    sharing
+        On a torus, by how many percent communication takes longer for each other job on a link
+        (`topoplace.study.replay.sharing`).
     """
 
     state: Any
@@ -223,6 +230,7 @@ class Setup:
     options: Options = field(default_factory=Options)
     fill_interior: bool = False
     objective: TreeObjective = TreeObjective.CONTENTION
+    sharing: int = 0
 
     @property
     def site(self) -> Any:
@@ -257,6 +265,12 @@ class JobRecord:
     end: int
     cost: Fraction
     default_cost: Fraction
+    prism: Prism | None = None
+
+    @property
+    def slowdown(self) -> Fraction:
+        """Its run time over that of the log; 1 for a job of no time."""
+        return Fraction(self.execution, self.job.seconds) if self.job.seconds else Fraction(1)
 
     @property
     def execution(self) -> int:
@@ -294,6 +308,37 @@ def improvements(metrics: Metrics, base: Metrics) -> dict[str, float | None]:
         name: percent_below(getattr(metrics, name), getattr(base, name))
         for name in ("execution", "wait", "turnaround", "node_seconds", "cost")
     }
+
+
+@dataclass(frozen=True)
+class ApplicationFigures:
+    """The jobs of one application and size: their slowdowns, and how these vary.
+
+    `variation` is the standard deviation over the mean (CoV); None for fewer than two jobs.
+    """
+
+    application: str
+    nodes: int
+    num_jobs: int
+    num_prisms: int
+    slowdown: float
+    variation: float | None
+
+
+def by_application(records: Sequence[JobRecord]) -> list[ApplicationFigures]:
+    """Return the figures of every application and size (Enos 2014, Figure 6), in their order."""
+    groups: dict[tuple[str, int], list[JobRecord]] = {}
+    for record in records:
+        groups.setdefault((record.job.application or "", record.job.nodes), []).append(record)
+    found = []
+    for (name, nodes), own in sorted(groups.items()):
+        slow = np.array([float(record.slowdown) for record in own])
+        extents = {record.prism.extents for record in own if record.prism is not None}
+        vary = float(slow.std(ddof=1) / slow.mean()) if len(own) > 1 else None
+        found.append(
+            ApplicationFigures(name, nodes, len(own), len(extents), float(slow.mean()), vary)
+        )
+    return found
 
 
 def percent_below(value: int | Fraction, base: int | Fraction) -> float | None:

@@ -6,7 +6,7 @@ import heapq
 from bisect import bisect_right
 from collections import deque
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from topoplace.errors import InputError, TopoplaceError
@@ -29,6 +29,7 @@ from topoplace.study.replay.log import (
     improvements,
     metrics_of,
 )
+from topoplace.study.replay.sharing import Sharing
 from topoplace.study.replay.torus import TorusSite
 from topoplace.study.replay.trees import TreeSite, individual_runs, occupied
 
@@ -138,6 +139,7 @@ class Replay:
         self._running: dict[int, Running] = {}  # by place in `records`
         self._ends: list[tuple[int, int]] = []
         self._reserved: Reservation | None = None
+        self._sharing = Sharing(setup.state.torus, setup.sharing) if setup.sharing else None
         self.num_nodes, self.decisions = self._site.num_free, self._site.decisions
         self.left_out = tuple(job for job in jobs if not self._site.holds(job))
         coming = [job for job in jobs if self._site.holds(job)]
@@ -164,6 +166,7 @@ class Replay:
             if self._queue and before_starts is not None:
                 before_starts(self)
             self._start_who_can()
+            self._retime()
             self._note()
             if progress is not None and len(self.records) > before:
                 progress(len(self.records))
@@ -185,8 +188,11 @@ class Replay:
     def _free_and_queue(self, at: int) -> None:
         self.now = at
         while self._ends and self._ends[0][0] == at:
-            item = self._running.pop(heapq.heappop(self._ends)[1])
+            place = heapq.heappop(self._ends)[1]
+            item = self._running.pop(place)
             self._site.end(item.job, item.decision)
+            if self._sharing is not None:
+                self._sharing.end(place)
             self._reserved = None  # it may have ended before its walltime
         while self._coming and self._coming[0].submitted == at:
             self._queue.append(self._coming.popleft())
@@ -242,7 +248,20 @@ class Replay:
         place = len(self.records)
         self._running[place] = Running(job, decision, self.now + job.walltime)
         heapq.heappush(self._ends, (end, place))
-        self.records.append(JobRecord(job, self.now, end, decision.cost, decision.default_cost))
+        costs = decision.cost, decision.default_cost
+        self.records.append(JobRecord(job, self.now, end, *costs, decision.prism))
+        if self._sharing is not None:
+            self._sharing.start(place, job, decision, self.now)
+
+    def _retime(self) -> None:
+        """Let jobs end later or earlier whose links more or fewer others use from now on."""
+        ends = {} if self._sharing is None else self._sharing.ends(self.now)
+        if not ends:
+            return
+        for place, end in ends.items():
+            self.records[place] = replace(self.records[place], end=end)
+        self._ends = [(ends.get(place, end), place) for end, place in self._ends]
+        heapq.heapify(self._ends)
 
     def _note(self) -> None:
         self.timeline.append(
