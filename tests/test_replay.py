@@ -413,3 +413,35 @@ def test_figures_by_application() -> None:
     assert (found.application, found.num_jobs, found.num_prisms) == ("wrf", 3, 0)
     assert found.slowdown == pytest.approx(1.1)
     assert found.variation == pytest.approx(0.1 / 1.1)
+
+
+# ---- Logs of ALCF --------------------------------------------------------------------------------
+
+ALCF = """\
+"JOB_NAME","COBALT_JOBID","QUEUED_TIMESTAMP","WALLTIME_SECONDS","RUNTIME_SECONDS","NODES_USED",\
+"NODES_REQUESTED","QUEUE_NAME"
+"7.alcf","7","2018-01-07 00:00:10","3600.0","1800.5","512.0","","prod"
+"5.alcf","5","2018-01-07 00:00:00.0","1200","600","128","256","prod, debug"
+"9.alcf","9","2018-01-07 00:01:00","60","30","","","prod"
+"11.alcf","11","2018-01-07 00:02:00","60","","64","64","prod"
+"""
+
+
+def test_a_log_of_alcf(tmp_path: Path) -> None:
+    path = tmp_path / "log.csv"
+    path.write_text(ALCF)
+    log = read_log(path)
+    assert [(j.id, j.nodes, j.submitted, j.seconds, j.walltime) for j in log.jobs] == [
+        ("5", 256, 0, 600, 1200),
+        ("7", 512, 10, 1800, 3600),
+    ]
+    assert log.num_left_out == 2
+    for old, new, told in (
+        ('"1200"', '"-1"', "WALLTIME_SECONDS"),
+        ("2018-01-07 00:00:10", "January", "QUEUED_TIMESTAMP"),
+        ('"9"', '"7"', "each job once"),
+        ('"prod"\n"5', '"prod","x"\n"5', "8 columns"),
+    ):
+        path.write_text(ALCF.replace(old, new))
+        with pytest.raises(InputError, match=told):
+            read_log(path)

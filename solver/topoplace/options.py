@@ -671,7 +671,7 @@ class Batch(Queue):
 class Replay(Solve):
     """The options of `topoplace.front.replaying.replay`."""
 
-    log: Path = argument("LOG", "A job log (SWF), or a trace of RFold (CSV).")
+    log: Path = argument("LOG", "A job log (SWF, or ALCF's CSV), or a trace of RFold (CSV).")
     machine: str = option(
         "MACHINE",
         "A machine: a file, a shipped name, tree:24x16 or torus:8x8x8.",

@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 
 from topoplace.errors import InputError
+from topoplace.formats.alcf import is_alcf, read_alcf
 from topoplace.formats.slices import is_rfold, rfold_jobs
 from topoplace.formats.text import SwfLog, read_swf
 from topoplace.kinds import kind_named
@@ -100,7 +101,7 @@ class JobLog:
 def read_log(
     path: str | Path, *, procs_per_node: int = 1, machine: TorusModel | None = None
 ) -> JobLog:
-    """Read a log in the Standard Workload Format, or a trace of RFold, depending on its first line.
+    """Read a log (the Standard Workload Format, ALCF's) or a trace of RFold, by its first line.
 
     Submissions count from the first one. Jobs without a known size, submission or run time are left
     out. Sizes are those of `topoplace.formats.text.read_swf`. A job of a trace asks for the seconds
@@ -112,12 +113,12 @@ def read_log(
     InputError
         Naming file, line, field and value; for a trace without a torus or mesh.
     """
-    is_trace = is_rfold(path)
+    is_trace = is_rfold(path) and not is_alcf(path)
     options: Counter[str] = Counter()
     if is_trace:
         jobs, num_jobs = _traced(path, machine)
     else:
-        log = read_swf(path, procs_per_node=procs_per_node)
+        log = read_alcf(path) if is_alcf(path) else read_swf(path, procs_per_node=procs_per_node)
         jobs, num_jobs = _logged(log)
         options.update(one.option for one in log.left_out)
     first = min((job.submitted for job in jobs), default=0)
