@@ -301,3 +301,18 @@ def test_the_study_of_recorded_decisions(tmp_path: Path) -> None:
     text = (own / "schedulers.md").read_text()
     assert "| tree, select/linear | 2 | 2 | 100.0 % |" in text
     assert str(tmp_path) not in text
+
+
+def test_the_folds_of_bhatele_2008_table_4_are_not_reversed() -> None:
+    papers = script("study_papers")
+    for torus, *columns in papers.TABLE_4:
+        for shape, (_, aware) in zip(((64, 1024), (32, 512)), columns, strict=True):
+            assert papers.unreversed(torus, shape) == aware
+
+
+def test_figures_of_a_paper_that_are_only_read() -> None:
+    papers = script("study_papers")
+    rows = [*papers.bhatele_2009(), *papers.fiedler()]
+    assert all(len(row) == 4 and all(row) for row in rows)
+    exact = {row[0]: row[1:3] for row in rows}
+    assert exact["geometry request"][0] == exact["geometry request"][1]
