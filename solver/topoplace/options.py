@@ -674,7 +674,8 @@ class Replay(Solve):
     log: Path = argument("LOG", "A job log (SWF, or ALCF's CSV), or a trace of RFold (CSV).")
     machine: str = option(
         "MACHINE",
-        "A machine: a file, a shipped name, tree:24x16 or torus:8x8x8.",
+        "A machine: a file, a shipped name, tree:24x16 or torus:8x8x8; or a snapshot of a torus, "
+        "whose running jobs end when they say so.",
         "--on",
         default=MISSING,
         names="machines",

@@ -221,6 +221,9 @@ class Setup:
     sharing
         On a torus, by how many percent communication takes longer for each other job on a link
         (`topoplace.study.replay.sharing`).
+    running
+        On a torus, jobs that run at the start, in addition to those of `state`, and end when their
+        decisions say. They count as nodes held, but are not among the records.
     """
 
     state: Any
@@ -232,6 +235,7 @@ class Setup:
     fill_interior: bool = False
     objective: TreeObjective = TreeObjective.CONTENTION
     sharing: int = 0
+    running: Sequence[tuple[LogJob, Decision]] = ()
 
     @property
     def site(self) -> Any:

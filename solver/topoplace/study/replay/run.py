@@ -106,7 +106,8 @@ class Replay:
     reservation at the earliest time at which it would by the walltimes of the running jobs;
     later ones may start before it if they end by then or leave enough nodes for it (EASY).
 
-    Jobs that run on the machine and nodes that are down stay so; its queue is ignored. Jobs too
+    Jobs that run on the machine and nodes that are down stay so, but for the jobs that the set-up
+    says end; its queue is ignored. Jobs too
     large for it are `left_out`. The method is a name of `topoplace.solving.methods`, or an external
     allocator.
 
@@ -144,6 +145,8 @@ class Replay:
         self.left_out = tuple(job for job in jobs if not self._site.holds(job))
         coming = [job for job in jobs if self._site.holds(job)]
         self._coming = deque(sorted(coming, key=lambda job: job.submitted))
+        for number, (job, decision) in enumerate(setup.running, start=1):
+            self._hold(-number, job, decision, decision.seconds)
 
     def run(
         self,
@@ -243,13 +246,16 @@ class Replay:
         return known
 
     def _start(self, job: LogJob, decision: Decision) -> None:
-        self._site.start(job, decision)
-        end = self.now + decision.seconds
-        place = len(self.records)
-        self._running[place] = Running(job, decision, self.now + job.walltime)
-        heapq.heappush(self._ends, (end, place))
+        end, place = self.now + decision.seconds, len(self.records)
+        self._hold(place, job, decision, self.now + job.walltime)
         costs = decision.cost, decision.default_cost
         self.records.append(JobRecord(job, self.now, end, *costs, decision.prism))
+
+    def _hold(self, place: int, job: LogJob, decision: Decision, due: int) -> None:
+        """Let a job run from now on, by its place in the records; below 0 it has none."""
+        self._site.start(job, decision)
+        self._running[place] = Running(job, decision, due)
+        heapq.heappush(self._ends, (self.now + decision.seconds, place))
         if self._sharing is not None:
             self._sharing.start(place, job, decision, self.now)
 
@@ -259,7 +265,8 @@ class Replay:
         if not ends:
             return
         for place, end in ends.items():
-            self.records[place] = replace(self.records[place], end=end)
+            if place >= 0:
+                self.records[place] = replace(self.records[place], end=end)
         self._ends = [(ends.get(place, end), place) for end, place in self._ends]
         heapq.heapify(self._ends)
 
