@@ -95,7 +95,7 @@ def by_kaffpa(problem: MappingProblem, seed: int) -> Numbers | None:
         return None
     given: dict[str, Any] = {"domains": machine.domain_of, "room": problem.capacity}
     given |= {"ends": np.stack([graph.sources, graph.targets]), "weight": graph.bytes}
-    return leaves_of(given | {"num": problem.num_tasks}, Kaffpa(seed))
+    return leaves_of(given | {"size": problem.loads}, Kaffpa(seed))
 
 
 def by_library(problem: MappingProblem, seed: int) -> Numbers | None:

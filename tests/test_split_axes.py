@@ -150,7 +150,7 @@ def test_late_partitions_keep_neighbours_together() -> None:
     problem = random_geometric(1000, 5)
     machine, graph = problem.machine.levels, problem.graph
     assert machine is not None
-    given = {"domains": machine.domain_of, "room": problem.capacity, "num": problem.num_tasks}
+    given = {"domains": machine.domain_of, "room": problem.capacity, "size": problem.loads}
     given |= {"ends": np.stack([graph.sources, graph.targets]), "weight": graph.bytes}
     leaves = _partitioner.leaves_of(given, _partitioner.Partitioner("DEFAULT", 1, -1.0))
     nodes = spread_over_nodes(problem, leaves)  # no leaf is too full

@@ -22,11 +22,12 @@ Numbers = NDArray[np.int64]
 
 
 class Part(NamedTuple):
-    """Tasks in a domain of a level, and the pairs among them by their positions here."""
+    """Tasks in a domain of a level, their loads, and the pairs among them by position here."""
 
     level: int
     domain: int
     tasks: Numbers
+    size: Numbers
     ends: Numbers
     weight: Numbers
 
@@ -49,17 +50,20 @@ class Partitioner:
         num, children = len(part.tasks), len(rooms)
         worth = children > 1 and num > children and len(part.weight)
         late = time.monotonic() >= self._end
-        found = np.searchsorted(np.cumsum(rooms), np.arange(num), "right")
+        order = banded(part) if worth and late else np.arange(num)
+        middle = np.cumsum(part.size[order]) - (part.size[order] + 1) // 2
+        found = np.zeros(num, dtype=np.int64)
+        found[order] = np.minimum(np.searchsorted(np.cumsum(rooms), middle, "right"), children - 1)
         if worth and late:
-            found[banded(part)] = found.copy()
-        elif worth:
+            return within(part, found, rooms)
+        if worth:
             context = self._engine.context_from_preset(self._preset)
             context.set_partitioning_parameters(children, 0.0, self._library.Objective.CUT)
-            context.set_individual_target_block_weights(np.minimum(rooms, num).tolist())
+            context.set_individual_target_block_weights(np.minimum(rooms, part.size.sum()).tolist())
             context.logging = False
             pairs = list(zip(*part.ends.tolist(), strict=True))
-            ones, weight = [1] * num, part.weight.tolist()
-            graph = self._engine.create_graph(context, num, len(pairs), pairs, ones, weight)
+            sizes, weight = part.size.tolist(), part.weight.tolist()
+            graph = self._engine.create_graph(context, num, len(pairs), pairs, sizes, weight)
             found = np.array(graph.partition(context).get_partition(), dtype=np.int64)
         return within(part, found, rooms)
 
@@ -67,14 +71,14 @@ class Partitioner:
         """Return the router of every task, few bytes x hops over the links of routers."""
         num, routers = len(part.tasks), int(links.max()) + 1
         context = self._engine.context_from_preset(self._preset)
-        spare = room * routers / num - 1
+        spare = room * routers / float(part.size.sum()) - 1
         context.set_partitioning_parameters(routers, spare, self._library.Objective.CUT)
         context.logging = False
         pairs, ways = (list(zip(*ends.tolist(), strict=True)) for ends in (part.ends, links))
         target = self._engine.create_target_graph(
             context, routers, len(ways), ways, [1] * len(ways)
         )
-        own = num, len(pairs), pairs, [1] * num, part.weight.tolist()
+        own = num, len(pairs), pairs, part.size.tolist(), part.weight.tolist()
         found = self._engine.create_graph(context, *own).map_onto_graph(target, context)
         rooms = np.full(routers, room)
         return within(part, np.array(found.get_partition(), dtype=np.int64), rooms)
@@ -88,7 +92,12 @@ def banded(part: Part) -> Numbers:
 
 
 def within(part: Part, found: Numbers, rooms: Numbers) -> Numbers:
-    """Return parts in which the least connected tasks of overfull ones are where there is room."""
+    """Return parts in which the least connected tasks of overfull ones are where there is room.
+
+    Objects of other loads than 1 are left where they are.
+    """
+    if (part.size != 1).any():
+        return found
     count = np.bincount(found, minlength=len(rooms))
     for full in np.flatnonzero(count > rooms).tolist():
         inside = (found[part.ends] == full).all(axis=0)
@@ -103,12 +112,17 @@ def within(part: Part, found: Numbers, rooms: Numbers) -> Numbers:
     return found
 
 
+def whole(given: Any, level: int) -> Part:
+    """Return all tasks as one part."""
+    own = (given[name] for name in ("size", "ends", "weight"))
+    return Part(level, 0, np.arange(len(given["size"])), *own)
+
+
 def leaves_of(given: Any, partitioner: Partitioner) -> Numbers:
     """Return the leaf of every task."""
-    domains, room, ends, weight = (given[name] for name in ("domains", "room", "ends", "weight"))
-    num = int(given["num"])
-    leaf = np.zeros(num, dtype=np.int64)
-    todo = deque([Part(len(domains) - 1, 0, np.arange(num), ends, weight)])
+    domains, room = given["domains"], given["room"]
+    leaf = np.zeros(len(given["size"]), dtype=np.int64)
+    todo = deque([whole(given, len(domains) - 1)])
     while todo:
         part = todo.popleft()  # the top levels first, which cost most
         if part.level == 0:
@@ -125,8 +139,8 @@ def leaves_of(given: Any, partitioner: Partitioner) -> Numbers:
             number[own] = np.arange(len(own))
             kept = (at[part.ends] == k).all(axis=0)
             if len(own):
-                pairs = number[part.ends[:, kept]], part.weight[kept]
-                todo.append(Part(part.level - 1, child, part.tasks[own], *pairs))
+                inner = part.size[own], number[part.ends[:, kept]], part.weight[kept]
+                todo.append(Part(part.level - 1, child, part.tasks[own], *inner))
     return leaf
 
 
@@ -136,8 +150,7 @@ def main(folder: Path) -> None:
     limits = int(given["seed"]), float(given["seconds"])
     partitioner = Partitioner(str(given["preset"]), *limits)
     if "links" in given:
-        own = Part(1, 0, np.arange(int(given["num"])), given["ends"], given["weight"])
-        found = partitioner.onto(own, given["links"], int(given["room"][0]))
+        found = partitioner.onto(whole(given, 1), given["links"], int(given["room"][0]))
     else:
         found = leaves_of(given, partitioner)
     np.save(folder / "leaves.npy", found)

@@ -44,6 +44,10 @@ PLACING, PLACING_SECONDS = 0.4, 0.02
 """Most time for putting parts on nodes: a share, and for each part."""
 
 
+ONE_EACH: dict[str, Any] = {"cap": None, "pooled": False, "fixed": [], "tasks_per_node": 1}
+"""What an instance has that puts one part on a node."""
+
+
 def is_available(problem: MappingProblem) -> bool:
     """Return whether `multilevel` serves a problem, and the library is installed."""
     several = problem.machine.levels is not None or problem.tasks_per_node > 1
@@ -56,13 +60,15 @@ def multilevel(
 ) -> IntArray | None:
     """Return the router of every task by partitions; None if time is too short.
 
+    Routers may get more objects of other loads than 1 than they have room for.
+
     The clock must not show `stop` before there was time for one level. Trees and hierarchies are
     divided level by level, the top first: each domain among those below it, with their room as
     limits, so that the bytes between them are few. Elsewhere there are as many parts as nodes are
     needed, and a search puts these parts on nodes; with `onto`, the library does both at once if
     it is a torus or mesh of few nodes, one on each router.
     """
-    machine, room = problem.machine, problem.capacity
+    machine, room = problem.machine, problem.room
     if machine.levels is not None:
         return _divided(problem, seed, stop, domains=machine.levels.domain_of, room=room)
     torus = machine.torus
@@ -74,10 +80,10 @@ def multilevel(
         )
         links = np.unique(np.sort(ends, axis=0), axis=1)
         return _divided(problem, seed, stop, links=links, room=room)
-    needed = math.ceil(problem.num_tasks / (FULL * problem.tasks_per_node))
+    needed = math.ceil(problem.total_load / (FULL * problem.cap))
     parts = np.arange(min(len(problem.nodes), needed))
     domains = np.stack([parts, np.zeros_like(parts)])
-    room = np.full(len(parts), problem.tasks_per_node)
+    room = np.full(len(parts), problem.cap)
     left = stop - clock.now()
     placing = min(PLACING * left, PLACING_SECONDS * len(parts))
     until = stop - placing
@@ -88,7 +94,7 @@ def multilevel(
     search = method_of("mapping", "search").solver
     ones = np.ones_like(parts)
     own: dict[str, Any] = {"graph": _between(problem, at, len(parts)), "loads": ones, "home": -ones}
-    one_each = problem.instance.model_copy(update={"cap": None, "tasks_per_node": 1})
+    one_each = problem.instance.model_copy(update=ONE_EACH)
     alone = replace(problem, instance=one_each, tasks_per_node=1, grid=None, **own)
     nodes = mapped_by(search, alone, Options(seed=seed, time_limit=limit))
     return problem.routers_of(nodes)[at]
@@ -96,16 +102,16 @@ def multilevel(
 
 def _between(problem: MappingProblem, at: IntArray, num: int) -> TaskGraph:
     """Return the bytes between parts as a graph, given the part of every task."""
-    graph = problem.graph
-    sources, targets = at[graph.sources], at[graph.targets]
-    apart = sources != targets
-    rows = rows_of(num, sources[apart], targets[apart], graph.bytes[apart])
+    graph = problem.guide
+    sources, targets = at[graph.owner], at[graph.other]
+    apart = sources < targets
+    rows = rows_of(num, sources[apart], targets[apart], graph.weight[apart])
     return TaskGraph(num, rows.owner, rows.other.astype(np.int64), rows.weight)
 
 
 def _divided(problem: MappingProblem, seed: int, stop: float, **given: IntArray) -> IntArray | None:
     """Return the leaf of every task by a process of its own, given what to divide them among."""
-    rows = problem.graph.exchanged
+    rows = problem.guide
     once = rows.owner < rows.other
     if SECONDS * (problem.num_tasks + int(once.sum())) > stop - clock.now():
         return None
@@ -114,7 +120,7 @@ def _divided(problem: MappingProblem, seed: int, stop: float, **given: IntArray)
         every: dict[str, Any] = {
             "ends": np.stack([rows.owner[once], rows.other[once]]),
             "weight": rows.weight[once],
-            "num": problem.num_tasks,
+            "size": problem.loads,
             "seed": seed,
             "seconds": PART * (stop - clock.now()),
             "preset": PRESET,

@@ -19,6 +19,7 @@ from topoplace.mapping.local_search import (
     state_arrays,
 )
 from topoplace.mapping.mapped import Keeper, cheapest
+from topoplace.mapping.multilevel import is_available, multilevel
 from topoplace.mapping.objects._kernels import move_off_fullest
 from topoplace.mapping.objects.settled import settled
 from topoplace.mapping.problem import MappingProblem
@@ -60,6 +61,9 @@ They were set on other sizes and seeds than those reported (docs/studies/objects
 FEW = 200
 """With fewer moves per object there is only the first cooling; set on the same cases."""
 
+PARTITIONS_SHARE = 0.3
+"""Most of the time left for each of two ways to partition objects."""
+
 DOWNHILL_SHARE = 0.1
 """Share of the work that goes downhill first, from the construction."""
 
@@ -81,6 +85,7 @@ def search_loaded(problem: MappingProblem, options: Options) -> Outcome:
     began = clock.now()
     if not keeper.done:
         keeper.offer_cells(halved(problem, options.seed, keeper.deadline), "bisection")
+    partitioned(keeper)
     if clock.now() - began < keeper.left and not keeper.done:  # they take about as long
         left = None if options.time_limit is None else max(0.0, keeper.left)
         paper = cheapest(problem, Options(left), PAPERS)
@@ -92,6 +97,20 @@ def search_loaded(problem: MappingProblem, options: Options) -> Outcome:
     if not problem.fixed.all():
         anneal_gently(keeper)
     return replace(keeper.outcome, notes=(f"annealed from the mapping by {built}",))
+
+
+def partitioned(keeper: Keeper) -> None:
+    """Offer what multilevel partitions give, in part of the time: parts on nodes, both at once."""
+    problem = keeper.problem
+    for onto in (False, True) if is_available(problem) else ():
+        until = clock.now() + PARTITIONS_SHARE * keeper.left
+        found = (
+            None
+            if keeper.done
+            else multilevel(problem, keeper.options.seed + onto, until, onto=onto)
+        )
+        if found is not None:
+            keeper.offer_cells(settled(problem, found, stop=keeper.deadline), "partitions")
 
 
 def evened(problem: MappingProblem, nodes: IntArray, stop: float) -> IntArray:
