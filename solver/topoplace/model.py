@@ -119,6 +119,10 @@ class Model:
         fields = {} if name is None else {"name": _checked(_Named, name=name).name}
         return Model.of(self.snapshot.model_copy(update=fields))
 
+    def __copy__(self) -> Model:
+        """Return a model of its own, as `copy` does."""
+        return self.copy()
+
     @property
     def machine(self) -> Machine:
         """The machine."""
@@ -538,10 +542,11 @@ def torus(
     wraps = _each(wrap, len(shape), bool)
     is_torus = any(wraps) if isinstance(wraps, list) else True
     kind = "torus" if is_torus else "mesh"
+    sizes = [fitting(extent, "int", f"shape[{k}]") for k, extent in enumerate(shape)]
     return _checked(
         TorusModel,
-        name=name or f"{kind}-{'x'.join(map(str, shape))}",
-        shape=_listed(shape),
+        name=name or f"{kind}-{'x'.join(map(str, sizes))}",
+        shape=sizes,
         wrap=wraps,
         bandwidth=_listed(bandwidth),
         nodes_per_router=nodes_per_router,

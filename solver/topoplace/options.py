@@ -147,8 +147,7 @@ def takes(options: Callable[P, T]) -> Callable[[Callable[[T], R]], Callable[P, R
     def decorated(function: Callable[[T], R]) -> Callable[P, R]:
         @functools.wraps(function)
         def run(*args: P.args, **given: P.kwargs) -> R:
-            _require_known(options, given)
-            return function(_fitting(options(*args, **given)))
+            return function(_asked(function, options, args, given))
 
         _describe(run, options, function)
         return run
@@ -162,12 +161,29 @@ def takes_many(options: Callable[..., T]) -> Callable[[Callable[[T], R]], Callab
     def decorated(function: Callable[[T], R]) -> Callable[..., R]:
         @functools.wraps(function)
         def run(*first: Any, **given: Any) -> R:
-            return function(_fitting(options(first, **given)))
+            return function(_asked(function, options, (first,), given))
 
         _describe(run, options, function, inspect.Parameter.VAR_POSITIONAL)
         return run
 
     return decorated
+
+
+def _asked(
+    function: Callable[..., Any],
+    options: Callable[..., T],
+    args: tuple[Any, ...],
+    given: Mapping[str, Any],
+) -> T:
+    """Return the options that a call of a function gives."""
+    _require_known(options, given)
+    try:
+        found = options(*args, **given)
+    except TypeError as error:  # one is missing, or given twice
+        text = re.sub(r"^\w+\.__init__", function.__name__, str(error))
+        raise TypeError(text) from None
+    fitted: T = _fitting(found)
+    return fitted
 
 
 def _require_known(options: Any, given: Mapping[str, Any]) -> None:
