@@ -388,7 +388,8 @@ SCONTROL_RESERVATION = table(
         that is not known, as they have no time limit or end less than ten minutes before
     read EndTime: a local time without its zone is read in that of this computer; audits blame no \
         decision for it unless nodes were busy just before the listing, in that zone
-    read CoreCnt, Flags: of a part of its nodes, or again later: audits blame no decision
+    read CoreCnt, Flags: of a part of its nodes, again later, or for jobs that do not name it \
+        (`MAGNETIC`): audits blame no decision
     neutral Duration, NodeCnt, NodeName, CoreIDs, Features, PartitionName, TRES, Users, Groups, \
         Accounts, Licenses, BurstBuffer, MaxStartDelay, Watts, Comment
     """,
