@@ -26,6 +26,7 @@ from topoplace.formats.kubernetes.fields import (
     LWS,
     LWS_EXCLUSIVE,
     LWS_SPEC,
+    PART_NAMES,
     POD,
     POD_GROUP,
     PRIORITY,
@@ -200,6 +201,8 @@ class KubeJobs:
     ----------
     running
         By job and node what its pods take.
+    parts
+        The same by job and part, of pods whose labels name the part of their job.
     num_running
         By job the pods that run.
     waiting
@@ -217,6 +220,7 @@ class KubeJobs:
     """
 
     running: dict[str, dict[str, dict[str, int]]] = field(default_factory=dict)
+    parts: dict[str, dict[str, dict[str, dict[str, int]]]] = field(default_factory=dict)
     num_running: dict[str, int] = field(default_factory=dict)
     waiting: dict[str, Waiting] = field(default_factory=dict)
     families: dict[str, tuple[str | None, str | None]] = field(default_factory=dict)
@@ -644,6 +648,9 @@ class _Reader:
         elif pod.spec.node_name:
             takes = amounts_of(pod.spec, "spec")
             add_amounts(self.jobs.running.setdefault(job, {}), pod.spec.node_name, takes)
+            part = next(filter(None, map(pod.metadata.label, PART_NAMES)), "")
+            of_part = self.jobs.parts.setdefault(job, {}).setdefault(part, {})
+            add_amounts(of_part, pod.spec.node_name, takes)
             if assigned is not None:
                 add_amounts(assigned.there, pod.spec.node_name, takes)
             priority = self._others.priority(pod.spec.priority, pod.spec.priority_class)

@@ -29,6 +29,7 @@ from topoplace.formats.kubernetes.objects import (
     Resources,
     TemplateMeta,
     Toleration,
+    base_units,
     id_of,
     quantity,
 )
@@ -270,6 +271,19 @@ class Queue:
         borrow = own.get("borrowWithinCohort")
         of_borrowers = borrow.get("policy") if isinstance(borrow, dict) else None
         return {str(own.get("reclaimWithinCohort")), str(of_borrowers)}
+
+
+def quota_of(queue: Queue) -> dict[str, int]:
+    """Return how much of resources a queue has in all its flavors; nothing if others may lend."""
+    found: dict[str, int] = {}
+    resources = (
+        () if queue.cohort else values_at(queue.spec, "resourceGroups[].flavors[].resources[]")
+    )
+    for own in resources:
+        name, where = str(own.get("name")), f"ClusterQueue {queue.name}: nominalQuota"
+        amount = base_units(name, quantity(own.get("nominalQuota", 0), where), where, up=False)
+        found[name] = found.get(name, 0) + amount
+    return found
 
 
 @dataclass(frozen=True)

@@ -206,7 +206,8 @@ def case_of_pair(before: Snapshot, after: Snapshot) -> tuple[Case, list[str]]:
     taken: dict[str, Taken] = {}
     for request in (one for one in state.requests if entries[one.id]):
         try:
-            taken[request.id] = _taken(state, _anywhere(request), entries[request.id])
+            parts = _anywhere(request)
+            taken[request.id] = _taken(state, request.id, parts, entries[request.id])
         except _UnclearError as error:
             held_by = LeftOut(request=request.id, option="parts", value=str(error)[:1000])
             left_out = [*before.left_out, held_by]
@@ -406,10 +407,13 @@ class _UnclearError(Exception):
     """What a host gives to a job may be of several of its parts."""
 
 
-def _taken(state: HierarchyState, parts: tuple[PartState, ...], jobs: list[RunningJob]) -> Taken:
+def _taken(
+    state: HierarchyState, name: str, parts: tuple[PartState, ...], jobs: list[RunningJob]
+) -> Taken:
     taken: dict[str | None, dict[str, int]] = {part.name: {} for part in parts}
     for job in jobs:
-        named = [p for p in parts if len(parts) == 1 or f"/{p.name}/" in f"{job.id}/"]
+        of = f"{job.id[len(name) :]}/"
+        named = [p for p in parts if len(parts) == 1 or f"/{p.name}/" in of]
         for host in expand_host_list(job.nodes, f"running {job.id}"):
             there = named or _may_be_on(parts, state.machine.host_names.index(host), job)
             if len(there) == 1:
