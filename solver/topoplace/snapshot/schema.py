@@ -721,7 +721,7 @@ class RunningJob(_Job):
     it holds the routers of its nodes and uses the links of all routes between them.
     """
 
-    sparse = _Job.sparse | dict.fromkeys(("priority", *OF_GANGS))
+    sparse = _Job.sparse | dict.fromkeys(("priority", "turn", *OF_GANGS))
 
     id: Name
     nodes: NodeSet
@@ -740,6 +740,9 @@ class RunningJob(_Job):
     gang: Name | None = optional("hierarchies: jobs of one gang move and end together")
     asked: Request | None = optional(
         "hierarchies: what it, or its gang, asked for: the rules that hold wherever it moves"
+    )
+    turn: Annotated[int, Field(ge=0, le=1 << 31)] | None = optional(
+        "how many requests of the queue its scheduler would look at before it"
     )
 
 
