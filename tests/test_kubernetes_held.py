@@ -1115,7 +1115,11 @@ def test_jobs_of_kai_without_a_pool_get_nodes_without_one(tmp_path):
         ([{"name": "q", "status": {"state": "Open"}}], False),
         ([{"name": "default"}], True),
         ([{"name": "q", "status": {"state": "Closed"}}], True),
-        ([{"name": "q", "spec": {"affinity": {"nodeGroupAffinity": {}}}}], True),
+        ([{"name": "q", "spec": {"affinity": {"nodeGroupAffinity": {"x": 1}}}}], True),
+        ([{"name": "q", "spec": {"capability": {"cpu": "1", "nvidia.com/gpu": 1}}}], False),
+        ([{"name": "q", "spec": {"capability": {"cpu": "900m"}}}], "quota"),
+        ([{"name": "q", "spec": {"resources": {"gpu": {"limit": -1, "quota": 0}}}}], False),
+        ([{"name": "q", "spec": {"resources": {"gpu": {"limit": 0.5}}}}], "quota"),
     ],
 )
 def test_queues_of_volcano_may_hold_their_jobs(tmp_path, queues, held):
@@ -1123,10 +1127,11 @@ def test_queues_of_volcano_may_hold_their_jobs(tmp_path, queues, held):
     own = [thing("Queue", metadata={"namespace": ""}, version=api, **one) for one in queues]
     pods = [pod("p0", None, 1, "Pending", annotations={"scheduling.k8s.io/group-name": "g"})]
     snapshot = snapshot_of(tmp_path, *own, pod_group(minMember=1, queue="q"), *pods)
-    assert options(snapshot) == ({"ns/g": {"queue"}} if held else {})
+    option = "queue" if held is True else held
+    assert options(snapshot) == ({"ns/g": {option}} if held else {})
     spec = {"tasks": [{"replicas": 1, "template": template()}], "queue": "q", "minAvailable": 1}
     work = thing("Job", "j", "batch.volcano.sh/v1alpha1", spec=spec)
-    assert options(snapshot_of(tmp_path, *own, work)) == ({"ns/j": {"queue"}} if held else {})
+    assert options(snapshot_of(tmp_path, *own, work)) == ({"ns/j": {option}} if held else {})
 
 
 def test_a_level_that_kai_requires_is_required(tmp_path):

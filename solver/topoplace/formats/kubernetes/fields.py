@@ -263,8 +263,8 @@ POD_GROUP = table(
         which sub-groups
     read topologyConstraint, {_constraints_of_kai("", "subGroups[].")}: as the annotations of KAI
     read priorityClassName: the order of the queue, if the PriorityClass is in the file
-    depends queue: it is not in the file but other Queues are; or it is not open, or has \
-        an affinity to groups of nodes
+    depends queue: it is not in the file but other Queues are; or it is not open, has an affinity \
+        to groups of nodes, or gives less than the job takes (`capability`, `resources.gpu.limit`)
     neutral minResources, priority, preemptibility, \
         scheduleTimeoutSeconds, backoffLimit, markUnschedulable, schedulingBackoff
     """,

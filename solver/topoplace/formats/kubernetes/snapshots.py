@@ -16,7 +16,6 @@ from topoplace.formats.declared import Use, left_out, of_request, unknown_fields
 from topoplace.formats.kubernetes.assigned import Amounts, Unplaced, add_amounts, place_assigned
 from topoplace.formats.kubernetes.fields import KINDS, MACHINE, NODE, not_read
 from topoplace.formats.kubernetes.jobs import KubeJobs, Waiting, jobs_of
-from topoplace.formats.kubernetes.kinds import quota_of
 from topoplace.formats.kubernetes.nodes import (
     EFFECTS,
     Domains,
@@ -342,19 +341,13 @@ def _by_flavors(
 
 
 def _over_quota(own: Waiting) -> list[LeftOut]:
-    """Return of what a job takes more than its queue of Kueue has, and can never borrow."""
-    quota = quota_of(own.queue) if own.by_kueue else {}
+    """Return of what a job takes more than its queue can ever give."""
     total: Counter[str] = Counter()
     for podset in own.podsets:
         for name, amount in podset.takes.items():
             total[name] += podset.count * (amount - rounding(name))
-    return [
-        left_out(
-            "quota", f"{quota[name]:,} of {name} in {own.queue.name}", own.podsets[0].rules.where
-        )
-        for name, amount in total.items()
-        if amount > quota.get(name, amount)
-    ]
+    texts = {n: f"{own.most[n]:,} of {n} in its queue" for n in own.most if total[n] > own.most[n]}
+    return [left_out("quota", text, own.podsets[0].rules.where) for text in texts.values()]
 
 
 def _by_assigned(
