@@ -379,7 +379,7 @@ def test_what_hosts_give_says_how_many_units_of_each_part_they_have(tmp_path: Pa
     parts[1]["takes"], now[1]["takes"] = {"gpus": 2}, {"gpus": 4}  # whose units are whose?
     now[0]["takes"] = {"gpus": 4}
     (row,) = audited(tmp_path, before, after).rows
-    held = "held: allocation on hosts that may be of leader, workers"
+    held = "held: parts its hosts may be of leader, workers"
     assert (row.verdict, dict(row.held)) == (Verdict.UNJUDGED, {"c": held})
 
 

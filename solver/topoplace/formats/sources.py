@@ -114,5 +114,14 @@ SOURCES = (
         "text",
         ("SWF",),
     ),
+    Source(
+        "alcf",
+        "job logs of ALCF",
+        "The logs that the Argonne Leadership Computing Facility publishes of Mira, Theta and "
+        "other machines, in CSV, which `replay` reads. That of Intrepid is in the Standard "
+        "Workload Format.",
+        "alcf",
+        ("LOG",),
+    ),
 )
 """Every source, in the order of the index."""

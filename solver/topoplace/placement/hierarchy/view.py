@@ -16,7 +16,7 @@ from topoplace.placement.hierarchy.heuristics.queue import Vacancy, serve, serve
 from topoplace.placement.hierarchy.problem import HierarchyProblem, held, room
 from topoplace.report.domains import Boxes, domain_boxes
 from topoplace.report.tiles import DOWN, FREE, RUNNING, Cells
-from topoplace.report.view import View
+from topoplace.report.view import View, with_units
 from topoplace.result import Status
 from topoplace.result.base import Start
 from topoplace.result.certificate import InOrder, Share
@@ -49,7 +49,7 @@ class HierarchyView(View):
             names = [n for share in shares for n in lists.hosts(share.hosts, "hosts", share.units)]
             nodes = tuple(sorted(numbers[name] for name in names))
             plain = format_host_list(dict.fromkeys(names))
-            starts.append(Start(own.request, nodes, _with_units(shares), plain=plain))
+            starts.append(Start(own.request, nodes, with_units(shares), plain=plain))
         return starts
 
     @cached_property
@@ -82,7 +82,7 @@ class HierarchyView(View):
         state, begun, left = self.state, self.started, self._left
         names = {name: number for number, name in enumerate(state.machine.host_names)}
         documents = {request.id: request for request in self.result.instance.queue}
-        reserved, in_order = self._reserved(), self._in_order()
+        reserved, in_order = self.reserved(), self._in_order()
 
         def text(request: HierarchyRequest) -> str:
             whole = documents[request.id]
@@ -226,14 +226,6 @@ class HierarchyView(View):
 
         return max(request.ways, key=free)
 
-    def _reserved(self) -> dict[str, str]:
-        """Return when and where the first request that waits starts, if it has a reservation."""
-        own = getattr(self.result.levels[0].certificate, "reserved", None)
-        if own is None:
-            return {}
-        hosts = _with_units([share for part in own.parts for share in part.shares])
-        return {own.request: f"reserved: {hosts} in {own.at:,} s at the latest"}
-
     def _in_order(self) -> dict[str, str]:
         """Return why requests wait of which an order proves that they do."""
         proof, snapshot = self.result.levels[0].certificate, self.result.instance
@@ -302,8 +294,3 @@ def _hosts(shares: Sequence[Share], names: Mapping[str, int]) -> dict[int, int]:
         for share in shares
         for name in expand_host_list(share.hosts, "hosts")
     }
-
-
-def _with_units(shares: Sequence[Share]) -> str:
-    """Return hosts as text, each list with its units where these are more than one."""
-    return " ".join(f"{s.hosts}*{s.units}" if s.units > 1 else s.hosts for s in shares)

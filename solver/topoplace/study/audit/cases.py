@@ -190,8 +190,8 @@ def case_of_pair(before: Snapshot, after: Snapshot) -> tuple[Case, list[str]]:
     Raises
     ------
     InputError
-        If the machines differ in more than hosts that only one has, or it is not known yet on
-        which hosts of a domain a request is.
+        If the machines differ in more than hosts that only one has, or it is not known yet on which
+        hosts of a domain a request is.
     """
     _require_hierarchy(before)
     _require_hierarchy(after)
@@ -269,12 +269,21 @@ def _started(
                 _require_no_more(request, taken)
                 started.append((request.id, taken))
         except _OddError as error:
-            odd.append(LeftOut(request=request.id, option="allocation", value=str(error)))
+            value = str(error)[:1000]
+            odd.append(LeftOut(request=request.id, option=error.option, value=value))
     return tuple(started), odd
 
 
 class _OddError(Exception):
-    """Says why what a job holds is not as many of its units as it asked for, or of which parts."""
+    """Says why what a job holds is not as many of its units as it asked for."""
+
+    option = "allocation"
+
+
+class _UnclearError(_OddError):
+    """What a host gives to a job may be of several of its parts."""
+
+    option = "parts"
 
 
 def _require_no_more(request: HierarchyRequest, taken: Taken) -> None:
@@ -495,7 +504,7 @@ def _shares(
     ]
     names = ", ".join(str(part.name) for part in parts)
     if len(ways) > 1:
-        raise _OddError(f"on hosts that may be of {names}")
+        raise _UnclearError(f"its hosts may be of {names}")
     if not ways or not there:
         expected = f"a running job of one of the parts {names}, as JOB/PART"
         raise InputError(expected, field="running", value=job.id)
