@@ -277,7 +277,8 @@ def _started(
     for request in state.requests:
         try:
             if entries[request.id]:
-                taken = _taken(state, _anywhere(request), list(entries[request.id]))
+                own = entries[request.id]
+                taken = _taken(state, request.id, _anywhere(request), own)
                 _require_no_more(request, taken)
                 started.append((request.id, taken))
         except _OddError as error:
@@ -472,10 +473,13 @@ def _anywhere(request: HierarchyRequest) -> tuple[PartState, ...]:
     return tuple(found)
 
 
-def _taken(state: HierarchyState, parts: tuple[PartState, ...], jobs: list[RunningJob]) -> Taken:
+def _taken(
+    state: HierarchyState, name: str, parts: tuple[PartState, ...], jobs: Sequence[RunningJob]
+) -> Taken:
     taken: dict[str | None, dict[str, int]] = {part.name: {} for part in parts}
     for job in jobs:
-        named = [p for p in parts if len(parts) == 1 or f"/{p.name}/" in f"{job.id}/"]
+        of = f"{job.id[len(name) :]}/"
+        named = [p for p in parts if len(parts) == 1 or f"/{p.name}/" in of]
         for host in expand_host_list(job.nodes, f"running {job.id}"):
             there = named or _may_be_on(parts, state.machine.host_names.index(host), job)
             if len(there) == 1:
