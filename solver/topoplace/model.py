@@ -742,8 +742,13 @@ def application_of(given: Any, field: str = "application") -> Any:
     return _graph(given, None, field) if is_foreign(given) else given
 
 
-COSTS = ("hops", "multicast", "reduction")
-"""What the messages of a rule may cost: their hops, or the links of trees."""
+COSTS = {
+    "hops": {"cost": "hops"},
+    "multicast": {"cost": "multicast"},
+    "reduction": {"cost": "reduction"},
+    "node": {"once": "node"},
+}
+"""What the messages of a rule may cost: their hops, the links of trees, or once per node."""
 
 
 def objects(
@@ -767,6 +772,7 @@ def objects(
         Loads of the objects of an array: one for all, or one for each, row-major; 1 by default.
     costs
         ``"multicast"`` or ``"reduction"`` by rule: its messages are trees, which cost their links.
+        ``"node"``: what an element sends goes once to every node, however many receive it there.
     periodic
         Whether sums of an index, such as ``i+1``, wrap round.
 
@@ -802,7 +808,7 @@ def objects(
                 "rule": rule,
                 "bytes": size,
                 "periodic": periodic,
-                "cost": (costs or {}).get(rule, "hops"),
+                **COSTS[(costs or {}).get(rule, "hops")],
             }
             for rule, size in sizes.items()
         ],

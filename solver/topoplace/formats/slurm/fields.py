@@ -461,7 +461,8 @@ SBATCH = table(
     neutral --acctg-freq, --chdir, --container, --container-id, --error, --export, \
         --export-file, --get-user-env, --help, --ignore-pbs, --input, --job-name, \
         --kill-on-invalid-dep, --mail-type, --mail-user, --mem-update, --oom-kill-step, \
-        --open-mode, --output, --parsable, --profile, --propagate, --quiet, --resv-ports, --runtime, --stepmgr, \
+        --open-mode, --output, --parsable, --profile, --propagate, --quiet, \
+        --resv-ports, --runtime, --stepmgr, \
         --test-only, --usage, --verbose, --version, --wait, --wait-all-nodes, --wrap
     """,
 )
