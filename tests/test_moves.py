@@ -14,6 +14,7 @@ import pytest
 import topoplace as tp
 from soundness.results import hold_bent
 from tiny_moves import Case, best_plan, best_rooms, replayed, tiny_moves, tiny_replacement
+from tiny_pods import tiny_pod
 from topoplace.options import Repack
 from topoplace.placement.repack.defragment import defragmented
 from topoplace.placement.repack.problem import instance_of, repack_problem
@@ -78,6 +79,29 @@ def test_replacements_equal_brute_force_and_are_certified(seeds: range) -> None:
     assert kinds["replaced"] >= 3, kinds
     assert kinds["not"] >= 3, kinds
     assert kinds["proven"] >= 0.97 * (kinds["replaced"] + kinds["not"]), kinds
+
+
+@pytest.mark.parametrize("replaced", [False, True])
+@pytest.mark.parametrize(
+    "seeds", [range(6), pytest.param(range(6, 106), marks=pytest.mark.slow)], ids=["some", "many"]
+)
+def test_plans_of_pods_equal_brute_force_and_are_certified(seeds: range, replaced: bool) -> None:
+    kinds: Counter[str] = Counter()
+    for seed in seeds:
+        case = tiny_pod(seed, replaced=replaced)
+        result = solve(repack_problem(case.instance), "exact", Options(time_limit=60))
+        best = best_plan(case)
+        assert tuple(level.objective for level in result.levels) == best, seed
+        for level, value in zip(result.levels, best, strict=True):
+            assert level.bound is not None
+            assert level.bound >= value if level.sense == "max" else level.bound <= value, seed
+        assert result.check().verified, (seed, result.check())
+        assert replayed(result.model_dump(mode="json", by_alias=True), case) == best, seed
+        kinds["proven"] += all(level.bound == level.objective for level in result.levels)
+        kinds["all" if best[0] == len(case.instance.start) + replaced else "not all"] += 1
+        kinds["moves"] += best[-2] > 0
+    assert kinds["proven"] >= 0.97 * len(seeds), kinds
+    assert min(kinds["all"], kinds["not all"], kinds["moves"]) >= len(seeds) // 20, kinds
 
 
 MOST = 4

@@ -601,6 +601,12 @@ class Audit(Solve):
     after: File | Snapshot | Model | None = option(
         "SNAPSHOT", "The snapshot after: what of the queue of SOURCE runs was started."
     )
+    victims: Sequence[str] | Mapping[str, int] | str | None = option(
+        "ID,..|lower|all",
+        "With --after: judge who was ended so that others start, jobs that run before and wait "
+        "afterwards, against the fewest possible of those that may be: as `repack --evict`.",
+        parse=lambda text: _evicted(text) if text else None,
+    )
     contract: str | None = again(CONTRACT)
     levels: Sequence[str] | None = option(
         "A,B,...",

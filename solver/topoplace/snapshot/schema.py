@@ -32,7 +32,11 @@ from topoplace.kinds import kind_of_machine, placing
 
 SNAPSHOT_SCHEMA: Final = "topoplace.snapshot/1"
 MAX_PRIORITY = 1_000_000
+LOWEST = -(1 << 31)
 MAX_WEIGHT = 1_000
+
+Rank = Annotated[int, Field(ge=LOWEST, le=-LOWEST)]
+"""A priority as schedulers compare them, which counts in no value."""
 
 NAME_PATTERN: Final = rf"^[^\s,;{UNSEEN}]+$"
 Name = Annotated[str, Field(min_length=1, max_length=128, pattern=NAME_PATTERN)]
@@ -542,7 +546,6 @@ BY_SETS = frozenset(("eligible", "excluded"))
 ON_TORI = frozenset(("tasks", "segment"))
 """Fields of jobs that only tori have; on other machines documents leave them out."""
 
-
 OF_GANGS = frozenset(("gang", "asked"))
 """Fields of running jobs that only hierarchies and trees have."""
 
@@ -550,7 +553,7 @@ OF_GANGS = frozenset(("gang", "asked"))
 class _Job(_Sparse):
     """What running and waiting jobs share: how they are written."""
 
-    sparse = dict.fromkeys(ON_HIERARCHIES | ON_TORI | BY_SETS | {"ends", "planned"})
+    sparse = dict.fromkeys(ON_HIERARCHIES | ON_TORI | BY_SETS | {"ends", "planned", "rank"})
 
 
 class Order(StrEnum):
@@ -712,6 +715,9 @@ class Request(_Job):
         default=None, description="seconds since the log's start"
     )
     planned: Plan | None = optional("hierarchies: when and where its scheduler plans to start it")
+    rank: Rank | None = optional(
+        "what `repack --evict lower` compares with the `priority` of running jobs; null: `priority`"
+    )
 
 
 class RunningJob(_Job):
@@ -721,7 +727,7 @@ class RunningJob(_Job):
     it holds the routers of its nodes and uses the links of all routes between them.
     """
 
-    sparse = _Job.sparse | dict.fromkeys(("priority", *OF_GANGS))
+    sparse = _Job.sparse | dict.fromkeys(("priority", "left_out", *OF_GANGS))
 
     id: Name
     nodes: NodeSet
@@ -734,12 +740,15 @@ class RunningJob(_Job):
         "seconds from now by which it ends, as its time limit says; null if it has none"
     )
     application: str | None = None
-    priority: Annotated[int, Field(ge=0, le=MAX_PRIORITY)] | None = optional(
+    priority: Rank | None = optional(
         "`repack --evict lower` ends jobs of lower priority only; null: none is lower"
     )
     gang: Name | None = optional("hierarchies: jobs of one gang move and end together")
     asked: Request | None = optional(
         "hierarchies: what it, or its gang, asked for: the rules that hold wherever it moves"
+    )
+    left_out: list[LeftOut] | None = optional(
+        "what restricts it, or its gang, and is not modelled: it neither moves nor is replaced"
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -28,15 +28,17 @@ from topoplace.formats.kubernetes.nodes import (
     tier_level,
     untolerated,
 )
-from topoplace.formats.kubernetes.objects import KubeObject, read_kube_objects
+from topoplace.formats.kubernetes.objects import KubeObject, as_waiting, read_kube_objects
 from topoplace.formats.kubernetes.podsets import Podset
 from topoplace.formats.kubernetes.rules import NOWHERE, NodeRules, NodeSets, repelled
 from topoplace.formats.text import name_of
 from topoplace.machine.hostlist import expand_host_list, format_host_list
 from topoplace.snapshot.faults import faults_of
-from topoplace.snapshot.held import ORDER, PREEMPTION, entry_name
-from topoplace.snapshot.hierarchy_state import prepare_hierarchy
+from topoplace.snapshot.held import OF_ITS_NODES, ORDER, PREEMPTION
+from topoplace.snapshot.hierarchy_state import hierarchy_of, prepare_hierarchy
+from topoplace.snapshot.running import Began, as_asked
 from topoplace.snapshot.schema import (
+    LOWEST,
     SNAPSHOT_SCHEMA,
     Apart,
     Counted,
@@ -99,8 +101,9 @@ def read_kubernetes(
         counts["nodes left out, without the labels of all levels"] = len(nodes) - len(known)
         closed = [node.name for node in known if not node.is_open]
         counts["nodes closed, not ready or unschedulable"] += len(closed)
-        running = _running(jobs, machine, counts)
         sets = NodeSets(known)
+        begun = _begun(objects, jobs, sets, known, domains)
+        running = _running(jobs, machine, begun, counts)
         unplaced = [one for one in unplaced if not one.nodes.isdisjoint(domains.paths)]
         queue, held = _queue(jobs, sets, known, domains, unplaced, counts)
         snapshot = Snapshot(
@@ -150,17 +153,43 @@ def _asked(jobs: KubeJobs) -> set[str]:
 # ---- Running jobs --------------------------------------------------------------------------------
 
 
-def _apart_of(job: str, jobs: KubeJobs) -> list[Apart] | None:
+def _apart_of(job: str, jobs: KubeJobs) -> list[Apart]:
     """Return what a running job is to jobs of its family that want domains for themselves."""
     family, _ = jobs.families.get(job, (None, None))
     every = {lv for own in jobs.waiting.values() if own.family == family for lv in own.levels}
     levels = sorted(every - {None}, key=str)
-    if family is None or not levels:
-        return None
+    if family is None:
+        return []
     return [Apart(level=str(level), name=family) for level in levels]
 
 
-def _running(jobs: KubeJobs, machine: HierarchyModel, counts: Counter[str]) -> list[RunningJob]:
+def _begun(
+    objects: Sequence[KubeObject],
+    jobs: KubeJobs,
+    sets: NodeSets,
+    nodes: Sequence[KubeNode],
+    domains: Domains,
+) -> dict[str, Began]:
+    """Return what jobs that run asked for: what the file would say of them if they waited."""
+    then = jobs_of([as_waiting(one) for one in objects], domains)
+    then.repelling = jobs.repelling
+    queue, held = _queue(then, sets, nodes, domains, (), Counter())
+    asked = {request.id: request for request in queue}
+    found = {}
+    for job in jobs.running:
+        own = [one.model_copy(update={"request": None}) for one in held if one.request == job]
+        if job in jobs.waiting:
+            own.append(left_out("waiting-pods", f"{jobs.waiting[job].num_pods}", job))
+        elif job not in asked:
+            own.append(left_out("owner", "nothing says what it asked for", job))
+        own += [left_out(OF_ITS_NODES, f"of {jobs.stays[job]}", job)] if job in jobs.stays else []
+        found[job] = Began(asked.get(job), own, jobs.standings[job].priority)
+    return found
+
+
+def _running(
+    jobs: KubeJobs, machine: HierarchyModel, begun: Mapping[str, Began], counts: Counter[str]
+) -> list[RunningJob]:
     """Return jobs by what their pods take: a job of ours for each amount that they take of a host.
 
     What they take beyond what a node has, as amounts are rounded, is cut.
@@ -182,13 +211,27 @@ def _running(jobs: KubeJobs, machine: HierarchyModel, counts: Counter[str]) -> l
             for name, amount in amounts.items():
                 left[host][name] -= amount
             hosts[tuple(sorted(amounts.items()))].append(host)
-        apart = _apart_of(job, jobs)
-        for idx, (takes_of_host, names) in enumerate(hosts.items()):
-            name = entry_name(job, idx)
-            nodes = format_host_list(names)
-            takes = dict(takes_of_host)
-            found.append(RunningJob(id=name, nodes=nodes, takes=takes, apart=apart))
+        apart = {
+            (one.level, one.name): one for one in (*_apart_of(job, jobs), *_keys_of(begun[job]))
+        }
+        entries = [
+            RunningJob(
+                id=job,
+                nodes=format_host_list(names),
+                takes=dict(takes),
+                apart=[one for _, one in sorted(apart.items())] or None,
+            )
+            for takes, names in hosts.items()
+        ]
+        found += as_asked(job, entries, begun[job], hierarchy_of(machine)) if entries else []
     return found
+
+
+def _keys_of(began: Began) -> list[Apart]:
+    """Return jobs with which one that runs shares no domain wherever it goes."""
+    asked = began.asked
+    own = [] if asked is None else [asked, *(asked.parts or ())]
+    return [one for each in own for one in each.apart or ()]
 
 
 # ---- Requests ------------------------------------------------------------------------------------
@@ -215,7 +258,8 @@ def _queue(
         found = _left_out_of(job, jobs, by_nodes)
         for idx, podset in enumerate(own.podsets):
             own.podsets[idx] = replace(podset, rules=_in_hyper_nodes(podset, domains))
-        request = _request(name, _sayable(own, sets, found))
+        rank = own.priority if own.preempts else LOWEST
+        request = _request(name, _sayable(own, sets, found)).model_copy(update={"rank": rank})
         counts["jobs of several pods without a gang, taken to start as a whole"] += (
             own.is_loose and own.num_pods > 1
         )

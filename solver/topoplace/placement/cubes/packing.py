@@ -18,6 +18,7 @@ from topoplace.packing.budget import Budget
 from topoplace.packing.positions import Form, PositionPacking, Positions
 from topoplace.placement.cubes.problem import CubesProblem, Placed, Room
 from topoplace.placement.engine import Packed, solved
+from topoplace.snapshot.cubes_state import CubesRequest
 from topoplace.snapshot.sets import HostSet
 from topoplace.solving import Options, Outcome, register
 from topoplace.types import BoolArray, IntArray
@@ -32,6 +33,8 @@ class Pool:
     of a size or larger can reach are too few for one more of that size. And all requests may have
     all its free chips: free cubes are all of the pool, or none is.
 
+    Not `used`, it has no cubes.
+
     Attributes
     ----------
     sizes, chain
@@ -44,7 +47,7 @@ class Pool:
         How many of each one free cube is.
     """
 
-    def __init__(self, problem: CubesProblem) -> None:
+    def __init__(self, problem: CubesProblem, *, used: bool = True) -> None:
         self._problem = problem
         shapes: dict[int, set[Extents]] = {}
         common: dict[int, set[Extents]] = {}
@@ -58,7 +61,7 @@ class Pool:
         self.chain = dict(zip(self.sizes, chain or (), strict=False))
         free = problem.state.free
         whole = np.asarray(free.all(axis=1))
-        self.cubes = self._open_to_all(whole) & (chain is not None)
+        self.cubes = self._open_to_all(whole) & (used and chain is not None)
         counts = np.zeros((len(self.sizes), len(free)), dtype=np.int64)
         reached = np.zeros_like(free)
         for idx in reversed(range(len(self.sizes) if self.chain else 0)):
@@ -128,24 +131,20 @@ class CubesPacking(PositionPacking):
     """The queue, and as many spares as there are free cubes: each keeps one free as a whole.
 
     A spare has value 0 on the first level and 1 on the second. Rows are all chips, and
-    the blocks of the pool by size, free cubes at the end.
+    the blocks of the pool by size, free cubes at the end. Not `pooled`, it has neither
+    spares nor a pool, and all chips are distinguished.
     """
 
     senses = (1, 1)
     is_small = True
 
-    def __init__(self, problem: CubesProblem) -> None:
-        self.positions = positions = _Positions(problem)
-        num_spares, queue = len(problem.free_cubes), problem.requests
+    def __init__(self, problem: CubesProblem, *, pooled: bool = True) -> None:
+        self.positions = positions = _Positions(problem, pooled=pooled)
+        num_spares, queue = len(problem.free_cubes) * pooled, problem.requests
         names = [request.id for request in queue]
         names += spare_names(names, num_spares)
         worth = np.array([[r.value, 0] for r in queue] + [[0, 1]] * num_spares, dtype=np.int64)
-        forms = [
-            positions.part(r.parts, r.allowed)
-            if r.parts
-            else positions.whole(r.num_cubes, r.allowed)
-            for r in queue
-        ]
+        forms = [positions.form_of(request) for request in queue]
         forms += [positions.whole(1)] * num_spares
         worth = worth.reshape(-1, 2)
         super().__init__(names, worth, forms, positions.rows_of, *positions.rows(), len(queue))
@@ -180,8 +179,8 @@ class _Positions:
         its place; None in the pool.
     """
 
-    def __init__(self, problem: CubesProblem) -> None:
-        self.problem, self.pool = problem, Pool(problem)
+    def __init__(self, problem: CubesProblem, *, pooled: bool = True) -> None:
+        self.problem, self.pool, self._pooled = problem, Pool(problem, used=pooled), pooled
         self.rows_of: list[IntArray] = []
         self.places: list[Placed | None] = []
         self._forms: dict[object, Form] = {}
@@ -190,10 +189,19 @@ class _Positions:
 
     def rows(self) -> tuple[dict[str, slice], IntArray]:
         """Return the families of rows, and what they hold."""
-        chips, blocks = self.problem.state.free.ravel(), self.pool.blocks
+        chips = self.problem.state.free.ravel()
+        if not self._pooled:
+            return {"chips": slice(0, len(chips))}, chips.astype(np.int64)
+        blocks = self.pool.blocks
         num, ends = len(chips), len(chips) + len(blocks)
         families = {"chips": slice(0, num), "blocks": slice(num, ends)}
         return families, np.array([*chips, *blocks], dtype=np.int64)
+
+    def form_of(self, request: CubesRequest) -> Form:
+        """Return where a request may be."""
+        if request.parts:
+            return self.part(request.parts, request.allowed)
+        return self.whole(request.num_cubes, request.allowed)
 
     def whole(self, count: int, allowed: HostSet | None = None) -> Form:
         """Return where `count` whole cubes may be: all free cubes are in the pool, or none is."""

@@ -20,8 +20,9 @@ from topoplace.packing.budget import Budget
 from topoplace.packing.problem import PackingProblem
 from topoplace.result import Interference
 from topoplace.snapshot import schema
-from topoplace.snapshot.held import candidates_of
+from topoplace.snapshot.held import OF_ITS_NODES, candidates_of
 from topoplace.snapshot.machines import prepare_any
+from topoplace.snapshot.running import job_name, restricted
 from topoplace.snapshot.schema import (
     MAX_COST,
     MAX_MOVES,
@@ -30,8 +31,8 @@ from topoplace.snapshot.schema import (
     KeepShape,
     Order,
     RepackInstance,
+    Request,
     Room,
-    RunningJob,
     Snapshot,
     TorusModel,
 )
@@ -228,17 +229,14 @@ class RepackProblem:
         return [len(self.started(every)), *lost, cost, nodes]
 
 
-def job_name(job: RunningJob) -> str:
-    """Return what a running job is called: a gang is one job."""
-    return job.gang or job.id
-
-
-def may_change(instance: RepackInstance | DefragmentInstance, name: str) -> bool:
-    """Return whether an instance lets a running job move or end, as far as it names jobs."""
-    held = any(name in budget.jobs and not budget.most for budget in instance.budgets)
-    if held or name in instance.fixed or name in getattr(instance, "replace", ()):
-        return False
-    return instance.moving or name in instance.ends
+def may_change(instance: RepackInstance | DefragmentInstance) -> Callable[[str], bool]:
+    """Return what says whether an instance lets a running job of a name move or end."""
+    held = {name for budget in instance.budgets if not budget.most for name in budget.jobs}
+    held |= {*instance.fixed, *getattr(instance, "replace", ())}
+    stays = restricted(instance.snapshot)
+    return lambda name: (
+        name not in held and (name in instance.ends or (instance.moving and name not in stays))
+    )
 
 
 def repack_problem(
@@ -262,8 +260,6 @@ def repack_problem(
     require_names(start, queued, "start", "requests that wait and are not held, each once")
     named = {"fixed": instance.fixed, "costs": [*instance.costs], "ends": [*instance.ends]}
     named["replace"] = replaced = getattr(instance, "replace", [])
-    if replaced and kind != "hierarchy":
-        raise InputError("no jobs on other machines than hierarchies", field="replace")
     named |= {f"budgets[{k}].jobs": own.jobs for k, own in enumerate(instance.budgets)}
     for where, names in named.items():
         require_names(names, running, where, "running jobs, each once")
@@ -271,7 +267,10 @@ def repack_problem(
         raise InputError("jobs that may move, or some that may end", field="ends", found="neither")
     site: Site = make(snapshot, [queued[name] for name in start], instance, interference)
     movers = {name: q for q, name in enumerate(site.names[: len(site.own)])}
-    costs = [instance.costs.get(name, 1) * instance.moving for name in movers]
+    stays = restricted(instance.snapshot)
+    costs = [
+        instance.costs.get(name, 1) * (instance.moving and name not in stays) for name in movers
+    ]
     ends = [instance.ends.get(name, 0) for name in movers]
     budgets = tuple(
         (frozenset(movers[name] for name in own.jobs if name in movers), own.most)
@@ -348,13 +347,24 @@ def _ends(
         return dict(evict) if isinstance(evict, Mapping) else dict.fromkeys(evict or (), 1)
     if evict not in (LOWER, ALL):
         return {evict: 1}
-    least = min((r.priority for r in snapshot.queue if r.id in start), default=0)
+    least = min((_rank(r) for r in snapshot.queue if r.id in start), default=0)
     found: dict[str, int] = {}
-    kept = {job_name(j) for j in snapshot.running if j.priority is None or j.priority >= least}
+    stays = {
+        n for n, own in restricted(snapshot).items() if any(x.option == OF_ITS_NODES for x in own)
+    }
+    kept = stays | {
+        job_name(j) for j in snapshot.running if j.priority is None or j.priority >= least
+    }
     for name in map(job_name, snapshot.running):
-        if (evict == ALL or name not in kept) and not name.startswith(RESERVATION_PREFIX):
+        if name not in (stays if evict == ALL else kept) and not name.startswith(
+            RESERVATION_PREFIX
+        ):
             found[name] = 1
     return found
+
+
+def _rank(request: Request) -> int:
+    return request.priority if request.rank is None else request.rank
 
 
 def _shared(snapshot: Snapshot, asked: Repack) -> dict[str, Any]:

@@ -6,13 +6,13 @@ Jobs that move or start have the same colour in both.
 from __future__ import annotations
 
 import itertools
+from collections import Counter
 from functools import cached_property
 from typing import Any
 
 from topoplace.errors import number_of
 from topoplace.kinds import Kind, kind_named, kind_of_machine
 from topoplace.machine import Prism
-from topoplace.placement.repack.problem import job_name
 from topoplace.report.figure import picture_of, title
 from topoplace.report.text import Table, count_text, plain_table
 from topoplace.report.view import AnyResult, Listing, Picture, View, view_of
@@ -21,6 +21,7 @@ from topoplace.result.base import Start
 from topoplace.result.placement import Action, RepackResult, RepackSolution
 from topoplace.result.several import Frontier, Point
 from topoplace.snapshot.machines import prepare_any, resolve_machine
+from topoplace.snapshot.running import job_name, restricted
 from topoplace.snapshot.schema import PrismModel, RunningJob, Snapshot
 
 _MOVES = 1  # the level of plans that make room
@@ -167,7 +168,7 @@ def plan_lines(result: RepackResult) -> list[str]:
         left = sorted({*start} - {placement.request for placement in solution.placements})
         found = f"{len(left)} of {number_of(len(start), 'request')} {why}: {', '.join(left)}"
         if num == 0:
-            return [found]
+            return [found, *_stay_lines(result.instance.snapshot)]
     else:
         found = f"{num} of {number_of(num, 'request')} can start"
     jobs = {job_name(job) for job in result.instance.snapshot.running}
@@ -204,7 +205,20 @@ def step_lines(snapshot: Snapshot, solution: RepackSolution) -> list[str]:
     if solution.suspended:
         fewer = "no fewer would do" if solution.fewest_suspended else "fewer might do"
         lines.append(f"{len(solution.suspended)} suspended, for want of free space: {fewer}")
-    return lines
+    return [*lines, *_stay_lines(snapshot)]
+
+
+def _stay_lines(snapshot: Snapshot) -> list[str]:
+    """Return a line on jobs that may not move as rules of theirs are not modelled, if any."""
+    stay = restricted(snapshot)
+    counts = Counter(option for own in stay.values() for option in {one.option for one in own})
+    each = ", ".join(f"{option} {number}" for option, number in sorted(counts.items()))
+    num = number_of(len({*map(job_name, snapshot.running)}), "running job")
+    line = (
+        f"{len(stay)} of {num} may not move, as what restricts them is not modelled "
+        f"({each}; see --ignore)"
+    )
+    return [line] if stay else []
 
 
 def _text(placed: Any) -> str:
