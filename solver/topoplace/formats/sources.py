@@ -46,8 +46,8 @@ SOURCES = (
         "that are not listed are named once.",
         "slurm.fields",
         (
-            *("SQUEUE_JSON", "SQUEUE_LISTING", "SCONTROL_JOB"),
-            *("SCONTROL_NODE", "SCONTROL_PARTITION", "SCONTROL_RESERVATION"),
+            *("SBATCH", "SQUEUE_JSON", "SQUEUE_LISTING", "SCONTROL_JOB"),
+            *("SCONTROL_NODE", "SCONTROL_NODE_JSON", "SCONTROL_PARTITION", "SCONTROL_RESERVATION"),
         ),
     ),
     Source(

@@ -727,7 +727,7 @@ class RunningJob(_Job):
     it holds the routers of its nodes and uses the links of all routes between them.
     """
 
-    sparse = _Job.sparse | dict.fromkeys(("priority", "left_out", *OF_GANGS))
+    sparse = _Job.sparse | dict.fromkeys(("priority", "turn", "left_out", *OF_GANGS))
 
     id: Name
     nodes: NodeSet
@@ -749,6 +749,9 @@ class RunningJob(_Job):
     )
     left_out: list[LeftOut] | None = optional(
         "what restricts it, or its gang, and is not modelled: it neither moves nor is replaced"
+    )
+    turn: Annotated[int, Field(ge=0, le=1 << 31)] | None = optional(
+        "how many requests of the queue its scheduler would look at before it"
     )
 
 

@@ -177,11 +177,12 @@ def case_of_pair(before: Snapshot, after: Snapshot) -> tuple[Case, list[str]]:
     A started request `job` runs under its name; where its hosts give it different amounts, or it
     has parts, as several entries ``job/...``, of a part ``job/PART`` or ``job/PART/...``.
 
+    One that holds more than it asked for, or no whole number of its units, is not judged.
+
     Raises
     ------
     InputError
-        If the machines differ, a started request does not hold a whole number of its units, or
-        it is not known yet on which hosts of a domain one is.
+        If the machines differ, or it is not known yet on which hosts of a domain a request is.
     """
     _require_hierarchy(before)
     _require_hierarchy(after)
@@ -195,12 +196,9 @@ def case_of_pair(before: Snapshot, after: Snapshot) -> tuple[Case, list[str]]:
     state = prepare_hierarchy(before)
     waiting = {request.id for request in after.queue}
     entries = {request.id: entries_of(request.id, after.running) for request in before.queue}
+    started, odd = _started(state, entries)
+    before = before.model_copy(update={"left_out": [*before.left_out, *odd]})
     holds = holds_of(before)
-    started = tuple(
-        (request.id, _taken(state, _anywhere(request), entries[request.id]))
-        for request in state.requests
-        if entries[request.id]
-    )
     own = {job.id for name, jobs in entries.items() if name not in holds for job in jobs}
     running = [job for job in after.running if job.id not in own]
     there = {r.id for r in before.queue if r.id in waiting or (entries[r.id] and r.id not in holds)}
@@ -246,6 +244,39 @@ def case_of_pair(before: Snapshot, after: Snapshot) -> tuple[Case, list[str]]:
     ), notes
 
 
+def _started(
+    state: HierarchyState, entries: Mapping[str, Sequence[RunningJob]]
+) -> tuple[tuple[tuple[str, Taken], ...], list[LeftOut]]:
+    """Return the started requests with their units, and what holds those with odd amounts.
+
+    A scheduler may give more than a job asked for, such as whole sockets.
+    """
+    started, odd = [], []
+    for request in state.requests:
+        try:
+            if entries[request.id]:
+                taken = _taken(state, _anywhere(request), list(entries[request.id]))
+                _require_no_more(request, taken)
+                started.append((request.id, taken))
+        except _OddError as error:
+            odd.append(LeftOut(request=request.id, option="allocation", value=str(error)))
+    return tuple(started), odd
+
+
+class _OddError(Exception):
+    """Says why what a job holds is not as many of its units as it asked for."""
+
+
+def _require_no_more(request: HierarchyRequest, taken: Taken) -> None:
+    """Raise `_OddError` if hosts give a started request all that it asked for, and more."""
+    units = [(sum(own.values()), len(own)) for own in (taken[p.name] for p in request.parts)]
+    asked = [part.units for part in request.parts]
+    enough = all(hosts <= own <= n for (n, hosts), own in zip(units, asked, strict=True))
+    held = sum(n for n, _ in units)
+    if enough and held > sum(asked):
+        raise _OddError(f"{number_of(held, 'unit')}, though it asked for {sum(asked)}")
+
+
 def _as_afterwards(before: Snapshot, after: Snapshot) -> Snapshot:
     """Return the snapshot before with what that afterwards says of its requests and nodes.
 
@@ -267,6 +298,7 @@ def _as_afterwards(before: Snapshot, after: Snapshot) -> Snapshot:
         for job in entries_of(name, after.running)
         for host in expand_host_list(job.nodes, f"running {job.id}")
     }
+    left_out += [one for one in after.left_out if (one.request, one.option) == (None, NOT_SEEN)]
     left_out += [
         LeftOut(request=one.value, option="at-most", value="which it may have waited for in vain")
         for one in before.left_out
@@ -297,13 +329,32 @@ def _doubts(before: Snapshot, after: Snapshot) -> dict[str, str]:
     asked, then = ({request.id: request for request in one.queue} for one in (before, after))
     holds = holds_of(after.model_copy(update={"ignored": before.ignored}))
     known = holds_of(before)
-    return {
+    return _overtaken(before, after) | {
         name: f"afterwards {hold_text(holds[name])}" if name in holds else _CHANGED
         for name in asked
         if name in then
         and name not in known
         and (name in holds or _rules(asked[name], before) != _rules(then[name], after))
     }
+
+
+def _overtaken(before: Snapshot, after: Snapshot) -> dict[str, str]:
+    """Return which requests that wait in both come after another now, if there is an order."""
+    if ORDER not in options_ahead(before):
+        return {}
+    waiting = [request.id for request in after.queue]
+    turns = {name: (turn, 1) for turn, name in enumerate(waiting)}
+    for request in before.queue:
+        own = [job.turn for job in entries_of(request.id, after.running) if job.turn is not None]
+        turns |= {request.id: (own[0], 0)} if own else {}
+    found, first = dict[str, str](), ""
+    for name in [request.id for request in before.queue if request.id in turns][::-1]:
+        if first and turns[name] < turns[first]:
+            first = name
+        elif first and name in waiting:
+            found[name] = f"{first} comes before it afterwards"
+        first = first or name
+    return found
 
 
 _CHANGED = "it asks for something else afterwards"
@@ -393,8 +444,8 @@ def _units(state: HierarchyState, part: PartState, job: RunningJob, host: str) -
             raise InputError(expected, field=f"running {job.id}", found="none")
         return 1
     if units < 1 or any(have != units * each for have, each in pairs):
-        expected = "a multiple of what a unit of the request takes"
-        raise InputError(expected, field=f"running {job.id}.takes", value=job.takes)
+        amounts = (f"{n} {name}" for name, n in sorted(job.takes.items()) if n)
+        raise _OddError(f"{', '.join(amounts)} of {host}, no multiple of a unit of the request")
     return units
 
 
