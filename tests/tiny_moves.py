@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import random
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
@@ -47,6 +47,10 @@ class Case:
         """Return whether a job has all units that it keeps."""
         pairs = zip(place, self.kept.get(name, ()), strict=False)
         return all(units.get(host, 0) >= n for units, kept in pairs for host, n in kept.items())
+
+    def used(self, place: Place) -> set[int]:
+        """Return the hosts of a place."""
+        return {host for units in place for host in units}
 
     def read(self, placement: Document) -> Place:
         """Return the place of a document."""
@@ -187,7 +191,7 @@ def _as_good(document: Document, place: Place) -> Document:
 # ---- Brute force ---------------------------------------------------------------------------------
 
 
-def best_plan(case: Case) -> tuple[int, ...]:
+def best_plan(case: Any) -> tuple[int, ...]:
     """Return the best value of the levels: starts, ends if some may, moves, nodes that change."""
     return min(_plans(case, figures), key=lambda plan: (-plan[0], *plan[1:]))
 
@@ -207,10 +211,28 @@ def best_rooms(case: Case, most: int) -> list[int]:
     return list(itertools.accumulate(best, max))
 
 
+def most_free(case: Any, most: int, blocks: Sequence[Collection[int]]) -> list[int]:
+    """Return by what moves may cost how many blocks of hosts or chips movers leave free at most."""
+    best = [0] * (most + 1)
+
+    def free(
+        case: Any, ways: Mapping[str, str], placed: Sequence[tuple[str, Any]]
+    ) -> tuple[int, ...]:
+        used = {own for _, place in placed for own in case.used(place)}
+        moved = (name for name, way in ways.items() if way == "move")
+        cost = sum(case.instance.costs.get(name, 1) for name in moved)
+        return cost, sum(used.isdisjoint(block) for block in blocks)
+
+    for cost, number in _plans(case, free, placed_too=True):
+        if cost <= most:
+            best[cost] = max(best[cost], number)
+    return list(itertools.accumulate(best, max))
+
+
 def _plans(
-    case: Case, count: Callable[[Case, Mapping[str, str]], tuple[int, ...]]
+    case: Any, count: Callable[..., tuple[int, ...]], *, placed_too: bool = False
 ) -> Iterator[tuple[int, ...]]:
-    """Yield what is counted of every plan."""
+    """Yield what is counted of every plan, of who does what, and of the places if these count."""
     instance = case.instance
     names, requests = list(case.present), case.requests
     choices: list[list[tuple[str, Place | None]]] = []
@@ -230,11 +252,12 @@ def _plans(
 
     def go(k: int, done: list[str], placed: list[Any]) -> Iterator[tuple[int, ...]]:
         if k == len(every):
-            yield count(case, dict(zip(every, done, strict=True)))
+            ways = dict(zip(every, done, strict=True))
+            yield count(case, ways, placed) if placed_too else count(case, ways)
             return
         seen: set[str] = set()
         for way, place in choices[k]:
-            if k == len(every) - 1 and way in seen:
+            if k == len(every) - 1 and way in seen and not placed_too:
                 continue
             more = [*placed, (every[k], place)] if place is not None else placed
             if place is None or case.legal(more):
@@ -277,7 +300,7 @@ def tiny_replacement(seed: int) -> Case | None:
     return Case(instance.model_copy(update=update), state, there, {name: kept})
 
 
-def figures(case: Case, ways: Mapping[str, str]) -> tuple[int, ...]:
+def figures(case: Any, ways: Mapping[str, str]) -> tuple[int, ...]:
     """Return what the levels count of who does what; beyond all if a budget is not kept."""
     instance = case.instance
     changed = {name for name, way in ways.items() if way in ("move", "end")}
@@ -294,7 +317,7 @@ def figures(case: Case, ways: Mapping[str, str]) -> tuple[int, ...]:
 # ---- Plans replayed ------------------------------------------------------------------------------
 
 
-def replayed(document: Document, case: Case) -> tuple[int, ...] | None:
+def replayed(document: Document, case: Any) -> tuple[int, ...] | None:
     """Return what a plan is worth, carried out step by step; None if it breaks a rule."""
     solution = document["solution"]
     target: dict[str, Place] = {}

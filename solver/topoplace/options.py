@@ -458,9 +458,10 @@ class Repack(OfSnapshot):
         "K", "Instead, free the most space by moves that cost 0, 1, .. K in all: the curve."
     )
     room: str | None = option(
-        "queue|prism",
+        "queue|prism|LEVEL",
         "--defragment: room for requests that wait, by nodes times priority (default if there "
-        "are any), or on tori for one job on the largest prism.",
+        "are any), on tori for one job on the largest prism, or elsewhere domains of a level that "
+        "are free as a whole, such as rack; cubes on pods, counted in chips.",
     )
     node_class: str | None = option(
         "NAME", "--room prism: class of the nodes; default that of the machine."

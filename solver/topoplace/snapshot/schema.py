@@ -1016,10 +1016,14 @@ class RepackInstance(_Moving):
 
 
 class Room(StrEnum):
-    """What moves make room for: requests of the queue, or one job as large as can be."""
+    """What moves make room for: requests of the queue, one job as large as can be, or domains.
+
+    Domains of a level, or the cubes of a pod, are made free as a whole.
+    """
 
     QUEUE = "queue"
     PRISM = "prism"
+    DOMAINS = "domains"
 
 
 class DefragmentInstance(_Moving):
@@ -1036,6 +1040,19 @@ class DefragmentInstance(_Moving):
     node_class: Annotated[Name | None, Field(alias="class")] = Field(
         default=None, description="of the nodes that a prism is made room for; of the machine's"
     )
+    level: Name | None = optional("room `domains`: of a hierarchy or tree")
+
+    def sparing(self, number: int, **asked: Any) -> Snapshot:
+        """Return the snapshot in which equal requests wait, each of which keeps a domain free."""
+        names = {job.id for job in self.snapshot.running} | {
+            job.gang for job in self.snapshot.running
+        }
+        stem = self.room_id
+        while any(name and name.startswith(f"{stem}-") for name in names):
+            stem += "-"
+        queue = [Request(id=f"{stem}-{k}", exclusive=self.level, **asked) for k in range(number)]
+        update = {"queue": queue, "left_out": [], "value": Counted.NODES, "order": Order.VALUE}
+        return self.snapshot.model_copy(update=update)
 
     def wanted(self, waiting: Iterable[str]) -> list[str]:
         """Return the requests that moves make room for, of those that wait: all."""

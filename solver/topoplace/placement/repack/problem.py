@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -15,19 +16,23 @@ import numpy as np
 
 from topoplace.errors import InputError, unknown_name
 from topoplace.kinds import kind_named
+from topoplace.machine.hostlist import NodeLists, format_host_list
 from topoplace.options import Repack, names_of
 from topoplace.packing.budget import Budget
 from topoplace.packing.problem import PackingProblem
 from topoplace.result import Interference
 from topoplace.snapshot import schema
 from topoplace.snapshot.held import OF_ITS_NODES, candidates_of
+from topoplace.snapshot.hierarchy_state import hierarchy_of
 from topoplace.snapshot.machines import prepare_any
 from topoplace.snapshot.running import job_name, restricted
 from topoplace.snapshot.schema import (
     MAX_COST,
     MAX_MOVES,
     RESERVATION_PREFIX,
+    CubesModel,
     DefragmentInstance,
+    HierarchyModel,
     KeepShape,
     Order,
     RepackInstance,
@@ -35,6 +40,7 @@ from topoplace.snapshot.schema import (
     Room,
     Snapshot,
     TorusModel,
+    TreeModel,
 )
 from topoplace.types import IntArray
 
@@ -249,7 +255,7 @@ def repack_problem(
     InputError
         If jobs do not move on its machine, or the instance names somebody twice, or nobody.
     """
-    snapshot = instance.aim
+    snapshot = _aim(instance)
     kind = "hierarchy" if snapshot.written.has_contention else prepare_any(snapshot).kind
     make = kind_named(kind).offered("moves", "a machine", field="--on")
     if snapshot.order is not Order.VALUE:
@@ -286,6 +292,30 @@ def repack_problem(
     )
 
 
+def _aim(instance: RepackInstance | DefragmentInstance) -> Snapshot:
+    """Return the snapshot of whose queue moves start requests.
+
+    For free domains, there is a request for each that has no host down: one unit with a domain to
+    itself.
+    """
+    if not isinstance(instance, DefragmentInstance) or instance.room is not Room.DOMAINS:
+        return instance.aim
+    snapshot = instance.snapshot
+    if instance.level is None:
+        pod = snapshot.on(CubesModel, "a pod of cubes")
+        return instance.sparing(pod.cubes, nodes=math.prod(pod.side))
+    machine, lists = hierarchy_of(snapshot.written), NodeLists()
+    of = machine.domain_of[machine.levels.index(instance.level)]
+    down = [machine.numbers[name] for name in lists.hosts(snapshot.down, "down")]
+    spoilt = np.isin(of, of[down])
+    everywhere = np.flatnonzero((machine.capacity > 0).all(axis=0)).tolist()
+    if not everywhere:
+        raise InputError("a resource that every host has", field="room", value=instance.level)
+    excluded = format_host_list(machine.host_names[host] for host in np.flatnonzero(spoilt))
+    asked = {"takes": {machine.resources[everywhere[0]]: 1}, "excluded": excluded or None}
+    return instance.sparing(len(np.unique(of[~spoilt])), nodes=1, **asked)
+
+
 def require_names(names: Sequence[str], known: Iterable[str], where: str, expected: str) -> None:
     """Raise `InputError` for the first name that is unknown or repeated."""
     every = list(known)
@@ -317,21 +347,36 @@ def instance_of(snapshot: Snapshot, asked: Repack) -> RepackInstance | Defragmen
         raise InputError("no ends beside defragment", field="evict", found="some")
     if not 0 <= defragment <= MAX_MOVES:
         raise InputError(f"from 0 to {MAX_MOVES}", field="defragment", value=defragment)
+    own = _room_of(snapshot, room, asked.node_class)
+    return DefragmentInstance(most=defragment, **own, **shared)
+
+
+def _room_of(snapshot: Snapshot, room: str | None, node_class: str | None) -> dict[str, Any]:
+    """Return the fields of an instance that say for what there shall be room."""
     room = room or (Room.QUEUE if candidates_of(snapshot) else Room.PRISM)
-    if room not in list(Room):
-        raise unknown_name(room, Room, field="room")
+    machine = snapshot.written
+    on_levels = isinstance(machine, HierarchyModel | TreeModel)
+    levels = [*hierarchy_of(machine).levels] if on_levels else []
+    if isinstance(machine, CubesModel):
+        levels = [CUBES]
+    if room not in (Room.QUEUE, Room.PRISM, *levels):
+        raise unknown_name(room, [Room.QUEUE, Room.PRISM, *levels], field="room")
     if room == Room.QUEUE and not candidates_of(snapshot):
         raise InputError("requests that wait, or room for a prism", field="room", value=room)
-    node_class = asked.node_class
-    if room == Room.QUEUE and node_class is not None:
+    if room != Room.PRISM and node_class is not None:
         raise InputError("room for a prism", field="node_class", value=node_class)
+    if room in levels:
+        return {"room": Room.DOMAINS, "level": None if room == CUBES else room}
     if room == Room.PRISM:
-        machine = snapshot.on(TorusModel, "a torus or mesh machine for the largest prism")
-        known = [machine.default_class, *machine.classes]
+        torus = snapshot.on(TorusModel, "a torus or mesh machine for the largest prism")
+        known = [torus.default_class, *torus.classes]
         if node_class is not None and node_class not in known:
             raise unknown_name(node_class, known, field="node_class")
-    return DefragmentInstance(most=defragment, room=Room(room), node_class=node_class, **shared)
+    return {"room": Room(room), "node_class": node_class}
 
+
+CUBES = "cubes"
+"""The only level of a pod."""
 
 LOWER, ALL = "lower", "all"
 

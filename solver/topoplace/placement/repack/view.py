@@ -22,7 +22,7 @@ from topoplace.result.placement import Action, RepackResult, RepackSolution
 from topoplace.result.several import Frontier, Point
 from topoplace.snapshot.machines import prepare_any, resolve_machine
 from topoplace.snapshot.running import job_name, restricted
-from topoplace.snapshot.schema import PrismModel, RunningJob, Snapshot
+from topoplace.snapshot.schema import PrismModel, Room, RunningJob, Snapshot
 
 _MOVES = 1  # the level of plans that make room
 
@@ -91,7 +91,10 @@ class RepackView(View):
         header = ["moves", "room (max)", "bound", "who moves"]
         lines = [plain_table(header, rows, right=range(3))]
         if frontier.points:
-            lines += step_lines(frontier.instance.snapshot, frontier.points[-1].solution)
+            asked: Any = frontier.instance
+            last_plan = frontier.points[-1].solution
+            level = asked.level or ("cube" if asked.room is Room.DOMAINS else None)
+            lines += step_lines(asked.snapshot, last_plan, level)
         return lines
 
     def picture(self) -> Picture:
@@ -178,13 +181,14 @@ def plan_lines(result: RepackResult) -> list[str]:
     return [f"{found}; {told}", *step_lines(result.instance.snapshot, solution)]
 
 
-def step_lines(snapshot: Snapshot, solution: RepackSolution) -> list[str]:
+def step_lines(snapshot: Snapshot, solution: RepackSolution, level: str | None = None) -> list[str]:
     """Return the steps of a plan, and the jobs that are suspended in them."""
     lines: list[str] = []
     jobs: dict[str, list[RunningJob]] = {}
     for job in snapshot.running:
         jobs.setdefault(job_name(job), []).append(job)
     to = {p.request: _text(p) for p in (*solution.moves, *solution.placements)}
+    queued = {request.id for request in snapshot.queue}
     for number, step in enumerate(solution.steps, start=1):
         old = " ".join(map(_text, jobs.get(step.job, [])))
         if step.action is Action.MOVE:
@@ -194,6 +198,8 @@ def step_lines(snapshot: Snapshot, solution: RepackSolution) -> list[str]:
         else:
             action = "replace" if step.action is Action.START and old else step.action
             told = f"{action} {step.job} on {to[step.job]}"
+            if step.action is Action.START and not old and step.job not in queued and level:
+                told = f"the {level} of {to[step.job]} is free"
         lines.append(f"{number:3d}. {told}")
     moved = {p.request for p in solution.moves if getattr(p, "prism", None) is None}
     unknown = [name for name in jobs if name in moved and not any(j.asked for j in jobs[name])]
