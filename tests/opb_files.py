@@ -1,7 +1,8 @@
-"""Reads OPB files by code of its own, and solves them by CP-SAT."""
+"""Reads OPB files by code of its own, and solves them by CP-SAT; MPS files by OR-Tools and SCIP."""
 
 from __future__ import annotations
 
+from ortools.linear_solver.python import model_builder
 from ortools.sat.python import cp_model
 
 from veripb import model_of_note
@@ -36,4 +37,14 @@ def optimum_of(text: str) -> int | None:
     if solver.solve(program) != cp_model.OPTIMAL:
         return None
     sign, offset = model_of_note(told)
+    return sign * round(solver.objective_value) + offset
+
+
+def optimum_of_mps(text: str) -> int:
+    """Return the same of an MPS file; all its variables have to be read as integers."""
+    model, solver = model_builder.Model(), model_builder.Solver("SCIP")
+    assert model.import_from_mps_string(text)
+    assert all(v.is_integral and v.upper_bound == 1 for v in model.get_variables())
+    assert solver.solve(model) == model_builder.SolveStatus.OPTIMAL
+    sign, offset = model_of_note(text.splitlines()[1])
     return sign * round(solver.objective_value) + offset

@@ -5,7 +5,6 @@ Each returns an optimum, on which the checker model has to have nothing to say i
 
 from __future__ import annotations
 
-import math
 from fractions import Fraction
 from typing import Any
 
@@ -14,7 +13,7 @@ import numpy as np
 from topoplace.explicit.reference import mapping_data
 from topoplace.mapping.pencils.space import CellTerms, PencilWindow
 from topoplace.mapping.problem import MappingProblem
-from topoplace.placement.switches.patterns import pattern_steps
+from topoplace.placement.switches.minizinc import data_of
 from topoplace.placement.switches.problem import TreeProblem
 from topoplace.solving.minizinc import MAX_VALUE, ModelRun, run_minizinc
 from topoplace.types import IntArray
@@ -31,34 +30,10 @@ def model_least_cost(
     problem: TreeProblem, definitions: str = "", *, checked: bool = False
 ) -> Fraction | None:
     """Return the least cost of the only request of a problem, or None if it does not fit."""
-    (request,), state = problem.requests, problem.state
-    tree = state.machine
-    steps = [
-        (step.pairs, use.share * use.message_bytes * step.weight)
-        for use in request.patterns
-        for step in pattern_steps(use.pattern, request.nodes)
-    ]
-    common = math.gcd(*(price for _, price in steps)) or 1
-    scale = int(problem.costs.scale)
-    prices = [price // common for _, price in steps]
-    assert 7 * int(tree.common_level.max()) * scale * max(1, sum(prices)) <= MAX_VALUE
-    pairs = np.concatenate([np.zeros((0, 2), dtype=np.int64), *(own for own, _ in steps)])
-    free = np.bincount(tree.leaf_of[state.free[:, 0] > 0], minlength=tree.num_leaves)
-    data = {
-        "leaf_nodes": tree.leaf_sizes.tolist(),
-        "leaf_comm": state.comm.tolist(),
-        "leaf_free": free.tolist(),
-        "common_level": tree.common_level.ravel().tolist(),
-        "ranks": request.nodes,
-        "step_price": prices,
-        "pair_step": [number for number, (own, _) in enumerate(steps, 1) for _ in own],
-        "pair_one": (pairs[:, 0] + 1).tolist(),
-        "pair_other": (pairs[:, 1] + 1).tolist(),
-        "hops_scale": scale,
-    }
+    data, unit = data_of(problem)
     run = run_minizinc("tree_allocation", data, checked=checked, definitions=definitions)
     found = optimum_of(run)
-    return None if found is None else int(found.objective) * Fraction(common, 100 * scale)
+    return None if found is None else int(found.objective) * unit
 
 
 def model_mapping(

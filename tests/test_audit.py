@@ -376,6 +376,11 @@ def test_what_hosts_give_says_how_many_units_of_each_part_they_have(tmp_path: Pa
     now[1]["takes"] = {"gpus": 1}
     with pytest.raises(tp.InputError, match="one of the parts leader, workers"):
         audited(tmp_path, before, after)
+    parts[1]["takes"], now[1]["takes"] = {"gpus": 2}, {"gpus": 4}  # whose units are whose?
+    now[0]["takes"] = {"gpus": 4}
+    (row,) = audited(tmp_path, before, after).rows
+    held = "held: parts its hosts may be of leader, workers"
+    assert (row.verdict, dict(row.held)) == (Verdict.UNJUDGED, {"c": held})
 
 
 def test_what_changed_besides_is_noted(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from topoplace.packing.problem import Query
 from topoplace.placement.torus.oracle.pricing import Prices, ScanPricer
 from topoplace.placement.torus.problem import PlacementProblem
 from topoplace.result import Interference
-from topoplace.snapshot.schema import SNAPSHOT_SCHEMA, Request, Snapshot, TorusModel
+from topoplace.snapshot.schema import SNAPSHOT_SCHEMA, AnchoredModel, Request, Snapshot, TorusModel
 from topoplace.snapshot.state import prepare
 from topoplace.solving import Options, solve
 
@@ -48,6 +48,21 @@ def test_equal_requests_are_proven() -> None:
     result = solve(prepare(crowded([(10, 24)])), "exact", Options())
     assert result.levels[0].gap == 0
     assert check_document(result).holds
+
+
+def test_requests_of_which_halves_cover_all_routers_as_a_whole_are_proven() -> None:
+    machine = TorusModel(
+        name="tiny", shape=[3, 5], nodes_per_router=3, anchored=[AnchoredModel(dims=[2, 2])]
+    )
+    snapshot = Snapshot(
+        schema_version=SNAPSHOT_SCHEMA,
+        name="halves",
+        machine=machine,
+        queue=[Request(id=f"j{k}", nodes=12) for k in range(4)],
+    )
+    result = solve(prepare(snapshot), "exact", Options(interference=Interference.OFF))
+    assert [level.gap for level in result.levels] == [0, 0]
+    assert check_document(result).verified
 
 
 def test_the_oracle_prices_equal_geometries_once() -> None:

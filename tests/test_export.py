@@ -4,17 +4,25 @@ from __future__ import annotations
 
 import itertools
 import random
+import re
 import shutil
+import subprocess
+import sys
 from collections.abc import Callable
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+import dragonfly_cases
+import tiny_fattrees
+import tiny_trees
 import topoplace as tp
 from anchored_cases import random_anchored
 from few import few_of
-from opb_files import optimum_of
+from minizinc_cases import needs_minizinc
+from opb_files import optimum_of, optimum_of_mps
 from random_instances import random_snapshot
 from tiny_cubes import random_pod
 from tiny_hierarchies import random_hierarchy
@@ -23,9 +31,11 @@ from topoplace.errors import InputError
 from topoplace.mapping.problem import MappingProblem
 from topoplace.result import Interference
 from topoplace.solving import Options, solve
-from veripb import assert_verified, mutants, needs_veripb, verdict
+from veripb import assert_verified, mutants, needs_veripb, sides, verdict
 
 MODES = list(Interference)
+MODELS = Path(__file__).resolve().parent.parent / "models"
+LIMIT = {"exact": 300.0, "cp-sat": 300.0, "minizinc": 15.0}
 HAS_MINIZINC = shutil.which("minizinc") is not None
 
 
@@ -144,31 +154,49 @@ def assert_same(placed: Callable[[str], Any]) -> None:
 @pytest.mark.parametrize("seed", few_of(range(300), 2))
 def test_models_of_tori_have_the_same_optimum(seed: int) -> None:
     snapshot, mode = random_snapshot(random.Random(f"same-{seed}"), 16), MODES[seed % 3]
-    assert_same(lambda name: tp.place(snapshot, name, interference=mode, time_limit=30))
+    assert_same(lambda name: tp.place(snapshot, name, interference=mode, time_limit=LIMIT[name]))
 
 
 @pytest.mark.parametrize("seed", few_of(range(300), 2))
 def test_models_of_pods_have_the_same_optimum(seed: int) -> None:
     pod = random_pod(random.Random(f"same-{seed}"))
-    assert_same(lambda name: tp.place(pod, name, time_limit=30))
+    assert_same(lambda name: tp.place(pod, name, time_limit=LIMIT[name]))
 
 
 @pytest.mark.parametrize("seed", few_of(range(300), 2))
 def test_models_of_anchored_tori_have_the_same_optimum(seed: int) -> None:
     snapshot = random_anchored(f"same-{seed}", segmented=seed % 3 == 0)
-    assert_same(lambda name: tp.place(snapshot, name, interference="off", time_limit=30))
+    assert_same(lambda name: tp.place(snapshot, name, interference="off", time_limit=LIMIT[name]))
 
 
 @pytest.mark.parametrize("seed", few_of(range(300), 2))
 def test_models_of_hierarchies_have_the_same_optimum(seed: int) -> None:
     document = random_hierarchy(random.Random(f"same-{seed}"))
-    assert_same(lambda name: tp.place(document, name, time_limit=30))
+    assert_same(lambda name: tp.place(document, name, time_limit=LIMIT[name]))
+
+
+@pytest.mark.parametrize("seed", few_of(range(300), 1))
+def test_models_of_trees_have_the_same_optimum(seed: int) -> None:
+    snapshot = tiny_trees.random_snapshot(f"same-{seed}")
+    assert_same(lambda name: tp.place(snapshot, name, time_limit=LIMIT[name]))
+
+
+@pytest.mark.parametrize("seed", few_of(range(300), 2))
+def test_models_of_dragonflies_have_the_same_optimum(seed: int) -> None:
+    document, rule = dragonfly_cases.drawn(f"same-{seed}"), MODES[seed % 2 * 2]
+    assert_same(lambda name: tp.place(document, name, interference=rule, time_limit=LIMIT[name]))
+
+
+@pytest.mark.parametrize("seed", few_of(range(300), 2))
+def test_models_of_fat_trees_have_the_same_optimum(seed: int) -> None:
+    snapshot = tiny_fattrees.random_tree(random.Random(f"same-{seed}"))
+    assert_same(lambda name: tp.place(snapshot, name, time_limit=LIMIT[name]))
 
 
 @pytest.mark.parametrize("seed", few_of(range(300), 2))
 def test_models_of_mappings_have_the_same_optimum(seed: int) -> None:
     problem = small_mapping(seed)
-    assert_same(lambda name: solve(problem, name, Options(time_limit=30)))
+    assert_same(lambda name: solve(problem, name, Options(time_limit=LIMIT[name])))
 
 
 def small_mapping(seed: int) -> MappingProblem:
@@ -180,7 +208,80 @@ def small_mapping(seed: int) -> MappingProblem:
     raise AssertionError
 
 
+def test_rows_of_a_model_have_different_names() -> None:
+    for seed in range(11, 14):
+        document = random_hierarchy(random.Random(f"same-{seed}"))
+        lines = tp.export(document, to_format="mps").text.splitlines()
+        names = [line.split()[1] for line in lines if line[:3] in (" E ", " L ", " G ")]
+        assert len({*names}) == len(names)
+
+
+def test_mps_is_read_by_others() -> None:
+    snapshot = tp.place(random_pod(random.Random("mps-1")))
+    for result in (snapshot, tp.place("tiny_features"), tp.place(dragonfly_cases.drawn("mps"))):
+        for level in result.levels:
+            text = tp.export(result, to_format="mps", level=level.name).text
+            assert optimum_of_mps(text) == level.objective, level.name
+
+
+@pytest.mark.skipif(find_spec("highspy") is None, reason="no package highspy")
+def test_highs_reads_mps_and_lp(tmp_path: Path) -> None:
+    read = """if True:
+        import highspy, sys
+        highs = highspy.Highs()
+        assert highs.readModel(sys.argv[1]) == highspy.HighsStatus.kOk
+        highs.run()
+        print(round(highs.getObjectiveValue()))
+    """
+    result = tp.place("tiny_features")
+    for level, form in itertools.product(result.levels, ("mps", "lp")):
+        file = tmp_path / f"model.{form}"
+        tp.export(result, to_format=form, level=level.name).save(file)
+        command = [sys.executable, "-c", read, str(file)]  # ortools is not in that process
+        run = subprocess.run(command, capture_output=True, text=True, check=True)
+        assert int(run.stdout.split()[-1]) == sides(result, level.name)[1]
+
+
+@needs_minizinc
+@pytest.mark.parametrize("kind", ["torus", "pod", "anchored", "hierarchy", "dragonfly", "fattree"])
+def test_the_command_that_export_prints_solves_the_level(kind: str, tmp_path: Path) -> None:
+    rng = random.Random(f"command-{kind}")
+    result = tp.place(
+        {
+            "torus": lambda: random_snapshot(rng, 12),
+            "pod": lambda: random_pod(rng),
+            "anchored": lambda: random_anchored("command", 12),
+            "hierarchy": lambda: random_hierarchy(rng),
+            "dragonfly": lambda: dragonfly_cases.drawn("command"),
+            "fattree": lambda: tiny_fattrees.random_tree(rng),
+        }[kind](),
+        interference="off" if kind == "anchored" else "strict",
+    )
+    second = result.levels[1]
+    own = tp.export(result, to_format="minizinc", level=second.name)
+    own.save(tmp_path / "data.json")
+    command = own.notes[1].removeprefix("in the folder models: ")
+    command = command.replace("data.json", str(tmp_path / "data.json"))
+    run = subprocess.run(
+        command, shell=True, cwd=MODELS, capture_output=True, text=True, check=True
+    )
+    assert run.stdout.endswith("==========\n")
+    assert second.objective is not None
+    model = sides(result, second.name)[1] if kind in ("pod", "anchored", "fattree") else None
+    value = re.search(r"(?:level 2|goal \d+|value): (-?\d+)", run.stdout)
+    assert value is not None
+    assert abs(int(value[1])) == abs(second.objective if model is None else model)
+
+
 # ---- Proofs of hierarchies and mappings ----------------------------------------------------------
+
+
+@needs_veripb
+@pytest.mark.parametrize("seed", few_of(range(60), 3))
+def test_dragonflies_and_fat_trees_are_verified(seed: int, tmp_path: Path) -> None:
+    rule, snapshot = MODES[seed % 2 * 2], dragonfly_cases.drawn(f"veripb-{seed}")
+    assert_verified(tp.place(snapshot, interference=rule), tmp_path)
+    assert_verified(tp.place(tiny_fattrees.random_tree(random.Random(f"veripb-{seed}"))), tmp_path)
 
 
 @needs_veripb

@@ -119,7 +119,6 @@ def test_the_method_gives_a_result_that_checks() -> None:
     assert {x.status for x in best.levels} == {Status.OPTIMAL}
     cut_short = backend.minizinc(problem_of(), Options(time_limit=0.001))
     assert cut_short.time_limit_hit
-    assert not cut_short.solution
 
 
 def test_large_machines_and_large_values_are_refused() -> None:

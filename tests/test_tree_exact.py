@@ -8,10 +8,12 @@ from fractions import Fraction
 
 import pytest
 
+import topoplace as tp
 from minizinc_cases import WITHOUT, needs_minizinc
 from reference_models import model_least_cost
 from topoplace import clock
 from topoplace.certify import check_document
+from topoplace.errors import InputError
 from topoplace.placement.switches.exact import _annealing, annealing, boxes, settling
 from topoplace.placement.switches.exact import job as exact_job
 from topoplace.placement.switches.exact.grids import LineOracle
@@ -20,7 +22,7 @@ from topoplace.placement.switches.exact.leaf_states import StateOracle
 from topoplace.placement.switches.exact.requests import least_cost as least_cost_alone
 from topoplace.placement.switches.exact.thresholds import ThresholdSearch
 from topoplace.placement.switches.problem import TreeProblem
-from topoplace.result import Status
+from topoplace.result import Proof, Status
 from topoplace.snapshot.hierarchy_state import HierarchyState, prepare_contention
 from topoplace.snapshot.schema import Communication, Pattern, PatternUse
 from topoplace.solving import solve
@@ -75,6 +77,24 @@ def test_equals_minizinc(seeds: range, most_ranks: int, least: int) -> None:
             starts = bool(result.solution.allocations)
             assert found == (number(result.solution.cost) if starts else None), seed
     assert compared >= least
+
+
+@needs_minizinc
+@pytest.mark.parametrize("nodes", [5, 8, 9])
+def test_one_request_is_placed_by_the_model(nodes: int) -> None:
+    request = (nodes, uses(Pattern.RECURSIVE_DOUBLING))
+    snapshot = snapshot_on(model_of([4, 4, 3]), [("n[0-2]", STRICT)], [request])
+    exact, found = tp.place(snapshot), tp.place(snapshot, "minizinc")
+    assert found.check().holds
+    assert [level.objective for level in found.levels] == [v.objective for v in exact.levels]
+    assert {level.proof for level in found.levels} == {Proof.SEARCH}
+    own = tp.export(exact, to_format="minizinc", level="cost")
+    assert own.notes[0].endswith(f"cost, with nodes >= {exact.levels[0].objective.numerator}")
+    with pytest.raises(InputError, match=r"of kind torus or .*, found 'allocation'"):
+        tp.export(exact, to_format="opb")
+    two = snapshot_on(model_of([9, 9]), [], [request, request])
+    with pytest.raises(InputError, match="expected one request, for the model of contention"):
+        tp.place(two, "minizinc")
 
 
 @needs_minizinc

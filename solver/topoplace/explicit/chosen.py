@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from topoplace.errors import InputError, unknown_name
+from topoplace.result import Fraction as FractionModel
 from topoplace.result import Result
 from topoplace.solving.registry import Options
 from topoplace.solving.solve import Problem, frame_of, problem_of, require_no_order
@@ -84,11 +85,12 @@ def chosen(found: State | Result[Any, Any, Any], level: str | None = None) -> Ch
 
 
 def _held(result: Any, number: int) -> list[int | None]:
-    """Return what bounds of a level take for granted of the levels before it."""
+    """Return what bounds of a level take for granted of the levels before it, all integers."""
     witness = getattr(result, "witness", None)
     found: list[int | None] = []
     for k in range(number):
         required = getattr(result.levels[k], "required", None)
         reached = result.levels[k].objective if witness is None else witness.values[k]
-        found.append(reached if required is None else required)
+        least = reached if required is None else required
+        found.append(least.numerator if isinstance(least, FractionModel) else least)
     return found

@@ -87,12 +87,14 @@ def exported(found: State | Result[Any, Any, Any], form: str, level: str | None 
         raise unknown_name(form, EXPORTS, field="--to")
     own = chosen(found, level)
     kind = kind_named(own.problem.kind)
+    what = "an instance, or a result,"
     if form == "minizinc":
-        name, data = kind.offered("reference", "an instance, or a result,")(own)
+        name, data = kind.offered("reference", what, value=kind.name)(own)
         text = json.dumps(data, default=sorted) + "\n"
-        how = f"in the folder models: minizinc --solver gecode {name}.mzn data.json"
+        models = " ".join(f"{one}.mzn" for one in name.split())
+        how = f"in the folder models: minizinc --solver gecode {models} data.json"
         return Exported({"data.json": text}, (own.title, how))
-    explicit: Explicit = kind.offered("exported", "an instance, or a result,")(own)
+    explicit: Explicit = kind.offered("exported", what, value=kind.name)(own)
     if form != "veripb":
         ending, lines = WRITERS[form]
         return Exported({f"model.{ending}": "\n".join(lines(explicit.model)) + "\n"}, (own.title,))

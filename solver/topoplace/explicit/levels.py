@@ -20,6 +20,7 @@ from topoplace.explicit.model import Model, Sum, word
 from topoplace.explicit.search_proof import prove_by_search
 from topoplace.machine.hostlist import expand_host_list
 from topoplace.placement.hierarchy.problem import HierarchyProblem, Placed, Started, held, room
+from topoplace.result.placement import HierarchySolution
 from topoplace.snapshot.hierarchy_state import PartState
 from topoplace.snapshot.schema import WITHOUT_GPUS
 from topoplace.types import IntArray
@@ -86,6 +87,22 @@ class LevelsModel:
         return found
 
     # ---- the model
+
+    def complete(self, own: Chosen, started: Started | None) -> None:
+        """Build the model of a level, with the values of a placement if there is one."""
+        problem, model = self.problem, self.model
+        name, sense = problem.levels[own.number]
+        model.sign = 1 if sense == "min" else -1
+        model.notes.append(model.told(name))
+        self.build()
+        for (level, direction), least in zip(problem.levels, own.earlier, strict=False):
+            if least is not None:
+                relation = ">=" if direction == "max" else "<="
+                model.add(f"level_{word(level)}", self.worth(level), relation, least)
+        model.objective = Sum.of({v: model.sign * c for v, c in self.worth(name).items()})
+        if started is not None:
+            model.solution = self.values_at(started)
+            model.require_solution()
 
     def build(self) -> None:
         """Add variables and rows."""
@@ -310,23 +327,13 @@ def model_of(own: Chosen) -> LevelsModel:
     """Return the model of a level of a placement, with the solution if a result has one."""
     problem = own.problem
     assert isinstance(problem, HierarchyProblem)
-    name, sense = problem.levels[own.number]
-    found = LevelsModel(problem, Model([own.title], sign=1 if sense == "min" else -1))
-    found.model.notes.append(found.model.told(name))
-    found.build()
-    model = found.model
-    for (level, direction), least in zip(problem.levels, own.earlier, strict=False):
-        if least is not None:
-            relation = ">=" if direction == "max" else "<="
-            model.add(f"level_{word(level)}", found.worth(level), relation, least)
-    model.objective = Sum.of({v: model.sign * c for v, c in found.worth(name).items()})
-    if own.result is not None and own.result.solution is not None:
-        model.solution = found.values_at(_started(own, problem))
-        model.require_solution()
+    solution = None if own.result is None else own.result.solution
+    found = LevelsModel(problem, Model([own.title]))
+    found.complete(own, None if solution is None else _started(solution, problem))
     return found
 
 
-def _started(own: Chosen, problem: HierarchyProblem) -> Started:
+def _started(solution: HierarchySolution, problem: HierarchyProblem) -> Started:
     number = {request.id: q for q, request in enumerate(problem.requests)}
     host = {name: k for k, name in enumerate(problem.machine.host_names)}
     return {
@@ -338,5 +345,5 @@ def _started(own: Chosen, problem: HierarchyProblem) -> Started:
             }
             for part in one.parts
         )
-        for one in own.result.solution.placements
+        for one in solution.placements
     }

@@ -26,6 +26,8 @@ MOST_VARIABLES = 100_000
 
 @register("placement", "cp-sat")
 @register("cubes", "cp-sat")
+@register("dragonfly", "cp-sat")
+@register("fattree", "cp-sat")
 @register("hierarchy", "cp-sat")
 @register("mapping", "cp-sat")
 def cp_sat(problem: Problem, options: Options) -> Outcome:

@@ -78,6 +78,7 @@ class Model:
     rows: list[Row] = field(default_factory=list)
     objective: Sum = field(default_factory=lambda: Sum.of({}))
     solution: IntArray | None = None
+    _names: set[str] = field(default_factory=set)
 
     def variable(self, name: str) -> int:
         """Add a variable, and return its number."""
@@ -85,7 +86,9 @@ class Model:
         return len(self.variables) - 1
 
     def add(self, name: str, terms: Sum | Mapping[int, int], sense: str, limit: int) -> int:
-        """Add a row, and return its number."""
+        """Add a row, under a name that no other has, and return its number."""
+        name = f"{name}_{len(self.rows)}" if name in self._names else name
+        self._names.add(name)
         own = terms if isinstance(terms, Sum) else Sum.of(terms)
         self.rows.append(Row(name, own, sense, limit))
         return len(self.rows) - 1

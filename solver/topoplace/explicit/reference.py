@@ -53,6 +53,7 @@ def _packing_data(packed: PackedModel) -> dict[str, Any]:
 
 
 @register("cubes", "minizinc")
+@register("fattree", "minizinc")
 def listed_minizinc(problem: Problem, options: Options) -> Outcome:
     """Place the queue by runs of the model of listed candidates, one per level.
 

@@ -65,10 +65,10 @@ def mps(model: Model) -> Iterator[str]:
         for v, c in of.terms():
             columns[v].append(f"{name} {c}")
     yield "COLUMNS"
-    yield " MARKER MARKER 'MARKER' 'INTORG'"
+    yield " FROM 'MARKER' 'INTORG'"  # a name and two words: HiGHS takes a third one for a row
     for name, entries in zip(model.variables, columns, strict=True):
         yield from (f" {name} {entry}" for entry in entries or ["obj 0"])
-    yield " MARKER MARKER 'MARKER' 'INTEND'"
+    yield " TO 'MARKER' 'INTEND'"
     yield "RHS"
     yield from (f" RHS {row.name} {row.limit}" for row in model.rows if row.limit)
     yield "BOUNDS"

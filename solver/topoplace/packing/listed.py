@@ -141,6 +141,10 @@ class ListedPacking(PackingProblem):
         """Return the best candidates of every request."""
         return self._oracle.price(row_prices, query)
 
+    def listed(self, level: int) -> Sequence[Listed]:
+        """Return all candidates."""
+        return self._candidates
+
     @property
     def every_candidate(self) -> list[Any] | None:
         """All candidates."""

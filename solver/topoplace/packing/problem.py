@@ -258,8 +258,8 @@ class PackingProblem(ABC):
         On the first level, candidates may be left out that are never better than another one that
         is there. A request keeps all that it has in common with one that it dominates.
         """
-        expected = "tori, meshes, hierarchies or pods of cubes, for a model of all candidates"
-        raise InputError(expected, field="machine", found=type(self).__name__)
+        expected = "a machine on which all places of requests are listed, for a model of them"
+        raise InputError(expected, field="machine", found="a larger one")
 
     def label(self, candidate: Any) -> str:
         """Return what a candidate of a request is called in models, empty for its number."""

@@ -491,15 +491,19 @@ class NamedArray(Model):
 
 
 class MessageTree(Model):
-    """A message to many, or of many to one, over every link of a tree once (docs/guide/objects.md).
+    """A message to many, or of many to one (docs/guide/objects.md).
 
-    A multicast goes from the root to the members, a reduction the other way.
+    A multicast goes from the root to the members, a reduction the other way: over every link of a
+    tree once, or once between the root and every node that has members.
     """
 
     kind: TreeKind
     root: Task
     members: Annotated[list[Task], Field(min_length=1)]
     bytes: Annotated[Bytes, Field(ge=1)]
+    once: Literal["link", "node"] = Field(
+        default="link", description="with `node` the nodes of a router with pooled caps are one"
+    )
 
 
 class ObjectsGraph(Model):
@@ -511,7 +515,8 @@ class ObjectsGraph(Model):
     targets: list[Task]
     bytes: list[Bytes]
     trees: list[MessageTree] = Field(
-        default_factory=list, description="multicasts and reductions, on tori and meshes alone"
+        default_factory=list,
+        description="multicasts and reductions; those once per link on tori and meshes alone",
     )
     arrays: list[NamedArray] = Field(
         default_factory=list, description="of which the objects are, in their order; all or none"

@@ -183,6 +183,7 @@ def require_routed(
 class FatTreePlacements(Packings[FatTreeResult]):
     """A placement on a fat tree, as the frame asks for it."""
 
+    searches = "alone"
     levels = (("nodes", "max"), ("links", "min"))
     _instance: Instance
 

@@ -89,7 +89,8 @@ def split_cover(
     """Split on whether a request that starts uses a row or not.
 
     If one of several alike requests must start, either one of them uses the row, or none does. The
-    row is one that a fractional solution covers by half; larger values go first.
+    row is one that a fractional solution covers by half; larger values go first. If alike requests
+    cover all rows in whole numbers, it is one that half of their candidates use.
 
     Parameters
     ----------
@@ -102,20 +103,24 @@ def split_cover(
     -------
     The sides, inside first; None if every request is in one place.
     """
-    best: tuple[float, tuple[int, ...], int] = (1e-6, (), 0)
+    best, among_alike = _NO_USE, _NO_USE
     kinds = Kinds(problem, sub)
     for requests in _interchangeable(kinds, sub, groups):
-        load = np.zeros(problem.num_rows)
+        load, parted, parts = np.zeros(problem.num_rows), np.zeros(problem.num_rows), 0.0
         firsts = {kinds.first[q] for q in requests}
         for amount, candidate in amounts:
             if candidate.request_idx in firsts and amount > _LEAST and kinds.admits(candidate):
-                load[problem.rows_of(candidate)] += amount  # once, however much it takes
-        load = load[: problem.num_covers] % 1  # beside those that take of it as a whole
-        use = max(1, *(int(problem.values[q]) for q in requests)) * np.minimum(load, 1 - load)
-        row = int(use.argmax())
-        if use[row] > best[0]:
-            best = (float(use[row]), requests, row)
-    _, requests, row = best
+                rows, part = problem.rows_of(candidate), min(amount % 1, 1 - amount % 1)
+                load[rows] += amount  # once, however much it takes
+                parted[rows] += part
+                parts += part
+        worth, num = max(1, *(int(problem.values[q]) for q in requests)), problem.num_covers
+        load = load[:num] % 1  # beside those that take of it as a whole
+        best = _most(best, worth * np.minimum(load, 1 - load), requests)
+        if sum(kinds.most[first] for first in firsts) > 1:
+            split = np.minimum(parted[:num], parts - parted[:num])
+            among_alike = _most(among_alike, worth * split, requests)
+    _, requests, row = best if best[1] else among_alike
     if not requests:
         return None
     inside = (Cover(requests[0], row, inside=True),)
@@ -127,6 +132,16 @@ def split_cover(
 
     low, high = (replace(sub, covers=(*sub.covers, *covers)) for covers in (inside, outside))
     return Branch((low, high), write)
+
+
+_Use = tuple[float, tuple[int, ...], int]  # of a row, by which requests, and the row
+_NO_USE: _Use = (1e-6, (), 0)
+
+
+def _most(best: _Use, use: FloatArray, requests: tuple[int, ...]) -> _Use:
+    """Return the largest use of a row, or that of before if none is larger."""
+    row = int(use.argmax())
+    return (float(use[row]), requests, row) if use[row] > best[0] else best
 
 
 def _interchangeable(

@@ -71,7 +71,7 @@ class CubesMoves(Site):
         }
         self.state = prepare_cubes(snapshot.model_copy(update=update))
         self.problem, num = CubesProblem(self.state), len(movers)
-        self.packing = CubesPacking(self.problem, pooled=False)
+        self.packing = CubesPacking(self.problem, merges=False)
         self._places = [place for place in self.packing.positions.places if place is not None]
         self.names = self.packing.names
         self.nodes = [request.nodes for request in self.state.requests]

@@ -135,7 +135,7 @@ def problem_of(state: CubesState, options: Options) -> CubesProblem:
 
 
 def placement_of(problem: CubesProblem, placed: Placed) -> CubesPlacement:
-    """Return a request in its place as documents have it."""
+    """Return a request that starts as it is written in documents."""
     prism = None
     if placed.origin is not None and placed.extents is not None:
         prism = PrismModel(origin=list(placed.origin), extents=list(placed.extents))
@@ -148,8 +148,8 @@ def placement_of(problem: CubesProblem, placed: Placed) -> CubesPlacement:
 
 
 def _solution(problem: CubesProblem, started: Started) -> CubesSolution:
-    every = sorted(started, key=lambda placed: placed.request_idx)
-    return CubesSolution(placements=[placement_of(problem, placed) for placed in every])
+    order = sorted(started, key=lambda placed: placed.request_idx)
+    return CubesSolution(placements=[placement_of(problem, placed) for placed in order])
 
 
 def _facts(result: CubesResult) -> dict[str, int | None]:

@@ -18,6 +18,8 @@ KIND = Kind(
     shorthand="topoplace.placement.dragonfly.problem:dragonfly_of",
     problem="topoplace.placement.dragonfly.problem:problem_of",
     solution="topoplace.result.dragonfly:DragonflySolution",
+    reference="topoplace.placement.dragonfly.minizinc:reference",
+    exported="topoplace.placement.dragonfly.explicit:model_of",
     view="topoplace.placement.dragonfly.view:DragonflyView",
     methods={
         "exact": (
@@ -25,6 +27,10 @@ KIND = Kind(
             "most value in the fewest groups, then routers, by branch and price; certified",
         ),
         "contiguous": (_ORDERS, "in queue order, the first free nodes"),
+        "cp-sat": (
+            "topoplace.explicit.method",
+            "the explicit model of each level, by CP-SAT; for comparison",
+        ),
         "few-groups": (_ORDERS, "in queue order, the fullest group that has room, or few groups"),
         "group-round-robin": (_ORDERS, "in queue order, a node of every group in turn"),
         "minizinc": (

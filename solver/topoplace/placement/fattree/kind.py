@@ -4,6 +4,7 @@ from topoplace.kinds import Kind
 
 _HERE = "topoplace.placement.fattree"
 _RULES = f"{_HERE}.heuristics"
+_CP_SAT, _MODEL = "topoplace.explicit.method", "topoplace.explicit.reference"
 
 KIND = Kind(
     name="fattree",
@@ -17,13 +18,17 @@ KIND = Kind(
     shorthands={"fattree": "fattree:16"},
     shorthand=f"{_HERE}.state:fat_tree_of",
     solution="topoplace.result.fattree:FatTreeSolution",
+    reference="topoplace.explicit.reference:data_of_packing",
+    exported="topoplace.explicit.packing_proof:explicit_of",
     view=f"{_HERE}.view:FatTreeView",
     about=f"{_HERE}.state:about",
     methods={
         "exact": (f"{_HERE}.packing", "most value, then fewest links; certified bounds"),
+        "cp-sat": (_CP_SAT, "the explicit model of each level, by CP-SAT; for comparison"),
         "first-fit": (_RULES, "in queue order, on the fewest pods and leaves, any free links"),
         "jigsaw": (_RULES, "in queue order; jobs of several pods on whole leaves (HPDC 2021)"),
         "laas": (_RULES, "as jigsaw, but such jobs get whole leaves only (ANCS 2016)"),
+        "minizinc": (_MODEL, "reference MiniZinc model of listed places, for tiny machines"),
     },
     kernels=("packing", "packing.starts"),
     needed={"exact": ("packing",), None: ()},

@@ -26,6 +26,7 @@ from topoplace.placement.fattree.heuristics import STEPS, num_links, place_of
 from topoplace.placement.fattree.oracle import Costs
 from topoplace.placement.fattree.places import Room, TooManyStepsError, shapes
 from topoplace.placement.fattree.state import FatTreeState
+from topoplace.result.base import Start
 from topoplace.snapshot.state import Queued
 from topoplace.solving import Options, Outcome, register
 from topoplace.types import IntArray
@@ -59,7 +60,17 @@ def listed(state: FatTreeState) -> ListedPacking | None:
     ]
     rows = {name: state.left[own].tolist() for name, own in tree.families.items()}
     names = [request.id for request in state.requests]
-    return ListedPacking(names, [r.value for r in state.requests], rows, every, (1, -1))
+    found = _AllPlaces(names, [r.value for r in state.requests], rows, every, (1, -1))
+    found.tree = tree
+    return found
+
+
+class _AllPlaces(ListedPacking):
+    tree: FatTree
+
+    def rows_at(self, start: Start) -> list[int]:
+        """Return the leaves of the nodes of a start."""
+        return [int(leaf) for leaf in self.tree.leaf_of(np.array(start.nodes))]
 
 
 class FatTreePacking(PackingProblem):

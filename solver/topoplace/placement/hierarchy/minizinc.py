@@ -6,7 +6,7 @@ It states all rules host by host, and is used for comparison, on machines of a d
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -155,9 +155,16 @@ def solve_level(
     time_limit: float | None = None,
     checked: bool = False,
     definitions: str = "",
+    more: Mapping[str, Any] | None = None,
     solver: str | None = None,
 ) -> LevelRun[Started]:
-    """Run the model for one level, the earlier ones held at `reached` (see `run_minizinc`)."""
+    """Run the model for one level, the earlier ones held at `reached` (see `run_minizinc`).
+
+    Parameters
+    ----------
+    more
+        Data of what `definitions` add.
+    """
 
     def read(found: Any) -> Started:
         units = ({h: n for h, n in enumerate(own) if n} for own in found.here)
@@ -166,7 +173,7 @@ def solve_level(
 
     return run_level(
         "hierarchy",
-        data_of(problem, level_idx, reached),
+        data_of(problem, level_idx, reached) | dict(more or {}),
         read,
         lambda started: totals(problem, started)[level_idx],
         time_limit=time_limit,

@@ -3,6 +3,7 @@
 from topoplace.kinds import Kind
 
 _THRESHOLDS = "topoplace.placement.switches.exact.method"
+_MODEL = "topoplace.placement.switches.minizinc"
 _RULES = "topoplace.placement.switches.allocators"
 
 KIND = Kind(
@@ -18,6 +19,7 @@ KIND = Kind(
     shorthands={"tree": "tree:24x16"},
     shorthand="topoplace.snapshot.machines:tree_of",
     problem="topoplace.placement.switches.problem:problem_of",
+    reference="topoplace.placement.switches.minizinc:reference",
     view="topoplace.placement.switches.view:AllocationView",
     site="topoplace.study.replay.trees:TreeSite",
     allocator="topoplace.study.external.trial:TreeDoor",
@@ -34,6 +36,7 @@ KIND = Kind(
         "slurm-tree": (_RULES, "Slurm's topology/tree: the lowest switch that fits, fullest last"),
         "fewest-domains": (_RULES, "as few leaves as possible, the last one a best fit"),
         "greedy": (_RULES, "leaves of the least communication ratio first (Mishra 2020)"),
+        "minizinc": (_MODEL, "reference MiniZinc model, for a queue of one request"),
         "random": (_RULES, "nodes anywhere (by seed)"),
     },
     kernels=("packing", "packing.starts", "allocation"),

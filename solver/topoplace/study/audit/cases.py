@@ -52,7 +52,14 @@ from topoplace.snapshot.hierarchy_state import (
 )
 from topoplace.snapshot.machines import resolve_machine
 from topoplace.snapshot.reading import inputs_below, is_other_snapshot, other_snapshot
-from topoplace.snapshot.schema import LeftOut, Request, RunningJob, Snapshot
+from topoplace.snapshot.schema import (
+    HierarchyModel,
+    HostsModel,
+    LeftOut,
+    Request,
+    RunningJob,
+    Snapshot,
+)
 from topoplace.snapshot.sets import HostSet
 from topoplace.study.case import load_instance, state_of
 
@@ -161,7 +168,8 @@ def case_of_result(result: HierarchyResult) -> Case:
         started.append((placement.request, taken))
     outcome = Decided.STARTED if started else Decided.WAITING
     levels = tuple(instance.written.domain_levels)
-    return Case(instance, tuple(started), outcome, levels, result.method)
+    by_order = ORDER in options_ahead(instance)
+    return Case(instance, tuple(started), outcome, levels, result.method, by_order=by_order)
 
 
 # ---- Pairs of snapshots --------------------------------------------------------------------------
@@ -182,12 +190,13 @@ def case_of_pair(before: Snapshot, after: Snapshot) -> tuple[Case, list[str]]:
     Raises
     ------
     InputError
-        If the machines differ, or it is not known yet on which hosts of a domain a request is.
+        If the machines differ in more than hosts that only one has, or it is not known yet on which
+        hosts of a domain a request is.
     """
     _require_hierarchy(before)
     _require_hierarchy(after)
     if before.machine != after.machine:
-        raise InputError("the machine of the snapshot before", field="machine", found="another")
+        before, after = _on_one_machine(before, after)
     for one in after.left_out:
         if one.option == ASSIGNMENT:
             raise InputError("a host for every pod that has a domain", found=one.value)
@@ -259,12 +268,21 @@ def _started(
                 _require_no_more(request, taken)
                 started.append((request.id, taken))
         except _OddError as error:
-            odd.append(LeftOut(request=request.id, option="allocation", value=str(error)))
+            value = str(error)[:1000]
+            odd.append(LeftOut(request=request.id, option=error.option, value=value))
     return tuple(started), odd
 
 
 class _OddError(Exception):
     """Says why what a job holds is not as many of its units as it asked for."""
+
+    option = "allocation"
+
+
+class _UnclearError(_OddError):
+    """What a host gives to a job may be of several of its parts."""
+
+    option = "parts"
 
 
 def _require_no_more(request: HierarchyRequest, taken: Taken) -> None:
@@ -275,6 +293,69 @@ def _require_no_more(request: HierarchyRequest, taken: Taken) -> None:
     held = sum(n for n, _ in units)
     if enough and held > sum(asked):
         raise _OddError(f"{number_of(held, 'unit')}, though it asked for {sum(asked)}")
+
+
+def _on_one_machine(before: Snapshot, after: Snapshot) -> tuple[Snapshot, Snapshot]:
+    """Return both on the hosts of either, which are down where they are not in the file.
+
+    A request that started on hosts which came in between is held: whether it may be there is not
+    known before.
+    """
+    old, new = _hosts_of(before), _hosts_of(after)
+    differ = [name for name in old.keys() & new.keys() if old[name] != new[name]]
+    own = [one.written.model_copy(update={"hosts": [], "name": "m"}) for one in (before, after)]
+    if differ or not old or own[0] != own[1]:
+        found = f"other amounts or domains of {format_host_list(differ)}" if differ else "another"
+        raise InputError("the machine of the snapshot before", field="machine", found=found)
+    every = {**old, **new}
+    resources = sorted({name for _, amounts in every.values() for name in amounts})
+    hosts = [
+        HostsModel(hosts=name, domains=[*path], capacity=dict.fromkeys(resources, 0) | amounts)
+        for name, (path, amounts) in every.items()
+    ]
+    machine = before.written.model_copy(update={"hosts": hosts})
+    lacking = [format_host_list(sorted(every.keys() - one.keys())) for one in (old, new)]
+    added = {*expand_host_list(lacking[0], "down")}
+    held = [
+        LeftOut(
+            request=request.id, option="new-nodes", value=format_host_list(sorted(there))[:1000]
+        )
+        for request in before.queue
+        if request.id not in {one.id for one in after.queue}
+        if (there := added & _hosts_held(request.id, after))
+    ]
+
+    def on(one: Snapshot, lacks: str) -> Snapshot:
+        sets = {
+            name: format_host_list(
+                host for host in expand_host_list(text, "sets") if host in old and host in new
+            )
+            for name, text in one.sets.items()
+        }
+        down = ",".join(filter(None, (one.down, lacks)))
+        return one.model_copy(update={"machine": machine, "down": down, "sets": sets})
+
+    first, second = map(on, (before, after), lacking)
+    return first.model_copy(update={"left_out": [*before.left_out, *held]}), second
+
+
+def _hosts_of(snapshot: Snapshot) -> dict[str, tuple[tuple[str, ...], dict[str, int]]]:
+    """Return the domains of every host of a hierarchy, and what it has; nothing of a tree."""
+    machine = snapshot.written
+    return {
+        name: (tuple(group.domains), {k: n for k, n in group.capacity.items() if n})
+        for group in (machine.hosts if isinstance(machine, HierarchyModel) else ())
+        for name in expand_host_list(group.hosts, "machine.hosts")
+    }
+
+
+def _hosts_held(name: str, snapshot: Snapshot) -> set[str]:
+    """Return the hosts of a running job, under all its names."""
+    return {
+        host
+        for job in entries_of(name, snapshot.running)
+        for host in expand_host_list(job.nodes, f"running {job.id}")
+    }
 
 
 def _as_afterwards(before: Snapshot, after: Snapshot) -> Snapshot:
@@ -292,12 +373,7 @@ def _as_afterwards(before: Snapshot, after: Snapshot) -> Snapshot:
         *(one for one in certain if (one.request, one.option) not in known),
     ]
     down, later = ({*expand_host_list(one.down, "down")} for one in (before, after))
-    started = {
-        host
-        for name in asked - waiting
-        for job in entries_of(name, after.running)
-        for host in expand_host_list(job.nodes, f"running {job.id}")
-    }
+    started = {host for name in asked - waiting for host in _hosts_held(name, after)}
     left_out += [one for one in after.left_out if (one.request, one.option) == (None, NOT_SEEN)]
     left_out += [
         LeftOut(request=one.value, option="at-most", value="which it may have waited for in vain")
@@ -422,8 +498,10 @@ def _shares(
     ways = [
         units for units in tried if held == [sum(map(operator.mul, units, own)) for own in columns]
     ]
-    if len(ways) != 1 or not there:
-        names = ", ".join(str(part.name) for part in parts)
+    names = ", ".join(str(part.name) for part in parts)
+    if len(ways) > 1:
+        raise _UnclearError(f"its hosts may be of {names}")
+    if not ways or not there:
         expected = f"a running job of one of the parts {names}, as JOB/PART"
         raise InputError(expected, field="running", value=job.id)
     return ways[0]

@@ -568,7 +568,7 @@ class Row:
         if self.held:
             words = [f"{len(self.held)} held ({self.held_by})"]
         elif standing.verdict is Verdict.UNJUDGED and not self.left_out:
-            words.append(f"{standing.jobs[0]} is first in the order, and does not fit")
+            words.append(f"{standing.jobs[0]} is the first that waits, and does not fit")
         return "; ".join(words)
 
 
