@@ -215,6 +215,8 @@ class KubeJobs:
         By running job its family and level, as of one that waits.
     standings
         By running job its priority and queue.
+    stays
+        Running jobs that belong to their nodes, by what owns them.
     repelling
         What running pods keep away from them.
     admitted
@@ -229,6 +231,7 @@ class KubeJobs:
     waiting: dict[str, Waiting] = field(default_factory=dict)
     families: dict[str, tuple[str | None, str | None]] = field(default_factory=dict)
     standings: dict[str, Standing] = field(default_factory=dict)
+    stays: dict[str, str] = field(default_factory=dict)
     repelling: list[Repelling] = field(default_factory=list)
     admitted: list[str] = field(default_factory=list)
     assigned: list[Assigned] = field(default_factory=list)
@@ -647,6 +650,9 @@ class _Reader:
         own = id_of(namespace, above[-1].name) if above else _job_of_gang(gang, pod)
         job = self._of_workload(pod.metadata) or own or job_of(pod.metadata)
         assigned = self._assigned_of(job, pod.metadata)
+        is_known = self._of_workload(pod.metadata) is not None or job in self._told
+        if gang is None and not is_known and waits_alone(pod.metadata):
+            job = pod.metadata.id
         if pod.status.phase in {"Succeeded", "Failed"}:
             if assigned is not None and pod.spec.node_name and pod.status.phase == "Succeeded":
                 takes = amounts_of(pod.spec, "spec")
@@ -661,6 +667,9 @@ class _Reader:
                 add_amounts(assigned.there, pod.spec.node_name, takes)
             priority = self._others.priority(pod.spec.priority, pod.spec.priority_class)
             self.jobs.standings.setdefault(job, Standing(priority))
+            for owner in pod.metadata.owners or ():
+                if owner.kind in ("DaemonSet", "Node"):
+                    self.jobs.stays[job] = f"{owner.kind} {owner.name}"
             self.jobs.num_running[job] = self.jobs.num_running.get(job, 0) + 1
             self._keeps_away(job, pod.metadata, pod.metadata, pod.spec)
         elif job in self._told:
@@ -669,8 +678,7 @@ class _Reader:
                 place = one.place_of("metadata.annotations")
                 waiting.hold(left_out("exclusive-topology", level, place))
         elif assigned is None and pod.metadata.deleted is None:
-            alone = gang is None and waits_alone(pod.metadata)
-            self._waiting_pod(pod.metadata.id if alone else job, pod, one, gang, above)
+            self._waiting_pod(job, pod, one, gang, above)
 
     def _named(self, meta: Meta) -> str | None:
         """Return the id of the Workload that a pod or a job names; None if it names none."""

@@ -6,7 +6,7 @@ import contextlib
 import hashlib
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property, lru_cache
 from pathlib import Path
@@ -158,6 +158,18 @@ class KubeObject:
             for fault in error.faults:
                 fault.field = self.place_of(".".join(filter(None, (field, fault.field))))
             raise
+
+
+def as_waiting(one: KubeObject) -> KubeObject:
+    """Return a pod that runs, or a Workload that is admitted, as one that waits."""
+    value = {**one.value}
+    if one.kind == "Pod" and one.section("status").get("phase") not in ("Succeeded", "Failed"):
+        spec = {key: own for key, own in one.section("spec").items() if key != "nodeName"}
+        value |= {"spec": spec, "status": {"phase": "Pending"}}
+    elif one.kind == "Workload":
+        status = {key: own for key, own in one.section("status").items() if key != "admission"}
+        value["status"] = status
+    return replace(one, value=value)
 
 
 def read_kube_objects(path: str | Path) -> list[KubeObject]:

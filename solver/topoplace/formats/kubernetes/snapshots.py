@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -28,15 +28,22 @@ from topoplace.formats.kubernetes.nodes import (
     tier_level,
     untolerated,
 )
-from topoplace.formats.kubernetes.objects import KubeObject, read_kube_objects, rounding
+from topoplace.formats.kubernetes.objects import (
+    KubeObject,
+    as_waiting,
+    read_kube_objects,
+    rounding,
+)
 from topoplace.formats.kubernetes.podsets import Podset
 from topoplace.formats.kubernetes.rules import NOWHERE, NodeRules, NodeSets, repelled
 from topoplace.formats.text import name_of
 from topoplace.machine.hostlist import expand_host_list, format_host_list
 from topoplace.snapshot.faults import faults_of
-from topoplace.snapshot.held import ORDER, PREEMPTION, entry_name
-from topoplace.snapshot.hierarchy_state import prepare_hierarchy
+from topoplace.snapshot.held import OF_ITS_NODES, ORDER, PREEMPTION, entry_name
+from topoplace.snapshot.hierarchy_state import hierarchy_of, prepare_hierarchy
+from topoplace.snapshot.running import Began, as_asked
 from topoplace.snapshot.schema import (
+    LOWEST,
     SNAPSHOT_SCHEMA,
     Apart,
     Counted,
@@ -99,8 +106,9 @@ def read_kubernetes(
         counts["nodes left out, without the labels of all levels"] = len(nodes) - len(known)
         closed = [node.name for node in known if not node.is_open]
         counts["nodes closed, not ready or unschedulable"] += len(closed)
-        running = _running(jobs, machine, counts)
         sets = NodeSets(known)
+        begun = _begun(objects, jobs, sets, known, domains)
+        running = _running(jobs, machine, begun, counts)
         unplaced = [one for one in unplaced if not one.nodes.isdisjoint(domains.paths)]
         queue, held = _queue(jobs, sets, known, domains, unplaced, counts)
         snapshot = Snapshot(
@@ -150,17 +158,43 @@ def _asked(jobs: KubeJobs) -> set[str]:
 # ---- Running jobs --------------------------------------------------------------------------------
 
 
-def _apart_of(job: str, jobs: KubeJobs) -> list[Apart] | None:
+def _apart_of(job: str, jobs: KubeJobs) -> list[Apart]:
     """Return what a running job is to jobs of its family that want domains for themselves."""
     family, _ = jobs.families.get(job, (None, None))
     every = {lv for own in jobs.waiting.values() if own.family == family for lv in own.levels}
     levels = sorted(every - {None}, key=str)
-    if family is None or not levels:
-        return None
+    if family is None:
+        return []
     return [Apart(level=str(level), name=family) for level in levels]
 
 
-def _running(jobs: KubeJobs, machine: HierarchyModel, counts: Counter[str]) -> list[RunningJob]:
+def _begun(
+    objects: Sequence[KubeObject],
+    jobs: KubeJobs,
+    sets: NodeSets,
+    nodes: Sequence[KubeNode],
+    domains: Domains,
+) -> dict[str, Began]:
+    """Return what jobs that run asked for: what the file would say of them if they waited."""
+    then = jobs_of([as_waiting(one) for one in objects], domains)
+    then.repelling = jobs.repelling
+    queue, held = _queue(then, sets, nodes, domains, (), Counter())
+    asked = {request.id: request for request in queue}
+    found = {}
+    for job in jobs.running:
+        own = [one.model_copy(update={"request": None}) for one in held if one.request == job]
+        if job in jobs.waiting:
+            own.append(left_out("waiting-pods", f"{jobs.waiting[job].num_pods}", job))
+        elif job not in asked:
+            own.append(left_out("owner", "nothing says what it asked for", job))
+        own += [left_out(OF_ITS_NODES, f"of {jobs.stays[job]}", job)] if job in jobs.stays else []
+        found[job] = Began(asked.get(job), own, jobs.standings[job].priority)
+    return found
+
+
+def _running(
+    jobs: KubeJobs, machine: HierarchyModel, begun: Mapping[str, Began], counts: Counter[str]
+) -> list[RunningJob]:
     """Return jobs by what their pods take: a job of ours for each amount that they take of a host.
 
     Pods whose parts are known are several jobs of ours, too. What they take beyond what a node has,
@@ -171,7 +205,8 @@ def _running(jobs: KubeJobs, machine: HierarchyModel, counts: Counter[str]) -> l
         for group in machine.hosts
         for host in expand_host_list(group.hosts)
     }
-    found = []
+    apart_of = {job: _all_apart(job, jobs, begun[job]) for job in jobs.running}
+    entries: dict[str, list[RunningJob]] = defaultdict(list)
     for job, part, own in _by_part(jobs):
         hosts: dict[tuple[tuple[str, int], ...], list[str]] = defaultdict(list)
         for host, takes in own.items():
@@ -183,13 +218,18 @@ def _running(jobs: KubeJobs, machine: HierarchyModel, counts: Counter[str]) -> l
             for name, amount in amounts.items():
                 left[host][name] -= amount
             hosts[tuple(sorted(amounts.items()))].append(host)
-        apart = _apart_of(job, jobs)
         for idx, (takes_of_host, names) in enumerate(hosts.items()):
-            name = entry_name(part, idx)
-            nodes = format_host_list(names)
-            takes = dict(takes_of_host)
-            found.append(RunningJob(id=name, nodes=nodes, takes=takes, apart=apart))
-    return found
+            entries[job].append(
+                RunningJob(
+                    id=part if part == job or not idx else entry_name(part, idx),
+                    nodes=format_host_list(names),
+                    takes=dict(takes_of_host),
+                    apart=apart_of[job],
+                )
+            )
+    levels = hierarchy_of(machine)
+    each = (as_asked(job, own, begun[job], levels) for job, own in entries.items())
+    return [one for own in each for one in own]
 
 
 def _by_part(jobs: KubeJobs) -> Iterator[tuple[str, str, Amounts]]:
@@ -208,6 +248,15 @@ def _by_part(jobs: KubeJobs) -> Iterator[tuple[str, str, Amounts]]:
 
 
 _LONGEST_PART = 110
+
+
+def _all_apart(job: str, jobs: KubeJobs, began: Began) -> list[Apart] | None:
+    """Return jobs with which one that runs shares no domain, wherever it goes."""
+    own = [] if began.asked is None else [began.asked, *(began.asked.parts or ())]
+    found = [*_apart_of(job, jobs), *(one for each in own for one in each.apart or ())]
+    unique = {(one.level, one.name): one for one in found}
+    return [one for _, one in sorted(unique.items())] or None
+
 
 # ---- Requests ------------------------------------------------------------------------------------
 
@@ -233,7 +282,8 @@ def _queue(
         found = _left_out_of(job, jobs, [*by_nodes, *_over_quota(own)])
         for idx, podset in enumerate(own.podsets):
             own.podsets[idx] = replace(podset, rules=_in_hyper_nodes(podset, domains))
-        request = _request(name, _sayable(own, sets, found))
+        rank = own.priority if own.preempts else LOWEST
+        request = _request(name, _sayable(own, sets, found)).model_copy(update={"rank": rank})
         counts["jobs of several pods without a gang, taken to start as a whole"] += (
             own.is_loose and own.num_pods > 1
         )

@@ -21,6 +21,7 @@ from topoplace.snapshot.schema import (
     HierarchyModel,
     HostsModel,
     MachineDocument,
+    Request,
     RunningJob,
     Segment,
 )
@@ -51,19 +52,22 @@ class Sharing:
     _held: Mapping[str, tuple[Held, ...]]
     _sharing: frozenset[str]
 
-    def running(self, jobs: Iterable[RunningJob]) -> list[RunningJob]:
-        """Return running jobs with what they hold: entries ``job/1``, .. where nodes differ."""
-        found: list[RunningJob] = []
-        for job in jobs:
-            of_takes: dict[tuple[tuple[str, int], ...], list[str]] = {}
-            for one in (own for own in self._held[job.id] if own.node in self.capacity):
-                takes = tuple(sorted(self._takes(one, job.id in self._sharing).items()))
-                of_takes.setdefault(takes, []).append(one.node)
-            for number, (takes, nodes) in enumerate(of_takes.items(), start=1):
-                name = job.id if len(of_takes) == 1 else f"{job.id}/{number}"
-                own = {"id": name, "nodes": format_host_list(nodes), "takes": dict(takes)}
-                found.append(job.model_copy(update=own))
-        return found
+    def running(self, job: RunningJob, asked: Request | None) -> list[RunningJob]:
+        """Return a running job with what it holds: an entry for each amount that nodes give.
+
+        One that `asked` for whole nodes holds all their places, which is as good as all they have.
+        """
+        whole = asked is not None and asked.takes == self.whole["takes"]
+        of_takes: dict[tuple[tuple[str, int], ...], list[str]] = {}
+        for one in (own for own in self._held[job.id] if own.node in self.capacity):
+            takes = self._takes(one, job.id in self._sharing)
+            if whole and takes.get(PLACES) == self.places:
+                takes = self.whole["takes"]
+            of_takes.setdefault(tuple(sorted(takes.items())), []).append(one.node)
+        return [
+            job.model_copy(update={"nodes": format_host_list(nodes), "takes": dict(takes)})
+            for takes, nodes in of_takes.items()
+        ]
 
     def _takes(self, held: Held, shares: bool) -> Takes:
         capacity = self.capacity[held.node]

@@ -570,9 +570,10 @@ def load_cases(
     """
     given = list(sources)
     if after is not None:
-        if len(given) != 1 or not isinstance(given[0], str | Path | Snapshot):
-            raise InputError("one snapshot, that before", field="after", found=str(len(given)))
-        return _pair(given[0], after, choices)
+        first, second = pair_of(given, after, choices)
+        with blamed_on(_called(after)):
+            case, notes = case_of_pair(first, second)
+        return [case], notes
     cases = [case for source in given for case in _cases(source)]
     if not cases:
         raise InputError("decisions to audit", field="sources", found="none")
@@ -585,13 +586,13 @@ def unknown_notes(cases: Iterable[Case]) -> list[str]:
     return [f"fields that are not known, and not read: {', '.join(names)}"] if names else []
 
 
-def _pair(
-    before: File | Snapshot, after: File | Snapshot, choices: Choices
-) -> tuple[list[Case], list[str]]:
-    first, second = choices.of(_snapshot(before)), _snapshot(after)
-    with blamed_on(_called(after)):
-        case, notes = case_of_pair(first, second)
-    return [case], notes
+def pair_of(
+    sources: Sequence[Source], after: File | Snapshot, choices: Choices
+) -> tuple[Snapshot, Snapshot]:
+    """Return the only source and what came after it, both as hierarchies."""
+    if len(sources) != 1 or not isinstance(sources[0], str | Path | Snapshot):
+        raise InputError("one snapshot, that before", field="after", found=str(len(sources)))
+    return choices.of(_snapshot(sources[0])), _snapshot(after)
 
 
 def _snapshot(source: File | Snapshot) -> Snapshot:

@@ -31,7 +31,7 @@ from topoplace.formats.decisions import Decided, Taken
 from topoplace.machine.hostlist import expand_host_list, format_host_list
 from topoplace.placement.hierarchy.contract import held_to
 from topoplace.result import level_label
-from topoplace.result.placement import CubesResult, HierarchyResult
+from topoplace.result.placement import CubesResult, HierarchyResult, RepackResult
 from topoplace.snapshot.cubes_state import prepare_cubes
 from topoplace.snapshot.held import (
     CONTRACT,
@@ -164,7 +164,7 @@ class Standing:
         return None if last.decision is None or last.bound is None else last.decision - last.bound
 
 
-AnyResult = HierarchyResult | CubesResult
+AnyResult = HierarchyResult | CubesResult | RepackResult
 
 Keep = Callable[[tuple[str, AnyResult]], None]
 """Takes the rules (``free`` or a contract), and the result that proves the optimum under them."""
@@ -490,7 +490,9 @@ def _first_fits(case: Case, options: Options) -> bool:
     return found.solution is not None and bool(found.solution.placements)
 
 
-def _beside(result: AnyResult, figures: Sequence[int] | None) -> tuple[Level, ...]:
+def _beside(
+    result: HierarchyResult | CubesResult, figures: Sequence[int] | None
+) -> tuple[Level, ...]:
     """Return the levels of a result, with the figures of a decision."""
     own = [None] * len(result.levels) if figures is None else figures
     return tuple(
