@@ -22,7 +22,7 @@ LOCKED    := $(filter true 1,$(CI))
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := run
-.PHONY: run test test-all test-oldest check docs bench lock clean minizinc veripb
+.PHONY: run test test-all test-oldest check docs bench studies lock clean minizinc veripb
 
 run: $(VENV)/installed
 	@mkdir -p out
@@ -57,6 +57,15 @@ docs: $(VENV)/compiled-dev
 
 bench: $(VENV)/installed
 	@$(BIN)/python scripts/bench_place.py
+
+# the source papers redone: what their pages read from, then the pages (hours at most)
+studies: $(VENV)/installed
+	$(BIN)/python scripts/study_objects.py
+	$(BIN)/python scripts/study_contention.py
+	$(BIN)/python scripts/study_mappings.py halo_exchange
+	$(BIN)/python scripts/study_sharing.py
+	for paper in enos2014 fiedler2014 bhatele2008 bhatele2009; do \
+		$(BIN)/python scripts/study_papers.py $$paper || exit 1; done
 
 minizinc:
 	@sh scripts/install_minizinc.sh

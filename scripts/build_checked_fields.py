@@ -364,7 +364,7 @@ FIELDS: dict[Model, Covers] = {
         "parts": claim("placements", "hosts", *DOMAINS, "nodes.bound", unless=ANOTHER),
     },
     certificate.Reserved: {
-        **dict.fromkeys(("request", "at", "parts", "prism", "before"), NODES_PROOF),
+        **dict.fromkeys(("request", "at", "parts", "prism", "other_prisms", "before"), NODES_PROOF),
         "now": PARTS,
     },
     certificate.PlacedPart: {

@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -63,7 +63,7 @@ def draw_log(
     if not 0 < load_percent < float("inf"):
         raise InputError("a positive number of percent", field="load", value=load_percent)
     kinds = [
-        (job.nodes, row.minutes)
+        (job.nodes, row.minutes, row.application)
         for row in workload.rows
         for job in workload_jobs(workload.model_copy(update={"rows": [row]}))
         if job.node_class == node_class and job.nodes <= num_nodes
@@ -71,26 +71,31 @@ def draw_log(
     if not kinds:
         raise InputError("a class with jobs that fit", field="class", value=node_class)
     share = (1 + _LEAST_SHARE) / 2
-    work = np.mean([nodes * share * 30 * (low + high) for nodes, (low, high) in kinds])
+    work = np.mean([nodes * share * 30 * (low + high) for nodes, (low, high), _ in kinds])
     gap = 100 * float(work) / (num_nodes * load_percent)
     rng = np.random.default_rng(seed)
     jobs = []
     at = 0.0
     for number in range(1, num_jobs + 1):
-        nodes, (low, high) = kinds[int(rng.integers(len(kinds)))]
+        nodes, (low, high), name = kinds[int(rng.integers(len(kinds)))]
         walltime = 60 * int(rng.integers(low, high + 1))
         seconds = int(rng.integers(int(_LEAST_SHARE * walltime), walltime + 1))
-        jobs.append(LogJob(str(number), nodes, int(at), seconds, walltime))
+        jobs.append(LogJob(str(number), nodes, int(at), seconds, walltime, application=name))
         at += float(rng.exponential(gap))
     return tuple(jobs)
 
 
-def swf_text(jobs: Iterable[LogJob], comment: str) -> str:
-    """Return jobs in the Standard Workload Format, whose ids are their job numbers."""
-    lines = [f"; {comment}"]
+def swf_text(jobs: Sequence[LogJob], comment: str) -> str:
+    """Return jobs in the Standard Workload Format, whose ids are their job numbers.
+
+    Executables are the numbers of the applications, which comments name.
+    """
+    names = sorted({job.application for job in jobs if job.application})
+    lines = [f"; {comment}", *(f"; executable {k}: {name}" for k, name in enumerate(names))]
     for job in jobs:
         fields = [job.id, job.submitted, -1, job.seconds, job.nodes, -1, -1, job.nodes]
-        fields += [job.walltime, -1, 1, *[-1] * 7]
+        executable = names.index(job.application) if job.application else -1
+        fields += [job.walltime, -1, 1, -1, -1, executable, *[-1] * 4]
         lines.append(" ".join(map(str, fields)))
     return "\n".join(lines) + "\n"
 

@@ -49,7 +49,6 @@ from topoplace.mapping.evaluate import evaluate, hop_bytes
 from topoplace.mapping.onto import Places, load_places, problem_on
 from topoplace.mapping.parallelism import parallelism
 from topoplace.mapping.problem import MappingProblem
-from topoplace.placement.torus.heuristics.node_orders import TWO_Y, block_order
 from topoplace.placement.torus.joint.applications import Applications
 from topoplace.placement.torus.problem import Candidate, MappedJob, PlacementProblem
 from topoplace.result.mapping import MappingFigures, MappingResult
@@ -65,7 +64,6 @@ from topoplace.snapshot.schema import (
 )
 from topoplace.snapshot.state import prepare, torus_of
 from topoplace.solving import Options, method_of, solve
-from topoplace.types import IntArray
 
 GRIDS = {
     "110x120": 16,
@@ -228,22 +226,14 @@ EXCHANGES = (
 )
 
 
-def in_alps_order(problem: MappingProblem, nodes: IntArray) -> IntArray:
-    """Return a mapping onto the k-th usable node as one onto the k-th node of ALPS' order."""
-    torus = problem.torus
-    per = torus.nodes_per_router
-    ordered = (block_order(torus, TWO_Y)[:, None] * per + np.arange(per)).ravel()
-    listed = ordered[np.isin(ordered, problem.nodes)]
-    return listed[np.searchsorted(problem.nodes, nodes)]
-
-
 def exchanged(case: Exchange, places: Places) -> dict[str, MappingFigures] | None:
     """Return the figures of the paper's methods and of pencils in a region; None without room."""
     found = {}
     application = grid(case.grid, num_bytes=case.bytes)
     for method in (*case.times, "pencils"):
         is_order = method in ("default", "grid-order")
-        options = Options(cell=case.cell if method == "grid-order" else None)
+        cell = case.cell if method == "grid-order" else None
+        options = Options(cell=cell, node_order="alps-2y")
         try:
             problem = problem_on(places, application, case.per_node[0 if is_order else 1])
             outcome = method_of("mapping", method).solver(problem, options)
@@ -251,8 +241,7 @@ def exchanged(case: Exchange, places: Places) -> dict[str, MappingFigures] | Non
             return None
         if outcome.solution is None:
             return None
-        nodes = outcome.solution.nodes
-        found[method] = evaluate(problem, in_alps_order(problem, nodes) if is_order else nodes)
+        found[method] = evaluate(problem, outcome.solution.nodes)
     return found
 
 

@@ -195,6 +195,10 @@ def _placements() -> Iterator[tuple[str, PlacementResult]]:
     queue.append({"id": "c", "nodes": 8, "segment": 4, "communication": "none"})
     own = {"schema": SNAPSHOT_SCHEMA, "name": "anchored", "machine": machine, "queue": queue}
     yield "anchored", solve(prepare(Snapshot.model_validate(own)), "exact", Options(20.0))
+    queue = [{"id": "a", "nodes": 4, "walltime": 30}, queue[2] | {"nodes": 12}, queue[1]]
+    ends = {"running": [{"id": "r", "nodes": "0", "ends": 60}], "order": "backfill"}
+    own |= {"queue": queue} | ends
+    yield "segments", solve(prepare(Snapshot.model_validate(own)), "exact", Options(20.0))
     ends = {"running": [{"id": "r", "nodes": "2-3", "ends": 60}], "order": "backfill"}
     queue = [{"id": f"q{k}", "nodes": n, "walltime": 90} for k, n in enumerate((1, 3, 1))]
     own |= {"machine": {"name": "line", "shape": [4], "wrap": [False]}, "queue": queue} | ends
@@ -474,6 +478,13 @@ def _pods() -> Iterator[tuple[str, CubesResult]]:
         left_out = {"left_out": held if name == "last" else []}
         snapshot = Snapshot.model_validate(document | {"running": running, "queue": own} | left_out)
         yield name, solve(prepare_cubes(snapshot), "exact", Options(time_limit=20))
+    ending = [{"id": "old", "nodes": "0-7,24-30", "ends": 60}]
+    waiting = [{"id": "w", "nodes": 24, "walltime": 9}, listed[1], listed[2] | {"walltime": 60}]
+    own = document | {"running": ending, "queue": waiting, "order": "backfill"}
+    yield "reserved", solve(prepare_cubes(Snapshot.model_validate(own)), "exact", Options(20.0))
+    waiting = [listed[1], {"id": "w", "nodes": 8}, {"id": "one", "nodes": 1}]
+    own |= {"queue": waiting, "down": "8-23"}
+    yield "part", solve(prepare_cubes(Snapshot.model_validate(own)), "exact", Options(20.0))
     options = Options(time_limit=20, required={"free_cubes": 4})
     yield "witness", solve(prepare_cubes(snapshot), "exact", options)
 

@@ -376,6 +376,11 @@ def test_what_hosts_give_says_how_many_units_of_each_part_they_have(tmp_path: Pa
     now[1]["takes"] = {"gpus": 1}
     with pytest.raises(tp.InputError, match="one of the parts leader, workers"):
         audited(tmp_path, before, after)
+    parts[1]["takes"], now[1]["takes"] = {"gpus": 2}, {"gpus": 4}  # whose units are whose?
+    now[0]["takes"] = {"gpus": 4}
+    (row,) = audited(tmp_path, before, after).rows
+    held = "held: parts its hosts may be of leader, workers"
+    assert (row.verdict, dict(row.held)) == (Verdict.UNJUDGED, {"c": held})
 
 
 def test_what_changed_besides_is_noted(tmp_path: Path) -> None:
@@ -391,19 +396,45 @@ def test_what_changed_besides_is_noted(tmp_path: Path) -> None:
     ]
 
 
-@pytest.mark.parametrize(
-    ("running", "said"),
-    [
-        ({"id": "a", "nodes": "r1h2"}, "running a: expected takes, as r1h2 holds several units"),
-        (
-            {"id": "b", "nodes": "r1h2", "takes": {"gpus": 3}},
-            "running b.takes: expected a multiple of what a unit of the request takes",
-        ),
-    ],
-)
-def test_what_a_pair_does_not_say(running: Any, said: str, tmp_path: Path) -> None:
-    lines = lines_said(lambda: audited(tmp_path, *pair(running=[OLD, running])))
+def test_what_a_pair_does_not_say(tmp_path: Path) -> None:
+    running = [OLD, {"id": "a", "nodes": "r1h2"}]
+    lines = lines_said(lambda: audited(tmp_path, *pair(running=running)))
+    said = "running a: expected takes, as r1h2 holds several units"
     assert lines[0].startswith(f"{tmp_path / 'after.json'}: {said}")
+
+
+@pytest.mark.parametrize(
+    ("gpus", "why"), [(3, "3 gpus of r1h2, no multiple"), (4, "4 units, though it asked for")]
+)
+def test_a_job_with_odd_amounts_is_not_judged_and_the_others_are(
+    gpus: int, why: str, tmp_path: Path
+) -> None:
+    before, after = pair(running=[OLD, {"id": "b", "nodes": "r1h2", "takes": {"gpus": gpus}}])
+    before["queue"] = [{"id": "b", "nodes": 1, "takes": {"gpus": 2}}, {"id": "w", "nodes": 1}]
+    before["queue"][0]["takes"]["gpus"] = 2 if gpus == 3 else 1
+    before["queue"][1]["takes"] = {"gpus": 9}
+    after["queue"] = before["queue"][1:]
+    found = tp.audit(tp.load(before), after=tp.load(after), order="priority")
+    verdicts = {row.request.partition(":")[0]: (row.verdict, row.why) for row in found.rows}
+    assert verdicts["w"][0] is Verdict.RIGHTLY_WAITING
+    assert verdicts["b"][0] is Verdict.UNJUDGED
+    assert why in verdicts["b"][1]
+
+
+def test_who_came_before_others_only_afterwards_is_not_blamed(tmp_path: Path) -> None:
+    """Job w waits though it was the first; s was raised above it, and has its room."""
+    by_order = [{"option": "order", "value": "of priorities"}]
+    before, after = pair()
+    before |= {"queue": [{"id": name, "nodes": 1} for name in "ws"], "left_out": by_order}
+    before["machine"]["hosts"] = [{"hosts": "h", "domains": ["r"], "capacity": {"gpus": 1}}]
+    before |= {"running": [], "queue": [one | {"takes": {"gpus": 1}} for one in before["queue"]]}
+    started = {"id": "s", "nodes": "h", "takes": {"gpus": 1}}
+    after |= {"machine": before["machine"], "queue": before["queue"][:1]}
+    for turn, verdict in ((1, Verdict.MISSED), (0, Verdict.UNJUDGED)):
+        later = tp.load(after | {"running": [started | {"turn": turn}]})
+        rows = tp.audit(tp.load(before), after=later, order="priority").rows
+        assert {row.request[0]: row.verdict for row in rows}["w"] is verdict
+    assert rows[0].why == "s comes before it afterwards"
 
 
 # ---- Against brute force -------------------------------------------------------------------------

@@ -125,7 +125,9 @@ def test_every_command_reads_it(before: str, after: str, part: str, here: Path) 
     assert run(["batch", state, "-o", "out", "--jobs", "1"]) == 0
     assert run(["audit", state, "--after", f"{after}{part}"]) == 0
     assert run(["map", "--grid", "3" if before == "slurm" else "2", "--on", state]) == 0
-    assert run(["repack", state, "--start", "x"]) == 2  # of tori, not of these
+    job = "2" if before == "slurm" else "ns/train"
+    assert run(["repack", state, "--start", job, "-o", "plan.json"]) == 0
+    assert run(["check", "plan.json"]) == 0
 
 
 @pytest.mark.parametrize(("before", "after", "part"), FORMS)
@@ -140,6 +142,8 @@ def test_python_reads_it(before: str, after: str, part: str, here: Path) -> None
     verdicts = {row.verdict for row in tp.audit(state, after=f"{after}{part}").rows}
     assert verdicts == {"optimal"}
     assert tp.topology(state).num_ranks > 1
+    assert len(tp.whatif(state, [{"without_job": found.instance.queue[0].id}]).scenarios) == 2
+    assert tp.repack(state, start=[found.instance.queue[0].id]).check().holds
 
 
 def test_a_folder_of_them(here: Path, capsys: pytest.CaptureFixture[str]) -> None:

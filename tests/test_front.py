@@ -235,6 +235,7 @@ def test_a_comparison_prints_and_shares_bounds(results: list[Any], tmp_path: Pat
         (lambda: door.map(tp.grid(4), 5), "on: expected a machine, a snapshot, a result, a squar"),
         (lambda: door.topology("torus:4", ranks=5), "ranks: expected a path or a list, found 5"),
         (lambda: door.topology("torus:4", cores=1.5), "cores: expected a whole number, found 1.5"),
+        (lambda: tp.torus((4, 4)), "shape[0]: expected an integer, found [4, 4]"),
         (lambda: door.Model(5), "machine: expected a machine such as tp.torus(4, 4), its name or"),
         (lambda: door.load(3), "source: expected a path, a shipped name or a document, found int"),
         (lambda: door.compare([torus_model()]), "source: expected a path, a shipped name or a doc"),
@@ -316,6 +317,25 @@ def test_a_comparison_draws_itself(results: list[Any], tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("batches_here")
+def test_calls_that_lack_an_argument_name_the_function() -> None:
+    with pytest.raises(TypeError, match=r"^batch\(\) missing 1 required keyword-only argument"):
+        tp.batch("snapshots")
+    with pytest.raises(TypeError, match=r"^map\(\) got multiple values for argument 'on'"):
+        tp.map(tp.grid(4), "torus:4", on="torus:4")
+    with pytest.raises(tp.InputError, match="timelimit: expected an option of this function"):
+        tp.batch("snapshots", output="out", timelimit=3)
+
+
+def test_a_script_is_told_to_guard_its_batch(tmp_path: Path) -> None:
+    tp.Model("torus:2x2").save(tmp_path / "a.json")
+    script = tmp_path / "script.py"
+    script.write_text('import topoplace as tp\ntp.batch("a.json", output="out", jobs=1)\n')
+    run = subprocess.run(
+        [sys.executable, str(script)], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert 'a script has to call this under if __name__ == "__main__":' in run.stderr
+
+
 def test_a_batch_of_files_in_python(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     torus_model().save(tmp_path / "now.json")
     asked: dict[str, Any] = {"output": str(tmp_path / "out"), "method": "first-fit"}

@@ -272,12 +272,12 @@ def test_only_the_first_that_waits_is_missed_where_there_is_an_order():
     )
     (row,) = tp.audit(tp.load(before).snapshot, after=tp.load(after).snapshot).rows
     assert row.verdict == "unjudged"
-    assert row.why.endswith("q1 is first in the order, and does not fit")
+    assert row.why.endswith("q1 is the first that waits, and does not fit")
     # so it is where an option of another request is ignored
     more = {"left_out": [*ORDER, *HOLD_Q2]}
     both = [tp.load(one).snapshot for one in (before | more, after)]
     (row,) = tp.audit(both[0], after=both[1], ignore=["features"]).rows
-    assert row.why.endswith("q1 is first in the order, and does not fit")
+    assert row.why.endswith("q1 is the first that waits, and does not fit")
     before["queue"] = after["queue"] = requests[::-1]
     (row,) = tp.audit(tp.load(before).snapshot, after=tp.load(after).snapshot).rows
     assert row.verdict == "missed"

@@ -17,18 +17,12 @@ from brute_force import Choice, Tiny
 from random_instances import random_snapshot
 from topoplace.errors import InputError
 from topoplace.machine import Prism, Torus, parse_node_set
+from topoplace.machine.node_orders import FOUR_Y, O2, ONE_Y, TWO_Y, Digit, block_order
 from topoplace.placement.torus import explain as explaining
 from topoplace.placement.torus.explain import explain
 from topoplace.placement.torus.footprints import footprints_of
 from topoplace.placement.torus.heuristics.fits import best_fit, fill, first_fit
-from topoplace.placement.torus.heuristics.node_orders import (
-    FOUR_Y,
-    O2,
-    TWO_Y,
-    Digit,
-    block_order,
-    place_in_order,
-)
+from topoplace.placement.torus.heuristics.node_orders import place_in_order
 from topoplace.placement.torus.outcome import Scattered
 from topoplace.placement.torus.problem import Candidate, PlacementProblem
 from topoplace.result import Interference
@@ -40,7 +34,7 @@ FORM = Path(__file__).parents[1] / "docs" / "develop" / "adding-a-heuristic.md"
 MODES = list(Interference)
 NODE_METHODS = ("alps-o2", "alps-2y", "alps-4y", "random-nodes")
 PRISM_METHODS = ("first-fit", "best-fit")
-ORDERS = {"o2": O2, "2y": TWO_Y, "4y": FOUR_Y}
+ORDERS = {"o2": O2, "oy": ONE_Y, "2y": TWO_Y, "4y": FOUR_Y}
 SHAPES = [(1,), (9,), (8, 12), (24, 24, 24), (11, 12, 16), (3, 5, 4, 2), (2,) * 5]
 Key = Callable[[Tiny, Choice], object]
 
@@ -156,7 +150,12 @@ def test_orders_are_permutations(order: tuple[Digit, ...], shape: tuple[int, ...
 
 @pytest.mark.parametrize(
     ("order", "dim", "thick", "block"),
-    [(O2, 0, 4, (2, 4, 2)), (TWO_Y, 1, 2, (4, 2, 8)), (FOUR_Y, 1, 4, (4, 2, 8))],
+    [
+        (O2, 0, 4, (2, 4, 2)),
+        (ONE_Y, 1, 1, (4, 1, 8)),
+        (TWO_Y, 1, 2, (4, 2, 8)),
+        (FOUR_Y, 1, 4, (4, 2, 8)),
+    ],
     ids=ORDERS,
 )
 def test_orders_fill_the_slabs_of_the_paper(

@@ -10,8 +10,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import topoplace as tp
 from baseline_instances import grid, problem_on
 from topoplace.errors import InputError
+from topoplace.machine import Torus
+from topoplace.machine.node_orders import ORDERS, block_order
 from topoplace.mapping.evaluate import evaluate
 from topoplace.mapping.graph import grid_of
 from topoplace.mapping.mapped import mapped_by
@@ -181,3 +184,36 @@ def test_what_a_method_cannot_map_is_bad_input(mapper, shape, machine, cell, mes
     problem = problem_on(grid(shape), machine, tasks_per_node=limit)
     with pytest.raises(InputError, match=message):
         mapper(problem, Options(cell=cell))
+
+
+# ---- Orders of nodes -----------------------------------------------------------------------------
+
+
+def test_the_largest_hops_of_table_3_are_those_of_scheme_2y() -> None:
+    """Enos 2014 IV.B: 9 for the default and 16 for grid_order, in a feature of 12x8x12 routers."""
+    found = [
+        tp.map(
+            tp.grid(32, 32, 32),
+            "blue_waters",
+            method,
+            tasks_per_node=32,
+            within="12x8x12@0,12,0",
+            cell=cell,
+            node_order="alps-2y",
+            time_limit=0.1,
+        )
+        for method, cell in (("default", None), ("grid-order", (4, 2, 4)))
+    ]
+    assert [one.solution.figures.max_hops for one in found] == [9, 16]
+
+
+def test_nodes_are_filled_in_the_order_asked_for() -> None:
+    torus = Torus((4, 4, 16), nodes_per_router=2)
+    for name, digits in ORDERS.items():
+        found = tp.map(tp.grid(16, 8), "torus:4x4x16:2", "default", node_order=name)
+        listed = torus.nodes_of(block_order(torus, digits))
+        assert found.solution.nodes == listed[:128].tolist()
+    with pytest.raises(InputError, match="--node-order"):
+        tp.map(tp.grid(4), "torus:4", "default", node_order="alps")
+    with pytest.raises(InputError, match="a torus or mesh"):
+        tp.map(tp.grid(4), "tree:2x2", "default", node_order="alps-2y")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
 from collections.abc import Callable
 from typing import Any
 
@@ -176,6 +178,15 @@ def test_a_model_is_copied_and_changed() -> None:
     other.replace("thin", origin=(2, 2, 2), extents=(1, 1, 2))
     assert other.running[0].nodes == "42-43"
     assert tp.place(other, "first-fit").check().holds
+
+
+def test_copies_of_the_library_and_pickles_are_models_of_their_own() -> None:
+    model = torus()
+    for other in (copy.copy(model), copy.deepcopy(model), pickle.loads(pickle.dumps(model))):
+        other.add_running("new", [40, 41])
+        assert [job.id for job in model.running] == [job.id for job in torus().running]
+        assert [job.id for job in other.running][-1] == "new"
+    model.add_running("mine", [40])
 
 
 def test_sets_of_nodes_are_named() -> None:

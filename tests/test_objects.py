@@ -55,16 +55,19 @@ from topoplace.solving import Incumbent, Options, solve
 
 Document = dict[str, Any]
 
-SMALL_NAMD = namd((3, 3, 3), name="small")
+SMALL_NAMD = namd((3, 3, 3), once=False, name="small")
+SMALL_PROXIES = namd((3, 3, 3), name="small")
 SMALL_OPENATOM = openatom(16, 8, 6, 8, loads=(4, 3, 5), name="small")
 
 
-def problems(seeds: range, *, trees: bool = False) -> list[tuple[int, MappingProblem]]:
+def problems(
+    seeds: range, *, trees: bool = False, once: bool = False
+) -> list[tuple[int, MappingProblem]]:
     """Return tiny instances; a few draws fix objects where there is no room for them."""
     found = []
     for seed in seeds:
         with contextlib.suppress(InputError):
-            found.append((seed, tiny_objects(seed, trees=trees)))
+            found.append((seed, tiny_objects(seed, trees=trees or once, once=once)))
     return found
 
 
@@ -103,6 +106,13 @@ def test_exact_is_the_least_of_all_mappings() -> None:
 @pytest.mark.parametrize("seeds", few_of([range(k, k + 30) for k in range(4000, 4330, 30)], 1))
 def test_trees_agree_with_all_mappings(seeds: range) -> None:
     for seed, problem in problems(seeds, trees=True):
+        require_exact(seed, problem)
+        require_bounds(seed, problem)
+
+
+@pytest.mark.parametrize("seeds", few_of([range(k, k + 34) for k in range(6000, 6340, 34)], 1))
+def test_messages_once_per_node_agree_with_all_mappings(seeds: range) -> None:
+    for seed, problem in problems(seeds, once=True):
         require_exact(seed, problem)
         require_bounds(seed, problem)
 
@@ -259,9 +269,8 @@ def mutants(document: Document, rng: random.Random) -> list[tuple[str, Document]
         changed("a node", lambda copy: copy["solution"]["nodes"].__setitem__(one, 1 << 20))
     )
     instance = document["instance"]
-    if (
-        sum(instance["application"]["loads"])
-        > instance["cap"] * (instance["machine"]["nodes_per_router"])
+    if sum(instance["application"]["loads"]) > instance["cap"] * instance["machine"].get(
+        "nodes_per_router", 1
     ):
 
         def crowded(copy: Document) -> None:
@@ -280,9 +289,9 @@ def mutants(document: Document, rng: random.Random) -> list[tuple[str, Document]
     return found
 
 
-def require_rejected(seeds: range, *, trees: bool = False) -> int:
+def require_rejected(seeds: range, *, trees: bool = False, once: bool = False) -> int:
     rng, count = random.Random(7), 0
-    for seed, problem in problems(seeds, trees=trees):
+    for seed, problem in problems(seeds, trees=trees, once=once):
         result = solve(problem, "exact", Options(seed=seed))
         if result.solution is None:
             continue
@@ -296,12 +305,14 @@ def require_rejected(seeds: range, *, trees: bool = False) -> int:
 def test_mutants_are_rejected() -> None:
     assert require_rejected(range(200, 220)) >= 100
     assert require_rejected(range(220, 224), trees=True) >= 15
+    assert require_rejected(range(224, 228), once=True) >= 15
 
 
 @pytest.mark.slow
 def test_a_thousand_mutants_are_rejected() -> None:
     assert require_rejected(range(2000, 2180)) >= 1000
     assert require_rejected(range(2200, 2380), trees=True) >= 1000
+    assert require_rejected(range(2400, 2580), once=True) >= 1000
 
 
 def test_certificates_that_prove_less_are_rejected() -> None:
@@ -462,6 +473,34 @@ def test_trees_of_rules() -> None:
         tp.objects(arrays, {"G(s,*) -> P(*)": 4}, costs={"G(s,*) -> P(*)": "tree"})
 
 
+def test_rules_of_messages_once_per_node_are_joined() -> None:
+    arrays = {"G": (2,), "P": (2, 2)}
+    rule = "G(s) <-> P(s,*); G(s) <-> P(*,0)"
+    made = expanded(tp.objects(arrays, {rule: 4}, costs={rule: "node"}))
+    found = [(t.kind, t.once, t.root, t.members) for t in made.trees]
+    assert found == [
+        (kind, "node", root, members)
+        for root, members in ((0, [2, 3, 4]), (1, [2, 4, 5]))
+        for kind in ("multicast", "reduction")
+    ]
+    with pytest.raises(InputError, match="the same arrow"):
+        expanded(tp.objects(arrays, {"G(s) -> P(s,0); G(s) <-> P(s,1)": 4}))
+
+
+def test_messages_once_per_node_by_hand() -> None:
+    """The two examples of docs/proofs/objects.md; the second on distances alone."""
+    made = tp.objects({"A": (5,)}, {"A(0) -> A(*)": 6}, costs={"A(0) -> A(*)": "node"})
+    found = tp.map(made, "torus:5", "exact", balance=1)
+    assert (found.objective, found.status) == (36, "optimal")
+    shares = shares_bound(problem_of(made, load_places("torus:5"), "1"))
+    assert shares is not None
+    assert shares.value == 36
+    triangle = MatrixModel(kind="matrix", name="m", distances=[[0, 1, 1], [1, 0, 1], [1, 1, 0]])
+    found = tp.map(made, triangle, "exact", balance=1.2)
+    assert (found.objective, found.status) == (12, "optimal")
+    assert found.check().holds
+
+
 def test_objects_without_loads_need_no_room() -> None:
     made = tp.objects({"A": (5,)}, {"A(0) -> A(*)": 7}, loads={"A": 0})
     found = tp.map(made, "torus:3", fixed={0: 0, 1: 1}, time_limit=0.3)
@@ -542,7 +581,10 @@ def test_computes_are_in_their_brick_or_with_proxies() -> None:
 
 
 def test_ours_is_never_above_the_papers() -> None:
-    for application_, method in ((SMALL_NAMD, "bricks"), (SMALL_OPENATOM, "prisms")):
+    for application_, method in (
+        *((SMALL_NAMD, "bricks"), (SMALL_OPENATOM, "prisms")),
+        *((SMALL_PROXIES, method) for method in ("proxies", "patches", "bricks")),
+    ):
         problem = problem_of(application_, load_places("torus:4x4x4"), "2")
         paper, ours = solve(problem, method), solve(problem, "search", Options(time_limit=1.0))
         assert paper.objective is not None

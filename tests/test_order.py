@@ -14,11 +14,13 @@ from typing import Any
 import pytest
 
 import topoplace as tp
-from brute_force import Tiny
+from anchored_cases import AnchoredTiny, random_anchored
+from brute_force import Choice, Tiny
 from few import few_of
-from tiny_cubes import random_pod
+from tiny_cubes import places, random_pod, taken_at_first
+from tiny_fattrees import random_tree
 from tiny_hierarchies import Place, is_apart, places_of, prepared, random_hierarchy
-from tiny_instances import tiny_placement, torus_model
+from tiny_instances import tiny_placement, with_sets
 from topoplace import clock
 from topoplace.cli import run
 from topoplace.errors import ExitCode, InputError
@@ -26,7 +28,7 @@ from topoplace.placement.order import InOrderSearch
 from topoplace.report.view import view_of
 from topoplace.result import Interference
 from topoplace.snapshot.hierarchy_state import HierarchyRequest, HierarchyState
-from topoplace.snapshot.schema import Order, Snapshot
+from topoplace.snapshot.schema import Order, Request, Snapshot
 from topoplace.solving import Options
 from topoplace.study.audit.cases import case_of_pair
 from topoplace.study.audit.run import audit_cases
@@ -216,9 +218,8 @@ def test_what_has_no_order_says_so(more: dict[str, Any], message: str) -> None:
         tp.place(tp.load(document), **more)
 
 
-def timed_torus(seed: str) -> Snapshot:
-    """Return a tiny torus whose jobs end, in the order backfill."""
-    rng, snapshot = random.Random(seed), tiny_placement(seed)
+def with_times(rng: random.Random, snapshot: Snapshot) -> Snapshot:
+    """Return a snapshot whose jobs end, in the order backfill."""
 
     def some(low: int) -> int | None:
         return rng.randint(low, 4) if rng.random() < 0.8 else None
@@ -229,13 +230,48 @@ def timed_torus(seed: str) -> Snapshot:
     return snapshot.model_copy(update=update)
 
 
-class BruteTorus:
-    """All placements of a snapshot of a torus, by the times at which jobs run."""
+def timed_torus(seed: str) -> Snapshot:
+    return with_times(random.Random(seed), tiny_placement(seed))
+
+
+def timed_sets(seed: str) -> Snapshot:
+    rng = random.Random(f"{seed}-sets")
+    return with_times(rng, with_sets(rng, tiny_placement(seed)))
+
+
+def timed_anchored(seed: str) -> Snapshot:
+    rng = random.Random(f"{seed}-anchored")
+    snapshot = random_anchored(seed, 12, segmented=rng.random() < 0.4)
+    return with_times(rng, with_sets(rng, snapshot) if rng.random() < 0.4 else snapshot)
+
+
+def timed_pod(seed: str) -> Snapshot:
+    rng = random.Random(f"{seed}-pod")
+    return with_times(rng, random_pod(rng))
+
+
+class TinyPod:
+    """Where requests of a tiny pod of cubes fit."""
 
     def __init__(self, snapshot: Snapshot, rule: Interference) -> None:
-        self.snapshot, self.rule = snapshot, rule
+        self.snapshot, self.taken = snapshot, taken_at_first(snapshot)
+
+    def choices(self, request: Request) -> list[Choice]:
+        found = []
+        for place in places(self.snapshot, request):
+            if not any(self.taken[cube] & bits for cube, bits in place.items()):
+                chips = {(c, k) for c, bits in place.items() for k in range(64) if bits >> k & 1}
+                found.append(Choice("none", frozenset(chips), frozenset(), ((), ()), (0, 0, 0)))
+        return found
+
+
+class BruteRows:
+    """All placements of a snapshot of a torus or a pod, by the times at which jobs run."""
+
+    def __init__(self, snapshot: Snapshot, rule: Interference, tiny: Any = Tiny) -> None:
+        self.snapshot, self.rule, self.tiny = snapshot, rule, tiny
         self.requests = {one.id: one for one in snapshot.queue}
-        self.now = {one.id: Tiny(snapshot, rule).choices(one) for one in snapshot.queue}
+        self.now = {one.id: tiny(snapshot, rule).choices(one) for one in snapshot.queue}
         self.lasts = {
             one.id: None if one.walltime is None else max(1, one.walltime) for one in snapshot.queue
         }
@@ -243,7 +279,7 @@ class BruteTorus:
     def together(self, started: Sequence[str], first: str | None = None, at: int = 0) -> bool:
         """Return whether some start now, and one, if given, after so many seconds."""
         lasting = [j for j in self.snapshot.running if j.ends is None or j.ends > at]
-        later = Tiny(self.snapshot.model_copy(update={"running": lasting}), self.rule)
+        later = self.tiny(self.snapshot.model_copy(update={"running": lasting}), self.rule)
         then = [] if first is None else later.choices(self.requests[first])
 
         def place(k: int, chosen: list[Any], lasting: list[Any]) -> bool:
@@ -278,29 +314,42 @@ class BruteTorus:
         return {*started}, reserved
 
 
-@pytest.mark.parametrize("chunk", few_of(range(10), 2))
-def test_tori_have_reservations(chunk: int) -> None:
+DRAWN = {
+    "torus": (timed_torus, Tiny),
+    "sets": (timed_sets, Tiny),
+    "anchored": (timed_anchored, AnchoredTiny),
+    "pod": (timed_pod, TinyPod),
+}
+"""By kind of machine what draws one whose jobs end, and its places."""
+
+
+@pytest.mark.parametrize("chunk", few_of(range(20), 1))
+@pytest.mark.parametrize("kind", DRAWN)
+def test_machines_of_rows_have_reservations(kind: str, chunk: int) -> None:
+    draw, tiny = DRAWN[kind]
     seen: Counter[str] = Counter()
-    for k in range(30 * chunk, 30 * chunk + 30):
+    for k in range(15 * chunk, 15 * chunk + 15):
         rule = [Interference.STRICT, Interference.TOLERANT, Interference.OFF][k % 3]
-        snapshot = timed_torus(f"later-{k}")
-        if any(request.tasks for request in snapshot.queue) or torus_model(snapshot).anchored:
+        snapshot = draw(f"later-{k}")
+        if any(request.tasks for request in snapshot.queue):
             continue
-        started, reserved = BruteTorus(snapshot, rule).answer()
-        found = tp.place(snapshot, interference=rule.value)
+        started, reserved = BruteRows(snapshot, rule, tiny).answer()
+        more = {} if kind == "pod" else {"interference": rule.value}
+        found = tp.place(snapshot, **more)
         assert found.check().holds, (k, found.check())
         assert {p.request for p in found.solution.placements} == started, k
         own = found.levels[0].certificate.reserved
         assert (None if own is None else (own.request, own.at)) == reserved, k
-        assert found.status == "optimal", k
+        assert found.levels[0].status == "optimal", k
+        assert own is None or "reserved: " in view_of(found).waits[own.request]
         seen += Counter(waiting=len(started) < len(snapshot.queue), reserved=own is not None)
-    assert seen["waiting"] >= 5
-    assert seen["reserved"] >= 3
+    assert seen["waiting"] >= 2
+    assert seen["reserved"] >= 1
 
 
-def test_pods_have_no_reservations() -> None:
-    with pytest.raises(InputError, match="order: expected hierarchies, trees or prisms, found"):
-        tp.place(random_pod(random.Random(1)), order="backfill")
+def test_fat_trees_have_no_reservations() -> None:
+    with pytest.raises(InputError, match="order: expected value or priority where jobs have links"):
+        tp.place(random_tree(random.Random(1)), order="backfill")
 
 
 def test_no_more_than_one_placement_and_no_moves_in_an_order() -> None:
@@ -433,17 +482,20 @@ def test_no_forged_proof_is_taken(order: str) -> None:
     assert refused > 100
 
 
-def test_no_forged_reservation_of_a_prism_is_taken() -> None:
+@pytest.mark.parametrize("chunk", few_of(range(4), 1))
+@pytest.mark.parametrize("kind", DRAWN)
+def test_no_forged_reservation_on_rows_is_taken(kind: str, chunk: int) -> None:
+    draw, tiny = DRAWN[kind]
     forged = refused = 0
-    for k in range(40):
-        rng, snapshot = random.Random(f"prism-{k}"), timed_torus(f"forged-{k}")
+    for k in range(10 * chunk, 10 * chunk + 10):
+        rng, snapshot = random.Random(f"prism-{k}"), draw(f"forged-{k}")
         document = snapshot.model_dump(mode="json", by_alias=True)
         found = tp.place(snapshot)
         if found.levels[0].certificate.reserved is None:
             continue
         orders = {o: snapshot.model_copy(update={"order": Order(o)}) for o in ORDERS}
         truths = {
-            o: BruteTorus(own, Interference.STRICT).answer(reserves=o == "backfill")
+            o: BruteRows(own, Interference.STRICT, tiny).answer(reserves=o == "backfill")
             for o, own in orders.items()
         }
         result = found.model_dump(mode="json")
@@ -456,8 +508,8 @@ def test_no_forged_reservation_of_a_prism_is_taken() -> None:
             right = told == truths.get(other["instance"].get("order", "value"))
             refused += not right
             assert right or not report.holds, json.dumps(other)
-    assert forged > 200
-    assert refused > 100
+    assert forged > 10
+    assert refused > 4
 
 
 def line_of(*queue: dict[str, Any]) -> dict[str, Any]:

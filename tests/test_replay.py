@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 
@@ -35,11 +36,13 @@ from topoplace.study.replay import (
     with_intensive,
 )
 from topoplace.study.replay.log import (
+    Decision,
     JobRecord,
     Moment,
+    by_application,
     efficiency_of,
 )
-from topoplace.study.replay.torus import ShapeModel, box_around
+from topoplace.study.replay.torus import ShapeModel, TorusSite, box_around
 from topoplace.study.replay.trees import TreeSite, individual_runs, occupied
 from tree_cases import model_of, snapshot_on
 
@@ -361,3 +364,84 @@ def test_a_job_inside_a_prism_outlives_it() -> None:
 def test_jobs_without_room_are_left_out() -> None:
     jobs = log_of((17, 0, 1, 1), (16, 0, 1, 1))
     assert [job.id for job in replayed(empty(), jobs).left_out] == ["a"]
+
+
+# ---- Shared links --------------------------------------------------------------------------------
+
+
+def test_two_jobs_that_share_a_link_by_hand(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a line of four, a is on 0 and 2, b on 1 and 3: one of the two links of each is shared.
+
+    Each runs 1 + 0.5 x 1 x 0.5 = 1.25 times as long while the other does: a has 60 s left when b
+    comes at 40 s, and ends at 115; by then b has done 60 s of its 100, and ends at 155.
+    """
+    places = {"a": [0, 2], "b": [1, 3], "c": [0, 1]}
+
+    def decide(site: TorusSite, job: LogJob) -> Decision:
+        cost = Fraction(1)
+        return Decision(np.array(places[job.id]), cost, cost, job.seconds)
+
+    monkeypatch.setattr(TorusSite, "decide", decide)
+    jobs = log_of((2, 0, 100, 100), (2, 40, 100, 100), talking=True)
+    for sharing, ends in ((100, (115, 155)), (0, (100, 140)), (200, (130, 170))):
+        replay = Replay(Setup(empty("mesh:4"), jobs, sharing=sharing), "random-nodes")
+        replay.run()
+        assert spans(replay) == {"a": (0, ends[0]), "b": (40, ends[1])}, sharing
+    silent = [jobs[0], replace(jobs[1], patterns=())]
+    replay = Replay(Setup(empty("mesh:4"), silent, sharing=100), "random-nodes")
+    replay.run()
+    assert spans(replay) == {"a": (0, 100), "b": (40, 140)}
+
+
+def test_prisms_share_no_links_and_are_not_slowed() -> None:
+    jobs = log_of((4, 0, 100, 100), (4, 0, 100, 100), (4, 10, 50, 50), talking=True)
+    runs = []
+    for sharing in (0, 500):
+        replay = Replay(Setup(empty(), jobs, sharing=sharing), "first-fit")
+        replay.run()
+        runs.append(spans(replay))
+    assert runs[0] == runs[1]
+
+
+def test_figures_by_application() -> None:
+    jobs = [LogJob(str(k), 4, 0, 100, 100, application="wrf") for k in range(3)]
+    records = [
+        JobRecord(job, 0, end, *[Fraction(1)] * 2)
+        for job, end in zip(jobs, (100, 110, 120), strict=True)
+    ]
+    (found,) = by_application(records)
+    assert (found.application, found.num_jobs, found.num_prisms) == ("wrf", 3, 0)
+    assert found.slowdown == pytest.approx(1.1)
+    assert found.variation == pytest.approx(0.1 / 1.1)
+
+
+# ---- Logs of ALCF --------------------------------------------------------------------------------
+
+ALCF = """\
+"JOB_NAME","COBALT_JOBID","QUEUED_TIMESTAMP","WALLTIME_SECONDS","RUNTIME_SECONDS","NODES_USED",\
+"NODES_REQUESTED","QUEUE_NAME"
+"7.alcf","7","2018-01-07 00:00:10","3600.0","1800.5","512.0","","prod"
+"5.alcf","5","2018-01-07 00:00:00.0","1200","600","128","256","prod, debug"
+"9.alcf","9","2018-01-07 00:01:00","60","30","","","prod"
+"11.alcf","11","2018-01-07 00:02:00","60","","64","64","prod"
+"""
+
+
+def test_a_log_of_alcf(tmp_path: Path) -> None:
+    path = tmp_path / "log.csv"
+    path.write_text(ALCF)
+    log = read_log(path)
+    assert [(j.id, j.nodes, j.submitted, j.seconds, j.walltime) for j in log.jobs] == [
+        ("5", 256, 0, 600, 1200),
+        ("7", 512, 10, 1800, 3600),
+    ]
+    assert log.num_left_out == 2
+    for old, new, told in (
+        ('"1200"', '"-1"', "WALLTIME_SECONDS"),
+        ("2018-01-07 00:00:10", "January", "QUEUED_TIMESTAMP"),
+        ('"9"', '"7"', "each job once"),
+        ('"prod"\n"5', '"prod","x"\n"5', "8 columns"),
+    ):
+        path.write_text(ALCF.replace(old, new))
+        with pytest.raises(InputError, match=told):
+            read_log(path)

@@ -390,3 +390,30 @@ def test_a_trace_needs_a_torus(tmp_path: Path, capsys: pytest.CaptureFixture[str
     said = capsys.readouterr().err
     assert said.count("\n") == 1
     assert "expected a torus or mesh for a trace of RFold" in said
+
+
+def test_a_replay_begins_with_the_jobs_of_a_snapshot(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """One job leaves half of the machine at 50 s, another stays on a quarter of it."""
+    snapshot = {
+        "schema": "topoplace.snapshot/1",
+        "name": "now",
+        "machine": "torus:4x4",
+        "running": [
+            {"id": "leaves", "nodes": "0-7", "ends": 50,
+             "prism": {"origin": [0, 0], "extents": [2, 4]}},
+            {"id": "stays", "nodes": "8-11", "prism": {"origin": [2, 0], "extents": [1, 4]}},
+        ],
+    }  # fmt: skip
+    path, table = tmp_path / "now.json", tmp_path / "jobs.csv"
+    path.write_text(json.dumps(snapshot))
+    log = write_log(tmp_path, [(1, 0, 10, 8), (2, 0, 10, 4), (3, 60, 10, 12)])
+    args = ["--on", str(path), "--method", "first-fit", "--csv", str(table)]
+    document = replayed(capsys, log, *args)
+    assert document["runs"][0]["num_jobs"] == 3
+    starts = {row["job"]: int(row["start"]) for row in csv.DictReader(table.open())}
+    assert starts == {"1": 50, "2": 0, "3": 60}
+    path.write_text(json.dumps({**snapshot, "machine": "tree:2x4", "running": []}))
+    assert run(["replay", log, *args]) == 2
+    assert "a snapshot of a torus or mesh" in capsys.readouterr().err

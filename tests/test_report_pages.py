@@ -165,14 +165,19 @@ def test_a_browser_sorts_and_filters(tmp_path: Path) -> None:
       button("units").click(), button("units").click();
       const select = document.querySelector("form.bar select");
       select.value = "=waits", select.dispatchEvent(new Event("input", {bubbles: true}));
+      const width = document.documentElement.clientWidth;
+      const beyond = (one) => one.getBoundingClientRect().right > width;
+      const texts = [...document.querySelectorAll("td.long")].filter((one) => one.textContent);
+      document.body.dataset.beyond = `${texts.filter(beyond).length} of ${texts.length > 9}`;
     </script></body>"""
     page = re.sub("<meta http-equiv[^>]*>", "", page).replace("</body>", clicks)
     file = tmp_path / "page.html"
     file.write_text(page)
     command = [chromium, "--headless", "--no-sandbox", f"--user-data-dir={tmp_path / 'p'}"]
-    command += ["--dump-dom", file.as_uri()]
+    command += ["--window-size=400,900", "--dump-dom", file.as_uri()]
     run = subprocess.run(command, check=True, capture_output=True, text=True, timeout=60)
     text = run.stdout
+    assert 'data-beyond="0 of true"' in text  # reasons are read without scrolling
     rows = Tables(text).rows["Requests"][1:]
     sizes = [int(row[3]) for row in rows]
     assert sizes == sorted(sizes, reverse=True)

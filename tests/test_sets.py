@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import topoplace as tp
+from anchored_cases import AnchoredTiny, random_anchored
 from brute_force import best_placement
 from few import few_of
 from test_slurm_options import NODE, PARTITION, entry, holds, number, snapshot_of
@@ -103,6 +104,24 @@ def test_requests_of_tori_have_their_sets(rule: Interference, chunk: int) -> Non
         for method in ("first-fit", "best-fit", "alps-o2", "random-nodes"):
             own = tp.place(snapshot, method=method, interference=rule, time_limit=1)
             assert own.check().holds, own.check()
+        named += any(r.eligible or r.excluded for r in snapshot.queue)
+    assert named > 10
+
+
+@pytest.mark.parametrize("chunk", few_of(range(15), 1))
+def test_requests_of_anchored_prisms_have_their_sets(chunk: int) -> None:
+    named = 0
+    for k in range(20 * chunk, 20 * chunk + 20):
+        rng = random.Random(f"anchored-sets-{k}")
+        snapshot = random_anchored(f"sets-{k}", 10, segmented=rng.random() < 0.3)
+        snapshot, rule = with_sets(rng, snapshot), [*Interference][k % 3]
+        value, kept = AnchoredTiny(snapshot, rule).best()
+        found = tp.place(snapshot, interference=rule, thorough=True)
+        assert [level.objective for level in found.levels] == [value, kept], k
+        assert all(level.status == "optimal" for level in found.levels), k
+        assert found.check().verified, found.check()
+        own = tp.place(snapshot, method="slurm-torus3d", interference=rule)
+        assert own.check().holds, own.check()
         named += any(r.eligible or r.excluded for r in snapshot.queue)
     assert named > 10
 

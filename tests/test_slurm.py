@@ -239,7 +239,7 @@ def test_what_is_closed_and_left_out(tmp_path, capsys):
         "nodes closed, with a job that is not listed: 1",
         "nodes closed, their state not told: 2",
         "nodes left out, on no switch: 1",
-        "jobs left out, larger than the machine: 1",
+        "jobs left out, larger than the machine: 1 (2)",
         "not seen, as squeue's listing has no column PARTITION, REASON, FEATURES, DEPENDENCY, "
         "TRES_PER_NODE: what these keep jobs from (squeue --json has all)",
         "not seen, without --partitions, --reservations: limits and states of partitions, "

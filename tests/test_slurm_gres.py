@@ -195,3 +195,26 @@ def test_cpus_and_memory_of_the_system_are_no_jobs(tmp_path):
     model = snapshot_of(tmp_path, [by_node(1, 1)], nodes=nodes)
     (hosts,) = {tuple(sorted(own.capacity.items())) for own in model.snapshot.machine.hosts[:1]}
     assert dict(hosts) == {"cpus": 14, "memory": 60000, "node": 14}
+
+
+def test_types_count_apart_where_a_node_has_several(tmp_path):
+    """Node n4 has two GPUs of each type; who names no type takes what is left of either."""
+    nodes = nodes_of({}).replace("gpu:a100:4", "gpu:a100:2,gpu:v100:2", 1)
+    asks = {2: "gres/gpu:a100:2", 3: "gres/gpu:2", 4: "gres/gpu:v100:1", 5: "gres/gpu:v100:3"}
+    jobs = [by_node(k, 1, tres_per_node=gpus, excluded_nodes="n[5-7]") for k, gpus in asks.items()]
+    held = running(9, {"n4": (1, 1000)}, gres_detail=["gpu:v100:1(IDX:2)"])
+    model = snapshot_of(tmp_path, jobs, nodes=nodes)
+    assert holds(model) == {}
+    assert started(model, order="priority").keys() == {"2", "3"}
+    model = snapshot_of(tmp_path, [held, *jobs[::2]], nodes=nodes)
+    assert started(model).keys() == {"2", "4"}
+    assert started(snapshot_of(tmp_path, [held, *jobs[:2]], nodes=nodes)).keys() == {"2"}
+    held["gres_detail"] = ["gpu:1(IDX:2)"]
+    assert holds(snapshot_of(tmp_path, [held, *jobs[:2]], nodes=nodes)).keys() == {"2", "3"}
+
+
+def test_whole_sockets_hold_the_jobs_that_share_nodes(tmp_path):
+    one = running(9, {"n4": (8, 8000)})
+    one["job_resources"]["select_type"] = ["SOCKET", "MEMORY"]
+    model = snapshot_of(tmp_path, [one, by_node(1, 1)], nodes=nodes_of({"n4": (8, 8000)}))
+    assert holds(model) == {"1": ["shared"]}

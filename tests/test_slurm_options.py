@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -122,6 +123,7 @@ RESTRICTING = [
     ("node_layout", {"threads_per_core": number(2)}),
     ("burst_buffer", {"burst_buffer": "#BB"}),
     ("spread", {"flags": ["SPREAD_JOB"]}),
+    ("deadline", {"deadline": number(NOW + 600)}),
 ]  # fmt: skip
 
 
@@ -320,7 +322,7 @@ def test_scontrol_show_job_is_a_listing_too(tmp_path, option, fields):
     ("changes", "text"),
     [
         ({"State=UP": "State=DOWN"}, "all is DOWN"),
-        ({"MaxNodes=UNLIMITED": "MaxNodes=1"}, "all has jobs of 0 to 1 nodes"),
+        ({"MaxNodes=UNLIMITED": "MaxNodes=1"}, "all has jobs of at most 1 node"),
         ({"MaxTime=UNLIMITED": "MaxTime=00:30:00"}, "all has jobs of at most 1800 s"),
         ({"State=UP": "State=INACTIVE"}, "all is INACTIVE"),
         ({"ReqResv=NO": "ReqResv=YES"}, "all with ReqResv=YES"),
@@ -536,3 +538,101 @@ def test_jobs_of_partitions_on_other_topologies_are_held(topology, running, held
     assert [job.nodes for job in snapshot.running] == [running]
     found = {one.request: one.value for one in snapshot.left_out if one.request}
     assert found == held
+
+
+def test_what_slurm_prefers_to_few_switches_is_said_for_audits(tmp_path):
+    def said(prefer: str = "", **files: str) -> dict[str, str]:
+        model = snapshot_of(tmp_path, [entry(prefer=prefer)], **files)
+        return {one.option: one.value for one in model.snapshot.left_out if one.request is None}
+
+    weights = [f" Weight={1 + k // 4}" for k in range(8)]
+    nodes = [NODE.format(name=f"n{k}", of="all").strip() + weights[k] for k in range(8)]
+    partition = PARTITION.format(name="all", nodes="n[0-7]")
+    assert "preference" not in said(partitions=partition)
+    assert said(nodes="\n".join(nodes))["preference"] == "of nodes by 2 weights"
+    least = said(partitions=f"{partition} LLN=YES")["preference"]
+    assert least == "of the least loaded nodes of partition all"
+    assert said(prefer="ib")["preference"] == "of job 1 of ib"
+
+
+def test_idle_nodes_of_a_suspended_job_are_others_to_have(tmp_path):
+    stopped = entry(7, job_state=["SUSPENDED"], nodes="n[0-5]", node_count=number(6))
+    for memory, running in (("", 0), (" AllocMem=1", 1)):
+        nodes = [NODE.format(name=f"n{k}", of="all").strip() + memory for k in range(8)]
+        model = snapshot_of(tmp_path, [stopped, entry()], nodes="\n".join(nodes))
+        assert len(model.snapshot.running) == running
+
+
+def test_nodes_may_be_json(tmp_path):
+    one = {"partitions": ["all", "low"], "cpus": 16, "real_memory": 64000, "owner": "",
+           "features": ["ib"], "active_features": ["ib"], "gres": "gpu:a100:4"}  # fmt: skip
+    listed = [{"name": f"n{k}", "state": ["IDLE"] + ["DRAIN"] * (k == 3), **one} for k in range(8)]
+    jobs = [entry(), entry(2, features="ib", tres_per_node="gres/gpu:4")]
+    model = snapshot_of(tmp_path, jobs, nodes=json.dumps({"nodes": listed}))
+    assert (model.snapshot.down, holds(model)) == ("n3", {})
+    with pytest.raises(InputError, match=r"nodes\[0\]: expected NodeName="):
+        snapshot_of(tmp_path, jobs, nodes=json.dumps({"nodes": [{"state": ["IDLE"]}]}))
+
+
+def test_a_folder_with_partitions_in_json_says_what_is_read(tmp_path):
+    texts = {"topology.conf": TOPOLOGY, "squeue.json": json.dumps({"jobs": [entry()]})}
+    for name, text in {**texts, "partitions.json": "{}"}.items():
+        (tmp_path / name).write_text(text)
+    with pytest.raises(InputError, match=r"expected partitions\.txt, found 'partitions\.json'"):
+        tp.load(tmp_path)
+
+
+@pytest.mark.parametrize(("hours", "held"), [(1, {"1": ["reservation"]}), (48, {})])
+def test_a_reservation_long_over_in_any_zone_holds_nobody(tmp_path, hours, held):
+    begins, ends = (datetime.fromtimestamp(NOW - 3600 * h).isoformat() for h in (96, hours))
+    text = f"ReservationName=r StartTime={begins} EndTime={ends} Nodes=n[0-7] State=INACTIVE\n"
+    assert holds(snapshot_of(tmp_path, [entry()], reservations=text)) == held
+
+
+def test_audits_in_an_order_hold_requests_to_the_contract(tmp_path):
+    """Of two blocks of four, three and three nodes are free: four are not in one block."""
+    blocks = "BlockName=a Nodes=n[0-3]\nBlockName=b Nodes=n[4-7]\nBlockSizes=4,8\n"
+    sizes = {2: 4, 3: 6, 4: 1}
+    jobs = [
+        entry(k, node_count=number(n), max_nodes=number(n), tres_req_str=f"node={n}")
+        for k, n in sizes.items()
+    ]
+    runs = entry(1, job_state=["RUNNING"], nodes="n0,n4", end_time=number(NOW + 600))
+    before = snapshot_of(tmp_path, [runs, *jobs], topology=blocks)
+
+    def verdicts(**more: Any) -> list[tuple[str, str]]:
+        found = tp.audit(before, after=before, order="priority", **more)
+        return [(row.request[0], str(row.verdict)) for row in found.rows]
+
+    assert verdicts() == [("2", "unjudged"), ("3", "unjudged"), ("4", "unjudged")]
+    rightly = [("2", "rightly waiting"), ("3", "missed"), ("4", "missed")]
+    assert verdicts(contract="slurm-block") == rightly
+    (row,) = tp.audit(before, after=before).rows
+    assert (row.verdict, row.why[:23]) == ("unjudged", "not modelled: contract ")
+
+
+def test_a_contract_holds_the_request_that_it_does_not_go_with(tmp_path):
+    blocks = "BlockName=a Nodes=n[0-3]\nBlockName=b Nodes=n[4-7]\nBlockSizes=4,8\n"
+    jobs = [entry(1, required_nodes="n0"), entry(2)]
+    model = snapshot_of(tmp_path, jobs, topology=blocks)
+    result = tp.place(model, contract="slurm-block")
+    assert [start.request for start in result.placements] == ["2"]
+    assert [one.option for one in holds_of(result.instance)["1"]] == ["contract"]
+    assert result.check().verified
+
+
+@pytest.mark.parametrize(
+    ("option", "fields"),
+    [
+        ("node_layout", "ReqB:S:C:T=0:0:*:2"),
+        ("node_layout", "Socks/Node=2"),
+        ("node_layout", "NtasksPerN:B:S:C=0:0:1:*"),
+        ("disk", "MinTmpDiskNode=90G"),
+        ("extra", "Extra=rack=3"),
+        ("", "ReqB:S:C:T=0:0:*:* Socks/Node=* NtasksPerN:B:S:C=2:0:*:* MinTmpDiskNode=0 SLUID=x"),
+    ],
+)
+def test_scontrol_show_job_says_what_a_node_needs_inside(tmp_path, option, fields):
+    text = SHOWN.format(**USUAL_SHOWN).rstrip("\n") + f" {fields}\n"
+    model = snapshot_of(tmp_path, text)
+    assert holds(model).get("1", []) == ([option] if option else [])

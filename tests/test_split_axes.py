@@ -10,11 +10,13 @@ import pytest
 
 import topoplace as tp
 from topoplace.errors import InputError
-from topoplace.mapping import multilevel
+from topoplace.mapping import _partitioner, multilevel
 from topoplace.mapping.evaluate import hop_bytes
+from topoplace.mapping.objects.applications import problem_of
 from topoplace.mapping.onto import load_places, problem_on
 from topoplace.mapping.parallelism import parallelism
 from topoplace.mapping.problem import MappingProblem, spread_over_nodes
+from topoplace.snapshot.schema import GraphApplication
 from topoplace.solving import Options, method_of, solve
 
 GRIDS = {
@@ -106,26 +108,53 @@ def test_what_it_refuses(on: str) -> None:
 # ---- Partitions level by level -------------------------------------------------------------------
 
 
-def random_geometric(num: int, seed: int) -> MappingProblem:
-    """Return points in a square that talk if they are near, on a hierarchy with little to spare."""
+def random_geometric(num: int, seed: int, on: str = "sharedmap:4:3:5/1:10:100") -> MappingProblem:
+    """Return points in a square that talk if they are near, on a machine with little to spare."""
     points = np.random.default_rng(seed).random((num, 2))
     near = 0.55 * math.sqrt(math.log(num) / num)
     apart = np.linalg.norm(points[:, None] - points[None, :], axis=2)
     pairs = np.argwhere(np.triu(apart < near, 1)).tolist()
     graph = tp.graph([(a, b, 1) for a, b in pairs], num_tasks=num)
-    return problem_on(load_places("sharedmap:4:3:5/1:10:100"), graph, math.ceil(1.03 * num / 60))
+    places = load_places(on)
+    return problem_on(places, graph, math.ceil(1.03 * num / len(places.nodes)))
 
 
-def test_partitions_are_better_than_bisection() -> None:
+@pytest.mark.parametrize(
+    ("on", "onto"),
+    [("sharedmap:4:3:5/1:10:100", False), ("torus:4x4x2", False), ("torus:4x4x2", True)],
+)
+def test_partitions_are_better_than_bisection(on: str, onto: bool) -> None:
     pytest.importorskip("mtkahypar", reason="the library mtkahypar is not installed")
-    problem = random_geometric(1000, 5)
+    problem = random_geometric(1000, 5, on)
     assert multilevel.is_available(problem)
-    found = [multilevel.multilevel(problem, 1, math.inf) for _ in range(2)]
+    found = [multilevel.multilevel(problem, 1, math.inf, onto=onto) for _ in range(2)]
     assert found[0] is not None
     assert found[1] is not None
     assert (found[0] == found[1]).all()
     nodes = spread_over_nodes(problem, found[0])  # no leaf is too full
     assert hop_bytes(problem, nodes) < mapped(problem, "bisection")
+
+
+def test_tasks_under_a_cap_have_partitions() -> None:
+    pytest.importorskip("mtkahypar", reason="the library mtkahypar is not installed")
+    graph = random_geometric(500, 3).instance.application
+    assert isinstance(graph, GraphApplication)
+    problem = problem_of(graph, load_places("torus:4x2"), "1.1")
+    found = multilevel.multilevel(problem, 1, math.inf)
+    assert found is not None
+    assert int(np.bincount(found).max()) <= problem.cap
+
+
+def test_late_partitions_keep_neighbours_together() -> None:
+    pytest.importorskip("mtkahypar", reason="the library mtkahypar is not installed")
+    problem = random_geometric(1000, 5)
+    machine, graph = problem.machine.levels, problem.graph
+    assert machine is not None
+    given = {"domains": machine.domain_of, "room": problem.capacity, "num": problem.num_tasks}
+    given |= {"ends": np.stack([graph.sources, graph.targets]), "weight": graph.bytes}
+    leaves = _partitioner.leaves_of(given, _partitioner.Partitioner("DEFAULT", 1, -1.0))
+    nodes = spread_over_nodes(problem, leaves)  # no leaf is too full
+    assert 3 * hop_bytes(problem, nodes) < mapped(problem, "default")
 
 
 def test_without_time_there_is_no_partition() -> None:

@@ -151,6 +151,11 @@ HALF[1, 2] = 2.5
             "application.target[1]: expected a task, found nan",
         ),
         (
+            pd.DataFrame({"from": list("aab"), "target": list("bcc"), "weight": [4, 9, 5]}),
+            "application: expected columns source, target and weight, or as many columns as rows, "
+            "found columns from, target, weight",
+        ),
+        (
             edges_of(LETTERS).rename(columns={"source": "from"}),
             "application: expected columns source, target and weight, or as many columns as rows, "
             "found columns from, target, weight",
@@ -178,6 +183,11 @@ def test_what_is_no_traffic_is_told_in_a_line(given: Any, line: str) -> None:
         (np.ones((3, 2)), "on: expected a square matrix, found an array of shape (3, 2)"),
         (np.full((4, 4), 0.5), "on[0, 0]: expected a whole number, found 0.5"),
         (np.ones((4, 4)), "distances: expected zeros on the diagonal"),
+        (
+            graph_of([("a", "b", 1)]),
+            "on: expected a machine, a snapshot, a result, a square array of distances, or a file, "
+            "found Graph",
+        ),
     ],
 )
 def test_distances_that_are_none(on: Any, line: str) -> None:

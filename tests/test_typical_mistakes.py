@@ -237,7 +237,7 @@ def test_a_shell_completes(
     monkeypatch.setenv("COMP_CWORD", "3")
     with pytest.raises(SystemExit):
         run([])
-    assert capsys.readouterr().out.split() == ["alps-2y", "alps-4y", "alps-o2"]
+    assert capsys.readouterr().out.split() == ["alps-2y", "alps-4y", "alps-o2", "alps-oy"]
 
 
 def test_faults_are_collected_and_told_together() -> None:

@@ -253,6 +253,10 @@ def test_on_other_machines_only_what_makes_sense_there() -> None:
     found = tp.whatif(TREE, [{"without_job": "a"}, {"free": "n0"}, {"add_down": "n7"}])
     assert [one.gain for one in found.scenarios] == [None, 4, 0, 0]
     assert [one.at_most for one in found.scenarios] == [None, None, None, 0]
+    found = tp.whatif(TREE, [{"add_down": "n[0,6]"}, {"add_down": "n[5-6]"}])
+    assert [one.hit for one in found.scenarios] == [(), (), ("a",)]
+    line = "add-down n[5-6]: 1 running job on what goes down (a): it counts as running on"
+    assert line in str(found).splitlines()
     found = tp.whatif(TREE, [{"add_down": "n7"}], objective="contention")
     assert {one.result.problem for one in found.scenarios} == {"allocation"}
     states: list[Any] = [

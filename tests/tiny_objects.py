@@ -11,15 +11,16 @@ import numpy as np
 from topoplace.machine import Torus
 from topoplace.mapping.onto import load_places, problem_on
 from topoplace.mapping.problem import MappingProblem
-from topoplace.snapshot.schema import FixedObject, MessageTree, ObjectsGraph, TreeKind
+from topoplace.snapshot.schema import FixedObject, MatrixModel, MessageTree, ObjectsGraph, TreeKind
 
 MACHINES = ("torus:2x3", "mesh:2x2", "torus:4", "torus:2x2:2", "mesh:5", "torus:3x2:2")
 
 
-def tiny_objects(seed: int, *, trees: bool = False) -> MappingProblem:
+def tiny_objects(seed: int, *, trees: bool = False, once: bool = False) -> MappingProblem:
     """Return an instance of at most 6 objects on at most 6 nodes; some are fixed, or pooled.
 
-    With `trees` there are multicasts and reductions beside fewer messages.
+    With `trees` there are multicasts and reductions beside fewer messages; some or (at times) all
+    go once to a node if `once`, and the machine may then be a matrix of distances.
     """
     rng = random.Random(seed)
     num = rng.randint(2, 6)
@@ -47,6 +48,17 @@ def tiny_objects(seed: int, *, trees: bool = False) -> MappingProblem:
         kept = rng.randint(0, 3)
         sent = {name: values[:kept] for name, values in sent.items()}
         joined = [tiny_tree(rng, num, unit) for _ in range(rng.randint(1, 4))]
+    if once:
+        some = rng.choice((0.5, 1.0, 1.0))
+        joined = [
+            t.model_copy(update={"once": "node"}) if rng.random() < some else t for t in joined
+        ]
+        if all(t.once == "node" for t in joined) and rng.random() < 0.3:
+            machine = Torus((len(places.nodes),))
+            distances = machine.hops(*np.ix_(range(len(places.nodes)), range(len(places.nodes))))
+            listed = (distances * rng.randint(1, 3)).tolist()
+            places = load_places(MatrixModel(kind="matrix", name="tiny", distances=listed))
+            fixed = [FixedObject(object=one.object, node=0) for one in fixed]
     graph = ObjectsGraph(loads=loads, trees=joined, **sent)
     return problem_on(places, graph, None, cap=cap, pooled=pooled, fixed=fixed)
 
@@ -104,6 +116,10 @@ def brute_force(problem: MappingProblem) -> tuple[int, int] | None:
             continue
         cost = sum(size * hops[nodes[a], nodes[b]] for a, b, size in messages)
         for tree in problem.listed_trees:
+            if tree.once == "node":
+                there = {groups[nodes[one]]: nodes[one] for one in tree.members}
+                cost += tree.bytes * sum(hops[nodes[tree.root], node] for node in there.values())
+                continue
             key = nodes[tree.root] // per, frozenset(nodes[one] // per for one in tree.members)
             if key not in known:
                 known[key] = len(links_of(problem.torus, *key))

@@ -119,6 +119,10 @@ class Model:
         fields = {} if name is None else {"name": _checked(_Named, name=name).name}
         return Model.of(self.snapshot.model_copy(update=fields))
 
+    def __copy__(self) -> Model:
+        """Return a model of its own, as `copy` does."""
+        return self.copy()
+
     @property
     def machine(self) -> Machine:
         """The machine."""
@@ -538,10 +542,11 @@ def torus(
     wraps = _each(wrap, len(shape), bool)
     is_torus = any(wraps) if isinstance(wraps, list) else True
     kind = "torus" if is_torus else "mesh"
+    sizes = [fitting(extent, "int", f"shape[{k}]") for k, extent in enumerate(shape)]
     return _checked(
         TorusModel,
-        name=name or f"{kind}-{'x'.join(map(str, shape))}",
-        shape=_listed(shape),
+        name=name or f"{kind}-{'x'.join(map(str, sizes))}",
+        shape=sizes,
         wrap=wraps,
         bandwidth=_listed(bandwidth),
         nodes_per_router=nodes_per_router,
@@ -737,8 +742,13 @@ def application_of(given: Any, field: str = "application") -> Any:
     return _graph(given, None, field) if is_foreign(given) else given
 
 
-COSTS = ("hops", "multicast", "reduction")
-"""What the messages of a rule may cost: their hops, or the links of trees."""
+COSTS = {
+    "hops": {"cost": "hops"},
+    "multicast": {"cost": "multicast"},
+    "reduction": {"cost": "reduction"},
+    "node": {"once": "node"},
+}
+"""What the messages of a rule may cost: their hops, the links of trees, or once per node."""
 
 
 def objects(
@@ -762,6 +772,7 @@ def objects(
         Loads of the objects of an array: one for all, or one for each, row-major; 1 by default.
     costs
         ``"multicast"`` or ``"reduction"`` by rule: its messages are trees, which cost their links.
+        ``"node"``: what an element sends goes once to every node, however many receive it there.
     periodic
         Whether sums of an index, such as ``i+1``, wrap round.
 
@@ -797,7 +808,7 @@ def objects(
                 "rule": rule,
                 "bytes": size,
                 "periodic": periodic,
-                "cost": (costs or {}).get(rule, "hops"),
+                **COSTS[(costs or {}).get(rule, "hops")],
             }
             for rule, size in sizes.items()
         ],

@@ -147,8 +147,7 @@ def takes(options: Callable[P, T]) -> Callable[[Callable[[T], R]], Callable[P, R
     def decorated(function: Callable[[T], R]) -> Callable[P, R]:
         @functools.wraps(function)
         def run(*args: P.args, **given: P.kwargs) -> R:
-            _require_known(options, given)
-            return function(_fitting(options(*args, **given)))
+            return function(_asked(function, options, args, given))
 
         _describe(run, options, function)
         return run
@@ -162,12 +161,29 @@ def takes_many(options: Callable[..., T]) -> Callable[[Callable[[T], R]], Callab
     def decorated(function: Callable[[T], R]) -> Callable[..., R]:
         @functools.wraps(function)
         def run(*first: Any, **given: Any) -> R:
-            return function(_fitting(options(first, **given)))
+            return function(_asked(function, options, (first,), given))
 
         _describe(run, options, function, inspect.Parameter.VAR_POSITIONAL)
         return run
 
     return decorated
+
+
+def _asked(
+    function: Callable[..., Any],
+    options: Callable[..., T],
+    args: tuple[Any, ...],
+    given: Mapping[str, Any],
+) -> T:
+    """Return the options that a call of a function gives."""
+    _require_known(options, given)
+    try:
+        found = options(*args, **given)
+    except TypeError as error:  # one is missing, or given twice
+        text = re.sub(r"^\w+\.__init__", function.__name__, str(error))
+        raise TypeError(text) from None
+    fitted: T = _fitting(found)
+    return fitted
 
 
 def _require_known(options: Any, given: Mapping[str, Any]) -> None:
@@ -671,10 +687,11 @@ class Batch(Queue):
 class Replay(Solve):
     """The options of `topoplace.front.replaying.replay`."""
 
-    log: Path = argument("LOG", "A job log (SWF), or a trace of RFold (CSV).")
+    log: Path = argument("LOG", "A job log (SWF, or ALCF's CSV), or a trace of RFold (CSV).")
     machine: str = option(
         "MACHINE",
-        "A machine: a file, a shipped name, tree:24x16 or torus:8x8x8.",
+        "A machine: a file, a shipped name, tree:24x16 or torus:8x8x8; or a snapshot of a torus, "
+        "whose running jobs end when they say so.",
         "--on",
         default=MISSING,
         names="machines",
@@ -706,6 +723,13 @@ class Replay(Solve):
     procs_per_node: int = option("N", "Processors of a node in the log.", default=1, least=1)
     interference: str = again(INTERFERENCE)
     objective: str | None = again(OBJECTIVE)
+    sharing: int = option(
+        "PERCENT",
+        "torus: how much longer a job communicates for each other job on its links.",
+        default=0,
+        least=0,
+        most=1000,
+    )
     fill_interior: bool = flag("torus: offer idle nodes inside prisms to jobs without links.")
     snapshots: Path | None = option("DIR", "Write snapshots on the way here.")
     every: int | None = option("N", "A snapshot after every N starts.", least=1)
@@ -817,6 +841,13 @@ class Map(Solve, Watched):
     column_major: bool = flag(
         "grid-order: first dimension fastest.", "-C", "--column-major", panel=METHOD
     )
+    node_order: str | None = _how(
+        "number|alps-o2|alps-oy|alps-2y|alps-4y",
+        "Torus: the order of nodes for default, round-robin and grid-order.",
+    )
+    layout: int | None = _how(
+        "N", "topaware: lay the layout that `topoplace layouts` lists as number N there.", least=1
+    )
     max_depth: int | None = _how("N", "Largest extent along the pencils.")
     time_limit: float | None = _how(
         "S", "Seconds; then, as on Ctrl-C, the best answer so far is the result."
@@ -861,17 +892,24 @@ class Layouts:
     """The options of `topoplace.front.mapping.layouts`."""
 
     tasks_per_node: int = option("N", "Most tasks on a node.", default=MISSING)
-    within: tuple[int, ...] = option(
+    within: str | None = option(
         "12x8x12",
-        "Region, in routers.",
-        default=MISSING,
-        parse=lambda text: parse_extents(text, "--within"),
+        "Region, in routers; with an origin (12x8x12@0,4,0), say which layouts its nodes have room "
+        "for, and where.",
     )
     on: str = option(
         "MACHINE",
-        "A machine: a file, a shipped name or torus:4x4x4.",
+        "A machine, a snapshot or a result; of the last two, say which layouts the free nodes, or "
+        "those of a job, have room for.",
         default="blue_waters",
         names="machines",
+    )
+    subset: str | None = option("0-47,60", "Use these nodes only; where they have names, n[01-16].")
+    job: str | None = option("ID", "Lay them inside this job of the file.")
+    node_class: str | None = option("NAME", "Class of nodes.", "--class")
+    max_depth: int | None = option("N", "Largest extent along the pencils.", least=1)
+    rank_files: Path | None = option(
+        "DIR", "Write the rank order and node list of every layout listed that there is room for."
     )
     balanced: bool = flag("Only layouts with equal cells.")
     stagger: bool = flag("List staggered folded layouts too.")

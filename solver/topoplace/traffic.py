@@ -41,10 +41,11 @@ class Traffic(NamedTuple):
 def is_foreign(given: object) -> bool:
     """Return whether something is an object of a library that may hold traffic."""
     known = isinstance(given, np.ndarray) or hasattr(given, "tocoo")
-    return known or _is_graph(given) or _is_frame(given)
+    return known or is_graph(given) or _is_frame(given)
 
 
-def _is_graph(given: object) -> bool:
+def is_graph(given: object) -> bool:
+    """Return whether something is a graph such as those of NetworkX."""
     return hasattr(given, "is_directed") and hasattr(given, "edges")
 
 
@@ -63,7 +64,7 @@ def traffic_of(given: Any, field: str) -> Traffic:
     InputError
         Naming the field, and the place in it, for what is no traffic in whole numbers.
     """
-    if _is_graph(given):
+    if is_graph(given):
         return _of_graph(given, field)
     if hasattr(given, "tocoo"):
         entries = given.tocoo()
@@ -121,7 +122,7 @@ def _of_frame(frame: Any, field: str) -> Traffic:
                     raise InputError("a task", field=f"{field}.{name}[{k}]", found=str(end))
         sources, targets, names = _numbered(*ends)
         return Traffic(sources, targets, sizes, None if names is None else len(names), names)
-    if len(frame) != len(columns):
+    if len(frame) != len(columns) or {"source", "target", *_WEIGHTS} & {*columns}:
         found = f"columns {', '.join(map(str, columns[:8]))}"
         expected = "columns source, target and weight, or as many columns as rows"
         raise InputError(expected, field=field, found=found)

@@ -13,6 +13,7 @@ import numpy as np
 
 from topoplace.certify.packing import CheckingOracle, Covers, PackedRequest, Prices
 from topoplace.certify.report import RefusedError
+from topoplace.result.certificate import Reserved
 from topoplace.snapshot.schema import Snapshot
 from topoplace.types import IntArray
 
@@ -28,6 +29,27 @@ def lasting(snapshot: Snapshot, at: int | None) -> Snapshot:
 def lasts(ends: int | None, at: int | None) -> bool:
     """Return whether what ends in some seconds is there at a time; None: never, and at the end."""
     return ends is None or (at is not None and max(1, ends) > at)
+
+
+def reserved_nodes(reserved: Reserved) -> str:
+    """Return the nodes of a reservation that has no parts."""
+    [part, *more] = reserved.parts
+    [share, *others] = part.shares
+    if (part.part, more, others, share.units) != (None, [], [], 1):
+        raise RefusedError(f"{reserved.request}: the reservation has parts or units")
+    return share.hosts
+
+
+def twice(
+    now: CheckingOracle, then: CheckingOracle, snapshot: Snapshot, at: int | None, request: str
+) -> TwiceOracle:
+    """Return an oracle of both times, when one request of a snapshot is placed at the later one."""
+    ends = {one.id: one.walltime for one in snapshot.queue}
+    times = (
+        THEN if own.id == request else BOTH if lasts(ends[own.id], at) else NOW
+        for own in now.requests
+    )
+    return TwiceOracle(now, then, tuple(times))
 
 
 @dataclass(frozen=True)

@@ -263,15 +263,18 @@ def layouts(given: Listed, asked: options.Layouts) -> None:
         if number < 1:
             raise InputError("a positive integer", field=name, value=number)
     found = front.mapping.layouts(grid_application(given.grid, given), asked)
-    if found.ranked:
-        say(found.table(limit))
-        count = number_of(len(found.ranked), "layout")
-        say(f"{min(limit, len(found.ranked))} of {count}, best first")
+    there = found.obtained(limit)
+    if found.numbered:
+        say(found.table(limit, there))
+        count = number_of(len(found.numbered), "layout")
+        say(f"{min(limit, len(found.numbered))} of {count}, best first")
         say(f"geometry: {found.geometry}")
     else:
-        within = "x".join(map(str, asked.within))
-        say(f"no admissible layout of {given.grid} in {within}")
-    print_json(found.document(limit))
+        say(f"no admissible layout of {given.grid} in {asked.within or asked.on}")
+    if asked.rank_files is not None:
+        written = found.write(asked.rank_files, there)
+        say(f"rank orders: {number_of(len(written), 'layout')} in {asked.rank_files}")
+    print_json(found.document(limit, there))
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -46,8 +46,8 @@ SOURCES = (
         "that are not listed are named once.",
         "slurm.fields",
         (
-            *("SQUEUE_JSON", "SQUEUE_LISTING", "SCONTROL_JOB"),
-            *("SCONTROL_NODE", "SCONTROL_PARTITION", "SCONTROL_RESERVATION"),
+            *("SBATCH", "SQUEUE_JSON", "SQUEUE_LISTING", "SCONTROL_JOB"),
+            *("SCONTROL_NODE", "SCONTROL_NODE_JSON", "SCONTROL_PARTITION", "SCONTROL_RESERVATION"),
         ),
     ),
     Source(
@@ -63,6 +63,7 @@ SOURCES = (
                 "VOLCANO_JOB",
                 "POD_GROUP",
                 "GANG",
+                "COMPOSITE",
                 "TOPOLOGY",
                 "FLAVOR",
                 "QUEUES",
@@ -112,6 +113,15 @@ SOURCES = (
         "it starts jobs of all partitions on all nodes, and says how many that are.",
         "text",
         ("SWF",),
+    ),
+    Source(
+        "alcf",
+        "job logs of ALCF",
+        "The logs that the Argonne Leadership Computing Facility publishes of Mira, Theta and "
+        "other machines, in CSV, which `replay` reads. That of Intrepid is in the Standard "
+        "Workload Format.",
+        "alcf",
+        ("LOG",),
     ),
 )
 """Every source, in the order of the index."""

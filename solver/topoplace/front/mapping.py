@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import zip_longest
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -14,8 +15,10 @@ from topoplace import options
 from topoplace.errors import InputError, refuse
 from topoplace.formats.text import name_of
 from topoplace.front.documents import load, options_of, watched
+from topoplace.given import parse_extents
 from topoplace.kernels import compile_for
 from topoplace.kinds import kind_named
+from topoplace.machine import Torus
 from topoplace.mapping.allocated import source_of
 from topoplace.mapping.contention import phase_time as estimated_phase
 from topoplace.mapping.graph import grid_of
@@ -34,16 +37,18 @@ from topoplace.mapping.objects.applications import (
     read_application,
     read_fixed,
 )
-from topoplace.mapping.onto import load_places, problem_on
+from topoplace.mapping.onto import document_of, load_places, problem_on
 from topoplace.mapping.parallelism import parallelism as training_job
+from topoplace.mapping.pencils.obtaining import Obtained, numbered_layouts, obtained, tables_of
 from topoplace.mapping.problem import MappingProblem, messages_of, prepare_mapping
-from topoplace.mapping.rankfiles import read_mapping, require_blocks
+from topoplace.mapping.rankfiles import read_mapping, require_blocks, write_mapping
 from topoplace.mapping.recognition import Recognition
 from topoplace.mapping.recognition import recognise as recognise_graph
 from topoplace.mapping.resultfiles import RANKS_ALONE, node_list_for, write_nodes, write_ranks
 from topoplace.model import application_of
 from topoplace.options import takes
 from topoplace.report.mappings import layout_document, layouts_table
+from topoplace.result import Result
 from topoplace.result.mapping import MappingResult
 from topoplace.result.placement import CubesResult
 from topoplace.snapshot.files import parse_object, read_bytes
@@ -57,6 +62,7 @@ from topoplace.snapshot.schema import (
     MappingInstance,
     MatrixModel,
     ObjectsGraph,
+    Snapshot,
 )
 from topoplace.snapshot.state import torus_of
 from topoplace.solving import solve
@@ -84,6 +90,9 @@ __all__ = [
     "write_nodes",
     "write_ranks",
 ]
+
+RANK_ORDER = "MPICH_RANK_ORDER"
+"""The file of a rank order of Cray's MPI; a number is added."""
 
 OF_GRAPH_FILE = "qaplib"
 """The machine that stands for the distances of the graph file."""
@@ -162,7 +171,7 @@ def _refuse_others(asked: options.Map, *, of_objects: bool) -> None:
 
 def _options_of_tasks(asked: options.Map) -> dict[str, Any]:
     """Return the options that only mappings of tasks have."""
-    names = ("cell", "column_major", "max_depth", "mapping")
+    names = ("cell", "column_major", "node_order", "layout", "max_depth", "mapping")
     return {name: getattr(asked, name) for name in names}
 
 
@@ -174,6 +183,10 @@ def solved(problem: MappingProblem, asked: options.Map) -> MappingResult:
     if path is not None:
         more["start"] = read_mapping(path, asked.mapping_format, problem)
         method = "given" if method == "auto" else method
+    if method == "auto" and asked.layout is not None:
+        method = "topaware"
+    if asked.layout is not None and method != "topaware":
+        raise InputError("topaware with --layout", field="method", value=method)
     if method == "auto":
         method = kind_named(problem.kind).usual
     compile_for(problem.kind, [method if isinstance(method, str) else method.name])
@@ -288,29 +301,93 @@ def _is_application(path: File) -> bool:
 
 @dataclass(frozen=True)
 class Layouts:
-    """Layouts, the best first, and the text that asks a scheduler for their prisms."""
+    """Layouts, the best first, each with its number, and the text that asks for their prisms.
 
-    ranked: Sequence[RankedLayout]
+    With a `problem`, its nodes are those that the layouts may lie on.
+    """
+
+    numbered: Sequence[tuple[int, RankedLayout]]
     geometry: str
+    problem: MappingProblem | None = None
+    max_depth: int | None = None
 
-    def document(self, limit: int) -> dict[str, object]:
-        """Return the document for JSON, with some of the layouts."""
-        documents = [layout_document(entry) for entry in self.ranked[:limit]]
-        return {"layouts": documents, "num_layouts": len(self.ranked), "geometry": self.geometry}
+    def obtained(self, limit: int) -> list[Obtained | str]:
+        """Return where some of the layouts lie, or why nowhere; none without nodes."""
+        if self.problem is None:
+            return []
+        tables = tables_of(self.problem)
+        listed = self.numbered[:limit]
+        return [obtained(self.problem, e.layout, tables, self.max_depth) for _, e in listed]
 
-    def table(self, limit: int) -> str:
+    def document(self, limit: int, there: Sequence[Obtained | str]) -> dict[str, object]:
+        """Return the document for JSON, with some of the layouts, and where they lie."""
+        documents = [
+            layout_document(number, entry, where, self.problem)
+            for (number, entry), where in zip_longest(self.numbered[:limit], there)
+        ]
+        return {"layouts": documents, "num_layouts": len(self.numbered), "geometry": self.geometry}
+
+    def table(self, limit: int, there: Sequence[Obtained | str]) -> str:
         """Return some of the layouts as a table."""
-        return layouts_table(self.ranked[:limit])
+        return layouts_table(self.numbered[:limit], there, self.problem)
+
+    def write(self, folder: Path, there: Sequence[Obtained | str]) -> list[Path]:
+        """Write the rank order and the node list of every layout that lies somewhere."""
+        assert self.problem is not None
+        folder.mkdir(parents=True, exist_ok=True)
+        written = []
+        for (number, _), where in zip(self.numbered, there, strict=False):
+            if not isinstance(where, str):
+                path = folder / f"{RANK_ORDER}-{number}"
+                write_mapping(path, "rank-order", self.problem, where.nodes)
+                written.append(path)
+        return written
 
 
 def layouts(application: GridApplication, asked: options.Layouts) -> Layouts:
-    """List every admissible layout of a grid in a region, in routers, of a machine."""
-    torus, region = torus_of(load_torus(asked.on)), asked.within
+    """List every admissible layout of a grid in a region of a machine, or on some of its nodes.
+
+    They are on nodes where these are given: by a snapshot, a result, a subset, or a region with an
+    origin.
+    """
+    known = document_of(asked.on)
+    is_machine = not isinstance(known, Result | Snapshot)
+    given = asked.subset is not None or "@" in (asked.within or "")
+    problem = None
+    if is_machine and not given:
+        refuse("a snapshot or nodes with this option", job=asked.job, rank_files=asked.rank_files)
+        ranked, torus = _in_region(application, asked)
+    else:
+        parts = ("job", "node_class", "within")
+        places = load_places(known, **{name: getattr(asked, name) for name in parts})
+        if asked.subset is not None:
+            places = places.only(asked.subset)
+        # tasks that do not fit have no layout there either, which is no error here
+        problem = problem_on(places, application, asked.tasks_per_node)
+        torus = problem.torus
+        ranked = numbered_layouts(problem, asked.max_depth)
+    listed = [
+        (number, entry)
+        for number, entry in enumerate(ranked, start=1)
+        if (asked.stagger or not entry.layout.stagger) and (entry.balanced or not asked.balanced)
+    ]
+    geometry = geometry_request([entry for _, entry in listed], torus)
+    return Layouts(listed, geometry, problem, asked.max_depth)
+
+
+def _in_region(
+    application: GridApplication, asked: options.Layouts
+) -> tuple[list[RankedLayout], Torus]:
+    """Return the layouts in a region of a machine, by default all of it, wherever it is."""
+    torus = torus_of(load_torus(asked.on))
+    region = torus.shape if asked.within is None else parse_extents(asked.within, "--within")
     if len(region) != torus.num_dims or any(
         e > n for e, n in zip(region, torus.shape, strict=True)
     ):
         within = "x".join(str(extent) for extent in region)
         raise InputError(f"a region inside {torus.text}", field="--within", value=within)
+    if asked.max_depth is not None:
+        region = (*region[:-1], min(region[-1], asked.max_depth))
     virtual = grid_of(application)
     found = enumerate_layouts(
         virtual,
@@ -318,8 +395,6 @@ def layouts(application: GridApplication, asked: options.Layouts) -> Layouts:
         torus.nodes_per_router,
         region,
         rings=[w and e == n for e, n, w in zip(region, torus.shape, torus.wrap, strict=True)],
-        balanced=asked.balanced,
-        stagger=asked.stagger,
+        stagger=True,
     )
-    ranked = one_per_prism(rank_layouts(found, virtual, torus, asked.tasks_per_node))
-    return Layouts(ranked, geometry_request(ranked, torus))
+    return one_per_prism(rank_layouts(found, virtual, torus, asked.tasks_per_node)), torus

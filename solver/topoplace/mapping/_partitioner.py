@@ -15,6 +15,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import csr_array
+from scipy.sparse.csgraph import reverse_cuthill_mckee
 
 Numbers = NDArray[np.int64]
 
@@ -42,12 +44,15 @@ class Partitioner:
     def parts(self, part: Part, rooms: Numbers) -> Numbers:
         """Return the child of every task of a part, none with more tasks than it has room for.
 
-        Once the time is over, children are filled in the order of tasks.
+        Once the time is over, children are filled one after the other, neighbours together.
         """
         num, children = len(part.tasks), len(rooms)
-        found = np.minimum(np.searchsorted(np.cumsum(rooms), np.arange(num), "right"), children - 1)
         worth = children > 1 and num > children and len(part.weight)
-        if worth and time.monotonic() < self._end:
+        late = time.monotonic() >= self._end
+        found = np.searchsorted(np.cumsum(rooms), np.arange(num), "right")
+        if worth and late:
+            found[banded(part)] = found.copy()
+        elif worth:
             context = self._engine.context_from_preset(self._preset)
             context.set_partitioning_parameters(children, 0.0, self._library.Objective.CUT)
             context.set_individual_target_block_weights(np.minimum(rooms, num).tolist())
@@ -57,6 +62,29 @@ class Partitioner:
             graph = self._engine.create_graph(context, num, len(pairs), pairs, ones, weight)
             found = np.array(graph.partition(context).get_partition(), dtype=np.int64)
         return within(part, found, rooms)
+
+    def onto(self, part: Part, links: Numbers, room: int) -> Numbers:
+        """Return the router of every task, few bytes x hops over the links of routers."""
+        num, routers = len(part.tasks), int(links.max()) + 1
+        context = self._engine.context_from_preset(self._preset)
+        spare = room * routers / num - 1
+        context.set_partitioning_parameters(routers, spare, self._library.Objective.CUT)
+        context.logging = False
+        pairs, ways = (list(zip(*ends.tolist(), strict=True)) for ends in (part.ends, links))
+        target = self._engine.create_target_graph(
+            context, routers, len(ways), ways, [1] * len(ways)
+        )
+        own = num, len(pairs), pairs, [1] * num, part.weight.tolist()
+        found = self._engine.create_graph(context, *own).map_onto_graph(target, context)
+        rooms = np.full(routers, room)
+        return within(part, np.array(found.get_partition(), dtype=np.int64), rooms)
+
+
+def banded(part: Part) -> Numbers:
+    """Return the tasks of a part in an order in which those that exchange messages are near."""
+    shape = len(part.tasks), len(part.tasks)
+    pairs = csr_array((part.weight, (part.ends[0], part.ends[1])), shape)
+    return np.asarray(reverse_cuthill_mckee(csr_array(pairs + pairs.T), True), dtype=np.int64)
 
 
 def within(part: Part, found: Numbers, rooms: Numbers) -> Numbers:
@@ -107,7 +135,12 @@ def main(folder: Path) -> None:
     given = np.load(folder / "problem.npz")
     limits = int(given["seed"]), float(given["seconds"])
     partitioner = Partitioner(str(given["preset"]), *limits)
-    np.save(folder / "leaves.npy", leaves_of(given, partitioner))
+    if "links" in given:
+        own = Part(1, 0, np.arange(int(given["num"])), given["ends"], given["weight"])
+        found = partitioner.onto(own, given["links"], int(given["room"][0]))
+    else:
+        found = leaves_of(given, partitioner)
+    np.save(folder / "leaves.npy", found)
 
 
 if __name__ == "__main__":

@@ -20,7 +20,7 @@ from topoplace.result import Result
 from topoplace.result.mapping import MappingResult
 from topoplace.snapshot.faults import faults_of
 from topoplace.snapshot.schema import GraphApplication, MachineDocument, MatrixModel, Snapshot
-from topoplace.traffic import is_foreign, matrix_of
+from topoplace.traffic import is_foreign, is_graph, matrix_of
 from topoplace.types import IntArray
 
 
@@ -39,7 +39,7 @@ def source_of(on: Any) -> Source:
         return on.snapshot
     if isinstance(on, Path):
         return str(on)
-    if is_foreign(on):
+    if is_foreign(on) and not is_graph(on):
         fields = {"kind": "matrix", "name": "matrix", "distances": matrix_of(on, "on").tolist()}
         try:
             return MatrixModel.model_validate(fields)

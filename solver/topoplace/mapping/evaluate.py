@@ -20,6 +20,8 @@ def hop_bytes(problem: MappingProblem, nodes: IntArray) -> int:
     if problem.listed_trees:
         sizes = problem.trees.bytes
         total += sum(int((up + down) @ sizes[tree]) for tree, _, up, down in problem.arms(nodes))
+        tree, roots, ends = problem.copies(nodes)
+        total += int(problem.machine.hops(roots, ends) @ sizes[tree])
     return total
 
 

@@ -143,7 +143,8 @@ def loaded(problem: MappingProblem) -> Loaded | None:
         return None
     unit = int(np.gcd.reduce(problem.graph.bytes))
     found = Loaded(problem, int(np.gcd.reduce(problem.trees.bytes, initial=unit)))
-    return found if problem.graph.num_messages and len(found.links[0]) else None
+    sent = problem.graph.num_messages or problem.listed_trees
+    return found if sent and len(found.links[0]) else None
 
 
 # ---- Quick bounds: the mean, single tasks, and cuts of grids -------------------------------------
@@ -151,7 +152,7 @@ def loaded(problem: MappingProblem) -> Loaded | None:
 
 def quick_bound(problem: MappingProblem) -> Bound | None:
     """Return the best bound by single tasks, and by cuts of grids."""
-    view = loaded(problem)
+    view = loaded(problem) if problem.graph.num_messages else None
     return None if view is None else stronger(task_bound(view), inside_bound(view))
 
 
@@ -278,11 +279,12 @@ def bisected(
     the bound by sets of their tasks is stronger.
     """
     view, rows = loaded(problem), problem.graph.exchanged
-    if view is None:
+    if view is None or not len(rows.weight):
         return None
     found = [*view.cuts()]
     most = min((uneven(view, cut) for cut in found), default=0)
-    known = None if cuts is None else cuts.certificate
+    # with messages once per node, those of the bound are of other rows
+    known = None if cuts is None or problem.trees.by_node.any() else cuts.certificate
     solved: Bisection | None = known if isinstance(known, CutsCertificate) else None
     if solved is None:
         if view.plain.grid is not None or not found or not view.plain.total_load:

@@ -13,7 +13,8 @@ from topoplace.errors import InputError
 from topoplace.kernels import kernel
 from topoplace.machine import LevelMachine, MatrixMachine, Network, Torus
 from topoplace.mapping.mapped import Keeper
-from topoplace.mapping.problem import MappingProblem
+from topoplace.mapping.problem import MappingProblem, trees_of
+from topoplace.snapshot.schema import MessageTree
 from topoplace.types import BoolArray, IntArray
 
 # ---- The arrays a compiled search works on: a machine, a graph and a mapping ---------------------
@@ -92,7 +93,8 @@ def arrays_of(problem: MappingProblem) -> Machine:
 class Branches(NamedTuple):
     """Trees in the form of kernels (`Trees`), the torus they are on, and marks.
 
-    The last of the marks of routers, `at`, and of trees, `seen`, is the one in use.
+    The last of the marks of routers, `at`, of cells, `held`, and of trees, `seen`, is the one in
+    use.
     """
 
     shape: IntArray
@@ -102,22 +104,31 @@ class Branches(NamedTuple):
     first: IntArray
     member: IntArray
     bytes: IntArray
+    by_node: BoolArray
     of_first: IntArray
     of: IntArray
     at: IntArray
+    held: IntArray
     seen: IntArray
 
 
 def branches_of(problem: MappingProblem) -> Branches:
-    """Return the trees in the form of kernels; a machine without links has none."""
-    trees, machine = problem.trees, problem.machine
+    """Return the trees in the form of kernels; there and back is one tree of twice the bytes."""
+    joined: dict[tuple[int, tuple[int, ...], str], MessageTree] = {}
+    for one in problem.listed_trees:
+        key = one.root, tuple(one.members), one.once
+        size = one.bytes + (joined[key].bytes if key in joined else 0)
+        joined[key] = one.model_copy(update={"bytes": size})
+    trees, machine = trees_of(list(joined.values()), problem.num_tasks), problem.machine
     torus = machine.torus or Torus((1,))
     return Branches(
         np.array(torus.shape),
         np.array(torus.strides),
         np.array(torus.wrap),
-        *(trees.root, trees.first, trees.member, trees.bytes, trees.of_first, trees.of),
+        *(trees.root, trees.first, trees.member, trees.bytes, trees.by_node),
+        *(trees.of_first, trees.of),
         np.zeros(torus.num_routers + 1, dtype=np.int64),
+        np.zeros(len(problem.pools.room) + 1, dtype=np.int64),
         np.zeros(len(trees.root) + 1, dtype=np.int64),
     )
 
@@ -417,7 +428,7 @@ def anneal(machine, guest, guide, trees, cells, loads, home, movable, state, ran
         if other >= 0:
             delta += change(machine, guest, state.router, other, cells.router[here], task)
         if trees.of.shape[0] > 0:  # not in the call, which passes a hundred values
-            delta += grown(trees, state.router, task, cells.router[goal], other)
+            delta += grown(machine, trees, cells, state, task, goal, other)
         if delta > 0 and (
             temperature <= 0.0
             or delta > 40.0 * temperature
@@ -467,7 +478,27 @@ def links_of(trees, tree, router):
 
 
 @kernel()
-def tree_bytes(trees, router, one, other):
+def hops_of(machine, trees, tree, router, cell):
+    """Return the hops of a tree's bytes: its links, or those to every cell that has members."""
+    if not trees.by_node[tree]:
+        return links_of(trees, tree, router)
+    origin = np.int64(router[trees.root[tree]])
+    hops = np.int64(0)
+    if origin < 0:
+        return hops
+    trees.held[-1] += 1
+    mark = trees.held[-1]
+    for e in range(trees.first[tree], trees.first[tree + 1]):
+        one = trees.member[e]
+        at = cell[one]
+        if at >= 0 and trees.held[at] != mark:
+            trees.held[at] = mark
+            hops += distance(machine, origin, router[one])
+    return hops
+
+
+@kernel()
+def tree_bytes(machine, trees, state, one, other):
     """Return the hop-bytes of the trees that have one object or (if not -1) another."""
     trees.seen[-1] += 1
     mark, total = trees.seen[-1], np.int64(0)
@@ -477,24 +508,30 @@ def tree_bytes(trees, router, one, other):
                 tree = trees.of[e]
                 if trees.seen[tree] != mark:
                     trees.seen[tree] = mark
-                    total += trees.bytes[tree] * links_of(trees, tree, router)
+                    hops = hops_of(machine, trees, tree, state.router, state.cell)
+                    total += trees.bytes[tree] * hops
     return total
 
 
+@kernel(inline="always")
+def put(cells, state, one, at):
+    """Put an object (or none, -1) into a cell, for a moment: slots stay as they are."""
+    if one >= 0:
+        state.cell[one], state.router[one] = at, cells.router[at]
+
+
 @kernel()
-def grown(trees, router, one, goal, other):
+def grown(machine, trees, cells, state, one, goal, other):
     """Return what moving an object adds to its trees; another one (or -1) moves in exchange."""
-    here = router[one]
+    here = state.cell[one]
     if trees.of.shape[0] == 0 or here == goal:
         return np.int64(0)
-    total = -tree_bytes(trees, router, one, other)
-    router[one] = goal
-    if other >= 0:
-        router[other] = here
-    total += tree_bytes(trees, router, one, other)
-    router[one] = here
-    if other >= 0:
-        router[other] = goal
+    total = -tree_bytes(machine, trees, state, one, other)
+    put(cells, state, one, goal)
+    put(cells, state, other, here)
+    total += tree_bytes(machine, trees, state, one, other)
+    put(cells, state, one, here)
+    put(cells, state, other, goal)
     return total
 
 
@@ -597,7 +634,8 @@ class Annealing:
         self.state = state.copy()
         self.cost = int(total_cost(self.machine, self.guest, self.state.router))
         for tree, size in enumerate(self.trees.bytes.tolist()):
-            self.cost += size * int(links_of(self.trees, tree, self.state.router))
+            own = self.machine, self.trees, tree, self.state.router, self.state.cell
+            self.cost += size * int(hops_of(*own))
 
     def mildest(self, hot: float, cold: float, until: float) -> float:
         """Return the highest temperature at which some moves leave the mapping no worse."""

@@ -1,22 +1,29 @@
-"""Multilevel partitioning by Mt-KaHyPar (Gottesbüren and others 2024), on trees and hierarchies."""
+"""Multilevel partitioning by Mt-KaHyPar (Gottesbüren and others 2024)."""
 
 from __future__ import annotations
 
 import importlib.util
+import math
 import subprocess
 import sys
 import tempfile
 import time
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from topoplace import clock
 from topoplace.mapping import _partitioner
+from topoplace.mapping.graph import TaskGraph, rows_of
+from topoplace.mapping.local_search import torus_neighbours
+from topoplace.mapping.mapped import mapped_by
 from topoplace.mapping.problem import MappingProblem
+from topoplace.solving import Options, method_of
 from topoplace.types import IntArray
 
-PRESET, SECONDS = "QUALITY", 5e-6
+PRESET, SECONDS = "QUALITY", 2e-6
 """The library's preset, and its rough time per task and pair of a level. DEFAULT takes as long
 where domains have few parts, and its partitions cost 10 % more."""
 
@@ -27,37 +34,92 @@ PART, LOOK_SECONDS = 0.7, 0.02
 """Part of the time after which low levels are filled in order, and time between two looks."""
 
 
+MOST_TARGETS = 64
+"""Routers up to which the library maps onto a torus; of 512 it did not end in 300 s."""
+
+FULL = 0.97
+"""Share of the places of nodes without levels that are filled if there are enough of these."""
+
+PLACING, PLACING_SECONDS = 0.4, 0.02
+"""Most time for putting parts on nodes: a share, and for each part."""
+
+
 def is_available(problem: MappingProblem) -> bool:
     """Return whether `multilevel` serves a problem, and the library is installed."""
-    found = problem.machine.levels is not None and problem.num_tasks >= FEWEST_TASKS
+    several = problem.machine.levels is not None or problem.tasks_per_node > 1
+    found = several and problem.num_tasks >= FEWEST_TASKS
     return found and importlib.util.find_spec("mtkahypar") is not None
 
 
-def multilevel(problem: MappingProblem, seed: int, stop: float) -> IntArray | None:
-    """Return the leaf of every task by partitions level by level, the top first.
+def multilevel(
+    problem: MappingProblem, seed: int, stop: float, *, onto: bool = False
+) -> IntArray | None:
+    """Return the router of every task by partitions; None if time is too short.
 
-    None if there is not even time for one level until the clock shows `stop`. Each domain is
-    divided among those below it, with their room as limits, so that the bytes between them are few.
+    The clock must not show `stop` before there was time for one level. Trees and hierarchies are
+    divided level by level, the top first: each domain among those below it, with their room as
+    limits, so that the bytes between them are few. Elsewhere there are as many parts as nodes are
+    needed, and a search puts these parts on nodes; with `onto`, the library does both at once if
+    it is a torus or mesh of few nodes, one on each router.
     """
-    machine = problem.machine.levels
-    assert machine is not None, "it is available"
+    machine, room = problem.machine, problem.capacity
+    if machine.levels is not None:
+        return _divided(problem, seed, stop, domains=machine.levels.domain_of, room=room)
+    torus = machine.torus
+    if onto and torus is not None and len(problem.nodes) == machine.num_nodes <= MOST_TARGETS:
+        near, num_near = torus_neighbours(torus)
+        ends = (
+            np.repeat(np.arange(len(near)), num_near),
+            np.concatenate([own[:most] for own, most in zip(near, num_near, strict=True)]),
+        )
+        links = np.unique(np.sort(ends, axis=0), axis=1)
+        return _divided(problem, seed, stop, links=links, room=room)
+    needed = math.ceil(problem.num_tasks / (FULL * problem.tasks_per_node))
+    parts = np.arange(min(len(problem.nodes), needed))
+    domains = np.stack([parts, np.zeros_like(parts)])
+    room = np.full(len(parts), problem.tasks_per_node)
+    left = stop - clock.now()
+    placing = min(PLACING * left, PLACING_SECONDS * len(parts))
+    until = stop - placing
+    at = _divided(problem, seed, until, domains=domains, room=room)
+    if at is None:
+        return None
+    limit = None if left == math.inf else min(placing, max(1e-3, stop - clock.now()))
+    search = method_of("mapping", "search").solver
+    ones = np.ones_like(parts)
+    own: dict[str, Any] = {"graph": _between(problem, at, len(parts)), "loads": ones, "home": -ones}
+    one_each = problem.instance.model_copy(update={"cap": None, "tasks_per_node": 1})
+    alone = replace(problem, instance=one_each, tasks_per_node=1, grid=None, **own)
+    nodes = mapped_by(search, alone, Options(seed=seed, time_limit=limit))
+    return problem.routers_of(nodes)[at]
+
+
+def _between(problem: MappingProblem, at: IntArray, num: int) -> TaskGraph:
+    """Return the bytes between parts as a graph, given the part of every task."""
+    graph = problem.graph
+    sources, targets = at[graph.sources], at[graph.targets]
+    apart = sources != targets
+    rows = rows_of(num, sources[apart], targets[apart], graph.bytes[apart])
+    return TaskGraph(num, rows.owner, rows.other.astype(np.int64), rows.weight)
+
+
+def _divided(problem: MappingProblem, seed: int, stop: float, **given: IntArray) -> IntArray | None:
+    """Return the leaf of every task by a process of its own, given what to divide them among."""
     rows = problem.graph.exchanged
     once = rows.owner < rows.other
     if SECONDS * (problem.num_tasks + int(once.sum())) > stop - clock.now():
         return None
     with tempfile.TemporaryDirectory() as path:
         folder = Path(path)
-        np.savez(
-            folder / "problem.npz",
-            domains=machine.domain_of,
-            room=problem.capacity,
-            ends=np.stack([rows.owner[once], rows.other[once]]),
-            weight=rows.weight[once],
-            num=problem.num_tasks,
-            seed=seed,
-            seconds=PART * (stop - clock.now()),
-            preset=PRESET,
-        )
+        every: dict[str, Any] = {
+            "ends": np.stack([rows.owner[once], rows.other[once]]),
+            "weight": rows.weight[once],
+            "num": problem.num_tasks,
+            "seed": seed,
+            "seconds": PART * (stop - clock.now()),
+            "preset": PRESET,
+        }
+        np.savez(folder / "problem.npz", **(every | given))
         command = [sys.executable, "-P", _partitioner.__file__, path]
         with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as own:
             while own.poll() is None:

@@ -16,7 +16,7 @@ from topoplace.mapping.mapped import Mapped
 from topoplace.mapping.objects.bounds import load_bound, shares_bound
 from topoplace.mapping.objects.search import evened
 from topoplace.mapping.problem import MappingProblem
-from topoplace.result.mapping import MappingLevel, MappingResult, MappingSolution
+from topoplace.result.mapping import CUT_TASKS, MappingLevel, MappingResult, MappingSolution
 from topoplace.solving import Bound, Method, Options, Outcome, method_of, methods, stronger
 from topoplace.solving.solve import Frame
 
@@ -24,6 +24,10 @@ STAGES = ((0.1, 0.4), (1.0, 1.0))
 """Shares of a time limit at which a method, and then the bound, end. A graph's mapping may be
 optimal long before its method would stop: the bound of the first stage then shows this. Grids have
 their bound at once and need no first stage."""
+
+LARGE_SHARE = 0.9
+"""Share at which a method ends for graphs of more than `CUT_TASKS`: no bound of them comes near a
+mapping, and each takes long."""
 
 LOADED_SHARE, WHOLE_SHARE = 0.7, 0.97
 """Shares at which a method for objects ends: cuts have the rest, if there is time for these."""
@@ -131,6 +135,8 @@ def _stages(
     problem: MappingProblem, options: Options, start: float
 ) -> tuple[tuple[float, float], ...]:
     """Return the shares of a time limit at which a method, and then the bound, end."""
+    if problem.of_tasks and problem.grid is None and problem.num_tasks > CUT_TASKS:
+        return ((LARGE_SHARE, 1.0),)
     if problem.of_tasks:
         return STAGES if problem.grid is None else STAGES[-1:]
     limit = options.time_limit

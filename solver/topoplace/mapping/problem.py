@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, ClassVar, NamedTuple
@@ -61,8 +61,9 @@ class Cells(NamedTuple):
 class Trees(NamedTuple):
     """Multicasts and reductions: tree t has the members from ``first[t]`` to ``first[t + 1]``.
 
-    `reduces` tells whether they send to the root, rather than get what that sends. The trees of
-    object i are ``of[of_first[i]:of_first[i + 1]]``.
+    `reduces` tells whether they send to the root, rather than get what that sends, and `by_node`
+    whether a message goes once to every node (cell) with members, rather than over every link. The
+    trees of object i are ``of[of_first[i]:of_first[i + 1]]``.
     """
 
     root: IntArray
@@ -70,6 +71,7 @@ class Trees(NamedTuple):
     member: IntArray
     bytes: IntArray
     reduces: BoolArray
+    by_node: BoolArray
     of_first: IntArray
     of: IntArray
 
@@ -78,6 +80,28 @@ class Trees(NamedTuple):
         """For every member its tree, the root of that, and the member itself."""
         tree = np.repeat(np.arange(len(self.root)), np.diff(self.first))
         return tree, self.root[tree], self.member
+
+    @property
+    def over_links(self) -> bool:
+        """Whether some go once over every link."""
+        return not self.by_node.all()
+
+
+def trees_of(listed: Sequence[MessageTree], num_tasks: int) -> Trees:
+    """Return the arrays of trees."""
+    ends = np.cumsum([0, *(len(one.members) for one in listed)])
+    member = np.array([m for one in listed for m in one.members], dtype=np.int64)
+    root = np.array([one.root for one in listed], dtype=np.int64)
+    sizes = np.array([one.bytes for one in listed], dtype=np.int64)
+    reduces = np.array([one.kind == "reduction" for one in listed], dtype=np.bool_)
+    by_node = np.array([one.once == "node" for one in listed], dtype=np.bool_)
+    numbers = np.arange(len(root))
+    tree = np.concatenate([numbers, np.repeat(numbers, np.diff(ends))])
+    keys = np.sort(np.concatenate([root, member]) * max(1, len(root)) + tree)
+    keys = keys[np.diff(keys, prepend=-1) > 0]
+    owner, of = np.divmod(keys, max(1, len(root)))
+    first = np.searchsorted(owner, np.arange(num_tasks + 1))
+    return Trees(root, ends, member, sizes, reduces, by_node, first, of)
 
 
 @dataclass(frozen=True)
@@ -201,19 +225,7 @@ class MappingProblem:
     @cached_property
     def trees(self) -> Trees:
         """The multicasts and reductions."""
-        listed = self.listed_trees
-        ends = np.cumsum([0, *(len(one.members) for one in listed)])
-        member = np.array([m for one in listed for m in one.members], dtype=np.int64)
-        root = np.array([one.root for one in listed], dtype=np.int64)
-        sizes = np.array([one.bytes for one in listed], dtype=np.int64)
-        reduces = np.array([one.kind == "reduction" for one in listed], dtype=np.bool_)
-        numbers = np.arange(len(root))
-        tree = np.concatenate([numbers, np.repeat(numbers, np.diff(ends))])
-        keys = np.sort(np.concatenate([root, member]) * max(1, len(root)) + tree)
-        keys = keys[np.diff(keys, prepend=-1) > 0]
-        owner, of = np.divmod(keys, max(1, len(root)))
-        first = np.searchsorted(owner, np.arange(self.num_tasks + 1))
-        return Trees(root, ends, member, sizes, reduces, first, of)
+        return trees_of(self.listed_trees, self.num_tasks)
 
     @cached_property
     def guide(self) -> Rows:
@@ -229,15 +241,18 @@ class MappingProblem:
     def sent(self, nodes: IntArray) -> tuple[IntArray, IntArray, IntArray]:
         """Return the routers at both ends of every message, and its bytes, given all nodes.
 
-        Trees are messages of one hop, one over each of their links: away from the root in
-        multicasts, towards it in reductions.
+        Trees are messages of one hop, one over each of their links, or one to every node that has
+        members: away from the root in multicasts, towards it in reductions.
         """
         routers, graph = self.routers_of(nodes), self.graph
         messages = routers[graph.sources], routers[graph.targets], graph.bytes
         if not self.listed_trees:
             return messages
-        parts = [messages]
-        ways = zip(self.torus.shape, self.torus.strides, self.arms(nodes), strict=True)
+        tree, *ends = self.copies(nodes)
+        back = self.trees.reduces[tree]
+        parts = [messages, (*np.where(back, ends[::-1], ends), self.trees.bytes[tree])]
+        torus = self.torus if self.trees.over_links else Torus((1,))
+        ways = zip(torus.shape, torus.strides, self.arms(nodes), strict=False)
         for n, stride, (tree, router, *lengths) in ways:
             at = router // stride % n
             for length, way in zip(lengths, (1, -1), strict=True):
@@ -252,9 +267,24 @@ class MappingProblem:
         return sources, targets, sizes
 
     def arms(self, nodes: IntArray) -> Iterator[tuple[IntArray, IntArray, IntArray, IntArray]]:
-        """Return the arms of all trees (`tree_arms`), given all nodes."""
+        """Return the arms of trees over links (`tree_arms`), given all nodes; none without any."""
+        if not self.trees.over_links:
+            return iter(())
         routers, (tree, _, member) = self.routers_of(nodes), self.trees.ends
-        return tree_arms(self.torus, routers[self.trees.root], tree, routers[member])
+        kept = ~self.trees.by_node[tree]
+        roots = routers[self.trees.root]
+        return tree_arms(self.torus, roots, tree[kept], routers[member[kept]])
+
+    def copies(self, nodes: IntArray) -> tuple[IntArray, IntArray, IntArray]:
+        """Return a message to every node with members, of trees of that kind.
+
+        For each its tree, the router of that tree's root, and that of the node.
+        """
+        tree, _, member = self.trees.ends
+        kept, num = self.trees.by_node[tree], len(self.cells.router)
+        keys = np.unique(tree[kept] * num + self.cells_of(nodes)[member[kept]])
+        tree, cell = np.divmod(keys, num)
+        return tree, self.routers_of(nodes)[self.trees.root[tree]], self.cells.router[cell]
 
     def array(self, name: str) -> tuple[IntArray, tuple[int, ...]] | None:
         """Return the objects of an array in its shape, and that; None if there is no such array."""
@@ -430,9 +460,11 @@ def _require_loads(problem: MappingProblem) -> None:
         if largest >= num:
             raise InputError(f"objects below {num}", field=f"trees[{k}]", value=largest)
     if problem.listed_trees:
-        torus = problem.torus
-        most = problem.graph.total_bytes * torus.diameter
-        most += sum(one.bytes for one in problem.listed_trees) * torus.num_routers
+        torus = problem.torus if problem.trees.over_links else None
+        most = problem.graph.total_bytes * machine.diameter
+        for one in problem.listed_trees:
+            links = torus.num_routers if torus and one.once == "link" else 0
+            most += one.bytes * (links or len(one.members) * machine.diameter)
         if most >= MAX_HOP_BYTES:
             expected = f"bytes of trees x routers below {MAX_HOP_BYTES}, to be exact"
             raise InputError(expected, field="trees", value=most)

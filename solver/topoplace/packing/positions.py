@@ -263,13 +263,18 @@ class PositionPacking(PackingProblem):
 
     def left_by(self, fixed: Sequence[Positions], kept: Sequence[int]) -> Self:
         """Return the problem of some requests around fixed jobs; rows have the same numbers."""
-        rest, own = copy(self), list(kept)
-        for name in [*vars(rest)]:
-            if isinstance(getattr(type(self), name, None), cached_property):
-                del rest.__dict__[name]
-        rest.capacities = capacities_left(self, fixed)
+        own = list(kept)
+        rest = self.where(capacities_left(self, fixed), [self.forms[q] for q in own])
         rest.names = [self.names[q] for q in own]
         rest.worth, rest.own = self.worth[own], self.own[own]
         rest.values = rest.worth[:, 0]
-        rest.forms = [self.forms[q] for q in own]
         return rest
+
+    def where(self, capacities: IntArray, forms: Sequence[Form]) -> Self:
+        """Return the problem with other capacities and forms, and the same rows and positions."""
+        other = copy(self)
+        for name in [*vars(other)]:
+            if isinstance(getattr(type(self), name, None), cached_property):
+                del other.__dict__[name]
+        other.capacities, other.forms = capacities, list(forms)
+        return other

@@ -57,7 +57,8 @@ def solved(problem: Problem, own: Packed, options: Options, budget: Budget) -> O
         later = None
         if snapshot.order is Order.BACKFILL:
             if own.later is None:
-                raise InputError("hierarchies, trees or prisms", field="order", found="backfill")
+                expected = "value or priority where jobs have links of their own"
+                raise InputError(expected, field="order", found="backfill")
             later = own.later()
         return solved_in_order(packing, snapshot, options, budget, solution_of, later)
 

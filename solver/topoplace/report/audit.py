@@ -14,6 +14,7 @@ MOST_FINDINGS = 20
 """Decisions that the text names; the CSV file has all."""
 
 _WIDEST = 64  # characters of a column of words
+_OF_REASONS = 160
 
 _GRAVEST_FIRST = (
     Verdict.INVALID,
@@ -102,9 +103,13 @@ def jobs_text(row: Row) -> str:
     return shorten(" ".join(row.standing.jobs))
 
 
-def shorten(text: str) -> str:
+def shorten(text: str, widest: int = _WIDEST) -> str:
     """Return a text that fits into a column."""
-    return text if len(text) <= _WIDEST else f"{text[: _WIDEST - 3]}..."
+    return text if len(text) <= widest else f"{text[: widest - 3]}..."
+
+
+def _why(row: Row) -> str:
+    return shorten(row.why, _OF_REASONS)
 
 
 def percent_text(percent: Fraction) -> str:
@@ -128,7 +133,13 @@ def audit_text(audit: Audit) -> str:
     found = findings(audit)
     if found:
         cells = [
-            [row.instance, shorten(row.request), row.verdict, jobs_text(row), shorten(row.why)]
+            [
+                row.instance,
+                shorten(row.request),
+                row.verdict,
+                jobs_text(row),
+                shorten(row.why, _OF_REASONS),
+            ]
             for row in found[:MOST_FINDINGS]
         ]
         text = plain_table(["decision", "request", "verdict", "jobs", "why"], cells)

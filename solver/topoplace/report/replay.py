@@ -9,7 +9,7 @@ from fractions import Fraction
 
 from topoplace.report.text import plain_table
 from topoplace.snapshot.files import csv_of
-from topoplace.study.replay.log import JobRecord, Moment, Protocol, Setup
+from topoplace.study.replay.log import JobRecord, Moment, Protocol, Setup, by_application
 from topoplace.study.replay.run import MethodRun
 from topoplace.version import __version__
 
@@ -42,6 +42,9 @@ _OF_JOB: dict[str, Callable[[MethodRun, JobRecord], object]] = {
     "log_execution": lambda _, record: record.job.seconds,
     "cost": lambda _, record: record.cost,
     "default_cost": lambda _, record: record.default_cost,
+    "application": lambda _, record: record.job.application or "",
+    "prism": lambda _, record: "" if record.prism is None else record.prism.text,
+    "slowdown": lambda _, record: f"{float(record.slowdown):.4f}",
 }
 
 
@@ -108,6 +111,7 @@ def replay_document(setup: Setup, runs: Sequence[MethodRun]) -> dict[str, object
         "against": None if on_torus else setup.against,
         "interference": options.interference if on_torus else None,
         "fill_interior": setup.fill_interior,
+        "sharing_percent": setup.sharing,
         "occupancy_percent": setup.occupancy if individual else None,
         "time_limit": setup.options.time_limit,
         "seed": setup.options.seed,
@@ -119,12 +123,18 @@ def replay_document(setup: Setup, runs: Sequence[MethodRun]) -> dict[str, object
                 **dataclasses.asdict(run.metrics),
                 "cost": str(run.metrics.cost),
                 "percent_saved": None if run is runs[0] else run.improvements(runs[0]),
-                **({"efficiency": _shares(run)} if on_torus else {}),
+                **(_of_torus(run) if on_torus else {}),
                 **({"decisions": dataclasses.asdict(run.decisions)} if run.decisions else {}),
             }
             for run in runs
         ],
     }
+
+
+def _of_torus(run: MethodRun) -> dict[str, object]:
+    """Return what a run on a torus has more."""
+    applications = [dataclasses.asdict(one) for one in by_application(run.records)]
+    return {"efficiency": _shares(run), "applications": applications}
 
 
 def _shares(run: MethodRun) -> dict[str, float | None]:

@@ -199,13 +199,18 @@ def _signed(value: int | None) -> str:
 
 
 def _others(one: Scenario) -> list[str]:
-    """Return a line on who starts other than in the base, if anybody does."""
+    """Return lines on who starts other than in the base, and on who runs on what goes down."""
     parts = [
         f"{word} {_listed(names)}"
         for word, names in (("also starts", one.starts), ("no longer starts", one.waits))
         if names
     ]
-    return [f"{one.name}: {'; '.join(parts)}"] if parts else []
+    lines = [f"{one.name}: {'; '.join(parts)}"] if parts else []
+    if one.hit:
+        jobs = number_of(len(one.hit), "running job")
+        own = "it counts as running on" if len(one.hit) == 1 else "they count as running on"
+        lines.append(f"{one.name}: {jobs} on what goes down ({_listed(one.hit)}): {own}")
+    return lines
 
 
 def _new(one: Scenario, base: Scenario) -> list[str]:

@@ -33,6 +33,7 @@ from topoplace.report.tiles import (
 from topoplace.result import Fraction as FractionModel
 from topoplace.result import Result, Status, level_label
 from topoplace.result.base import Start
+from topoplace.result.certificate import Reserved, Share
 from topoplace.snapshot.files import csv_of
 from topoplace.snapshot.held import hold_text, holds_of
 from topoplace.snapshot.machines import resolve_machine
@@ -308,6 +309,17 @@ class View:
                 found.setdefault(one.request, []).append(f"{one.option} {one.value}".rstrip())
         return {name: f"ignored: {'; '.join(options)}" for name, options in found.items()}
 
+    def reserved(self) -> dict[str, str]:
+        """Return when and where the first request that waits starts, if it has a reservation."""
+        own = getattr(self.result.levels[0].certificate, "reserved", None)
+        if own is None:
+            return {}
+        return {own.request: f"reserved: {self.room(own)} in {own.at:,} s at the latest"}
+
+    def room(self, reserved: Reserved) -> str:
+        """Return the place of a reservation."""
+        return with_units([share for part in reserved.parts for share in part.shares])
+
     # ---- What the screen shows
 
     def about(self) -> list[str]:
@@ -446,6 +458,11 @@ def answer_table(result: AnyResult, width: int = WIDTH) -> list[str]:
 def shortened(text: str, most: int) -> str:
     """Return a text, or the start of it with dots where it has too many characters."""
     return text if len(text) <= most else f"{text[: most - 4].rstrip(',')} ..."
+
+
+def with_units(shares: Sequence[Share]) -> str:
+    """Return hosts as text, each list with its units where these are more than one."""
+    return " ".join(f"{s.hosts}*{s.units}" if s.units > 1 else s.hosts for s in shares)
 
 
 def hostlist_text(result: AnyResult) -> str:

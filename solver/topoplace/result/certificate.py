@@ -162,7 +162,10 @@ class Reserved(Model):
     request: Name
     at: Annotated[int, Field(ge=1)]
     parts: Annotated[list[PlacedPart], Field(min_length=1)]
-    prism: PrismModel | None = Field(default=None, description="on a torus or mesh")
+    prism: PrismModel | None = Field(
+        default=None, description="on a torus or mesh, and of a part of a cube"
+    )
+    other_prisms: list[PrismModel] | None = Field(default=None, description="of further segments")
     now: Together
     before: Before | None = None
 

@@ -164,7 +164,12 @@ def _without_job(snapshot: Snapshot, value: str) -> Snapshot:
 def _with_request(snapshot: Snapshot, value: Request | Mapping[str, Any] | str) -> Snapshot:
     request = request_of(value)
     if request.takes is None and request.parts is None:
-        request = request.model_copy(update={"takes": _whole_node(snapshot.written)})
+        machine = snapshot.written
+        names = {name for one in getattr(machine, "hosts", ()) for name in one.capacity}
+        if names and not names & {"slots", PLACES}:
+            expected = f"what a unit takes, of {', '.join(sorted(names))}"
+            raise InputError(expected, field="takes", found="nothing")
+        request = request.model_copy(update={"takes": _whole_node(machine)})
     return snapshot.model_copy(update={"queue": [*snapshot.queue, request]})
 
 

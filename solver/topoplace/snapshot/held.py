@@ -26,6 +26,12 @@ NOT_SEEN = "not-seen"
 FOR_NOW = "at-most-for-now"
 """The option, of no request, that the request named waits for so few domains only for a time."""
 
+CONTRACT = "contract"
+"""The option, of no request, that a scheduler has a rule of its own; it holds who breaks it."""
+
+PREFERENCE = "preference"
+"""The option, of no request, that a scheduler prefers some nodes to few domains."""
+
 PREEMPTION = "preemption"
 """The option, of no request, that some could start if running jobs ended for them."""
 

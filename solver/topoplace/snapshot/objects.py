@@ -22,14 +22,19 @@ class RuleMessages(Model):
     """Messages by a rule such as ``G(s,*) -> R(s,*)``, each by itself or joined in trees.
 
     As multicasts, all messages of an element on the left are one tree; as reductions all of an
-    element on the right.
+    element on the right. Several rules, with ``;`` between them, are joined like one.
     """
 
-    rule: Annotated[str, Field(min_length=1, max_length=256)]
+    rule: Annotated[str, Field(min_length=1, max_length=4096)]
     bytes: Bytes
     periodic: bool = Field(default=False, description="whether sums of an index wrap round")
     cost: Literal["hops", "multicast", "reduction"] = Field(
         default="hops", description="the hops of every message, or the links of trees"
+    )
+    once: Literal["link", "node"] = Field(
+        default="link",
+        description="`node`: a tree costs the hops to every node that has members, and without a "
+        "`cost` it is a multicast",
     )
 
 

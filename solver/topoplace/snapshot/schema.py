@@ -487,15 +487,19 @@ class NamedArray(Model):
 
 
 class MessageTree(Model):
-    """A message to many, or of many to one, over every link of a tree once (docs/guide/objects.md).
+    """A message to many, or of many to one (docs/guide/objects.md).
 
-    A multicast goes from the root to the members, a reduction the other way.
+    A multicast goes from the root to the members, a reduction the other way: over every link of a
+    tree once, or once between the root and every node that has members.
     """
 
     kind: TreeKind
     root: Task
     members: Annotated[list[Task], Field(min_length=1)]
     bytes: Annotated[Bytes, Field(ge=1)]
+    once: Literal["link", "node"] = Field(
+        default="link", description="with `node` the nodes of a router with pooled caps are one"
+    )
 
 
 class ObjectsGraph(Model):
@@ -507,7 +511,8 @@ class ObjectsGraph(Model):
     targets: list[Task]
     bytes: list[Bytes]
     trees: list[MessageTree] = Field(
-        default_factory=list, description="multicasts and reductions, on tori and meshes alone"
+        default_factory=list,
+        description="multicasts and reductions; those once per link on tori and meshes alone",
     )
     arrays: list[NamedArray] = Field(
         default_factory=list, description="of which the objects are, in their order; all or none"
@@ -721,7 +726,7 @@ class RunningJob(_Job):
     it holds the routers of its nodes and uses the links of all routes between them.
     """
 
-    sparse = _Job.sparse | dict.fromkeys(("priority", *OF_GANGS))
+    sparse = _Job.sparse | dict.fromkeys(("priority", "turn", *OF_GANGS))
 
     id: Name
     nodes: NodeSet
@@ -740,6 +745,9 @@ class RunningJob(_Job):
     gang: Name | None = optional("hierarchies: jobs of one gang move and end together")
     asked: Request | None = optional(
         "hierarchies: what it, or its gang, asked for: the rules that hold wherever it moves"
+    )
+    turn: Annotated[int, Field(ge=0, le=1 << 31)] | None = optional(
+        "how many requests of the queue its scheduler would look at before it"
     )
 
 

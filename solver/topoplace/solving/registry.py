@@ -37,6 +37,11 @@ class Options:
         For mappings: tasks of a cell of `grid-order`, per virtual dimension.
     column_major
         For mappings: whether `grid-order` varies the first dimension fastest (``-C``).
+    node_order
+        For mappings: the order of nodes that `default`, `round-robin` and `grid-order` fill;
+        None for that of their numbers.
+    layout
+        For mappings: the number of the layout that `topaware` lays (`pencils.obtaining`).
     max_depth
         For mappings: largest extent of a pencil window along the pencils.
     solver
@@ -57,6 +62,8 @@ class Options:
     maps: bool = False
     cell: tuple[int, ...] | None = None
     column_major: bool = False
+    node_order: str | None = None
+    layout: int | None = None
     max_depth: int | None = None
     solver: str | None = None
     start: IntArray | None = None

@@ -22,7 +22,7 @@ from topoplace.machine import Prism, format_node_set, parse_node_set
 from topoplace.result import Interference, Proof, Result
 from topoplace.result.placement import PlacementCertificate, PlacementResult
 from topoplace.shown import Told
-from topoplace.snapshot.changes import Change, changed, named
+from topoplace.snapshot.changes import Change, changed, known_nodes, named
 from topoplace.snapshot.machines import AnyState, prepare_again
 from topoplace.snapshot.schema import Snapshot
 from topoplace.snapshot.state import prepare
@@ -57,6 +57,8 @@ class Scenario:
         None if it does not apply to this scenario.
     starts, waits
         The requests that start here and not in the base, and the reverse.
+    hit
+        Running jobs that have nodes which are down here and not in the base: they still run.
     """
 
     name: str
@@ -65,6 +67,7 @@ class Scenario:
     at_most: int | None = None
     starts: tuple[str, ...] = ()
     waits: tuple[str, ...] = ()
+    hit: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -240,7 +243,18 @@ def _compared(name: str, base: Placed, result: Placed) -> Scenario:
         raise TopoplaceError(f"{name}: gains {gain}, more than {most}, which the base proves")
     before, after = ({start.request for start in one.placements} for one in (base, result))
     starts, waits = (tuple(sorted(one)) for one in (after - before, before - after))
-    return Scenario(name, result, gain, most, starts, waits)
+    return Scenario(name, result, gain, most, starts, waits, _hit(base.instance, result.instance))
+
+
+def _hit(before: Snapshot, after: Snapshot) -> tuple[str, ...]:
+    """Return the running jobs that have nodes which are down only afterwards."""
+    old, new = ({*known_nodes(one.written, one.down)} for one in (before, after))
+    more, machine = new - old, after.written
+    return tuple(
+        job.id
+        for job in (after.running if more else ())
+        if not more.isdisjoint(known_nodes(machine, job.nodes))
+    )
 
 
 def _rule(result: Placed) -> Interference | None:

@@ -10,8 +10,11 @@ from topoplace.certify.cubes.instance import Instance, read_instance
 from topoplace.certify.cubes.oracle import CubesOracle, Tables
 from topoplace.certify.packing import Packings
 from topoplace.certify.report import Claims, RefusedError
+from topoplace.certify.twice import TwiceOracle, lasting, lasts, reserved_nodes, twice
 from topoplace.errors import number_of
+from topoplace.machine import format_node_set, parse_node_set
 from topoplace.machine.hostlist import NodeLists
+from topoplace.result.certificate import Reserved
 from topoplace.result.placement import CubesPlacement, CubesResult, CubesSolution
 
 
@@ -46,6 +49,32 @@ class CubesPlacements(Packings[CubesResult]):
     def oracle(self) -> CubesOracle:
         """The oracle of positions."""
         return CubesOracle(self._instance.requests, Tables(self._instance))
+
+    def later(self, at: int | None, request: str) -> TwiceOracle:
+        """Return an oracle of now and some seconds from now, when one request is placed."""
+        now, then = (
+            CubesOracle(own.queue, Tables(own, merges=False))
+            for own in (self._instance, read_instance(lasting(self.result.instance, at)))
+        )
+        return twice(now, then, self.result.instance, at, request)
+
+    def require_reserved(self, reserved: Reserved) -> None:
+        """Raise unless a reservation is a place alongside all that start and last until then."""
+        instance, solution = self.result.instance, self.result.solution
+        then = read_instance(lasting(instance, reserved.at))
+        chips = parse_node_set(reserved_nodes(reserved), then.free.size, reserved.request)
+        if not len(chips):
+            raise RefusedError(f"{reserved.request}: the reservation has no chips")
+        first = CubesPlacement(
+            request=reserved.request,
+            cubes=sorted({int(chip) // then.volume for chip in chips}),
+            prism=reserved.prism,
+            nodes=format_node_set(chips.tolist()),
+        )
+        ends = {one.id: one.walltime for one in instance.queue}
+        every = () if solution is None else solution.placements
+        own = [p for p in every if lasts(ends[p.request], reserved.at)]
+        require_free(then, read_solution(then, CubesSolution(placements=[*own, first])))
 
 
 def read_solution(instance: Instance, solution: CubesSolution) -> dict[str, list[int]]:

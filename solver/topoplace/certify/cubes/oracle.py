@@ -30,10 +30,12 @@ class Tables:
         Marks the cubes of the pool.
     blocks, of_cube
         Blocks of every size in the pool and in a free cube of it; free cubes at the end.
+    merges
+        Whether there is a pool.
     """
 
-    def __init__(self, instance: Instance) -> None:
-        self.free, self.whole = instance.free, instance.whole
+    def __init__(self, instance: Instance, *, merges: bool = True) -> None:
+        self.free, self.whole, self.merges = instance.free, instance.whole, merges
         shapes = {shape for request in instance.queue for shape in request.shapes}
         self.parts = {shape: _parts(instance, shape) for shape in sorted(shapes)}
         self.fits = {
@@ -45,7 +47,8 @@ class Tables:
         most, fitting = self._most(), np.zeros((len(self.sizes), len(self.free)), dtype=np.int64)
         for k, shape in enumerate(chain or ()):
             fitting[k] = self.fits[shape].sum(axis=1)
-        self.pool = (most == fitting).all(axis=0) & (chain is not None) & self._open(instance)
+        self.pool = (most == fitting).all(axis=0) & (merges and chain is not None)
+        self.pool &= self._open(instance)
         free_there = self.whole & self.pool
         self.blocks = [*most[:, self.pool].sum(axis=1).tolist(), int(free_there.sum())]
         self.of_cube = [*most[:, free_there].max(axis=1, initial=0).tolist(), 1]
@@ -136,13 +139,15 @@ class CubesOracle:
     @property
     def rows(self) -> dict[str, IntArray]:
         """One job per free chip, and the blocks of the pool."""
-        chips = self.tables.free.ravel().astype(np.int64)
-        return {"chips": chips, "blocks": np.array(self.tables.blocks, dtype=np.int64)}
+        found = {"chips": self.tables.free.ravel().astype(np.int64)}
+        if self.tables.merges:
+            found["blocks"] = np.array(self.tables.blocks, dtype=np.int64)
+        return found
 
     @property
     def coverable(self) -> int:
         """All rows are covered."""
-        return self.tables.free.size + len(self.tables.blocks)
+        return sum(map(len, self.rows.values()))
 
     @cached_property
     def largest(self) -> tuple[int, int]:

@@ -481,7 +481,7 @@ def require_place(instance: Instance, asked: Asked, place: Place) -> None:
         if part.at_most is not None:
             level, most = part.at_most
             if len(per_domain(machine, level, units)) > most:
-                raise RefusedError(f"more than {most} {machine.levels[level]}s")
+                raise RefusedError(f"more than {number_of(most, machine.levels[level])}")
         if part.required is not None:
             beside = zip(asked.parts, place, strict=True)
             own = [host for p, held in beside if p.group == part.group for host in held]

@@ -43,11 +43,24 @@ def branch(torus, origin, goals, used, tails, heads):
 
 
 @kernel()
-def tree_bytes(trees, place, routers):
-    """Return the bytes times links of trees, as far as their objects have a place."""
-    torus, begins, members, sizes, used, tails, heads = trees
+def copies(hops, places):
+    """Return the hops from the first of some places to all others, each place once; -1 is none."""
+    total = np.int64(0)
+    for k in range(1 if places[0] >= 0 else places.shape[0], places.shape[0]):
+        if places[k] >= 0 and not (places[1:k] == places[k]).any():
+            total += hops[places[0], places[k]]
+    return total
+
+
+@kernel()
+def tree_bytes(hops, trees, place, routers):
+    """Return what trees cost, as far as their objects have a place."""
+    torus, begins, members, sizes, by_node, used, tails, heads = trees
     total = np.int64(0)
     for t in range(sizes.shape[0]):
+        if by_node[t]:
+            total += sizes[t] * copies(hops, place[members[begins[t] : begins[t + 1]]])
+            continue
         at = np.full(begins[t + 1] - begins[t], -1, dtype=np.int64)
         for k in range(at.shape[0]):
             p = place[members[begins[t] + k]]
@@ -84,7 +97,7 @@ def walk(hops, bytes_, trees, routers, loads, room, allowed, order, limit, most)
         if not allowed[one, place[one]] or used[place[one]] > room[place[one]]:
             continue
         cost = least_cost(hops, bytes_, loads, room, allowed, order, place, used, k)
-        if cost < limit and cost + tree_bytes(trees, place, routers) < limit:
+        if cost < limit and cost + tree_bytes(hops, trees, place, routers) < limit:
             steps += 1
             if k + 1 == num:
                 return np.int64(-1)

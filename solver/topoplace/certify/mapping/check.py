@@ -250,7 +250,7 @@ def figures_of(instance: Instance, nodes: IntArray) -> MappingFigures:
     """Return the figures of a mapping under dimension-ordered routing."""
     machine, routers = instance.machine, nodes // instance.machine.nodes_per_router
     sent = routers[instance.sources], routers[instance.targets], instance.sizes
-    parts = zip(sent, *([tree_hops(instance, routers)] if instance.trees else []), strict=True)
+    parts = zip(sent, *([tree_hops(instance, nodes)] if instance.trees else []), strict=True)
     sources, targets, sizes = (np.concatenate(part) for part in parts)
     fullest, used = None, None
     if instance.balanced:

@@ -27,6 +27,7 @@ from topoplace.certify.mapping.instance import (
     Tree,
     Volumes,
     directed_volumes,
+    merged,
     mutual_volumes,
     nearest_places,
 )
@@ -216,7 +217,7 @@ def _squared(values: list[int], between: IntArray, room: int) -> list[int]:
 
 def cuts_value(instance: Instance, certificate: CutsCertificate) -> int:
     """Return the hop-bytes that a certificate of cuts proves of any mapping."""
-    total, volumes = instance.total_load, instance.volumes
+    total, (volumes, parts) = instance.total_load, in_parts(instance)
     prices = cut_prices(volumes, instance.loads, certificate)
     height, balance, whole = -sum(prices), certificate.balance, 4 * certificate.scale
     each = weights = squares = 0
@@ -226,12 +227,52 @@ def cuts_value(instance: Instance, certificate: CutsCertificate) -> int:
         squares += weight * uneven**2
     spread = min(squares, weights * total**2 - 4 * _apart(instance))
     together = volumes.rounded_up(weights * height - balance * spread, 2 * whole)
-    return max(volumes.rounded_up(each, 2), together) + least_trees(instance)
+    reached = max(volumes.rounded_up(each, 2), together)
+    return in_bytes(instance, reached, parts) + least_trees(instance)
+
+
+TREE_PARTS = 1 << 16
+"""The bytes of pairs are counted in such parts, so that a tree of messages can be divided."""
+
+
+def in_parts(instance: Instance, *, small: bool = False) -> tuple[Volumes, int]:
+    """Return bytes between pairs, in parts of a byte, that cost no more than what is sent.
+
+    Of a tree that goes once to a node, every member has the part that its load is of the most load
+    on a node: members on one node together have no more than the whole. With the `small` trees over
+    links that may be on one router, which have as many links as the root is away from any member.
+    """
+    own, ends = instance.volumes, list[tuple[int, int, int]]()
+    for tree, routers in tree_routers(instance):
+        members = sorted({*tree.members.tolist()} - {tree.root})
+        for one in members if tree.by_node or (small and routers <= 1) else ():
+            load = int(instance.loads[one]) if tree.by_node else 1
+            most = max(1, instance.widest) if tree.by_node else len(members)
+            ends.append((tree.root, one, tree.size * TREE_PARTS * load // most))
+    every = instance.total + sum(tree.size * len(tree.members) for tree in instance.trees)
+    if not ends or every * TREE_PARTS >= ROOM:  # without trees it costs less still
+        return own, 1
+    listed = np.array([one for one in ends if one[2]], dtype=np.int64)
+    roots, others, sizes = listed.reshape(-1, 3).T
+    firsts = np.concatenate([own.tasks, roots, others])
+    seconds = np.concatenate([own.partners, others, roots])
+    amounts = np.concatenate([own.sizes * TREE_PARTS, sizes, sizes])
+    return merged(instance.num_tasks, firsts, seconds, amounts), TREE_PARTS
+
+
+def in_bytes(instance: Instance, value: int, parts: int) -> int:
+    """Return a bound in parts of a byte in bytes: what is sent over any hop is a multiple."""
+    unit = instance.unit or 1
+    return max(0, unit * -(-value // (unit * parts)))
 
 
 def least_trees(instance: Instance) -> int:
-    """Return the least cost of the trees: links that join the routers their objects need."""
-    return sum(tree.size * max(0, routers - 1) for tree, routers in tree_routers(instance))
+    """Return the least cost of trees over links, which join the routers their objects need."""
+    return sum(
+        tree.size * max(0, routers - 1)
+        for tree, routers in tree_routers(instance)
+        if not tree.by_node
+    )
 
 
 def tree_routers(instance: Instance) -> Iterator[tuple[Tree, int]]:

@@ -59,9 +59,13 @@ Axis = tuple[int, str, int]
 
 
 class Tree(NamedTuple):
-    """A multicast from a root to members, or a reduction of what they have, and its bytes."""
+    """A multicast from a root to members, or a reduction of what they have, and its bytes.
+
+    `by_node`: once to every node that has members, rather than over every link.
+    """
 
     reduces: bool
+    by_node: bool
     root: int
     members: IntArray
     size: int
@@ -147,6 +151,12 @@ class Instance:
         """Bytes of every task with each partner, both ways together."""
         return mutual_volumes(self)
 
+    @cached_property
+    def widest(self) -> int:
+        """Most load on anything that has a cap of its own."""
+        width = int(self.usable_nodes.max()) if self.pooled else 1
+        return min(self.cap * width, self.total_load)
+
     def groups(self, nodes: IntArray) -> tuple[IntArray, IntArray]:
         """Return the number of what shares a cap, per node, and how many nodes each group has."""
         if not self.pooled:
@@ -207,8 +217,13 @@ def _require_objects(found: Instance, arrays: list[NamedArray]) -> None:
     if arrays and sum(math.prod(a.shape) for a in arrays) != found.num_tasks:
         raise RefusedError("the arrays do not have as many elements as there are loads")
     if found.trees:
-        sizes = sum(tree.size for tree in found.trees) * found.torus.num_routers
-        most = found.total * sum(found.torus.shape) + sizes
+        linked = any(not tree.by_node for tree in found.trees)
+        farthest = sum(found.torus.shape) if linked else machine.diameter
+        most = found.total * farthest
+        for tree in found.trees:
+            most += tree.size * (
+                len(tree.members) * farthest if tree.by_node else machine.num_routers
+            )
         require_room(most, "the bytes of messages and trees times all links they may take")
 
 
@@ -231,7 +246,8 @@ def _trees(application: Any, num: int) -> tuple[Tree, ...]:
         if max(one.root, *one.members) >= num:
             raise RefusedError(f"a tree has object {max(one.root, *one.members)}, there is none")
         members = np.asarray(one.members, dtype=np.int64)
-        found.append(Tree(one.kind == "reduction", one.root, members, one.bytes))
+        kind = one.kind == "reduction", one.once == "node"
+        found.append(Tree(*kind, one.root, members, one.bytes))
     return tuple(found)
 
 

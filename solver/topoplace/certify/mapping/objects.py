@@ -9,8 +9,8 @@ import numpy as np
 
 from topoplace.certify.integers import require_room
 from topoplace.certify.mapping._objects_kernels import branch, walk
-from topoplace.certify.mapping.graphs import least_trees
-from topoplace.certify.mapping.instance import Instance
+from topoplace.certify.mapping.graphs import in_bytes, in_parts, least_trees
+from topoplace.certify.mapping.instance import Instance, Volumes
 from topoplace.certify.mapping.links import least_star
 from topoplace.certify.report import RefusedError
 from topoplace.errors import number_of
@@ -25,7 +25,10 @@ from topoplace.result.mapping import (
 from topoplace.types import BoolArray, IntArray
 
 Trees = tuple[
-    tuple[IntArray, IntArray, BoolArray], IntArray, IntArray, IntArray, IntArray, IntArray, IntArray
+    tuple[IntArray, IntArray, BoolArray],
+    *tuple[IntArray, IntArray, IntArray],
+    BoolArray,
+    *tuple[IntArray, IntArray, IntArray],
 ]
 """Trees as kernels have them (`walk`)."""
 
@@ -34,7 +37,8 @@ Trees = tuple[
 
 def listed_trees(instance: Instance) -> Trees:
     """Return the trees as kernels have them; a machine without links has none."""
-    torus = instance.torus if instance.trees else Torus((1,))
+    linked = any(not tree.by_node for tree in instance.trees)
+    torus = instance.torus if linked else Torus((1,))
     geometry = np.array(torus.shape), np.array(torus.strides), np.array(torus.wrap)
     objects = [[tree.root, *tree.members.tolist()] for tree in instance.trees]
     begins = np.cumsum([0, *map(len, objects)])
@@ -42,15 +46,26 @@ def listed_trees(instance: Instance) -> Trees:
     sizes = np.array([tree.size for tree in instance.trees], dtype=np.int64)
     marks = np.zeros(2 * torus.num_links + 1, dtype=np.int64)
     tails, heads = np.zeros((2, torus.num_routers), dtype=np.int64)
-    return geometry, begins, every, sizes, marks, tails, heads
+    by_node = np.array([tree.by_node for tree in instance.trees], dtype=np.bool_)
+    return geometry, begins, every, sizes, by_node, marks, tails, heads
 
 
-def tree_hops(instance: Instance, routers: IntArray) -> tuple[IntArray, IntArray, IntArray]:
-    """Return every link of every tree as a message of one hop: where from, where to, its bytes."""
-    geometry, begins, every, _, marks, tails, heads = listed_trees(instance)
+def tree_hops(instance: Instance, nodes: IntArray) -> tuple[IntArray, IntArray, IntArray]:
+    """Return what trees send as messages: where from, where to, and the bytes of each.
+
+    Every link is a message of one hop. A tree that goes once to a node is a message to each.
+    """
+    geometry, begins, every, _, _, marks, tails, heads = listed_trees(instance)
+    routers, groups = nodes // instance.machine.nodes_per_router, instance.groups(nodes)[0]
     parts = [(np.zeros(0, dtype=np.int64),) * 3]
     for tree, (first, last) in zip(instance.trees, pairwise(begins), strict=True):
         at = routers[every[first:last]]
+        if tree.by_node:
+            _, some = np.unique(groups[tree.members], return_index=True)
+            here, there = np.full(len(some), at[0]), at[1:][some]
+            size = np.full(len(some), tree.size, dtype=np.int64)
+            parts.append((there, here, size) if tree.reduces else (here, there, size))
+            continue
         links = branch(geometry, at[0], at[1:], marks, tails, heads)
         start, end = (heads, tails) if tree.reduces else (tails, heads)
         size = np.full(links, tree.size, dtype=np.int64)
@@ -64,12 +79,12 @@ def tree_hops(instance: Instance, routers: IntArray) -> tuple[IntArray, IntArray
 
 def shares_value(instance: Instance, certificate: SharesCertificate) -> int:
     """Return the hop-bytes that a certificate of shares proves."""
-    volumes = instance.volumes
+    volumes, parts = in_parts(instance)
     lower = volumes.tasks < volumes.partners
     shares = unpacked(certificate.shares, int(lower.sum()), "shares")
     if len(shares) and not 0 <= int(shares.min()) <= int(shares.max()) <= DENOMINATOR:
         raise RefusedError(f"a share is not between 0 and {DENOMINATOR}")
-    require_room(DENOMINATOR * instance.total, "shares of all bytes")
+    require_room(DENOMINATOR * sum(volumes.sizes.tolist()), "shares of all bytes")
     # ascending by the lower object, then the higher one, as `volumes` lists the pairs
     given = dict(
         zip(
@@ -81,7 +96,7 @@ def shares_value(instance: Instance, certificate: SharesCertificate) -> int:
     around = _around(instance)
     known: dict[tuple[int, tuple[tuple[int, int], ...]], int] = {}
     total = 0
-    for task, partners in _stars(instance):
+    for task, partners in _stars(volumes):
         star = []
         for partner, size in partners:
             share = given[min(task, partner), max(task, partner)]
@@ -91,13 +106,12 @@ def shares_value(instance: Instance, certificate: SharesCertificate) -> int:
         if key not in known:
             known[key] = least_star(key[1], [room - key[0] for room in around])
         total += known[key]
-    return volumes.rounded_up(total, DENOMINATOR) + least_trees(instance)
+    return in_bytes(instance, volumes.rounded_up(total, DENOMINATOR), parts) + least_trees(instance)
 
 
-def _stars(instance: Instance) -> Iterator[tuple[int, list[tuple[int, int]]]]:
+def _stars(volumes: Volumes) -> Iterator[tuple[int, list[tuple[int, int]]]]:
     """Yield every object that has partners, with these and their bytes."""
-    volumes = instance.volumes
-    begins = np.searchsorted(volumes.tasks, np.arange(instance.num_tasks + 1)).tolist()
+    begins = np.searchsorted(volumes.tasks, np.arange(volumes.num_tasks + 1)).tolist()
     partners, sizes = volumes.partners.tolist(), volumes.sizes.tolist()
     for task, (begin, end) in enumerate(pairwise(begins)):
         if end > begin:

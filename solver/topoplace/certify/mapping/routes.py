@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from fractions import Fraction
 from itertools import pairwise
 from typing import NamedTuple
@@ -10,8 +11,8 @@ import numpy as np
 
 from topoplace.certify.integers import largest, require_room
 from topoplace.certify.mapping._routes_kernels import send
-from topoplace.certify.mapping.graphs import least_trees, tree_routers
-from topoplace.certify.mapping.instance import Instance, Volumes, merged
+from topoplace.certify.mapping.graphs import in_bytes, in_parts, least_trees
+from topoplace.certify.mapping.instance import Instance, Volumes
 from topoplace.certify.report import RefusedError
 from topoplace.errors import number_of
 from topoplace.machine import Torus
@@ -23,9 +24,6 @@ from topoplace.types import IntArray
 MOST_CLOSED = 1 << 10
 """Routers up to which a matrix of distances is completed to shortest ways."""
 
-TREE_PARTS = 1 << 16
-"""The bytes of pairs are counted in such parts, so that a tree of messages can be divided."""
-
 
 class Shell(NamedTuple):
     """At this many more hops than the shell before, what is no farther has this much room."""
@@ -36,10 +34,9 @@ class Shell(NamedTuple):
 
 def routes_value(instance: Instance, certificate: RoutesCertificate) -> int:
     """Return the hop-bytes that a certificate of routes proves of any mapping."""
-    volumes, parts = _volumes_with_trees(instance)
-    found = routed(volumes, instance.loads, shells_of(instance), certificate) / parts
-    unit = instance.unit or 1
-    return unit * -(-found // unit) + least_trees(instance)
+    volumes, parts = in_parts(instance, small=True)
+    found = math.ceil(routed(volumes, instance.loads, shells_of(instance), certificate))
+    return in_bytes(instance, volumes.rounded_up(found, 1), parts) + least_trees(instance)
 
 
 def routed(volumes: Volumes, loads: IntArray, shells: list[Shell], certificate: Routes) -> Fraction:
@@ -85,27 +82,6 @@ def routed(volumes: Volumes, loads: IntArray, shells: list[Shell], certificate: 
     used = zip(sent.tolist(), sizes.tolist(), strict=True)
     fullest = max(Fraction(amount, size) for amount, size in used if amount)
     return proven / fullest
-
-
-def _volumes_with_trees(instance: Instance) -> tuple[Volumes, int]:
-    """Return the bytes of pairs in parts of a byte, with those of trees that may be on one router.
-
-    A tree of messages has at least as many links as its root is away from any member.
-    """
-    own = instance.volumes
-    small = [tree for tree, routers in tree_routers(instance) if routers <= 1]
-    if not small:
-        return own, 1
-    size = sum(tree.size for tree in small) + instance.total
-    require_room(size * TREE_PARTS, "the bytes of pairs and trees in parts")
-    parts = [(own.tasks, own.partners, own.sizes * TREE_PARTS)]
-    for tree in small:
-        members = np.setdiff1d(tree.members, [tree.root])
-        roots = np.full(len(members), tree.root)
-        share = np.full(len(members), tree.size * TREE_PARTS // max(1, len(members)))
-        parts += [(roots, members, share), (members, roots, share)]
-    ends = (np.concatenate(part) for part in zip(*parts, strict=True))
-    return merged(instance.num_tasks, *ends), TREE_PARTS
 
 
 def _pair_numbers(volumes: Volumes) -> IntArray:

@@ -29,9 +29,10 @@ class Stay:
 
 @dataclass(frozen=True)
 class Anchored:
-    """The anchored prisms of an instance."""
+    """The anchored prisms of an instance, and whether those that stay free are a part of it."""
 
     instance: Instance
+    keeps: bool = True
 
     @property
     def worth(self) -> Mapping[Prism, int]:
@@ -75,7 +76,7 @@ class Anchored:
     @cached_property
     def stays(self) -> list[Stay]:
         """The prisms that nothing blocks yet, as requests of the packing."""
-        free = zip(self.prisms, self.touched(self.blocked), strict=True)
+        free = zip(self.prisms if self.keeps else [], self.touched(self.blocked), strict=False)
         names = ((p, FREE_PREFIX + p.text.replace(",", ".")) for p, touched in free if not touched)
         return [Stay(name, prism) for prism, name in names]
 

@@ -41,7 +41,7 @@ from topoplace.certify.torus.starts import (
     require_no_links,
     why_no_candidate,
 )
-from topoplace.certify.twice import BOTH, NOW, THEN, TwiceOracle, lasting, lasts
+from topoplace.certify.twice import TwiceOracle, lasting, lasts, reserved_nodes, twice
 from topoplace.errors import number_of
 from topoplace.machine import Prism, prism_links
 from topoplace.result import Explanation, Placement, PlacementResult, Solution
@@ -123,28 +123,25 @@ class TorusPlacement(Packings[PlacementResult]):
 
     def later(self, at: int | None, request: str) -> TwiceOracle:
         """Return an oracle of now and some seconds from now, when one request is placed."""
-        snapshot, now = self._instance.snapshot, self._instance
-        ends = {one.id: one.walltime for one in snapshot.queue}
-        times = [
-            THEN if own.id == request else BOTH if lasts(ends[own.id], at) else NOW
-            for own in now.requests
-        ]
-        return TwiceOracle(TorusOracle(now), TorusOracle(self._then(at)), tuple(times))
+        now, then = (_oracle_of(own, keeps=False) for own in (self._instance, self._then(at)))
+        return twice(now, then, self._instance.snapshot, at, request)
 
     def _then(self, at: int | None) -> Instance:
-        if self._instance.anchored or self._maps:
-            raise RefusedError("a reservation among anchored prisms, or of what is mapped")
+        if self._maps:
+            raise RefusedError("a reservation of what is mapped")
         return read_instance(lasting(self._instance.snapshot, at), self._instance.interference)
 
     def require_reserved(self, reserved: Reserved) -> None:
         """Raise unless a reservation is a place alongside all that start and last until then."""
         instance, solution = self._then(reserved.at), self.result.solution
-        [part, *more] = reserved.parts
-        [share, *others] = part.shares
-        plain = (part.part, more, others, share.units) == (None, [], [], 1)
-        if solution is None or reserved.prism is None or not plain:
+        if solution is None or reserved.prism is None:
             raise RefusedError(f"{reserved.request}: the reservation is no prism")
-        first = Placement(request=reserved.request, prism=reserved.prism, nodes=share.hosts)
+        first = Placement(
+            request=reserved.request,
+            prism=reserved.prism,
+            other_prisms=reserved.other_prisms,
+            nodes=reserved_nodes(reserved),
+        )
         ends = {one.id: one.walltime for one in instance.snapshot.queue}
         own = [p for p in solution.placements if lasts(ends[p.request], reserved.at)]
         there = solution.model_copy(update={"placements": [*own, first]})
@@ -198,8 +195,11 @@ def _links(instance: Instance, starts: list[Start], solution: Solution) -> str:
 # ---- What a solution is worth --------------------------------------------------------------------
 
 
-def _oracle_of(instance: Instance) -> CheckingOracle:
-    return oracle_of(Anchored(instance)) if instance.anchored else TorusOracle(instance)
+def _oracle_of(instance: Instance, *, keeps: bool = True) -> CheckingOracle:
+    """Return the oracle of prisms; of anchored ones with those that may stay free, if it keeps."""
+    if not instance.anchored:
+        return TorusOracle(instance)
+    return oracle_of(Anchored(instance, keeps))
 
 
 def worth(instance: Instance, starts: list[Start]) -> list[int | None]:

@@ -19,6 +19,7 @@ GANGS = "scheduling.k8s.io"
 JOBSET_EXCLUSIVE = f"{JOBSET}/exclusive-topology"
 LWS_EXCLUSIVE, LWS_SIZE = f"{LWS}/exclusive-topology", f"{LWS}/size"
 PRIORITY = f"{KUEUE}/priority-class"
+NODE_POOL = f"{KAI}/node-pool"
 KAI_TOPOLOGY = f"{KAI}/topology"
 KAI_REQUIRED = f"{KAI}/topology-required-placement"
 KAI_PREFERRED = f"{KAI}/topology-preferred-placement"
@@ -200,7 +201,8 @@ NOTES = table(
     read {KAI_PREFERRED}: `preferred`, where nothing is required
     read {KAI_TOPOLOGY}: of which topology the levels are
     read {KAI}/subgroup-name: the sub-group of a pod
-    restricts {KAI}/node-pool: always: a shard of KAI has nodes of its own
+    restricts {NODE_POOL}: always: a shard of KAI has queues of its own; jobs without it get \
+        nodes without it
     neutral {KAI}/queue, {KAI}/skip-podgrouper, runai/queue
     restricts gpu-fraction, gpu-memory: always: parts of GPUs are not modelled
     neutral gpu-fraction-num-devices: says nothing without `gpu-fraction`
@@ -254,7 +256,9 @@ POD_GROUP = table(
         which sub-groups
     read topologyConstraint, {_constraints_of_kai("", "subGroups[].")}: as the annotations of KAI
     read priorityClassName: the order of the queue, if the PriorityClass is in the file
-    neutral minResources, queue, priority, preemptibility, \
+    depends queue: it is not in the file but other Queues are; or it is not open, or has \
+        an affinity to groups of nodes
+    neutral minResources, priority, preemptibility, \
         scheduleTimeoutSeconds, backoffLimit, markUnschedulable, schedulingBackoff
     """,
 )
@@ -269,9 +273,26 @@ GANG = table(
         policy is basic, or Kueue is asked for a topology too; else `required` of all pods together
     read schedulingConstraints.topology[].key, \
         schedulingConstraints.topologyConstraints[].topologyKey: the level
-    restricts parentCompositePodGroupName, resourceClaims: always
+    read parentCompositePodGroupName: the group of groups that it is in
+    restricts resourceClaims: always: devices are not modelled
     read priority, priorityClassName: the order of the queue
     neutral name, workloadRef, podGroupTemplateRef, disruptionMode, preemptionPolicy
+    """,
+)
+
+COMPOSITE = table(
+    "CompositePodGroups (`scheduling.k8s.io`): `spec`",
+    """
+    read parentCompositePodGroupName: the group of groups that it is in; all that start together \
+        are one request, called after the highest
+    depends schedulingPolicy.gang.minGroupCount -> minGroupCount: fewer than all its groups may \
+        start, a group of it has no pods, or starts each for itself
+    read schedulingPolicy.basic: each group starts for itself
+    depends schedulingConstraints: the key is no level of the machine, or there are several; else \
+        all its pods are in one domain
+    read schedulingConstraints.topology[].key: the level
+    read priority, priorityClassName: the order of the queue, those of the highest group
+    neutral workloadRef, disruptionMode, preemptionPolicy
     """,
 )
 
@@ -280,7 +301,8 @@ GANG = table(
 JOB = table(
     "Jobs (batch): `spec`",
     """
-    read parallelism, completions, template: how many pods, and which
+    read parallelism, completions, template: how many pods, and which; those that have succeeded \
+        (`status.succeeded`) are not made again
     depends suspend: it has no queue name of Kueue and no Workload: nobody starts it
     restricts managedBy: always: another controller starts it
     neutral activeDeadlineSeconds, backoffLimit, backoffLimitPerIndex, completionMode, \
@@ -371,9 +393,10 @@ VOLCANO_JOB = table(
     restricts tasks[].topologyPolicy: it is `restricted` or `single-numa-node`
     restricts volumes[].volumeClaimName -> persistentVolumeClaim: always
     restricts schedulerName: it is none of those of pods
+    depends queue: as that of a PodGroup
     read priorityClassName: the order of the queue
     neutral tasks[].maxRetry, tasks[].policies, volumes, maxRetry, minSuccess, plugins, \
-        policies, queue, runningEstimate, ttlSecondsAfterFinished
+        policies, runningEstimate, ttlSecondsAfterFinished
     """,
     {"tasks[].topologyPolicy": _strict_numa, "schedulerName": _other_scheduler},
 )
@@ -446,11 +469,15 @@ HOLDS = table(
     depends flavor: Kueue gives a podset, or a group of them, the nodes of one flavor, and its \
         queue offers none, several whose nodes the job could use, or flavors without a topology \
         too; without the queue, all flavors of the file count
-    depends LimitRange: it has an amount for a container of a template that has none
+    depends LimitRange: it has an amount for a container of a template that has none, or refuses \
+        the pods of the template: they are above a `max` or below a `min`
+    depends resourceClaims: a DeviceClass in the file gives a resource that a pod takes
     depends running-pods: some pods of the job run, and those that wait ask for a topology
     depends exclusive-topology: others of the family have no domain for themselves, or one of \
         another level
-    depends subGroups: parts of a request cannot say the sub-groups
+    depends subGroups: parts of a request cannot say the sub-groups, or their pods ask for a \
+        topology of their own
+    depends CompositePodGroup: it is not in the file, is above itself, or some of its pods run
     depends topology: what it asks of the topology is not there, or is wrong
     depends nodeAffinity: its terms are wrong
     depends pod-group: the PodGroup, or the Workload of Kubernetes, of a pod is not in the file
@@ -470,18 +497,20 @@ KINDS = table(
     """
     read Topology, ResourceFlavor, HyperNode, Node: the machine
     read Pod, Workload, Job, JobSet: jobs
-    read PodGroup: what restricts jobs, and gangs
+    read PodGroup, CompositePodGroup: what restricts jobs, and gangs
     read LeaderWorkerSet: the workers of a group whose leader waits and has none yet
     read PriorityClass, WorkloadPriorityClass: the order of the queue
     read RuntimeClass, PersistentVolumeClaim, PersistentVolume: what jobs need
     read Namespace: which ClusterQueues select it
-    read LimitRange: whether containers of templates get defaults
+    read LimitRange: whether containers of templates get defaults, or are refused
+    read DeviceClass: which resources are devices
     restricts ClusterQueue, Cohort, LocalQueue, ResourceQuota, Queue -> quotas: nobody, but is \
         named: quotas are not modelled
     neutral ConfigMap, CronJob, DaemonSet, Deployment, Endpoints, EndpointSlice, Event, Lease, \
         PodDisruptionBudget, ReplicaSet, AdmissionCheck, \
+        ResourceClaim, ResourceClaimTemplate, ResourceSlice, \
         ControllerRevision, CSINode, Secret, Service, ServiceAccount, StatefulSet, StorageClass, \
-        CustomResourceDefinition, Numatopology, Reservation, CompositePodGroup
+        CustomResourceDefinition, Numatopology, Reservation
     """,
 )
 

@@ -1,4 +1,4 @@
-"""PodGroups: of Kubernetes, and the sub-groups of those of Volcano and KAI as parts of a request.
+"""PodGroups, with the groups that they are in, and sub-groups, as parts of a request.
 
 A sub-group is in one domain of a level, and so may be those of one parent, or all pods. A part has
 one group that shares a domain, so what only one part is about becomes a segment of it.
@@ -113,14 +113,32 @@ class _Constraints(KubeModel):
     old: Annotated[list[_Key] | None, Field(alias="topologyConstraints")] = None
 
 
-class GangSpec(KubeModel):
+class _GroupSpec(KubeModel):
+    """What groups of pods, and groups of such groups, say alike."""
+
+    parent: Annotated[str | None, Field(alias="parentCompositePodGroupName")] = None
+    constraints: Annotated[_Constraints | None, Field(alias="schedulingConstraints")] = None
+    priority: int | None = None
+    priority_class: Annotated[str | None, Field(alias="priorityClassName")] = None
+
+    @property
+    def keys(self) -> list[str]:
+        """The labels in one domain of which all pods are."""
+        own = self.constraints or _Constraints()
+        return [one.key or one.old for one in (*(own.topology or ()), *(own.old or ()))]
+
+    def level(self, levels: Sequence[str]) -> str | None:
+        """Return the level in one domain of which all pods are; None if there is no such rule."""
+        if len(self.keys) > 1 or not {*self.keys} <= {*levels}:
+            raise NotModelledError("schedulingConstraints", ", ".join(self.keys))
+        return next(iter(self.keys), None)
+
+
+class GangSpec(_GroupSpec):
     """What a PodGroup of Kubernetes, or a group of its Workload, says of its pods."""
 
     policy: Annotated[_StartPolicy | None, Field(alias="schedulingPolicy")] = None
     old: Annotated[_StartPolicy | None, Field(alias="policy")] = None
-    constraints: Annotated[_Constraints | None, Field(alias="schedulingConstraints")] = None
-    priority: int | None = None
-    priority_class: Annotated[str | None, Field(alias="priorityClassName")] = None
 
     @property
     def least(self) -> int | None:
@@ -128,11 +146,48 @@ class GangSpec(KubeModel):
         policy = self.policy or self.old
         return None if policy is None or policy.gang is None else policy.gang.least
 
-    @property
-    def keys(self) -> list[str]:
-        """The labels in one domain of which all pods are."""
-        own = self.constraints or _Constraints()
-        return [one.key or one.old for one in (*(own.topology or ()), *(own.old or ()))]
+
+class _LeastGroups(KubeModel):
+    least: Annotated[Count, Field(alias="minGroupCount")]
+
+
+class _GroupsPolicy(KubeModel):
+    gang: _LeastGroups | None = None
+
+
+class CompositeSpec(_GroupSpec):
+    """What a CompositePodGroup says of the groups that name it as their parent."""
+
+    policy: Annotated[_GroupsPolicy, Field(alias="schedulingPolicy")] = _GroupsPolicy()
+
+
+CompositePodGroup = Kube[CompositeSpec, Any]
+
+
+@dataclass(frozen=True)
+class Composite:
+    """A CompositePodGroup: its children, and the object, None if it is not in the file."""
+
+    name: str
+    one: KubeObject | None
+    spec: CompositeSpec
+    children: frozenset[str]
+
+
+def composites_of(gang: Gang, others: Others, namespace: str) -> list[Composite]:
+    """Return the groups of groups that a gang is in, up to the highest that decides anything."""
+    found: list[Composite] = []
+    name = gang.spec.parent
+    while name is not None:
+        one = others.get(f"{GANGS}/CompositePodGroup", name, namespace)
+        again = name in {own.name for own in found}  # which Kubernetes calls invalid
+        spec = CompositeSpec() if one is None else one.checked_as(CompositePodGroup).spec
+        children = others.children(name, namespace)
+        found.append(Composite(name, None if again else one, spec, children))
+        name = None if again else spec.parent
+    while found and found[-1].one and not found[-1].spec.policy.gang and not found[-1].spec.keys:
+        found.pop()  # its groups start each for itself
+    return found
 
 
 @dataclass(frozen=True)
@@ -220,6 +275,52 @@ def parts_of(
         leaves = list(_of_kai(spec, members, root, _Known(levels, topology)))
     else:
         leaves = list(_of_volcano(spec, members, root, tier))
+    return _parts(leaves, levels)
+
+
+def parts_of_composites(
+    gangs: Mapping[str, tuple[Gang, Sequence[Composite]]],
+    podsets: Sequence[Podset],
+    levels: Sequence[str],
+) -> list[Podset]:
+    """Return the podsets of gangs that start together, with the domains of all groups.
+
+    Parameters
+    ----------
+    gangs
+        The gangs below the highest group by their names, each with the groups it is in.
+
+    Raises
+    ------
+    NotModelledError
+        With an option and its value, if fewer pods or groups may start, or as `parts_of` has it.
+    """
+    leaves, there = list[_Leaf](), dict[str, set[str]]()
+    for name, (gang, above) in gangs.items():
+        own = tuple(podset for podset in podsets if podset.member == (name,))
+        number = sum(podset.count for podset in own)
+        if gang.spec.least != number:
+            raise NotModelledError("minCount", f"{gang.spec.least or 'basic'} of {number}, {name}")
+        around = [(one.name, one.spec.level(levels)) for one in above]
+        wanted = tuple((node, level) for node, level in around if level is not None)
+        leaves.append(_Leaf(own, gang.spec.level(levels), wanted))
+        for child, parent in zip((name, *(one.name for one in above)), above, strict=False):
+            there.setdefault(parent.name, set()).add(child)
+    for one in {one.name: one for _, above in gangs.values() for one in above}.values():
+        if one.one is None:
+            raise NotModelledError("CompositePodGroup", one.name)
+        least = 0 if one.spec.policy.gang is None else one.spec.policy.gang.least
+        if {*one.children} != there[one.name] or least != len(one.children):
+            text = f"{least} of {len(one.children)}, {len(there[one.name])} of them with pods"
+            raise NotModelledError("minGroupCount", text)
+    return _parts(leaves, levels)
+
+
+def _parts(leaves: Sequence[_Leaf], levels: Sequence[str]) -> list[Podset]:
+    """Return podsets with the domains that sub-groups say; those that are alike are one."""
+    for own in (podset for leaf in leaves for podset in leaf.podsets):
+        if own.group != "job" and {"required", "segments"} & own.asked.keys():
+            raise NotModelledError("subGroups", "of pods with a topology of their own")
     alike = Counter(map(_key, leaves))
     first = {_key(leaf): leaf for leaf in reversed(leaves)}
     found: list[tuple[Podset, list[tuple[str, int]], tuple[tuple[str, str], ...]]] = []
@@ -258,6 +359,8 @@ def _part(
     if len(groups) > 1:
         raise NotModelledError("subGroups", "one in another, each in one domain")
     rules = rules + [(level, own.count) for node, level in around if shared[node, level] == 1]
+    if groups:  # a domain within that of the group is all that can matter
+        rules = [one for one in rules if levels.index(one[0]) > levels.index(groups[0][1])]
     kept: list[tuple[str, int]] = []
     for level, size in sorted(rules, key=lambda rule: (-rule[1], -levels.index(rule[0]))):
         if not kept or levels.index(level) > levels.index(kept[-1][0]):

@@ -16,6 +16,7 @@ from topoplace.formats.kubernetes.assigned import (
     add_amounts,
 )
 from topoplace.formats.kubernetes.fields import (
+    COMPOSITE,
     CONTAINER,
     GANG,
     JOB,
@@ -35,12 +36,15 @@ from topoplace.formats.kubernetes.fields import (
     WORKLOAD_NAMES,
 )
 from topoplace.formats.kubernetes.groups import (
+    Composite,
     Gang,
     NotModelledError,
     PodGroup,
     PodGroupSpec,
+    composites_of,
     gang_of,
     parts_of,
+    parts_of_composites,
 )
 from topoplace.formats.kubernetes.kinds import (
     Conditions,
@@ -90,6 +94,7 @@ from topoplace.formats.kubernetes.podsets import (
 )
 from topoplace.formats.kubernetes.rules import (
     CLAIM,
+    IN_NO_POOL,
     NodeRules,
     PodLabels,
     Repelling,
@@ -108,6 +113,8 @@ _OWNERS = {
     ("batch.volcano.sh", "Job"): VOLCANO_JOB,
 }
 _QUEUE_NAME = f"{KUEUE}/queue-name"
+_WITH_QUEUES = ("scheduling.volcano.sh", "scheduling.run.ai")
+"""The groups of PodGroups of Volcano and KAI."""
 
 # ---- What runs, and what waits -------------------------------------------------------------------
 
@@ -260,6 +267,8 @@ class _Reader:
         """Jobs of Volcano whose pods tell what waits."""
         self._groups: dict[str, KubeObject] = {}
         """The LeaderWorkerSets of groups that wait."""
+        self._composites: dict[str, dict[str, tuple[Gang, Sequence[Composite]]]] = {}
+        """The gangs of jobs that are groups of groups, by name, and the groups each is in."""
         self._managed: set[tuple[str, str]] = set()
         """Kinds and ids of what has a Workload."""
         self._assigned: dict[str, Assigned] = {}
@@ -354,12 +363,14 @@ class _Reader:
                 inside_pod = f"{place}.{kind}[{idx}]"
                 self._declared(waiting, CONTAINER, "Pod.spec.containers[]", container, inside_pod)
         namespace = meta.namespace or "default"
-        given = [one.resources or Resources() for one in spec.containers]
+        given = [one.resources or Resources() for one in spec.every_container]
         every = [{*(own.requests or {}), *(own.limits or {})} for own in given]
         lacking = {name for own in every for name in self._others.defaults(namespace) - own}
         if pods.is_template and lacking:
             text = f"of {namespace}, by which containers get {', '.join(sorted(lacking))}"
             waiting.hold(left_out("LimitRange", text, place))
+        for why in self._others.refused(spec, namespace) if pods.is_template else ():
+            waiting.hold(left_out("LimitRange", f"of {namespace}: {why}", place))
         kinds = one.kind, *(owner.kind for owner in meta.owners or ())
         waiting.family = family_of(own_meta, namespace, *kinds) or waiting.family
         waiting.levels.add(asked.level)
@@ -374,7 +385,11 @@ class _Reader:
                     waiting.hold(left_out(key, given_text(raw[key]), f"{place}.{key}"))
         waiting.preempts &= self._others.preempts(spec)
         rules = self._rules(waiting, spec, namespace, where, place)
+        if raw.get("schedulerName") == "kai-scheduler":  # whose default shard has no pools
+            rules = replace(rules, affinities=(*rules.affinities, IN_NO_POOL))
         takes = amounts_of(spec, where)
+        for name in filter(self._others.is_device, takes):
+            waiting.hold(left_out("resourceClaims", f"of a DeviceClass, for {name}", place))
         return Podset(pods.name, pods.count, takes, asked.fields, asked.group, rules)
 
     def _of_class(self, waiting: Waiting, spec: PodSpec, place: str) -> PodSpec:
@@ -510,11 +525,11 @@ class _Reader:
             job = f"spec.replicatedJobs[{idx}].template"
             raw = one.at(f"{job}.spec")
             self._declared(waiting, JOB, "Job.spec", raw, one.place_of(f"{job}.spec"))
-            count = own.replicas * spec.count
+            count = own.replicas * spec.count()
             pods = self._templated(one, meta, own.name, count, spec.template, where)
             both = _together(spec.template.metadata, own.template.metadata)
             pods = replace(pods, template=PodTemplate(metadata=both, spec=spec.template.spec))
-            waiting.podsets.append(self._podset(waiting, pods, spec.count))
+            waiting.podsets.append(self._podset(waiting, pods, spec.count()))
         if len(waiting.podsets) > 1:
             for level in filter(None, sorted(waiting.levels, key=str)):
                 where = one.place_of("spec.replicatedJobs")
@@ -546,6 +561,7 @@ class _Reader:
         priority = self._others.priority(None, spec.priority_class)
         waiting = self._waits(job.metadata.id, priority, job.metadata)
         self._declared(waiting, VOLCANO_JOB, "Job.spec", raw, one.place_of("spec"))
+        self._in_queue(waiting, raw, one.place_of("spec.queue"))
         total = sum(task.replicas for task in spec.tasks)
         self._least(waiting, one, spec.least, total, "spec.minAvailable")
         fields = self._tier(waiting, one, spec.topology, "spec.networkTopology")
@@ -557,6 +573,11 @@ class _Reader:
             what = job.metadata, task.name, task.replicas, task.template
             pods = _Pods(one, *what, f"{where}.template", asked)
             waiting.podsets.append(self._podset(waiting, pods))
+
+    def _in_queue(self, waiting: Waiting, raw: Mapping[str, Any], place: str) -> None:
+        """Hold a job of Volcano or KAI by its queue."""
+        for why in self._others.closed_queue(str(raw.get("queue") or "default")):
+            waiting.hold(left_out("queue", why, place))
 
     def _least(
         self, waiting: Waiting, one: KubeObject, least: int | None, count: int, where: str
@@ -604,13 +625,17 @@ class _Reader:
         waiting = self._suspended(one, job, [spec], JOB)
         if waiting is None:
             return
-        pods = self._templated(one, meta, "main", spec.count, spec.template, "spec.template")
+        count = spec.count(job.status.succeeded or 0)
+        pods = self._templated(one, meta, "main", count, spec.template, "spec.template")
         waiting.podsets.append(self._podset(waiting, pods))
 
     def _pod(self, one: KubeObject) -> None:
         pod = one.read_as(Pod)
-        gang = gang_of(pod.spec, self._others, pod.metadata.namespace or "default")
-        job = self._of_workload(pod.metadata) or _job_of_gang(gang, pod) or job_of(pod.metadata)
+        namespace = pod.metadata.namespace or "default"
+        gang = gang_of(pod.spec, self._others, namespace)
+        above = [] if gang is None else composites_of(gang, self._others, namespace)
+        own = id_of(namespace, above[-1].name) if above else _job_of_gang(gang, pod)
+        job = self._of_workload(pod.metadata) or own or job_of(pod.metadata)
         assigned = self._assigned_of(job, pod.metadata)
         if pod.status.phase in {"Succeeded", "Failed"}:
             if assigned is not None and pod.spec.node_name and pod.status.phase == "Succeeded":
@@ -632,7 +657,7 @@ class _Reader:
                 waiting.hold(left_out("exclusive-topology", level, place))
         elif assigned is None and pod.metadata.deleted is None:
             alone = gang is None and waits_alone(pod.metadata)
-            self._waiting_pod(pod.metadata.id if alone else job, pod, one, gang)
+            self._waiting_pod(pod.metadata.id if alone else job, pod, one, gang, above)
 
     def _named(self, meta: Meta) -> str | None:
         """Return the id of the Workload that a pod or a job names; None if it names none."""
@@ -655,7 +680,14 @@ class _Reader:
             affinity = without_injected({"affinity": affinity}, level).get("affinity")
         self.jobs.repelling += repelling(owner.id, namespace, affinity, "spec")
 
-    def _waiting_pod(self, job: str, pod: Pod, one: KubeObject, gang: Gang | None) -> None:
+    def _waiting_pod(
+        self,
+        job: str,
+        pod: Pod,
+        one: KubeObject,
+        gang: Gang | None,
+        above: Sequence[Composite],
+    ) -> None:
         meta = pod.metadata
         place = one.place_of("metadata.annotations")
         asked = _asked(place, lambda: annotated(meta, self._levels))
@@ -665,8 +697,9 @@ class _Reader:
             own_class = self._others.class_value("PriorityClass", name)
             priority = priority if own_class is None else own_class
         if gang is not None:
-            own_class = self._others.class_value("PriorityClass", gang.spec.priority_class)
-            given = (gang.spec.priority, own_class, priority)
+            highest = above[-1].spec if above else gang.spec
+            own_class = self._others.class_value("PriorityClass", highest.priority_class)
+            given = (highest.priority, own_class, priority)
             priority = next(value for value in given if value is not None)
         priority = self._of_kueue(priority, meta)
         waiting = self.jobs.waiting.setdefault(job, Waiting(priority, meta.created or ""))
@@ -675,9 +708,12 @@ class _Reader:
         together = waiting.by_kueue or sized or any(self._others.groups(meta)) or gang is not None
         waiting.is_loose = not together
         if gang is not None:
-            self._in_gang(waiting, gang, asked, place)
+            self._in_gang(waiting, gang, asked, place, alone=not above)
         own = PodTemplate(metadata=meta, spec=pod.spec)
         new = self._podset(waiting, _Pods(one, meta, "pods", 1, own, "", asked, False))
+        if gang is not None and above:
+            new = replace(new, member=(gang.name,))
+            self._composites.setdefault(job, {})[gang.name] = gang, above
         for _, group in self._others.groups(meta):
             if group is not None:
                 self._pod_groups[job] = group
@@ -694,13 +730,20 @@ class _Reader:
         if leader is not None:
             self._groups[job] = leader
 
-    def _in_gang(self, waiting: Waiting, gang: Gang, asked: Asked, place: str) -> None:
-        """Add what the group of a pod of Kubernetes asks for, or hold the pod by it."""
+    def _in_gang(
+        self, waiting: Waiting, gang: Gang, asked: Asked, place: str, *, alone: bool
+    ) -> None:
+        """Add what the group of a pod of Kubernetes asks for, or hold the pod by it.
+
+        If it is not alone, the groups that it is in decide the rest (`arrange`).
+        """
         if gang.one is None:
             waiting.hold(left_out("pod-group", gang.name, place))
             return
         where, spec = gang.one.place_of(gang.where), gang.spec
         self._declared(waiting, GANG, "PodGroup", gang.raw, where)
+        if not alone:
+            return
         if spec.least is not None:
             waiting.sizes["minCount"] = spec.least, f"{where}.gang.minCount"
         is_whole = spec.least is not None and not asked.fields and not asked.group
@@ -764,6 +807,25 @@ class _Reader:
                     )
                 except NotModelledError as error:
                     waiting.hold(error.held_by(group.place_of("spec")))
+        for job, gangs in self._composites.items():
+            self._arrange_composites(job, gangs)
+
+    def _arrange_composites(
+        self, job: str, gangs: Mapping[str, tuple[Gang, Sequence[Composite]]]
+    ) -> None:
+        """Give the pods of groups of groups the domains of all these."""
+        waiting = self.jobs.waiting[job]
+        every = {own.name: own.one for _, above in gangs.values() for own in above}
+        where = [one.place_of("spec") for one in every.values() if one is not None]
+        for one in filter(None, every.values()):
+            raw = one.section("spec")
+            self._declared(waiting, COMPOSITE, "CompositePodGroup", raw, one.place_of("spec"))
+        try:
+            if job in self.jobs.running:
+                raise NotModelledError("CompositePodGroup", "some of its pods run")
+            waiting.podsets[:] = parts_of_composites(gangs, waiting.podsets, self._levels)
+        except NotModelledError as error:
+            waiting.hold(error.held_by(next(iter(where), "pods")))
 
     def _in_tier(self, job: str, one: KubeObject, topology: NetworkTopology | None) -> None:
         """Give the pods of a job that wait the domain of all its pods, if it is more than a wish.
@@ -803,6 +865,8 @@ class _Reader:
                 continue
             raw = group.section("spec")
             self._declared(waiting, POD_GROUP, "PodGroup.spec", raw, group.place_of("spec"))
+            if group.group in _WITH_QUEUES:
+                self._in_queue(waiting, raw, group.place_of("spec.queue"))
             if isinstance(raw.get("minMember"), int):
                 waiting.sizes["minMember"] = raw["minMember"], group.place_of("spec.minMember")
 

@@ -6,8 +6,9 @@ owners, groups, classes and volumes that a pod names.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from fractions import Fraction
 from typing import Annotated, Any, Literal
 
 from pydantic import Field
@@ -25,9 +26,11 @@ from topoplace.formats.kubernetes.objects import (
     PodSpec,
     PodTemplate,
     Quantities,
+    Resources,
     TemplateMeta,
     Toleration,
     id_of,
+    quantity,
 )
 from topoplace.formats.kubernetes.podsets import MAX_COUNT, TopologyRequest
 from topoplace.formats.yaml_text import Parsed
@@ -67,11 +70,12 @@ class JobSpec(KubeModel):
     completions: Count | None = None
     template: PodTemplate
 
-    @property
-    def count(self) -> int:
-        """How many pods run at once."""
+    def count(self, succeeded: int = 0) -> int:
+        """Return how many pods run at once, when some have succeeded."""
         parallelism = 1 if self.parallelism is None else self.parallelism
-        return parallelism if self.completions is None else min(parallelism, self.completions)
+        if self.completions is None:
+            return parallelism
+        return max(min(parallelism, self.completions - succeeded), 0)
 
 
 class Reasoned(Condition):
@@ -95,6 +99,7 @@ class Conditions(KubeModel):
     conditions: list[Reasoned] | None = None
     admission: Admission | None = None
     reclaimable: Annotated[list[Reclaimable] | None, Field(alias="reclaimablePods")] = None
+    succeeded: Count | None = None
 
     def ended_of(self, podset: str) -> int:
         """Return how many pods of a podset have ended and are not made again."""
@@ -312,14 +317,20 @@ class Others:
     """Objects by kind and name: what others refer to."""
 
     def __init__(self, objects: Iterable[KubeObject]) -> None:
-        self._of: dict[tuple[str, str], KubeObject] = {}
+        self._of: dict[str, dict[str, KubeObject]] = {}
         self._classes: dict[str, RuntimeClass] = {}
+        self._children: dict[str, set[str]] = {}
         for one in (one for one in objects if is_read(one.kind, one.group)):
             meta = one.section("metadata")
             name = str(meta.get("name"))
             is_gang = one.group == GANGS and one.kind != "PriorityClass"
             kind = f"{GANGS}/{one.kind}" if is_gang else one.kind
-            self._of.setdefault((kind, id_of(str(meta.get("namespace") or "default"), name)), one)
+            parent = one.section("spec").get("parentCompositePodGroupName")
+            if is_gang and parent:
+                above = id_of(str(meta.get("namespace") or "default"), str(parent))
+                self._children.setdefault(above, set()).add(name)
+            of_kind = self._of.setdefault(kind, {})
+            of_kind.setdefault(id_of(str(meta.get("namespace") or "default"), name), one)
             if one.kind == "RuntimeClass":
                 self._classes[name] = one.checked_as(RuntimeClass)
 
@@ -328,7 +339,14 @@ class Others:
 
         The kinds of Kubernetes whose names others have too begin with their group.
         """
-        return self._of.get((kind, id_of(namespace or "default", name)))
+        return self._every(kind).get(id_of(namespace or "default", name))
+
+    def _every(self, kind: str) -> Mapping[str, KubeObject]:
+        return self._of.get(kind, {})
+
+    def children(self, name: str, namespace: str) -> frozenset[str]:
+        """Return the names of the groups whose parent a CompositePodGroup is."""
+        return frozenset(self._children.get(id_of(namespace, name), ()))
 
     def above(self, meta: Meta) -> Iterator[KubeObject]:
         """Yield what owns an object, and what owns that."""
@@ -372,7 +390,7 @@ class Others:
 
     def names(self, kind: str) -> frozenset[str]:
         """Return the names of all objects of a kind that belongs to the whole cluster."""
-        every = (one for (own, _), one in self._of.items() if own == kind)
+        every = self._every(kind).values()
         return frozenset(str(one.section("metadata").get("name")) for one in every)
 
     def closed(self, name: str, namespace: str | None) -> Iterator[str]:
@@ -398,6 +416,19 @@ class Others:
             yield f"ClusterQueue {name} offers {', '.join(sorted(missing))}, not in the file"
         yield from self._not_selected(spec.get("namespaceSelector"), namespace or "default")
 
+    def closed_queue(self, name: str) -> Iterator[str]:
+        """Yield why Volcano or KAI starts nothing in a queue, or where is not known."""
+        one = self.get("Queue", name)
+        if one is None:
+            if self._every("Queue"):
+                yield f"Queue {name} is not in the file"
+            return
+        state = one.section("status").get("state")
+        if state not in (None, "", "Open"):
+            yield f"Queue {name} is {state}"
+        if one.section("spec").get("affinity"):
+            yield f"Queue {name} has an affinity to groups of nodes"
+
     def _not_selected(self, selector: Any, namespace: str) -> Iterator[str]:
         """Yield that a queue does not select a namespace, or that this is not known."""
         if selector is None:
@@ -412,20 +443,37 @@ class Others:
         elif not labels_match(wanted, {**given, _NAMESPACE: namespace}):
             yield f"namespaceSelector: it does not select {namespace}"
 
+    def _limits(self, namespace: str) -> Iterator[dict[str, Any]]:
+        """Yield the limits of the LimitRanges of a namespace."""
+        for one in self._every("LimitRange").values():
+            if (one.section("metadata").get("namespace") or "default") == namespace:
+                yield from values_at(one.section("spec"), "limits[]")
+
     def defaults(self, namespace: str) -> frozenset[str]:
         """Return the resources of which a LimitRange gives an amount to containers without one."""
-        found: set[str] = set()
-        for (kind, _), one in self._of.items():
-            if kind == "LimitRange":
-                own = one.section("metadata").get("namespace") or "default"
-                limits = values_at(one.section("spec"), "limits[]") if own == namespace else ()
-                for limit in limits:
-                    if limit.get("type") == "Container":
-                        found |= {
-                            *(limit.get("default") or {}),
-                            *(limit.get("defaultRequest") or {}),
-                        }
-        return frozenset(found)
+        own = (one for one in self._limits(namespace) if one.get("type") == "Container")
+        keys = ("default", "defaultRequest")
+        return frozenset(name for one in own for key in keys for name in one.get(key) or {})
+
+    def refused(self, spec: PodSpec, namespace: str) -> Iterator[str]:
+        """Yield why LimitRanges refuse the pods of a specification."""
+        given = [one.resources or Resources() for one in spec.every_container]
+        each = [(_exact(one.requests), _exact(one.limits)) for one in given]
+        whole = [(_summed([own[0] for own in each]), _summed([own[1] for own in each]))]
+        for limit in self._limits(namespace):
+            kind = str(limit.get("type"))
+            of_kind = {"Container": each, "Pod": whole}.get(kind, [])
+            for key, sign, first in (("max", 1, 1), ("min", -1, 0)):
+                for name, bound in _exact(limit.get(key) if of_kind else None).items():
+                    amounts = [one[first].get(name, one[1 - first].get(name)) for one in of_kind]
+                    if any(own is None or sign * own > sign * bound for own in amounts):
+                        yield f"{key} of {name} of a {kind.lower()}"
+
+    def is_device(self, resource: str) -> bool:
+        """Return whether a resource is the devices of a DeviceClass."""
+        own = self._every("DeviceClass").values()
+        names = {one.section("spec").get("extendedResourceName") for one in own}
+        return resource in names or resource.startswith("deviceclass.resource.kubernetes.io/")
 
     def preempts(self, spec: PodSpec) -> bool:
         """Return whether pods of a specification may preempt those of lower priority."""
@@ -452,6 +500,17 @@ class Others:
             raise LookupError(name)
         affinity = volume.section("spec").get("nodeAffinity")
         return affinity.get("required") if isinstance(affinity, dict) else None
+
+
+def _exact(amounts: object) -> dict[str, Fraction]:
+    """Return amounts as they are; nothing if there are none."""
+    given = amounts if isinstance(amounts, dict) else {}
+    return {name: quantity(text, name) for name, text in given.items()}
+
+
+def _summed(every: Sequence[Mapping[str, Fraction]]) -> dict[str, Fraction]:
+    names = {name for own in every for name in own}
+    return {name: sum((own.get(name, Fraction()) for own in every), Fraction()) for name in names}
 
 
 def family_of(meta: TemplateMeta, namespace: str, *kinds: str) -> str | None:

@@ -354,6 +354,11 @@ class PodSpec(KubeModel):
     scheduling_group: Annotated[SchedulingGroup | None, Field(alias="schedulingGroup")] = None
     workload_ref: Annotated[WorkloadRef | None, Field(alias="workloadRef")] = None
 
+    @property
+    def every_container(self) -> list[Container]:
+        """Its containers, and the initial ones."""
+        return [*self.containers, *(self.init_containers or ())]
+
 
 class PodTemplate(KubeModel):
     """What a job makes pods of."""

@@ -13,6 +13,7 @@ from pydantic import Field
 
 from topoplace.errors import blamed_on
 from topoplace.formats.declared import given_text, left_out
+from topoplace.formats.kubernetes.fields import NODE_POOL
 from topoplace.formats.kubernetes.nodes import (
     Expression,
     KubeNode,
@@ -129,6 +130,9 @@ class NodeRules:
 
 NOWHERE = json.dumps({"nodeSelectorTerms": []})
 """Terms that no node matches."""
+_NO_POOL = {"key": NODE_POOL, "operator": "DoesNotExist"}
+IN_NO_POOL = json.dumps({"nodeSelectorTerms": [{"matchExpressions": [_NO_POOL]}]})
+"""Terms that nodes match which are in no node pool of KAI."""
 
 
 class NodeSets:

@@ -233,8 +233,9 @@ def _sayable(own: Waiting, sets: NodeSets, found: list[LeftOut]) -> list[Podset]
     podsets = list(own.podsets)
     wanted = {(podset.group, podset.asked.get("required")) for podset in podsets if podset.group}
     if len(wanted) > len({group for group, _ in wanted}):
-        levels = ", ".join(sorted({str(level) for _, level in wanted}))
-        found.append(left_out("podset-group-name", f"of {levels}", podsets[0].rules.where))
+        levels = [f"{level} required" if level else "none required" for _, level in wanted]
+        text = " or ".join(sorted({*levels}))
+        found.append(left_out("podset-group-name", text, podsets[0].rules.where))
         podsets = [replace(podset, asked={}, group=None) for podset in podsets]
     for idx, podset in enumerate(podsets):
         where, asked = podset.rules.where, dict(podset.asked)
@@ -389,10 +390,16 @@ def _sizes(job: str, jobs: KubeJobs) -> list[LeftOut]:
     own = jobs.waiting[job]
     there = own.num_pods + jobs.num_running.get(job, 0)
     return [
-        left_out(option, f"{size}, not {there}", where)
+        left_out(option, f"{size} of {there}: fewer than all may start", where)
+        if option in _LEAST and size < there
+        else left_out(option, f"{size}, not {there}", where)
         for option, (size, where) in own.sizes.items()
         if size != there
     ]
+
+
+_LEAST = frozenset(("minMember", "minCount"))
+"""Sizes that say how many pods have to start together, where others may start later."""
 
 
 def _exclusive(job: str, jobs: KubeJobs) -> list[LeftOut]:
@@ -437,7 +444,8 @@ def _left_out_of_all(
     options = {field.name: field.held_by for field in KINDS.fields if field.use is Use.RESTRICTS}
     for one in objects:
         if one.kind in options:
-            name = one.section("metadata").get("name")
+            meta = one.section("metadata")
+            name = "/".join(map(str, filter(None, (meta.get("namespace"), meta.get("name")))))
             quotas.setdefault(options[one.kind], []).append(f"{one.kind} {name}")
     found += [left_out(option, f"of {', '.join(of)}", "objects") for option, of in quotas.items()]
     return [*found, *unknown_fields(_unknown_of_all(objects))]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import bisect
 import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -33,11 +34,13 @@ from topoplace.formats.slurm.topology import SlurmMachine
 from topoplace.machine.hierarchy import LEAF
 from topoplace.machine.hostlist import expand_host_list, format_host_list, format_node_set
 from topoplace.snapshot.held import (
+    CONTRACT,
     FOR_NOW,
     NOT_SEEN,
     ORDER,
     PLANS,
     PREEMPTION,
+    PREFERENCE,
     RESERVATION_END,
     RESERVATION_LATER,
 )
@@ -102,11 +105,16 @@ def snapshot_of_slurm(
     if by_sets and not isinstance(machine, TorusModel):
         found = _sharing(machine, cluster, names)
         sharing, why_not = (None, found) if isinstance(found, str) else (found, "")
-    running, num_shared = _apart(jobs.running, there, cluster.nodes or {}, alone=sharing is None)
+    before = [_turn(request, cluster) for request in queue.fitting]
+    listed = [
+        job.model_copy(update={"turn": bisect.bisect(before, _turn(job, cluster))})
+        for job in (jobs.running if before else ())
+    ]
+    running, num_shared = _apart(listed or jobs.running, there, cluster, alone=sharing is None)
     with_job = {host for _, hosts in running for host in hosts}
     if sharing is not None:
-        listed = [one for job, _ in running for one in jobs.held[job.id]]
-        with_job -= {*given_elsewhere(sharing.capacity, cluster.nodes or {}, listed)}
+        given = [one for job, _ in running for one in jobs.held[job.id]]
+        with_job -= {*given_elsewhere(sharing.capacity, cluster.nodes or {}, given)}
     now = None if isinstance(machine, TorusModel) else jobs.now
     reserved = reserved_in(cluster.reservations or {}, cluster.nodes, now).on(there)
     told = _told(names, cluster.nodes, reserved)
@@ -145,7 +153,7 @@ def snapshot_of_slurm(
         if sharing is not None:
             value = "of whole nodes, as Slurm's backfill makes them even where jobs share nodes"
             held.append(LeftOut(option=PLANS, value=value))
-    held += _for_audits(cluster, queue.fitting)
+    held += _for_audits(machine, cluster, queue.fitting, names)
     if queue.fitting and jobs.unseen:
         held.append(LeftOut(option=NOT_SEEN, value=", ".join(jobs.unseen)))
     if reserved.unknown and queue.fitting:
@@ -177,7 +185,7 @@ def snapshot_of_slurm(
     )
     _require_sound(snapshot)
     elsewhere = sum(there.isdisjoint(expand_host_list(job.nodes)) for job in jobs.running)
-    counts = {
+    counts: dict[str, int | str] = {
         "jobs left out, running on no switch": elsewhere,
         **{f"nodes {why}": len(group) for why, group in groups.items()},
         "nodes reserved for a time": len(reserved.until.keys() - down),
@@ -190,8 +198,17 @@ def snapshot_of_slurm(
     return snapshot, (*notes, *jobs.notes)
 
 
-def _for_audits(cluster: SlurmCluster, queue: Sequence[Request]) -> Iterator[LeftOut]:
-    """Yield what audits have to know: who waits for switches for a time, who is preempted."""
+def _for_audits(
+    machine: SlurmMachine, cluster: SlurmCluster, queue: Sequence[Request], names: Sequence[str]
+) -> Iterator[LeftOut]:
+    """Yield what audits have to know: what Slurm prefers, and who is preempted, for example."""
+    preferred = ", ".join(_preferred(cluster, queue, names))
+    if queue and preferred:
+        yield LeftOut(option=PREFERENCE, value=preferred[:MAX_VALUE])
+    free = sum(one.segments is None and one.parts is None and one.nodes > 1 for one in queue)
+    if free and BLOCK in machine.domain_levels:
+        value = f"of Slurm for {number_of(free, 'job')} without segments (--contract slurm-block)"
+        yield LeftOut(option=CONTRACT, value=value)
     for one in queue:
         own = cluster.jobs.wants[one.id]
         if own.switches > 0 and own.switches_for_now:
@@ -203,6 +220,23 @@ def _for_audits(cluster: SlurmCluster, queue: Sequence[Request]) -> Iterator[Lef
         yield LeftOut(option=PREEMPTION, value=value[:MAX_VALUE])
 
 
+def _preferred(
+    cluster: SlurmCluster, queue: Sequence[Request], names: Sequence[str]
+) -> Iterator[str]:
+    """Yield what Slurm prefers to few switches."""
+    nodes = cluster.nodes or {}
+    weights = {nodes[name].weight for name in names if name in nodes} - {None}
+    if len(weights) > 1:
+        yield f"of nodes by {len(weights)} weights"
+    every, wants = (cluster.partitions or {}).items(), cluster.jobs.wants
+    least = [name for name, one in every if one.least_loaded]
+    if least:
+        yield f"of the least loaded nodes of partition {', '.join(least)}"
+    own = [f"{one.id} of {wants[one.id].prefers}" for one in queue if wants[one.id].prefers]
+    if own:
+        yield f"of job {', '.join(own)}"
+
+
 def _sharing(
     machine: TreeModel | HierarchyModel, cluster: SlurmCluster, names: Sequence[str]
 ) -> Sharing | str | None:
@@ -210,6 +244,8 @@ def _sharing(
     for name, one in (cluster.partitions or {}).items():
         if one.oversubscribes and cluster.jobs.sharing:
             return f"several jobs may have a CPU of partition {name} (OverSubscribe)"
+    if cluster.jobs.select and cluster.jobs.sharing:
+        return f"whole sockets or boards (select_type of job_resources: {cluster.jobs.select})"
     return sharing_of(machine, cluster.nodes, cluster.jobs, names)
 
 
@@ -224,13 +260,14 @@ def _document(
 
 def _by_tier(queue: Sequence[Request], cluster: SlurmCluster) -> tuple[Request, ...]:
     """Return the queue with requests of higher tiers of partitions first."""
+    return tuple(sorted(queue, key=lambda request: _turn(request, cluster)))
+
+
+def _turn(job: Request | RunningJob, cluster: SlurmCluster) -> tuple[int, int, tuple[int, ...]]:
+    """Return the sort key of the queue: by tier of the partitions, then by priority and id."""
     tiers = {name: one.tier for name, one in (cluster.partitions or {}).items()}
-    wants = cluster.jobs.wants
-
-    def tier(request: Request) -> int:
-        return max((tiers.get(name, 1) for name in wants[request.id].partitions), default=1)
-
-    return tuple(sorted(queue, key=lambda request: -tier(request)))
+    own = max((tiers.get(name, 1) for name in cluster.jobs.wants[job.id].partitions), default=1)
+    return (-own, *cluster.jobs.turns[job.id])
 
 
 def _leaf_level(machine: SlurmMachine) -> str | None:
@@ -259,16 +296,19 @@ def _told(
 
 
 def _apart(
-    jobs: Iterable[RunningJob], there: set[str], known: Mapping[str, SlurmNode], *, alone: bool
+    jobs: Iterable[RunningJob], there: set[str], cluster: SlurmCluster, *, alone: bool
 ) -> tuple[list[tuple[RunningJob, list[str]]], int]:
     """Return jobs with their nodes, and how many nodes others share with them.
 
-    If each has its nodes `alone`, a job all of whose nodes an earlier one has is left out. So are
-    nodes of the cluster that the topology does not have: another topology may have them.
+    If each has its nodes `alone`, a job all of whose nodes an earlier one has is left out, and so
+    are idle nodes of one that is suspended, unless it keeps memory there. So are nodes of the
+    cluster that the topology does not have: another topology may have them.
     """
     found, taken, shared = [], set[str](), set[str]()
+    known, suspended = cluster.nodes or {}, cluster.jobs.suspended if alone else ()
+    idle = {n for n, own in known.items() if own.unreserved is NodeUse.OPEN and not own.memory_held}
     for job in jobs:
-        hosts = expand_host_list(job.nodes)
+        hosts = [h for h in expand_host_list(job.nodes) if job.id not in suspended or h not in idle]
         stray = next((node for node in hosts if node not in there and node not in known), None)
         if stray is not None:
             raise InputError("nodes on a switch", field=f"job {job.id}", value=stray)
@@ -306,14 +346,15 @@ def _require_sound(snapshot: Snapshot) -> None:
 @dataclass(frozen=True)
 class _Queue:
     fitting: tuple[Request, ...]
-    left_out: Mapping[str, int]
+    left_out: Mapping[str, str]
     held: tuple[LeftOut, ...] = ()
 
 
 def _queue_on(machine: SlurmMachine, jobs: SlurmJobs, num_nodes: int) -> _Queue:
     queue, wants = jobs.queue, jobs.wants
     fitting = [request for request in queue if request.nodes <= num_nodes]
-    left_out = {"jobs left out, larger than the machine": len(queue) - len(fitting)}
+    large = [request.id for request in queue if request.nodes > num_nodes]
+    left_out = {"jobs left out, larger than the machine": _counted(large)}
     has_blocks = BLOCK in machine.domain_levels
     if isinstance(machine, TorusModel) and machine.anchored:
         fitting = [_in_prisms(request) for request in fitting]
@@ -334,8 +375,9 @@ def _queue_on(machine: SlurmMachine, jobs: SlurmJobs, num_nodes: int) -> _Queue:
             for one in fitting
             if not anchored or ((one.segment or one.nodes) in sizes and not _is_uneven(one))
         ]
-        left_out["jobs left out, of a size without placement"] = len(fitting) - len(shaped)
         names = {one.id for one in shaped}
+        others = [one.id for one in fitting if one.id not in names]
+        left_out["jobs left out, of a size without placement"] = _counted(others)
         return _Queue(tuple(shaped), left_out, tuple(x for x in held if x.request in names))
     if has_blocks:
         fitting = [
@@ -343,6 +385,12 @@ def _queue_on(machine: SlurmMachine, jobs: SlurmJobs, num_nodes: int) -> _Queue:
             for one in fitting
         ]
     return _Queue(tuple(fitting), left_out, tuple(held))
+
+
+def _counted(jobs: Sequence[str]) -> str:
+    """Return the number of jobs and their names, not all if there are many; nothing if none."""
+    more = ["..."] if len(jobs) > _MOST_NAMES else []
+    return f"{len(jobs):,} ({', '.join([*jobs[:_MOST_NAMES], *more])})" if jobs else ""
 
 
 def _of_blocks_alone(request: Request, place: str) -> Iterator[LeftOut]:
@@ -363,6 +411,7 @@ _PARTS = "jobs have parts of nodes, and the listing does not say which may (sque
 _OF_NODES = ("cpus", "memory", "disk")
 """What a job may want of each of its nodes, as numbers."""
 
+_MOST_NAMES = 8  # of jobs in a note
 _MOST_WAYS = 16  # partitions that differ
 
 
@@ -771,7 +820,9 @@ class _Holds:
         if one.state not in ("UP", "DRAIN"):  # which takes no new jobs, and starts those it has
             return f"{name} is {one.state}"
         if request.nodes < one.least_nodes or request.nodes > (one.most_nodes or request.nodes):
-            return f"{name} has jobs of {one.least_nodes} to {one.most_nodes or 'any'} nodes"
+            limits = (("least", one.least_nodes), ("most", one.most_nodes))
+            own = [f"at {which} {number_of(n, 'node')}" for which, n in limits if n]
+            return f"{name} has jobs of {' and '.join(own)}"
         if one.most_seconds is not None and (request.walltime or 0) > one.most_seconds:
             return f"{name} has jobs of at most {one.most_seconds} s"
         return f"{name} with {one.others}" if one.others else ""

@@ -87,9 +87,15 @@ def shared_text(value: Any) -> str:
     return ",".join(words) or "may take a part of a node"
 
 
+_SPREAD = {
+    *("SPREAD_JOB", "USE_MIN_NODES", "PREFER_MINIMUM_NODE_COUNT"),
+    *("SPREAD_SEGMENTS", "CONSOLIDATE_SEGMENTS"),
+}
+
+
 def flags_text(value: Any) -> str:
     """Return the flags of a job that ask for other nodes than the fewest domains."""
-    return ",".join(flag for flag in value or () if flag in ("SPREAD_JOB", "USE_MIN_NODES"))
+    return ",".join(flag for flag in value or () if flag in _SPREAD)
 
 
 def _contiguous_text(value: Any) -> str:
@@ -182,16 +188,18 @@ SQUEUE_JSON = table(
     restricts mcs_label -> mcs: shares nodes with its own label alone
     restricts network: needs resources of the network
     restricts extra: its nodes may have to match
-    restricts flags -> spread: `SPREAD_JOB`: over as many nodes as there are
+    restricts flags -> spread: `SPREAD_JOB`: over as many nodes as there are; other sizes and \
+        segments (`PREFER_MINIMUM_NODE_COUNT`, `SPREAD_SEGMENTS`, `CONSOLIDATE_SEGMENTS`)
     restricts federation_siblings_viable -> federation: may run on another cluster
     neutral account, user_id, user_name, group_id, group_name, qos, wckey, association_id: \
         limits of accounts show in `state_reason`
-    neutral prefer: a wish, no rule
+    read prefer: a wish, no rule: audits do not say that fewer switches would have done
+    depends deadline: its time limit ends after it
     read scheduled_nodes, start_time: Slurm's plan, for audits
     neutral last_sched_evaluation: Slurm's plan
     read maximum_switch_wait_time: how long `required_switches` holds; a job that started on more \
         before the next listing is not judged
-    neutral het_job_id_set, deadline, delay_boot, reboot, \
+    neutral het_job_id_set, delay_boot, reboot, \
         tres_bind, tres_freq, core_spec, thread_spec, tasks_per_core, max_cpus: \
         within a node, or said elsewhere
     neutral tres_alloc_str, allocating_node, batch_host, batch_flag, preempt_time, \
@@ -203,7 +211,8 @@ SQUEUE_JSON = table(
         federation_origin, federation_siblings_active, mail_type, mail_user, name, power, \
         profile, requeue, restart_cnt, selinux_context, show_flags, standard_error, \
         standard_input, standard_output, stderr_expanded, stdin_expanded, stdout_expanded, \
-        state_description, system_comment, step_id, submit_line, argv
+        state_description, system_comment, step_id, submit_line, argv, runtime, \
+        memory_update_delay, memory_update_margin
     """,
     {
         **dict.fromkeys(_OF_LAYOUT, number_text),
@@ -260,7 +269,7 @@ SHOWN = {
     "HetJobId": "het_job_id", "HetJobOffset": "het_job_offset", "JobState": "job_state",
     "NumNodes": "node_range", "NodeList": "nodes", "Comment": "comment", "Priority": "priority",
     "TimeLimit": "time_limit", "TimeMin": "time_minimum", "SubmitTime": "submit_time",
-    "EligibleTime": "eligible_time",
+    "EligibleTime": "eligible_time", "Deadline": "deadline", "Prefer": "prefer",
     "Partition": "partition", "Reason": "state_reason", "Dependency": "dependency",
     "Features": "features", "ReqNodeList": "required_nodes", "ExcNodeList": "excluded_nodes",
     "TresPerNode": "tres_per_node", "TresPerJob": "tres_per_job", "TresPerTask": "tres_per_task",
@@ -273,7 +282,10 @@ SHOWN = {
     "MinCPUsNode": "minimum_cpus_per_node", "MinMemoryNode": "memory_per_node",
     "MinMemoryCPU": "memory_per_cpu", "NumCPUs": "cpus", "SegmentSize": "segment_size",
     "BurstBuffer": "burst_buffer", "Network": "network", "MCS_label": "mcs_label",
-    "ClusterFeatures": "cluster_features", "BatchFeatures": "batch_features",
+    "ClusterFeatures": "cluster_features", "BatchFeatures": "batch_features", "Extra": "extra",
+    "FedViableSiblings": "federation_siblings_viable",
+    "MinTmpDiskNode": "minimum_tmp_disk_per_node", "ReqB:S:C:T": "node_layout",
+    "Socks/Node": "sockets_per_node",
 }  # fmt: skip
 """Fields of a job by the key of ``scontrol show job``."""
 
@@ -282,13 +294,16 @@ SCONTROL_JOB = table(
     _as_json(SHOWN)
     + """
     neutral JobName, UserId, GroupId, Nice, Account, QOS, Requeue, Restarts, BatchFlag, Reboot, \
-        ExitCode, RunTime, AccrueTime, StartTime, EndTime, Deadline, SuspendTime, \
+        ExitCode, RunTime, AccrueTime, StartTime, EndTime, SuspendTime, \
         SecsPreSuspend, LastSchedEval, Scheduler, AllocNode:Sid, BatchHost, \
-        ReqB:S:C:T, TRES, AllocTRES, Socks/Node, CoreSpec, MinMemoryTRES, \
-        ThreadSpec, MinTmpDiskNode, DelayBoot, Command, WorkDir, StdErr, StdIn, StdOut, Power, \
+        TRES, AllocTRES, CoreSpec, MinMemoryTRES, ThreadSpec, DelayBoot, \
+        Command, WorkDir, StdErr, StdIn, StdOut, Power, \
         MailUser, MailType, TresBind, WCKey, SchedNodeList, PreemptEligibleTime, PreemptTime, \
-        JOB_GRES, Nodes, CPU_IDs, Mem, GRES, SubmitLine, AdminComment, SystemComment, Prefer, \
-        HetJobIdSet, BatchScript, DerivedExitCode
+        JOB_GRES, Nodes, CPU_IDs, Mem, GRES, SubmitLine, AdminComment, SystemComment, \
+        HetJobIdSet, BatchScript, DerivedExitCode, BurstBufferState, CompletingTime, Container, \
+        ContainerID, FailedNode, FedActiveSiblings, FedOrigin, LicensesAlloc, MemUpdate, \
+        OOMKillStep, ResizeTime, ResvPorts, Runtime, SELinuxContext, SLUID, StepId, TresFreq, \
+        TresPerStep, SrunHost:Pid
     """,
 )
 
@@ -308,7 +323,8 @@ SCONTROL_NODE = table(
     read Gres: what jobs may ask for
     read CPUAlloc, AllocMem, ThreadsPerCore: where jobs share nodes; else a node with a job is full
     neutral GresUsed, GresDrain, AllocTRES: jobs say what they hold
-    neutral Weight: a preference
+    read Weight: a preference: where weights differ, audits do not say that fewer switches would \
+        have done
     neutral Arch, CoresPerSocket, CPULoad, CPUErr, NodeAddr, NodeHostName, Port, Version, OS, \
         FreeMem, Sockets, Boards, BootTime, SlurmdStartTime, \
         ResumeAfterTime, CfgTRES, CurrentWatts, AveWatts, CapWatts, ExtSensorsJoules, \
@@ -316,6 +332,21 @@ SCONTROL_NODE = table(
         InstanceId, InstanceType, Topology, BcastAddr, NextState, LowestJoules, \
         ConsumedJoules, NodeWeight, PowerDown
     """,
+)
+
+NODE_JSON = {
+    "name": "NodeName", "state": "State", "partitions": "Partitions", "cpus": "CPUTot",
+    "effective_cpus": "CPUEfctv", "real_memory": "RealMemory",
+    "specialized_memory": "MemSpecLimit", "temporary_disk": "TmpDisk", "owner": "Owner",
+    "mcs_label": "MCS_label", "active_features": "ActiveFeatures",
+    "features": "AvailableFeatures", "gres": "Gres", "threads": "ThreadsPerCore",
+    "alloc_cpus": "CPUAlloc", "alloc_memory": "AllocMem", "weight": "Weight",
+}  # fmt: skip
+"""Keys of ``scontrol show nodes`` by the field of its ``--json``, the name first."""
+
+SCONTROL_NODE_JSON = table(
+    "scontrol show nodes --json",
+    "\n".join(f"read {n}: as `{key}` of `scontrol show nodes`" for n, key in NODE_JSON.items()),
 )
 
 SCONTROL_PARTITION = table(
@@ -337,10 +368,11 @@ SCONTROL_PARTITION = table(
         are held; others show a reason
     read PreemptMode: jobs that may be ended for others are not: audits blame no order
     read SelectTypeParameters: whole sockets: jobs that share nodes are held
+    read LLN: as `Weight`
     read JobDefaults: of GPUs: jobs with GPUs that share nodes are held
     neutral AllocNodes, QoS, \
         RootOnly, DisableRootJobs: jobs that are refused show a reason
-    neutral Default, DefaultTime, GraceTime, Hidden, LLN, PriorityJobFactor, \
+    neutral Default, DefaultTime, GraceTime, Hidden, PriorityJobFactor, \
         OverTimeLimit, TotalCPUs, TotalNodes, \
         DefMemPerNode, DefMemPerCPU, MaxMemPerCPU, TRES, TRESBillingWeights, ResumeTimeout, \
         SuspendTimeout, SuspendTime, CpuBind, NodeSets, Alternate
@@ -361,3 +393,77 @@ SCONTROL_RESERVATION = table(
         Accounts, Licenses, BurstBuffer, MaxStartDelay, Watts, Comment
     """,
 )
+
+# ---- Options of sbatch: where the fields above have them -----------------------------------------
+
+SBATCH = table(
+    "Options of sbatch",
+    """
+    read --nodes: one number of nodes
+    depends --nodes=MIN-MAX -> node_count: Slurm takes as many nodes as it can at that moment, \
+        and a request has one size
+    depends --nodes=LIST -> node_count: one of several sizes
+    depends --ntasks -> node_count: on whole nodes without `--nodes`, or beyond what is known of \
+        each node
+    depends --ntasks-per-node, --cpus-per-task, --mincpus -> cpus: modelled where nodes are \
+        known
+    depends --ntasks-per-socket, --ntasks-per-core, --sockets-per-node, --cores-per-socket, \
+        --threads-per-core, --extra-node-info -> node_layout: within a node
+    depends --ntasks-per-gpu -> gres: on several nodes
+    depends --mem, --mem-per-cpu -> memory: where nodes are not known; `--mem=0` on shared nodes
+    depends --mem-per-gpu, --cpus-per-gpu -> gres: on whole nodes
+    depends --tmp -> disk: where nodes are not known
+    depends --gres, --gpus-per-node -> gres: where nodes are not known, or have shards or MPS
+    depends --gpus, --gpus-per-task, --tres-per-task -> gres: where it is not known what each \
+        node has
+    restricts --gpus-per-socket -> gres: needs GPUs of every socket
+    depends --constraint -> features: modelled with `&`, `|`, parentheses, `[a|b]` and, except \
+        on tori and with switches, numbers
+    read --prefer: a wish; audits do not say that fewer switches would have done
+    restricts --batch -> features: its first node needs features
+    restricts --cluster-constraint, --clusters -> federation: may run on another cluster
+    depends --partition -> partition: one of several is `one_of`, not on tori; limits, states \
+        and other topologies of partitions hold it
+    read --exclude: nodes that it may not have
+    depends --nodelist, --nodefile -> required_nodes: on tori, or with `--switches` and other \
+        nodes
+    depends --switches -> switches: at most so many leaf switches; held where there are none, or \
+        when the time may be over
+    restricts --contiguous -> contiguous: its nodes follow each other in the order of `scontrol \
+        show nodes`, and Slurm does not look at switches for it
+    restricts --spread-job, --use-min-nodes, --spread-segments, --consolidate-segments -> \
+        spread: other nodes than the fewest domains
+    depends --segment -> segment: where the machine has no blocks or prisms for it
+    read --exclusive: whole nodes; `topo` on blocks
+    restricts --exclusive=user, --exclusive=mcs -> shared: nodes of one user or label
+    restricts --oversubscribe, --overcommit -> shared: several jobs may have a CPU; several \
+        tasks of a job count by its CPUs
+    read --array: a request for each task
+    restricts --array=%N -> array_throttle: the tasks beyond N
+    restricts --dependency -> dependency: waits for other jobs
+    restricts --begin -> begin_time: begins later
+    depends --deadline -> deadline: where its time limit ends after it
+    restricts --hold -> hold: waits until it is released
+    read --time, --time-min, --priority, --nice: the times and the order of the queue
+    restricts --reservation -> reservation: runs in a reservation
+    restricts --licenses, --resources -> licenses: needs licences, or resources of the cluster
+    restricts --bb, --bbf -> burst_buffer: needs a burst buffer
+    restricts --network -> network: needs resources of the network
+    restricts --mcs-label -> mcs: shares nodes with its own label alone
+    restricts --extra -> extra: its nodes may have to match
+    read --comment: words `pattern=` and `segment=`
+    neutral --account, --qos, --wckey, --uid, --gid: limits of accounts show in the reason that \
+        a job waits
+    neutral --core-spec, --thread-spec, --gpu-bind, --gres-flags, --tres-bind, --mem-bind, \
+        --hint, --distribution, --cpu-freq, --gpu-freq: within a node
+    neutral --reboot, --delay-boot, --no-kill, --requeue, --no-requeue, --signal: of jobs that \
+        run
+    neutral --acctg-freq, --chdir, --container, --container-id, --error, --export, \
+        --export-file, --get-user-env, --help, --ignore-pbs, --input, --job-name, \
+        --kill-on-invalid-dep, --mail-type, --mail-user, --mem-update, --oom-kill-step, \
+        --open-mode, --output, --parsable, --profile, --propagate, --quiet, \
+        --resv-ports, --runtime, --stepmgr, \
+        --test-only, --usage, --verbose, --version, --wait, --wait-all-nodes, --wrap
+    """,
+)
+"""What becomes of each option of sbatch (26.05): for the documentation alone."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from topoplace.errors import blamed_on
+from topoplace.errors import InputError, blamed_on
 from topoplace.formats.slurm.cluster import SlurmCluster, snapshot_of_slurm
 from topoplace.formats.slurm.jobs import SlurmJobs, read_slurm_jobs
 from topoplace.formats.slurm.nodes import read_slurm_nodes, read_slurm_partitions
@@ -17,7 +17,7 @@ File = str | Path
 
 NAMES = {
     "topology": ("topology.yaml", "topology.conf", "topology.txt"),
-    "nodes": ("nodes.txt",),
+    "nodes": ("nodes.txt", "nodes.json"),
     "jobs": ("squeue.json", "jobs.json", "squeue.txt", "jobs.txt"),
     "partitions": ("partitions.txt",),
     "reservations": ("reservations.json", "reservations.txt"),
@@ -44,7 +44,13 @@ class SlurmFiles:
 
 
 def slurm_files(folder: File, topology_name: str | None = None) -> SlurmFiles | None:
-    """Return the files of a folder: a topology, and nodes or jobs at least; else None."""
+    """Return the files of a folder: a topology, and nodes or jobs at least; else None.
+
+    Raises
+    ------
+    InputError
+        If a file of JSON is called as one that is read as a text only.
+    """
     found = {}
     for what, names in NAMES.items():
         paths = (Path(folder) / name for name in names)
@@ -52,6 +58,10 @@ def slurm_files(folder: File, topology_name: str | None = None) -> SlurmFiles | 
     topology = found.pop("topology")
     if topology is None or not (found["nodes"] or found["jobs"]):
         return None
+    for what, (name, *_) in NAMES.items():
+        other = Path(folder) / f"{what}.json"
+        if found.get(what, topology) is None and other.is_file():
+            raise InputError(name, file=str(folder), value=other.name)
     return SlurmFiles(topology, topology_name, **found)
 
 

@@ -88,6 +88,8 @@ class Wants:
         Whether it waits for them only for a time.
     has_several_priorities
         Whether its priority differs by partition.
+    prefers
+        The features that its nodes should have.
     """
 
     place: str
@@ -116,6 +118,7 @@ class Wants:
     switches: int = 0
     switches_for_now: bool = False
     has_several_priorities: bool = False
+    prefers: str = ""
 
 
 @dataclass(frozen=True)
@@ -155,6 +158,11 @@ class SlurmJob:
     def order(self) -> tuple[int, ...]:
         """Sort key: the numbers of the id."""
         return tuple(int(number) for number in re.findall(r"[0-9]{1,18}", self.id))
+
+    @property
+    def turn(self) -> tuple[int, tuple[int, ...]]:
+        """Sort key of the queue."""
+        return -self.priority, self.order
 
     @property
     def array(self) -> str:
@@ -362,6 +370,7 @@ def _wants(entry: Entry) -> Wants:
         _switches(entry),
         (entry.number("maximum_switch_wait_time") or 0) > 0,
         bool(entry.values.get("priority_by_partition")),
+        entry.text("prefer"),
     )
 
 
@@ -408,7 +417,8 @@ def _restrictions(entry: Entry, num_nodes: int) -> Iterator[LeftOut]:
         if one.option not in seen:
             seen.add(one.option)
             name = (one.where or "").removeprefix(".")
-            update = {"where": entry.field(name), "certain": one.option in CERTAIN}
+            certain = one.certain or one.option in CERTAIN
+            update = {"where": entry.field(name), "certain": certain}
             yield one.model_copy(update=update)
 
 
@@ -423,11 +433,24 @@ def _by_fields(entry: Entry, num_nodes: int) -> Iterator[LeftOut]:
     eligible = entry.moment("eligible_time")
     if eligible is not None and entry.now is not None and eligible > entry.now:
         yield left_out("begin_time", f"{eligible - entry.now} s from now", "eligible_time")
+    late = _too_late(entry)
+    if late:
+        own = left_out("deadline", late, "deadline")
+        yield own.model_copy(update={"certain": entry.now is not None})
     sizes = _other_sizes(entry, num_nodes)
     if sizes:
         yield left_out("node_count", sizes, "node_count")
     if entry.number("het_job_id") or re.fullmatch(r"[0-9]+\+[0-9]+", _id(entry)):
         yield left_out("het_job", f"a component of {_id(entry)}", "het_job_id")
+
+
+def _too_late(entry: Entry) -> str:
+    """Return why a job cannot end before its deadline, or may not; nothing if it can."""
+    deadline = entry.moment("deadline")
+    if deadline is None or entry.now is None:
+        return "" if deadline is None else entry.text("deadline")
+    left = deadline - entry.now
+    return f"in {left} s" if left < (_time_limit(entry) or 0) else ""
 
 
 def _other_sizes(entry: Entry, num_nodes: int) -> str:
@@ -464,11 +487,15 @@ class SlurmJobs:
     Attributes
     ----------
     wants
-        What the requests of the queue want of nodes, by id.
+        What jobs want of nodes, by id.
+    turns
+        By what the queue is sorted, of all jobs by id.
     held
         What the running jobs hold of each node, by id, as far as that is said.
     sharing
         The jobs that may share nodes, running or waiting, by id.
+    suspended
+        Those that are stopped, by id: others may have their CPUs.
     left_out
         What restricts them and is not modelled.
     notes
@@ -477,17 +504,22 @@ class SlurmJobs:
         What a listing of its form cannot show.
     now
         When it was made, in seconds since 1970; None if that is not known.
+    select
+        What some running job has as a whole, if that is more than cores: sockets or boards.
     """
 
     running: tuple[RunningJob, ...] = ()
     queue: tuple[Request, ...] = ()
     wants: Mapping[str, Wants] = field(default_factory=dict)
+    turns: Mapping[str, tuple[int, tuple[int, ...]]] = field(default_factory=dict)
     held: Mapping[str, tuple[Held, ...]] = field(default_factory=dict)
     sharing: frozenset[str] = frozenset()
+    suspended: frozenset[str] = frozenset()
     left_out: tuple[LeftOut, ...] = ()
     notes: tuple[str, ...] = ()
     unseen: tuple[str, ...] = ()
     now: int | None = None
+    select: str = ""
 
 
 def read_slurm_jobs(path: str | Path) -> SlurmJobs:
@@ -519,19 +551,31 @@ def read_slurm_jobs(path: str | Path) -> SlurmJobs:
         running = tuple(_running(job, place, lists) for place, job in holding)
     told = [job.submitted for job in [*waiting, *(job for _, job in holding)]]
     start = min((moment for moment in told if moment is not None), default=0)
-    waiting.sort(key=lambda job: (-job.priority, job.order))
+    waiting.sort(key=lambda job: job.turn)
     waiting = _throttled(waiting, [job for _, job in holding])
+    every = [*waiting, *(job for _, job in holding)]
     return SlurmJobs(
         running,
         tuple(_request(job, start) for job in waiting),
-        {job.id: job.wants for job in waiting},
+        {job.id: job.wants for job in every},
+        {job.id: job.turn for job in every},
         {job.id: _of_suspended(job, job.held) for _, job in holding if job.held is not None},
-        frozenset(job.id for job in [*waiting, *(one for _, one in holding)] if job.wants.shared),
+        frozenset(job.id for job in every if job.wants.shared),
+        frozenset(job.id for job in every if job.suspended),
         tuple(one for job in waiting for one in of_request(job.id, job.left_out)),
         listing.notes,
         unseen,
         listing.now,
+        next(filter(None, map(_select, listing.entries)), ""),
     )
+
+
+def _select(entry: Entry) -> str:
+    """Return what Slurm gives a running job as a whole, if that is more than cores."""
+    raw = entry.values.get("job_resources")
+    types = raw.get("select_type") if isinstance(raw, dict) else None
+    found = {*types} & {"SOCKET", "BOARD"} if isinstance(types, list) else {}
+    return ", ".join(sorted(found)).lower()
 
 
 def _of_suspended(job: SlurmJob, held: tuple[Held, ...]) -> tuple[Held, ...]:

@@ -296,12 +296,24 @@ def _shown_lines(text: str) -> Listing:
     return Listing(entries, tuple(notes), unseen_in(SHOWN.values()))
 
 
+_OF_TASKS = ("tasks_per_node", "tasks_per_board", "tasks_per_socket")
+_OF_REQUESTS = ("boards", "sockets_per_board", "cores_per_socket", "threads_per_core")
+
+
+def _layout(text: str, names: Sequence[str]) -> dict[str, str]:
+    """Return what a value such as ``0:0:*:1`` says by name, where that is a number from 1 on."""
+    numbers = zip(names, text.split(":"), strict=False)
+    return {name: n for name, n in numbers if n.isdecimal() and int(n) and name != "boards"}
+
+
 def _shown_values(given: dict[str, Any]) -> dict[str, Any]:
     """Return the fields of a line of scontrol in the forms that squeue's listings have."""
     least, _, most = given.pop("node_range", "").partition("-")
     given["node_count"] = least
     given["max_nodes"] = most or "0"
-    given["tasks_per_node"] = given.get("tasks_per_node", "").partition(":")[0]
+    given |= _layout(given.pop("tasks_per_node", ""), _OF_TASKS)
+    given |= _layout(given.pop("node_layout", ""), _OF_REQUESTS)
+    given |= _layout(given.pop("sockets_per_node", ""), ("sockets_per_node",))
     array, tasks = given.pop("array_job_id", ""), given.pop("array_tasks", "")
     number = given.pop("job_id", "")
     given["id"] = number

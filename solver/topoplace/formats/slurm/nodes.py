@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import json
 import re
 from collections.abc import Iterator, Mapping, Set
 from dataclasses import dataclass
@@ -13,6 +14,7 @@ from pathlib import Path
 from topoplace.errors import InputError, blamed_on
 from topoplace.formats.declared import Table
 from topoplace.formats.slurm.fields import (
+    NODE_JSON,
     SCONTROL_NODE,
     SCONTROL_PARTITION,
 )
@@ -58,6 +60,7 @@ class SlurmNode:
     memory_held: int | None = None  # MB
     unreserved: NodeUse = NodeUse.OPEN
     seen: int | None = None
+    weight: int | None = None  # Slurm takes nodes of less weight first
 
     @property
     def cores(self) -> int | None:
@@ -100,6 +103,8 @@ class SlurmPartition:
         How its jobs get CPUs, if that is by whole sockets.
     defaults
         What each GPU of a job brings unless it says that itself.
+    least_loaded
+        Whether its jobs get the least loaded nodes first.
     """
 
     nodes: frozenset[str]
@@ -116,6 +121,7 @@ class SlurmPartition:
     preempts: str = ""
     select: str = ""
     defaults: str = ""
+    least_loaded: bool = False
 
 
 # ---- Times ---------------------------------------------------------------------------------------
@@ -200,20 +206,44 @@ def entries_in(path: str | Path, key: str, table: Table) -> Iterator[tuple[str, 
     """Yield name and settings of every record; its first key has the name."""
     expected = f"{key}=... State=..., as {table.title} -o writes"
     text = text_of(path, or_json=True)
-    if document := kind_of_json(text):
+    in_json = _nodes_of_json(text) if table is SCONTROL_NODE else None
+    if in_json is None and (document := kind_of_json(text)):
         raise InputError(expected, file=str(path), found=document)
+    records = ((place, line, settings_of(line)) for place, line in records_of(text, key))
     place_of: dict[str, str] = {}
-    for place, line in records_of(text, key):
+    for place, said, settings in records if in_json is None else in_json:
         with blamed_on(path, place):
-            settings = settings_of(line)
             name = settings.get(key, "")
-            if not line.startswith(f"{key}=") or not name or "State" not in settings:
-                raise InputError(expected, value=line[:200])
+            if not said.startswith(f"{key}=") or not name or "State" not in settings:
+                raise InputError(expected, value=said[:200])
             require_once(place_of, name, place, key.removesuffix("Name").lower())
             yield name, settings
     if not place_of:
         expected = f"at least one line {key}=..., as {table.title} -o writes"
         raise InputError(expected, file=str(path), found="an empty file")
+
+
+def _nodes_of_json(text: str) -> list[tuple[str, str, dict[str, str]]] | None:
+    """Return place, text and settings of the nodes in what ``scontrol show nodes --json`` prints.
+
+    None if the text is something else.
+    """
+    try:
+        raw = json.loads(text) if text.lstrip().startswith("{") else None
+    except (ValueError, RecursionError):
+        return None
+    nodes = raw.get("nodes") if isinstance(raw, dict) else None
+    if not isinstance(nodes, list) or not all(isinstance(one, dict) for one in nodes):
+        return None
+    found = []
+    for idx, one in enumerate(nodes):
+        own = {key: one[name] for name, key in NODE_JSON.items() if one.get(name) is not None}
+        texts = {key: "+".join(map(str, v)) for key, v in own.items() if key == "State" and v}
+        lists = {key: ",".join(map(str, v)) for key, v in own.items() if isinstance(v, list)}
+        plain = {key: str(value) for key, value in own.items()}
+        said = " ".join(f"{key}={value}" for key, value in (plain | lists | texts).items())
+        found.append((f"nodes[{idx}]", said, plain | lists | texts))
+    return found
 
 
 # ---- Nodes ---------------------------------------------------------------------------------------
@@ -245,6 +275,7 @@ def read_slurm_nodes(path: str | Path) -> dict[str, SlurmNode]:
             _number(settings, "AllocMem"),
             NodeUse.CLOSED if owned else _use_of(settings["State"], _RESERVED),
             local_moment(settings.get("LastBusyTime", ""))[0],
+            _number(settings, "Weight"),
         )
     return found
 
@@ -327,5 +358,6 @@ def read_slurm_partitions(path: str | Path) -> dict[str, SlurmPartition]:
                 re.sub("OFF|GANG|^,|,$", "", given.get("PreemptMode", "")).strip(","),
                 own if "SOCKET" in (own := given.get("SelectTypeParameters", "")) else "",
                 given.get("JobDefaults", ""),
+                given.get("LLN") == "YES",
             )
     return found

@@ -35,6 +35,11 @@ _SLACK = 60
 _FRESH = 120
 """Seconds that the last event of the nodes lies back at most, if local times are read rightly."""
 
+_ZONES = 26 * 3600
+"""Seconds by which local times of two zones differ at most."""
+
+_NO_ZONE = "a local time (scontrol show reservation --json says it)"
+
 _AGAIN = {"HOURLY", "DAILY", "WEEKDAY", "WEEKEND", "WEEKLY", "REOCCURRING"}
 
 
@@ -154,19 +159,23 @@ def _from_lines(path: str | Path) -> Iterator[tuple[str, SlurmReservation]]:
 
 @dataclass(frozen=True)
 class Later:
-    """A reservation that begins later: its nodes, and in how many seconds, if that is known."""
+    """A reservation that begins later: its nodes, and in how many seconds, if that is known.
+
+    `spread` is by how much it may be less or more, as its zone is not known.
+    """
 
     nodes: frozenset[str]
     seconds: int | None
     about: str
+    spread: int = 0
 
     def meets(self, walltime: int | None) -> bool | None:
         """Return whether a job that starts now runs when it begins; None if that is not known."""
         if self.seconds is None or walltime is None:
             return None
-        if walltime > self.seconds:
+        if walltime > self.seconds + self.spread:
             return True
-        return False if walltime + _NEAR <= self.seconds else None
+        return False if walltime + _NEAR <= self.seconds - self.spread else None
 
 
 @dataclass(frozen=True)
@@ -279,11 +288,13 @@ def reserved_in(
     for name, one in reservations.items():
         begins, ends = (_from(now, at) for at in (one.begins, one.ends))
         sure = confirmed or not one.is_local
-        if not one.active and sure and not one.recurs and ends is not None and ends <= 0:
+        spread = 0 if sure else _ZONES
+        if not one.active and not one.recurs and ends is not None and ends + spread <= 0:
             continue  # it is over, and still listed
         if not one.active:
-            seconds = begins if sure and (begins or 0) > 0 else None
-            later[name] = Later(one.nodes, seconds, f"{name} {one.about}")
+            seconds = begins if (begins or 0) > spread else None
+            zone = "" if sure else f", {_NO_ZONE}"
+            later[name] = Later(one.nodes, seconds, f"{name} {one.about}{zone}", spread)
             continue
         if ends is None or ends <= 0 or (begins or 0) > _SLACK:
             down |= one.nodes
@@ -297,7 +308,7 @@ def reserved_in(
         elif one.recurs:
             unknown.append(f"of {name}, which comes again")
         elif not sure:
-            unknown.append(f"of {name}, a local time (scontrol show reservation --json says it)")
+            unknown.append(f"of {name}, {_NO_ZONE}")
     states = (nodes or {}).items()
     if any(own.use is not own.unreserved and n not in {*until, *down} for n, own in states):
         unknown.append("of nodes that no reservation names (--reservations)")

@@ -263,8 +263,8 @@ def sharing_of(
 ) -> Sharing | str | None:
     """Return how jobs share nodes, if some may; None if none does, or why that is not modelled.
 
-    What every node has and what every running job holds of it has to be known, a core has one
-    thread, and a node one type of each GRES.
+    What every node has and what every running job holds of it has to be known, and a core has one
+    thread.
     """
     if not jobs.sharing:
         return None
@@ -277,13 +277,17 @@ def sharing_of(
     why = next((found for found in capacity.values() if isinstance(found, str)), None)
     if why is not None:
         return why
+    own = {name: amounts for name, amounts in capacity.items() if not isinstance(amounts, str)}
+    mixed = _mixed(own)
+    own = {
+        host: {g: n for g, n in each.items() if ":" not in g or g.partition(":")[0] in mixed}
+        for host, each in own.items()
+    }
     there = frozenset(names)
     on_these = [j for j in jobs.running if there.intersection(expand_host_list(j.nodes))]
-    for job in on_these:
-        told = {one.node for one in jobs.held.get(job.id, ())}
-        if told != {*expand_host_list(job.nodes)}:
-            return f"what job {job.id} has of its nodes is not known (squeue --json)"
-    own = {name: amounts for name, amounts in capacity.items() if not isinstance(amounts, str)}
+    unknown = next(filter(None, (_unknown_of(job, jobs, mixed) for job in on_these)), "")
+    if unknown:
+        return unknown
     held = {job.id: jobs.held[job.id] for job in on_these}
     places = max(amounts[CPUS] for amounts in own.values())
     own = {name: {**amounts, PLACES: places} for name, amounts in own.items()}
@@ -303,13 +307,31 @@ def _capacity(name: str, node: SlurmNode) -> Takes | str:
             f"{name} has {number_of(node.cpus, 'CPU')} on {number_of(node.cores or 0, 'core')} of "
             f"{threads}: jobs count CPUs, and Slurm gives whole cores"
         )
-    types = Counter(gres.partition(":")[0] for gres in node.gres if ":" in gres)
-    several = next((gres for gres, count in types.items() if count > 1), None)
-    if several is not None:
-        return f"{name} has several types of {several}"
     free = {own.removesuffix(_UNCOUNTED) for own in node.gres if own.endswith(_UNCOUNTED)}
-    gres = {own: n for own, n in node.gres.items() if ":" not in own and own not in free}
+    gres = {own: n for own, n in node.gres.items() if own.partition(":")[0] not in free}
     return {CPUS: node.cpus, MEMORY: node.memory, **gres}
+
+
+def _mixed(capacity: Mapping[str, Takes]) -> set[str]:
+    """Return the GRES of which some node has several types: there, types count apart as well.
+
+    Jobs that name a type and jobs that do not fit together if each type and the sum have room.
+    """
+    types = [Counter(g.partition(":")[0] for g in own if ":" in g) for own in capacity.values()]
+    return {name for counts in types for name, count in counts.items() if count > 1}
+
+
+def _unknown_of(job: RunningJob, jobs: SlurmJobs, mixed: Iterable[str]) -> str:
+    """Return what is not known of what a running job holds; nothing if all is."""
+    held = jobs.held.get(job.id, ())
+    if {one.node for one in held} != {*expand_host_list(job.nodes)}:
+        return f"what job {job.id} has of its nodes is not known (squeue --json)"
+    for name in mixed:
+        for one in held:
+            typed = (n for own, n in one.gres.items() if own.startswith(f"{name}:"))
+            if one.gres.get(name, 0) != sum(typed):
+                return f"of which types the {name} of job {job.id} are is not known"
+    return ""
 
 
 def _with_capacity(machine: MachineDocument, capacity: Mapping[str, Takes]) -> HierarchyModel:

@@ -12,7 +12,7 @@ from topoplace import clock
 from topoplace.machine import Torus
 from topoplace.mapping.bounds.bisection import bisection, height
 from topoplace.mapping.bounds.semidefinite import test_seconds
-from topoplace.mapping.objects.bounds import tree_floor
+from topoplace.mapping.objects.bounds import pairs_of, tree_floor
 from topoplace.mapping.problem import MappingProblem
 from topoplace.result.mapping import CUT_LAYERS, CUT_TASKS, STAR_ROUTERS, CutsCertificate
 from topoplace.solving import Bound
@@ -99,7 +99,8 @@ def cuts_bound(
     seconds, the work is bounded, and the answer the same each time.
     """
     stop = clock.deadline(time_limit)
-    rows, loads, total = problem.graph.exchanged, problem.loads, problem.total_load
+    pairs, loads, total = pairs_of(problem), problem.loads, problem.total_load
+    rows = pairs.rows
     if cut_seconds(problem) == math.inf or not len(rows.weight) or not total:
         return None
     cuts = machine_cuts(problem.torus, problem.room, total)
@@ -116,4 +117,4 @@ def cuts_bound(
     )
     together = cuts.weight * height(found, num, 0) - found.balance * cuts.spread
     least = rows.unit * -(-max(each, -(-together // whole)) // 2)
-    return Bound(least + tree_floor(problem), CutsCertificate(**dict(found)))
+    return Bound(pairs.bytes_of(least) + tree_floor(problem), CutsCertificate(**dict(found)))

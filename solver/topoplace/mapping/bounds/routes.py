@@ -11,8 +11,7 @@ import numpy as np
 
 from topoplace.machine import MatrixMachine, Torus
 from topoplace.mapping.bounds.spreading import Shells, routed
-from topoplace.mapping.graph import Rows, rows_of
-from topoplace.mapping.objects.bounds import tree_floor, tree_routers
+from topoplace.mapping.objects.bounds import pairs_of, tree_floor
 from topoplace.mapping.problem import MappingProblem
 from topoplace.result.mapping import STAR_ROUTERS, RoutesCertificate
 from topoplace.solving import Bound
@@ -21,48 +20,22 @@ from topoplace.types import IntArray
 MOST_CLOSED = 1 << 10
 """Routers up to which a matrix of distances is completed to shortest ways."""
 
-TREE_PARTS = 1 << 16
-"""The bytes of pairs are counted in such parts, so that a tree of messages can be divided."""
-
 
 def routes_bound(problem: MappingProblem, time_limit: float | None = 0.0) -> Bound | None:
     """Return the bound by routes, in bytes x hops; None if it is none or there are no pairs.
 
     Without a time limit the work is fixed; with one of 0 seconds it takes a moment.
     """
-    rows, parts = _rows_with_trees(problem)
+    pairs = pairs_of(problem, small=True)
     shells = shells_of(problem)
-    if not len(rows.weight) or shells is None or not len(shells.room):
+    if not len(pairs.rows.weight) or shells is None or not len(shells.room):
         return None
-    found = routed(rows, problem.loads, shells, time_limit)
+    found = routed(pairs.rows, problem.loads, shells, time_limit)
     if found is None:
         return None
     value, routes = found
-    unit = int(np.gcd.reduce([*problem.graph.bytes, *problem.trees.bytes], initial=0))
-    least = math.ceil(value / parts)
-    return Bound(
-        unit * -(-least // unit) + tree_floor(problem),
-        RoutesCertificate(**dict(routes)),
-    )
-
-
-def _rows_with_trees(problem: MappingProblem) -> tuple[Rows, int]:
-    """Return the bytes of pairs in parts of a byte, with those of trees that fit on one router."""
-    rows = problem.graph.exchanged
-    small = np.flatnonzero(tree_routers(problem) <= 1)
-    if not len(small):
-        return rows, 1
-    ends: list[tuple[int, int, int]] = []
-    for tree in small.tolist():
-        listed = problem.listed_trees[tree]
-        members = sorted({*listed.members} - {listed.root})
-        ends += [(listed.root, one, listed.bytes * TREE_PARTS // len(members)) for one in members]
-    more = np.array(ends, dtype=np.int64).reshape(-1, 3)
-    roots, members, sizes = more[more[:, 2] > 0].T
-    every = rows.owner, rows.other.astype(np.int64), rows.weight * TREE_PARTS
-    both = (roots, members, sizes), (members, roots, sizes)
-    joined = (np.concatenate(part) for part in zip(every, *both, strict=True))
-    return rows_of(problem.num_tasks, *joined), TREE_PARTS
+    least = pairs.bytes_of(math.ceil(value)) + tree_floor(problem)
+    return Bound(least, RoutesCertificate(**dict(routes)))
 
 
 def shells_of(problem: MappingProblem) -> Shells | None:

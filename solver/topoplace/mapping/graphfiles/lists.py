@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import logging
+from bisect import bisect_right
 from collections.abc import Sequence
 from pathlib import Path
+
+import numpy as np
 
 from topoplace.errors import InputError, number_of, visible
 from topoplace.formats.text import integer, lines_of, text_of
 from topoplace.mapping.graphfiles.numbers import MAX_BYTES, Tokens, graph_of, split_fields
 from topoplace.snapshot.schema import MAX_TASKS, GraphApplication
+from topoplace.types import BoolArray
 
 # ---- Lists of messages: source, target and bytes, one message per line ---------------------------
 
@@ -45,7 +49,8 @@ def read_edge_list(path: str | Path) -> GraphApplication:
         raise InputError(f"tasks below {num_tasks}, as said", file=file, value=most - 1)
     if not (num_tasks or most):
         raise InputError("lines of source, target and bytes", file=file)
-    return graph_of(num_tasks or most, ((s, t, size) for s, t, size in messages if s != t and size))
+    kept = np.array([one for one in messages if one[0] != one[1] and one[2]], dtype=np.int64)
+    return graph_of(num_tasks or most, kept.reshape(-1, 3).T)
 
 
 def _note(file: str, rows: Sequence[list[str]], messages: Sequence[tuple[int, int, int]]) -> None:
@@ -59,6 +64,9 @@ def _note(file: str, rows: Sequence[list[str]], messages: Sequence[tuple[int, in
         told = f"{number_of(own, 'message')} of tasks to themselves left out"
         log.warning("%s", visible(f"{file}: {told}"))
 
+
+SHORT = 15
+"""Digits of numbers that are below all limits."""
 
 _ENDS = 2
 """Fields of a line without bytes: source and target."""
@@ -83,34 +91,55 @@ class _Edges:
 
     def __init__(self, file: str, base: int) -> None:
         self.file, self.base = file, base
-        self._arcs: dict[tuple[int, int], tuple[int, str]] = {}
+        self._sources, self._targets, self._weights = list[int](), list[int](), list[int]()
+        self._ends, self._fields = list[int](), list[str]()
 
-    def add(self, source: int, target: int, weight: int, field: str) -> None:
-        """Add an arc; `InputError` if it is a loop, repeated, or different from its reverse."""
-        if source == target:
-            raise self._error("no edge from a vertex to itself", field, source, target)
-        if (source, target) in self._arcs:
-            raise self._error("each edge once at each of its ends", field, source, target)
-        back, _ = self._arcs.get((target, source), (weight, field))
-        if back != weight:
-            edge = self._name(*sorted((source, target)))
-            expected = f"the same weight at both ends of edge {edge}"
-            raise InputError(expected, file=self.file, field=field, value=f"{back} and {weight}")
-        self._arcs[source, target] = weight, field
+    def add(self, source: int, targets: list[int], weights: list[int], field: str) -> None:
+        """Add the arcs from a vertex that stand in a field of the file."""
+        self._sources += [source] * len(targets)
+        self._targets += targets
+        self._weights += weights
+        self._ends.append(len(self._sources))
+        self._fields.append(field)
 
     def graph(self, num_tasks: int) -> GraphApplication:
-        """Return one message per edge, of its weight in bytes, from its lower to its higher end."""
-        for (source, target), (_, field) in self._arcs.items():
-            if (target, source) not in self._arcs:
-                raise self._error("each edge at both of its ends", field, source, target)
-        arcs = sorted((s, t, weight) for (s, t), (weight, _) in self._arcs.items() if s < t)
-        return graph_of(num_tasks, arcs)
+        """Return one message per edge, of its weight in bytes, from its lower to its higher end.
 
-    def _error(self, expected: str, field: str, source: int, target: int) -> InputError:
-        return InputError(expected, file=self.file, field=field, value=self._name(source, target))
+        Raises `InputError` if an arc is a loop, repeated, or different from its reverse.
+        """
+        each = (self._sources, self._targets, self._weights)
+        source, target, weight = (np.array(own, dtype=np.int64) for own in each)
+        key = source * num_tasks + target
+        order = np.argsort(key, kind="stable")
+        found = key[order]
+        reverse = target * num_tasks + source
+        back = order[np.minimum(np.searchsorted(found, reverse), max(0, len(order) - 1))]
+        repeated = np.zeros(len(order), dtype=bool)
+        repeated[order[1:]] = found[1:] == found[:-1]
+        self._refuse(source == target, "no edge from a vertex to itself")
+        self._refuse(repeated, "each edge once at each of its ends")
+        self._refuse(key[back] != reverse, "each edge at both of its ends")
+        unlike = np.flatnonzero((weight != weight[back]) & (back < np.arange(len(back))))
+        if len(unlike):
+            at = int(unlike[0])
+            expected = f"the same weight at both ends of edge {self._name(int(back[at]))}"
+            value = f"{weight[back[at]]} and {weight[at]}"
+            raise InputError(expected, file=self.file, field=self._field(at), value=value)
+        once = order[(source < target)[order]]
+        return graph_of(num_tasks, np.stack([source, target, weight])[:, once])
 
-    def _name(self, source: int, target: int) -> str:
-        return f"{source + self.base}-{target + self.base}"
+    def _refuse(self, wrong: BoolArray, expected: str) -> None:
+        """Raise `InputError` if an arc is wrong."""
+        if wrong.any():
+            at = int(wrong.argmax())
+            where = self._field(at)
+            raise InputError(expected, file=self.file, field=where, value=self._name(at))
+
+    def _field(self, at: int) -> str:
+        return self._fields[bisect_right(self._ends, at)]
+
+    def _name(self, at: int) -> str:
+        return f"{self._sources[at] + self.base}-{self._targets[at] + self.base}"
 
 
 # ---- Graphs in Scotch's format (Scotch user's guide, "Graph files"): undirected, free of lines ---
@@ -152,7 +181,7 @@ def read_grf_graph(path: str | Path) -> GraphApplication:
         for _ in range(degree):
             load = tokens.take("edge load", MAX_BYTES) if weighted else 1
             other = tokens.take("end of an arc", num_tasks - 1 + base, least=base) - base
-            edges.add(task, other, load, tokens.line)
+            edges.add(task, [other], [load], tokens.line)
         arcs += degree
     tokens.end()
     if arcs != num_arcs:
@@ -198,14 +227,41 @@ def read_metis_graph(path: str | Path) -> GraphApplication:
         raise InputError(expected, file=file, value=number_of(len(lines), "line"))
     edges = _Edges(file, 1)
     for task, (line, text) in enumerate(lines):
-        tokens = Tokens(file, [(line, text)], line)
-        for _ in range(skipped):
-            tokens.take("size or weight of a vertex", MAX_BYTES)
-        while tokens.more:
-            other = tokens.take("neighbour", num_tasks, least=1) - 1
-            edges.add(task, other, tokens.take("weight", MAX_BYTES) if weighted else 1, line)
+        others, loads = _plain(text, skipped, weighted, num_tasks) or _arcs(
+            Tokens(file, [(line, text)], line), skipped, weighted, num_tasks
+        )
+        edges.add(task, others, loads, line)
     graph = edges.graph(num_tasks)
     if len(graph.bytes) != num_edges:
         expected = f"{len(graph.bytes)}, the number of edges listed"
         raise header.error(expected, "edges", num_edges)
     return graph
+
+
+def _plain(
+    text: str, skipped: int, weighted: bool, num_tasks: int
+) -> tuple[list[int], list[int]] | None:
+    """Return the other ends and weights of a line at once; None if something is unusual in it."""
+    fields = text.split()
+    if not (text.isascii() and "".join(fields).isdigit() and max(map(len, fields)) <= SHORT):
+        return None
+    numbers = list(map(int, fields[skipped:]))
+    ends = numbers[::2] if weighted else numbers
+    loads = numbers[1::2] if weighted else [1] * len(ends)
+    fits = len(fields) > skipped and len(loads) == len(ends)
+    if not (fits and min(ends) >= 1 and max(ends) <= num_tasks):
+        return None
+    return [end - 1 for end in ends], loads
+
+
+def _arcs(
+    tokens: Tokens, skipped: int, weighted: bool, num_tasks: int
+) -> tuple[list[int], list[int]]:
+    """Return the other ends and weights of a line; errors name what is wrong."""
+    ends, loads = list[int](), list[int]()
+    for _ in range(skipped):
+        tokens.take("size or weight of a vertex", MAX_BYTES)
+    while tokens.more:
+        ends.append(tokens.take("neighbour", num_tasks, least=1) - 1)
+        loads.append(tokens.take("weight", MAX_BYTES) if weighted else 1)
+    return ends, loads

@@ -69,12 +69,10 @@ class Tokens:
 # ---- Square tables of numbers: bytes between tasks, or distances between routers -----------------
 
 
-def graph_of(num_tasks: int, messages: Iterable[tuple[int, int, int]]) -> GraphApplication:
-    """Return the graph of messages: source, target and bytes."""
-    columns = [list(column) for column in zip(*messages, strict=True)] or [[], [], []]
-    return GraphApplication(
-        num_tasks=num_tasks, sources=columns[0], targets=columns[1], bytes=columns[2]
-    )
+def graph_of(num_tasks: int, messages: IntArray) -> GraphApplication:
+    """Return the graph of messages, an array of three rows: source, target and bytes."""
+    sources, targets, sizes = messages.tolist()
+    return GraphApplication(num_tasks=num_tasks, sources=sources, targets=targets, bytes=sizes)
 
 
 def graph_of_matrix(matrix: IntArray) -> GraphApplication:
@@ -84,9 +82,7 @@ def graph_of_matrix(matrix: IntArray) -> GraphApplication:
     messages and the diagonal is ignored.
     """
     sources, targets = np.nonzero(matrix * ~np.eye(len(matrix), dtype=bool))
-    sent = matrix[sources, targets]
-    lists = (sources.tolist(), targets.tolist(), sent.tolist())
-    return graph_of(len(matrix), zip(*lists, strict=True))
+    return graph_of(len(matrix), np.stack([sources, targets, matrix[sources, targets]]))
 
 
 def read_csv_graph(path: str | Path) -> GraphApplication:

@@ -18,6 +18,7 @@ from topoplace.mapping.halving import halve_mapping
 from topoplace.mapping.layouts import rank_layouts
 from topoplace.mapping.mapped import Keeper, outcome_of
 from topoplace.mapping.objects.search import halved
+from topoplace.mapping.pencils.obtaining import layout_of, obtained, tables_of
 from topoplace.mapping.pencils.search import layout_model, nodes_of, search_pencils
 from topoplace.mapping.pencils.space import (
     WindowTables,
@@ -284,12 +285,19 @@ def map_topaware(problem: MappingProblem, options: Options) -> Outcome:
     """Lay the best-ranked layout that fits into the first window it fits (Enos 2014 IV.B).
 
     Layouts and window depths are those of `search_pencils`; windows are scanned in order of the
-    routers they begin at.
+    routers they begin at. With the number of a layout this one alone is laid, into the first of
+    the shallowest windows (`pencils.obtaining`).
 
     Raises `InputError` if the grid has no admissible layout, or no window has room for one.
     """
     assert problem.grid is not None
     torus, pencil = problem.torus, problem.torus.num_dims - 1
+    if options.layout is not None:
+        layout = layout_of(problem, options.layout, options.max_depth)
+        there = obtained(problem, layout, tables_of(problem), options.max_depth)
+        if isinstance(there, str):
+            raise InputError("a layout that there is room for", field="--layout", found=there)
+        return outcome_of(there.nodes, there.model)
     found = admissible_layouts(problem, options.max_depth)
     ranked = rank_layouts(found, problem.grid, torus, problem.tasks_per_node)
     layouts = [entry.layout for entry in ranked]

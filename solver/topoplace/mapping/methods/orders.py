@@ -12,6 +12,7 @@ from scipy.sparse import csr_array
 from scipy.sparse.csgraph import reverse_cuthill_mckee
 
 from topoplace.errors import InputError, number_of
+from topoplace.machine.node_orders import nodes_in_order
 from topoplace.mapping.evaluate import hop_bytes
 from topoplace.mapping.graph import Rows
 from topoplace.mapping.mapped import outcome_of
@@ -68,7 +69,9 @@ def given(problem: MappingProblem, options: Options) -> Outcome:
 @register("mapping", "default")
 def map_default(problem: MappingProblem, options: Options) -> Outcome:
     """Put task i on the usable node number ``i // tasks_per_node`` (Enos 2014 IV.B, "default")."""
-    return outcome_of(problem.in_order)
+    return outcome_of(
+        listed(problem, options)[np.arange(problem.num_tasks) // problem.tasks_per_node]
+    )
 
 
 @register("mapping", "round-robin")
@@ -79,7 +82,14 @@ def map_round_robin(problem: MappingProblem, options: Options) -> Outcome:
     """
     needed = -(-problem.num_tasks // problem.tasks_per_node)
     tasks = np.arange(problem.num_tasks, dtype=np.int64)
-    return outcome_of(problem.nodes[tasks % needed])
+    return outcome_of(listed(problem, options)[tasks % needed])
+
+
+def listed(problem: MappingProblem, options: Options) -> IntArray:
+    """Return the nodes in the order in which they are filled."""
+    if options.node_order is None:
+        return problem.nodes
+    return nodes_in_order(problem.torus, options.node_order, problem.nodes)
 
 
 # ---- Cray's ``grid_order``: ranks listed cell by cell, so that a node gets a cell of the grid ----
@@ -109,7 +119,7 @@ def map_grid_order(problem: MappingProblem, options: Options) -> Outcome:
     if -(-problem.num_tasks // together) > len(problem.nodes):
         together = limit
     nodes = np.empty(problem.num_tasks, dtype=np.int64)
-    nodes[order] = problem.nodes[np.arange(problem.num_tasks) // together]
+    nodes[order] = listed(problem, options)[np.arange(problem.num_tasks) // together]
     return outcome_of(nodes)
 
 

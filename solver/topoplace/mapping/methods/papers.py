@@ -161,17 +161,52 @@ def bricks(problem: MappingProblem, options: Options) -> Outcome:
     Raises `InputError` unless the machine is a torus or mesh of three dimensions, there is an array
     Patches of three, and all other objects talk to one or two patches.
     """
-    torus = problem.torus
+    return _around_patches(problem, options, bisected(problem), nearby=True)
+
+
+@register("mapping", "patches", takes=("objects",))
+def placed_patches(problem: MappingProblem, options: Options) -> Outcome:
+    """Map patches by recursive bisection, computes to nodes with their patches or proxies.
+
+    This is "TopoPlace Patches" of Bhatele 2009. Raises `InputError` as `bricks` does.
+    """
+    return _around_patches(problem, options, bisected(problem), nearby=False)
+
+
+@register("mapping", "proxies", takes=("objects",))
+def with_proxies(problem: MappingProblem, options: Options) -> Outcome:
+    """Map patches to nodes at equal steps, computes to nodes with their patches or proxies.
+
+    This is "Topology Oblivious" of Bhatele 2009: the load balancer knows which node has which
+    patch, but not how far nodes are apart. Raises `InputError` unless there is an array Patches of
+    three dimensions, and all other objects talk to one or two patches.
+    """
     patches = _array(problem, PATCHES, 3)
+    steps = np.arange(patches.size) * len(problem.nodes) // patches.size
+    routers = problem.routers_of(problem.nodes[steps]).reshape(patches.shape)
+    return _around_patches(problem, options, routers, nearby=False)
+
+
+def bisected(problem: MappingProblem) -> IntArray:
+    """Return the routers of patches by recursive bisection of a machine of three dimensions."""
+    torus, patches = problem.torus, _array(problem, PATCHES, 3)
     if torus.num_dims != patches.ndim:
         raise InputError("a torus or mesh of 3 dimensions", field="machine", value=torus.text)
+    return patch_routers(torus, patches.shape)
+
+
+def _around_patches(
+    problem: MappingProblem, options: Options, routers: IntArray, *, nearby: bool
+) -> Outcome:
+    """Settle patches on routers, and then place computes (`place_computes`)."""
+    patches = _array(problem, PATCHES, 3)
     keeper = Keeper(problem, options)
     wanted = np.full(problem.num_tasks, -1, dtype=np.int64)
-    wanted[patches] = patch_routers(torus, patches.shape)
+    wanted[patches] = routers
     start = settled_patches(problem, wanted, patches.ravel(), keeper.deadline)
     if start is not None:
-        cells = place_computes(problem, start, patches.ravel(), keeper.deadline)
-        keeper.offer_cells(cells, "bricks")
+        own = patches.ravel(), keeper.deadline
+        keeper.offer_cells(place_computes(problem, start, *own, nearby=nearby), "around patches")
     return keeper.outcome
 
 
@@ -231,14 +266,20 @@ def settled_patches(
 
 
 def place_computes(
-    problem: MappingProblem, cells: IntArray, patches: IntArray, stop: float = math.inf
+    problem: MappingProblem,
+    cells: IntArray,
+    patches: IntArray,
+    stop: float = math.inf,
+    *,
+    nearby: bool = True,
 ) -> IntArray | None:
     """Place all objects except patches, the largest load first, by steps I to III of section 3.3.2.
 
     I: a node with both patches or proxies of them, inside the brick that the two span if there is
     one. II: inside the brick, a node with one of them. III: any node inside, then around it, in
     shells. Among nodes of one kind the emptiest one is taken. A proxy of a patch is where a compute
-    of it is; full nodes do not count. When the clock shows `stop`, all others go to the emptiest
+    of it is; full nodes do not count. Unless `nearby` is set, the brick does not matter: a node
+    with both, with one, with none. When the clock shows `stop`, all others go to the emptiest
     cells.
     """
     rows, at = problem.guide, problem.pools.router
@@ -258,7 +299,9 @@ def place_computes(
             expected = "one or two patches that each compute talks to"
             raise InputError(expected, field="messages", value=len(partners))
         ends = mine[0], mine[-1]
-        outside = shells(problem, *(int(at[cells[end]]) for end in ends))[at]
+        outside = np.zeros(len(at), dtype=np.int64)
+        if nearby:
+            outside = shells(problem, *(int(at[cells[end]]) for end in ends))[at]
         proxies = has[ends[0]].astype(int) + has[ends[1]]
         step = np.where(proxies == 2, 0, np.where((proxies == 1) & (outside == 0), 1, 2))
         fits = np.flatnonzero(left >= problem.loads[one])

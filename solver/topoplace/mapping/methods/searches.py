@@ -170,7 +170,8 @@ def _refine(keeper: Keeper, proxy: MappingProblem) -> None:
     search.offer()
     until = clock.now() + max(0.0, PARTITIONS_SHARE - search.spent()) * keeper.left
     for turn in range(1, PARTITIONS):
-        found = None if keeper.done else multilevel(proxy, keeper.options.seed + turn, until)
+        own, onto = keeper.options.seed + turn, turn % 2 == 1
+        found = None if keeper.done else multilevel(proxy, own, until, onto=onto)
         if found is None:
             break
         keeper.offer(found, MULTILEVEL)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from topoplace.kernels import kernel
-from topoplace.mapping.local_search import change, distance, grown, links_of, move
+from topoplace.mapping.local_search import change, distance, grown, hops_of, move
 
 
 @kernel()
@@ -66,7 +66,7 @@ def move_off_fullest(machine, guest, trees, cells, loads, home, state, at, tries
                     goal = cells.router[c]
                     if (
                         change(machine, guest, state.router, one, goal, -1)
-                        + grown(trees, state.router, one, goal, -1)
+                        + grown(machine, trees, cells, state, one, c, -1)
                         <= 0
                     ):
                         move(cells, state, loads, one, c)
@@ -80,7 +80,7 @@ def move_off_fullest(machine, guest, trees, cells, loads, home, state, at, tries
 
 @kernel()
 def enumerate_all(
-    hops, bytes_, trees, routers, loads, room, goals, order, limit, most, stop, found
+    machine, hops, bytes_, trees, routers, loads, room, goals, order, limit, most, stop, found
 ):
     """Look for the mapping of fewest hop-bytes below a limit; return it and the steps taken.
 
@@ -96,7 +96,7 @@ def enumerate_all(
     cost = np.zeros((num + 1, num, cells), dtype=np.int64)
     spent = np.zeros(num + 1, dtype=np.int64)
     where = np.full(num, -1, dtype=np.int64)
-    grown = np.zeros(num + 1, dtype=np.int64)  # by the first k objects: the bytes over trees
+    grown = np.zeros(num + 1, dtype=np.int64)  # by the first k objects: the hop-bytes of trees
     best, steps, depth = limit, np.int64(0), 0
     while depth >= 0:
         if depth == num:
@@ -126,7 +126,7 @@ def enumerate_all(
         left[c] -= loads[one]
         grown[depth + 1] = 0
         for tree in range(trees.root.shape[0]):
-            grown[depth + 1] += trees.bytes[tree] * links_of(trees, tree, where)
+            grown[depth + 1] += trees.bytes[tree] * hops_of(machine, trees, tree, where, at)
         spent[depth + 1] = spent[depth] + cost[depth, one, c] + grown[depth + 1] - grown[depth]
         if is_open(hops, bytes_, loads, left, goals, order, depth, c, cost, spent, best):
             depth += 1

@@ -40,6 +40,7 @@ BALANCE = "1.1"
 MOST_MESSAGES = 1 << 24
 """Most messages of one application."""
 
+RULES = re.compile(r";(?![^()]*\))")
 SIDE = re.compile(r"\s*([^\s(),;]+)\(([^()]*)\)\s*")
 INDEX = re.compile(r"\s*(?:(\*)|(\d{1,7})|([A-Za-z]\w*)\s*(?:([-+/])\s*(\d{1,7}))?)\s*")
 FORM = "a rule such as G(s,*) -> R(s,*), X(i,j) <-> X(i+1,j) or G(s,p) -> P(s/32,*,p)"
@@ -135,35 +136,54 @@ def _by_rule(
     numbers: dict[str, IntArray], messages: RuleMessages, trees: list[MessageTree], field: str
 ) -> tuple[IntArray, IntArray, IntArray]:
     """Return the messages of a rule: senders, receivers, bytes; its trees join the others."""
-    halves = re.split(r"(<?->)", messages.rule)
-    if len(halves) != 3:
-        raise InputError(FORM, field=field, value=messages.rule)
-    left, right = (_side(half, numbers, field, messages.rule) for half in (halves[0], halves[2]))
-    if any(index.op in ("+", "-", "/") for index in left.indices):
-        raise InputError("names, numbers or * on the left", field=field, value=messages.rule)
-    known = [index.name for index in left.indices if index.name]
-    strange = [i.name for i in right.indices if i.name and i.name not in known]
-    if strange or len(set(known)) < len(known):
-        expected = "every name once on the left, and none on the right alone"
-        raise InputError(expected, field=field, value=messages.rule)
-    senders, receivers = _pairs(numbers, left, right, periodic=messages.periodic)
-    if messages.cost != "hops":
-        way = 1 if messages.cost == "multicast" else -1
+    cases = [
+        _case(numbers, rule, field, periodic=messages.periodic)
+        for rule in RULES.split(messages.rule)
+    ]
+    arrow = cases[0][0]
+    if any(other != arrow for other, _, _ in cases):
+        raise InputError("the same arrow in all rules", field=field, value=messages.rule)
+    senders, receivers = (np.concatenate([case[k] for case in cases]) for k in (1, 2))
+    cost: TreeKind | None = None if messages.cost == "hops" else messages.cost
+    if messages.once == "node":
+        cost = cost or "multicast"
+    if cost is not None:
+        way = 1 if cost == "multicast" else -1
         both: tuple[TreeKind, ...] = ("multicast", "reduction")
-        kinds = both if halves[1] == "<->" else (messages.cost,)
+        kinds = both if arrow == "<->" else (cost,)
         alone, joined = _by_root(*(senders, receivers)[::way])
         senders, receivers = alone[::way]
         trees += [
-            MessageTree(kind=kind, root=root, members=members, bytes=messages.bytes)
+            MessageTree(
+                kind=kind, root=root, members=members, bytes=messages.bytes, once=messages.once
+            )
             for root, members in (joined if messages.bytes else ())
             for kind in kinds
         ]
-    if halves[1] == "<->":
+    if arrow == "<->":
         senders, receivers = (
             np.concatenate([senders, receivers]),
             np.concatenate([receivers, senders]),
         )
     return senders, receivers, np.full(len(senders), messages.bytes, dtype=np.int64)
+
+
+def _case(
+    numbers: dict[str, IntArray], rule: str, field: str, *, periodic: bool
+) -> tuple[str, IntArray, IntArray]:
+    """Return the arrow of a single rule, and the two sides of everything that it joins."""
+    halves = re.split(r"(<?->)", rule)
+    if len(halves) != 3:
+        raise InputError(FORM, field=field, value=rule)
+    left, right = (_side(half, numbers, field, rule) for half in (halves[0], halves[2]))
+    if any(index.op in ("+", "-", "/") for index in left.indices):
+        raise InputError("names, numbers or * on the left", field=field, value=rule)
+    known = [index.name for index in left.indices if index.name]
+    strange = [i.name for i in right.indices if i.name and i.name not in known]
+    if strange or len(set(known)) < len(known):
+        expected = "every name once on the left, and none on the right alone"
+        raise InputError(expected, field=field, value=rule)
+    return halves[1], *_pairs(numbers, left, right, periodic=periodic)
 
 
 def _by_root(

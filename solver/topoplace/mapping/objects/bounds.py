@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import math
 import operator
 from bisect import bisect_left
 from dataclasses import dataclass
 from itertools import accumulate
+from typing import NamedTuple
 
 import numpy as np
 
 from topoplace import clock
+from topoplace.mapping.graph import Rows, rows_of
 from topoplace.mapping.problem import MappingProblem
 from topoplace.result.certificate import packed
 from topoplace.result.mapping import (
@@ -50,9 +53,8 @@ class Stars:
         return part * self.weight[self.pair]
 
 
-def stars_of(problem: MappingProblem) -> Stars:
-    """Return the stars of an instance."""
-    rows = problem.graph.exchanged
+def stars_of(problem: MappingProblem, rows: Rows) -> Stars:
+    """Return the stars of the bytes between pairs of objects."""
     owner, other = rows.owner, rows.other.astype(np.int64)
     lower = owner < other
     keys = np.minimum(owner, other) * problem.num_tasks + np.maximum(owner, other)
@@ -101,7 +103,8 @@ def shares_bound(problem: MappingProblem, time_limit: float | None = None) -> Bo
     difference of its hops in the two stars. None if the numbers are too large for it.
     """
     stop = clock.deadline(time_limit)
-    stars = stars_of(problem)
+    pairs = pairs_of(problem)
+    stars = stars_of(problem, pairs.rows)
     beside = tree_floor(problem)
     if not len(stars.weight):
         return Bound(beside, SharesCertificate(shares=packed(stars.weight)))
@@ -126,8 +129,7 @@ def shares_bound(problem: MappingProblem, time_limit: float | None = None) -> Bo
     value = stars_value(stars, whole)
     if value is None:
         return None
-    unit = problem.graph.exchanged.unit
-    least = unit * -(-value // (DENOMINATOR * unit))
+    least = pairs.bytes_of(value, DENOMINATOR)
     return Bound(least + beside, SharesCertificate(shares=packed(whole)))
 
 
@@ -184,10 +186,58 @@ def _outside(
 
 # ---- Trees ---------------------------------------------------------------------------------------
 
+TREE_PARTS = 1 << 16
+"""The bytes of pairs are counted in such parts, so that a tree of messages can be divided."""
+
+
+class Pairs(NamedTuple):
+    """Bytes between pairs that cost no more than messages and trees, in `parts` of a byte.
+
+    All hop-bytes are multiples of `unit`.
+    """
+
+    rows: Rows
+    parts: int
+    unit: int
+
+    def bytes_of(self, value: int, times: int = 1) -> int:
+        """Return a bound in bytes, given one on the rows that is so many times too large."""
+        least = self.rows.unit * -(-value // (self.rows.unit * times))
+        return self.unit * -(-least // (self.parts * self.unit))
+
+
+def pairs_of(problem: MappingProblem, *, small: bool = False) -> Pairs:
+    """Return the bytes of pairs, with those of trees that go once to a node.
+
+    Each member has the part of the bytes that its load is of a node's cap, so that those on a node
+    have no more than all. With the `small` trees that fit on one router, which have as many links
+    as the root is hops away from any member.
+    """
+    rows, trees, ends = problem.graph.exchanged, problem.trees, list[tuple[int, int, int]]()
+    room = min(int(problem.cells.room.max()), problem.total_load)
+    routers = tree_routers(problem).tolist()
+    for k, one in enumerate(problem.listed_trees):
+        members = sorted({*one.members} - {one.root})
+        size = one.bytes * TREE_PARTS
+        if one.once == "node":
+            ends += [(one.root, m, size * int(problem.loads[m]) // max(1, room)) for m in members]
+        elif small and routers[k] <= 1:
+            ends += [(one.root, m, size // len(members)) for m in members]
+    unit = math.gcd(*problem.graph.bytes.tolist(), *trees.bytes.tolist()) or 1
+    every = problem.graph.total_bytes + sum(t.bytes * len(t.members) for t in problem.listed_trees)
+    if not ends or every * TREE_PARTS >= LARGEST:
+        return Pairs(rows, 1, unit)
+    more = np.array(ends, dtype=np.int64)
+    roots, members, sizes = more[more[:, 2] > 0].T
+    own = rows.owner, rows.other.astype(np.int64), rows.weight * TREE_PARTS
+    both = (roots, members, sizes), (members, roots, sizes)
+    joined = (np.concatenate(part) for part in zip(own, *both, strict=True))
+    return Pairs(rows_of(problem.num_tasks, *joined), TREE_PARTS, unit)
+
 
 def tree_floor(problem: MappingProblem) -> int:
-    """Return the least cost of the trees, by the number of routers that their objects need."""
-    links = np.maximum(0, tree_routers(problem) - 1).tolist()
+    """Return the least cost of trees over links, by the number of routers their objects need."""
+    links = np.where(problem.trees.by_node, 0, np.maximum(0, tree_routers(problem) - 1)).tolist()
     return sum(map(operator.mul, links, problem.trees.bytes.tolist()))
 
 

@@ -83,13 +83,15 @@ def namd(
     self_load: int = 60,
     loads: Sequence[int] = (80, 30, 10),
     patch_load: int = 10,
+    once: bool = True,
     name: str = "namd",
 ) -> ObjectsApplication:
     """Return patches and computes of NAMD (Bhatele 2009, section 3.3.2).
 
     Patches are a periodic array; a compute for every pair of neighbours, and one for each patch by
-    itself, gets the atoms of its patches and returns forces. By default the 144 patches of
-    ApoLipoprotein-A1 (92,227 atoms).
+    itself, gets the atoms of its patches and returns forces, through proxies: once between a patch
+    and every node that has computes of it. By default the 144 patches of ApoLipoprotein-A1 (92,227
+    atoms).
 
     Parameters
     ----------
@@ -97,6 +99,8 @@ def namd(
         The size of a message of atoms or forces, in units of about a kilobyte.
     self_load, loads
         The load of a compute of one patch, and of two that share a face, an edge, a corner.
+    once
+        Whether messages go through proxies; else between a patch and each of its computes.
     """
     if min(patches) < 3:
         raise InputError(
@@ -109,14 +113,16 @@ def namd(
         {"name": "Patches", "shape": list(patches), "load": patch_load},
         {"name": "Computes", "shape": [*patches, len(work)], "load": 1, "loads": work * num},
     ]
-    messages: list[Document] = [
-        {"rule": "Patches(i,j,k) <-> Computes(i,j,k,*)", "bytes": face_bytes}
-    ]
+    rules = ["Patches(i,j,k) <-> Computes(i,j,k,*)"]
     for number, offset in enumerate(offsets, start=1):
         there = ",".join(_shifted(n, -step) for n, step in zip("ijk", offset, strict=True))
         # compute o of a patch works on it and on the patch one offset further
-        rule = f"Patches(i,j,k) <-> Computes({there},{number})"
-        messages.append({"rule": rule, "bytes": face_bytes, "periodic": True})
+        rules.append(f"Patches(i,j,k) <-> Computes({there},{number})")
+    sent: Document = {"bytes": face_bytes, "periodic": True}
+    if once:
+        messages = [{"rule": "; ".join(rules), "once": "node", **sent}]
+    else:
+        messages = [{"rule": rule, **sent} for rule in rules]
     source = "Bhatele 2009, 3.3.2 (ApoA1); bytes and loads are assumptions"
     return application(name, arrays, messages, source)
 

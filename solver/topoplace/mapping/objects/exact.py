@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from topoplace.mapping.evaluate import hop_bytes, worth_of
-from topoplace.mapping.local_search import Branches, branches_of, homes_of
+from topoplace.mapping.local_search import Branches, Machine, arrays_of, branches_of, homes_of
 from topoplace.mapping.mapped import Mapped, outcome_of
 from topoplace.mapping.objects._kernels import enumerate_all
 from topoplace.mapping.objects.bounds import load_bound
@@ -25,6 +25,7 @@ MOST_OBJECTS, MOST_CELLS = 24, 256
 class Few(NamedTuple):
     """A small problem: distances of cells, bytes of objects, and which may go where."""
 
+    machine: Machine
     hops: IntArray
     bytes: IntArray
     trees: Branches
@@ -74,7 +75,7 @@ def few_of(problem: MappingProblem) -> Few:
     if machine.is_transitive and not problem.fixed.any() and len(np.unique(problem.room)) == 1:
         goals[order[0]] &= routers == routers[0]
     hops = machine.hops(routers[:, None], routers[None, :])
-    return Few(hops, bytes_, branches_of(problem), routers, goals, order)
+    return Few(arrays_of(problem), hops, bytes_, branches_of(problem), routers, goals, order)
 
 
 def order_of(bytes_: IntArray, loads: IntArray, fixed: BoolArray) -> IntArray:
@@ -94,7 +95,7 @@ def run(
     found = np.full(problem.num_tasks, -1, dtype=np.int64)
     most = ENUMERATION_WORK // few.goals.size**2
     own = problem.loads, room, few.goals, few.order, limit, most, stop, found
-    best, steps = enumerate_all(few.hops, few.bytes, few.trees, few.routers, *own)
+    best, steps = enumerate_all(few.machine, few.hops, few.bytes, few.trees, few.routers, *own)
     return (found if found[0] >= 0 else None), int(best), int(steps)
 
 

@@ -298,15 +298,25 @@ class WindowTables:
 
     def fits(self, logical: tuple[int, ...], depth: int) -> BoolArray:
         """Return which windows have a usable position for every level of every pencil."""
+        inside = self._inside(logical, depth)
+        if not inside.any():
+            return inside
+        fits: BoolArray = inside & (self._short(logical, depth) == 0)
+        return fits
+
+    def lacking(self, logical: tuple[int, ...], depth: int) -> IntArray:
+        """Return for every window how many pencils have too few usable positions."""
+        return self._short(logical, depth)[self._inside(logical, depth)]
+
+    def _inside(self, logical: tuple[int, ...], depth: int) -> BoolArray:
         extents = box_of(logical, self.pencil, depth)
         inside = np.zeros(self.torus.shape, dtype=bool)
         inside[tuple(map(slice, self._rooms(extents)))] = True
-        if not inside.any():
-            return inside
+        return inside
+
+    def _short(self, logical: tuple[int, ...], depth: int) -> IntArray:
         short = self.stretch(logical[self.pencil], depth) < 0
-        missing = _box_sums(short.astype(np.int64), _across(logical, self.pencil))
-        fits: BoolArray = inside & (missing == 0)
-        return fits
+        return _box_sums(short.astype(np.int64), _across(logical, self.pencil))
 
     def stretch(self, levels: int, depth: int) -> IntArray:
         """Return the unusable positions in each pencil's narrowest run of `levels` usable ones.

@@ -2,7 +2,7 @@
 
 from topoplace.kinds import Kind
 
-_CUBES = "topoplace.placement.cubes.packing"
+_CUBES = "topoplace.placement.cubes.exact"
 _IN_CUBES = "topoplace.placement.cubes.heuristics"
 _MINIZINC = "topoplace.explicit.reference"
 _CP_SAT = "topoplace.explicit.method"

@@ -1,4 +1,4 @@
-"""The method `exact` on cubes: a packing of positions, distinguished only where that matters.
+"""Cubes as a packing of positions, which are distinguished only where that matters.
 
 In the pool, requests fit if their numbers of blocks fit. So a request has one position there, which
 uses blocks of the pool by size, and `unpooled` finds the place afterwards. In other cubes every
@@ -9,17 +9,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
-from functools import partial
 
 import numpy as np
 
 from topoplace.machine.cubes import Extents
-from topoplace.packing.budget import Budget
 from topoplace.packing.positions import Form, PositionPacking, Positions
 from topoplace.placement.cubes.problem import CubesProblem, Placed, Room
-from topoplace.placement.engine import Packed, solved
 from topoplace.snapshot.sets import HostSet
-from topoplace.solving import Options, Outcome, register
 from topoplace.types import BoolArray, IntArray
 
 
@@ -39,12 +35,13 @@ class Pool:
     cubes
         Marks the cubes of the pool, shape ``(num_cubes,)``.
     blocks
-        By size how many free blocks the pool has, and at the end how many free cubes.
+        By size how many free blocks the pool has, and at the end how many free cubes; empty if
+        none are merged.
     blocks_of_cube
         How many of each one free cube is.
     """
 
-    def __init__(self, problem: CubesProblem) -> None:
+    def __init__(self, problem: CubesProblem, *, merges: bool = True) -> None:
         self._problem = problem
         shapes: dict[int, set[Extents]] = {}
         common: dict[int, set[Extents]] = {}
@@ -58,7 +55,7 @@ class Pool:
         self.chain = dict(zip(self.sizes, chain or (), strict=False))
         free = problem.state.free
         whole = np.asarray(free.all(axis=1))
-        self.cubes = self._open_to_all(whole) & (chain is not None)
+        self.cubes = self._open_to_all(whole) & (merges and chain is not None)
         counts = np.zeros((len(self.sizes), len(free)), dtype=np.int64)
         reached = np.zeros_like(free)
         for idx in reversed(range(len(self.sizes) if self.chain else 0)):
@@ -68,7 +65,8 @@ class Pool:
             counts[idx] = self._free_parts(self.chain[size])[0]
             self.cubes &= reached.sum(axis=1) // size == counts[idx]
         self.has_free = bool((whole & self.cubes).any())
-        self.blocks = [*counts[:, self.cubes].sum(axis=1).tolist(), int((whole & self.cubes).sum())]
+        free_there = int((whole & self.cubes).sum())
+        self.blocks = [*counts[:, self.cubes].sum(axis=1).tolist(), free_there] * merges
         self.blocks_of_cube = [*counts[:, whole].max(axis=1, initial=0).tolist(), 1]
 
     def _open_to_all(self, whole: BoolArray) -> BoolArray:
@@ -129,14 +127,19 @@ class CubesPacking(PositionPacking):
 
     A spare has value 0 on the first level and 1 on the second. Rows are all chips, and
     the blocks of the pool by size, free cubes at the end.
+
+    Parameters
+    ----------
+    merges
+        Whether there are a pool and spares; without them a position says which chips it takes.
     """
 
     senses = (1, 1)
     is_small = True
 
-    def __init__(self, problem: CubesProblem) -> None:
-        self.positions = positions = _Positions(problem)
-        num_spares, queue = len(problem.free_cubes), problem.requests
+    def __init__(self, problem: CubesProblem, *, merges: bool = True) -> None:
+        self.positions = positions = _Positions(problem, Pool(problem, merges=merges))
+        num_spares, queue = len(problem.free_cubes) if merges else 0, problem.requests
         names = [request.id for request in queue]
         names += spare_names(names, num_spares)
         worth = np.array([[r.value, 0] for r in queue] + [[0, 1]] * num_spares, dtype=np.int64)
@@ -149,6 +152,13 @@ class CubesPacking(PositionPacking):
         forms += [positions.whole(1)] * num_spares
         worth = worth.reshape(-1, 2)
         super().__init__(names, worth, forms, positions.rows_of, *positions.rows(), len(queue))
+
+    def candidate(self, placed: Placed) -> Positions:
+        """Return a request in its place as a candidate."""
+        places, q = self.positions.places, placed.request_idx
+        own = {places[k]: k for k in self.forms[q].positions.tolist()}
+        each = [Placed(0, (cube,), placed.origin, placed.extents) for cube in placed.cubes]
+        return Positions(q, tuple(sorted({own[one if one in own else None] for one in each})))
 
     def work(self, level: int) -> float:
         """Return what a call of the oracle takes, in nominal seconds."""
@@ -180,8 +190,8 @@ class _Positions:
         its place; None in the pool.
     """
 
-    def __init__(self, problem: CubesProblem) -> None:
-        self.problem, self.pool = problem, Pool(problem)
+    def __init__(self, problem: CubesProblem, pool: Pool) -> None:
+        self.problem, self.pool = problem, pool
         self.rows_of: list[IntArray] = []
         self.places: list[Placed | None] = []
         self._forms: dict[object, Form] = {}
@@ -191,8 +201,9 @@ class _Positions:
     def rows(self) -> tuple[dict[str, slice], IntArray]:
         """Return the families of rows, and what they hold."""
         chips, blocks = self.problem.state.free.ravel(), self.pool.blocks
-        num, ends = len(chips), len(chips) + len(blocks)
-        families = {"chips": slice(0, num), "blocks": slice(num, ends)}
+        families = {"chips": slice(0, len(chips))}
+        if blocks:
+            families["blocks"] = slice(len(chips), len(chips) + len(blocks))
         return families, np.array([*chips, *blocks], dtype=np.int64)
 
     def whole(self, count: int, allowed: HostSet | None = None) -> Form:
@@ -293,16 +304,3 @@ def unpooled(packing: CubesPacking, candidates: Sequence[Positions]) -> list[Pla
         assert found is not None, "what fits by number fits in place"
         placed.append(found)
     return sorted(placed, key=lambda one: one.request_idx)
-
-
-def packed(problem: CubesProblem) -> Packed:
-    """Return the problem for the engine."""
-    packing = CubesPacking(problem)
-    return Packed(packing, partial(unpooled, packing))
-
-
-@register("cubes", "exact")
-def exact(problem: CubesProblem, options: Options) -> Outcome:
-    """Place to proven optimality, or as near as the time limit allows."""
-    budget = Budget(options.time_limit)
-    return solved(problem, packed(problem), options, budget)

@@ -134,21 +134,22 @@ def problem_of(state: CubesState, options: Options) -> CubesProblem:
     return CubesProblem(state)
 
 
+def placement_of(problem: CubesProblem, placed: Placed) -> CubesPlacement:
+    """Return a request that starts as it is written in documents."""
+    prism = None
+    if placed.origin is not None and placed.extents is not None:
+        prism = PrismModel(origin=list(placed.origin), extents=list(placed.extents))
+    return CubesPlacement(
+        request=problem.requests[placed.request_idx].id,
+        cubes=sorted(placed.cubes),
+        prism=prism,
+        nodes=format_node_set(problem.chips_of(placed).tolist()),
+    )
+
+
 def _solution(problem: CubesProblem, started: Started) -> CubesSolution:
-    placements = []
-    for placed in sorted(started, key=lambda placed: placed.request_idx):
-        prism = None
-        if placed.origin is not None and placed.extents is not None:
-            prism = PrismModel(origin=list(placed.origin), extents=list(placed.extents))
-        placements.append(
-            CubesPlacement(
-                request=problem.requests[placed.request_idx].id,
-                cubes=sorted(placed.cubes),
-                prism=prism,
-                nodes=format_node_set(problem.chips_of(placed).tolist()),
-            )
-        )
-    return CubesSolution(placements=placements)
+    order = sorted(started, key=lambda placed: placed.request_idx)
+    return CubesSolution(placements=[placement_of(problem, placed) for placed in order])
 
 
 def _facts(result: CubesResult) -> dict[str, int | None]:

@@ -80,7 +80,7 @@ class CubesView(View):
             request.id: text(idx, request)
             for idx, request in every
             if request.id not in self.started
-        }
+        } | self.reserved()
 
     def ground(self) -> tuple[IntArray, Sequence[IntArray]]:
         """Return what stands on every chip without what starts, and the chips of running jobs."""

@@ -10,7 +10,7 @@ inside one base block, and no other limit. One unit is one node.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -18,13 +18,14 @@ import numpy as np
 from topoplace.errors import InputError, number_of, unknown_name
 from topoplace.machine.hierarchy import Hierarchy
 from topoplace.placement.hierarchy.problem import Placed
+from topoplace.snapshot.held import CONTRACT
 from topoplace.snapshot.hierarchy_state import (
     HierarchyRequest,
     HierarchyState,
     PartState,
     prepare_hierarchy,
 )
-from topoplace.snapshot.schema import HierarchyModel, Segment, Snapshot
+from topoplace.snapshot.schema import HierarchyModel, LeftOut, Request, Segment, Snapshot
 from topoplace.types import IntArray
 
 DEFAULT_DOUBLINGS = 4
@@ -213,37 +214,41 @@ def _keeps(
 def under_contract(snapshot: Snapshot) -> Snapshot:
     """Return a snapshot whose requests have the promises of the contract as their own rules.
 
-    They get a required level, and how many domains of the next lower one they may use.
-
-    Raises
-    ------
-    InputError
-        For a request that Slurm refuses, or that has parts or such rules already.
+    They get a required level, and how many domains of the next lower one they may use. A request
+    that Slurm refuses, or that has rules which do not go together with these, is held.
     """
     state = prepare_hierarchy(snapshot)
     by_id = {own.id: own for own in state.requests}
-    queue = []
-    for idx, request in enumerate(snapshot.queue):
-        if request.id not in by_id:  # held
-            queue.append(request)
-            continue
-        own, field = by_id[request.id], f"queue[{idx}]"
-        if request.parts is not None or request.required or request.at_most:
-            expected = "a request without parts, required level or at_most under the contract"
-            raise InputError(expected, field=field, value=request.id)
-        limits = level_limits(state.machine, own.parts[0])
-        if limits is None:
-            expected = "segments of at most a base block, one of each block"
-            raise InputError(expected, field=f"{field}.segments", value=request.id)
-        names = state.machine.levels
-        said: dict[str, object] = {}
-        if limits.required is not None:
-            said["required"] = names[limits.required]
-        if limits.most is not None:
-            level, most = limits.most
-            said["at_most"] = Segment(size=most, level=names[level])
-        queue.append(request.model_copy(update=said))
-    return snapshot.model_copy(update={"queue": queue})
+    queue, held = [], []
+    for request in snapshot.queue:
+        own = by_id.get(request.id)  # None if it is held
+        said = None if own is None else _said(state.machine, request, own.parts)
+        held += [said] if isinstance(said, LeftOut) else []
+        queue.append(request.model_copy(update=said) if isinstance(said, dict) else request)
+    left_out = [one for one in snapshot.left_out if one.option != CONTRACT or one.request]
+    return snapshot.model_copy(update={"queue": queue, "left_out": [*left_out, *held]})
+
+
+def _said(
+    machine: Hierarchy, request: Request, parts: Sequence[PartState]
+) -> dict[str, object] | LeftOut:
+    """Return the fields of a request that say what the contract promises; or what holds it."""
+    limits = [level_limits(machine, part) for part in parts]
+    if None in limits:
+        expected = "segments of at most a base block, one of each block"
+        return LeftOut(request=request.id, option=CONTRACT, value=expected, certain=True)
+    alone = len(parts) == 1 and not (request.required or request.at_most)
+    if not alone and not all(part.segments for part in parts):
+        own = "a request without parts, required level or at_most under the contract"
+        return LeftOut(request=request.id, option=CONTRACT, value=own)
+    (first, *_), names = [one for one in limits if one is not None], machine.levels
+    said: dict[str, object] = {}
+    if first.required is not None:
+        said["required"] = names[first.required]
+    if first.most is not None:
+        level, most = first.most
+        said["at_most"] = Segment(size=most, level=names[level])
+    return said
 
 
 CONTRACTS: Mapping[str, Callable[[Snapshot], Snapshot]] = {"slurm-block": under_contract}
@@ -256,8 +261,7 @@ def held_to(snapshot: Snapshot, contract: str) -> Snapshot:
     Raises
     ------
     InputError
-        If there is no such contract, the machine is not a hierarchy, or the contract refuses a
-        request.
+        If there is no such contract, or the machine is not a hierarchy.
     """
     if contract not in CONTRACTS:
         raise unknown_name(contract, CONTRACTS, field="contract")

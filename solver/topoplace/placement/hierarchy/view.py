@@ -16,12 +16,13 @@ from topoplace.placement.hierarchy.heuristics.queue import Vacancy, serve, serve
 from topoplace.placement.hierarchy.problem import HierarchyProblem, held, room
 from topoplace.report.domains import Boxes, domain_boxes
 from topoplace.report.tiles import DOWN, FREE, RUNNING, Cells
-from topoplace.report.view import View
+from topoplace.report.view import View, with_units
 from topoplace.result import Status
 from topoplace.result.base import Start
 from topoplace.result.certificate import InOrder, Share
 from topoplace.snapshot.hierarchy_state import HierarchyRequest, PartState, Sets
-from topoplace.snapshot.schema import Order, Part, Request
+from topoplace.snapshot.schema import Counted, Order, Part, Request
+from topoplace.snapshot.value import gpus_in
 from topoplace.types import BoolArray, IntArray
 
 _MOST_STANDING = 4
@@ -48,7 +49,7 @@ class HierarchyView(View):
             names = [n for share in shares for n in lists.hosts(share.hosts, "hosts", share.units)]
             nodes = tuple(sorted(numbers[name] for name in names))
             plain = format_host_list(dict.fromkeys(names))
-            starts.append(Start(own.request, nodes, _with_units(shares), plain=plain))
+            starts.append(Start(own.request, nodes, with_units(shares), plain=plain))
         return starts
 
     @cached_property
@@ -66,9 +67,13 @@ class HierarchyView(View):
 
     @cached_property
     def cells(self) -> Cells:
-        """What stands on every host, and how much of it is in use."""
+        """What stands on every host, and how much of it is in use: of its GPUs, if these count."""
         found, capacity = super().cells, self.state.machine.capacity
-        free = np.where(capacity > 0, self._left / np.maximum(capacity, 1), 1.0).min(axis=1)
+        share = np.where(capacity > 0, self._left / np.maximum(capacity, 1), 1.0)
+        free = share.min(axis=1)
+        if self.result.instance.value is Counted.GPUS:
+            gpus = [r for r, name in enumerate(self.state.machine.resources) if gpus_in({name: 1})]
+            free = np.where(capacity[:, gpus].any(axis=1), share[:, gpus].min(axis=1), free)
         in_use = np.flatnonzero(((found.codes >= 0) | (found.codes == RUNNING)) & (free > 0))
         return replace(found, used={host: 1 - free[host] for host in in_use.tolist()})
 
@@ -77,7 +82,7 @@ class HierarchyView(View):
         state, begun, left = self.state, self.started, self._left
         names = {name: number for number, name in enumerate(state.machine.host_names)}
         documents = {request.id: request for request in self.result.instance.queue}
-        reserved, in_order = self._reserved(), self._in_order()
+        reserved, in_order = self.reserved(), self._in_order()
 
         def text(request: HierarchyRequest) -> str:
             whole = documents[request.id]
@@ -145,8 +150,13 @@ class HierarchyView(View):
             inside = part.eligible.mask
             there = number_of(int(inside.sum()), "node" if self.unit == "node" else "host")
             where = f"the {there} of {document.eligible or 'those not excluded'}"
+            if not inside.any() and not part.apart:
+                return f"no {machine.levels[-1]} is of {document.eligible or 'those it may have'}"
             if of_several:
                 where = f"the {there} of the roomiest of its sets"
+            if not inside.any() and not part.apart:
+                sets = "its sets" if of_several else document.eligible or "those not excluded"
+                return f"no {'host' if self.unit == 'unit' else 'node'} is in {sets}"
         for r, amount in enumerate(part.takes if inside.any() or not part.apart else ()):
             if amount > machine.capacity[inside, r].max(initial=0):
                 nowhere = (
@@ -162,7 +172,7 @@ class HierarchyView(View):
         most = np.bincount(of, weights=room(state.free, part)).astype(int)
         best = int(most.argmax())
         if most[best] >= part.units:
-            return None
+            return None if of_several else self._in_segments(part)
         if level is not None:
             domain = f"{machine.levels[level]} {machine.domain_names[level][best]}"
             where = domain if part.eligible is None else f"{where} in {domain}"
@@ -173,6 +183,26 @@ class HierarchyView(View):
             text = f"no {machine.levels[level]} has {asked} free, at most {most[best]:,} in {where}"
         there = (of == best) & inside
         return text + self._standing(names, np.flatnonzero(there)) + self._lacks(part, there)
+
+    def _in_segments(self, part: PartState) -> str | None:
+        """Return how many units have room in whole segments, if these are fewer than wanted."""
+        machine, units = self.state.machine, room(self.state.free, part)
+        if not part.segments:
+            return None
+        limits = dict([part.spread] if part.spread else ())
+        for level, size in part.segments:
+            found, first = np.unique(machine.domain_of[level], return_index=True)
+            whole = np.bincount(machine.domain_of[level], weights=units).astype(int)[found] // size
+            units = np.zeros_like(units)
+            units[first] = np.minimum(whole, limits.get(level, part.units) // size) * size
+        of = machine.domain_of[0 if part.required is None else part.required]
+        most = int(units.sum() if part.required is None else np.bincount(of, weights=units).max())
+        if most >= part.units:
+            return None
+        each = " and ".join(f"{n} in one {machine.levels[level]}" for level, n in part.segments)
+        alone = "".join(f", at most {n} a {machine.levels[level]}" for level, n in limits.items())
+        asked = number_of(part.units, self.unit)
+        return f"{asked} wanted, each {each}{alone}; {most:,} free in this way"
 
     def _lacks(self, part: PartState, there: BoolArray) -> str:
         """Return which of several resources is short on some hosts, even where it is alone."""
@@ -197,14 +227,6 @@ class HierarchyView(View):
             return min(min(part.units, int(room(left, part).sum())) for part in parts)
 
         return max(request.ways, key=free)
-
-    def _reserved(self) -> dict[str, str]:
-        """Return when and where the first request that waits starts, if it has a reservation."""
-        own = getattr(self.result.levels[0].certificate, "reserved", None)
-        if own is None:
-            return {}
-        hosts = _with_units([share for part in own.parts for share in part.shares])
-        return {own.request: f"reserved: {hosts} in {own.at:,} s at the latest"}
 
     def _in_order(self) -> dict[str, str]:
         """Return why requests wait of which an order proves that they do."""
@@ -274,8 +296,3 @@ def _hosts(shares: Sequence[Share], names: Mapping[str, int]) -> dict[int, int]:
         for share in shares
         for name in expand_host_list(share.hosts, "hosts")
     }
-
-
-def _with_units(shares: Sequence[Share]) -> str:
-    """Return hosts as text, each list with its units where these are more than one."""
-    return " ".join(f"{s.hosts}*{s.units}" if s.units > 1 else s.hosts for s in shares)

@@ -45,15 +45,20 @@ class AnchoredPacking(PositionPacking):
     """A placement on a machine with anchored prisms, as rows, requests and an oracle.
 
     A position is a prism for requests of one kind. Spares are prisms that stay free.
+
+    Parameters
+    ----------
+    keeps
+        Whether there are spares.
     """
 
     senses = (1, -1)
 
-    def __init__(self, problem: PlacementProblem) -> None:
+    def __init__(self, problem: PlacementProblem, *, keeps: bool = True) -> None:
         self.placement, self.torus = problem, TorusPacking(problem)
         self._prisms: AnchoredPrisms = prisms_of(problem)
         prisms, num_routers = self._prisms, problem.torus.num_routers
-        free = np.flatnonzero(~prisms.meeting(busy_routers(problem))).tolist()
+        free = np.flatnonzero(keeps & ~prisms.meeting(busy_routers(problem))).tolist()
         rows_of_free, blocked = _rows_that_stay(prisms, free, self.torus.num_rows)
         rows: list[IntArray] = []
         self._which: list[int] = []  # by position, the number of its prism
@@ -73,7 +78,7 @@ class AnchoredPacking(PositionPacking):
         super().__init__(names, worth, forms, rows, families, capacities, len(requests))
         self.num_covers = num_routers
         self._running: tuple[Candidate, ...] = ()
-        self._meeting: dict[int, list[int]] = {}
+        self._meeting: dict[Form, list[int]] = {}
 
     def _forms(self, rows: list[IntArray], blocked: Sequence[IntArray]) -> list[Form]:
         """Return the forms of the requests, and number their positions on from those with `rows`.
@@ -188,16 +193,15 @@ class AnchoredPacking(PositionPacking):
 
     def _meeting_in(self, form: Form) -> list[int]:
         """Return by position of a form which of them its prism meets, as bits."""
-        first = int(form.positions[0]) if len(form.positions) else -1
-        if first not in self._meeting:
+        if form not in self._meeting:
             own = self._prisms.inside[
                 [self._which[position] for position in form.positions.tolist()]
             ]
             shared = (own @ own.T).tocoo()
-            found = self._meeting[first] = [0] * len(form.positions)
+            found = self._meeting[form] = [0] * len(form.positions)
             for one, other in zip(shared.row.tolist(), shared.col.tolist(), strict=True):
                 found[one] |= 1 << other
-        return self._meeting[first]
+        return self._meeting[form]
 
     @property
     def start_prices(self) -> IntArray:
@@ -229,9 +233,9 @@ class AnchoredPacking(PositionPacking):
             if not number or clock.now() < deadline:
                 every = slurm_torus3d(self.placement, order, deadline, self._running)
                 new = [c for c in every if c.request_idx in position]
-                yield [self._positions_of(position[c.request_idx], c) for c in new]
+                yield [self.positions_of(position[c.request_idx], c) for c in new]
 
-    def _positions_of(self, q: int, job: Candidate) -> Positions:
+    def positions_of(self, q: int, job: Candidate) -> Positions:
         """Return a job on its prisms as a candidate of a request."""
         numbers = {self._prisms.numbers[prism] for prism in job.prisms}
         own = self.forms[q].positions.tolist()
@@ -242,6 +246,17 @@ class AnchoredPacking(PositionPacking):
         rest = super().left_by([c for c in fixed if not self.spares[c.request_idx]], kept)
         rest._running = (*self._running, *self.jobs(fixed))
         return rest
+
+    def narrowed(self, earlier: PlacementProblem) -> AnchoredPacking:
+        """Return the problem when more jobs run, with the same rows and positions."""
+        capacities, known = self.capacities.copy(), dict[Form, Form]()
+        capacities[: self.num_covers] = ~earlier.state.occupied
+        which = np.array(self._which, dtype=np.int64)
+        for q, form in enumerate(self.forms):
+            if form not in known:
+                there = np.isin(which[form.positions], candidates_of(earlier, q))
+                known[form] = Form(form.positions[there], form.count)
+        return self.where(capacities, [known[form] for form in self.forms])
 
     def near(self, candidates: Sequence[Positions], first: Positions) -> list[float]:
         """Return how many hops prisms are from one."""

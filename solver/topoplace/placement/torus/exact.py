@@ -12,7 +12,7 @@ from topoplace.placement.torus.anchored_packing import AnchoredPacking
 from topoplace.placement.torus.explain import explain
 from topoplace.placement.torus.footprints import quickest_footprints
 from topoplace.placement.torus.joint.method import JointSearch
-from topoplace.placement.torus.later import LaterOnTorus
+from topoplace.placement.torus.later import LaterOnAnchored, LaterOnTorus
 from topoplace.placement.torus.packing import TorusPacking
 from topoplace.placement.torus.problem import Candidate, PlacementProblem
 from topoplace.solving import Options, Outcome, register
@@ -29,7 +29,7 @@ def packed(problem: PlacementProblem) -> Packed:
     return_large_arrays()
     if problem.is_anchored:
         anchored = AnchoredPacking(problem)
-        return Packed(anchored, anchored.jobs)
+        return Packed(anchored, anchored.jobs, later=lambda: LaterOnAnchored(problem))
 
     def nodes(candidate: Candidate) -> tuple[int, ...]:
         return tuple(problem.routers_of_use(candidate).tolist())

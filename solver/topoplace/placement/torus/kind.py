@@ -38,6 +38,7 @@ KIND = Kind(
     methods={
         "exact": (_EXACT, "column generation, integer phase and branching; certified bounds"),
         "alps-o2": (_NODES, "nodes in queue order, along yz slabs of 2x4x2 blocks"),
+        "alps-oy": (_NODES, "nodes in queue order, xz plane after xz plane"),
         "alps-2y": (_NODES, "nodes in queue order, along xz slabs of 4x2x8 blocks"),
         "alps-4y": (_NODES, "as alps-2y, with slabs twice as thick in y"),
         "best-fit": (_FITS, "prisms in queue order, each the free one of the largest shape score"),

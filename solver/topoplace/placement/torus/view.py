@@ -15,6 +15,7 @@ from topoplace.placement.torus.problem import Candidate, PlacementProblem
 from topoplace.report.tiles import DOWN, FREE, RUNNING, UNUSABLE, Cells, Tiles, machine_tiles
 from topoplace.report.view import View
 from topoplace.result.base import Start
+from topoplace.result.certificate import Reserved
 from topoplace.snapshot.schema import TasksModel
 from topoplace.snapshot.state import node_names
 from topoplace.types import IntArray
@@ -83,11 +84,12 @@ class TorusView(View):
     def reasons(self) -> Mapping[str, str]:
         """Return the explanations of the result, and when a request with a reservation starts."""
         texts = {one.request: one.text for one in self.result.explanations}
-        own = getattr(self.result.levels[0].certificate, "reserved", None)
-        if own is not None and own.prism is not None:
-            prism = Prism(tuple(own.prism.origin), tuple(own.prism.extents)).text
-            texts[own.request] = f"reserved: {prism} in {own.at:,} s at the latest"
-        return texts
+        return texts | self.reserved()
+
+    def room(self, reserved: Reserved) -> str:
+        """Return the prisms of a reservation."""
+        prisms = [p for p in (reserved.prism, *(reserved.other_prisms or ())) if p is not None]
+        return " ".join(Prism(tuple(p.origin), tuple(p.extents)).text for p in prisms)
 
     def total(self) -> str:
         """Return what does not conform to the rule."""

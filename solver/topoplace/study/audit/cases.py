@@ -52,7 +52,14 @@ from topoplace.snapshot.hierarchy_state import (
 )
 from topoplace.snapshot.machines import resolve_machine
 from topoplace.snapshot.reading import inputs_below, is_other_snapshot, other_snapshot
-from topoplace.snapshot.schema import LeftOut, Request, RunningJob, Snapshot
+from topoplace.snapshot.schema import (
+    HierarchyModel,
+    HostsModel,
+    LeftOut,
+    Request,
+    RunningJob,
+    Snapshot,
+)
 from topoplace.snapshot.sets import HostSet
 from topoplace.study.case import load_instance, state_of
 
@@ -161,7 +168,8 @@ def case_of_result(result: HierarchyResult) -> Case:
         started.append((placement.request, taken))
     outcome = Decided.STARTED if started else Decided.WAITING
     levels = tuple(instance.written.domain_levels)
-    return Case(instance, tuple(started), outcome, levels, result.method)
+    by_order = ORDER in options_ahead(instance)
+    return Case(instance, tuple(started), outcome, levels, result.method, by_order=by_order)
 
 
 # ---- Pairs of snapshots --------------------------------------------------------------------------
@@ -177,16 +185,18 @@ def case_of_pair(before: Snapshot, after: Snapshot) -> tuple[Case, list[str]]:
     A started request `job` runs under its name; where its hosts give it different amounts, or it
     has parts, as several entries ``job/...``, of a part ``job/PART`` or ``job/PART/...``.
 
+    One that holds more than it asked for, or no whole number of its units, is not judged.
+
     Raises
     ------
     InputError
-        If the machines differ, a started request does not hold a whole number of its units, or
-        it is not known yet on which hosts of a domain one is.
+        If the machines differ in more than hosts that only one has, or it is not known yet on which
+        hosts of a domain a request is.
     """
     _require_hierarchy(before)
     _require_hierarchy(after)
     if before.machine != after.machine:
-        raise InputError("the machine of the snapshot before", field="machine", found="another")
+        before, after = _on_one_machine(before, after)
     for one in after.left_out:
         if one.option == ASSIGNMENT:
             raise InputError("a host for every pod that has a domain", found=one.value)
@@ -195,12 +205,9 @@ def case_of_pair(before: Snapshot, after: Snapshot) -> tuple[Case, list[str]]:
     state = prepare_hierarchy(before)
     waiting = {request.id for request in after.queue}
     entries = {request.id: entries_of(request.id, after.running) for request in before.queue}
+    started, odd = _started(state, entries)
+    before = before.model_copy(update={"left_out": [*before.left_out, *odd]})
     holds = holds_of(before)
-    started = tuple(
-        (request.id, _taken(state, _anywhere(request), entries[request.id]))
-        for request in state.requests
-        if entries[request.id]
-    )
     own = {job.id for name, jobs in entries.items() if name not in holds for job in jobs}
     running = [job for job in after.running if job.id not in own]
     there = {r.id for r in before.queue if r.id in waiting or (entries[r.id] and r.id not in holds)}
@@ -246,6 +253,111 @@ def case_of_pair(before: Snapshot, after: Snapshot) -> tuple[Case, list[str]]:
     ), notes
 
 
+def _started(
+    state: HierarchyState, entries: Mapping[str, Sequence[RunningJob]]
+) -> tuple[tuple[tuple[str, Taken], ...], list[LeftOut]]:
+    """Return the started requests with their units, and what holds those with odd amounts.
+
+    A scheduler may give more than a job asked for, such as whole sockets.
+    """
+    started, odd = [], []
+    for request in state.requests:
+        try:
+            if entries[request.id]:
+                taken = _taken(state, _anywhere(request), list(entries[request.id]))
+                _require_no_more(request, taken)
+                started.append((request.id, taken))
+        except _OddError as error:
+            value = str(error)[:1000]
+            odd.append(LeftOut(request=request.id, option=error.option, value=value))
+    return tuple(started), odd
+
+
+class _OddError(Exception):
+    """Says why what a job holds is not as many of its units as it asked for."""
+
+    option = "allocation"
+
+
+class _UnclearError(_OddError):
+    """What a host gives to a job may be of several of its parts."""
+
+    option = "parts"
+
+
+def _require_no_more(request: HierarchyRequest, taken: Taken) -> None:
+    """Raise `_OddError` if hosts give a started request all that it asked for, and more."""
+    units = [(sum(own.values()), len(own)) for own in (taken[p.name] for p in request.parts)]
+    asked = [part.units for part in request.parts]
+    enough = all(hosts <= own <= n for (n, hosts), own in zip(units, asked, strict=True))
+    held = sum(n for n, _ in units)
+    if enough and held > sum(asked):
+        raise _OddError(f"{number_of(held, 'unit')}, though it asked for {sum(asked)}")
+
+
+def _on_one_machine(before: Snapshot, after: Snapshot) -> tuple[Snapshot, Snapshot]:
+    """Return both on the hosts of either, which are down where they are not in the file.
+
+    A request that started on hosts which came in between is held: whether it may be there is not
+    known before.
+    """
+    old, new = _hosts_of(before), _hosts_of(after)
+    differ = [name for name in old.keys() & new.keys() if old[name] != new[name]]
+    own = [one.written.model_copy(update={"hosts": [], "name": "m"}) for one in (before, after)]
+    if differ or not old or own[0] != own[1]:
+        found = f"other amounts or domains of {format_host_list(differ)}" if differ else "another"
+        raise InputError("the machine of the snapshot before", field="machine", found=found)
+    every = {**old, **new}
+    resources = sorted({name for _, amounts in every.values() for name in amounts})
+    hosts = [
+        HostsModel(hosts=name, domains=[*path], capacity=dict.fromkeys(resources, 0) | amounts)
+        for name, (path, amounts) in every.items()
+    ]
+    machine = before.written.model_copy(update={"hosts": hosts})
+    lacking = [format_host_list(sorted(every.keys() - one.keys())) for one in (old, new)]
+    added = {*expand_host_list(lacking[0], "down")}
+    held = [
+        LeftOut(
+            request=request.id, option="new-nodes", value=format_host_list(sorted(there))[:1000]
+        )
+        for request in before.queue
+        if request.id not in {one.id for one in after.queue}
+        if (there := added & _hosts_held(request.id, after))
+    ]
+
+    def on(one: Snapshot, lacks: str) -> Snapshot:
+        sets = {
+            name: format_host_list(
+                host for host in expand_host_list(text, "sets") if host in old and host in new
+            )
+            for name, text in one.sets.items()
+        }
+        down = ",".join(filter(None, (one.down, lacks)))
+        return one.model_copy(update={"machine": machine, "down": down, "sets": sets})
+
+    first, second = map(on, (before, after), lacking)
+    return first.model_copy(update={"left_out": [*before.left_out, *held]}), second
+
+
+def _hosts_of(snapshot: Snapshot) -> dict[str, tuple[tuple[str, ...], dict[str, int]]]:
+    """Return the domains of every host of a hierarchy, and what it has; nothing of a tree."""
+    machine = snapshot.written
+    return {
+        name: (tuple(group.domains), {k: n for k, n in group.capacity.items() if n})
+        for group in (machine.hosts if isinstance(machine, HierarchyModel) else ())
+        for name in expand_host_list(group.hosts, "machine.hosts")
+    }
+
+
+def _hosts_held(name: str, snapshot: Snapshot) -> set[str]:
+    """Return the hosts of a running job, under all its names."""
+    return {
+        host
+        for job in entries_of(name, snapshot.running)
+        for host in expand_host_list(job.nodes, f"running {job.id}")
+    }
+
+
 def _as_afterwards(before: Snapshot, after: Snapshot) -> Snapshot:
     """Return the snapshot before with what that afterwards says of its requests and nodes.
 
@@ -261,12 +373,8 @@ def _as_afterwards(before: Snapshot, after: Snapshot) -> Snapshot:
         *(one for one in certain if (one.request, one.option) not in known),
     ]
     down, later = ({*expand_host_list(one.down, "down")} for one in (before, after))
-    started = {
-        host
-        for name in asked - waiting
-        for job in entries_of(name, after.running)
-        for host in expand_host_list(job.nodes, f"running {job.id}")
-    }
+    started = {host for name in asked - waiting for host in _hosts_held(name, after)}
+    left_out += [one for one in after.left_out if (one.request, one.option) == (None, NOT_SEEN)]
     left_out += [
         LeftOut(request=one.value, option="at-most", value="which it may have waited for in vain")
         for one in before.left_out
@@ -297,13 +405,32 @@ def _doubts(before: Snapshot, after: Snapshot) -> dict[str, str]:
     asked, then = ({request.id: request for request in one.queue} for one in (before, after))
     holds = holds_of(after.model_copy(update={"ignored": before.ignored}))
     known = holds_of(before)
-    return {
+    return _overtaken(before, after) | {
         name: f"afterwards {hold_text(holds[name])}" if name in holds else _CHANGED
         for name in asked
         if name in then
         and name not in known
         and (name in holds or _rules(asked[name], before) != _rules(then[name], after))
     }
+
+
+def _overtaken(before: Snapshot, after: Snapshot) -> dict[str, str]:
+    """Return which requests that wait in both come after another now, if there is an order."""
+    if ORDER not in options_ahead(before):
+        return {}
+    waiting = [request.id for request in after.queue]
+    turns = {name: (turn, 1) for turn, name in enumerate(waiting)}
+    for request in before.queue:
+        own = [job.turn for job in entries_of(request.id, after.running) if job.turn is not None]
+        turns |= {request.id: (own[0], 0)} if own else {}
+    found, first = dict[str, str](), ""
+    for name in [request.id for request in before.queue if request.id in turns][::-1]:
+        if first and turns[name] < turns[first]:
+            first = name
+        elif first and name in waiting:
+            found[name] = f"{first} comes before it afterwards"
+        first = first or name
+    return found
 
 
 _CHANGED = "it asks for something else afterwards"
@@ -371,8 +498,10 @@ def _shares(
     ways = [
         units for units in tried if held == [sum(map(operator.mul, units, own)) for own in columns]
     ]
-    if len(ways) != 1 or not there:
-        names = ", ".join(str(part.name) for part in parts)
+    names = ", ".join(str(part.name) for part in parts)
+    if len(ways) > 1:
+        raise _UnclearError(f"its hosts may be of {names}")
+    if not ways or not there:
         expected = f"a running job of one of the parts {names}, as JOB/PART"
         raise InputError(expected, field="running", value=job.id)
     return ways[0]
@@ -393,8 +522,8 @@ def _units(state: HierarchyState, part: PartState, job: RunningJob, host: str) -
             raise InputError(expected, field=f"running {job.id}", found="none")
         return 1
     if units < 1 or any(have != units * each for have, each in pairs):
-        expected = "a multiple of what a unit of the request takes"
-        raise InputError(expected, field=f"running {job.id}.takes", value=job.takes)
+        amounts = (f"{n} {name}" for name, n in sorted(job.takes.items()) if n)
+        raise _OddError(f"{', '.join(amounts)} of {host}, no multiple of a unit of the request")
     return units
 
 

@@ -27,6 +27,7 @@ from topoplace.placement.order import InOrderSearch, Queue
 from topoplace.snapshot.held import (
     FOR_NOW,
     PLANS,
+    PREFERENCE,
     RESERVATION_END,
     RESERVATION_LATER,
     hold_text,
@@ -44,9 +45,11 @@ from topoplace.study.audit.judging import (
     Standing,
     Verdict,
     in_words,
+    is_of_blocks,
     not_modelled,
     require_checked,
     started_in,
+    under,
 )
 
 _LATER = frozenset((RESERVATION_END, RESERVATION_LATER))
@@ -59,21 +62,29 @@ Less than that is too little to say that a job was missed.
 
 
 def judge_in_order(
-    case: Case, order: Order, options: Options, keep: Keep | None = None
+    case: Case,
+    order: Order,
+    options: Options,
+    keep: Keep | None = None,
+    contract: str | None = None,
 ) -> list[Row]:
     """Return a row for every request of a round, in the order of the queue.
+
+    With a contract, on machines with block sizes, requests are held to it.
 
     Raises
     ------
     TopoplaceError
         If the checker does not confirm what is proven.
     """
-    return _Round(case, order, options).rows(keep)
+    return _Round(case, order, options, contract if is_of_blocks(case) else None).rows(keep)
 
 
 class _Round:
-    def __init__(self, case: Case, order: Order, options: Options) -> None:
+    def __init__(self, case: Case, order: Order, options: Options, contract: str | None) -> None:
         self._case, self._options = case, options
+        under_it = (case.snapshot, {}) if contract is None else under(case, contract)
+        held_to_it, self._refused = under_it
         self._doubt = next(iter(sorted(case.doubtful, key=self._place)), None)
         self._backfills = order is Order.BACKFILL
         if order is Order.BACKFILL and self._doubt is not None:
@@ -81,7 +92,7 @@ class _Round:
             self._hides = True
         else:
             self._hides = False
-        self._snapshot = in_order(case.snapshot, order)
+        self._snapshot = in_order(held_to_it, order)
         self._problem = HierarchyProblem(prepare_hierarchy(self._snapshot))
         self._faults: dict[str, str] = {}
         self._started = self._valid()
@@ -96,6 +107,8 @@ class _Round:
         instance, given = read_instance(self._snapshot), self._case.started
         fine: list[tuple[str, Taken]] = []
         for name, taken in given:
+            if name in self._refused:
+                continue
             try:
                 fine += [(name, taken)] if [*started_in(instance, [(name, taken)])] else []
             except RefusedError as error:
@@ -118,6 +131,11 @@ class _Round:
     def rows(self, keep: Keep | None) -> list[Row]:
         """Return a row for every request, and hand over the result that proves them."""
         verdicts = dict(self._judged(keep))
+        there = {name for name, _ in self._case.started}
+        for name, why in self._refused.items():
+            started = name in there
+            verdict = Verdict.INVALID if started else Verdict.RIGHTLY_WAITING
+            verdicts[name] = Standing(verdict, why if started else None, jobs=(name,), reason=why)
         requests = {request.id: request for request in self._case.snapshot.queue}
         return [
             self._row(requests.get(name), name, verdicts)
@@ -273,7 +291,7 @@ class _Round:
         return HierarchyPacking(HierarchyProblem(replace(state, free=free + used)))
 
     def _of(self, verdict: Verdict, name: str, why: str = "") -> Standing:
-        apart = {PLANS, FOR_NOW, *(() if self._backfills else _LATER)}
+        apart = {PLANS, FOR_NOW, PREFERENCE, *(() if self._backfills else _LATER)}
         ahead = not_modelled(self._snapshot, apart)
         if ahead and verdict in (Verdict.MISSED, Verdict.OUT_OF_TURN):
             verdict, why = Verdict.UNJUDGED, ahead

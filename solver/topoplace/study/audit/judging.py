@@ -26,18 +26,20 @@ from topoplace.certify.hierarchy.instance import (
     worth,
 )
 from topoplace.certify.report import RefusedError
-from topoplace.errors import InputError, TopoplaceError, number_of
+from topoplace.errors import TopoplaceError, number_of
 from topoplace.formats.decisions import Decided, Taken
 from topoplace.placement.hierarchy.contract import held_to
 from topoplace.result import level_label
 from topoplace.result.placement import CubesResult, HierarchyResult
 from topoplace.snapshot.cubes_state import prepare_cubes
 from topoplace.snapshot.held import (
+    CONTRACT,
     FOR_NOW,
     NOT_SEEN,
     ORDER,
     PLANS,
     PREEMPTION,
+    PREFERENCE,
     RESERVATION_END,
     RESERVATION_LATER,
     counts_text,
@@ -168,7 +170,9 @@ Keep = Callable[[tuple[str, AnyResult]], None]
 
 FREE = "free"
 
-_SAID = frozenset((ORDER, PREEMPTION, PLANS, RESERVATION_END, RESERVATION_LATER, NOT_SEEN, FOR_NOW))
+_SAID = frozenset(
+    (ORDER, PREEMPTION, PREFERENCE, PLANS, RESERVATION_END, RESERVATION_LATER, NOT_SEEN, FOR_NOW)
+)
 """Options, of no request, about the order or later times, or that others speak of."""
 
 
@@ -188,7 +192,7 @@ def stand(case: Case, contract: str | None, options: Options, keep: Keep | None 
     Raises
     ------
     InputError
-        If the requests cannot be held to the contract.
+        If the machine cannot be held to the contract.
     TopoplaceError
         If the checker does not confirm the optimum, or the decision beats it: one is wrong then.
     """
@@ -196,7 +200,7 @@ def stand(case: Case, contract: str | None, options: Options, keep: Keep | None 
     if not snapshot.written.domain_levels:
         return _stand_in_pod(case, options, keep)
     if contract is not None:
-        snapshot, refused = _under(snapshot, contract)
+        snapshot, refused = under(case, contract)
         told = next((refused[name] for name, _ in case.started if name in refused), None)
         if told is not None:
             return Standing(Verdict.INVALID, told)
@@ -222,6 +226,9 @@ def stand(case: Case, contract: str | None, options: Options, keep: Keep | None 
     if standing.verdict is Verdict.MISSED and case.by_order and not _first_fits(case, options):
         standing = replace(standing, verdict=Verdict.UNJUDGED, jobs=(_first(case).id,))
     if standing.verdict is Verdict.MISSED and (ahead := not_modelled(snapshot, _SAID)):
+        standing = replace(standing, verdict=Verdict.UNJUDGED, reason=ahead)
+    others = options_ahead(snapshot) - {PREFERENCE, CONTRACT}
+    if standing.verdict is Verdict.SUBOPTIMAL and (ahead := not_modelled(snapshot, others)):
         standing = replace(standing, verdict=Verdict.UNJUDGED, reason=ahead)
     if not is_of_blocks(case):
         return standing
@@ -250,18 +257,39 @@ def _stand_in_pod(case: Case, options: Options, keep: Keep | None) -> Standing:
     return Standing(verdict, None, levels, differs, differs or levels[1].name, used, fewest)
 
 
-def _under(snapshot: Snapshot, contract: str) -> tuple[Snapshot, dict[str, str]]:
-    """Return a snapshot held to a contract, and why this refuses requests, by their ids."""
-    held, refused = [], {}
-    for request in snapshot.queue:
-        alone = snapshot.model_copy(update={"queue": [request]})
-        try:
-            held += held_to(alone, contract).queue
-        except InputError as error:
-            if request.parts is None and not (error.field or "").endswith(".segments"):
-                raise error.located(snapshot.name) from None
-            refused[request.id] = f"{request.id}: {contract} refuses it: expected {error.expected}"
-    return with_queue(snapshot, held), refused
+def under(case: Case, contract: str) -> tuple[Snapshot, dict[str, str]]:
+    """Return a snapshot held to a contract, and why this refuses requests, by their ids.
+
+    Requests whose own rules do not go together with it keep these alone. Slurm refused requests of
+    several parts before 25.05.
+    """
+    held = held_to(case.snapshot, contract)
+    own = {one.request or "": one.value for one in held.left_out if one.option == CONTRACT}
+    certain = {one.request for one in held.left_out if one.certain}
+    if case.outcome is Decided.REFUSED:
+        own |= {r.id: "a request without parts" for r in held.queue if r.parts is not None}
+        certain |= own.keys()
+    refused = {
+        name: f"{name}: {contract} refuses it: expected {value}"
+        for name, value in own.items()
+        if name in certain
+    }
+    left_out = [one for one in held.left_out if one.option != CONTRACT]
+    held = held.model_copy(update={"left_out": left_out})
+    return with_queue(held, [r for r in held.queue if r.id not in refused]), refused
+
+
+def in_doubt(case: Case, contract: str | None) -> Case:
+    """Return a case in which nobody is blamed for requests that keep their own rules alone."""
+    if contract is None or not is_of_blocks(case):
+        return case
+    held = held_to(case.snapshot, contract).left_out
+    doubts = {
+        one.request or "": f"{contract}: expected {one.value}"
+        for one in held
+        if one.option == CONTRACT and not one.certain
+    }
+    return replace(case, doubts={**doubts, **case.doubts})
 
 
 # ---- The rules -----------------------------------------------------------------------------------
@@ -538,7 +566,7 @@ class Row:
         if self.held:
             words = [f"{len(self.held)} held ({self.held_by})"]
         elif standing.verdict is Verdict.UNJUDGED and not self.left_out:
-            words.append(f"{standing.jobs[0]} is first in the order, and does not fit")
+            words.append(f"{standing.jobs[0]} is the first that waits, and does not fit")
         return "; ".join(words)
 
 
@@ -552,12 +580,18 @@ def judge(case: Case, contract: str | None, options: Options, keep: Keep | None 
         case.outcome,
         has_room(case),
         case.left_out,
-        stand(case, None, options, keep),
+        stand(_without_rule(case) if held else case, None, options, keep),
         stand(case, contract, options, keep) if held else None,
         held={name: hold_text(case.held[name]) for name in case.doubtful},
         held_by=counts_text(one for name in case.doubtful for one in case.held[name]),
     )
     return replace(row, fragmentation=_fragmentation(case, row)) if is_of_blocks(case) else row
+
+
+def _without_rule(case: Case) -> Case:
+    """Return a case without what is said of a rule that it is held to besides."""
+    left_out = [one for one in case.snapshot.left_out if one.option != CONTRACT]
+    return replace(case, snapshot=case.snapshot.model_copy(update={"left_out": left_out}))
 
 
 def _fragmentation(case: Case, row: Row) -> Fragmentation:

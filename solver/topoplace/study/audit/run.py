@@ -31,6 +31,7 @@ from topoplace.study.audit.judging import (
     Row,
     Standing,
     Verdict,
+    in_doubt,
     is_of_blocks,
     judge,
 )
@@ -234,7 +235,7 @@ def audit_cases(
     Parameters
     ----------
     contract
-        A name of `CONTRACTS`: decisions are also judged by its rules.
+        A name of `CONTRACTS`: decisions are also judged by its rules; in an order by these alone.
     options
         Time limit of the whole audit, and the seed of each solve.
     keep
@@ -252,7 +253,7 @@ def audit_cases(
         If the checker does not confirm an optimum, or a decision beats it: one is wrong then.
     """
     options = options or Options()
-    require_order(cases, order, contract)
+    require_order(cases, order)
     blocks = sum(map(is_of_blocks, cases))
     if contract is not None and not blocks:
         raise InputError("decisions on machines with block sizes", field="contract", value=contract)
@@ -265,13 +266,14 @@ def audit_cases(
         left = end - clock.ticks()
         if is_asked() or left <= 0:
             break
+        case = in_doubt(case, contract)  # noqa: PLW2901 - as it is judged
         results: list[tuple[str, AnyResult]] = []
         own = _with_share(options, left / (len(cases) - done), case, contract, order)
         try:
             judged = (
                 [judge(case, contract, own, results.append)]
                 if order is None
-                else judge_in_order(case, Order(order), own, results.append)
+                else judge_in_order(case, Order(order), own, results.append, contract)
             )
         except Interrupted:
             break
@@ -290,7 +292,8 @@ def audit_cases(
         why = "interrupted" if is_asked() else "time limit"
         of = number_of(len(cases), "decision")
         notes = [*notes, f"{why}: {left_out} of {of} not judged"]
-    return Audit(tuple(rows), contract, tuple(notes), left_out, order)
+    judged_twice = contract if order is None else None
+    return Audit(tuple(rows), judged_twice, tuple(notes), left_out, order)
 
 
 def _with_share(
@@ -339,15 +342,13 @@ def _without_doubt(case: Case, rows: Sequence[Row]) -> list[Row]:
     return [*rows[:start], *found]
 
 
-def require_order(cases: Sequence[Case], order: str | None, contract: str | None) -> None:
+def require_order(cases: Sequence[Case], order: str | None) -> None:
     """Raise `InputError` unless all cases can be judged in an order, if one is named."""
     if order is None:
         return
     known = [Order.PRIORITY, Order.BACKFILL]
     if order not in known:
         raise unknown_name(order, known, field="order")
-    if contract is not None:
-        raise InputError("no contract beside it", field="order", value=order)
     if any(not case.snapshot.written.domain_levels for case in cases):
         raise InputError("hierarchies or trees", field="order", found="a pod of cubes")
 

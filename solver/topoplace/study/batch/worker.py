@@ -32,6 +32,8 @@ _MEMORY_WORDS = ("bad_alloc", "MemoryError", "Cannot allocate memory", "out of m
 """The output of native code before it dies of a failed allocation."""
 
 _TOO_LARGE = "the instance needs more memory"
+_GUARD = 'a script has to call this under if __name__ == "__main__":'
+"""What helps where a process ended without a word: it imports the script that made it."""
 _THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 _CHILDREN = threading.Lock()
 """`multiprocessing` keeps its list of children without one."""
@@ -153,7 +155,7 @@ class _Worker:
         except (EOFError, OSError):
             how, last = self._how_it_ended()[0], self._last_words().strip().rpartition("\n")[2]
             self.kill()
-            text = f"a worker process {how} before its first instance: {last}"
+            text = f"a worker process {how} before its first instance: {last or _GUARD}"
             raise TopoplaceError(text) from None
 
     def _how_it_ended(self) -> tuple[str, int]:

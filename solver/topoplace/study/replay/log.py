@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 
 from topoplace.errors import InputError
+from topoplace.formats.alcf import is_alcf, read_alcf
 from topoplace.formats.slices import is_rfold, rfold_jobs
 from topoplace.formats.text import SwfLog, read_swf
 from topoplace.kinds import kind_named
@@ -58,6 +59,7 @@ class LogJob:
     walltime: int
     patterns: tuple[PatternUse, ...] = ()
     shapes: str | None = None
+    application: str | None = None
 
     @property
     def communication(self) -> Communication:
@@ -99,7 +101,7 @@ class JobLog:
 def read_log(
     path: str | Path, *, procs_per_node: int = 1, machine: TorusModel | None = None
 ) -> JobLog:
-    """Read a log in the Standard Workload Format, or a trace of RFold, depending on its first line.
+    """Read a log (the Standard Workload Format, ALCF's) or a trace of RFold, by its first line.
 
     Submissions count from the first one. Jobs without a known size, submission or run time are left
     out. Sizes are those of `topoplace.formats.text.read_swf`. A job of a trace asks for the seconds
@@ -111,12 +113,12 @@ def read_log(
     InputError
         Naming file, line, field and value; for a trace without a torus or mesh.
     """
-    is_trace = is_rfold(path)
+    is_trace = is_rfold(path) and not is_alcf(path)
     options: Counter[str] = Counter()
     if is_trace:
         jobs, num_jobs = _traced(path, machine)
     else:
-        log = read_swf(path, procs_per_node=procs_per_node)
+        log = read_alcf(path) if is_alcf(path) else read_swf(path, procs_per_node=procs_per_node)
         jobs, num_jobs = _logged(log)
         options.update(one.option for one in log.left_out)
     first = min((job.submitted for job in jobs), default=0)
@@ -131,7 +133,10 @@ def read_log(
 def _logged(log: SwfLog) -> tuple[list[LogJob], int]:
     """Return the jobs of an SWF log with enough known fields, and how many it has in all."""
     jobs = [
-        LogJob(request.id, request.nodes, request.submitted, seconds, request.walltime)
+        LogJob(
+            *(request.id, request.nodes, request.submitted, seconds, request.walltime),
+            application=request.application,
+        )
         for request, seconds in zip(log.requests, log.run_times, strict=True)
         if request.submitted is not None and request.walltime is not None and seconds is not None
     ]
@@ -213,6 +218,12 @@ class Setup:
         (`topoplace.study.replay.torus.TorusSite.interior`).
     objective
         On a tree, the objective of the methods.
+    sharing
+        On a torus, by how many percent communication takes longer for each other job on a link
+        (`topoplace.study.replay.sharing`).
+    running
+        On a torus, jobs that run at the start, in addition to those of `state`, and end when their
+        decisions say. They count as nodes held, but are not among the records.
     """
 
     state: Any
@@ -223,6 +234,8 @@ class Setup:
     options: Options = field(default_factory=Options)
     fill_interior: bool = False
     objective: TreeObjective = TreeObjective.CONTENTION
+    sharing: int = 0
+    running: Sequence[tuple[LogJob, Decision]] = ()
 
     @property
     def site(self) -> Any:
@@ -257,6 +270,12 @@ class JobRecord:
     end: int
     cost: Fraction
     default_cost: Fraction
+    prism: Prism | None = None
+
+    @property
+    def slowdown(self) -> Fraction:
+        """Its run time over that of the log; 1 for a job of no time."""
+        return Fraction(self.execution, self.job.seconds) if self.job.seconds else Fraction(1)
 
     @property
     def execution(self) -> int:
@@ -294,6 +313,37 @@ def improvements(metrics: Metrics, base: Metrics) -> dict[str, float | None]:
         name: percent_below(getattr(metrics, name), getattr(base, name))
         for name in ("execution", "wait", "turnaround", "node_seconds", "cost")
     }
+
+
+@dataclass(frozen=True)
+class ApplicationFigures:
+    """The jobs of one application and size: their slowdowns, and how these vary.
+
+    `variation` is the standard deviation over the mean (CoV); None for fewer than two jobs.
+    """
+
+    application: str
+    nodes: int
+    num_jobs: int
+    num_prisms: int
+    slowdown: float
+    variation: float | None
+
+
+def by_application(records: Sequence[JobRecord]) -> list[ApplicationFigures]:
+    """Return the figures of every application and size (Enos 2014, Figure 6), in their order."""
+    groups: dict[tuple[str, int], list[JobRecord]] = {}
+    for record in records:
+        groups.setdefault((record.job.application or "", record.job.nodes), []).append(record)
+    found = []
+    for (name, nodes), own in sorted(groups.items()):
+        slow = np.array([float(record.slowdown) for record in own])
+        extents = {record.prism.extents for record in own if record.prism is not None}
+        vary = float(slow.std(ddof=1) / slow.mean()) if len(own) > 1 else None
+        found.append(
+            ApplicationFigures(name, nodes, len(own), len(extents), float(slow.mean()), vary)
+        )
+    return found
 
 
 def percent_below(value: int | Fraction, base: int | Fraction) -> float | None:

@@ -6,7 +6,7 @@ import heapq
 from bisect import bisect_right
 from collections import deque
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from topoplace.errors import InputError, TopoplaceError
@@ -29,6 +29,7 @@ from topoplace.study.replay.log import (
     improvements,
     metrics_of,
 )
+from topoplace.study.replay.sharing import Sharing
 from topoplace.study.replay.torus import TorusSite
 from topoplace.study.replay.trees import TreeSite, individual_runs, occupied
 
@@ -105,7 +106,8 @@ class Replay:
     reservation at the earliest time at which it would by the walltimes of the running jobs;
     later ones may start before it if they end by then or leave enough nodes for it (EASY).
 
-    Jobs that run on the machine and nodes that are down stay so; its queue is ignored. Jobs too
+    Jobs that run on the machine and nodes that are down stay so, but for the jobs that the set-up
+    says end; its queue is ignored. Jobs too
     large for it are `left_out`. The method is a name of `topoplace.solving.methods`, or an external
     allocator.
 
@@ -138,10 +140,13 @@ class Replay:
         self._running: dict[int, Running] = {}  # by place in `records`
         self._ends: list[tuple[int, int]] = []
         self._reserved: Reservation | None = None
+        self._sharing = Sharing(setup.state.torus, setup.sharing) if setup.sharing else None
         self.num_nodes, self.decisions = self._site.num_free, self._site.decisions
         self.left_out = tuple(job for job in jobs if not self._site.holds(job))
         coming = [job for job in jobs if self._site.holds(job)]
         self._coming = deque(sorted(coming, key=lambda job: job.submitted))
+        for number, (job, decision) in enumerate(setup.running, start=1):
+            self._hold(-number, job, decision, decision.seconds)
 
     def run(
         self,
@@ -164,6 +169,7 @@ class Replay:
             if self._queue and before_starts is not None:
                 before_starts(self)
             self._start_who_can()
+            self._retime()
             self._note()
             if progress is not None and len(self.records) > before:
                 progress(len(self.records))
@@ -185,8 +191,11 @@ class Replay:
     def _free_and_queue(self, at: int) -> None:
         self.now = at
         while self._ends and self._ends[0][0] == at:
-            item = self._running.pop(heapq.heappop(self._ends)[1])
+            place = heapq.heappop(self._ends)[1]
+            item = self._running.pop(place)
             self._site.end(item.job, item.decision)
+            if self._sharing is not None:
+                self._sharing.end(place)
             self._reserved = None  # it may have ended before its walltime
         while self._coming and self._coming[0].submitted == at:
             self._queue.append(self._coming.popleft())
@@ -237,12 +246,29 @@ class Replay:
         return known
 
     def _start(self, job: LogJob, decision: Decision) -> None:
+        end, place = self.now + decision.seconds, len(self.records)
+        self._hold(place, job, decision, self.now + job.walltime)
+        costs = decision.cost, decision.default_cost
+        self.records.append(JobRecord(job, self.now, end, *costs, decision.prism))
+
+    def _hold(self, place: int, job: LogJob, decision: Decision, due: int) -> None:
+        """Let a job run from now on, by its place in the records; below 0 it has none."""
         self._site.start(job, decision)
-        end = self.now + decision.seconds
-        place = len(self.records)
-        self._running[place] = Running(job, decision, self.now + job.walltime)
-        heapq.heappush(self._ends, (end, place))
-        self.records.append(JobRecord(job, self.now, end, decision.cost, decision.default_cost))
+        self._running[place] = Running(job, decision, due)
+        heapq.heappush(self._ends, (self.now + decision.seconds, place))
+        if self._sharing is not None:
+            self._sharing.start(place, job, decision, self.now)
+
+    def _retime(self) -> None:
+        """Let jobs end later or earlier whose links more or fewer others use from now on."""
+        ends = {} if self._sharing is None else self._sharing.ends(self.now)
+        if not ends:
+            return
+        for place, end in ends.items():
+            if place >= 0:
+                self.records[place] = replace(self.records[place], end=end)
+        self._ends = [(ends.get(place, end), place) for end, place in self._ends]
+        heapq.heapify(self._ends)
 
     def _note(self) -> None:
         self.timeline.append(

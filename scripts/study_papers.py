@@ -1,0 +1,446 @@
+"""Every table and figure of a source paper: its value, ours, and the command that redoes it.
+
+Writes docs/studies/PAPER.md: enos2014, fiedler2014, bhatele2008 or bhatele2009. What another study
+measures is read from the records beside its page.
+
+    python scripts/study_papers.py PAPER
+"""
+
+from __future__ import annotations
+
+import itertools
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from study import STUDIES, Column, Study, percent, read_rows, table, where
+from topoplace.errors import InputError
+from topoplace.machine import Torus, bisection_per_node
+from topoplace.mapping.evaluate import evaluate
+from topoplace.mapping.graph import grid_of
+from topoplace.mapping.layouts import Layout, enumerate_layouts
+from topoplace.mapping.layouts.candidates import (
+    RankedLayout,
+    geometry_request,
+    one_per_prism,
+    rank_layouts,
+)
+from topoplace.mapping.mapped import mapped_by
+from topoplace.mapping.onto import load_places, problem_on
+from topoplace.mapping.pencils.obtaining import Obtained, obtained, tables_of
+from topoplace.snapshot.schema import GridApplication
+from topoplace.solving import Options, method_of, solve
+
+Row = tuple[str, str, str, str]
+"""Where in the paper, its value, ours, and the command or the reason."""
+
+
+def _cell(k: int) -> Callable[[Row], str]:
+    return lambda row: row[k]
+
+
+COLUMNS: list[Column] = [
+    (title, _cell(k)) for k, title in enumerate(("paper", "its value", "ours", "how, or why not"))
+]
+TIMES = "not redone: run times of codes on machines of that time"
+
+
+def grid(*shape: int, periodic: bool = False) -> GridApplication:
+    """Return a grid with a byte for every neighbour."""
+    dims = len(shape)
+    return GridApplication(shape=list(shape), periodic=[periodic] * dims, bytes=[[1, 1]] * dims)
+
+
+def by(values: Sequence[object]) -> str:
+    """Return extents such as 8x8x8."""
+    return "x".join(map(str, values))
+
+
+# ---- Enos 2014 -----------------------------------------------------------------------------------
+
+FEATURES = [
+    f"@{x},{y},{z}" for x, y, z in itertools.product((0, 4, 8, 12), range(0, 24, 4), (0, 8))
+]
+"""Where features of 12x8x12 and 12x4x12 geminis begin on this page: where blocks of 2Y do."""
+
+
+def largest_hop(within: str, shape: Sequence[int], per_node: int, cell: Any) -> int | None:
+    """Return that of grid_order, or of the default without a cell; None without room."""
+    method = "default" if cell is None else "grid-order"
+    options = Options(node_order="alps-2y", cell=cell or None)
+    try:
+        problem = problem_on(load_places("blue_waters", within=within), grid(*shape), per_node)
+        nodes = mapped_by(method_of("mapping", method).solver, problem, options)
+    except InputError:
+        return None
+    return evaluate(problem, nodes).max_hops
+
+
+def ordered(
+    region: str, shape: Sequence[int], per_node: int, wanted: tuple[int, int], cell: Any = ()
+) -> str:
+    """Return how often default and grid_order have the hops of the paper, and their ranges."""
+    pairs = [
+        [largest_hop(region + at, shape, per_node, one) for one in (None, cell)] for at in FEATURES
+    ]
+    known = [(low, high) for low, high in pairs if low is not None and high is not None]
+    first, second = (f"{min(own)} to {max(own)}" for own in zip(*known, strict=True))
+    return f"both in {known.count(wanted)} of {len(known)} features; {first} and {second}"
+
+
+def layout_hops(
+    region: str, shape: Sequence[int], per_node: int, wanted: Sequence[Callable[[Layout], bool]]
+) -> list[str]:
+    """Return, for each of some layouts, the largest hops over the features where it lies."""
+    found: list[list[int]] = [[] for _ in wanted]
+    every = enumerate_layouts(
+        grid_of(grid(*shape)), per_node, 2, tuple(map(int, region.split("x")))
+    )
+    chosen = [next((one for one in every if test(one)), None) for test in wanted]
+    num = 0
+    for at in FEATURES[::2]:
+        places = load_places("blue_waters", within=region + at)
+        try:
+            problem = problem_on(places, grid(*shape), per_node)
+        except InputError:  # it overlaps with the XK nodes
+            continue
+        num += 1
+        tables = tables_of(problem)
+        for own, layout in zip(found, chosen, strict=True):
+            there = "" if layout is None else obtained(problem, layout, tables)
+            if isinstance(there, Obtained):
+                own.append(evaluate(problem, there.nodes).max_hops)
+    texts = [
+        f"{min(own)} to {max(own)}, in {len(own)} of {num} features" if own else "no room"
+        for own in found
+    ]
+    return [
+        "no such layout" if layout is None else text
+        for text, layout in zip(texts, chosen, strict=True)
+    ]
+
+
+def direct(*numbers: int) -> Callable[[Layout], bool]:
+    """Return the test for a layout of these logical routers and partitions."""
+    return lambda one: (*one.logical, *one.partitions) == numbers and not one.folds
+
+
+def folded(numbers: tuple[int, ...]) -> Callable[[Layout], bool]:
+    """Return the test for a 2D layout: its prism, then along x and z partitions, and folds."""
+    return lambda one: (
+        bool(one.folds)
+        and not one.stagger
+        and (
+            *one.logical,
+            *(one.partitions[d] for d in (0, 2)),
+            *(one.folds[d] for d in (0, 2)),
+        )
+        == numbers
+    )
+
+
+EIGHT = (
+    (8, 8, 8, 4, 4, 4), (11, 6, 11, 3, 6, 3), (11, 8, 8, 3, 4, 4), (8, 8, 11, 4, 4, 3),
+    (11, 7, 8, 3, 5, 4), (8, 7, 11, 4, 5, 3), (11, 8, 7, 3, 4, 5), (7, 8, 11, 5, 4, 3),
+)  # fmt: skip
+"""The layouts of 32x32x32 in 12x8x12 (IV.F): L and N."""
+
+FOUR_2D = (
+    (11, 4, 10, 5, 6, 1, 1), (10, 4, 11, 6, 5, 1, 1), (11, 4, 10, 10, 3, 0, 3),
+    (10, 4, 11, 3, 10, 3, 0),
+)  # fmt: skip
+"""The layouts of 110x120 in 12x4x12 (IV.E): L, N along x and z, folds."""
+
+NINE_2D = (
+    (11, 8, 11, 6, 4, 1, 3), (11, 8, 11, 3, 8, 3, 1), (12, 6, 11, 7, 4, 1, 2),
+    (11, 6, 12, 4, 7, 2, 1), (11, 6, 11, 4, 8, 2, 1), (12, 6, 11, 14, 2, 0, 5),
+    (11, 6, 12, 2, 14, 5, 0), (11, 8, 11, 12, 2, 0, 7), (11, 6, 11, 2, 16, 5, 0),
+)  # fmt: skip
+"""The layouts of 168x132 in 12x8x12 (IV.F); the last has 7 folds there, which are not 6 layers."""
+
+HOPS_OF_NINE = ("4", "4", "4", "no room", "4", "2", "no room", "2", "2")
+"""Table VIII."""
+
+
+def enos() -> Iterator[Row]:
+    """Yield the rows of Enos 2014."""
+    slabs = [
+        load_places("blue_waters", node_class="xe", within=f"24x6x24@0,{y},0") for y in range(24)
+    ]
+    sizes = [len(slab.nodes) for slab in slabs if len(slab.nodes) > 6700]
+    here = f"{len(sizes)} of {min(sizes):,} to {max(sizes):,}"
+    how = "`map --on blue_waters --within 24x6x24@0,0,0`; service nodes are drawn to give this"
+    yield "II.B.1, features of 24x6x24", "13 of 6,724 to 6,760 nodes", here, how
+    how = "[Blue Waters](blue_waters.md), by shapes alone; measured run times are not redone"
+    yield "Table I, speedups of 2Y and 4Y", "1.14 to 1.25", "1.09 and 1.05", how
+    average = Fraction(20 * 93 + 50 * 87 + 30 * 74, 10_000)
+    here = f"{float(average):.3f}, {percent(float(average * 88 / 100))}"
+    yield "III.A, example of E_AVE", "0.84, 74.2 %", here, "`replay` prints E_AVE"
+    prisms = where(read_rows(STUDIES / "sharing.csv"), method="best-fit")
+    how = "`study_sharing.py`: nodes held while jobs wait, in prisms"
+    here = percent(float(np.mean([row.scheduling for row in prisms])))
+    yield "Figure 5, utilisation of the new scheduler", "71 %", here, how
+    here = percent(float(np.mean([row.variation for row in prisms])))
+    how = "`study_sharing.py`; jobs get more shapes than in the test"
+    yield "Figure 6, CoV of run times in prisms", "below 2 %", here, how
+    how = "[When prisms pay](sharing.md), at the break-even"
+    yield "I, what applications have to gain", "25 to 30 %", "22 to 33 %", how
+    yield "III.B, speedups of MILC and PSDNS", "1.5 to 2.4", "-", TIMES
+    here = ordered("12x8x12", (32, 32, 32), 32, (9, 16), (4, 2, 4))
+    how = (
+        "`map --grid 32x32x32 --on blue_waters --tasks-per-node 32 --within 12x8x12@0,12,0 "
+        "--node-order alps-2y --method default` (`grid-order -c 4x2x4`)"
+    )
+    yield "Tables III, VII, largest hop of default, grid_order", "9 and 16", here, how
+    every = enumerate_layouts(grid_of(grid(8, 8, 8, 8)), 16, 2, (24, 24, 24))
+    asked = ((8, 4, 4, 1, 2, 2), (4, 4, 8, 2, 2, 1), (8, 2, 8, 1, 4, 1))
+    have = sum(any(direct(*one)(layout) for layout in every) for one in asked)
+    how = "`layouts --grid 8x8x8x8 --tasks-per-node 16`"
+    yield "IV.C, layouts of 8x8x8x8", "3", f"{have}, among others", how
+    (here,) = layout_hops("12x4x12", (11, 12, 11, 12), 24, [direct(11, 3, 11, 1, 4, 1)])
+    how = "`layouts --grid 11x12x11x12 --tasks-per-node 24 --within 12x4x12@0,0,0`"
+    yield "Table IV, largest hop of Topaware", "2", here, how
+    how = "cells of grid_order are not in the paper: the most cubic one"
+    here = ordered("12x4x12", (11, 12, 11, 12), 32, (21, 19))
+    yield "Table IV, default and grid_order", "21 and 19", here, how
+    here = ordered("12x4x12", (110, 120), 16, (15, 18))
+    yield "Table VI, default and grid_order", "15 and 18", here, how
+    here = ordered("12x8x12", (168, 132), 16, (7, 10))
+    yield "Table VIII, default and grid_order", "7 and 10", here, how
+    lists: list[tuple[str, str, tuple[int, ...], int, Any, Any]] = [
+        ("VI", "12x4x12", (110, 120), 16, map(folded, FOUR_2D), ("3", "5", "2", "3")),
+        ("VII", "12x8x12", (32, 32, 32), 32, (direct(*one) for one in EIGHT), ("2",) * 8),
+        ("VIII", "12x8x12", (168, 132), 16, map(folded, NINE_2D), HOPS_OF_NINE),
+    ]
+    for name, region, shape, per_node, tests, hops in lists:
+        how = f"`layouts --grid {by(shape)} --tasks-per-node {per_node} --within {region}@0,0,0`"
+        own = layout_hops(region, shape, per_node, list(tests))
+        for number, (paper, here) in enumerate(zip(hops, own, strict=True), start=1):
+            yield f"Table {name}, largest hop of Topaware #{number}", paper, here, how
+    how = "their order by link loads: [Halo exchanges](halo_exchange.md)"
+    yield "Tables III to VIII, times", "ms", "-", how
+    how = "`place --png`, `map --png`; staggered layouts: `layouts --stagger`"
+    yield "Figures 1 to 4, 7 to 9", "pictures", "-", how
+
+
+# ---- Fiedler 2014 --------------------------------------------------------------------------------
+
+
+def ranked(
+    shape: tuple[int, ...], region: tuple[int, ...], *, balanced: bool
+) -> list[RankedLayout]:
+    """Return the layouts of a grid on Blue Waters for 32 tasks a node, the best first."""
+    torus = Torus((24, 24, 24), bandwidth=(2, 1, 2), nodes_per_router=2)
+    found = enumerate_layouts(grid_of(grid(*shape)), 32, 2, region, balanced=balanced)
+    return one_per_prism(rank_layouts(found, grid_of(grid(*shape)), torus, 32))
+
+
+def fiedler() -> Iterator[Row]:
+    """Yield the rows of Fiedler 2014."""
+    torus = Torus((24, 24, 24), bandwidth=(2, 1, 2), nodes_per_router=2)
+    command = "`layouts --grid 40x30x25 --tasks-per-node 32 --within 24x24x24 --balanced`"
+    own = ranked((40, 30, 25), torus.shape, balanced=True)
+    printed = (
+        ((10, 5, 10), 94), ((20, 5, 5), 90), ((5, 5, 20), 90), ((20, 5, 6), 88), ((20, 6, 5), 88),
+        ((6, 5, 20), 88), ((5, 6, 20), 88),
+    )  # fmt: skip
+    for (extents, quality), entry in zip(printed, own, strict=False):
+        here = f"{by(entry.layout.extents)} of {100 * entry.metrics.qual_metric:.1f}"
+        yield "list for 40x30x25", f"{by(extents)} of {quality}", here, command
+    names = ("percent_used", "bal_metric", "ppn_metric", "p2c_metric", "qual_metric")
+    shares = [int(100 * float(getattr(own[0].metrics, name))) for name in names]
+    how = "p2c and bal are inferred from such figures; the mean of the first four is 92.9, not 94"
+    here = ", ".join(map(str, shares))
+    yield "its used, bal, ppn, p2c, quality", "100, 100, 93, 80, 94", here, how
+    paper = "10x5x10:maxz=12/20x5x5:maxz=6/5x5x20:maxz=24"
+    yield "geometry request", paper, geometry_request(own, torus), command
+    best = ranked((40, 30, 25), torus.shape, balanced=False)[0]
+    here = f"{by(best.layout.extents)} of {100 * best.metrics.qual_metric:.1f} comes first"
+    how = "his list has balanced ones only; `topaware` takes ours, `map --layout N` any other"
+    yield "with unbalanced layouts", "-", here, how
+    every = {e.layout.extents: e for e in ranked((32, 32, 32), (12, 8, 12), balanced=False)}
+    how = "all five are 0.9 times ours, as if one metric was 66 %: the slide does not say which"
+    five = (((8, 8, 8), 90), ((11, 8, 8), 81), ((8, 8, 11), 81), ((11, 8, 7), 80), ((7, 8, 11), 80))
+    for extents, quality in five:
+        value = 100 * every[extents].metrics.qual_metric
+        here = f"{value:.1f}; times 0.9 {0.9 * value:.1f}"
+        yield f"quality of {by(extents)} for 32x32x32", str(quality), here, how
+    tasks = Fraction(32**3, 11 * 8 * 8 * 2)
+    here = f"{float(tasks):.1f}, 24"
+    yield "11x8x8, tasks of a node: mean, most", "23.3, 24", here, "`layouts`"
+    how = "`layouts`, column bisection/node, which is in y links: two are an x link"
+    for extents, paper in (
+        ((24, 1, 24), "1/24"),
+        ((24, 6, 24), "1/24"),
+        ((24, 12, 24), "1/48"),
+        ((12, 6, 12), "1/24"),
+    ):
+        yield (
+            f"bisection per node, {by(extents)}",
+            f"{paper} x link",
+            f"{bisection_per_node(torus, extents) / 2} x link",
+            how,
+        )
+    every_4d = enumerate_layouts(grid_of(grid(14, 14, 21, 16)), 16, 2, torus.shape)
+    found = any(direct(14, 7, 21, 1, 2, 1)(one) for one in every_4d)
+    how = "`layouts --grid 14x14x21x16 --tasks-per-node 16`"
+    yield "MILC: 14x7x21 geminis, 1x2x1x16 each", "a layout", "found" if found else "missing", how
+    how = "not redone: layouts fold grids of two dimensions only"
+    yield "12x16x16x16 on 24x2x24", "1x2x2x8 tasks a node", "-", how
+    how = "tests/test_map_baselines.py"
+    yield "`grid_order -C` and `-R`, `-c 4,2 -g 8,8`", "lists of ranks", "the same", how
+    yield "run times (halo, MILC, SPECFEM, WRF, AWP)", "seconds", "-", TIMES
+
+
+# ---- Bhatele 2008 --------------------------------------------------------------------------------
+
+TABLE_3 = (
+    ("4x4x8", (296960, 53248), (37888, 13312)), ("4x8x8", (335872, 69632), (69632, 17408)),
+    ("8x8x8", (479232, 86016), (94720, 21504)), ("8x8x16", (445952, 118784), (86992, 29696)),
+)  # fmt: skip
+"""Mesh of 256 to 2,048 processors (two a node), hops of round robin and topology-aware."""
+
+TABLE_4 = (
+    ("8x8x8", (149504, 25600), (298736, 12800)), ("16x8x8", (149504, 34816), (298736, 17408)),
+    ("16x16x8", (1197824, 51200), (308604, 25600)),
+    ("16x32x8", (672512, 83968), (467972, 41984)),
+    ("16x32x16", (401664, 100352), (806844, 50176)),
+    ("16x32x32", (266240, 133120), (575360, 66560)),
+)  # fmt: skip
+"""Torus, its fastest rank dimension last; hops for chares of 128^2 and of 256^2."""
+
+FIGURE_2 = ("8x8x8", "16x8x8", "16x16x8", "16x16x16", "16x32x16", "16x32x32")
+"""Tori of 512 to 16,384 processors."""
+
+
+def both(on: str, shape: tuple[int, ...], method: str) -> tuple[str, str, float]:
+    """Return the hops of round robin and of a structured mapping, its bound, and their ratio."""
+    places, application = load_places(on), grid(*shape, periodic=True)
+    problem = problem_on(places, application, -(-int(np.prod(shape)) // len(places.nodes)))
+    robin = evaluate(
+        problem, mapped_by(method_of("mapping", "round-robin").solver, problem, Options())
+    )
+    result = solve(problem, method, Options(time_limit=5))
+    ours, bound = int(result.objective or 0), int(result.bound or 0)
+    text = "proven optimal" if bound >= ours else f"no mapping below {bound:,}"
+    return f"{robin.hops:,} and {ours:,}", text, robin.hops / ours
+
+
+def unreversed(torus: str, shape: tuple[int, int]) -> int:
+    """Return the hops of a 2D grid folded as in the paper, each layer in the same direction.
+
+    The short side lies along the last dimension, the long one along the middle one, layer by layer.
+    """
+    layers, long, short = map(int, torus.split("x"))
+    problem = problem_on(
+        load_places(f"torus:{torus}"),
+        grid(*shape, periodic=True),
+        shape[0] * shape[1] // (layers * long * short),
+    )
+    across, along = np.divmod(np.arange(shape[0] * shape[1]), shape[1])
+    layer, within = np.divmod(along, shape[1] // layers)
+    at = layer * long + within * long // (shape[1] // layers)
+    return evaluate(problem, at * short + across * short // shape[0]).hops
+
+
+def bhatele_2008() -> Iterator[Row]:
+    """Yield the rows of Bhatele 2008."""
+    yield "Tables 1, 2 and Figure 3, times", "seconds", "-", TIMES
+    for torus in FIGURE_2:
+        nodes = int(np.prod([int(n) for n in torus.split("x")]))
+        here, bound, ratio = both(f"torus:{torus}", (32, 32, 32), "blocks")
+        paper = "about 10 times" if nodes == 2048 else "4 to 5 times"
+        how = f"`map --grid 32x32x32 --periodic xyz --on torus:{torus}`; {bound}"
+        yield (
+            f"Figure 2, {nodes:,} processors, RR over TO",
+            paper,
+            f"{ratio:.1f} times: {here}",
+            how,
+        )
+    for mesh, *columns in TABLE_3:
+        for side, paper in zip((32, 16), columns, strict=True):
+            here, bound, _ = both(f"mesh:{mesh}", (side,) * 3, "blocks")
+            how = f"`map --grid {by([side] * 3)} --periodic xyz --on mesh:{mesh}`; {bound}"
+            yield (
+                f"Table 3, {mesh}, {512 // side}^3, RR and TO",
+                f"{paper[0]:,} and {paper[1]:,}",
+                here,
+                how,
+            )
+    for torus, *columns in TABLE_4:
+        for size, shape, paper in zip((128, 256), ((64, 1024), (32, 512)), columns, strict=True):
+            here, bound, _ = both(f"torus:{torus}", shape, "fold-2d")
+            robin, ours = here.split(" and ")
+            here = f"{robin} and {unreversed(torus, shape):,}; folds reversed {ours}"
+            how = f"`map --grid {by(shape)} --periodic xy --on torus:{torus}`; {bound}"
+            yield (
+                f"Table 4, {torus}, {size}^2, RR and TO",
+                f"{paper[0]:,} and {paper[1]:,}",
+                here,
+                how,
+            )
+    rows = where(read_rows(STUDIES / "objects_namd.csv"), scheme="TopoAware LDBs")
+    here = ", ".join(percent(row.less_once, 0) for row in rows)
+    how = (
+        "[Objects](objects.md), on 512 and 1,024 nodes and the XT3, with other loads and without "
+        "bonded computes; from 2,048 nodes on there are few more objects than nodes"
+    )
+    yield "Table 5, hop-bytes of NAMD saved", "26, 28, 34, 29, 20 % (CO)", here, how
+
+
+# ---- Bhatele 2009 --------------------------------------------------------------------------------
+
+SCHEMES = {
+    "Topology Oblivious": "proxies",
+    "TopoPlace Patches": "patches",
+    "TopoAware LDBs": "bricks",
+    "ours": "search",
+}
+
+
+def bhatele_2009() -> Iterator[Row]:
+    """Yield the rows of Bhatele 2009."""
+    how = "[Contention](contention.md); the paper prints no constants of XT3 and XT4: not redone"
+    yield "Figures 1 to 3, WOCON and WICON", "curves", "ratios, Blue Gene/P", how
+    yield "3.1, random over next at 16 KB", "nearly 2 (XT3)", "2.40 (Blue Gene/P)", how
+    for row in read_rows(STUDIES / "objects.csv"):
+        if row.application.startswith("openatom"):
+            less, best = (percent(1 - cost / row.oblivious, 0) for cost in (row.paper, row.search))
+            here = f"hop-bytes {less} less by prisms, {best} by search"
+            how = "[Objects](objects.md); times are not redone"
+            yield f"Tables 1, 2, OpenAtom, {row.machine}", "times up to 50 % shorter", here, how
+    yield "Table 2, GST_BIG", "times", "-", "not redone: the paper does not say how large it is"
+    for row in read_rows(STUDIES / "objects_namd.csv"):
+        here = f"{row.once:,}, {percent(row.less_once, 0)} less"
+        how = f"`map --objects namd_apoa1 --on {row.machine} --method {SCHEMES[row.scheme]}`"
+        yield f"Figures 6, 7, hop-bytes, {row.scheme}", "a bar", here, how
+    yield "Tables 3, 4, times of NAMD", "ms per step", "-", TIMES
+    yield "2, topology manager", "calls", "all of them", "[Topology](../guide/topology.md)"
+    how = "`map --objects milc_8x8x8x16`, `matmul_8x8x8`; `builders.mesh`"
+    yield "4.2, MILC, matrix multiplication, meshes", "planned", "applications", how
+    how = "[Methods](../reference/methods.md#tasks-on-nodes)"
+    yield "4.3, automatic mapping", "planned", "methods with bounds", how
+    how = "not there: a mapping improved step by step, with few objects moved"
+    yield "4.3, dynamic graphs", "planned", "-", how
+
+
+PAPERS = {
+    "enos2014": enos,
+    "fiedler2014": fiedler,
+    "bhatele2008": bhatele_2008,
+    "bhatele2009": bhatele_2009,
+}
+
+
+def main(given: Sequence[str] | None = None) -> None:
+    """Write the page of a paper."""
+    name, *rest = sys.argv[1:] if given is None else given
+    study = Study(name, __doc__, rest, script=f"study_papers.py {name}")
+    study.page(table(list(PAPERS[name]()), COLUMNS, 4))
+
+
+if __name__ == "__main__":
+    main()
