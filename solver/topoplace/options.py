@@ -1022,5 +1022,5 @@ class Convert(ConvertOptions):
         "F", f"The format of FILE: {', '.join(FORMATS)}.", "--from", default="", is_required=True
     )
     to_format: str | None = option(
-        "F", "Format to write: snapshot, machine, slurm-topology, slurm-yaml.", "--to"
+        "F", "What to write: snapshot, machine, dragonfly, slurm-topology, slurm-yaml.", "--to"
     )
