@@ -30,7 +30,7 @@ from topoplace.solving import Options
 Document = dict[str, Any]
 
 MOST = 4
-CASES = [(seed, room) for seed in range(320) for room in Room]
+CASES = [(seed, room) for seed in range(320) for room in (Room.QUEUE, Room.PRISM)]
 
 
 def asked(seed: int, room: Room) -> tuple[DefragmentInstance, Interference]:

@@ -27,6 +27,7 @@ from topoplace.certify.packing import certified_bound
 from topoplace.cli import run
 from topoplace.errors import InputError
 from topoplace.machine.dragonfly import ARRANGEMENTS, Dragonfly, arranged, dragonfly_of
+from topoplace.placement.dragonfly.switches import on_dragonfly
 from topoplace.result.certificate import Certificate
 from topoplace.result.dragonfly import DragonflyModel, DragonflyResult, network_of
 
@@ -297,6 +298,58 @@ def test_tasks_are_mapped_by_minimal_routes() -> None:
     assert (result.objective, result.bound) == (cost, cost)
     assert tp.check(result).holds
     assert result.instance.machine == DragonflyModel.model_validate(document["machine"])
+
+
+# ---- Switch trees read as dragonflies ------------------------------------------------------------
+
+SLINGSHOT = """\
+SwitchName=r0 Nodes=n[0-3]
+SwitchName=r1 Nodes=n[4-7]
+SwitchName=r2 Nodes=n[8-11]
+SwitchName=r3 Nodes=n[12-14]
+SwitchName=r4 Nodes=n[15-18]
+SwitchName=g0 Switches=r[0-1]
+SwitchName=g1 Switches=r[2-3]
+SwitchName=g2 Switches=r4
+SwitchName=top Switches=g[0-2]
+"""
+
+
+def test_a_tree_of_slurm_is_read_as_a_dragonfly(tmp_path: Path) -> None:
+    file = tmp_path / "topology.conf"
+    file.write_text(SLINGSHOT)
+    document = tp.convert(file, from_format="slurm-topology", to_format="dragonfly").document
+    assert isinstance(document, DragonflyModel)
+    assert (document.groups, document.routers, document.nodes) == (3, [2], 4)
+    assert (document.missing, document.names) == ("15,20-23", "n[0-18]")
+    for more, error in (
+        (SLINGSHOT.replace("SwitchName=top Switches=g[0-2]\n", ""), "one switch above all others"),
+        (SLINGSHOT.replace("r[2-3]", "r2").replace("top Switches=", "top Switches=r3,"), "r3"),
+    ):
+        file.write_text(more)
+        with pytest.raises(InputError, match=error):
+            tp.convert(file, from_format="slurm-topology", to_format="dragonfly")
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_a_snapshot_read_as_a_dragonfly_has_the_same_optimum(seed: int, tmp_path: Path) -> None:
+    file, rng = tmp_path / "topology.conf", random.Random(f"slingshot-{seed}")
+    file.write_text(SLINGSHOT)
+    model = tp.Model(tp.convert(file, from_format="slurm-topology").document)
+    held, down, away = rng.sample(range(19), 3)
+    model.add_running("old", f"n{held}")
+    model.add_request("a", rng.randint(1, 6), excluded=f"n[{away}]")
+    model.add_request("b", rng.randint(1, 8), at_most={"size": 2, "level": "leaf"})
+    model.add_request("c", rng.randint(1, 7), required=rng.choice(["leaf", "switch1"]))
+    tree = model.snapshot.model_copy(update={"down": f"n{down}"})
+    found = on_dragonfly(tree)
+    expected, result = tp.place(tree), tp.place(found, interference="off")
+    assert result.check().verified
+    own = {level.name: level.objective for level in result.levels}
+    for level in expected.levels[:3]:
+        assert own[{"switch1": "group", "leaf": "router"}.get(level.name, level.name)] == (
+            level.objective
+        )
 
 
 def test_arrangements_by_hand() -> None:

@@ -157,6 +157,11 @@ def test_models_of_tori_have_the_same_optimum(seed: int) -> None:
     assert_same(lambda name: tp.place(snapshot, name, interference=mode, time_limit=LIMIT[name]))
 
 
+@pytest.mark.parametrize("kind", ["torus:2x3", "hierarchy:2x2x2", "dragonfly:2x2x2"])
+def test_models_of_an_empty_queue_have_the_same_optimum(kind: str) -> None:
+    assert_same(lambda name: tp.place(tp.Model(kind), name, time_limit=LIMIT[name]))
+
+
 @pytest.mark.parametrize("seed", few_of(range(300), 2))
 def test_models_of_pods_have_the_same_optimum(seed: int) -> None:
     pod = random_pod(random.Random(f"same-{seed}"))

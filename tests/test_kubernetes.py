@@ -17,6 +17,7 @@ from topoplace.cli import run
 from topoplace.errors import InputError
 from topoplace.formats.kubernetes.objects import base_units, quantity
 from topoplace.formats.kubernetes.snapshots import read_kubernetes, read_kubernetes_machine
+from topoplace.report.summary import summary
 from topoplace.snapshot.hierarchy_state import HierarchyState, hierarchy_of
 from topoplace.snapshot.machines import load_any, load_machine
 
@@ -150,7 +151,7 @@ def test_what_runs_holds_what_its_pods_ask_for(tmp_path):
     assert state.free[:, gpus].tolist() == [1, 3, 4, 8]
     assert state.free[:, state.machine.resources.index("pods")].tolist() == [108, 109, 110, 110]
     assert [(one.id, one.nodes) for one in state.snapshot.running] == [
-        ("ns/j", "a1"),
+        ("ns/j/1", "a1"),
         ("ns/j/2", "a2"),
     ]
 
@@ -607,3 +608,52 @@ def test_bad_texts(tmp_path, text, said):
     path.write_text(text)
     assert lines_said(load_any, path)[0].startswith(f"{path}: {said}")
     assert lines_said(load_machine, str(path))[0].startswith(f"{path}: {said}")
+
+
+def test_what_runs_keeps_its_rules_where_it_moves(tmp_path):
+    """A pod of a rack and one of any fill halves of two nodes; a third needs a whole one."""
+    selector = template(2)["spec"] | {"nodeSelector": {RACK: "ra"}}
+    bound = pod("bound", "a1", 2) | {"spec": selector | {"nodeName": "a1"}}
+    daemon = pod("agent-x", "a2", 1)
+    daemon["metadata"]["ownerReferences"] = [{"kind": "DaemonSet", "name": "agent"}]
+    items = [bound, pod("loose", "b1", 2), daemon, job("whole", 1, template(4))]
+    nodes = [node(name, f"r{name[0]}") for name in ("a1", "a2", "b1")]
+    path = tmp_path / "now.json"
+    objects = {"apiVersion": "v1", "kind": "List", "items": [TOPOLOGY, *nodes, *items]}
+    path.write_text(json.dumps(objects))
+    snapshot, _ = read_kubernetes(path)
+    asked = {one.id: one.asked and one.asked.eligible for one in snapshot.running}
+    assert asked["ns/bound"] == f"{RACK}=ra"
+    assert asked["ns/loose"] is None
+    moved = {}
+    for fixed in ("ns/bound", "ns/loose"):
+        found = tp.repack(path, "ns/whole", fixed=[fixed])
+        assert found.check().verified
+        assert found.solution is not None
+        moved[fixed] = [one.request for one in found.solution.moves]
+    assert moved == {"ns/bound": ["ns/loose"], "ns/loose": ["ns/bound"]}
+    ended = tp.repack(path, "ns/whole", evict="all", no_moves=True)
+    assert "ns/agent-x" not in ended.instance.ends
+
+
+def test_a_job_of_several_amounts_moves_as_one_and_what_is_not_modelled_stays(tmp_path):
+    label = {"labels": {"batch.kubernetes.io/job-name": "two"}}
+    spread = pod("spread", "b2", 1)
+    spread["spec"]["affinity"] = {
+        "podAntiAffinity": {
+            "requiredDuringSchedulingIgnoredDuringExecution": [
+                {"topologyKey": HOST, "labelSelector": {"matchLabels": {"a": "b"}}}
+            ]
+        }
+    }
+    items = [pod("two-0", "a1", 1, **label), pod("two-1", "a1", 1, **label)]
+    items += [pod("two-2", "a2", 1, **label), spread, job("w", 1, template(1))]
+    snapshot, _ = read_kubernetes(written(tmp_path, *items))
+    jobs = {one.id: one for one in snapshot.running}
+    assert {jobs[name].gang for name in ("ns/two/1", "ns/two/2")} == {"ns/two"}
+    asked = jobs["ns/two/1"].asked
+    assert asked is not None
+    assert asked.nodes == 3
+    assert [one.option for one in jobs["ns/spread"].left_out or ()] == ["podAntiAffinity"]
+    line = "1 of 2 running jobs may not move, as what restricts them is not modelled"
+    assert line in summary(tp.repack(snapshot, "ns/w"))

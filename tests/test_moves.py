@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 from collections import Counter
 from dataclasses import replace
@@ -13,7 +14,17 @@ import pytest
 
 import topoplace as tp
 from soundness.results import hold_bent
-from tiny_moves import Case, best_plan, best_rooms, replayed, tiny_moves, tiny_replacement
+from tiny_moves import (
+    Case,
+    best_plan,
+    best_rooms,
+    most_free,
+    replayed,
+    tiny_moves,
+    tiny_replacement,
+)
+from tiny_pods import tiny_pod
+from topoplace.machine.hostlist import expand_host_list
 from topoplace.options import Repack
 from topoplace.placement.repack.defragment import defragmented
 from topoplace.placement.repack.problem import instance_of, repack_problem
@@ -80,6 +91,29 @@ def test_replacements_equal_brute_force_and_are_certified(seeds: range) -> None:
     assert kinds["proven"] >= 0.97 * (kinds["replaced"] + kinds["not"]), kinds
 
 
+@pytest.mark.parametrize("replaced", [False, True])
+@pytest.mark.parametrize(
+    "seeds", [range(6), pytest.param(range(6, 106), marks=pytest.mark.slow)], ids=["some", "many"]
+)
+def test_plans_of_pods_equal_brute_force_and_are_certified(seeds: range, replaced: bool) -> None:
+    kinds: Counter[str] = Counter()
+    for seed in seeds:
+        case = tiny_pod(seed, replaced=replaced)
+        result = solve(repack_problem(case.instance), "exact", Options(time_limit=60))
+        best = best_plan(case)
+        assert tuple(level.objective for level in result.levels) == best, seed
+        for level, value in zip(result.levels, best, strict=True):
+            assert level.bound is not None
+            assert level.bound >= value if level.sense == "max" else level.bound <= value, seed
+        assert result.check().verified, (seed, result.check())
+        assert replayed(result.model_dump(mode="json", by_alias=True), case) == best, seed
+        kinds["proven"] += all(level.bound == level.objective for level in result.levels)
+        kinds["all" if best[0] == len(case.instance.start) + replaced else "not all"] += 1
+        kinds["moves"] += best[-2] > 0
+    assert kinds["proven"] >= 0.97 * len(seeds), kinds
+    assert min(kinds["all"], kinds["not all"], kinds["moves"]) >= len(seeds) // 20, kinds
+
+
 MOST = 4
 
 
@@ -107,6 +141,72 @@ def test_room_for_the_queue_by_moves_equals_brute_force(seeds: range) -> None:
         assert frontier.check().verified, frontier.check()
         more += best[-1] > best[0]
     assert more >= len(seeds) // 10
+
+
+def held_to_most(frontier: Any, best: list[int]) -> None:
+    """Require the best room for every cost, proven."""
+    for cost, room in enumerate(best):
+        point, bound = best_for(frontier, cost)
+        assert point is not None
+        assert point.values[-1] == room, cost
+        assert bound is None or bound >= room
+    assert frontier.check().verified, frontier.check()
+
+
+@pytest.mark.parametrize(
+    "seeds", [range(6), pytest.param(range(6, 306), marks=pytest.mark.slow)], ids=["some", "many"]
+)
+def test_free_domains_by_moves_equal_brute_force(seeds: range) -> None:
+    more = 0
+    for seed in seeds:
+        case = tiny_moves(seed)
+        whole, machine = case.instance, case.state.machine
+        if len(machine.levels) < 2 or not (machine.capacity > 0).all(axis=0).any():
+            continue
+        level = machine.levels[seed % (len(machine.levels) - 1)]
+        jobs = {job.gang or job.id for job in whole.snapshot.running}
+        same = {"costs": whole.costs, "keep_shape": str(whole.keep_shape)}
+        asked = Repack(
+            whole.snapshot,
+            defragment=MOST,
+            room=level,
+            fixed=sorted(jobs - {*case.present}),
+            **same,
+        )
+        frontier = defragmented(repack_problem(instance_of(whole.snapshot, asked)), Options(60))
+        of = machine.domain_of[machine.levels.index(level)].tolist()
+        taken = {machine.numbers[h] for h in expand_host_list(whole.snapshot.down)}
+        for job in whole.snapshot.running:
+            if (job.gang or job.id) not in case.present:
+                taken |= {machine.numbers[h] for h in expand_host_list(job.nodes)}
+        domains = [{h for h, own in enumerate(of) if own == d} for d in {*of}]
+        update = {"ends": {}, "budgets": [], "moving": True, "start": []}
+        alone = replace(case, instance=whole.model_copy(update=update))
+        best = most_free(alone, MOST, [d for d in domains if taken.isdisjoint(d)])
+        held_to_most(frontier, best)
+        more += best[-1] > best[0]
+    assert more >= len(seeds) // 20
+
+
+@pytest.mark.parametrize(
+    "seeds", [range(6), pytest.param(range(6, 106), marks=pytest.mark.slow)], ids=["some", "many"]
+)
+def test_free_cubes_by_moves_equal_brute_force(seeds: range) -> None:
+    more = 0
+    for seed in seeds:
+        case = tiny_pod(seed)
+        whole, volume = case.instance, math.prod(case.side)
+        fixed = sorted({job.id for job in whole.snapshot.running} - {*case.present})
+        same = {"costs": whole.costs, "keep_shape": str(whole.keep_shape)}
+        asked = Repack(whole.snapshot, defragment=MOST, room="cubes", fixed=fixed, **same)
+        frontier = defragmented(repack_problem(instance_of(whole.snapshot, asked)), Options(60))
+        cubes = [set(range(c * volume, (c + 1) * volume)) for c in range(case.num)]
+        update = {"ends": {}, "budgets": [], "moving": True, "start": []}
+        alone = replace(case, instance=whole.model_copy(update=update))
+        best = most_free(alone, MOST, [own for own in cubes if own <= case.free])
+        held_to_most(frontier, [volume * number for number in best])
+        more += best[-1] > best[0]
+    assert more >= len(seeds) // 20
 
 
 def moved(rng: random.Random, mutant: Document) -> None:

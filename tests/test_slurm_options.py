@@ -14,6 +14,7 @@ import topoplace as tp
 from real_files import real_file
 from topoplace.errors import InputError
 from topoplace.options import ConvertOptions
+from topoplace.report.summary import summary
 from topoplace.snapshot.convert import converted
 from topoplace.snapshot.held import holds_of, in_order, left_out_text
 from topoplace.snapshot.machines import load_any
@@ -538,6 +539,36 @@ def test_jobs_of_partitions_on_other_topologies_are_held(topology, running, held
     assert [job.nodes for job in snapshot.running] == [running]
     found = {one.request: one.value for one in snapshot.left_out if one.request}
     assert found == held
+
+
+@pytest.mark.parametrize(
+    ("of_1", "starts"),
+    [
+        ({}, 1),
+        ({"partition": "left"}, 0),
+        ({"excluded_nodes": "n[4-7]"}, 0),
+        ({"resv_name": "r"}, 0),
+    ],
+)
+def test_jobs_that_run_keep_their_options_where_they_move(tmp_path, of_1, starts):
+    """A job of a node on each leaf; that of the second stays, and a third needs a whole leaf."""
+
+    def sized(num: int) -> dict[str, Any]:
+        own = {"node_count": number(num), "max_nodes": number(num)}
+        return own | {"tres_req_str": f"node={num}", "cpus": number(num)}
+
+    runs = {"job_state": ["RUNNING"]} | sized(1)
+    jobs = [
+        entry(1, nodes="n0", **(runs | of_1)),
+        entry(2, nodes="n4", **runs),
+        entry(3, required_switches=number(1), **sized(4)),
+    ]
+    nodes = "".join(NODE.format(name=f"n{k}", of="all,left" if k < 4 else "all") for k in range(8))
+    model = snapshot_of(tmp_path, jobs, nodes=nodes)
+    found = tp.repack(model, "3", fixed=["2"])
+    assert found.check().verified
+    assert (found.objective, found.bound) == (starts, starts)
+    assert ("restricts them" in summary(found)) == ("resv_name" in of_1)
 
 
 def test_what_slurm_prefers_to_few_switches_is_said_for_audits(tmp_path):

@@ -4,18 +4,14 @@ from __future__ import annotations
 
 import itertools
 import random
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 
 from tiny_hierarchies import Place, _request, is_legal, places_of, prepared, random_hierarchy
 from topoplace.machine.hostlist import expand_host_list
-from topoplace.snapshot.hierarchy_state import (
-    HierarchyRequest,
-    HierarchyState,
-    prepare_hierarchy,
-)
+from topoplace.snapshot.hierarchy_state import HierarchyState, prepare_hierarchy
 from topoplace.snapshot.schema import Budget, KeepShape, RepackInstance, Snapshot
 
 Document = dict[str, Any]
@@ -36,8 +32,33 @@ class Case:
     kept: Mapping[str, Place] = field(default_factory=dict)
 
     @property
-    def requests(self) -> dict[str, HierarchyRequest]:
+    def requests(self) -> dict[str, Any]:
         return {request.id: request for request in self.state.requests}
+
+    def places(self, name: str) -> Iterator[Place]:
+        """Yield where a mover or request may be."""
+        return places_of(self.state, self.requests[name])
+
+    def legal(self, placed: Sequence[tuple[str, Place]]) -> bool:
+        """Return whether some can be there together."""
+        return is_legal(self.state, [(self.requests[name], place) for name, place in placed])
+
+    def keeps(self, name: str, place: Place) -> bool:
+        """Return whether a job has all units that it keeps."""
+        pairs = zip(place, self.kept.get(name, ()), strict=False)
+        return all(units.get(host, 0) >= n for units, kept in pairs for host, n in kept.items())
+
+    def used(self, place: Place) -> set[int]:
+        """Return the hosts of a place."""
+        return {host for units in place for host in units}
+
+    def read(self, placement: Document) -> Place:
+        """Return the place of a document."""
+        names = {n: k for k, n in enumerate(self.state.machine.host_names)}
+        return tuple(
+            {names[h]: s["units"] for s in p["shares"] for h in expand_host_list(s["hosts"])}
+            for p in placement["parts"]
+        )
 
 
 @cache
@@ -113,7 +134,7 @@ def _drawn(rng: random.Random) -> Case | None:
         costs={n: rng.randint(1, 3) for n in names if rng.random() < 0.4},
         ends=ends,
         moving=moving,
-        budgets=_budgets(rng, names) if rng.random() < 0.3 else [],
+        budgets=budgets_of(rng, names) if rng.random() < 0.3 else [],
         keep_shape=keep,
     )
     held = {n for b in instance.budgets if not b.most for n in b.jobs}
@@ -134,7 +155,7 @@ def _resources(document: Document) -> list[str]:
     return sorted({r for host in document["machine"]["hosts"] for r in host["capacity"]})
 
 
-def _budgets(rng: random.Random, names: list[str]) -> list[Budget]:
+def budgets_of(rng: random.Random, names: list[str]) -> list[Budget]:
     some = [name for name in names if rng.random() < 0.7] or names[:1]
     return [Budget(jobs=some, most=rng.randint(0, 1))]
 
@@ -170,7 +191,7 @@ def _as_good(document: Document, place: Place) -> Document:
 # ---- Brute force ---------------------------------------------------------------------------------
 
 
-def best_plan(case: Case) -> tuple[int, ...]:
+def best_plan(case: Any) -> tuple[int, ...]:
     """Return the best value of the levels: starts, ends if some may, moves, nodes that change."""
     return min(_plans(case, figures), key=lambda plan: (-plan[0], *plan[1:]))
 
@@ -190,49 +211,60 @@ def best_rooms(case: Case, most: int) -> list[int]:
     return list(itertools.accumulate(best, max))
 
 
+def most_free(case: Any, most: int, blocks: Sequence[Collection[int]]) -> list[int]:
+    """Return by what moves may cost how many blocks of hosts or chips movers leave free at most."""
+    best = [0] * (most + 1)
+
+    def free(
+        case: Any, ways: Mapping[str, str], placed: Sequence[tuple[str, Any]]
+    ) -> tuple[int, ...]:
+        used = {own for _, place in placed for own in case.used(place)}
+        moved = (name for name, way in ways.items() if way == "move")
+        cost = sum(case.instance.costs.get(name, 1) for name in moved)
+        return cost, sum(used.isdisjoint(block) for block in blocks)
+
+    for cost, number in _plans(case, free, placed_too=True):
+        if cost <= most:
+            best[cost] = max(best[cost], number)
+    return list(itertools.accumulate(best, max))
+
+
 def _plans(
-    case: Case, count: Callable[[Case, Mapping[str, str]], tuple[int, ...]]
+    case: Any, count: Callable[..., tuple[int, ...]], *, placed_too: bool = False
 ) -> Iterator[tuple[int, ...]]:
-    """Yield what is counted of every plan."""
+    """Yield what is counted of every plan, of who does what, and of the places if these count."""
     instance = case.instance
-    names = list(case.present)
-    requests = case.requests
+    names, requests = list(case.present), case.requests
     choices: list[list[tuple[str, Place | None]]] = []
     for name in names:
         own: list[tuple[str, Place | None]] = [("stay", case.present[name])]
         if instance.moving:
-            own += [("move", place) for place in places_of(case.state, requests[name])]
+            own += [("move", place) for place in case.places(name)]
         if name in instance.ends:
             own.append(("end", None))
         choices.append(own)
     for name in (*instance.start, *instance.replace):
         places: list[tuple[str, Place | None]] = [("wait", None)]
         if name in requests:
-            every_place = places_of(case.state, requests[name])
-            places += [("start", place) for place in every_place if _keeps(case, name, place)]
+            places += [("start", place) for place in case.places(name) if case.keeps(name, place)]
         choices.append(places)
     every = [*names, *instance.start, *instance.replace]
 
     def go(k: int, done: list[str], placed: list[Any]) -> Iterator[tuple[int, ...]]:
         if k == len(every):
-            yield count(case, dict(zip(every, done, strict=True)))
+            ways = dict(zip(every, done, strict=True))
+            yield count(case, ways, placed) if placed_too else count(case, ways)
             return
         seen: set[str] = set()
         for way, place in choices[k]:
-            if k == len(every) - 1 and way in seen:
+            if k == len(every) - 1 and way in seen and not placed_too:
                 continue
-            more = [*placed, (requests[every[k]], place)] if place is not None else placed
-            if place is None or is_legal(case.state, more):
+            more = [*placed, (every[k], place)] if place is not None else placed
+            if place is None or case.legal(more):
                 seen.add(way)
                 yield from go(k + 1, [*done, way], more)
 
     yield from go(0, [], [])
-
-
-def _keeps(case: Case, name: str, place: Place) -> bool:
-    """Return whether a job has all units that it keeps."""
-    pairs = zip(place, case.kept.get(name, ()), strict=False)
-    return all(units.get(host, 0) >= n for units, kept in pairs for host, n in kept.items())
 
 
 @cache
@@ -268,7 +300,7 @@ def tiny_replacement(seed: int) -> Case | None:
     return Case(instance.model_copy(update=update), state, there, {name: kept})
 
 
-def figures(case: Case, ways: Mapping[str, str]) -> tuple[int, ...]:
+def figures(case: Any, ways: Mapping[str, str]) -> tuple[int, ...]:
     """Return what the levels count of who does what; beyond all if a budget is not kept."""
     instance = case.instance
     changed = {name for name, way in ways.items() if way in ("move", "end")}
@@ -285,20 +317,16 @@ def figures(case: Case, ways: Mapping[str, str]) -> tuple[int, ...]:
 # ---- Plans replayed ------------------------------------------------------------------------------
 
 
-def replayed(document: Document, case: Case) -> tuple[int, ...] | None:
+def replayed(document: Document, case: Any) -> tuple[int, ...] | None:
     """Return what a plan is worth, carried out step by step; None if it breaks a rule."""
-    solution, requests = document["solution"], case.requests
-    names = {n: k for k, n in enumerate(case.state.machine.host_names)}
+    solution = document["solution"]
     target: dict[str, Place] = {}
     for placement in [*solution["moves"], *solution["placements"]]:
         name = placement["request"]
-        place = tuple(
-            {names[h]: s["units"] for s in p["shares"] for h in expand_host_list(s["hosts"])}
-            for p in placement["parts"]
-        )
-        if name in target or place not in list(places_of(case.state, requests[name])):
+        place = case.read(placement)
+        if name in target or place not in list(case.places(name)):
             return None
-        if not _keeps(case, name, place):
+        if not case.keeps(name, place):
             return None
         target[name] = place
     wanted = {*case.instance.start, *case.instance.replace}
@@ -316,8 +344,7 @@ def replayed(document: Document, case: Case) -> tuple[int, ...] | None:
         if action not in ("end", "suspend"):
             if name not in target:
                 return None
-            both = [(requests[n], p) for n, p in present] + [(requests[name], target[name])]
-            if not is_legal(case.state, both):
+            if not case.legal([*present, (name, target[name])]):
                 return None
         present = [(n, p) for n, p in present if n != name]
         if action not in ("end", "suspend"):

@@ -94,6 +94,8 @@ class Kind:
         Returns a line on a machine, called with its document; None for no line.
     written
         By format of another tool: what writes such a machine in it, called with its document.
+    of_switches
+        Returns a switch tree, or a snapshot of one, as one of this kind; None if nothing does.
     has_rule
         Whether jobs obey an interference rule: that of tori, on which they share links.
     usual
@@ -133,6 +135,7 @@ class Kind:
     priced: Ref | None = None
     about: Ref | None = None
     written: Mapping[str, Ref] = field(default_factory=dict)
+    of_switches: Ref | None = None
     has_rule: bool = False
     usual: str = "exact"
     kernels: tuple[str, ...] = ()

@@ -474,9 +474,10 @@ class Repack(OfSnapshot):
         "K", "Instead, free the most space by moves that cost 0, 1, .. K in all: the curve."
     )
     room: str | None = option(
-        "queue|prism",
+        "queue|prism|LEVEL",
         "--defragment: room for requests that wait, by nodes times priority (default if there "
-        "are any), or on tori for one job on the largest prism.",
+        "are any), on tori for one job on the largest prism, or elsewhere domains of a level that "
+        "are free as a whole, such as rack; cubes on pods, counted in chips.",
     )
     node_class: str | None = option(
         "NAME", "--room prism: class of the nodes; default that of the machine."
@@ -616,6 +617,12 @@ class Audit(Solve):
     )
     after: File | Snapshot | Model | None = option(
         "SNAPSHOT", "The snapshot after: what of the queue of SOURCE runs was started."
+    )
+    victims: Sequence[str] | Mapping[str, int] | str | None = option(
+        "ID,..|lower|all",
+        "With --after: judge who was ended so that others start, jobs that run before and wait "
+        "afterwards, against the fewest possible of those that may be: as `repack --evict`.",
+        parse=lambda text: _evicted(text) if text else None,
     )
     contract: str | None = again(CONTRACT)
     levels: Sequence[str] | None = option(
@@ -1015,5 +1022,5 @@ class Convert(ConvertOptions):
         "F", f"The format of FILE: {', '.join(FORMATS)}.", "--from", default="", is_required=True
     )
     to_format: str | None = option(
-        "F", "Format to write: snapshot, machine, slurm-topology, slurm-yaml.", "--to"
+        "F", "What to write: snapshot, machine, dragonfly, slurm-topology, slurm-yaml.", "--to"
     )

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
+from topoplace.certify.hierarchy.instance import machine_of
 from topoplace.certify.moves import Repacking, RepackOracle, follow_plan, read_repacking
 from topoplace.certify.packing import CheckingOracle, Packings, certified_bound
 from topoplace.certify.report import Claims, Number, RefusedError
 from topoplace.certify.torus.moves import TorusGround
 from topoplace.errors import number_of
 from topoplace.machine import parse_node_set
+from topoplace.machine.hostlist import NodeLists, format_host_list
 from topoplace.result.placement import RepackResult, RepackSolution
-from topoplace.snapshot.schema import DefragmentInstance, Request, Room
+from topoplace.snapshot.schema import CubesModel, DefragmentInstance, Request, Room, Snapshot
 
 _ROOM = 2
 
@@ -33,8 +36,9 @@ class Defragment(Packings[RepackResult]):
     def read(self) -> str:
         """Read the instance and return what it is."""
         asked = self._asked
-        if asked.room is Room.QUEUE:
-            self._whole = read_repacking(asked, self.result.limits.interference)
+        if asked.room is not Room.PRISM:
+            aim = _of_domains(asked) if asked.room is Room.DOMAINS else None
+            self._whole = read_repacking(asked, self.result.limits.interference, aim)
         else:
             self._whole = self._of_size(1)
         ground, rule = self._whole.ground, self.result.limits.interference
@@ -96,7 +100,7 @@ class Defragment(Packings[RepackResult]):
 
         That no prism has more nodes than claimed is proven by what it takes to start one more.
         """
-        if level_idx < _ROOM or self._asked.room is Room.QUEUE:
+        if level_idx < _ROOM or self._asked.room is not Room.PRISM:
             return super().proven(level_idx, certificate, held, oracle)
         placed, moves = held
         if placed is None or placed < len(self._whole.movers):
@@ -111,6 +115,30 @@ class Defragment(Packings[RepackResult]):
         if found is not None and found.value >= (all_stay + 1 if moves is None else -moves):
             raise RefusedError(f"the certificate leaves room for {number_of(claimed + 1, 'node')}")
         return claimed, "" if found is None else found.where
+
+
+def _of_domains(asked: DefragmentInstance) -> Snapshot:
+    """Return the snapshot in which a request waits for each domain that may be free as a whole."""
+    snapshot = asked.snapshot
+    if asked.level is None:
+        pod = snapshot.on(CubesModel, "a pod of cubes")
+        return asked.sparing(pod.cubes, nodes=math.prod(pod.side))
+    machine = machine_of(snapshot.written)
+    of = dict(
+        zip(machine.host_names, machine.domain_of[machine.levels.index(asked.level)], strict=True)
+    )
+    failed = {of[name] for name in NodeLists().hosts(snapshot.down, "down")}
+    barred = [name for name in machine.host_names if of[name] in failed]
+    shared = [
+        name
+        for name, amounts in zip(machine.resources, machine.capacity.T.tolist(), strict=True)
+        if all(amounts)
+    ]
+    if not shared:
+        raise RefusedError("no resource that every host has")
+    excluded = format_host_list(barred) or None
+    number = len({*of.values()} - failed)
+    return asked.sparing(number, nodes=1, takes={shared[0]: 1}, excluded=excluded)
 
 
 def _of_prisms(repacking: Repacking) -> TorusGround:

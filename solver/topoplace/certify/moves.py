@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import itertools
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -157,10 +157,13 @@ def read_repacking(
     make = None if kind is None else kind_named(_moving(kind.name, snapshot)).get("moved")
     if make is None:
         raise RefusedError("jobs do not move on the machine")
+    if not all(map(_may_move(document.model_copy(update={"moving": True})), replaced)):
+        raise RefusedError("a job is replaced, and a rule of it is not modelled")
     ground: Ground = make(snapshot, wanted, document, interference)
+    moves = _may_move(document)
     return Repacking(
         ground,
-        {n: document.costs.get(n, 1) if document.moving else None for n in ground.movers},
+        {n: document.costs.get(n, 1) if moves(n) else None for n in ground.movers},
         {n: document.ends.get(n) for n in ground.movers},
         [(frozenset({*own.jobs} & {*ground.movers}), own.most) for own in document.budgets],
         bool(document.ends) and isinstance(document, RepackInstance),
@@ -172,13 +175,25 @@ def _moving(kind: str, snapshot: Snapshot) -> str:
     return "hierarchy" if snapshot.written.has_contention else kind
 
 
-def may_change(document: Instance, name: str) -> bool:
-    """Return whether an instance lets a job move or end, as far as it names jobs."""
-    if any(name in budget.jobs and budget.most == 0 for budget in document.budgets):
-        return False
-    if name in document.fixed or name in getattr(document, "replace", ()):
-        return False
-    return document.moving or name in document.ends
+def may_change(document: Instance) -> Callable[[str], bool]:
+    """Return what says whether an instance lets a job of a name move or end."""
+    held = {*document.fixed, *getattr(document, "replace", ())}
+    for budget in document.budgets:
+        held |= {*budget.jobs} if budget.most == 0 else set()
+    moves = _may_move(document)
+    return lambda name: name not in held and (name in document.ends or moves(name))
+
+
+def _may_move(document: Instance) -> Callable[[str], bool]:
+    """Return what says whether a job may move: not where a rule of it is not modelled."""
+    snapshot = document.snapshot
+    held = {
+        job.gang or job.id
+        for job in snapshot.running
+        for one in job.left_out or ()
+        if one.option not in snapshot.ignored
+    }
+    return lambda name: document.moving and name not in held
 
 
 # ---- The plan ------------------------------------------------------------------------------------

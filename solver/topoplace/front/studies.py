@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,12 +14,15 @@ from topoplace.front.placing import prepared
 from topoplace.kernels import compile_for
 from topoplace.model import Model
 from topoplace.options import names_of, takes, takes_many
-from topoplace.solving import method_names
+from topoplace.snapshot.schema import Snapshot
+from topoplace.solving import Options, method_names
 from topoplace.solving.outcome import Display
 from topoplace.solving.solve import tree_objective
-from topoplace.study.audit.cases import counting
+from topoplace.study.audit.cases import Source, counting, pair_of
+from topoplace.study.audit.judging import AnyResult
 from topoplace.study.audit.live import cases_of
 from topoplace.study.audit.run import Audit, ResultFiles, audit_cases, require_contract
+from topoplace.study.audit.victims import Evict, judge_victims
 from topoplace.study.batch.pool import Cluster, Pool
 from topoplace.study.batch.run import SOLVER, Batch, num_cores, run_batch
 from topoplace.study.batch.task import Limits, Settings
@@ -169,6 +172,28 @@ def audit(asked: options.Audit) -> Audit:
         return audited(asked, progress)[0]
 
 
+def _victims(
+    asked: options.Audit,
+    evict: Evict,
+    given: Sequence[Source],
+    later: Path | str | Snapshot | None,
+    settings: Options,
+) -> tuple[Audit, Mapping[tuple[int, str], Path]]:
+    """Return what an audit of victims finds, and its files."""
+    for name in ("contract", "order", "command", "states"):
+        if getattr(asked, name) is not None:
+            raise InputError("no victims beside it", field=name, value=getattr(asked, name))
+    if later is None:
+        raise InputError("--after with it", field="victims", value=str(evict))
+    compile_for("repack", ["exact"])
+    files = ResultFiles(None if asked.results is None else Path(asked.results))
+    results: list[tuple[str, AnyResult]] = []
+    before, after = pair_of(given, later, choices_of(asked))
+    row, notes = judge_victims(before, after, evict, settings, results.append)
+    files.keep(1, row, results)
+    return Audit((row,), notes=tuple(notes)), files.names
+
+
 def audited(
     asked: options.Audit, progress: Callable[[int, int], None]
 ) -> tuple[Audit, Mapping[tuple[int, str], Path]]:
@@ -182,6 +207,8 @@ def audited(
         raise InputError("--after with it", field="value", value=asked.value)
     given = [one.snapshot if isinstance(one, Model) else one for one in asked.sources]
     later = asked.after.snapshot if isinstance(asked.after, Model) else asked.after
+    if asked.victims is not None:
+        return _victims(asked, asked.victims, given, later, settings)
     drawn = (asked.command, asked.states, asked.seed, asked.on)
     cases, notes = cases_of(given, later, *drawn, choices_of(asked))
     levels = None if asked.levels is None else names_of(asked.levels)

@@ -157,7 +157,8 @@ class PositionPacking(PackingProblem):
             form, most = self.forms[q], int(worth[q])
             covers = tuple((c.row, c.inside) for c in covered.get(q, ()))
             if (form, covers) not in known:
-                known[form, covers] = self._cheapest(form, costs, query.per_request, covers)
+                marks = [(self.taking(row), inside) for row, inside in covers]
+                known[form, covers] = self.cheapest(form, costs, query.per_request, marks)
             least, found = known[form, covers]
             best[q] = NO_VALUE if least is None else max(most - least, NO_VALUE)
             key = self.first_of_kind[q], covers
@@ -182,13 +183,16 @@ class PositionPacking(PackingProblem):
         """The requests with several positions, or none."""
         return [q for q, f in enumerate(self.forms) if not len(f.positions) == f.count == 1]
 
-    def _cheapest(
-        self, form: Form, costs: IntArray, most: int, covers: Iterable[tuple[int, bool]]
+    def cheapest(
+        self, form: Form, costs: IntArray, most: int, marks: Iterable[tuple[BoolArray, bool]]
     ) -> tuple[int | None, Costed]:
-        """Return the least cost of a candidate of a form (None without any), and the cheapest."""
+        """Return the least cost of a candidate of a form (None without any), and the cheapest.
+
+        It has one of the positions of each of some `marks`, or none of them.
+        """
         allowed, must = self._open[form.positions], list[BoolArray]()
-        for row, inside in covers:
-            taking = self.taking(row)[form.positions]
+        for marked, inside in marks:
+            taking = marked[form.positions]
             if not inside:
                 allowed &= ~taking
             elif form.count == 1:

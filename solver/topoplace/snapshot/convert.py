@@ -19,7 +19,7 @@ from topoplace.formats.slurm.topology import read_slurm_topology, topology_yaml_
 from topoplace.formats.slurm.topology_conf import topology_conf_of
 from topoplace.formats.text import name_of
 from topoplace.formats.topograph import read_topograph
-from topoplace.kinds import kind_of_machine
+from topoplace.kinds import kind_named, kind_of_machine
 from topoplace.machine.hostlist import parse_node_set
 from topoplace.options import ConvertOptions
 from topoplace.snapshot.files import text_of_document, write_text
@@ -197,6 +197,12 @@ def _told(machine: MachineModel) -> Made:
     return machine, () if about is None else (about(machine),)
 
 
+def _of_switches(made: Made) -> Made:
+    """Return a tree, or a snapshot of one, as a dragonfly."""
+    read = kind_named("dragonfly").get("of_switches")
+    return read(made[0]), made[1]
+
+
 def about_tree(machine: TreeModel) -> str:
     """Return a line on a switch tree."""
     tree = hierarchy_of(machine)
@@ -244,6 +250,10 @@ CONVERSIONS: dict[tuple[str, str], Conversion] = {
     ("swf", "snapshot"): _snapshot_of_log,
     ("slurm", "snapshot"): _snapshot_of_cluster,
     ("slurm-topology", "machine"): lambda file, own: _told(_machine_of_topology(file, own)),
+    ("slurm", "dragonfly"): lambda file, own: _of_switches(_snapshot_of_cluster(file, own)),
+    ("slurm-topology", "dragonfly"): lambda file, own: _of_switches(
+        (_machine_of_topology(file, own), ())
+    ),
     ("machine", "slurm-topology"): lambda file, _: _text_of_machine(file, topology_conf_of),
     ("machine", "slurm-yaml"): _yaml_of_machine,
     ("kubernetes", "snapshot"): lambda file, own: read_kubernetes(file, _part_of(own)),

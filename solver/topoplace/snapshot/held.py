@@ -38,6 +38,9 @@ PREEMPTION = "preemption"
 RESERVATION_END, RESERVATION_LATER = "reservation-end", "reservation-later"
 """Options, of no request, about later times alone: who starts now is as it is."""
 
+OF_ITS_NODES = "stays"
+"""The option of a running job that belongs to its nodes, so that nobody moves or ends it."""
+
 PLANS = "plans"
 """The option, of no request, that a scheduler plans more than the nodes that a job would take."""
 
@@ -59,11 +62,11 @@ def holds_of(snapshot: Snapshot) -> dict[str, list[LeftOut]]:
 
 
 def entry_name(job: str, idx: int) -> str:
-    """Return what a running job is called, or one of several that stand for it, after the first.
+    """Return what one of several running jobs is called that stand for one.
 
     There are several where its hosts give it different amounts.
     """
-    return job if idx == 0 else f"{job[:_MAX_NAME]}/{idx + 1}"
+    return f"{job[:_MAX_NAME]}/{idx + 1}"
 
 
 def entries_of(job: str, running: Iterable[RunningJob]) -> list[RunningJob]:
@@ -110,7 +113,9 @@ def ignoring(snapshot: Snapshot, options: Sequence[str], *, strict: bool = True)
     """
     if not options:
         return snapshot
-    known = sorted({one.option for one in snapshot.left_out if one.request is not None})
+    of_running = (one for job in snapshot.running for one in job.left_out or ())
+    of_queue = (one for one in snapshot.left_out if one.request is not None)
+    known = sorted({one.option for one in (*of_queue, *of_running)})
     if EVERY_OPTION in options:
         return snapshot.model_copy(update={"ignored": known})
     for name in options if strict else ():

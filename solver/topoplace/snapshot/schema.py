@@ -32,7 +32,11 @@ from topoplace.kinds import kind_of_machine, placing
 
 SNAPSHOT_SCHEMA: Final = "topoplace.snapshot/1"
 MAX_PRIORITY = 1_000_000
+LOWEST = -(1 << 31)
 MAX_WEIGHT = 1_000
+
+Rank = Annotated[int, Field(ge=LOWEST, le=-LOWEST)]
+"""A priority as schedulers compare them, which counts in no value."""
 
 NAME_PATTERN: Final = rf"^[^\s,;{UNSEEN}]+$"
 Name = Annotated[str, Field(min_length=1, max_length=128, pattern=NAME_PATTERN)]
@@ -547,7 +551,6 @@ BY_SETS = frozenset(("eligible", "excluded"))
 ON_TORI = frozenset(("tasks", "segment"))
 """Fields of jobs that only tori have; on other machines documents leave them out."""
 
-
 OF_GANGS = frozenset(("gang", "asked"))
 """Fields of running jobs that only hierarchies and trees have."""
 
@@ -555,7 +558,7 @@ OF_GANGS = frozenset(("gang", "asked"))
 class _Job(_Sparse):
     """What running and waiting jobs share: how they are written."""
 
-    sparse = dict.fromkeys(ON_HIERARCHIES | ON_TORI | BY_SETS | {"ends", "planned"})
+    sparse = dict.fromkeys(ON_HIERARCHIES | ON_TORI | BY_SETS | {"ends", "planned", "rank"})
 
 
 class Order(StrEnum):
@@ -717,6 +720,9 @@ class Request(_Job):
         default=None, description="seconds since the log's start"
     )
     planned: Plan | None = optional("hierarchies: when and where its scheduler plans to start it")
+    rank: Rank | None = optional(
+        "what `repack --evict lower` compares with the `priority` of running jobs; null: `priority`"
+    )
 
 
 class RunningJob(_Job):
@@ -726,7 +732,7 @@ class RunningJob(_Job):
     it holds the routers of its nodes and uses the links of all routes between them.
     """
 
-    sparse = _Job.sparse | dict.fromkeys(("priority", "turn", *OF_GANGS))
+    sparse = _Job.sparse | dict.fromkeys(("priority", "turn", "left_out", *OF_GANGS))
 
     id: Name
     nodes: NodeSet
@@ -739,12 +745,15 @@ class RunningJob(_Job):
         "seconds from now by which it ends, as its time limit says; null if it has none"
     )
     application: str | None = None
-    priority: Annotated[int, Field(ge=0, le=MAX_PRIORITY)] | None = optional(
+    priority: Rank | None = optional(
         "`repack --evict lower` ends jobs of lower priority only; null: none is lower"
     )
     gang: Name | None = optional("hierarchies: jobs of one gang move and end together")
     asked: Request | None = optional(
         "hierarchies: what it, or its gang, asked for: the rules that hold wherever it moves"
+    )
+    left_out: list[LeftOut] | None = optional(
+        "what restricts it, or its gang, and is not modelled: it neither moves nor is replaced"
     )
     turn: Annotated[int, Field(ge=0, le=1 << 31)] | None = optional(
         "how many requests of the queue its scheduler would look at before it"
@@ -1012,10 +1021,14 @@ class RepackInstance(_Moving):
 
 
 class Room(StrEnum):
-    """What moves make room for: requests of the queue, or one job as large as can be."""
+    """What moves make room for: requests of the queue, one job as large as can be, or domains.
+
+    Domains of a level, or the cubes of a pod, are made free as a whole.
+    """
 
     QUEUE = "queue"
     PRISM = "prism"
+    DOMAINS = "domains"
 
 
 class DefragmentInstance(_Moving):
@@ -1032,6 +1045,19 @@ class DefragmentInstance(_Moving):
     node_class: Annotated[Name | None, Field(alias="class")] = Field(
         default=None, description="of the nodes that a prism is made room for; of the machine's"
     )
+    level: Name | None = optional("room `domains`: of a hierarchy or tree")
+
+    def sparing(self, number: int, **asked: Any) -> Snapshot:
+        """Return the snapshot in which equal requests wait, each of which keeps a domain free."""
+        names = {job.id for job in self.snapshot.running} | {
+            job.gang for job in self.snapshot.running
+        }
+        stem = self.room_id
+        while any(name and name.startswith(f"{stem}-") for name in names):
+            stem += "-"
+        queue = [Request(id=f"{stem}-{k}", exclusive=self.level, **asked) for k in range(number)]
+        update = {"queue": queue, "left_out": [], "value": Counted.NODES, "order": Order.VALUE}
+        return self.snapshot.model_copy(update=update)
 
     def wanted(self, waiting: Iterable[str]) -> list[str]:
         """Return the requests that moves make room for, of those that wait: all."""

@@ -60,6 +60,8 @@ def level_by_level(
     totals: Callable[[Placed], tuple[int, ...]],
     nothing: Placed,
     options: Options,
+    *,
+    is_empty: bool = False,
 ) -> Outcome:
     """Solve the levels one after the other; the optimum of one is a bound found by search.
 
@@ -73,8 +75,12 @@ def level_by_level(
         The values of a placement on all levels, to be maximised.
     nothing
         The placement that starts nothing.
+    is_empty
+        Whether no request may start: then all levels are 0, and models have no variables.
     """
     time_limit, versions = options.time_limit, minizinc_versions(options.solver)
+    if is_empty:
+        return Outcome(nothing, [Bound(0)] * len(levels), versions=versions)
     end = None if time_limit is None else clock.now() + time_limit
     best, reached, bounds = nothing, list[int](), list[Bound]()
     for level, (_, sense) in enumerate(levels):

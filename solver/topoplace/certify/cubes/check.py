@@ -85,7 +85,7 @@ def read_solution(instance: Instance, solution: CubesSolution) -> dict[str, list
         name = placement.request
         if name not in instance.by_id or name in found:
             raise RefusedError(f"{name} is no request of the queue, or starts twice")
-        found[name] = _chips(instance, placement)
+        found[name] = chips_of(instance, placement)
         if not instance.by_id[name].may_have(found[name]):
             raise RefusedError(f"{name} has a chip that it may not have")
         listed = lists.numbers(placement.nodes, instance.free.size, name).tolist()
@@ -94,7 +94,7 @@ def read_solution(instance: Instance, solution: CubesSolution) -> dict[str, list
     return found
 
 
-def _chips(instance: Instance, placement: CubesPlacement) -> list[int]:
+def chips_of(instance: Instance, placement: CubesPlacement) -> list[int]:
     """Return the chips of a placement, ascending."""
     request, cubes, volume = instance.by_id[placement.request], placement.cubes, instance.volume
     if sorted(set(cubes)) != cubes or cubes[-1] >= len(instance.free):

@@ -220,11 +220,11 @@ def _movers(snapshot: Snapshot, document: Instance) -> list[_Mover]:
         ]
         for name, jobs in entries.items()
     }
-    found = []
+    found, changes = [], may_change(document)
     for name, jobs in entries.items():
         mover = _mover(name, jobs, held[name], machine, document.keep_shape)
         hosts = {host for host, _ in held[name]}
-        if mover is not None and may_change(document, name) and not hosts & down:
+        if mover is not None and changes(name) and not hosts & down:
             found.append(mover)
     update = {"running": [], "queue": [mover.request for mover in found], "left_out": []}
     alone = {asked.id: asked for asked in read_instance(snapshot.model_copy(update=update)).queue}

@@ -54,9 +54,8 @@ class TorusGround(Ground):
             require_none(request, *BY_SETS)
         for job in snapshot.running:
             require_none(job, *OF_GANGS)
-        self._movers = [
-            job for job in whole.jobs if may_change(document, job.id) and _may_move(whole, job)
-        ]
+        changes = may_change(document)
+        self._movers = [job for job in whole.jobs if changes(job.id) and _may_move(whole, job)]
         names = {job.id for job in self._movers}
         stay = [job for job in snapshot.running if job.id not in names]
         update = {"queue": [*wanted], "running": stay}

@@ -26,6 +26,7 @@ from topoplace.formats.kubernetes.fields import (
     LWS,
     LWS_EXCLUSIVE,
     LWS_SPEC,
+    PART_NAMES,
     POD,
     POD_GROUP,
     PRIORITY,
@@ -66,6 +67,7 @@ from topoplace.formats.kubernetes.kinds import (
     Workload,
     family_of,
     job_of,
+    quota_of,
     resource_groups,
     waits_alone,
 )
@@ -138,6 +140,8 @@ class Waiting:
         Whether Kueue starts it, and what its queue offers; None if no flavor is in the file.
     queue, preempts
         Its queue, and whether its pods may preempt others where it is not of Kueue.
+    most
+        The most that its queue can ever give of resources.
     is_loose
         Whether nothing says that its pods start together: they are taken so.
     sizes
@@ -154,6 +158,7 @@ class Waiting:
     groups: list[ResourceGroup] | None = None
     queue: Queue = field(default_factory=Queue)
     preempts: bool = True
+    most: dict[str, int] = field(default_factory=dict)
     is_loose: bool = False
     sizes: dict[str, tuple[int, str]] = field(default_factory=dict)
     _left_out: dict[tuple[str, str], LeftOut] = field(default_factory=dict)
@@ -200,6 +205,8 @@ class KubeJobs:
     ----------
     running
         By job and node what its pods take.
+    parts
+        The same by job and part, of pods whose labels name the part of their job.
     num_running
         By job the pods that run.
     waiting
@@ -208,6 +215,8 @@ class KubeJobs:
         By running job its family and level, as of one that waits.
     standings
         By running job its priority and queue.
+    stays
+        Running jobs that belong to their nodes, by what owns them.
     repelling
         What running pods keep away from them.
     admitted
@@ -217,10 +226,12 @@ class KubeJobs:
     """
 
     running: dict[str, dict[str, dict[str, int]]] = field(default_factory=dict)
+    parts: dict[str, dict[str, dict[str, dict[str, int]]]] = field(default_factory=dict)
     num_running: dict[str, int] = field(default_factory=dict)
     waiting: dict[str, Waiting] = field(default_factory=dict)
     families: dict[str, tuple[str | None, str | None]] = field(default_factory=dict)
     standings: dict[str, Standing] = field(default_factory=dict)
+    stays: dict[str, str] = field(default_factory=dict)
     repelling: list[Repelling] = field(default_factory=list)
     admitted: list[str] = field(default_factory=list)
     assigned: list[Assigned] = field(default_factory=list)
@@ -304,7 +315,7 @@ class _Reader:
         local = self._others.get("LocalQueue", name or "", meta.namespace)
         queue = self._others.queue(name, meta.namespace)
         if queue.name:
-            waiting.queue = queue
+            waiting.queue, waiting.most = queue, quota_of(queue)
         for one in filter(None, (local, self._others.get("ClusterQueue", queue.name))):
             place = f"{one.kind} {one.section('metadata').get('name')}, {one.place_of('spec')}"
             waiting.hold(*QUEUES.left_out(one.section("spec"), place))
@@ -576,7 +587,9 @@ class _Reader:
 
     def _in_queue(self, waiting: Waiting, raw: Mapping[str, Any], place: str) -> None:
         """Hold a job of Volcano or KAI by its queue."""
-        for why in self._others.closed_queue(str(raw.get("queue") or "default")):
+        name = str(raw.get("queue") or "default")
+        waiting.most |= self._others.most_of(name)
+        for why in self._others.closed_queue(name):
             waiting.hold(left_out("queue", why, place))
 
     def _least(
@@ -637,6 +650,9 @@ class _Reader:
         own = id_of(namespace, above[-1].name) if above else _job_of_gang(gang, pod)
         job = self._of_workload(pod.metadata) or own or job_of(pod.metadata)
         assigned = self._assigned_of(job, pod.metadata)
+        is_known = self._of_workload(pod.metadata) is not None or job in self._told
+        if gang is None and not is_known and waits_alone(pod.metadata):
+            job = pod.metadata.id
         if pod.status.phase in {"Succeeded", "Failed"}:
             if assigned is not None and pod.spec.node_name and pod.status.phase == "Succeeded":
                 takes = amounts_of(pod.spec, "spec")
@@ -644,10 +660,16 @@ class _Reader:
         elif pod.spec.node_name:
             takes = amounts_of(pod.spec, "spec")
             add_amounts(self.jobs.running.setdefault(job, {}), pod.spec.node_name, takes)
+            part = next(filter(None, map(pod.metadata.label, PART_NAMES)), "")
+            of_part = self.jobs.parts.setdefault(job, {}).setdefault(part, {})
+            add_amounts(of_part, pod.spec.node_name, takes)
             if assigned is not None:
                 add_amounts(assigned.there, pod.spec.node_name, takes)
             priority = self._others.priority(pod.spec.priority, pod.spec.priority_class)
             self.jobs.standings.setdefault(job, Standing(priority))
+            for owner in pod.metadata.owners or ():
+                if owner.kind in ("DaemonSet", "Node"):
+                    self.jobs.stays[job] = f"{owner.kind} {owner.name}"
             self.jobs.num_running[job] = self.jobs.num_running.get(job, 0) + 1
             self._keeps_away(job, pod.metadata, pod.metadata, pod.spec)
         elif job in self._told:
@@ -656,8 +678,7 @@ class _Reader:
                 place = one.place_of("metadata.annotations")
                 waiting.hold(left_out("exclusive-topology", level, place))
         elif assigned is None and pod.metadata.deleted is None:
-            alone = gang is None and waits_alone(pod.metadata)
-            self._waiting_pod(pod.metadata.id if alone else job, pod, one, gang, above)
+            self._waiting_pod(job, pod, one, gang, above)
 
     def _named(self, meta: Meta) -> str | None:
         """Return the id of the Workload that a pod or a job names; None if it names none."""

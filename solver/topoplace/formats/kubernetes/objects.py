@@ -6,7 +6,7 @@ import contextlib
 import hashlib
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property, lru_cache
 from pathlib import Path
@@ -160,6 +160,18 @@ class KubeObject:
             raise
 
 
+def as_waiting(one: KubeObject) -> KubeObject:
+    """Return a pod that runs, or a Workload that is admitted, as one that waits."""
+    value = {**one.value}
+    if one.kind == "Pod" and one.section("status").get("phase") not in ("Succeeded", "Failed"):
+        spec = {key: own for key, own in one.section("spec").items() if key != "nodeName"}
+        value |= {"spec": spec, "status": {"phase": "Pending"}}
+    elif one.kind == "Workload":
+        status = {key: own for key, own in one.section("status").items() if key != "admission"}
+        value["status"] = status
+    return replace(one, value=value)
+
+
 def read_kube_objects(path: str | Path) -> list[KubeObject]:
     """Read the objects of a file, out of lists too.
 
@@ -279,6 +291,11 @@ def base_units(resource: str, amount: Fraction, field: str, *, up: bool) -> int:
     if whole > _MAX_AMOUNT:
         raise InputError(f"at most {_MAX_AMOUNT} units", field=field, value=str(whole))
     return whole
+
+
+def rounding(resource: str) -> int:
+    """Return by how much an amount that is asked for may be too high, as it is rounded."""
+    return 1 if _BYTES.fullmatch(resource) else 0
 
 
 _ResourceName = Annotated[str, Field(min_length=1, max_length=128, pattern=NAME_PATTERN)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,7 +13,7 @@ from pydantic import ValidationError
 
 from topoplace.errors import InputError, blamed_on, number_of
 from topoplace.formats.declared import Use, left_out, of_request, unknown_fields
-from topoplace.formats.kubernetes.assigned import Unplaced, place_assigned
+from topoplace.formats.kubernetes.assigned import Amounts, Unplaced, add_amounts, place_assigned
 from topoplace.formats.kubernetes.fields import KINDS, MACHINE, NODE, not_read
 from topoplace.formats.kubernetes.jobs import KubeJobs, Waiting, jobs_of
 from topoplace.formats.kubernetes.nodes import (
@@ -28,15 +28,22 @@ from topoplace.formats.kubernetes.nodes import (
     tier_level,
     untolerated,
 )
-from topoplace.formats.kubernetes.objects import KubeObject, read_kube_objects
+from topoplace.formats.kubernetes.objects import (
+    KubeObject,
+    as_waiting,
+    read_kube_objects,
+    rounding,
+)
 from topoplace.formats.kubernetes.podsets import Podset
 from topoplace.formats.kubernetes.rules import NOWHERE, NodeRules, NodeSets, repelled
 from topoplace.formats.text import name_of
 from topoplace.machine.hostlist import expand_host_list, format_host_list
 from topoplace.snapshot.faults import faults_of
-from topoplace.snapshot.held import ORDER, PREEMPTION, entry_name
-from topoplace.snapshot.hierarchy_state import prepare_hierarchy
+from topoplace.snapshot.held import OF_ITS_NODES, ORDER, PREEMPTION, entry_name
+from topoplace.snapshot.hierarchy_state import hierarchy_of, prepare_hierarchy
+from topoplace.snapshot.running import Began, as_asked
 from topoplace.snapshot.schema import (
+    LOWEST,
     SNAPSHOT_SCHEMA,
     Apart,
     Counted,
@@ -99,8 +106,9 @@ def read_kubernetes(
         counts["nodes left out, without the labels of all levels"] = len(nodes) - len(known)
         closed = [node.name for node in known if not node.is_open]
         counts["nodes closed, not ready or unschedulable"] += len(closed)
-        running = _running(jobs, machine, counts)
         sets = NodeSets(known)
+        begun = _begun(objects, jobs, sets, known, domains)
+        running = _running(jobs, machine, begun, counts)
         unplaced = [one for one in unplaced if not one.nodes.isdisjoint(domains.paths)]
         queue, held = _queue(jobs, sets, known, domains, unplaced, counts)
         snapshot = Snapshot(
@@ -150,28 +158,56 @@ def _asked(jobs: KubeJobs) -> set[str]:
 # ---- Running jobs --------------------------------------------------------------------------------
 
 
-def _apart_of(job: str, jobs: KubeJobs) -> list[Apart] | None:
+def _apart_of(job: str, jobs: KubeJobs) -> list[Apart]:
     """Return what a running job is to jobs of its family that want domains for themselves."""
     family, _ = jobs.families.get(job, (None, None))
     every = {lv for own in jobs.waiting.values() if own.family == family for lv in own.levels}
     levels = sorted(every - {None}, key=str)
-    if family is None or not levels:
-        return None
+    if family is None:
+        return []
     return [Apart(level=str(level), name=family) for level in levels]
 
 
-def _running(jobs: KubeJobs, machine: HierarchyModel, counts: Counter[str]) -> list[RunningJob]:
+def _begun(
+    objects: Sequence[KubeObject],
+    jobs: KubeJobs,
+    sets: NodeSets,
+    nodes: Sequence[KubeNode],
+    domains: Domains,
+) -> dict[str, Began]:
+    """Return what jobs that run asked for: what the file would say of them if they waited."""
+    then = jobs_of([as_waiting(one) for one in objects], domains)
+    then.repelling = jobs.repelling
+    queue, held = _queue(then, sets, nodes, domains, (), Counter())
+    asked = {request.id: request for request in queue}
+    found = {}
+    for job in jobs.running:
+        own = [one.model_copy(update={"request": None}) for one in held if one.request == job]
+        if job in jobs.waiting:
+            own.append(left_out("waiting-pods", f"{jobs.waiting[job].num_pods}", job))
+        elif job not in asked:
+            own.append(left_out("owner", "nothing says what it asked for", job))
+        own += [left_out(OF_ITS_NODES, f"of {jobs.stays[job]}", job)] if job in jobs.stays else []
+        found[job] = Began(asked.get(job), own, jobs.standings[job].priority)
+    return found
+
+
+def _running(
+    jobs: KubeJobs, machine: HierarchyModel, begun: Mapping[str, Began], counts: Counter[str]
+) -> list[RunningJob]:
     """Return jobs by what their pods take: a job of ours for each amount that they take of a host.
 
-    What they take beyond what a node has, as amounts are rounded, is cut.
+    Pods whose parts are known are several jobs of ours, too. What they take beyond what a node has,
+    as amounts are rounded, is cut.
     """
     left = {
         host: dict(group.capacity)
         for group in machine.hosts
         for host in expand_host_list(group.hosts)
     }
-    found = []
-    for job, own in jobs.running.items():
+    apart_of = {job: _all_apart(job, jobs, begun[job]) for job in jobs.running}
+    entries: dict[str, list[RunningJob]] = defaultdict(list)
+    for job, part, own in _by_part(jobs):
         hosts: dict[tuple[tuple[str, int], ...], list[str]] = defaultdict(list)
         for host, takes in own.items():
             if host not in left:
@@ -182,13 +218,44 @@ def _running(jobs: KubeJobs, machine: HierarchyModel, counts: Counter[str]) -> l
             for name, amount in amounts.items():
                 left[host][name] -= amount
             hosts[tuple(sorted(amounts.items()))].append(host)
-        apart = _apart_of(job, jobs)
         for idx, (takes_of_host, names) in enumerate(hosts.items()):
-            name = entry_name(job, idx)
-            nodes = format_host_list(names)
-            takes = dict(takes_of_host)
-            found.append(RunningJob(id=name, nodes=nodes, takes=takes, apart=apart))
-    return found
+            entries[job].append(
+                RunningJob(
+                    id=part if part == job or not idx else entry_name(part, idx),
+                    nodes=format_host_list(names),
+                    takes=dict(takes_of_host),
+                    apart=apart_of[job],
+                )
+            )
+    levels = hierarchy_of(machine)
+    each = (as_asked(job, own, begun[job], levels) for job, own in entries.items())
+    return [one for own in each for one in own]
+
+
+def _by_part(jobs: KubeJobs) -> Iterator[tuple[str, str, Amounts]]:
+    """Yield running jobs with their names, part by part where the parts of all pods are known."""
+    for job, own in jobs.running.items():
+        parts, total = jobs.parts.get(job, {}), Amounts()
+        for amounts in parts.values():
+            for host, takes in amounts.items():
+                add_amounts(total, host, takes)
+        names = {part: f"{job}/{part}" for part in parts}
+        is_known = len(parts) > 1 and all(parts) and max(map(len, names.values())) <= _LONGEST_PART
+        if is_known and total == own:
+            yield from ((job, names[part], amounts) for part, amounts in parts.items())
+        else:
+            yield job, job, own
+
+
+_LONGEST_PART = 110
+
+
+def _all_apart(job: str, jobs: KubeJobs, began: Began) -> list[Apart] | None:
+    """Return jobs with which one that runs shares no domain, wherever it goes."""
+    own = [] if began.asked is None else [began.asked, *(began.asked.parts or ())]
+    found = [*_apart_of(job, jobs), *(one for each in own for one in each.apart or ())]
+    unique = {(one.level, one.name): one for one in found}
+    return [one for _, one in sorted(unique.items())] or None
 
 
 # ---- Requests ------------------------------------------------------------------------------------
@@ -212,10 +279,11 @@ def _queue(
             counts["jobs left out, without pods"] += 1
             continue
         by_nodes = [*_by_flavors(own, nodes, domains.flavors), *_by_assigned(own, nodes, unplaced)]
-        found = _left_out_of(job, jobs, by_nodes)
+        found = _left_out_of(job, jobs, [*by_nodes, *_over_quota(own)])
         for idx, podset in enumerate(own.podsets):
             own.podsets[idx] = replace(podset, rules=_in_hyper_nodes(podset, domains))
-        request = _request(name, _sayable(own, sets, found))
+        rank = own.priority if own.preempts else LOWEST
+        request = _request(name, _sayable(own, sets, found)).model_copy(update={"rank": rank})
         counts["jobs of several pods without a gang, taken to start as a whole"] += (
             own.is_loose and own.num_pods > 1
         )
@@ -320,6 +388,16 @@ def _by_flavors(
         for idx, one in zip(members, rules, strict=True):
             own.podsets[idx] = replace(own.podsets[idx], rules=one)
     return []
+
+
+def _over_quota(own: Waiting) -> list[LeftOut]:
+    """Return of what a job takes more than its queue can ever give."""
+    total: Counter[str] = Counter()
+    for podset in own.podsets:
+        for name, amount in podset.takes.items():
+            total[name] += podset.count * (amount - rounding(name))
+    texts = {n: f"{own.most[n]:,} of {n} in its queue" for n in own.most if total[n] > own.most[n]}
+    return [left_out("quota", text, own.podsets[0].rules.where) for text in texts.values()]
 
 
 def _by_assigned(

@@ -6,6 +6,7 @@ import bisect
 import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -45,6 +46,7 @@ from topoplace.snapshot.held import (
     RESERVATION_LATER,
 )
 from topoplace.snapshot.hierarchy_state import hierarchy_of, prepare_hierarchy
+from topoplace.snapshot.running import Began, as_asked
 from topoplace.snapshot.schema import (
     SNAPSHOT_SCHEMA,
     Communication,
@@ -158,23 +160,24 @@ def snapshot_of_slurm(
         held.append(LeftOut(option=NOT_SEEN, value=", ".join(jobs.unseen)))
     if reserved.unknown and queue.fitting:
         held.append(LeftOut(option=RESERVATION_END, value="; ".join(reserved.unknown)[:MAX_VALUE]))
-    later = reserved.later.values()
-    met = [one.about for one in later if any(map(holds.may_meet(one), queue.fitting))]
+    met = [
+        one.about for one in reserved.later.values() if any(map(holds.may_meet(one), queue.fitting))
+    ]
     if met:
         held.append(LeftOut(option=RESERVATION_LATER, value=f"of {'; '.join(met)}"[:MAX_VALUE]))
     several = sum(map(holds.has_several_tiers, queue.fitting))
     if several:
         text = f"{number_of(several, 'job')} for partitions of several"
         held.append(LeftOut(option="tier", value=text))
+    document = _document(machine, sharing)
+    begun = _begun(machine, cluster, len(names), holds)
     snapshot = Snapshot(
         schema_version=SNAPSHOT_SCHEMA,
         name=name,
-        machine=_document(machine, sharing),
+        machine=document,
         down=_node_set(machine, (node for node in names if node in down)),
         running=reserved.running(
-            [_running_on(machine, job, hosts) for job, hosts in running]
-            if sharing is None
-            else sharing.running(job.model_copy(update=_OF_TREES) for job, _ in running),
+            _entries(machine, document, running, begun, sharing),
             None if sharing is None else sharing.capacity,
             down,
         ),
@@ -196,6 +199,46 @@ def snapshot_of_slurm(
     notes = [f"{number_of(len(running), 'job')} running, {len(queue.fitting)} queued"]
     notes += [f"{what}: {count}" for what, count in counts.items() if count]
     return snapshot, (*notes, *jobs.notes)
+
+
+def _entries(
+    machine: SlurmMachine,
+    document: TreeModel | HierarchyModel | TorusModel | str,
+    running: Iterable[tuple[RunningJob, Sequence[str]]],
+    begun: Mapping[str, Began],
+    sharing: Sharing | None,
+) -> list[RunningJob]:
+    """Return jobs that run with what they hold, and what they asked for."""
+    flat = None if isinstance(document, TorusModel | str) else hierarchy_of(document)
+    found = []
+    for job, hosts in running:
+        own = [_running_on(machine, job, hosts)]
+        if sharing is not None:
+            own = sharing.running(job.model_copy(update=_OF_TREES), begun[job.id].asked)
+        found += as_asked(job.id, own, begun[job.id], flat)
+    return found
+
+
+def _begun(
+    machine: SlurmMachine, cluster: SlurmCluster, num_nodes: int, holds: _Holds
+) -> dict[str, Began]:
+    """Return by job that runs what it asked for, as if it waited, and the tier of its partition."""
+    jobs, tiers = cluster.jobs, {name: one.tier for name, one in (cluster.partitions or {}).items()}
+    asked = _queue_on(machine, replace(jobs, queue=jobs.begun), num_nodes)
+    of = holds.among(jobs.begun)
+    fitting = {request.id: request for request in asked.fitting}
+    left_out: dict[str, list[LeftOut]] = {job.id: [] for job in jobs.running}
+    for one in (*(x for r in asked.fitting for x in of.of(r)), *jobs.left_out, *asked.held):
+        if one.request in left_out and not (one.request in fitting and of.models(one)):
+            left_out[one.request].append(one.model_copy(update={"request": None}))
+    return {
+        name: Began(
+            of.with_sets(fitting[name]) if name in fitting else None,
+            own,
+            next((tiers[p] for p in jobs.wants[name].partitions if p in tiers), None),
+        )
+        for name, own in left_out.items()
+    }
 
 
 def _for_audits(
@@ -260,6 +303,8 @@ def _document(
 
 def _by_tier(queue: Sequence[Request], cluster: SlurmCluster) -> tuple[Request, ...]:
     """Return the queue with requests of higher tiers of partitions first."""
+    if cluster.partitions:
+        queue = [r.model_copy(update={"rank": -_turn(r, cluster)[0]}) for r in queue]
     return tuple(sorted(queue, key=lambda request: _turn(request, cluster)))
 
 
@@ -465,6 +510,14 @@ class _Holds:
             for one in cluster.jobs.wants.values()
         )
         self._parts_of_gpus = bool(re.search(r"\b(shard|mps)\b", f"{asked} {' '.join(held)}"))
+
+    def among(self, queue: Sequence[Request]) -> _Holds:
+        """Return the same of other requests; sets are those of both."""
+        other = copy(self)
+        other._cluster = replace(
+            self._cluster, jobs=replace(self._cluster.jobs, queue=tuple(queue))
+        )
+        return other
 
     def of(self, request: Request) -> Iterator[LeftOut]:
         """Yield what holds a request."""

@@ -193,11 +193,11 @@ def _job(entry: Entry) -> SlurmJob | None:
         entry.moment("submit_time"),
         communication,
         patterns,
-        _wants(entry),
+        _wants_of_running(entry) if holding else _wants(entry),
         _segment(entry) or _segment_told(comment, entry.field("comment")),
         entry.words("shared") == ["topo"] or entry.words("exclusive") == ["topo"],
         _throttle(entry),
-        () if holding else tuple(_restrictions(entry, num_nodes)),
+        tuple(_restrictions(entry, num_nodes, runs=holding)),
         "SUSPENDED" in states,
         _ends(entry) if holding else None,
         _held(entry) if holding else None,
@@ -374,6 +374,12 @@ def _wants(entry: Entry) -> Wants:
     )
 
 
+def _wants_of_running(entry: Entry) -> Wants:
+    """Return what a job that runs asked for: its CPUs are then those that it got."""
+    wants = _wants(entry)
+    return replace(wants, cpus_in_all=wants.tasks * max(1, wants.cpus_per_task))
+
+
 def _all_memory(entry: Entry) -> bool:
     """Return whether a job wants memory, but no amount by node or CPU: all that its nodes have."""
     amounts = entry.megabytes("memory_per_node") or entry.megabytes("memory_per_cpu")
@@ -408,11 +414,16 @@ def _throttle(entry: Entry) -> int | None:
     return int(match[1]) if match else entry.number("array_max_tasks") or None
 
 
-def _restrictions(entry: Entry, num_nodes: int) -> Iterator[LeftOut]:
-    """Yield what restricts a waiting job and is not modelled, each option once."""
+_OVER = {*CERTAIN, "licenses"}
+"""Options that a job which has started is done with, wherever it goes."""
+
+
+def _restrictions(entry: Entry, num_nodes: int, *, runs: bool) -> Iterator[LeftOut]:
+    """Yield what restricts a job, where it starts or may go, and is not modelled, once each."""
     given = {name: value for name, value in entry.values.items() if value is not None}
-    found = [*SQUEUE_JSON.left_out(given, ""), *_by_fields(entry, num_nodes)]
-    seen: set[str] = set()
+    found = [*SQUEUE_JSON.left_out(given, ""), *([] if runs else _by_fields(entry, num_nodes))]
+    found += _components(entry)
+    seen = _OVER.copy() if runs else set()
     for one in found:
         if one.option not in seen:
             seen.add(one.option)
@@ -440,6 +451,10 @@ def _by_fields(entry: Entry, num_nodes: int) -> Iterator[LeftOut]:
     sizes = _other_sizes(entry, num_nodes)
     if sizes:
         yield left_out("node_count", sizes, "node_count")
+
+
+def _components(entry: Entry) -> Iterator[LeftOut]:
+    """Yield that a job is one of several components, if it is."""
     if entry.number("het_job_id") or re.fullmatch(r"[0-9]+\+[0-9]+", _id(entry)):
         yield left_out("het_job", f"a component of {_id(entry)}", "het_job_id")
 
@@ -486,8 +501,10 @@ class SlurmJobs:
 
     Attributes
     ----------
+    begun
+        What the jobs that run asked for.
     wants
-        What jobs want of nodes, by id.
+        What all of them want of nodes, by id.
     turns
         By what the queue is sorted, of all jobs by id.
     held
@@ -510,6 +527,7 @@ class SlurmJobs:
 
     running: tuple[RunningJob, ...] = ()
     queue: tuple[Request, ...] = ()
+    begun: tuple[Request, ...] = ()
     wants: Mapping[str, Wants] = field(default_factory=dict)
     turns: Mapping[str, tuple[int, tuple[int, ...]]] = field(default_factory=dict)
     held: Mapping[str, tuple[Held, ...]] = field(default_factory=dict)
@@ -557,12 +575,13 @@ def read_slurm_jobs(path: str | Path) -> SlurmJobs:
     return SlurmJobs(
         running,
         tuple(_request(job, start) for job in waiting),
+        tuple(_request(job, start) for _, job in holding),
         {job.id: job.wants for job in every},
         {job.id: job.turn for job in every},
         {job.id: _of_suspended(job, job.held) for _, job in holding if job.held is not None},
         frozenset(job.id for job in every if job.wants.shared),
         frozenset(job.id for job in every if job.suspended),
-        tuple(one for job in waiting for one in of_request(job.id, job.left_out)),
+        tuple(one for job in every for one in of_request(job.id, job.left_out)),
         listing.notes,
         unseen,
         listing.now,

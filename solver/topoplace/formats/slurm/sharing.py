@@ -21,6 +21,7 @@ from topoplace.snapshot.schema import (
     HierarchyModel,
     HostsModel,
     MachineDocument,
+    Request,
     RunningJob,
     Segment,
 )
@@ -51,19 +52,22 @@ class Sharing:
     _held: Mapping[str, tuple[Held, ...]]
     _sharing: frozenset[str]
 
-    def running(self, jobs: Iterable[RunningJob]) -> list[RunningJob]:
-        """Return running jobs with what they hold: entries ``job/1``, .. where nodes differ."""
-        found: list[RunningJob] = []
-        for job in jobs:
-            of_takes: dict[tuple[tuple[str, int], ...], list[str]] = {}
-            for one in (own for own in self._held[job.id] if own.node in self.capacity):
-                takes = tuple(sorted(self._takes(one, job.id in self._sharing).items()))
-                of_takes.setdefault(takes, []).append(one.node)
-            for number, (takes, nodes) in enumerate(of_takes.items(), start=1):
-                name = job.id if len(of_takes) == 1 else f"{job.id}/{number}"
-                own = {"id": name, "nodes": format_host_list(nodes), "takes": dict(takes)}
-                found.append(job.model_copy(update=own))
-        return found
+    def running(self, job: RunningJob, asked: Request | None) -> list[RunningJob]:
+        """Return a running job with what it holds: an entry for each amount that nodes give.
+
+        One that `asked` for whole nodes holds all their places, which is as good as all they have.
+        """
+        whole = asked is not None and asked.takes == self.whole["takes"]
+        of_takes: dict[tuple[tuple[str, int], ...], list[str]] = {}
+        for one in (own for own in self._held[job.id] if own.node in self.capacity):
+            takes = self._takes(one, job.id in self._sharing)
+            if whole and takes.get(PLACES) == self.places:
+                takes = self.whole["takes"]
+            of_takes.setdefault(tuple(sorted(takes.items())), []).append(one.node)
+        return [
+            job.model_copy(update={"nodes": format_host_list(nodes), "takes": dict(takes)})
+            for takes, nodes in of_takes.items()
+        ]
 
     def _takes(self, held: Held, shares: bool) -> Takes:
         capacity = self.capacity[held.node]
@@ -96,8 +100,9 @@ class Sharing:
             return self.whole if _is_fixed(wants, num_nodes) else f"{tasks} on whole nodes"
         if wants.all_memory:
             return "all memory of its nodes"
-        if not wants.tasks:
-            return "its tasks, which are not said"
+        fewer = 0 < wants.cpus_in_all < wants.tasks * wants.cpus_per_task
+        if not wants.tasks or (fewer and not wants.tasks_per_node):
+            return f"{tasks} on fewer CPUs" if wants.tasks else "its tasks, which are not said"
         if _is_fixed(wants, num_nodes):
             return self._on_nodes(wants, num_nodes, among)
         return self._by_task(wants) if wants.least_nodes == 1 else f"{tasks}, and the fewest nodes"

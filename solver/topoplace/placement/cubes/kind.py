@@ -24,6 +24,9 @@ KIND = Kind(
     exported="topoplace.explicit.packing_proof:explicit_of",
     view="topoplace.placement.cubes.view:CubesView",
     about="topoplace.snapshot.convert:about_pod",
+    moves="topoplace.placement.cubes.moves:CubesMoves",
+    moved="topoplace.certify.cubes.moves:CubesGround",
+    shown="topoplace.placement.cubes.moves:shown",
     allocator="topoplace.study.external.trial:CubesDoor",
     methods={
         "exact": (_CUBES, "most value, then most cubes left free; certified bounds"),

@@ -40,6 +40,7 @@ KIND = Kind(
         "random-groups": (_ORDERS, "in queue order, along groups in a random order (by seed)"),
         "random-routers": (_ORDERS, "in queue order, along routers in a random order (by seed)"),
     },
+    of_switches="topoplace.placement.dragonfly.switches:of_switches",
     has_rule=True,
     kernels=("packing", "packing.starts", "hierarchy"),
     needed={"exact": ("packing", "hierarchy"), None: ()},

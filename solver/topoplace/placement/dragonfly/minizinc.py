@@ -42,9 +42,15 @@ def minizinc(problem: DragonflyProblem, options: Options) -> Outcome:
             solver=options.solver,
         )
 
-    levels = problem.levels if problem.requests else ()
     nothing: Started = {}
-    return level_by_level(levels, solved, lambda s: totals(own, s), nothing, options)
+    return level_by_level(
+        problem.levels,
+        solved,
+        lambda s: totals(own, s),
+        nothing,
+        options,
+        is_empty=not problem.requests,
+    )
 
 
 def reference(own: Chosen) -> tuple[str, dict[str, Any]]:

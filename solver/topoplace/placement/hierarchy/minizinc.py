@@ -42,9 +42,10 @@ def minizinc(problem: HierarchyProblem, options: Options) -> Outcome:
     def worths(started: Started) -> tuple[int, ...]:
         return totals(problem, started)
 
-    levels = problem.levels if problem.requests else ()
     nothing: Started = {}
-    return level_by_level(levels, solved, worths, nothing, options)
+    return level_by_level(
+        problem.levels, solved, worths, nothing, options, is_empty=not problem.requests
+    )
 
 
 def _require_small(problem: HierarchyProblem) -> None:

@@ -6,7 +6,7 @@ A gang, or a job that is in none, is a *mover* if it can be read as a request (`
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -27,13 +27,13 @@ from topoplace.placement.repack.problem import (
     Seat,
     Site,
     Wishes,
-    job_name,
     may_change,
 )
 from topoplace.result import Interference
 from topoplace.result.placement import HierarchyPlacement
 from topoplace.snapshot.hierarchy_state import HierarchyRequest, hierarchy_of, prepare_hierarchy
 from topoplace.snapshot.machines import resolve_machine
+from topoplace.snapshot.running import Held, amounts_of, held_by, job_name, restricted, units_of
 from topoplace.snapshot.schema import (
     Apart,
     DefragmentInstance,
@@ -45,9 +45,6 @@ from topoplace.snapshot.schema import (
     Snapshot,
 )
 from topoplace.types import IntArray
-
-_Held = list[tuple[int, tuple[int, ...]]]
-"""Hosts of a job, and what it holds of every resource on each."""
 
 
 @dataclass(frozen=True, order=True)
@@ -354,12 +351,12 @@ def movers_of(snapshot: Snapshot, instance: RepackInstance | DefragmentInstance)
     for job in snapshot.running:
         jobs.setdefault(job_name(job), []).append(job)
     down = {machine.numbers[name] for name in lists.hosts(snapshot.down, "down")}
-    found, hosts_of = [], {}
+    found, hosts_of, changes = [], {}, may_change(instance)
     for name, entries in jobs.items():
-        held = [one for job in entries for one in _held(job, machine, lists)]
+        held = [one for job in entries for one in held_by(job, machine, lists)]
         hosts_of[name] = {host for host, _ in held}
         mover = _mover(name, entries, held, machine, instance.keep_shape)
-        if may_change(instance, name) and mover is not None and not hosts_of[name] & down:
+        if changes(name) and mover is not None and not hosts_of[name] & down:
             found.append(mover)
     alone = prepare_hierarchy(
         snapshot.model_copy(
@@ -384,33 +381,21 @@ def replaced_of(snapshot: Snapshot, instance: RepackInstance | DefragmentInstanc
     names = instance.replace if isinstance(instance, RepackInstance) else []
     machine, lists = hierarchy_of(snapshot.written), NodeLists()
     down = {machine.numbers[name] for name in lists.hosts(snapshot.down, "down")}
-    found = []
+    found, stays = [], restricted(snapshot)
     for idx, name in enumerate(names):
         entries = [job for job in snapshot.running if job_name(job) == name]
-        held = [one for job in entries for one in _held(job, machine, lists)]
+        held = [one for job in entries for one in held_by(job, machine, lists)]
         mover = _mover(name, entries, held, machine, instance.keep_shape)
-        if mover is None or not {host for host, _ in held} & down:
-            expected = "jobs with units on hosts that are down"
+        if mover is None or name in stays or not {host for host, _ in held} & down:
+            expected = "jobs with units on hosts that are down, whose rules are known"
             raise InputError(expected, field=f"replace[{idx}]", value=name)
         kept = tuple(own for own in mover.units if own[1] not in down)
         found.append(_Mover(mover.request, kept))
     return found
 
 
-def _held(
-    job: RunningJob, machine: Hierarchy, lists: NodeLists
-) -> Iterator[tuple[int, tuple[int, ...]]]:
-    """Yield the hosts of a job, and what it holds of every resource on each."""
-    for name in lists.hosts(job.nodes, "nodes"):
-        host = machine.numbers[name]
-        takes = tuple(machine.capacity[host].tolist())
-        if job.takes is not None:
-            takes = tuple(job.takes.get(r, 0) for r in machine.resources)
-        yield host, takes
-
-
 def _mover(
-    name: str, entries: Sequence[RunningJob], held: _Held, machine: Hierarchy, keep: KeepShape
+    name: str, entries: Sequence[RunningJob], held: Held, machine: Hierarchy, keep: KeepShape
 ) -> _Mover | None:
     """Return a job as a request, None if what it holds are no units."""
     apart = sorted({(one.level, one.name) for job in entries for one in job.apart or ()})
@@ -425,10 +410,10 @@ def _mover(
         parts = [part.model_copy(update={"apart": keys}) for part in asked.parts]
         update = {"id": name, "parts": parts}
     request = asked.model_copy(update=update)
-    return _Mover(request, _units(name, request, held, machine))
+    return _Mover(request, units_of(name, request, held, machine))
 
 
-def _as_request(name: str, held: _Held, machine: Hierarchy, keep: KeepShape) -> Request | None:
+def _as_request(name: str, held: Held, machine: Hierarchy, keep: KeepShape) -> Request | None:
     """Return a job of which nothing says what it asked for: a unit for each of its hosts.
 
     It stays within one domain of the lowest level at which it is in one.
@@ -442,51 +427,19 @@ def _as_request(name: str, held: _Held, machine: Hierarchy, keep: KeepShape) -> 
             if len(np.unique(machine.domain_of[level][hosts])) == 1:
                 required = own
     if len(counts) == 1:
-        takes = _amounts(held[0][1], machine)
+        takes = amounts_of(held[0][1], machine)
         return Request(id=name, nodes=len(held), takes=takes, required=required)
     parts = [
         Part(
-            id=f"{k}", nodes=number, takes=_amounts(takes, machine), required=required, group="all"
+            id=f"{k}",
+            nodes=number,
+            takes=amounts_of(takes, machine),
+            required=required,
+            group="all",
         )
         for k, (takes, number) in enumerate(counts.items())
     ]
     return Request(id=name, nodes=len(held), parts=parts)
-
-
-def _amounts(takes: Sequence[int], machine: Hierarchy) -> dict[str, int]:
-    return {r: n for r, n in zip(machine.resources, takes, strict=True) if n}
-
-
-def _units(
-    name: str, request: Request, held: _Held, machine: Hierarchy
-) -> tuple[tuple[int, int, int], ...]:
-    """Return by part and host the units that a job has: of the part of which they are fewest.
-
-    Raises
-    ------
-    InputError
-        If it does not hold what it asked for.
-    """
-    own: Sequence[Part | Request] = [request] if request.parts is None else request.parts
-    parts = [(part.nodes, {"slots": 1} if part.takes is None else part.takes) for part in own]
-    left = [nodes for nodes, _ in parts]
-    found: Counter[tuple[int, int]] = Counter()
-    for host, takes in held:
-        amounts = _amounts(takes, machine)
-        fitting = []
-        for p, (_, each) in enumerate(parts):
-            some = {r: n for r, n in each.items() if n}
-            units = max((amounts.get(r, 0) // n for r, n in some.items()), default=0)
-            if 0 < units <= left[p] and amounts == {r: n * units for r, n in some.items()}:
-                fitting.append((units, p))
-        if not fitting:
-            raise InputError(f"units of what {name} holds", field=f"{name}.asked", value=takes)
-        units, p = min(fitting)
-        found[p, host] += units
-        left[p] -= units
-    if any(left):
-        raise InputError(f"as many units as {name} holds", field=f"{name}.asked")
-    return tuple(sorted((p, host, units) for (p, host), units in found.items()))
 
 
 def _keeps_rules(

@@ -37,13 +37,15 @@ def defragmented(problem: RepackProblem, options: Options | None = None) -> Fron
 
     def for_queue(own: Any, budget: Budget, **how: Any) -> TradeOff:
         seed, within = how["seed"], budget.within(SHARE * budget.length)
-        start = [*problem.stays, *problem.site.begun(problem.instance.snapshot, within, seed)]
+        queue = asked.room is Room.QUEUE
+        begun = problem.site.begun(problem.instance.snapshot, within, seed) if queue else []
+        start = [*problem.stays, *begun]
         return trade_off(own.packing, TRADED, budget, least=least, start=start, **how)
 
     def for_prism(own: Any, budget: Budget, **how: Any) -> TradeOff:
         return largest_prisms(problem, budget, least, **how)
 
-    search = for_queue if asked.room is Room.QUEUE else for_prism
+    search = for_prism if asked.room is Room.PRISM else for_queue
     return frontier_of(problem, options or Options(), TradeOff(TRADED, least), search)
 
 

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -15,25 +16,31 @@ import numpy as np
 
 from topoplace.errors import InputError, unknown_name
 from topoplace.kinds import kind_named
+from topoplace.machine.hostlist import NodeLists, format_host_list
 from topoplace.options import Repack, names_of
 from topoplace.packing.budget import Budget
 from topoplace.packing.problem import PackingProblem
 from topoplace.result import Interference
 from topoplace.snapshot import schema
-from topoplace.snapshot.held import candidates_of
+from topoplace.snapshot.held import OF_ITS_NODES, candidates_of
+from topoplace.snapshot.hierarchy_state import hierarchy_of
 from topoplace.snapshot.machines import prepare_any
+from topoplace.snapshot.running import job_name, restricted
 from topoplace.snapshot.schema import (
     MAX_COST,
     MAX_MOVES,
     RESERVATION_PREFIX,
+    CubesModel,
     DefragmentInstance,
+    HierarchyModel,
     KeepShape,
     Order,
     RepackInstance,
+    Request,
     Room,
-    RunningJob,
     Snapshot,
     TorusModel,
+    TreeModel,
 )
 from topoplace.types import IntArray
 
@@ -228,17 +235,14 @@ class RepackProblem:
         return [len(self.started(every)), *lost, cost, nodes]
 
 
-def job_name(job: RunningJob) -> str:
-    """Return what a running job is called: a gang is one job."""
-    return job.gang or job.id
-
-
-def may_change(instance: RepackInstance | DefragmentInstance, name: str) -> bool:
-    """Return whether an instance lets a running job move or end, as far as it names jobs."""
-    held = any(name in budget.jobs and not budget.most for budget in instance.budgets)
-    if held or name in instance.fixed or name in getattr(instance, "replace", ()):
-        return False
-    return instance.moving or name in instance.ends
+def may_change(instance: RepackInstance | DefragmentInstance) -> Callable[[str], bool]:
+    """Return what says whether an instance lets a running job of a name move or end."""
+    held = {name for budget in instance.budgets if not budget.most for name in budget.jobs}
+    held |= {*instance.fixed, *getattr(instance, "replace", ())}
+    stays = restricted(instance.snapshot)
+    return lambda name: (
+        name not in held and (name in instance.ends or (instance.moving and name not in stays))
+    )
 
 
 def repack_problem(
@@ -251,7 +255,7 @@ def repack_problem(
     InputError
         If jobs do not move on its machine, or the instance names somebody twice, or nobody.
     """
-    snapshot = instance.aim
+    snapshot = _aim(instance)
     kind = "hierarchy" if snapshot.written.has_contention else prepare_any(snapshot).kind
     make = kind_named(kind).offered("moves", "a machine", field="--on")
     if snapshot.order is not Order.VALUE:
@@ -262,8 +266,6 @@ def repack_problem(
     require_names(start, queued, "start", "requests that wait and are not held, each once")
     named = {"fixed": instance.fixed, "costs": [*instance.costs], "ends": [*instance.ends]}
     named["replace"] = replaced = getattr(instance, "replace", [])
-    if replaced and kind != "hierarchy":
-        raise InputError("no jobs on other machines than hierarchies", field="replace")
     named |= {f"budgets[{k}].jobs": own.jobs for k, own in enumerate(instance.budgets)}
     for where, names in named.items():
         require_names(names, running, where, "running jobs, each once")
@@ -271,7 +273,10 @@ def repack_problem(
         raise InputError("jobs that may move, or some that may end", field="ends", found="neither")
     site: Site = make(snapshot, [queued[name] for name in start], instance, interference)
     movers = {name: q for q, name in enumerate(site.names[: len(site.own)])}
-    costs = [instance.costs.get(name, 1) * instance.moving for name in movers]
+    stays = restricted(instance.snapshot)
+    costs = [
+        instance.costs.get(name, 1) * (instance.moving and name not in stays) for name in movers
+    ]
     ends = [instance.ends.get(name, 0) for name in movers]
     budgets = tuple(
         (frozenset(movers[name] for name in own.jobs if name in movers), own.most)
@@ -285,6 +290,30 @@ def repack_problem(
         np.array(ends, dtype=np.int64),
         budgets,
     )
+
+
+def _aim(instance: RepackInstance | DefragmentInstance) -> Snapshot:
+    """Return the snapshot of whose queue moves start requests.
+
+    For free domains, there is a request for each that has no host down: one unit with a domain to
+    itself.
+    """
+    if not isinstance(instance, DefragmentInstance) or instance.room is not Room.DOMAINS:
+        return instance.aim
+    snapshot = instance.snapshot
+    if instance.level is None:
+        pod = snapshot.on(CubesModel, "a pod of cubes")
+        return instance.sparing(pod.cubes, nodes=math.prod(pod.side))
+    machine, lists = hierarchy_of(snapshot.written), NodeLists()
+    of = machine.domain_of[machine.levels.index(instance.level)]
+    down = [machine.numbers[name] for name in lists.hosts(snapshot.down, "down")]
+    spoilt = np.isin(of, of[down])
+    everywhere = np.flatnonzero((machine.capacity > 0).all(axis=0)).tolist()
+    if not everywhere:
+        raise InputError("a resource that every host has", field="room", value=instance.level)
+    excluded = format_host_list(machine.host_names[host] for host in np.flatnonzero(spoilt))
+    asked = {"takes": {machine.resources[everywhere[0]]: 1}, "excluded": excluded or None}
+    return instance.sparing(len(np.unique(of[~spoilt])), nodes=1, **asked)
 
 
 def require_names(names: Sequence[str], known: Iterable[str], where: str, expected: str) -> None:
@@ -318,21 +347,36 @@ def instance_of(snapshot: Snapshot, asked: Repack) -> RepackInstance | Defragmen
         raise InputError("no ends beside defragment", field="evict", found="some")
     if not 0 <= defragment <= MAX_MOVES:
         raise InputError(f"from 0 to {MAX_MOVES}", field="defragment", value=defragment)
+    own = _room_of(snapshot, room, asked.node_class)
+    return DefragmentInstance(most=defragment, **own, **shared)
+
+
+def _room_of(snapshot: Snapshot, room: str | None, node_class: str | None) -> dict[str, Any]:
+    """Return the fields of an instance that say for what there shall be room."""
     room = room or (Room.QUEUE if candidates_of(snapshot) else Room.PRISM)
-    if room not in list(Room):
-        raise unknown_name(room, Room, field="room")
+    machine = snapshot.written
+    on_levels = isinstance(machine, HierarchyModel | TreeModel)
+    levels = [*hierarchy_of(machine).levels] if on_levels else []
+    if isinstance(machine, CubesModel):
+        levels = [CUBES]
+    if room not in (Room.QUEUE, Room.PRISM, *levels):
+        raise unknown_name(room, [Room.QUEUE, Room.PRISM, *levels], field="room")
     if room == Room.QUEUE and not candidates_of(snapshot):
         raise InputError("requests that wait, or room for a prism", field="room", value=room)
-    node_class = asked.node_class
-    if room == Room.QUEUE and node_class is not None:
+    if room != Room.PRISM and node_class is not None:
         raise InputError("room for a prism", field="node_class", value=node_class)
+    if room in levels:
+        return {"room": Room.DOMAINS, "level": None if room == CUBES else room}
     if room == Room.PRISM:
-        machine = snapshot.on(TorusModel, "a torus or mesh machine for the largest prism")
-        known = [machine.default_class, *machine.classes]
+        torus = snapshot.on(TorusModel, "a torus or mesh machine for the largest prism")
+        known = [torus.default_class, *torus.classes]
         if node_class is not None and node_class not in known:
             raise unknown_name(node_class, known, field="node_class")
-    return DefragmentInstance(most=defragment, room=Room(room), node_class=node_class, **shared)
+    return {"room": Room(room), "node_class": node_class}
 
+
+CUBES = "cubes"
+"""The only level of a pod."""
 
 LOWER, ALL = "lower", "all"
 
@@ -348,13 +392,24 @@ def _ends(
         return dict(evict) if isinstance(evict, Mapping) else dict.fromkeys(evict or (), 1)
     if evict not in (LOWER, ALL):
         return {evict: 1}
-    least = min((r.priority for r in snapshot.queue if r.id in start), default=0)
+    least = min((_rank(r) for r in snapshot.queue if r.id in start), default=0)
     found: dict[str, int] = {}
-    kept = {job_name(j) for j in snapshot.running if j.priority is None or j.priority >= least}
+    stays = {
+        n for n, own in restricted(snapshot).items() if any(x.option == OF_ITS_NODES for x in own)
+    }
+    kept = stays | {
+        job_name(j) for j in snapshot.running if j.priority is None or j.priority >= least
+    }
     for name in map(job_name, snapshot.running):
-        if (evict == ALL or name not in kept) and not name.startswith(RESERVATION_PREFIX):
+        if name not in (stays if evict == ALL else kept) and not name.startswith(
+            RESERVATION_PREFIX
+        ):
             found[name] = 1
     return found
+
+
+def _rank(request: Request) -> int:
+    return request.priority if request.rank is None else request.rank
 
 
 def _shared(snapshot: Snapshot, asked: Repack) -> dict[str, Any]:

@@ -6,13 +6,13 @@ Jobs that move or start have the same colour in both.
 from __future__ import annotations
 
 import itertools
+from collections import Counter
 from functools import cached_property
 from typing import Any
 
 from topoplace.errors import number_of
 from topoplace.kinds import Kind, kind_named, kind_of_machine
 from topoplace.machine import Prism
-from topoplace.placement.repack.problem import job_name
 from topoplace.report.figure import picture_of, title
 from topoplace.report.text import Table, count_text, plain_table
 from topoplace.report.view import AnyResult, Listing, Picture, View, view_of
@@ -21,7 +21,8 @@ from topoplace.result.base import Start
 from topoplace.result.placement import Action, RepackResult, RepackSolution
 from topoplace.result.several import Frontier, Point
 from topoplace.snapshot.machines import prepare_any, resolve_machine
-from topoplace.snapshot.schema import PrismModel, RunningJob, Snapshot
+from topoplace.snapshot.running import job_name, restricted
+from topoplace.snapshot.schema import PrismModel, Room, RunningJob, Snapshot
 
 _MOVES = 1  # the level of plans that make room
 
@@ -90,7 +91,10 @@ class RepackView(View):
         header = ["moves", "room (max)", "bound", "who moves"]
         lines = [plain_table(header, rows, right=range(3))]
         if frontier.points:
-            lines += step_lines(frontier.instance.snapshot, frontier.points[-1].solution)
+            asked: Any = frontier.instance
+            last_plan = frontier.points[-1].solution
+            level = asked.level or ("cube" if asked.room is Room.DOMAINS else None)
+            lines += step_lines(asked.snapshot, last_plan, level)
         return lines
 
     def picture(self) -> Picture:
@@ -167,7 +171,7 @@ def plan_lines(result: RepackResult) -> list[str]:
         left = sorted({*start} - {placement.request for placement in solution.placements})
         found = f"{len(left)} of {number_of(len(start), 'request')} {why}: {', '.join(left)}"
         if num == 0:
-            return [found]
+            return [found, *_stay_lines(result.instance.snapshot)]
     else:
         found = f"{num} of {number_of(num, 'request')} can start"
     jobs = {job_name(job) for job in result.instance.snapshot.running}
@@ -177,13 +181,14 @@ def plan_lines(result: RepackResult) -> list[str]:
     return [f"{found}; {told}", *step_lines(result.instance.snapshot, solution)]
 
 
-def step_lines(snapshot: Snapshot, solution: RepackSolution) -> list[str]:
+def step_lines(snapshot: Snapshot, solution: RepackSolution, level: str | None = None) -> list[str]:
     """Return the steps of a plan, and the jobs that are suspended in them."""
     lines: list[str] = []
     jobs: dict[str, list[RunningJob]] = {}
     for job in snapshot.running:
         jobs.setdefault(job_name(job), []).append(job)
     to = {p.request: _text(p) for p in (*solution.moves, *solution.placements)}
+    queued = {request.id for request in snapshot.queue}
     for number, step in enumerate(solution.steps, start=1):
         old = " ".join(map(_text, jobs.get(step.job, [])))
         if step.action is Action.MOVE:
@@ -193,6 +198,8 @@ def step_lines(snapshot: Snapshot, solution: RepackSolution) -> list[str]:
         else:
             action = "replace" if step.action is Action.START and old else step.action
             told = f"{action} {step.job} on {to[step.job]}"
+            if step.action is Action.START and not old and step.job not in queued and level:
+                told = f"the {level} of {to[step.job]} is free"
         lines.append(f"{number:3d}. {told}")
     moved = {p.request for p in solution.moves if getattr(p, "prism", None) is None}
     unknown = [name for name in jobs if name in moved and not any(j.asked for j in jobs[name])]
@@ -204,7 +211,20 @@ def step_lines(snapshot: Snapshot, solution: RepackSolution) -> list[str]:
     if solution.suspended:
         fewer = "no fewer would do" if solution.fewest_suspended else "fewer might do"
         lines.append(f"{len(solution.suspended)} suspended, for want of free space: {fewer}")
-    return lines
+    return [*lines, *_stay_lines(snapshot)]
+
+
+def _stay_lines(snapshot: Snapshot) -> list[str]:
+    """Return a line on jobs that may not move as rules of theirs are not modelled, if any."""
+    stay = restricted(snapshot)
+    counts = Counter(option for own in stay.values() for option in {one.option for one in own})
+    each = ", ".join(f"{option} {number}" for option, number in sorted(counts.items()))
+    num = number_of(len({*map(job_name, snapshot.running)}), "running job")
+    line = (
+        f"{len(stay)} of {num} may not move, as what restricts them is not modelled "
+        f"({each}; see --ignore)"
+    )
+    return [line] if stay else []
 
 
 def _text(placed: Any) -> str:

@@ -45,9 +45,10 @@ def minizinc(problem: PlacementProblem, options: Options) -> Outcome:
     def worth(started: Started) -> tuple[int, ...]:
         return totals(problem, started)
 
-    levels = problem.levels if problem.requests else ()
     nothing: Started = ()
-    return level_by_level(levels, solved, worth, nothing, options)
+    return level_by_level(
+        problem.levels, solved, worth, nothing, options, is_empty=not problem.requests
+    )
 
 
 def totals(problem: PlacementProblem, started: Iterable[Candidate]) -> tuple[int, ...]:

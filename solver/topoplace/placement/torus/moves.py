@@ -62,6 +62,8 @@ class TorusMoves(Site):
     ) -> None:
         for idx, job in enumerate(snapshot.running):
             require_none(job, OF_GANGS, "a torus or mesh where jobs move", f"running[{idx}]")
+        if getattr(instance, "replace", ()):
+            raise InputError("no jobs on a torus or mesh", field="replace", found="some")
         state = prepare(snapshot)
         if state.anchored:
             raise InputError("a machine on which any prism will do", field="machine.anchored")
@@ -248,7 +250,8 @@ def _may_move(
     whole: PlacementProblem, instance: RepackInstance | DefragmentInstance
 ) -> list[RunningState]:
     """Return the jobs that may move: they have a prism, nodes of a class, and break no rule."""
-    return [job for job in _unbroken(whole) if may_change(instance, job.id)]
+    changes = may_change(instance)
+    return [job for job in _unbroken(whole) if changes(job.id)]
 
 
 def _unbroken(whole: PlacementProblem) -> Iterator[RunningState]:

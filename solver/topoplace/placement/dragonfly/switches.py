@@ -1,0 +1,94 @@
+"""Switch trees of other tools that stand for a dragonfly: leaves are routers, below groups."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from topoplace.errors import InputError
+from topoplace.machine.hostlist import expand_host_list, format_host_list, format_node_set
+from topoplace.result.dragonfly import DragonflyModel, network_of, node_names
+from topoplace.snapshot.hierarchy_state import hierarchy_of
+from topoplace.snapshot.schema import Snapshot, TreeModel
+
+_LEVELS = {"leaf": "router", "switch1": "group"}
+_OF_LEVELS = ("level", "required", "preferred", "exclusive", "balance")
+
+
+def of_switches(found: TreeModel | Snapshot) -> DragonflyModel | Snapshot:
+    """Return a switch tree, or a snapshot of one, as a dragonfly."""
+    if isinstance(found, Snapshot):
+        return on_dragonfly(found)
+    if not isinstance(found, TreeModel):
+        raise InputError("a switch tree, for a dragonfly", field="--to", found=found.kind)
+    return dragonfly_of_tree(found)
+
+
+def dragonfly_of_tree(tree: TreeModel) -> DragonflyModel:
+    """Return the dragonfly whose groups are the switches right above leaves.
+
+    Groups and routers that have fewer nodes than the largest are filled up with missing nodes. The
+    arrangement of global links is not in such a file; it is the absolute one.
+
+    Raises
+    ------
+    InputError
+        If a leaf is below no switch, or right below several, or not all groups are connected.
+    """
+    if hierarchy_of(tree).fabrics:
+        raise InputError("one switch above all others", field="machine.switches", found="several")
+    routers = {own.name: expand_host_list(own.nodes) for own in tree.switches if own.nodes}
+    above = {own.name: expand_host_list(own.switches) for own in tree.switches if own.switches}
+    groups = {name: own for name, own in above.items() if all(one in routers for one in own)}
+    found = sorted(one for own in groups.values() for one in own)
+    if found != sorted(routers):
+        expected = "one switch right above each leaf switch, that of its group"
+        wrong = next(one for one in routers if found.count(one) != 1)
+        raise InputError(expected, field="machine.switches", value=wrong)
+    size = max(map(len, groups.values()))
+    each = max(map(len, routers.values()))
+    names, missing, node = list[str](), list[int](), 0
+    for own in groups.values():
+        for one in [*own, *[None] * (size - len(own))]:
+            nodes = [] if one is None else routers[one]
+            names += nodes
+            missing += range(node + len(nodes), node + each)
+            node += each
+    model = DragonflyModel(
+        kind="dragonfly",
+        name=tree.name,
+        groups=len(groups),
+        routers=[size],
+        nodes=each,
+        missing=format_node_set(missing),
+        names=format_host_list(names),
+        source=tree.source,
+    )
+    network_of(model)
+    return model
+
+
+def on_dragonfly(snapshot: Snapshot) -> Snapshot:
+    """Return a snapshot of such a tree as one of its dragonfly: nodes are numbers there."""
+    machine = dragonfly_of_tree(snapshot.on(TreeModel, "a switch tree"))
+    number = {name: node for node, name in enumerate(node_names(machine)) if name}
+
+    def nodes(text: str) -> str:
+        return format_node_set(number[host] for host in (expand_host_list(text) if text else ()))
+
+    def translated(value: Any, key: str = "") -> Any:
+        """Return a field of a job with the names that levels have on a dragonfly."""
+        if isinstance(value, dict):
+            return {name: translated(own, name) for name, own in value.items()}
+        if isinstance(value, list):
+            return [translated(own) for own in value]
+        if key in ("nodes", "excluded") and isinstance(value, str):
+            return nodes(value)
+        return _LEVELS.get(value, value) if key in _OF_LEVELS else value
+
+    document = snapshot.model_dump(mode="json", by_alias=True, exclude_none=True)
+    for job in (*document["running"], *document["queue"]):
+        job.pop("planned", None)  # is for orders with reservations, which are not offered
+    document |= {name: translated(document[name]) for name in ("running", "queue")}
+    document |= {"machine": machine, "down": nodes(snapshot.down)}
+    document["sets"] = {name: nodes(text) for name, text in snapshot.sets.items()}
+    return Snapshot.model_validate(document)
