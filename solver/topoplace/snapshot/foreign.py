@@ -110,6 +110,7 @@ a batch script | _SLURM | \#![^\n]*\n(?:[^\n]*\n){0,200}?\#(?:SBATCH|PBS|BSUB|\$
 a program | _SNAPSHOT | \#!
 a kubeconfig | _KUBE | \w+:(?=[\s\S]*?^kind: Config\b)(?=[\s\S]*?^contexts:)
 kubectl describe | _KUBE | Name:\s+\S+\n(?:Roles|Namespace|Labels|Priority):
+an empty answer of kubectl | _KUBE | No resources found|error: the server doesn't have
 a file of Docker Compose | _KUBE | services:\s*\n\s+[\w-]+:\s*\n\s+(?:image|build):
 a Nomad job | _SNAPSHOT | job\s+"[^"]+"\s*\{
 a configuration of Terraform | _SNAPSHOT | (?:terraform|provider "\w+"|resource "\w+" "\w+")\s*\{

@@ -13,7 +13,7 @@ from pydantic import ValidationError
 
 from topoplace.errors import InputError, blamed_on, number_of
 from topoplace.formats.declared import Use, left_out, of_request, unknown_fields
-from topoplace.formats.kubernetes.assigned import Unplaced, place_assigned
+from topoplace.formats.kubernetes.assigned import Amounts, Unplaced, add_amounts, place_assigned
 from topoplace.formats.kubernetes.fields import KINDS, MACHINE, NODE, not_read
 from topoplace.formats.kubernetes.jobs import KubeJobs, Waiting, jobs_of
 from topoplace.formats.kubernetes.nodes import (
@@ -28,7 +28,7 @@ from topoplace.formats.kubernetes.nodes import (
     tier_level,
     untolerated,
 )
-from topoplace.formats.kubernetes.objects import KubeObject, read_kube_objects
+from topoplace.formats.kubernetes.objects import KubeObject, read_kube_objects, rounding
 from topoplace.formats.kubernetes.podsets import Podset
 from topoplace.formats.kubernetes.rules import NOWHERE, NodeRules, NodeSets, repelled
 from topoplace.formats.text import name_of
@@ -163,7 +163,8 @@ def _apart_of(job: str, jobs: KubeJobs) -> list[Apart] | None:
 def _running(jobs: KubeJobs, machine: HierarchyModel, counts: Counter[str]) -> list[RunningJob]:
     """Return jobs by what their pods take: a job of ours for each amount that they take of a host.
 
-    What they take beyond what a node has, as amounts are rounded, is cut.
+    Pods whose parts are known are several jobs of ours, too. What they take beyond what a node has,
+    as amounts are rounded, is cut.
     """
     left = {
         host: dict(group.capacity)
@@ -171,7 +172,7 @@ def _running(jobs: KubeJobs, machine: HierarchyModel, counts: Counter[str]) -> l
         for host in expand_host_list(group.hosts)
     }
     found = []
-    for job, own in jobs.running.items():
+    for job, part, own in _by_part(jobs):
         hosts: dict[tuple[tuple[str, int], ...], list[str]] = defaultdict(list)
         for host, takes in own.items():
             if host not in left:
@@ -184,12 +185,29 @@ def _running(jobs: KubeJobs, machine: HierarchyModel, counts: Counter[str]) -> l
             hosts[tuple(sorted(amounts.items()))].append(host)
         apart = _apart_of(job, jobs)
         for idx, (takes_of_host, names) in enumerate(hosts.items()):
-            name = entry_name(job, idx)
+            name = entry_name(part, idx)
             nodes = format_host_list(names)
             takes = dict(takes_of_host)
             found.append(RunningJob(id=name, nodes=nodes, takes=takes, apart=apart))
     return found
 
+
+def _by_part(jobs: KubeJobs) -> Iterator[tuple[str, str, Amounts]]:
+    """Yield running jobs with their names, part by part where the parts of all pods are known."""
+    for job, own in jobs.running.items():
+        parts, total = jobs.parts.get(job, {}), Amounts()
+        for amounts in parts.values():
+            for host, takes in amounts.items():
+                add_amounts(total, host, takes)
+        names = {part: f"{job}/{part}" for part in parts}
+        is_known = len(parts) > 1 and all(parts) and max(map(len, names.values())) <= _LONGEST_PART
+        if is_known and total == own:
+            yield from ((job, names[part], amounts) for part, amounts in parts.items())
+        else:
+            yield job, job, own
+
+
+_LONGEST_PART = 110
 
 # ---- Requests ------------------------------------------------------------------------------------
 
@@ -212,7 +230,7 @@ def _queue(
             counts["jobs left out, without pods"] += 1
             continue
         by_nodes = [*_by_flavors(own, nodes, domains.flavors), *_by_assigned(own, nodes, unplaced)]
-        found = _left_out_of(job, jobs, by_nodes)
+        found = _left_out_of(job, jobs, [*by_nodes, *_over_quota(own)])
         for idx, podset in enumerate(own.podsets):
             own.podsets[idx] = replace(podset, rules=_in_hyper_nodes(podset, domains))
         request = _request(name, _sayable(own, sets, found))
@@ -320,6 +338,16 @@ def _by_flavors(
         for idx, one in zip(members, rules, strict=True):
             own.podsets[idx] = replace(own.podsets[idx], rules=one)
     return []
+
+
+def _over_quota(own: Waiting) -> list[LeftOut]:
+    """Return of what a job takes more than its queue can ever give."""
+    total: Counter[str] = Counter()
+    for podset in own.podsets:
+        for name, amount in podset.takes.items():
+            total[name] += podset.count * (amount - rounding(name))
+    texts = {n: f"{own.most[n]:,} of {n} in its queue" for n in own.most if total[n] > own.most[n]}
+    return [left_out("quota", text, own.podsets[0].rules.where) for text in texts.values()]
 
 
 def _by_assigned(
