@@ -226,7 +226,8 @@ def packing_of(
                 own |= {("free", row): 1 for r, row in rows.items() if r in choice.routers}
             columns.append(Column(name, own, covers, (value_of(tiny.snapshot, request), 0)))
         sizes = request.nodes, request.segment or request.nodes
-        alike = request.node_class or tiny.default_class, request.region, kind, *sizes
+        sets = request.eligible, request.excluded
+        alike = request.node_class or tiny.default_class, request.region, kind, *sizes, *sets
         kinds.setdefault(alike, []).append(name)
     kept = names if chosen is None else [name for name, _ in chosen]
     largest = max((value_of(tiny.snapshot, r) for r in tiny.snapshot.queue), default=0), tiny.total

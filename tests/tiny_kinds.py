@@ -105,6 +105,8 @@ def _larger(rng: random.Random, rule: Interference) -> Drawn:
 
 def _anchored(rng: random.Random, rule: Interference) -> Drawn:
     snapshot = with_value(random_anchored(rng.getrandbits(40), 8, segmented=rng.random() < 0.3))
+    if rng.random() < 0.3:
+        snapshot = with_sets(rng, snapshot)
     tiny, options = AnchoredTiny(snapshot, rule), Options(interference=rule)
 
     def worth(chosen: list[Choice]) -> Values:

@@ -94,6 +94,8 @@ def _anchored(rng: random.Random, alike: bool) -> TinyPacking:
         )
     ).queue:
         continue
+    if rng.random() < 0.3:
+        snapshot = with_sets(rng, snapshot)
     packing_of = partial(anchored_cases.packing_of, anchored_cases.AnchoredTiny(snapshot, mode))
     solver = AnchoredPacking(PlacementProblem(prepare(snapshot), mode))
     oracle = oracle_of(Anchored(read_instance(snapshot, mode)))
