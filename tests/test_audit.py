@@ -421,6 +421,21 @@ def test_a_job_with_odd_amounts_is_not_judged_and_the_others_are(
     assert why in verdicts["b"][1]
 
 
+@pytest.mark.parametrize("order", [None, "priority", "backfill"])
+def test_nobody_is_blamed_for_room_of_jobs_that_ended_meanwhile(
+    order: str | None, tmp_path: Path
+) -> None:
+    """Job b needs the hosts of all racks; it fits if old had ended in time."""
+    before, after = pair(running=[])
+    before["running"] = [{"id": "old", "nodes": "r1h1", "takes": {"gpus": 4}}]
+    for nodes, verdict in ((3, Verdict.MISSED), (4, Verdict.UNJUDGED)):
+        before["queue"] = [{"id": "b", "nodes": nodes, "takes": {"gpus": 4}}]
+        after["queue"] = before["queue"]
+        (row,) = tp.audit(tp.load(before), after=tp.load(after), order=order).rows
+        assert row.verdict is verdict
+    assert row.why == "when the jobs on r1h1 ended is not known"
+
+
 def test_who_came_before_others_only_afterwards_is_not_blamed(tmp_path: Path) -> None:
     """Job w waits though it was the first; s was raised above it, and has its room."""
     by_order = [{"option": "order", "value": "of priorities"}]

@@ -69,6 +69,7 @@ FOREIGN: dict[str, tuple[str, str | bytes]] = {
     "run.py": ("a program", "#!/usr/bin/env python3\nprint(1)\n"),
     "kubeconfig": ("a kubeconfig", "apiVersion: v1\nkind: Config\nclusters: []\ncontexts: []\n"),
     "describe.txt": ("kubectl describe", "Name:               n1\nRoles:              worker\n"),
+    "now.yaml": ("an empty answer of kubectl", "No resources found\n"),
     "compose.yaml": ("a file of Docker Compose", "services:\n  web:\n    image: nginx\n"),
     "job.nomad": ("a Nomad job", 'job "train" {\n  type = "batch"\n}\n'),
     "main.tf": ("a configuration of Terraform", 'provider "aws" {\n  region = "x"\n}\n'),

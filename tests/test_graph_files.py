@@ -247,3 +247,14 @@ def test_python_hears_what_was_guessed_and_left_out_of_a_list(tmp_path, caplog):
     caplog.clear()
     tp.recognise(tmp_path / "edges.csv")
     assert len(caplog.messages) == 2
+
+
+def test_a_matrix_as_numpy_writes_it(tmp_path):
+    table = np.array([[0, 5, 1 << 52], [7, 0, 0], [0, 3, 0]])
+    for k, more in enumerate(({}, {"delimiter": ","}, {"fmt": "%.2f"}, {"fmt": "%d"})):
+        np.savetxt(tmp_path / f"{k}.csv", table.astype(float), **more)
+        found = read_graph(tmp_path / f"{k}.csv", "csv")
+        assert found.bytes == [5, 1 << 52, 7, 3], more
+    np.savetxt(tmp_path / "half.csv", table / 2)
+    with pytest.raises(InputError, match="line 1, field 2: expected an integer from 0 to 9007"):
+        read_graph(tmp_path / "half.csv", "csv")

@@ -882,6 +882,35 @@ def test_a_queue_of_kueue_may_hold_its_jobs(tmp_path, more, others, held):
     assert found == ({"ns/plain": {held}} if held else {})
 
 
+@pytest.mark.parametrize(
+    ("quota", "more", "held"),
+    [
+        (({"nvidia.com/gpu": 3},), {}, True),
+        (({"nvidia.com/gpu": 4},), {}, False),
+        (({"nvidia.com/gpu": 3},), {"cohortName": "c"}, False),
+        (({"nvidia.com/gpu": 3}, {"nvidia.com/gpu": 1}), {}, False),
+        (({"cpu": "1999m", "nvidia.com/gpu": 8},), {}, True),
+        (({"memory": "2000M"},), {}, False),
+        (({"memory": "1900M"},), {}, True),
+    ],
+)
+def test_a_job_that_takes_more_than_its_queue_has_is_held(tmp_path, quota, more, held):
+    """It takes 4 GPUs, 2 CPUs and 2000M of memory, which is no whole number of MiB."""
+    own = template(2)
+    own["spec"]["containers"][0]["resources"]["requests"]["memory"] = "1000M"
+    flavors = [
+        {"name": f"f{k}", "resources": [{"name": n, "nominalQuota": q} for n, q in one.items()]}
+        for k, one in enumerate(quota)
+    ]
+    covered = ["cpu", "memory", "nvidia.com/gpu"]
+    groups = [{"coveredResources": covered, "flavors": flavors}]
+    both = [flavor("f0"), *(flavor("f1", pool="none") for _ in quota[1:])]
+    snapshot = snapshot_of(
+        tmp_path, *both, *queues(resourceGroups=groups, **more), job("plain", 2, own)
+    )
+    assert options(snapshot) == ({"ns/plain": {"quota"}} if held else {})
+
+
 def test_a_queue_that_is_not_there_or_not_active_holds_its_jobs(tmp_path):
     held = {"ns/plain": {"queue"}}
     for idx in (0, 1):
@@ -1086,7 +1115,11 @@ def test_jobs_of_kai_without_a_pool_get_nodes_without_one(tmp_path):
         ([{"name": "q", "status": {"state": "Open"}}], False),
         ([{"name": "default"}], True),
         ([{"name": "q", "status": {"state": "Closed"}}], True),
-        ([{"name": "q", "spec": {"affinity": {"nodeGroupAffinity": {}}}}], True),
+        ([{"name": "q", "spec": {"affinity": {"nodeGroupAffinity": {"x": 1}}}}], True),
+        ([{"name": "q", "spec": {"capability": {"cpu": "1", "nvidia.com/gpu": 1}}}], False),
+        ([{"name": "q", "spec": {"capability": {"cpu": "900m"}}}], "quota"),
+        ([{"name": "q", "spec": {"resources": {"gpu": {"limit": -1, "quota": 0}}}}], False),
+        ([{"name": "q", "spec": {"resources": {"gpu": {"limit": 0.5}}}}], "quota"),
     ],
 )
 def test_queues_of_volcano_may_hold_their_jobs(tmp_path, queues, held):
@@ -1094,10 +1127,11 @@ def test_queues_of_volcano_may_hold_their_jobs(tmp_path, queues, held):
     own = [thing("Queue", metadata={"namespace": ""}, version=api, **one) for one in queues]
     pods = [pod("p0", None, 1, "Pending", annotations={"scheduling.k8s.io/group-name": "g"})]
     snapshot = snapshot_of(tmp_path, *own, pod_group(minMember=1, queue="q"), *pods)
-    assert options(snapshot) == ({"ns/g": {"queue"}} if held else {})
+    option = "queue" if held is True else held
+    assert options(snapshot) == ({"ns/g": {option}} if held else {})
     spec = {"tasks": [{"replicas": 1, "template": template()}], "queue": "q", "minAvailable": 1}
     work = thing("Job", "j", "batch.volcano.sh/v1alpha1", spec=spec)
-    assert options(snapshot_of(tmp_path, *own, work)) == ({"ns/j": {"queue"}} if held else {})
+    assert options(snapshot_of(tmp_path, *own, work)) == ({"ns/j": {option}} if held else {})
 
 
 def test_a_level_that_kai_requires_is_required(tmp_path):
@@ -1598,6 +1632,34 @@ def test_a_reason_names_the_rule_that_nobody_keeps(tmp_path):
     assert waits["ns/tainted"] == "no host is in !gpu=x:NoSchedule"
     assert waits["ns/elsewhere"].startswith("no host is in pool=b")
     assert "each 4 in one kubernetes.io/hostname" in waits["ns/sliced"]
+
+
+def test_pods_name_the_part_of_their_job(tmp_path):
+    """Both parts of the JobSet ask for the same, and one is called as the JobSet is."""
+    jobs = [
+        {
+            "name": name,
+            "replicas": 1,
+            "template": {"spec": {"parallelism": n, "template": template()}},
+        }
+        for name, n in (("j", 3), ("driver", 1))
+    ]
+    spec = {"suspend": True, "replicatedJobs": jobs}
+    own = thing("JobSet", "j", "jobset.x-k8s.io/v1alpha2", metadata=QUEUED, spec=spec)
+    before = written(tmp_path, own, name="before.json")
+    pods = [
+        pod(f"p{k}", host, labels={"jobset.sigs.k8s.io/jobset-name": "j"} | {label: part})
+        for label in ("jobset.sigs.k8s.io/replicatedjob-name",)
+        for k, (host, part) in enumerate((("b2", "j"), ("b2", "j"), ("a1", "j"), ("a1", "driver")))
+    ]
+    after = written(tmp_path, own | {"spec": spec | {"suspend": False}}, *pods, name="after.json")
+    assert [(one.id, one.nodes) for one in read_kubernetes(after)[0].running] == [
+        ("ns/j/j", "b2"),
+        ("ns/j/j/2", "a1"),
+        ("ns/j/driver", "a1"),
+    ]
+    (row,) = tp.audit(before, after=after).rows
+    assert (row.verdict, row.held) == ("suboptimal", {})
 
 
 def test_hosts_that_came_between_two_snapshots_are_in_both(tmp_path):

@@ -108,3 +108,25 @@ def test_layouts_on_a_snapshot_and_their_options(capsys: pytest.CaptureFixture[s
     ):
         with pytest.raises(InputError, match=told):
             tp.map(tp.grid(4, 4), "torus:4x4", **options)
+
+
+@pytest.mark.parametrize(
+    ("shape", "per_node", "within"),
+    [((110, 120), 16, "12x4x12@0,12,0"), ((11, 12, 11, 12), 24, "12x4x12@4,12,0")],
+)
+def test_folded_staggered_and_4d_layouts_are_laid_as_listed(
+    shape: tuple[int, ...], per_node: int, within: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = "x".join(map(str, shape))
+    words = ["--grid", text, "--tasks-per-node", str(per_node), "--within", within, "--stagger"]
+    assert run(["layouts", *words, "--json"]) == 0
+    listed = [one for one in json.loads(capsys.readouterr().out)["layouts"] if one["obtainable"]]
+    assert len(shape) == 4 or {one["stagger"] for one in listed} == {False, True}
+    chosen = {(one["stagger"], one["whole"]): one for one in listed}
+    for one in chosen.values():
+        found = tp.map(
+            tp.grid(*shape), "blue_waters", tasks_per_node=per_node, within=within,
+            layout=one["number"], time_limit=0.01,
+        )  # fmt: skip
+        assert found.objective == one["hop_bytes"]
+        assert found.check().holds

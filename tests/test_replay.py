@@ -445,3 +445,9 @@ def test_a_log_of_alcf(tmp_path: Path) -> None:
         path.write_text(ALCF.replace(old, new))
         with pytest.raises(InputError, match=told):
             read_log(path)
+
+
+def test_a_snapshot_on_the_way_says_when_jobs_end() -> None:
+    replay = Replay(Setup(empty(), log_of((4, 0, 100, 120))), "first-fit")
+    replay.run(until=40)
+    assert [one.ends for one in replay.snapshot("now").running] == [80]

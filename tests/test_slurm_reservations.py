@@ -125,6 +125,7 @@ def test_local_times_count_if_the_nodes_confirm_the_zone(zone, busy, blames, tmp
     ("more", "state", "why"),
     [
         ({"flags": ["DAILY"]}, "IDLE", "comes again"),
+        ({"flags": ["MAGNETIC"]}, "IDLE", "do not name it"),
         ({"core_count": 16}, "IDLE", "16 of 32 cores"),
         ({"node_list": "n[2-3]"}, "IDLE+RESERVED", "no reservation names"),
     ],

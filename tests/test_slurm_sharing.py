@@ -103,7 +103,7 @@ def test_jobs_share_nodes_by_cpus_memory_and_gpus(tmp_path):
 
 def test_a_job_of_tasks_alone_goes_anywhere_and_whole_nodes_are_alone(tmp_path):
     tasks = entry(2, node_count=number(1), max_nodes=number(0), shared=[], tasks=number(70),
-                  cpus_per_task=number(1), tres_req_str="cpu=70,node=1")  # fmt: skip
+                  cpus=70, cpus_per_task=number(1), tres_req_str="cpu=70,node=1")  # fmt: skip
     three = whole(3, 3)
     model = snapshot_of(tmp_path, [running(1, USED), tasks, three], nodes=nodes_of(USED))
     assert holds(model) == {}
@@ -124,6 +124,7 @@ def test_a_job_of_tasks_alone_goes_anywhere_and_whole_nodes_are_alone(tmp_path):
         ({"tasks": 9, "cpus": 20}, {}),
         ({"cpus": 9}, {}),
         ({"tasks": 0}, {}),
+        ({"tasks": 8}, {}),  # of two CPUs (--overcommit)
         ({"tres_req_str": "cpu=2,node=1"}, {}),  # one or two nodes
         (dict.fromkeys(("node_count", "max_nodes"), number(3)) | {"tasks": 9}, {}),
         ({"shared": ["user"]}, {}),
@@ -292,8 +293,8 @@ def test_slurm_tree_chooses_shared_nodes_as_a_real_slurm_did(scenario):
 
 def test_slurm_tree_packs_tasks_and_the_others_say_what_they_do_not_know(tmp_path):
     tasks = entry(2, node_count=number(1), max_nodes=number(0), shared=[], tasks=number(41),
-                  cpus_per_task=number(1), tres_req_str="cpu=41,node=1")  # fmt: skip
-    on_two = by_node(3, 2, tasks=number(9))
+                  cpus=41, cpus_per_task=number(1), tres_req_str="cpu=41,node=1")  # fmt: skip
+    on_two = by_node(3, 2, tasks=number(9), cpus=number(9))
     jobs = [running(1, USED), tasks, on_two]
     model = snapshot_of(tmp_path, jobs, nodes=nodes_of(USED))
     found = {one.request: one.hosts for one in tp.place(model, "slurm-tree").placements}

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 
-from topoplace.errors import InputError, blamed_on
+from topoplace.errors import InputError, blamed_on, number_of
 from topoplace.formats.declared import table
 from topoplace.formats.text import SwfLog, lines_of, require_once
 from topoplace.snapshot.schema import Request
@@ -54,7 +54,7 @@ def read_alcf(path: str | Path) -> SwfLog:
     for (place, _), cells in zip(rows, csv.reader(text for _, text in rows), strict=True):
         with blamed_on(path, place):
             if len(cells) != len(columns):
-                expected = f"{len(columns)} columns, as in the first line"
+                expected = f"{number_of(len(columns), 'column')}, as in the first line"
                 raise InputError(expected, value=len(cells))
             row = dict(zip(columns, (cell.strip() for cell in cells), strict=True))
             job = row.get("COBALT_JOBID") or row.get("JOB_NAME", "").partition(".")[0]

@@ -198,6 +198,8 @@ def task_bound(view: Loaded) -> Bound | None:
     best: Bound | None = None
     for ends in ((graph.sources, graph.targets), (graph.targets, graph.sources)):
         rows = rows_of(num, *ends, graph.bytes)
+        if not len(rows.weight):
+            return None
         if int(rows.weight.max()) * max(1, int(view.plain.loads.max())) >= LARGEST:
             continue
         left = [leaving(rows, view.plain.loads, room) for room in rooms.tolist()]

@@ -47,6 +47,7 @@ _GRAPH = "an edge list or a matrix, map --graph"
 _FABRIC = "ibnetdiscover, convert --from ibnetdiscover"
 _NODE = "lstopo --of xml, convert --from hwloc"
 _LOG = "a job log in the Standard Workload Format, replay"
+_ARRAY = "a CSV of it by numpy.savetxt, or topoplace.map in Python, which takes arrays"
 _UNPACK = "what is inside, unpacked"
 _CONFIG = "topology.conf, or scontrol show topology"
 
@@ -109,6 +110,7 @@ a batch script | _SLURM | \#![^\n]*\n(?:[^\n]*\n){0,200}?\#(?:SBATCH|PBS|BSUB|\$
 a program | _SNAPSHOT | \#!
 a kubeconfig | _KUBE | \w+:(?=[\s\S]*?^kind: Config\b)(?=[\s\S]*?^contexts:)
 kubectl describe | _KUBE | Name:\s+\S+\n(?:Roles|Namespace|Labels|Priority):
+an empty answer of kubectl | _KUBE | No resources found|error: the server doesn't have
 a file of Docker Compose | _KUBE | services:\s*\n\s+[\w-]+:\s*\n\s+(?:image|build):
 a Nomad job | _SNAPSHOT | job\s+"[^"]+"\s*\{
 a configuration of Terraform | _SNAPSHOT | (?:terraform|provider "\w+"|resource "\w+" "\w+")\s*\{
@@ -134,7 +136,6 @@ a linear program (MPS) | _SNAPSHOT | NAME\b[^\n]*\n\s*(?:OBJSENSE|ROWS)\b
 """)
 
 _BINARY = {
-    b"\x93NUMPY": "an array of NumPy",
     b"PK\x03\x04": "a zip archive, such as npz or xlsx",
     b"\x89HDF\r\n": "an HDF5 file",
     b"PAR1\x15": "a Parquet file",
@@ -152,6 +153,8 @@ _BINARY = {
 
 def foreign_kind(content: bytes) -> str | None:
     """Return what a file is that is not read, and what comes nearest; None if it may be read."""
+    if content.startswith(b"\x93NUMPY"):
+        return f"an array of NumPy (nearest: {_ARRAY})"
     for magic, what in _BINARY.items():
         if content.startswith(magic):
             return f"{what} (nearest: {_UNPACK})"

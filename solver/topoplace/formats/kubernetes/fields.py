@@ -33,6 +33,11 @@ WORKLOAD_NAMES = (
 )
 """Labels and an annotation that name the Workload of a pod or a job."""
 
+PART_NAMES = (
+    *(f"{KUEUE}/podset", "jobset.sigs.k8s.io/replicatedjob-name", "volcano.sh/task-spec"),
+)
+"""Labels that name the part of its job that a pod is of."""
+
 SIZES = {
     LWS_SIZE: "size",
     f"{KUEUE}/pod-group-total-count": "pod-group-total-count",
@@ -178,7 +183,8 @@ NOTES = table(
     read {KUEUE}/pod-group-name: the job of a pod, and its Workload
     read {KUEUE}/prebuilt-workload-name, {KUEUE}/workload: the Workload of a pod or a job, which \
         is not counted twice
-    read {KUEUE}/podset: whether a pod is of a podset that has an assignment
+    read {KUEUE}/podset: whether a pod is of a podset that has an assignment, and of which part of \
+        a job that runs
     depends {KUEUE}/pod-group-total-count: the file has fewer or more pods of the group
     read {PRIORITY}: the order of the queue, if the WorkloadPriorityClass is in the file
     read {KUEUE}/queue-name: a suspended job with it waits for Kueue
@@ -220,10 +226,11 @@ NOTES = table(
         {LWS}/template-revision-hash, {LWS}/subdomainPolicy, {LWS}/subgroup-index, \
         {LWS}/subgroup-size, {LWS}/subgroup-key, {LWS}/subgroup-policy-type
     read volcano.sh/job-name: the job of a pod
+    read volcano.sh/task-spec: of which part of a job that runs a pod is
     restricts volcano.sh/numa-topology-policy: it is `restricted` or `single-numa-node`
     restricts volcano.sh/revocable-zone: always
     neutral volcano.sh/preemptable, volcano.sh/job-namespace, volcano.sh/queue-name, \
-        volcano.sh/task-spec, volcano.sh/task-index, volcano.sh/job-version, \
+        volcano.sh/task-index, volcano.sh/job-version, \
         volcano.sh/job-retry-count, volcano.sh/template-uid, volcano.sh/job-type, \
         volcano.sh/createdByJobFlow, volcano.sh/cooldown-time, \
         volcano.sh/task-topology-affinity, volcano.sh/task-topology-anti-affinity, \
@@ -256,8 +263,8 @@ POD_GROUP = table(
         which sub-groups
     read topologyConstraint, {_constraints_of_kai("", "subGroups[].")}: as the annotations of KAI
     read priorityClassName: the order of the queue, if the PriorityClass is in the file
-    depends queue: it is not in the file but other Queues are; or it is not open, or has \
-        an affinity to groups of nodes
+    depends queue: it is not in the file but other Queues are; or it is not open, has an affinity \
+        to groups of nodes, or gives less than the job takes (`capability`, `resources.gpu.limit`)
     neutral minResources, priority, preemptibility, \
         scheduleTimeoutSeconds, backoffLimit, markUnschedulable, schedulingBackoff
     """,
@@ -437,6 +444,8 @@ QUEUES = table(
     depends namespaceSelector -> queue: it does not select the namespace, or labels of that are \
         not known
     depends resourceGroups[].coveredResources -> coveredResources: the job takes something else
+    depends resourceGroups[].flavors[].resources[].nominalQuota -> quota: it is in no cohort, and \
+        the job takes more than all its flavors have
     depends preemption: nobody, but a line names the jobs that may preempt running ones: that is \
         not modelled
     read cohort, cohortName: whose jobs
@@ -486,7 +495,8 @@ HOLDS = table(
     depends owner: the Job or JobSet of the pod has ended
     depends queue: a condition of the Workload says so; its queue, or a flavor of this, is not in \
         the file, but others are; the queue is not active, or does not select the namespace
-    depends quota, requeued: a condition of the Workload says so
+    depends quota, requeued: a condition of the Workload says so, or the job takes more than its \
+        queue can ever give
     depends suspend: neither Kueue nor a user starts it
     depends unknown-fields: it has a field that no table knows
     """,
@@ -505,7 +515,7 @@ KINDS = table(
     read LimitRange: whether containers of templates get defaults, or are refused
     read DeviceClass: which resources are devices
     restricts ClusterQueue, Cohort, LocalQueue, ResourceQuota, Queue -> quotas: nobody, but is \
-        named: quotas are not modelled
+        named: how much of a quota others use is not modelled
     neutral ConfigMap, CronJob, DaemonSet, Deployment, Endpoints, EndpointSlice, Event, Lease, \
         PodDisruptionBudget, ReplicaSet, AdmissionCheck, \
         ResourceClaim, ResourceClaimTemplate, ResourceSlice, \

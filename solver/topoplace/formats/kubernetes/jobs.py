@@ -26,6 +26,7 @@ from topoplace.formats.kubernetes.fields import (
     LWS,
     LWS_EXCLUSIVE,
     LWS_SPEC,
+    PART_NAMES,
     POD,
     POD_GROUP,
     PRIORITY,
@@ -66,6 +67,7 @@ from topoplace.formats.kubernetes.kinds import (
     Workload,
     family_of,
     job_of,
+    quota_of,
     resource_groups,
     waits_alone,
 )
@@ -138,6 +140,8 @@ class Waiting:
         Whether Kueue starts it, and what its queue offers; None if no flavor is in the file.
     queue, preempts
         Its queue, and whether its pods may preempt others where it is not of Kueue.
+    most
+        The most that its queue can ever give of resources.
     is_loose
         Whether nothing says that its pods start together: they are taken so.
     sizes
@@ -154,6 +158,7 @@ class Waiting:
     groups: list[ResourceGroup] | None = None
     queue: Queue = field(default_factory=Queue)
     preempts: bool = True
+    most: dict[str, int] = field(default_factory=dict)
     is_loose: bool = False
     sizes: dict[str, tuple[int, str]] = field(default_factory=dict)
     _left_out: dict[tuple[str, str], LeftOut] = field(default_factory=dict)
@@ -200,6 +205,8 @@ class KubeJobs:
     ----------
     running
         By job and node what its pods take.
+    parts
+        The same by job and part, of pods whose labels name the part of their job.
     num_running
         By job the pods that run.
     waiting
@@ -219,6 +226,7 @@ class KubeJobs:
     """
 
     running: dict[str, dict[str, dict[str, int]]] = field(default_factory=dict)
+    parts: dict[str, dict[str, dict[str, dict[str, int]]]] = field(default_factory=dict)
     num_running: dict[str, int] = field(default_factory=dict)
     waiting: dict[str, Waiting] = field(default_factory=dict)
     families: dict[str, tuple[str | None, str | None]] = field(default_factory=dict)
@@ -307,7 +315,7 @@ class _Reader:
         local = self._others.get("LocalQueue", name or "", meta.namespace)
         queue = self._others.queue(name, meta.namespace)
         if queue.name:
-            waiting.queue = queue
+            waiting.queue, waiting.most = queue, quota_of(queue)
         for one in filter(None, (local, self._others.get("ClusterQueue", queue.name))):
             place = f"{one.kind} {one.section('metadata').get('name')}, {one.place_of('spec')}"
             waiting.hold(*QUEUES.left_out(one.section("spec"), place))
@@ -579,7 +587,9 @@ class _Reader:
 
     def _in_queue(self, waiting: Waiting, raw: Mapping[str, Any], place: str) -> None:
         """Hold a job of Volcano or KAI by its queue."""
-        for why in self._others.closed_queue(str(raw.get("queue") or "default")):
+        name = str(raw.get("queue") or "default")
+        waiting.most |= self._others.most_of(name)
+        for why in self._others.closed_queue(name):
             waiting.hold(left_out("queue", why, place))
 
     def _least(
@@ -650,6 +660,9 @@ class _Reader:
         elif pod.spec.node_name:
             takes = amounts_of(pod.spec, "spec")
             add_amounts(self.jobs.running.setdefault(job, {}), pod.spec.node_name, takes)
+            part = next(filter(None, map(pod.metadata.label, PART_NAMES)), "")
+            of_part = self.jobs.parts.setdefault(job, {}).setdefault(part, {})
+            add_amounts(of_part, pod.spec.node_name, takes)
             if assigned is not None:
                 add_amounts(assigned.there, pod.spec.node_name, takes)
             priority = self._others.priority(pod.spec.priority, pod.spec.priority_class)

@@ -6,6 +6,7 @@ owners, groups, classes and volumes that a pod names.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -29,6 +30,7 @@ from topoplace.formats.kubernetes.objects import (
     Resources,
     TemplateMeta,
     Toleration,
+    base_units,
     id_of,
     quantity,
 )
@@ -272,6 +274,24 @@ class Queue:
         return {str(own.get("reclaimWithinCohort")), str(of_borrowers)}
 
 
+def quota_of(queue: Queue) -> dict[str, int]:
+    """Return how much of resources a queue has in all its flavors; nothing if others may lend."""
+    found: Counter[str] = Counter()
+    every = values_at(queue.spec, "resourceGroups[].flavors[].resources[]")
+    for own in () if queue.cohort else every:
+        given = {str(own.get("name")): own.get("nominalQuota", 0)}
+        found.update(_there(given, f"ClusterQueue {queue.name}: nominalQuota"))
+    return dict(found)
+
+
+def _there(amounts: Mapping[str, Any], where: str) -> dict[str, int]:
+    """Return amounts that there are of resources."""
+    return {
+        name: base_units(name, quantity(text, where), where, up=False)
+        for name, text in amounts.items()
+    }
+
+
 @dataclass(frozen=True)
 class ResourceGroup:
     """Resources that a queue gives by one of some flavors; None stands for a queue not known."""
@@ -428,6 +448,14 @@ class Others:
             yield f"Queue {name} is {state}"
         if one.section("spec").get("affinity"):
             yield f"Queue {name} has an affinity to groups of nodes"
+
+    def most_of(self, name: str) -> dict[str, int]:
+        """Return the most that a queue of Volcano or KAI gives of resources, as far as it says."""
+        one = self.get("Queue", name)
+        spec = {} if one is None else one.section("spec")
+        limit = next(values_at(spec, "resources.gpu.limit"), -1)
+        limits = {"nvidia.com/gpu": limit} if isinstance(limit, int | float) and limit >= 0 else {}
+        return _there((spec.get("capability") or {}) | limits, f"Queue {name}")
 
     def _not_selected(self, selector: Any, namespace: str) -> Iterator[str]:
         """Yield that a queue does not select a namespace, or that this is not known."""

@@ -293,6 +293,11 @@ def base_units(resource: str, amount: Fraction, field: str, *, up: bool) -> int:
     return whole
 
 
+def rounding(resource: str) -> int:
+    """Return by how much an amount that is asked for may be too high, as it is rounded."""
+    return 1 if _BYTES.fullmatch(resource) else 0
+
+
 _ResourceName = Annotated[str, Field(min_length=1, max_length=128, pattern=NAME_PATTERN)]
 Quantities = dict[_ResourceName, str | int | float]
 """Quantities by the name of the resource."""

@@ -13,7 +13,7 @@ from pydantic import ValidationError
 
 from topoplace.errors import InputError, blamed_on, number_of
 from topoplace.formats.declared import Use, left_out, of_request, unknown_fields
-from topoplace.formats.kubernetes.assigned import Unplaced, place_assigned
+from topoplace.formats.kubernetes.assigned import Amounts, Unplaced, add_amounts, place_assigned
 from topoplace.formats.kubernetes.fields import KINDS, MACHINE, NODE, not_read
 from topoplace.formats.kubernetes.jobs import KubeJobs, Waiting, jobs_of
 from topoplace.formats.kubernetes.nodes import (
@@ -28,13 +28,18 @@ from topoplace.formats.kubernetes.nodes import (
     tier_level,
     untolerated,
 )
-from topoplace.formats.kubernetes.objects import KubeObject, as_waiting, read_kube_objects
+from topoplace.formats.kubernetes.objects import (
+    KubeObject,
+    as_waiting,
+    read_kube_objects,
+    rounding,
+)
 from topoplace.formats.kubernetes.podsets import Podset
 from topoplace.formats.kubernetes.rules import NOWHERE, NodeRules, NodeSets, repelled
 from topoplace.formats.text import name_of
 from topoplace.machine.hostlist import expand_host_list, format_host_list
 from topoplace.snapshot.faults import faults_of
-from topoplace.snapshot.held import OF_ITS_NODES, ORDER, PREEMPTION
+from topoplace.snapshot.held import OF_ITS_NODES, ORDER, PREEMPTION, entry_name
 from topoplace.snapshot.hierarchy_state import hierarchy_of, prepare_hierarchy
 from topoplace.snapshot.running import Began, as_asked
 from topoplace.snapshot.schema import (
@@ -192,15 +197,16 @@ def _running(
 ) -> list[RunningJob]:
     """Return jobs by what their pods take: a job of ours for each amount that they take of a host.
 
-    What they take beyond what a node has, as amounts are rounded, is cut.
+    Pods whose parts are known are several jobs of ours, too. What they take beyond what a node has,
+    as amounts are rounded, is cut.
     """
     left = {
         host: dict(group.capacity)
         for group in machine.hosts
         for host in expand_host_list(group.hosts)
     }
-    found = []
-    for job, own in jobs.running.items():
+    entries: dict[str, list[RunningJob]] = {}
+    for job, part, own in _by_part(jobs):
         hosts: dict[tuple[tuple[str, int], ...], list[str]] = defaultdict(list)
         for host, takes in own.items():
             if host not in left:
@@ -211,20 +217,24 @@ def _running(
             for name, amount in amounts.items():
                 left[host][name] -= amount
             hosts[tuple(sorted(amounts.items()))].append(host)
-        apart = {
-            (one.level, one.name): one for one in (*_apart_of(job, jobs), *_keys_of(begun[job]))
-        }
-        entries = [
+        keys = (*_apart_of(job, jobs), *_keys_of(begun[job]))
+        apart = {(one.level, one.name): one for one in keys}
+        entries.setdefault(job, []).extend(
             RunningJob(
-                id=job,
+                id=entry_name(part, idx),
                 nodes=format_host_list(names),
                 takes=dict(takes),
                 apart=[one for _, one in sorted(apart.items())] or None,
             )
-            for takes, names in hosts.items()
-        ]
-        found += as_asked(job, entries, begun[job], hierarchy_of(machine)) if entries else []
-    return found
+            for idx, (takes, names) in enumerate(hosts.items())
+        )
+    whole = hierarchy_of(machine)
+    return [
+        one
+        for job, some in entries.items()
+        if some
+        for one in as_asked(job, some, begun[job], whole)
+    ]
 
 
 def _keys_of(began: Began) -> list[Apart]:
@@ -233,6 +243,23 @@ def _keys_of(began: Began) -> list[Apart]:
     own = [] if asked is None else [asked, *(asked.parts or ())]
     return [one for each in own for one in each.apart or ()]
 
+
+def _by_part(jobs: KubeJobs) -> Iterator[tuple[str, str, Amounts]]:
+    """Yield running jobs with their names, part by part where the parts of all pods are known."""
+    for job, own in jobs.running.items():
+        parts, total = jobs.parts.get(job, {}), Amounts()
+        for amounts in parts.values():
+            for host, takes in amounts.items():
+                add_amounts(total, host, takes)
+        names = {part: f"{job}/{part}" for part in parts}
+        is_known = len(parts) > 1 and all(parts) and max(map(len, names.values())) <= _LONGEST_PART
+        if is_known and total == own:
+            yield from ((job, names[part], amounts) for part, amounts in parts.items())
+        else:
+            yield job, job, own
+
+
+_LONGEST_PART = 110
 
 # ---- Requests ------------------------------------------------------------------------------------
 
@@ -255,7 +282,7 @@ def _queue(
             counts["jobs left out, without pods"] += 1
             continue
         by_nodes = [*_by_flavors(own, nodes, domains.flavors), *_by_assigned(own, nodes, unplaced)]
-        found = _left_out_of(job, jobs, by_nodes)
+        found = _left_out_of(job, jobs, [*by_nodes, *_over_quota(own)])
         for idx, podset in enumerate(own.podsets):
             own.podsets[idx] = replace(podset, rules=_in_hyper_nodes(podset, domains))
         rank = own.priority if own.preempts else LOWEST
@@ -364,6 +391,16 @@ def _by_flavors(
         for idx, one in zip(members, rules, strict=True):
             own.podsets[idx] = replace(own.podsets[idx], rules=one)
     return []
+
+
+def _over_quota(own: Waiting) -> list[LeftOut]:
+    """Return of what a job takes more than its queue can ever give."""
+    total: Counter[str] = Counter()
+    for podset in own.podsets:
+        for name, amount in podset.takes.items():
+            total[name] += podset.count * (amount - rounding(name))
+    texts = {n: f"{own.most[n]:,} of {n} in its queue" for n in own.most if total[n] > own.most[n]}
+    return [left_out("quota", text, own.podsets[0].rules.where) for text in texts.values()]
 
 
 def _by_assigned(

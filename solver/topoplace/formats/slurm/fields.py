@@ -388,7 +388,8 @@ SCONTROL_RESERVATION = table(
         that is not known, as they have no time limit or end less than ten minutes before
     read EndTime: a local time without its zone is read in that of this computer; audits blame no \
         decision for it unless nodes were busy just before the listing, in that zone
-    read CoreCnt, Flags: of a part of its nodes, or again later: audits blame no decision
+    read CoreCnt, Flags: of a part of its nodes, again later, or for jobs that do not name it \
+        (`MAGNETIC`): audits blame no decision
     neutral Duration, NodeCnt, NodeName, CoreIDs, Features, PartitionName, TRES, Users, Groups, \
         Accounts, Licenses, BurstBuffer, MaxStartDelay, Watts, Comment
     """,
@@ -461,9 +462,9 @@ SBATCH = table(
     neutral --acctg-freq, --chdir, --container, --container-id, --error, --export, \
         --export-file, --get-user-env, --help, --ignore-pbs, --input, --job-name, \
         --kill-on-invalid-dep, --mail-type, --mail-user, --mem-update, --oom-kill-step, \
-        --open-mode, --output, --parsable, --profile, --propagate, --quiet, \
-        --resv-ports, --runtime, --stepmgr, \
-        --test-only, --usage, --verbose, --version, --wait, --wait-all-nodes, --wrap
+        --open-mode, --output, --parsable, --profile, --propagate, --quiet, --resv-ports, \
+        --runtime, --stepmgr, --test-only, --usage, --verbose, --version, --wait, \
+        --wait-all-nodes, --wrap
     """,
 )
 """What becomes of each option of sbatch (26.05): for the documentation alone."""

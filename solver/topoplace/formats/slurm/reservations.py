@@ -59,6 +59,8 @@ class SlurmReservation:
         How many cores of its nodes it has; None if that is not said.
     recurs
         Whether it comes again.
+    magnetic
+        Whether jobs that may have it need not name it.
     """
 
     nodes: frozenset[str]
@@ -69,6 +71,7 @@ class SlurmReservation:
     is_local: bool = False
     cores: int | None = None
     recurs: bool = False
+    magnetic: bool = False
 
     @property
     def about(self) -> str:
@@ -122,6 +125,7 @@ def _from_json(
                     ends,
                     cores=entry.number("core_count") or None,
                     recurs=bool(flags & _AGAIN),
+                    magnetic="MAGNETIC" in flags,
                 ),
             )
 
@@ -150,6 +154,7 @@ def _from_lines(path: str | Path) -> Iterator[tuple[str, SlurmReservation]]:
                 not zoned,
                 int(cores) if cores.isdecimal() else None,
                 bool({*settings.get("Flags", "").split(",")} & _AGAIN),
+                "MAGNETIC" in settings.get("Flags", ""),
             ),
         )
 
@@ -303,7 +308,9 @@ def reserved_in(
         for node in one.nodes:
             until[node] = max(until.get(node, (0, "")), (ends, name))
         cores = _cores(one.nodes, nodes or {})
-        if one.cores is not None and cores is not None and one.cores < cores:
+        if one.magnetic:
+            unknown.append(f"of {name}, which jobs may have that do not name it (MAGNETIC)")
+        elif one.cores is not None and cores is not None and one.cores < cores:
             unknown.append(f"of {name}, which has {one.cores} of {cores} cores of its nodes")
         elif one.recurs:
             unknown.append(f"of {name}, which comes again")

@@ -100,8 +100,9 @@ class Sharing:
             return self.whole if _is_fixed(wants, num_nodes) else f"{tasks} on whole nodes"
         if wants.all_memory:
             return "all memory of its nodes"
-        if not wants.tasks:
-            return "its tasks, which are not said"
+        fewer = 0 < wants.cpus_in_all < wants.tasks * wants.cpus_per_task
+        if not wants.tasks or (fewer and not wants.tasks_per_node):
+            return f"{tasks} on fewer CPUs" if wants.tasks else "its tasks, which are not said"
         if _is_fixed(wants, num_nodes):
             return self._on_nodes(wants, num_nodes, among)
         return self._by_task(wants) if wants.least_nodes == 1 else f"{tasks}, and the fewest nodes"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -151,9 +152,21 @@ def _row(texts: list[str], most: int, file: str, line: str) -> list[int]:
     if joined.isascii() and joined.isdigit() and all(texts) and shorter:
         return list(map(int, texts))
     return [
-        integer(text, 0, most, file=file, field=f"{line}, field {number}")
+        integer(_plain(text), 0, most, file=file, field=f"{line}, field {number}")
         for number, text in enumerate(texts, start=1)
     ]
+
+
+_FLOAT = re.compile(r"\d+\.\d*(?:[eE][-+]?\d{1,2})?", re.ASCII)
+
+
+def _plain(text: str) -> str:
+    """Return a whole number as digits where it is written as numpy writes floats; others as is."""
+    if _FLOAT.fullmatch(text):
+        value = float(text)
+        if value.is_integer() and value < MAX_BYTES:
+            return str(int(value))
+    return text
 
 
 # ---- QAPLIB instances: one matrix of flows, one of distances -------------------------------------

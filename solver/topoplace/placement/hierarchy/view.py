@@ -150,8 +150,6 @@ class HierarchyView(View):
             inside = part.eligible.mask
             there = number_of(int(inside.sum()), "node" if self.unit == "node" else "host")
             where = f"the {there} of {document.eligible or 'those not excluded'}"
-            if not inside.any() and not part.apart:
-                return f"no {machine.levels[-1]} is of {document.eligible or 'those it may have'}"
             if of_several:
                 where = f"the {there} of the roomiest of its sets"
             if not inside.any() and not part.apart:

@@ -94,6 +94,9 @@ class Case:
     doubts
         Requests that may not start for another reason than room, as is known afterwards, and why:
         nothing is blamed for it that one of them waits, or one after it.
+    ended
+        Hosts of jobs that ended before the state afterwards: when is not known, so nobody is blamed
+        who would have needed them.
     by_order
         Whether requests have an order that is not modelled: no other may start before the first.
     unknown
@@ -110,6 +113,7 @@ class Case:
     left_out: tuple[str, ...] = ()
     held: Mapping[str, Sequence[LeftOut]] = field(default_factory=dict)
     doubts: Mapping[str, str] = field(default_factory=dict)
+    ended: str = ""
     by_order: bool = False
     unknown: tuple[str, ...] = ()
     fault: str | None = None
@@ -248,9 +252,18 @@ def case_of_pair(before: Snapshot, after: Snapshot) -> tuple[Case, list[str]]:
     outcome = Decided.STARTED if started else Decided.WAITING
     by_order = ORDER in options_ahead(judged)
     levels = _levels_of(judged)
-    return Case(
-        judged, started, outcome, levels, held=holds, by_order=by_order, doubts=doubts
-    ), notes
+    taken = {host for _, units in started for own in units.values() for host in own}
+    ended = format_host_list(sorted({*_ended(before, after)} - taken))
+    case = Case(judged, started, outcome, levels, held=holds, by_order=by_order)
+    return replace(case, doubts=doubts, ended=ended), notes
+
+
+def _ended(before: Snapshot, after: Snapshot) -> Iterator[str]:
+    """Yield the hosts of jobs that run before and no more afterwards, in whatever entries."""
+    now = {name for job in after.running for name in (job.id, job.id.rpartition("/")[0])}
+    for job in before.running:
+        if job.id not in now and job.id.rpartition("/")[0] not in now - {""}:
+            yield from expand_host_list(job.nodes, f"running {job.id}")
 
 
 def _started(
@@ -264,7 +277,8 @@ def _started(
     for request in state.requests:
         try:
             if entries[request.id]:
-                taken = _taken(state, _anywhere(request), list(entries[request.id]))
+                own = entries[request.id]
+                taken = _taken(state, request.id, _anywhere(request), own)
                 _require_no_more(request, taken)
                 started.append((request.id, taken))
         except _OddError as error:
@@ -459,10 +473,13 @@ def _anywhere(request: HierarchyRequest) -> tuple[PartState, ...]:
     return tuple(found)
 
 
-def _taken(state: HierarchyState, parts: tuple[PartState, ...], jobs: list[RunningJob]) -> Taken:
+def _taken(
+    state: HierarchyState, name: str, parts: tuple[PartState, ...], jobs: Sequence[RunningJob]
+) -> Taken:
     taken: dict[str | None, dict[str, int]] = {part.name: {} for part in parts}
     for job in jobs:
-        named = [p for p in parts if len(parts) == 1 or f"/{p.name}/" in f"{job.id}/"]
+        of = f"{job.id[len(name) :]}/"
+        named = [p for p in parts if len(parts) == 1 or f"/{p.name}/" in of]
         for host in expand_host_list(job.nodes, f"running {job.id}"):
             there = named or _may_be_on(parts, state.machine.host_names.index(host), job)
             if len(there) == 1:

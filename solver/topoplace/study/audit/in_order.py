@@ -44,6 +44,7 @@ from topoplace.study.audit.judging import (
     Row,
     Standing,
     Verdict,
+    ended_text,
     in_words,
     is_of_blocks,
     not_modelled,
@@ -217,7 +218,7 @@ class _Round:
             higher = {k: placed for k, placed in self._started.items() if k in before}
             if not blocked and self._fits_beside(search, q, higher):
                 why = "those after it that started have its room, and those before it leave some"
-                return self._missed(q, why)
+                return self._missed(search, q, why, higher)
             why = "no room alongside those that started"
             why += " and the plans" if self._planned(q) else ""
             if proven and not blocked:
@@ -226,15 +227,21 @@ class _Round:
         if blocked:
             why = f"{self._doubt} is before it, and what holds that one is not modelled"
             return self._of(Verdict.UNJUDGED, name, why)
-        return self._missed(q, "it fits, with all that started where they are")
+        why = "it fits, with all that started where they are"
+        return self._missed(search, q, why, self._started)
 
-    def _missed(self, q: int, why: str) -> Standing:
+    def _missed(
+        self, search: InOrderSearch, q: int, why: str, beside: Mapping[int, Placed]
+    ) -> Standing:
         """Return the verdict on a request that fits, unless it may be in the way of a plan.
 
-        That is so where the plans are not known for all that wait before it, and not the place
-        of the reservation alone: because of one that is held, or because plans have whole nodes.
+        That is so where the plans are not known for all that wait before it, and not the place of
+        the reservation alone: because of one that is held, or because plans have whole nodes. Nor
+        is it missed if it fits only where jobs ended meanwhile.
         """
-        name = self._problem.requests[q].id
+        name, ended = self._problem.requests[q].id, self._case.ended
+        if ended and not self._fits_beside(search, q, beside, [ended]):
+            return self._of(Verdict.UNJUDGED, name, ended_text(self._case))
         planned = {request.id for request in self._snapshot.queue if request.planned is not None}
         before = [*self._order[: self._order.index(q)]] if self._backfills else []
         waits = [self._problem.requests[o].id for o in before if o not in self._started]
@@ -258,12 +265,19 @@ class _Round:
                 found.append(plan.nodes)
         return found
 
-    def _fits_beside(self, search: InOrderSearch, q: int, started: Mapping[int, Placed]) -> bool:
+    def _fits_beside(
+        self,
+        search: InOrderSearch,
+        q: int,
+        started: Mapping[int, Placed],
+        without: Sequence[NodeSet] = (),
+    ) -> bool:
         """Return whether a request fits with some that started in their places, and the plans.
 
-        Without a plan, the reservation has a place beside them.
+        Without a plan, the reservation has a place beside them. It may not have nodes `without`
+        which it is tried; then the reservation does not count.
         """
-        plans = self._planned(q)
+        plans = [*self._planned(q), *without]
         if not plans and search.reserved is not None:
             alone = [r.id for r in self._problem.requests].index(search.reserved.request)
             then = LaterOnHierarchy(self._problem, _STEP).at(search.reserved.at, alone)

@@ -28,6 +28,7 @@ from topoplace.certify.hierarchy.instance import (
 from topoplace.certify.report import RefusedError
 from topoplace.errors import TopoplaceError, number_of
 from topoplace.formats.decisions import Decided, Taken
+from topoplace.machine.hostlist import expand_host_list, format_host_list
 from topoplace.placement.hierarchy.contract import held_to
 from topoplace.result import level_label
 from topoplace.result.placement import CubesResult, HierarchyResult, RepackResult
@@ -220,19 +221,38 @@ def stand(case: Case, contract: str | None, options: Options, keep: Keep | None 
         keep((contract or FREE, result))
     figures = None if broken is not None else _figures(read_instance(counted), started)
     standing = _judged(case, result, figures, broken)
-    if standing.verdict is Verdict.MISSED and "tier" in options_ahead(snapshot):
-        why = "not modelled: the order in several partitions"
-        standing = replace(standing, verdict=Verdict.UNJUDGED, reason=why)
-    if standing.verdict is Verdict.MISSED and case.by_order and not _first_fits(case, options):
-        standing = replace(standing, verdict=Verdict.UNJUDGED, jobs=(_first(case).id,))
-    if standing.verdict is Verdict.MISSED and (ahead := not_modelled(snapshot, _SAID)):
-        standing = replace(standing, verdict=Verdict.UNJUDGED, reason=ahead)
-    others = options_ahead(snapshot) - {PREFERENCE, CONTRACT}
-    if standing.verdict is Verdict.SUBOPTIMAL and (ahead := not_modelled(snapshot, others)):
-        standing = replace(standing, verdict=Verdict.UNJUDGED, reason=ahead)
+    standing = _unblamed(replace(case, snapshot=snapshot), standing, options)
+    if standing.verdict in (Verdict.MISSED, Verdict.SUBOPTIMAL) and case.ended:
+        now = case.snapshot
+        down = ",".join(filter(None, (now.down, case.ended)))
+        closed = now.model_copy(update={"down": format_host_list(expand_host_list(down))})
+        fewer = stand(replace(case, snapshot=closed, ended=""), contract, options)
+        if fewer.verdict is not standing.verdict:
+            standing = replace(standing, verdict=Verdict.UNJUDGED, reason=ended_text(case))
     if not is_of_blocks(case):
         return standing
     return replace(standing, fragmentation=after_result(case.snapshot, result))
+
+
+def _unblamed(case: Case, standing: Standing, options: Options) -> Standing:
+    """Return a verdict without blame for what is not modelled."""
+    ahead = options_ahead(case.snapshot)
+    if standing.verdict is Verdict.MISSED:
+        if "tier" in ahead:
+            why = "not modelled: the order in several partitions"
+            return replace(standing, verdict=Verdict.UNJUDGED, reason=why)
+        if case.by_order and not _first_fits(case, options):
+            return replace(standing, verdict=Verdict.UNJUDGED, jobs=(_first(case).id,))
+    of_room = standing.verdict is Verdict.MISSED
+    why = not_modelled(case.snapshot, _SAID if of_room else ahead - {PREFERENCE, CONTRACT})
+    if why and standing.verdict in (Verdict.MISSED, Verdict.SUBOPTIMAL):
+        return replace(standing, verdict=Verdict.UNJUDGED, reason=why)
+    return standing
+
+
+def ended_text(case: Case) -> str:
+    """Return why it is not judged who would have needed the hosts of jobs that ended."""
+    return f"when the jobs on {case.ended} ended is not known"
 
 
 def _stand_in_pod(case: Case, options: Options, keep: Keep | None) -> Standing:

@@ -179,8 +179,18 @@ class Replay:
             raise TopoplaceError(f"the method found no nodes for job {self._queue[0].id}")
 
     def snapshot(self, name: str) -> Snapshot:
-        """Return the machine as it is now: which jobs run where, and which wait."""
-        return self._site.snapshot(name, self._queue)
+        """Return the machine as it is now: which jobs run where, and which wait.
+
+        On a torus jobs end at their walltimes (`RunningJob.ends`), as a scheduler knows it.
+        """
+        found = self._site.snapshot(name, self._queue)
+        if not self._site.has_prisms:
+            return found
+        due = {item.job.id: max(0, item.due - self.now) for item in self._running.values()}
+        running = [
+            one.model_copy(update={"ends": due.get(one.id, one.ends)}) for one in found.running
+        ]
+        return found.model_copy(update={"running": running})
 
     def _next_event(self) -> int | None:
         times = [self._ends[0][0]] if self._ends else []
