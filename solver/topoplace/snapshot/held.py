@@ -62,11 +62,11 @@ def holds_of(snapshot: Snapshot) -> dict[str, list[LeftOut]]:
 
 
 def entry_name(job: str, idx: int) -> str:
-    """Return what one of several running jobs is called that stand for one.
+    """Return what a running job is called, or one of several that stand for it, after the first.
 
     There are several where its hosts give it different amounts.
     """
-    return f"{job[:_MAX_NAME]}/{idx + 1}"
+    return job if idx == 0 else f"{job[:_MAX_NAME]}/{idx + 1}"
 
 
 def entries_of(job: str, running: Iterable[RunningJob]) -> list[RunningJob]:

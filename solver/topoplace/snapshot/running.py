@@ -124,7 +124,8 @@ def as_asked(
     for idx, job in enumerate(entries):
         update: dict[str, object] = {"priority": began.rank}
         if len(entries) > 1:
-            update |= {"gang": name, "id": entry_name(name, idx) if job.id == name else job.id}
+            own = f"{entry_name(name, idx + 1).rpartition('/')[0]}/{idx + 1}"
+            update |= {"gang": name, "id": own if job.id == name else job.id}
         if not idx:
             update |= {"asked": known, "left_out": left_out or None}
         found.append(job.model_copy(update=update))

@@ -205,8 +205,7 @@ def _running(
         for group in machine.hosts
         for host in expand_host_list(group.hosts)
     }
-    apart_of = {job: _all_apart(job, jobs, begun[job]) for job in jobs.running}
-    entries: dict[str, list[RunningJob]] = defaultdict(list)
+    entries: dict[str, list[RunningJob]] = {}
     for job, part, own in _by_part(jobs):
         hosts: dict[tuple[tuple[str, int], ...], list[str]] = defaultdict(list)
         for host, takes in own.items():
@@ -218,18 +217,31 @@ def _running(
             for name, amount in amounts.items():
                 left[host][name] -= amount
             hosts[tuple(sorted(amounts.items()))].append(host)
-        for idx, (takes_of_host, names) in enumerate(hosts.items()):
-            entries[job].append(
-                RunningJob(
-                    id=part if part == job or not idx else entry_name(part, idx),
-                    nodes=format_host_list(names),
-                    takes=dict(takes_of_host),
-                    apart=apart_of[job],
-                )
+        keys = (*_apart_of(job, jobs), *_keys_of(begun[job]))
+        apart = {(one.level, one.name): one for one in keys}
+        entries.setdefault(job, []).extend(
+            RunningJob(
+                id=entry_name(part, idx),
+                nodes=format_host_list(names),
+                takes=dict(takes),
+                apart=[one for _, one in sorted(apart.items())] or None,
             )
-    levels = hierarchy_of(machine)
-    each = (as_asked(job, own, begun[job], levels) for job, own in entries.items())
-    return [one for own in each for one in own]
+            for idx, (takes, names) in enumerate(hosts.items())
+        )
+    whole = hierarchy_of(machine)
+    return [
+        one
+        for job, some in entries.items()
+        if some
+        for one in as_asked(job, some, begun[job], whole)
+    ]
+
+
+def _keys_of(began: Began) -> list[Apart]:
+    """Return jobs with which one that runs shares no domain wherever it goes."""
+    asked = began.asked
+    own = [] if asked is None else [asked, *(asked.parts or ())]
+    return [one for each in own for one in each.apart or ()]
 
 
 def _by_part(jobs: KubeJobs) -> Iterator[tuple[str, str, Amounts]]:
@@ -248,15 +260,6 @@ def _by_part(jobs: KubeJobs) -> Iterator[tuple[str, str, Amounts]]:
 
 
 _LONGEST_PART = 110
-
-
-def _all_apart(job: str, jobs: KubeJobs, began: Began) -> list[Apart] | None:
-    """Return jobs with which one that runs shares no domain, wherever it goes."""
-    own = [] if began.asked is None else [began.asked, *(began.asked.parts or ())]
-    found = [*_apart_of(job, jobs), *(one for each in own for one in each.apart or ())]
-    unique = {(one.level, one.name): one for one in found}
-    return [one for _, one in sorted(unique.items())] or None
-
 
 # ---- Requests ------------------------------------------------------------------------------------
 
