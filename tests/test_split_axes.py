@@ -12,7 +12,9 @@ import topoplace as tp
 from topoplace.errors import InputError
 from topoplace.mapping import _partitioner, multilevel
 from topoplace.mapping.evaluate import hop_bytes
-from topoplace.mapping.objects.applications import problem_of
+from topoplace.mapping.objects.applications import problem_of as objects_of
+from topoplace.mapping.objects.applications import read_application
+from topoplace.mapping.objects.settled import settled
 from topoplace.mapping.onto import load_places, problem_on
 from topoplace.mapping.parallelism import parallelism
 from topoplace.mapping.problem import MappingProblem, spread_over_nodes
@@ -139,10 +141,22 @@ def test_tasks_under_a_cap_have_partitions() -> None:
     pytest.importorskip("mtkahypar", reason="the library mtkahypar is not installed")
     graph = random_geometric(500, 3).instance.application
     assert isinstance(graph, GraphApplication)
-    problem = problem_of(graph, load_places("torus:4x2"), "1.1")
+    problem = objects_of(graph, load_places("torus:4x2"), "1.1")
     found = multilevel.multilevel(problem, 1, math.inf)
     assert found is not None
     assert int(np.bincount(found).max()) <= problem.cap
+
+
+def test_objects_have_partitions() -> None:
+    """Messages once per node, trees and other loads than 1 are followed as messages."""
+    pytest.importorskip("mtkahypar", reason="the library mtkahypar is not installed")
+    problem = objects_of(read_application("namd_apoa1"), load_places("torus:4x2"), "1.1")
+    found = multilevel.multilevel(problem, 1, math.inf)
+    assert found is not None
+    cells = settled(problem, found)
+    assert cells is not None
+    cost = hop_bytes(problem, problem.nodes_of(cells))
+    assert cost < mapped(problem, "in-order")
 
 
 def test_late_partitions_keep_neighbours_together() -> None:

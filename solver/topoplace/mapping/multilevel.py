@@ -16,10 +16,11 @@ import numpy as np
 
 from topoplace import clock
 from topoplace.mapping import _partitioner
-from topoplace.mapping.graph import TaskGraph, rows_of
+from topoplace.mapping.graph import rows_of
 from topoplace.mapping.local_search import torus_neighbours
 from topoplace.mapping.mapped import mapped_by
-from topoplace.mapping.problem import MappingProblem
+from topoplace.mapping.problem import MappingProblem, graph_of
+from topoplace.snapshot.schema import GraphApplication
 from topoplace.solving import Options, method_of
 from topoplace.types import IntArray
 
@@ -92,21 +93,22 @@ def multilevel(
         return None
     limit = None if left == math.inf else min(placing, max(1e-3, stop - clock.now()))
     search = method_of("mapping", "search").solver
-    ones = np.ones_like(parts)
-    own: dict[str, Any] = {"graph": _between(problem, at, len(parts)), "loads": ones, "home": -ones}
-    one_each = problem.instance.model_copy(update=ONE_EACH)
-    alone = replace(problem, instance=one_each, tasks_per_node=1, grid=None, **own)
+    ones, apart = np.ones_like(parts), _between(problem, at, len(parts))
+    one_each = problem.instance.model_copy(update=ONE_EACH | {"application": apart})
+    own: dict[str, Any] = {"graph": graph_of(apart), "grid": None, "loads": ones, "home": -ones}
+    alone = replace(problem, instance=one_each, tasks_per_node=1, **own)
     nodes = mapped_by(search, alone, Options(seed=seed, time_limit=limit))
     return problem.routers_of(nodes)[at]
 
 
-def _between(problem: MappingProblem, at: IntArray, num: int) -> TaskGraph:
+def _between(problem: MappingProblem, at: IntArray, num: int) -> GraphApplication:
     """Return the bytes between parts as a graph, given the part of every task."""
     graph = problem.guide
     sources, targets = at[graph.owner], at[graph.other]
-    apart = sources < targets
-    rows = rows_of(num, sources[apart], targets[apart], graph.weight[apart])
-    return TaskGraph(num, rows.owner, rows.other.astype(np.int64), rows.weight)
+    once = sources < targets
+    rows = rows_of(num, sources[once], targets[once], graph.weight[once])
+    ends = {"sources": rows.owner.tolist(), "targets": rows.other.tolist()}
+    return GraphApplication(num_tasks=num, bytes=rows.weight.tolist(), **ends)
 
 
 def _divided(problem: MappingProblem, seed: int, stop: float, **given: IntArray) -> IntArray | None:
