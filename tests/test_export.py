@@ -84,6 +84,17 @@ def test_pods_and_anchored_tori_are_verified(seed: int, tmp_path: Path) -> None:
 
 
 @needs_veripb
+def test_several_places_of_the_same_nodes_are_exchanged_one_by_one(tmp_path: Path) -> None:
+    result = tp.place(random_anchored("veripb-54", 24, segmented=True), interference="off")
+    assert_verified(result, tmp_path)
+
+
+@needs_veripb
+def test_distances_that_differ_by_direction_are_searched(tmp_path: Path) -> None:
+    assert_verified(solve(small_mapping(46), "exact", Options(time_limit=60)), tmp_path)
+
+
+@needs_veripb
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(6))
 def test_tori_of_64_routers_are_verified_on_all_levels(seed: int, tmp_path: Path) -> None:

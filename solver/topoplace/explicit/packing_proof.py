@@ -9,6 +9,7 @@ root, where `over` is false. Exchanges of requests are proven by redundance.
 from __future__ import annotations
 
 import io
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -121,15 +122,19 @@ class _Tree:
     def swap(self, a: int, b: int, starts: bool = True) -> str:
         """Return the substitution that exchanges two requests in all places of the first one."""
         packed = self.packed
-        place = {self._key(k): packed.variable(k) for k in packed.of(b).tolist()}
+        places: dict[tuple[Any, ...], list[str]] = defaultdict(
+            list
+        )  # several may have the same rows
+        for k in packed.of(b).tolist():
+            places[self._key(k)].append(packed.variable(k))
         pairs = [(packed.start(a), packed.start(b))] if starts else []
         for k in packed.of(a).tolist():
-            other = place.get(self._key(k))
-            if other is None:
+            others = places[self._key(k)]
+            if not others:
                 names = packed.packing.names
                 expected = f"a place of {names[b]} for each of {names[a]} in the model"
                 raise InputError(expected, field="certificate", value=packed.variable(k))
-            pairs.append((packed.variable(k), other))
+            pairs.append((packed.variable(k), others.pop(0)))
         return " ".join(f"{x} -> {y} {y} -> {x}" for x, y in pairs)
 
     def _key(self, k: int) -> tuple[Any, ...]:
