@@ -121,7 +121,8 @@ PEERS: dict[str, Callable[[MappingProblem, int], Numbers | None]] = {
 }
 
 
-PARTITIONERS = [*PEERS][1:]
+PARTITIONERS = {"Scotch": "C1s", "kaffpa": "C2^", "Mt-KaHyPar": "C4D"}
+"""Those of the peers that know the graph, with their look in pictures."""
 
 
 def problem_of(graph: str, num: int, seed: int, on: str) -> MappingProblem:
@@ -199,7 +200,8 @@ def picture(study: Study, rows: list[Record]) -> None:
             curve(panel, [(r.limit, r.cost) for r in where(own, method="search")], label="search")
             for row in own:
                 if row.method in PARTITIONERS:
-                    curve(panel, [(max(row.cpu, 0.1), row.cost)], "s", label=row.method)
+                    look = PARTITIONERS[row.method]
+                    curve(panel, [(max(row.cpu, 0.1), row.cost)], look, label=row.method)
             panel.set(xscale="log", xlabel="seconds", ylabel="cost", title=f"{graph}, {on}")
             panel.legend(fontsize="small")
         figure.tight_layout()
