@@ -15,8 +15,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_array
-from scipy.sparse.csgraph import reverse_cuthill_mckee
 
 Numbers = NDArray[np.int64]
 
@@ -86,6 +84,9 @@ class Partitioner:
 
 def banded(part: Part) -> Numbers:
     """Return the tasks of a part in an order in which those that exchange messages are near."""
+    from scipy.sparse import csr_array  # noqa: PLC0415 - heavy, and rarely needed
+    from scipy.sparse.csgraph import reverse_cuthill_mckee  # noqa: PLC0415 - heavy
+
     shape = len(part.tasks), len(part.tasks)
     pairs = csr_array((part.weight, (part.ends[0], part.ends[1])), shape)
     return np.asarray(reverse_cuthill_mckee(csr_array(pairs + pairs.T), True), dtype=np.int64)
