@@ -201,7 +201,7 @@ def test_a_cluster_on_a_torus(tmp_path):
     assert (state.snapshot.down, state.snapshot.running[0].nodes) == ("23", "0,12")
     queue = [(one.id, one.shapes, one.segment) for one in state.snapshot.queue]
     assert queue == [("2", None, None), ("4", None, 4), ("5", None, None)]
-    assert "jobs left out, of a size without placement: 3" in made.notes
+    assert "jobs left out, of a size without placement: 3 (3, 6, 7)" in made.notes
 
 
 # ---- What is said of bad files -------------------------------------------------------------------
