@@ -14,7 +14,7 @@ import numpy as np
 from topoplace.errors import InputError
 from topoplace.explicit.chosen import Chosen
 from topoplace.placement.hierarchy.outcome import worth
-from topoplace.placement.hierarchy.problem import HierarchyProblem, Started
+from topoplace.placement.hierarchy.problem import HierarchyProblem, Started, written_out
 from topoplace.snapshot.hierarchy_state import HierarchyRequest, PartState
 from topoplace.solving import Options, Outcome, register
 from topoplace.solving.minizinc import LevelRun, level_by_level, require_small, run_level
@@ -72,7 +72,7 @@ def data_of(problem: HierarchyProblem, level_idx: int, reached: Sequence[int]) -
 
     The model always has a level of balance, which is 0 if no part asks for it.
     """
-    machine, state, requests = problem.machine, problem.state, problem.requests
+    machine, state, requests = problem.machine, problem.state, written_out(problem).requests
     parts = [(q, part) for q, request in enumerate(requests, 1) for part in request.parts]
     is_last = level_idx == len(problem.levels) - 1
     goal = machine.num_levels + 3 if is_last else level_idx + 1
