@@ -69,8 +69,9 @@ def random_hierarchy(rng: random.Random) -> dict[str, Any]:
     if rng.random() < 0.3:
         _add_apart(rng, document, levels)
     add_value(document)
-    if rng.random() < 0.25:
-        _add_contiguous(rng, document, names)
+    own = random.Random(repr(document))  # what is drawn after it stays as it was
+    if own.random() < 0.25:
+        _add_contiguous(own, document, names)
     return document
 
 
