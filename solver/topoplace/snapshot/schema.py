@@ -540,7 +540,7 @@ class TasksModel(Model):
 ON_HIERARCHIES = frozenset(
     (
         *("takes", "segments", "required", "preferred", "exclusive"),
-        *("spread", "balance", "at_most", "parts", "apart", "one_of"),
+        *("spread", "balance", "at_most", "parts", "apart", "one_of", "contiguous"),
     )
 )
 """Fields of jobs that only hierarchies have; on other machines documents leave them out."""
@@ -703,6 +703,9 @@ class Request(_Job):
     )
     balance: Name | None = optional("hierarchies: level over whose domains to be even")
     at_most: Segment | None = optional("hierarchies: the most domains of a level")
+    contiguous: SetName | None = optional(
+        "hierarchies: a set; its units are on hosts that follow each other there, one on each"
+    )
     eligible: Expression | None = optional(
         "the nodes it may have, such as `acc & (ib | !slow)` of the `sets`"
     )

@@ -31,7 +31,7 @@ from topoplace.formats.slurm.sharing import (
     sharing_of,
     tasks_of_node,
 )
-from topoplace.formats.slurm.topology import SlurmMachine
+from topoplace.formats.slurm.topology import SlurmMachine, SlurmTopology
 from topoplace.machine.hierarchy import LEAF
 from topoplace.machine.hostlist import expand_host_list, format_host_list, format_node_set
 from topoplace.snapshot.held import (
@@ -71,16 +71,15 @@ class SlurmCluster:
 
     Attributes
     ----------
-    topology, is_default
-        The topology's name, None if it has none, and whether partitions that name none have it.
+    topology
+        The topology, or those that are the machine; None if partitions cannot have another.
     """
 
     nodes: Mapping[str, SlurmNode] | None = None
     jobs: SlurmJobs = field(default_factory=SlurmJobs)
     partitions: Mapping[str, SlurmPartition] | None = None
     reservations: Mapping[str, SlurmReservation] | None = None
-    topology: str | None = None
-    is_default: bool = True
+    topology: SlurmTopology | None = None
 
 
 def snapshot_of_slurm(
@@ -459,6 +458,9 @@ _OF_NODES = ("cpus", "memory", "disk")
 _MOST_NAMES = 8  # of jobs in a note
 _MOST_WAYS = 16  # partitions that differ
 
+IN_ORDER = "scontrol-show-nodes"
+"""The name of the set of all nodes in the order in which Slurm lists them."""
+
 
 class _Holds:
     """Says what holds a request of a cluster, and which nodes it may have.
@@ -533,6 +535,7 @@ class _Holds:
             "excluded_nodes": "" if self._by_sets else wants.excluded,
             "required_nodes": "" if self._required(wants, request) else wants.required,
             "switches": self._switches(wants),
+            "contiguous": self._why_not_contiguous(wants, request),
             "shared": ""
             if shares or self._takes_whole_nodes(wants)
             else self._why_whole(wants, request),
@@ -588,7 +591,53 @@ class _Holds:
             return ""
         if wants.switches < 0:
             return "it may have waited for them as long as it wants to"
-        return "" if self._leaf is not None else f"{wants.switches}, and no leaf switches"
+        none = self._leaf is None or any(map(self._is_flat, wants.partitions))
+        return f"{wants.switches}, and no leaf switches" if none else ""
+
+    def _why_not_contiguous(self, wants: Wants, request: Request) -> str:
+        """Return why it is not modelled that nodes follow each other; nothing if it is.
+
+        Slurm takes them from a run of nodes that are free for the job, and looks at no switches;
+        blocks, rings and toruses do not know the option.
+        """
+        if not wants.contiguous or self._ignores_contiguous:
+            return ""
+        features, takes = self._features(wants, request), self._takes(wants, request)
+        known = [(self._cluster.partitions or {}).get(name) for name in wants.partitions]
+        order = [*(self._cluster.nodes or ())]
+        inside = [k for k, name in enumerate(order) if name in self._machine]
+        between = inside and len(inside) < inside[-1] - inside[0] + 1
+        why_not = {
+            "where contention counts": not self._by_sets,
+            "and the order of scontrol show nodes is not given (--nodes)": not self._complete,
+            "and nodes between those of the topology": between,
+            "and nodes on no switch": not wants.partitions and len(inside) < len(order),
+            "on several fabrics": self._by_sets and self._on_several_fabrics(wants),
+            "with required nodes": wants.required,
+            "with --switches": wants.switches,
+            "with numbers of features": features is not None and features.form is Form.COUNTS,
+            "with tasks on any nodes": isinstance(takes, dict) and "nodes" in takes,
+            "in a partition with LLN": any(one is not None and one.least_loaded for one in known),
+        }
+        return next((f"nodes in a row, {why}" for why, is_so in why_not.items() if is_so), "")
+
+    def _on_several_fabrics(self, wants: Wants) -> bool:
+        """Return whether nodes of a partition of a request are on several fabrics."""
+        machine = hierarchy_of(self._document)
+        if not machine.fabrics:
+            return False
+        fabric = dict(zip(machine.host_names, machine.domain_of[0].tolist(), strict=True))
+        every = [self._inside(name) for name in wants.partitions] or [self._machine]
+        return any(len({fabric[name] for name in own}) > 1 for own in every)
+
+    @property
+    def _ignores_contiguous(self) -> bool:
+        return isinstance(self._of, TorusModel) or BLOCK in self._of.domain_levels
+
+    @property
+    def _document(self) -> TreeModel | HierarchyModel:
+        assert not isinstance(self._of, TorusModel)
+        return self._of
 
     def _required(self, wants: Wants, request: Request) -> list[str] | None:
         """Return the nodes that a request has to have; None if that is not modelled."""
@@ -653,7 +702,7 @@ class _Holds:
 
     def _inside(self, partition: str) -> frozenset[str]:
         """Return the nodes of a partition that are on the machine, as far as they are known."""
-        return (self._nodes_in(partition) or frozenset()) & self._machine
+        return (self._nodes_in(partition) or frozenset()) & self._nodes_of_topology(partition)
 
     def _wide(self, wants: Wants, request: Request) -> list[str]:
         """Return the partitions in which a request may start, each that is not in another."""
@@ -779,8 +828,14 @@ class _Holds:
         fields = own if isinstance(own, dict) else {}
         if isinstance(own, str) and self._sharing is not None:  # held, and released as if whole
             fields = self._sharing.whole
-        if wants.switches > 0 and self._leaf is not None:
+        if wants.switches > 0 and self._leaf is not None and not self._switches(wants):
             fields = {**fields, "at_most": Segment(size=wants.switches, level=self._leaf)}
+        if wants.contiguous and not (
+            self._ignores_contiguous or self._why_not_contiguous(wants, request)
+        ):
+            fields = {**fields, "contiguous": IN_ORDER, "spread": None}
+            listed = [name for name in self._cluster.nodes or () if name in self._machine]
+            self.sets.setdefault(IN_ORDER, format_host_list(listed))
         ways, parts = self._ways(wants, request), self._parts(wants, request)
         terms = [*(ways if len(ways) == 1 else ()), *self._terms(wants, request, fields)]
         excluded = self._machine.intersection(expand_host_list(wants.excluded, "excluded_nodes"))
@@ -852,7 +907,7 @@ class _Holds:
         elsewhere = self._elsewhere(name)
         if elsewhere:
             return elsewhere
-        inside = len(nodes & self._machine)
+        inside = len(self._inside(name))
         if inside < len(self._machine) and not (self._by_sets and inside):
             return f"{name} with {inside:,} of the {number_of(len(self._machine), 'node')}"
         if len(nodes) > inside:
@@ -861,12 +916,25 @@ class _Holds:
         return "" if one is None else self._limits(name, one, request)
 
     def _elsewhere(self, name: str) -> str:
-        """Return which other topology the jobs of a partition have; nothing if it is this one."""
-        one = (self._cluster.partitions or {}).get(name)
-        own, here = "" if one is None else one.topology, self._cluster.topology
-        if here is None or own == here or (not own and self._cluster.is_default):
+        """Return which other topology the jobs of a partition have; nothing if it is read."""
+        one, here = (self._cluster.partitions or {}).get(name), self._cluster.topology
+        own = "" if one is None else one.topology
+        if here is None or not here.names or (own or here.default) in here.names:
             return ""
-        return f"{name} on {f'topology {own}' if own else 'the default topology'}, not {here}"
+        other = f"topology {own}" if own else "the default topology"
+        return f"{name} on {other}, not {' or '.join(here.names)}"
+
+    def _nodes_of_topology(self, partition: str) -> frozenset[str]:
+        """Return the nodes of the machine that are on the topology of a partition."""
+        one, here = (self._cluster.partitions or {}).get(partition), self._cluster.topology
+        own = (one.topology if one is not None else "") or (here.default if here else None)
+        return self._machine if here is None or not own else here.nodes.get(own, self._machine)
+
+    def _is_flat(self, partition: str) -> bool:
+        """Return whether a partition has one of several topologies, and that has no switches."""
+        one, here = (self._cluster.partitions or {}).get(partition), self._cluster.topology
+        own = (one.topology if one is not None else "") or (here.default if here else None)
+        return here is not None and own in here.flat
 
     def _limits(self, name: str, one: SlurmPartition, request: Request) -> str:
         """Return which limit of a partition of all nodes a request is beyond, or another one."""

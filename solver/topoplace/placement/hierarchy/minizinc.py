@@ -14,7 +14,7 @@ import numpy as np
 from topoplace.errors import InputError
 from topoplace.explicit.chosen import Chosen
 from topoplace.placement.hierarchy.outcome import worth
-from topoplace.placement.hierarchy.problem import HierarchyProblem, Started
+from topoplace.placement.hierarchy.problem import HierarchyProblem, Started, written_out
 from topoplace.snapshot.hierarchy_state import HierarchyRequest, PartState
 from topoplace.snapshot.schema import WITHOUT_GPUS
 from topoplace.solving import Options, Outcome, register
@@ -71,7 +71,7 @@ def data_of(problem: HierarchyProblem, level_idx: int, reached: Sequence[int]) -
     The model always has the value of requests without GPUs, all levels and balance. What the
     problem does not count may be anything there.
     """
-    machine, state, requests = problem.machine, problem.state, problem.requests
+    machine, state, requests = problem.machine, problem.state, written_out(problem).requests
     parts = [(q, part) for q, request in enumerate(requests, 1) for part in request.parts]
     goals = ["nodes", WITHOUT_GPUS, *machine.levels, "balance", "stranded"]
     counted = [name for name, _ in problem.levels]
