@@ -293,38 +293,39 @@ class HierarchyPacking(PackingProblem):
         return Priced(best, columns)
 
     def starts(self, deadline: float) -> Iterator[list[Candidate]]:
-        """Yield heuristics, best fits, and solutions of integer programs, over kinds or all hosts.
+        """Yield placements of integer programs over kinds or all hosts, heuristics and best fits.
 
-        The heuristics of the whole queue use no compiled code and ignore the time limit, so that
-        there is a placement at once. Best fits take first the requests with many units that stay
-        together, or those of the largest value.
+        The program over kinds comes first: it is small on machines of any size, and where it solves
+        all, the others are not needed. The heuristics of the whole queue use no compiled code and
+        ignore the time limit, so that there is a placement at once. Best fits take first the
+        requests with many units that stay together, or those of the largest value.
         """
+        patterns: Patterns | None = None
+        with contextlib.suppress(clock.OutOfTimeError):
+            patterns = Patterns(self.layout, self.requests, self.kinds, self.places, deadline)
+            for found in patterns.placements(0):
+                yield [Candidate(q, uses) for q, uses in found]
+        if patterns is not None and patterns.is_solved:
+            return
         if self._is_whole:
             for rule in (first_fit, tree_best_fit):
                 yield self.candidates(serve(rule, self.hierarchy))
         for key in (self.hardness, self.values):
             order = np.argsort(-key, kind="stable").tolist()
             yield self.with_best_fits([], order, Budget(max(0.0, deadline - clock.now())))
-        with contextlib.suppress(clock.OutOfTimeError):
-            yield from self._programmed(deadline)
-
-    def _programmed(self, deadline: float) -> Iterator[list[Candidate]]:
-        """Yield solutions of integer programs."""
-        patterns = Patterns(self.layout, self.requests, self.places, deadline)
-        for found in patterns.placements(0):
-            yield [Candidate(q, uses) for q, uses in found]
         many = Assignment.num_variables(self.layout, self.requests) > MOST_VARIABLES
         many |= any(
             one.parts[0].order is not None
             and sum(own.num for own in self.windows(q)) > _FEW_WINDOWS
             for q, one in enumerate(self.requests)
         )
-        if patterns.knows_all or many:
+        if many or patterns is None or patterns.knows_all:
             return
         levels = self.layout.machine.num_levels
-        program = Assignment(self.layout, self.requests, self.capacities, levels, deadline)
-        for found in program.placements(0):
-            yield [Candidate(q, uses) for q, uses in found]
+        with contextlib.suppress(clock.OutOfTimeError):
+            program = Assignment(self.layout, self.requests, self.capacities, levels, deadline)
+            for found in program.placements(0):
+                yield [Candidate(q, uses) for q, uses in found]
 
     def windows(self, q: int) -> list[Windows]:
         """Return all places of a request that is contiguous, by the sets of hosts it may have."""
