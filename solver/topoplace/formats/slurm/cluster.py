@@ -503,6 +503,10 @@ class _Holds:
         nodes = cluster.nodes or {}
         self._own = [nodes[name] for name in names if name in nodes]
         self._complete = len(self._own) == len(names)
+        self._says_features = all(node.features is not None for node in nodes.values())
+        self._known: dict[tuple[str, str, int], frozenset[str] | None] = {}
+        self._leasts: dict[str, int | None] = {}
+        self._of_partition: dict[str, frozenset[str]] = {}
         parts = any(0 < (one.cpus_held or 0) < (one.cpus or 0) for one in self._own)
         self._may_share = parts and SHARED_NODES in cluster.jobs.unseen
         self._later = reserved.later
@@ -702,7 +706,10 @@ class _Holds:
 
     def _inside(self, partition: str) -> frozenset[str]:
         """Return the nodes of a partition that are on the machine, as far as they are known."""
-        return (self._nodes_in(partition) or frozenset()) & self._nodes_of_topology(partition)
+        if partition not in self._of_partition:
+            own = self._nodes_in(partition) or frozenset()
+            self._of_partition[partition] = own & self._nodes_of_topology(partition)
+        return self._of_partition[partition]
 
     def _wide(self, wants: Wants, request: Request) -> list[str]:
         """Return the partitions in which a request may start, each that is not in another."""
@@ -716,9 +723,8 @@ class _Holds:
 
     def _features(self, wants: Wants, request: Request) -> Constraint | None:
         """Return what a request asks of features; None if it is nothing, or not modelled."""
-        known = {name: node.features for name, node in (self._cluster.nodes or {}).items()}
         found = constraint_of(wants.features)
-        if found is None or not self._by_sets or not self._complete or None in known.values():
+        if found is None or not self._by_sets or not self._complete or not self._says_features:
             return None
         if isinstance(self._of, TorusModel) and found.form is not Form.EACH:
             return None
@@ -775,10 +781,12 @@ class _Holds:
         """Return the nodes with so much of what a node has; None if it is not known of all."""
         if not least:
             return self._machine
-        has = {n: own.amount(what, name) for n, own in (self._cluster.nodes or {}).items()}
-        if not self._complete or None in has.values():
-            return None
-        return frozenset(node for node, amount in has.items() if (amount or 0) >= least)
+        key = what, name, least
+        if key not in self._known:
+            has = {n: own.amount(what, name) for n, own in (self._cluster.nodes or {}).items()}
+            enough = frozenset(node for node, amount in has.items() if (amount or 0) >= least)
+            self._known[key] = enough if self._complete and None not in has.values() else None
+        return self._known[key]
 
     def _gres(self, wants: Wants, request: Request) -> dict[str, frozenset[str]] | str:
         """Return by name the nodes with the GRES of a request, where some have less; or why not."""
@@ -834,8 +842,9 @@ class _Holds:
             self._ignores_contiguous or self._why_not_contiguous(wants, request)
         ):
             fields = {**fields, "contiguous": IN_ORDER, "spread": None}
-            listed = [name for name in self._cluster.nodes or () if name in self._machine]
-            self.sets.setdefault(IN_ORDER, format_host_list(listed))
+            if IN_ORDER not in self.sets:
+                listed = (name for name in self._cluster.nodes or () if name in self._machine)
+                self.sets[IN_ORDER] = format_host_list(listed)
         ways, parts = self._ways(wants, request), self._parts(wants, request)
         terms = [*(ways if len(ways) == 1 else ()), *self._terms(wants, request, fields)]
         excluded = self._machine.intersection(expand_host_list(wants.excluded, "excluded_nodes"))
@@ -897,7 +906,8 @@ class _Holds:
     def _set(self, kind: str, name: str, nodes: frozenset[str]) -> str:
         """Return the name of a set of nodes, which is kept."""
         own = f"{kind}:{name}"
-        self.sets.setdefault(own, _node_set(self._of, sorted(nodes & self._machine)))
+        if own not in self.sets:
+            self.sets[own] = _node_set(self._of, sorted(nodes & self._machine))
         return own
 
     def _why_not(self, name: str, request: Request) -> str:
@@ -972,8 +982,11 @@ class _Holds:
 
     def _least(self, what: str) -> int | None:
         """Return the least that a node has; None if it is not known of every node."""
-        found = [getattr(node, what) for node in self._own]
-        return None if not self._complete or None in found else min(found, default=0)
+        if what not in self._leasts:
+            found = [getattr(node, what) for node in self._own]
+            least = None if not self._complete or None in found else min(found, default=0)
+            self._leasts[what] = least
+        return self._leasts[what]
 
     def _has_memory(self, per_cpu: int) -> bool:
         """Whether every node has so much memory for each of its CPUs."""
