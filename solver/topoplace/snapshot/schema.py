@@ -540,12 +540,12 @@ class TasksModel(Model):
 ON_HIERARCHIES = frozenset(
     (
         *("takes", "segments", "required", "preferred", "exclusive"),
-        *("spread", "balance", "at_most", "parts", "apart", "one_of", "contiguous"),
+        *("spread", "balance", "at_most", "parts", "apart", "contiguous"),
     )
 )
 """Fields of jobs that only hierarchies have; on other machines documents leave them out."""
 
-BY_SETS = frozenset(("eligible", "excluded"))
+BY_SETS = frozenset(("eligible", "excluded", "one_of"))
 """Fields of jobs by which they may have some nodes alone, on tori, hierarchies and trees."""
 
 ON_TORI = frozenset(("tasks", "segment"))
@@ -711,7 +711,7 @@ class Request(_Job):
     )
     excluded: NodeSet | None = optional("nodes it may not have")
     one_of: Annotated[list[Expression], Field(min_length=1, max_length=256)] | None = optional(
-        "hierarchies: sets of nodes, as expressions; all its nodes are in one of these"
+        "sets of nodes, as expressions; all its nodes are in one of these"
     )
     parts: Annotated[list[Part], Field(min_length=1, max_length=4)] | None = Field(
         default=None, description="hierarchies: parts that start together, instead of the above"
