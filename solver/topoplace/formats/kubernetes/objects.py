@@ -425,4 +425,6 @@ def _asked_by(container: Container | PodSpec, field: str) -> dict[str, Fraction]
 
 
 def _plus(one: Mapping[str, Fraction], other: Mapping[str, Fraction]) -> dict[str, Fraction]:
+    if not one or not other:
+        return dict(one or other)
     return {name: one.get(name, _NONE) + other.get(name, _NONE) for name in {*one, *other}}
