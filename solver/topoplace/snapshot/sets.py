@@ -35,6 +35,26 @@ class HostSet:
         return hash(self._key)
 
 
+class HostOrder:
+    """Hosts in an order that can be a key: equal orders are equal.
+
+    Attributes
+    ----------
+    hosts
+        Their numbers, each once, shape ``(num_hosts_in_it,)``.
+    """
+
+    def __init__(self, hosts: IntArray) -> None:
+        self.hosts = hosts
+        self._key = hosts.tobytes()
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, HostOrder) and self._key == other._key
+
+    def __hash__(self) -> int:
+        return hash(self._key)
+
+
 class NodeSets:
     """The named sets of nodes of a snapshot.
 

@@ -179,7 +179,7 @@ def _explained(
 ) -> Outcome:
     until = clock.deadline(options.time_limit)
     started = place(problem, deadline=until)
-    explanations = explain(problem, started, until)
+    explanations = explain(problem, started, until) if options.explains else []
     return Outcome(started, time_limit_hit=clock.now() >= until, explanations=explanations)
 
 
@@ -263,5 +263,5 @@ def _slurm_torus3d(problem: PlacementProblem, options: Options) -> Outcome:
         raise InputError(expected, field="machine.anchored", found="none")
     until = clock.deadline(options.time_limit)
     started = slurm_torus3d(problem, deadline=until)
-    explanations = explain(problem, started, until)
+    explanations = explain(problem, started, until) if options.explains else []
     return Outcome(started, time_limit_hit=clock.now() >= until, explanations=explanations)
