@@ -57,7 +57,6 @@ from topoplace.formats.kubernetes.kinds import (
     Others,
     Pod,
     Queue,
-    Reasoned,
     ResourceGroup,
     Scheduling,
     Standing,
@@ -77,10 +76,12 @@ from topoplace.formats.kubernetes.objects import (
     Meta,
     PodSpec,
     PodTemplate,
+    Reasoned,
     Resources,
     TemplateMeta,
     amounts_of,
     id_of,
+    while_resized,
 )
 from topoplace.formats.kubernetes.podsets import (
     MAX_COUNT,
@@ -664,7 +665,7 @@ class _Reader:
                 takes = amounts_of(pod.spec, "spec")
                 add_amounts(assigned.ended, pod.spec.node_name, takes)
         elif pod.spec.node_name:
-            takes = amounts_of(pod.spec, "spec")
+            takes = amounts_of(while_resized(pod.spec, pod.status), "spec")
             add_amounts(self.jobs.running.setdefault(job, {}), pod.spec.node_name, takes)
             part = next(filter(None, map(pod.metadata.label, PART_NAMES)), "")
             of_part = self.jobs.parts.setdefault(job, {}).setdefault(part, {})
