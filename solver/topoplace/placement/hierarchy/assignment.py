@@ -13,7 +13,7 @@ from ortools.sat.python import cp_model
 
 from topoplace import clock
 from topoplace.placement.hierarchy.layout import Layout
-from topoplace.placement.hierarchy.problem import gains_of
+from topoplace.placement.hierarchy.problem import gains_of, windows_of
 from topoplace.placement.hierarchy.tables import Uses
 from topoplace.snapshot.hierarchy_state import HierarchyRequest
 from topoplace.types import IntArray
@@ -135,8 +135,28 @@ class Assignment:
             else:  # otherwise the whole row is taken, by no other request
                 self._model.add(sum(load) <= int(self._left[row]))
         self._units.append(own)
-        self._one_way(request, own, start)
+        if request.parts[0].order is not None:
+            self._contiguous(request, own[0], start)
+        else:
+            self._one_way(request, own, start)
         self._rules(request, own)
+
+    def _contiguous(self, request: HierarchyRequest, own: dict[int, Any], start: Any) -> None:
+        """Keep a request to hosts that follow each other, in one of its sets of hosts."""
+        layout = self._layout
+        beside: dict[int, list[Any]] = {leaf: [] for leaf in own}
+        windows = []
+        for (part,) in request.ways:
+            may = layout.rooms[:, layout.kind_of[part.kind]] > 0
+            for hosts in windows_of(layout.machine, part, may).tolist():
+                leaves = [layout.node_of_host[host] for host in hosts]
+                if own.keys() >= {*leaves}:
+                    windows.append(self._model.new_bool_var(""))
+                    for leaf in leaves:
+                        beside[leaf].append(windows[-1])
+        self._model.add(sum(windows) == start)
+        for leaf, units in own.items():
+            self._model.add(units <= sum(beside[leaf]))
 
     def _one_way(self, request: HierarchyRequest, own: list[dict[int, Any]], start: Any) -> None:
         """Keep a request to one of its sets of hosts."""
