@@ -418,6 +418,25 @@ def test_reservations_neither_move_nor_end(name: str, starts: int, evict: str | 
     assert ("not known of 1 job" in summary(found)) == (starts > 0)
 
 
+def test_hosts_that_follow_each_other_do_so_after_moves() -> None:
+    document = {
+        "schema": "topoplace.snapshot/1",
+        "name": "line",
+        "machine": {
+            "kind": "hierarchy",
+            "name": "line",
+            "levels": ["rack", "host"],
+            "hosts": [{"hosts": "h[0-5]", "domains": ["r"]}],
+        },
+        "sets": {"line": "h[0-5]"},
+        "running": [{"id": "a", "nodes": "h1"}, {"id": "b", "nodes": "h4"}],
+        "queue": [{"id": "wide", "nodes": 4}, {"id": "row", "nodes": 4, "contiguous": "line"}],
+    }
+    snapshot = Snapshot.model_validate(document)
+    assert figures(snapshot, "wide")["moves"] == 0
+    assert figures(snapshot, "row")["moves"] == 1
+
+
 def test_a_pod_of_four_gpus_needs_two_whole_moves() -> None:
     snapshot = Snapshot.model_validate(GPUS)
     found = figures(snapshot, "pod")

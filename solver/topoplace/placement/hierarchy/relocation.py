@@ -22,6 +22,7 @@ from topoplace.placement.hierarchy.layout import levels_named, rounded
 from topoplace.placement.hierarchy.plans import plan_of
 from topoplace.placement.hierarchy.tables import part_shape
 from topoplace.placement.repack.problem import ENDS, GOES, STAYS, RepackProblem, Seat
+from topoplace.snapshot.hierarchy_state import PartState
 from topoplace.types import FloatArray, IntArray
 
 if TYPE_CHECKING:
@@ -197,11 +198,7 @@ class Relocation:
             )
         }
         return all(
-            len(r.parts) == 1
-            and len(r.ways) == 1
-            and (r.exclusive, p.spread, p.balance, p.at_most, p.apart)
-            == (None, None, None, None, ())
-            and levels_named(p) <= lone
+            len(r.parts) == len(r.ways) == 1 and _states(p) == p and levels_named(p) <= lone
             for r in self._site.requests
             for p in r.parts
         )
@@ -387,3 +384,17 @@ class Relocation:
             return node.pool
         takes = self._site.requests[q].parts[p].takes
         return next(n + node.hosts[0] for r, n in layout.first_row.items() if takes[r])
+
+
+def _states(part: PartState) -> PartState:
+    """Return a part with the rules that the program states, and no others."""
+    return PartState(
+        name=part.name,
+        units=part.units,
+        takes=part.takes,
+        segments=part.segments,
+        required=part.required,
+        preferred=part.preferred,
+        group=part.group,
+        eligible=part.eligible,
+    )
