@@ -549,12 +549,12 @@ class TasksModel(Model):
 ON_HIERARCHIES = frozenset(
     (
         *("takes", "segments", "required", "preferred", "exclusive"),
-        *("spread", "balance", "at_most", "parts", "apart", "one_of"),
+        *("spread", "balance", "at_most", "parts", "apart", "contiguous"),
     )
 )
 """Fields of jobs that only hierarchies have; on other machines documents leave them out."""
 
-BY_SETS = frozenset(("eligible", "excluded"))
+BY_SETS = frozenset(("eligible", "excluded", "one_of"))
 """Fields of jobs by which they may have some nodes alone, on tori, hierarchies and trees."""
 
 ON_TORI = frozenset(("tasks", "segment"))
@@ -712,12 +712,15 @@ class Request(_Job):
     )
     balance: Name | None = optional("hierarchies: level over whose domains to be even")
     at_most: Segment | None = optional("hierarchies: the most domains of a level")
+    contiguous: SetName | None = optional(
+        "hierarchies: a set; its units are on hosts that follow each other there, one on each"
+    )
     eligible: Expression | None = optional(
         "the nodes it may have, such as `acc & (ib | !slow)` of the `sets`"
     )
     excluded: NodeSet | None = optional("nodes it may not have")
     one_of: Annotated[list[Expression], Field(min_length=1, max_length=256)] | None = optional(
-        "hierarchies: sets of nodes, as expressions; all its nodes are in one of these"
+        "sets of nodes, as expressions; all its nodes are in one of these"
     )
     parts: Annotated[list[Part], Field(min_length=1, max_length=4)] | None = Field(
         default=None, description="hierarchies: parts that start together, instead of the above"
