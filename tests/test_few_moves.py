@@ -177,13 +177,13 @@ def test_few_moves_are_refused_where_they_mean_nothing() -> None:
 
 
 def test_the_command_moves_objects(tmp_path: Path) -> None:
-    objects, before, after = "matmul_8x8x8", tmp_path / "m.csv", tmp_path / "r.json"
-    on = ("--objects", objects, "--on", "torus:4x4x4")
+    before, after = tmp_path / "m.csv", tmp_path / "r.json"
+    on = ("--grid", "6x4", "--balance", "1.5", "--on", "torus:2x3")
     assert run(["map", *on, "--method", "oblivious", "--csv", str(before)]) == 0
-    moves = ("--mapping", str(before), "--most-moves", "12")
+    moves = ("--mapping", str(before), "--most-moves", "3")
     assert run(["map", *on, *moves, "-o", str(after)]) == 0
     document = json.loads(after.read_text())
-    assert document["solution"]["figures"]["moved"] == 12
+    assert document["solution"]["figures"]["moved"] == 3
     assert document["levels"][0]["objective"] < hop_bytes_of(document)
     assert run(["check", str(after)]) == 0
 

@@ -26,7 +26,7 @@ def few_moves_value(instance: Instance, _: FewMovesCertificate) -> int:
     every = instance.total + sum(tree.size for tree in instance.trees)
     require_room(8 * every * num * longest, "what moves may save")
     away = instance.machine.hops(routers[instance.sources], routers[instance.targets])
-    now = sum((away * instance.sizes).tolist())
+    now: int = sum((away * instance.sizes).tolist())
     gains = _of_messages(instance, routers, most)
     for k in range(len(instance.trees)):
         cost, shares = _of_tree(instance, before, k)
