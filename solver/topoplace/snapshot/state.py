@@ -21,6 +21,7 @@ from topoplace.snapshot.schema import (
     FREE_PREFIX,
     ON_HIERARCHIES,
     Communication,
+    Order,
     PrismModel,
     Request,
     RunningJob,
@@ -66,6 +67,8 @@ class Queued:
 @dataclass(frozen=True)
 class QueuedState(Queued):
     """A queued request with its defaults filled in; `tasks` numbers `SnapshotState.tasks`.
+
+    Of several regions, `region` is the first with enough usable nodes, or the first if none has.
 
     `class_idx` numbers `SnapshotState.kinds`. `segment` are the nodes of each of its prisms if it
     has several.
@@ -264,6 +267,12 @@ def prepare(snapshot: Snapshot) -> SnapshotState:
             if kind not in kinds:
                 kinds.append(kind)
             queued = replace(queued, class_idx=len(classes) + kinds.index(kind))
+        if isinstance(request.region, list):
+            free = (usable & (node_class == classes.index(wanted)) & mask).reshape(
+                torus.num_routers, -1
+            )
+            room = (name for name in request.region if free[regions[name]].sum() >= request.nodes)
+            queued = replace(queued, region=next(room, request.region[0]))
         if request.tasks is None:
             return queued
         if request.tasks not in tasks:
@@ -474,13 +483,13 @@ def _request(
     if request.nodes > there:
         expected = f"no more nodes than the machine's {there} of class {wanted}"
         raise InputError(expected, field=f"{field}.nodes", value=request.nodes)
-    if request.region is not None and request.region not in snapshot.regions:
-        raise InputError(
-            "a region of the snapshot",
-            field=f"{field}.region",
-            value=request.region,
-            known=snapshot.regions,
-        )
+    for name in regions_of(request):
+        if name not in snapshot.regions:
+            expected, at = "a region of the snapshot", f"{field}.region"
+            raise InputError(expected, field=at, value=name, known=snapshot.regions)
+    if isinstance(request.region, list) and snapshot.order is Order.BACKFILL:
+        expected = "one region in the order backfill, as another may have room by a reservation"
+        raise InputError(expected, field=f"{field}.region", value=request.region)
     geometries: tuple[Geometry, ...] = ()
     if request.shapes is not None:
         geometries = parse_geometry(request.shapes, torus, request.nodes, f"{field}.shapes")
@@ -490,10 +499,17 @@ def _request(
         value_of(request, snapshot.value),
         list(num_of_class).index(wanted),
         geometries,
-        request.region,
+        next(iter(regions_of(request)), None),
         request.communication,
         segment=request.segment,
     )
+
+
+def regions_of(request: Request) -> list[str]:
+    """Return the regions that a request names, in its order."""
+    if request.region is None:
+        return []
+    return request.region if isinstance(request.region, list) else [request.region]
 
 
 def _regions(snapshot: Snapshot, torus: Torus, faults: Faults) -> dict[str, BoolArray]:

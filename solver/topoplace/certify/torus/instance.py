@@ -25,6 +25,7 @@ from topoplace.snapshot.schema import (
     ON_HIERARCHIES,
     AnchoredModel,
     Communication,
+    Order,
     PrismModel,
     RunningJob,
     Snapshot,
@@ -206,19 +207,22 @@ def read_instance(snapshot: Snapshot, interference: Interference) -> Instance:
             request.id,
             request.nodes,
             value_of(request, snapshot.value)[0],
-            kinds.of(
-                request,
-                names.index(_known(request.node_class or names[0], names, request, "class")),
-            ),
+            kind,
             parse_geometry(request.shapes, torus, request.nodes, "shapes")
             if request.shapes is not None
             else (),
-            _known(request.region, (None, *snapshot.regions), request, "region"),
+            _region(request, snapshot, regions, usable & kinds.masks[kind], torus.num_routers),
             sharing_of(request.communication, interference),
             request.tasks,
             _segment(request, model),
         )
         for request in candidates(snapshot)
+        for kind in [
+            kinds.of(
+                request,
+                names.index(_known(request.node_class or names[0], names, request, "class")),
+            )
+        ]
     )
     if len({job.id for job in jobs} | {r.id for r in snapshot.queue}) < len(snapshot.queue) + len(
         jobs
@@ -273,6 +277,29 @@ def _segment(request: RequestModel, machine: TorusModel) -> int | None:
     if request.nodes // request.segment > MAX_SEGMENTS:
         raise RefusedError(f"{request.id} has too many segments")
     return request.segment
+
+
+def _region(
+    request: RequestModel,
+    snapshot: Snapshot,
+    regions: Mapping[str, BoolArray],
+    free: BoolArray,
+    num_routers: int,
+) -> str | None:
+    """Return the region of a request: of several, the first that holds enough of the free nodes.
+
+    Where none does, the request has no place, and the first one says so as well as any other.
+    """
+    if not isinstance(request.region, list):
+        return _known(request.region, (None, *snapshot.regions), request, "region")
+    if snapshot.order is Order.BACKFILL:
+        raise RefusedError(f"request {request.id} has several regions in the order backfill")
+    per_router = free.reshape(num_routers, -1).sum(axis=1)
+    for name in request.region:
+        _known(name, snapshot.regions, request, "region")
+        if int(per_router[regions[name]].sum()) >= request.nodes:
+            return name
+    return request.region[0]
 
 
 def _known(name: Named, names: Collection[Named], request: RequestModel, what: str) -> Named:

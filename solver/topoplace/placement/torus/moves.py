@@ -69,6 +69,8 @@ class TorusMoves(Site):
             raise InputError("a machine on which any prism will do", field="machine.anchored")
         if state.sets:
             raise InputError("no eligible or excluded nodes where jobs move", field="queue")
+        if any(isinstance(request.region, list) for request in wanted):
+            raise InputError("one region of a request where jobs move", field="queue")
         compile_wide(state.torus.shape)
         whole = PlacementProblem(state, interference)
         self.movable = _may_move(whole, instance)
