@@ -36,6 +36,7 @@ def draw_log(
     *,
     shares: Mapping[str, float] | None = None,
     wave: int = 0,
+    default: str = _DEFAULT,
 ) -> tuple[LogJob, ...]:
     """Draw a log: multiple instances of every job of a table, submitted at random times.
 
@@ -49,8 +50,8 @@ def draw_log(
     workload
         The table.
     num_nodes
-        The nodes of the machine that the log is for, by class; None is the default one, which the
-        table calls xe. Only jobs of these classes are drawn, and no larger ones.
+        The nodes of the machine that the log is for, by class; None is the default one. Only jobs
+        of these classes are drawn, and no larger ones.
     load_percent
         How dense the submissions are: the node-seconds of the log, in percent of those that
         all these nodes have over the time of the submissions. Of the mean: a log as drawn is
@@ -63,6 +64,8 @@ def draw_log(
     wave
         Seconds between the waves in which jobs are submitted together (Enos 2014, section III.B);
         with 0 each comes alone.
+    default
+        What the table calls the default class.
 
     Raises
     ------
@@ -74,7 +77,7 @@ def draw_log(
         raise InputError(f"a number from 1 to {MAX_JOBS}", field="jobs", value=num_jobs)
     if not 0 < load_percent < float("inf"):
         raise InputError("a positive number of percent", field="load", value=load_percent)
-    known = {name or _DEFAULT: name for name in num_nodes}
+    known = {name or default: name for name in num_nodes}
     kinds = [
         (job.nodes, row.minutes, row.application, known[job.node_class])
         for row in workload.rows

@@ -24,6 +24,7 @@ from topoplace.shipped import EXPORTS, FORMATS
 if TYPE_CHECKING:
     from topoplace.mapping.onto import Source as PlacesSource
     from topoplace.model import Model
+    from topoplace.result.mapping import MappingResult
     from topoplace.snapshot.objects import ObjectsApplication
     from topoplace.snapshot.schema import AnyApplication, MappingInstance, MatrixModel, Snapshot
     from topoplace.solving.outcome import Watch
@@ -864,7 +865,15 @@ class Map(Solve, Watched):
     names: Path | Sequence[str] | None = again(NODE_NAMES, panel=PLACES)
     job: str | None = _place("ID", "Map inside this job of the file.")
     node_class: str | None = _place("NAME", "Class of nodes.", "--class")
-    mapping: Path | None = _how("F", "Evaluate this mapping, or start the search from it.")
+    mapping: Path | Sequence[int] | MappingResult | None = _how(
+        "F",
+        "Evaluate this mapping, or start the search from it.",
+        kind=Path,
+        in_python="Or the node of every task, or a result.",
+    )
+    most_moves: int | None = _how(
+        "N", "Move at most N tasks or objects to another node than in --mapping.", least=0
+    )
     mapping_format: str = _how(
         "csv|maplib|scotch|hostfile|rank-order|rankfile|ranks",
         "Format of --mapping.",
