@@ -284,6 +284,7 @@ def check_claim(
         "start": ("REQUEST", "bool", [prism is not None for prism in prisms]),
         "origin": ("REQUEST, DIM", "int", [[prism[0] if prism else 0] for prism in prisms]),
         "extent": ("REQUEST, DIM", "int", [[prism[1] if prism else 1] for prism in prisms]),
+        "class_of": ("REQUEST", "int", [1] * len(prisms)),
         "objective": ("", "int", objective),
     }
     data = backend.data_of(problem, 1, [])

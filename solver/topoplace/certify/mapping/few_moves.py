@@ -34,7 +34,7 @@ def few_moves_value(instance: Instance, _: FewMovesCertificate) -> int:
         for one, share in shares.items():
             gains[one] += 2 * share
     best = sorted((gain for one, gain in gains.items() if one not in instance.fixed), reverse=True)
-    return max(0, now - sum(gain for gain in best[:most] if gain > 0) // 2)
+    return max(0, int(now) - sum(gain for gain in best[:most] if gain > 0) // 2)
 
 
 def _of_messages(instance: Instance, routers: IntArray, most: int) -> Counter[int]:
