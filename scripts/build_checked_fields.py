@@ -313,7 +313,10 @@ FIELDS: dict[Model, Covers] = {
     },
     mapping.LayoutModel: same(
         claim("layout", "optimum", unless=ANOTHER_LAYOUT),
-        "axes logical partitions whole folds layer_order stagger pencil origin depth",
+        "axes logical partitions whole folds layer_order stagger path pencil origin depth",
+    ),
+    mapping.PathModel: same(
+        claim("layout", "optimum", unless=ANOTHER_LAYOUT), "dim partitions block"
     ),
     mapping.ClassOptimum: {
         "scope": FIXED,

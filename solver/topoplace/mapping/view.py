@@ -363,6 +363,9 @@ def layout_text(layout: LayoutModel) -> str:
         text += f" times dimension {layout.whole + 1}"
     if any(layout.folds):
         text += f", folds {','.join(map(str, layout.folds))}"
+    if layout.path is not None:
+        block = "x".join(map(str, layout.path.block))
+        text += f", dimension {layout.path.dim + 1} on paths in blocks of {block}"
     origin = ",".join(map(str, layout.origin))
     return f"{text}; at {origin}, pencils along dimension {layout.pencil + 1}, depth {layout.depth}"
 

@@ -404,6 +404,17 @@ class MappingLevel(
     sense: Literal["min"] = "min"
 
 
+class PathModel(Model):
+    """A virtual dimension laid along a path through blocks of routers, for want of a free axis."""
+
+    dim: Coordinate = Field(description="the virtual dimension")
+    partitions: Size = Field(description="its partitions per router")
+    block: list[Size] = Field(
+        description="routers of a block along each machine dimension; the path goes through them "
+        "in rows along the last one, every second of which it goes backwards"
+    )
+
+
 class LayoutModel(Model):
     """A Topaware layout (Enos 2014 IV.A, IV.C, IV.E) and where it lies.
 
@@ -424,6 +435,9 @@ class LayoutModel(Model):
         default_factory=list, description="layer at which each supertile lies, row-major"
     )
     stagger: bool = False
+    path: PathModel | None = Field(
+        default=None, description="a virtual dimension that lies on no machine dimension of its own"
+    )
     pencil: Coordinate = Field(description="machine dimension of the pencils")
     origin: list[Coordinate]
     depth: Size = Field(description="extent of the window along the pencils")

@@ -675,7 +675,8 @@ class Request(_Job):
     """A job that waits.
 
     `shapes` is a geometry string (default: any prism); `region` names a region the whole prism
-    must lie in; `priority` multiplies the value of each node started.
+    must lie in, or several, of which it is the first with enough usable nodes; `priority`
+    multiplies the value of each node started.
 
     On hierarchies `nodes` counts units: what a host has room for, several perhaps.
     """
@@ -685,7 +686,7 @@ class Request(_Job):
     node_class: Annotated[Name | None, Field(alias="class")] = None
     priority: Annotated[int, Field(ge=1, le=MAX_PRIORITY)] = 1
     shapes: Annotated[str, Field(max_length=100_000)] | None = None
-    region: Name | None = None
+    region: Name | Annotated[list[Name], Field(min_length=1, max_length=256)] | None = None
     communication: CommunicationField = Communication.STRICT
     application: str | None = None
     tasks: TasksModel | None = optional(

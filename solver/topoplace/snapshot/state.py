@@ -22,6 +22,7 @@ from topoplace.snapshot.schema import (
     FREE_PREFIX,
     ON_HIERARCHIES,
     Communication,
+    Order,
     PrismModel,
     Request,
     RunningJob,
@@ -67,6 +68,8 @@ class Queued:
 @dataclass(frozen=True)
 class QueuedState(Queued):
     """A queued request with its defaults filled in; `tasks` numbers `SnapshotState.tasks`.
+
+    Of several regions, `region` is the first with enough usable nodes, or the first if none has.
 
     `class_idx` numbers `SnapshotState.kinds`; so do `others`, the further kinds of a request that
     has all its nodes of one of several. `segment` are the nodes of each of its prisms if it has
@@ -284,6 +287,13 @@ def prepare(snapshot: Snapshot) -> SnapshotState:
             kind_of(queued.class_idx, mask) for mask in sets.of_request(request, field)
         )
         queued = replace(queued, class_idx=class_idx, others=tuple(others))
+        if isinstance(request.region, list):
+            require_none(request, ["one_of"], "a request with several regions", field)
+            own = usable & (node_class == classes.index(wanted))
+            own &= sets.of_request(request, field)[0]
+            free = own.reshape(torus.num_routers, -1)
+            room = (name for name in request.region if free[regions[name]].sum() >= request.nodes)
+            queued = replace(queued, region=next(room, request.region[0]))
         if request.tasks is None:
             return queued
         require_none(request, BY_SETS, "a request with tasks", field)
@@ -495,13 +505,13 @@ def _request(
     if request.nodes > there:
         expected = f"no more nodes than the machine's {there} of class {wanted}"
         raise InputError(expected, field=f"{field}.nodes", value=request.nodes)
-    if request.region is not None and request.region not in snapshot.regions:
-        raise InputError(
-            "a region of the snapshot",
-            field=f"{field}.region",
-            value=request.region,
-            known=snapshot.regions,
-        )
+    for name in regions_of(request):
+        if name not in snapshot.regions:
+            expected, at = "a region of the snapshot", f"{field}.region"
+            raise InputError(expected, field=at, value=name, known=snapshot.regions)
+    if isinstance(request.region, list) and snapshot.order is Order.BACKFILL:
+        expected = "one region in the order backfill, as another may have room by a reservation"
+        raise InputError(expected, field=f"{field}.region", value=request.region)
     geometries: tuple[Geometry, ...] = ()
     if request.shapes is not None:
         geometries = parse_geometry(request.shapes, torus, request.nodes, f"{field}.shapes")
@@ -511,10 +521,17 @@ def _request(
         value_of(request, snapshot.value),
         list(num_of_class).index(wanted),
         geometries,
-        request.region,
+        next(iter(regions_of(request)), None),
         request.communication,
         segment=request.segment,
     )
+
+
+def regions_of(request: Request) -> list[str]:
+    """Return the regions that a request names, in its order."""
+    if request.region is None:
+        return []
+    return request.region if isinstance(request.region, list) else [request.region]
 
 
 def _regions(snapshot: Snapshot, torus: Torus, faults: Faults) -> dict[str, BoolArray]:
