@@ -82,8 +82,7 @@ def model_of(own: Chosen) -> MappedModel:
     """Return the model of a mapping, with the solution if a result has one."""
     problem = own.problem
     assert isinstance(problem, MappingProblem)
-    if not problem.of_tasks or problem.instance.cap is not None:
-        raise InputError("tasks without loads, for a model", field="application", found="objects")
+    problem.require_hop_bytes_alone()
     routers = np.flatnonzero(problem.capacity).tolist()
     pairs: dict[Pair, list[int]] = defaultdict(lambda: [0, 0])
     graph = problem.graph
