@@ -220,7 +220,7 @@ MAPPED: Covers = {
 FIGURES = same(
     claim("figures"),
     "hop_bytes hops off_router_messages off_router_bytes max_hops histogram max_link_load "
-    "level_bytes largest_load used_nodes spans",
+    "level_bytes largest_load used_nodes moved spans",
 )
 
 FIELDS: dict[Model, Covers] = {
@@ -473,6 +473,7 @@ WHOLE: tuple[tuple[Cover, tuple[Model, ...]], ...] = (
         (
             mapping.SharesCertificate,
             *(mapping.EnumerationCertificate, mapping.SpreadCertificate),
+            mapping.FewMovesCertificate,
         ),
     ),
     (evidence("spread.bound"), (mapping.CountingCertificate, mapping.TouchingCertificate)),

@@ -12,7 +12,7 @@ import numpy as np
 from topoplace.errors import number_of
 from topoplace.kinds import kind_named
 from topoplace.machine import format_node_set
-from topoplace.mapping.evaluate import worth_of
+from topoplace.mapping.evaluate import hop_bytes, worth_of
 from topoplace.mapping.machines import offer_of
 from topoplace.mapping.problem import MappingProblem
 from topoplace.report import mapping_plane as pencils
@@ -215,7 +215,8 @@ class MappingView(View):
 
     def _in_order(self) -> list[str]:
         """Return what tasks in their default order cost, to compare with."""
-        if self.result.instance.cap is not None or self.result.method == "default":
+        instance = self.result.instance
+        if instance.cap is not None or instance.moves or self.result.method == "default":
             return []
         worth = worth_of(self.problem, self.problem.in_order)
         spread = f"spread {worth[0]}, " if self.problem.spread else ""
@@ -226,6 +227,11 @@ class MappingView(View):
         solution, lines = self.result.solution, []
         if solution.figures.spans is not None:
             lines.append(f"most domains of a group: {self._spans(solution.figures.spans)}")
+        moves = self.result.instance.moves
+        if moves is not None:
+            before = hop_bytes(self.problem, np.asarray(moves.nodes, dtype=np.int64))
+            moved = number_of(solution.figures.moved, "task")
+            lines.append(f"{moved} moved, at most {moves.most:,}; before {before:,} hop-bytes")
         if solution.figures.used_nodes is not None:
             lines.append(f"objects on {number_of(solution.figures.used_nodes, 'node')}")
         if solution.layout is not None:

@@ -337,6 +337,12 @@ class TouchingCertificate(Model):
     slope: Fraction
 
 
+class FewMovesCertificate(Model):
+    """What the tasks that gain most by a move can gain (docs/proofs/mapping.md, "Few moves")."""
+
+    kind: Literal["few-moves"] = "few-moves"
+
+
 class SpreadCertificate(Model):
     """Somebody has the average load, the largest object, or two of the largest ones."""
 
@@ -413,6 +419,7 @@ class MappingLevel(
         Annotated[
             SharesCertificate
             | EnumerationCertificate
+            | FewMovesCertificate
             | SpreadCertificate
             | CountingCertificate
             | TouchingCertificate
@@ -517,6 +524,10 @@ class MappingFigures(Model):
         default=None,
         description="for each `spread` of the instance the most domains that one of its groups "
         "spans; null without any",
+    )
+    moved: int | None = Field(
+        default=None,
+        description="tasks on another node than before; null without a limit of moves",
     )
 
 

@@ -24,8 +24,8 @@ def read_kinds(model: MappingInstance, machine: Network, num_tasks: int) -> tupl
     """Return the groups of an instance; refuse those that are of no level, axis or task."""
     if not model.spread:
         return ()
-    if machine.levels is None or model.cap is not None:
-        raise RefusedError("groups span domains of trees and hierarchies, without a cap")
+    if machine.levels is None or model.cap is not None or model.moves is not None:
+        raise RefusedError("groups span domains of trees and hierarchies, without a cap or moves")
     names = machine.levels.hierarchy.levels[::-1]
     return tuple(_kind(one, names, model, num_tasks) for one in model.spread)
 

@@ -80,6 +80,8 @@ def groups_of(instance: MappingInstance, machine: Network, num_tasks: int) -> tu
         raise InputError(expected, field="machine", value=machine.text)
     if instance.cap is not None:
         raise InputError("tasks without a cap, for a spread", field="cap", value=instance.cap)
+    if instance.moves is not None:
+        raise InputError("no limit of moves with a spread", field="moves", found="one")
     return tuple(
         _groups(one, machine.levels, instance.application, num_tasks, f"spread[{k}]")
         for k, one in enumerate(instance.spread)
