@@ -15,7 +15,7 @@ from topoplace.kernels import compile_late
 from topoplace.mapping.bounds.best import best_bound
 from topoplace.mapping.evaluate import worth_of
 from topoplace.mapping.local_search import random_state
-from topoplace.mapping.mapped import Keeper, Mapped, mapped_by
+from topoplace.mapping.mapped import Keeper, mapped_by
 from topoplace.mapping.methods.orders import grid_order
 from topoplace.mapping.problem import MappingProblem
 from topoplace.mapping.spread._kernels import moves
@@ -31,7 +31,7 @@ METHOD_SHARE = 0.7
 """Share of a time limit at which the search ends; the bound of hop-bytes has the rest."""
 
 PLAIN_SHARE = 0.2
-"""Share of the time for a mapping of few hop-bytes, groups left aside, to begin with."""
+"""Share of the time left for a mapping of few hop-bytes, groups left aside."""
 
 FEWER_SHARE = 0.4
 """Share of the time at which no smaller spread is looked for any longer."""
@@ -90,21 +90,20 @@ def searched(problem: MappingProblem, options: Options) -> Outcome:
         keeper.offer_nodes(nodes, "boxes")
         if keeper.done:
             break
-    limit = None if options.time_limit is None else PLAIN_SHARE * options.time_limit
-    if not keeper.done:
+    bounds: tuple[Bound | None, Bound | None] = (None, None)
+    if problem.num_tasks <= MOST_TASKS and not keeper.done:
+        options.say("enumeration")
+        nodes, bounds = enumerated(problem, keeper.nodes, clock.now() + keeper.left / 2)
+        keeper.offer_nodes(nodes, "enumeration")
+    if None in bounds and not keeper.done:
+        limit = None if options.time_limit is None else PLAIN_SHARE * keeper.left
         own = replace(options, time_limit=limit, incumbent=None, start=keeper.nodes)
-        keeper.offer_nodes(
-            mapped_by(method_of("mapping", "search").solver, plain, own), "hop-bytes"
-        )
-    if not keeper.done and problem.num_counts <= MOST_COUNTS:
-        _improve(keeper)
-    found = keeper.outcome
-    if problem.num_tasks > MOST_TASKS or keeper.perfect:
-        return replace(found, bounds=(None, None))
-    options.say("enumeration")
-    nodes, bounds = enumerated(problem, keeper.nodes, keeper.deadline)
-    hit = found.time_limit_hit and None in bounds
-    return Outcome(Mapped(nodes), bounds, time_limit_hit=hit)
+        search = method_of("mapping", "search").solver
+        keeper.offer_nodes(mapped_by(search, plain, own), "hop-bytes")
+        if not keeper.done and problem.num_counts <= MOST_COUNTS:
+            _improve(keeper)
+    hit = keeper.outcome.time_limit_hit and None in bounds
+    return replace(keeper.outcome, bounds=bounds, time_limit_hit=hit)
 
 
 # ---- Boxes of training jobs, one after the other into the domains --------------------------------
