@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import itertools
 import json
+import math
 import random
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -116,7 +118,7 @@ def best_of_all(problem: MappingProblem) -> tuple[int, int]:
     return best
 
 
-@pytest.mark.parametrize("seed", few_of(range(300), 6))
+@pytest.mark.parametrize("seed", few_of(range(300), 60))
 def test_the_best_of_all_mappings_is_found_and_proven(seed: int) -> None:
     problem = random_spread(random.Random(seed))
     spread, hops = best_of_all(problem)
@@ -128,7 +130,7 @@ def test_the_best_of_all_mappings_is_found_and_proven(seed: int) -> None:
     assert check_document(result).verified
 
 
-@pytest.mark.parametrize("seed", few_of(range(300), 6))
+@pytest.mark.parametrize("seed", few_of(range(300), 60))
 def test_the_checker_counts_what_the_definition_counts(seed: int) -> None:
     rng = random.Random(seed)
     problem = random_spread(rng)
@@ -279,3 +281,47 @@ def test_faults_are_named(options: dict[str, Any], text: str) -> None:
 def test_groups_of_a_graph_have_to_be_listed() -> None:
     with pytest.raises(InputError, match="groups of tasks for a spread"):
         tp.map(tp.grid(4), "hierarchy:2x2", objective="spread")
+
+
+def partitions(tasks: tuple[int, ...], room: int) -> Iterator[list[tuple[int, ...]]]:
+    """Yield all ways to divide tasks into sets of `room`."""
+    if not tasks:
+        yield []
+        return
+    for others in itertools.combinations(tasks[1:], room - 1):
+        own = (tasks[0], *others)
+        for rest in partitions(tuple(t for t in tasks if t not in own), room):
+            yield [own, *rest]
+
+
+@pytest.mark.parametrize(
+    ("shape", "room", "least", "touched"),
+    [
+        ((2, 4), 2, 2, 2),
+        ((2, 4), 4, 2, 2),
+        ((3, 3), 3, 2, 2),
+        ((2, 2, 2), 2, 2, 2),
+        ((2, 2, 2), 4, 2, 2),
+        ((3, 4), 4, 2, 2),
+        ((3, 4), 3, 3, 3),
+        ((2, 6), 6, 2, 2),
+        ((2, 6), 3, 2, 2),
+        ((2, 2, 3), 6, 2, 2),
+    ],
+)
+def test_no_division_spans_fewer_domains_than_are_touched(
+    shape: tuple[int, ...], room: int, least: int, touched: int
+) -> None:
+    num = math.prod(shape)
+    axes = ",".join(f"axis{k}={n}:ring:1" for k, n in enumerate(shape))
+    problem = job_on(f"hierarchy:{num // room}x{room}", axes)
+    groups = [
+        own.tolist() for kind in problem.spread for own in np.split(kind.task, kind.first[1:-1])
+    ]
+    best = num
+    for sets in partitions(tuple(range(num)), room):
+        at = {task: k for k, own in enumerate(sets) for task in own}
+        best = min(best, max(len({at[task] for task in own}) for own in groups))
+    bound = touching_bound(problem)
+    assert bound is not None
+    assert (best, bound.value) == (least, touched)
