@@ -37,7 +37,7 @@ def cluster(sizes: list[tuple[int, int]]) -> HierarchyPacking:
 
 def programmed(packing: HierarchyPacking) -> tuple[bool, list[list[int]]]:
     """Return whether the program knows all, and what its placements are worth on all levels."""
-    program = Patterns(packing.layout, packing.requests, packing.places, math.inf)
+    program = Patterns(packing.layout, packing.requests, packing.kinds, packing.places, math.inf)
     found = []
     for placement in program.placements(0):
         started = [Candidate(q, uses) for q, uses in placement]

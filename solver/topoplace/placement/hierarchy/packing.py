@@ -29,7 +29,12 @@ from topoplace.placement.hierarchy.heuristics.queue import serve
 from topoplace.placement.hierarchy.kinds import Place, places_of, prices_of
 from topoplace.placement.hierarchy.layout import Layout, Node, rounded
 from topoplace.placement.hierarchy.patterns import Patterns
-from topoplace.placement.hierarchy.problem import HierarchyProblem, Placed, Started
+from topoplace.placement.hierarchy.problem import (
+    HierarchyProblem,
+    Placed,
+    Started,
+    windows_of,
+)
 from topoplace.placement.hierarchy.tables import (
     NO_STEPS,
     Costs,
@@ -40,12 +45,16 @@ from topoplace.placement.hierarchy.tables import (
     Uses,
     part_shape,
 )
+from topoplace.placement.hierarchy.windows import Windows
 from topoplace.snapshot.hierarchy_state import HierarchyRequest, PartState
 from topoplace.snapshot.schema import WITHOUT_GPUS
 from topoplace.types import BoolArray, FloatArray, IntArray
 
 _SMALL = 2_000
 """Requests times hosts and pools up to which all levels are solved to the end."""
+
+_FEW_WINDOWS = 64
+"""Places of a contiguous request up to which an integer program over all hosts is tried."""
 
 _NODE_SECONDS, _KIND_SECONDS = 2e-6, 1e-4
 """Time for a node in one table, and for a kind of request in addition to its tables."""
@@ -266,7 +275,8 @@ class HierarchyPacking(PackingProblem):
     def _work(self) -> float:
         """By the tables of a call, one for all requests that differ only in numbers of units."""
         pricing = Pricing(self, np.zeros(self.num_rows, dtype=np.int64), (1,))
-        shapes = {shape for request in self.requests for shape, _ in pricing.shapes(request)}
+        tabled = (request for request in self.requests if request.parts[0].order is None)
+        shapes = {shape for request in tabled for shape, _ in pricing.shapes(request)}
         tables = _NODE_SECONDS * len(self.layout.nodes) * len(shapes)
         return _KIND_SECONDS * (1 + len(set(self.kinds))) + tables
 
@@ -293,33 +303,59 @@ class HierarchyPacking(PackingProblem):
         return Priced(best, columns)
 
     def starts(self, deadline: float) -> Iterator[list[Candidate]]:
-        """Yield heuristics, best fits, and solutions of integer programs, over kinds or all hosts.
+        """Yield placements of integer programs over kinds or all hosts, heuristics and best fits.
 
-        The heuristics of the whole queue use no compiled code and ignore the time limit, so that
-        there is a placement at once. Best fits take first the requests with many units that stay
-        together, or those of the largest value.
+        The program over kinds comes first: it is small on machines of any size, and where it solves
+        all, the others are not needed. The heuristics of the whole queue use no compiled code and
+        ignore the time limit, so that there is a placement at once. Best fits take first the
+        requests with many units that stay together, or those of the largest value.
         """
+        patterns: Patterns | None = None
+        with contextlib.suppress(clock.OutOfTimeError):
+            patterns = Patterns(self.layout, self.requests, self.kinds, self.places, deadline)
+            for found in patterns.placements(0):
+                yield [Candidate(q, uses) for q, uses in found]
+        if patterns is not None and patterns.is_solved:
+            return
         if self._is_whole:
             for rule in (first_fit, tree_best_fit):
                 yield self.candidates(serve(rule, self.hierarchy))
         for key in (self.hardness, self.values):
             order = np.argsort(-key, kind="stable").tolist()
             yield self.with_best_fits([], order, Budget(max(0.0, deadline - clock.now())))
-        with contextlib.suppress(clock.OutOfTimeError):
-            yield from self._programmed(deadline)
-
-    def _programmed(self, deadline: float) -> Iterator[list[Candidate]]:
-        """Yield solutions of integer programs."""
-        patterns = Patterns(self.layout, self.requests, self.places, deadline)
-        for found in patterns.placements(0):
-            yield [Candidate(q, uses) for q, uses in found]
         many = Assignment.num_variables(self.layout, self.requests) > MOST_VARIABLES
-        if patterns.knows_all or many:
+        many |= any(
+            one.parts[0].order is not None
+            and sum(own.num for own in self.windows(q)) > _FEW_WINDOWS
+            for q, one in enumerate(self.requests)
+        )
+        if many or patterns is None or patterns.knows_all:
             return
         levels = self.layout.machine.num_levels
-        program = Assignment(self.layout, self.requests, self.capacities, levels, deadline)
-        for found in program.placements(0):
-            yield [Candidate(q, uses) for q, uses in found]
+        with contextlib.suppress(clock.OutOfTimeError):
+            program = Assignment(self.layout, self.requests, self.capacities, levels, deadline)
+            for found in program.placements(0):
+                yield [Candidate(q, uses) for q, uses in found]
+
+    def windows(self, q: int) -> list[Windows]:
+        """Return all places of a request that is contiguous, by the sets of hosts it may have."""
+        request = self.requests[q]
+        key = request.value, request.without_gpus, _asked(request)
+        if key not in self.layout.windows:
+            found = []
+            for (part,) in request.ways:
+                may = self.layout.rooms[:, self.layout.kind_of[part.kind]] > 0
+                hosts = windows_of(self.layout.machine, part, may)
+                places = []
+                for own in hosts.tolist():
+                    clock.check(self.deadline)
+                    leaves = sorted(self.layout.node_of_host[host] for host in own)
+                    places.append(Candidate(q, tuple((0, leaf, 1) for leaf in leaves)))
+                if places:
+                    rows = [self.rows_of(place) for place in places]
+                    found.append(Windows(self.layout, hosts, rows, self.values_of(places)))
+            self.layout.windows[key] = found
+        return self.layout.windows[key]
 
     @cached_property
     def hardness(self) -> IntArray:
@@ -430,6 +466,7 @@ def _rules(parts: Sequence[PartState]) -> Hashable:
             p.group,
             p.eligible,
             p.apart,
+            p.order,
         )
         for p in parts
     )
@@ -444,14 +481,14 @@ class Pricing:
         self._packing, self._layout = packing, packing.layout
         names = [name for name, _ in packing.hierarchy.levels]
         by_name = dict(zip(names, weights, strict=False))
-        self._weights = by_name
+        self._names, self._weights = names, by_name
         machine = packing.layout.machine
         of_domain = [by_name.get(name, 0) for name in machine.levels]
         stranded = by_name.get("stranded", 0)
         self._costs = Costs(row_prices, packing.capacities, of_domain, stranded)
         self._most: dict[Shape, int] = {}
         for request in packing.requests:
-            if len(request.parts) == 1:
+            if len(request.parts) == 1 and request.parts[0].order is None:
                 for shape, _ in self.shapes(request):
                     most = self._most.get(shape, 0)
                     self._most[shape] = max(most, request.parts[0].units)
@@ -468,6 +505,12 @@ class Pricing:
         if any(cover.inside for cover in nothing):
             return None
         covers = [c for c in covers if c not in nothing]
+        if request.parts[0].order is not None:
+            found_in = [
+                own.best(self._costs, self._weights, self._names, covers, steps)
+                for own in self._packing.windows(q)
+            ]
+            return max((own for own in found_in if own is not None), default=None)
         for shape, balance in self.shapes(request):
             tables = self._tables_of(shape, units, self._by_node(request, covers), steps)
             cost = tables.least(units)
