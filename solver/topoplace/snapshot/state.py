@@ -339,6 +339,55 @@ def checked_snapshot(
     return jobs, out, requests
 
 
+def checked_nodes(
+    snapshot: Snapshot,
+    where: str,
+    lists: NodeLists,
+    closed: IntArray,
+    foreign: Iterable[str],
+    request: Callable[[int, Request, str], Asked],
+    *,
+    called: Callable[[int], str] = str,
+    unit: str = "node",
+) -> tuple[tuple[IntArray, ...], BoolArray, tuple[Asked, ...]]:
+    """Return the nodes of running jobs, those that are free, and what a check makes of requests.
+
+    Nodes have numbers here. A node may be down (draining) and held by a running job.
+
+    Parameters
+    ----------
+    closed
+        Marks the nodes that are not there, shape ``(num_nodes,)``.
+    foreign
+        Fields that running jobs on other kinds of machines have.
+    called, unit
+        How nodes are called in errors.
+
+    Raises
+    ------
+    InputError
+        With every field at fault.
+    """
+    num, holder = len(closed), np.where(closed, -2, -1)
+
+    def running(idx: int, job: RunningJob, field: str) -> IntArray:
+        require_none(job, foreign, where, field)
+        nodes = lists.numbers(job.nodes, num, f"{field}.nodes")
+        if not len(nodes) or closed[nodes].any():
+            expected = f"at least one {unit}" + (", none of them missing" if closed.any() else "")
+            raise InputError(expected, field=f"{field}.nodes", value=job.nodes)
+        require_free(nodes, holder, snapshot.running, f"{field}.nodes", called, unit)
+        holder[nodes] = idx
+        return nodes
+
+    held, down, asked = checked_snapshot(
+        snapshot, where, running, lambda text: parse_node_set(text, num, "down"), request
+    )
+    free = holder == -1
+    free[down] = False
+    return held, free, asked
+
+
 def numbers_of(names: list[str], numbers: Mapping[str, int], what: str, field: str) -> IntArray:
     """Return the numbers of nodes or hosts, whatever they are called, each of which is there."""
     seen: set[str] = set()
