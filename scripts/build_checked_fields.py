@@ -219,7 +219,7 @@ MAPPED: Covers = {
 FIGURES = same(
     claim("figures"),
     "hop_bytes hops off_router_messages off_router_bytes max_hops histogram max_link_load "
-    "level_bytes largest_load used_nodes",
+    "level_bytes largest_load used_nodes moved",
 )
 
 FIELDS: dict[Model, Covers] = {
@@ -472,6 +472,7 @@ WHOLE: tuple[tuple[Cover, tuple[Model, ...]], ...] = (
         (
             mapping.SharesCertificate,
             *(mapping.EnumerationCertificate, mapping.SpreadCertificate),
+            mapping.FewMovesCertificate,
         ),
     ),
     (HOP_BOUND, (mapping.MappingLevel, mapping.LinkLoad)),

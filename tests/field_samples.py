@@ -34,6 +34,7 @@ from topoplace.mapping.link_bounds import bisected
 from topoplace.mapping.mapped import outcome_of
 from topoplace.mapping.objects.applications import problem_of
 from topoplace.mapping.objects.bounds import load_bound, shares_bound
+from topoplace.mapping.objects.few_moves import few_moves_bound
 from topoplace.mapping.onto import load_places
 from topoplace.mapping.problem import MappingProblem, prepare_mapping
 from topoplace.options import Repack
@@ -57,6 +58,7 @@ from topoplace.snapshot.schema import (
     SNAPSHOT_SCHEMA,
     Communication,
     GridApplication,
+    Moves,
     Pattern,
     RepackInstance,
     Room,
@@ -457,6 +459,19 @@ def _objects() -> Iterator[tuple[str, MappingResult]]:
         kinds = [level.certificate.kind for level in found.levels if level.certificate]
         assert name in kinds or "trees" in name, (name, kinds)
         yield name, found
+    yield "few moves", _moved(application)
+
+
+def _moved(application: ObjectsApplication) -> MappingResult:
+    """Return a result of objects of which two may move."""
+    problem = problem_of(application, load_places("torus:2x2"), "1.2")
+    first = solve(problem, "in-order", Options())
+    moves = Moves(nodes=first.solution.nodes, most=2)
+    problem = prepare_mapping(problem.instance.model_copy(update={"moves": moves}))
+    found = solve(problem, "search", Options())
+    bounds = few_moves_bound(problem), load_bound(problem)
+    outcome = replace(outcome_of(np.array(found.solution.nodes)), bounds=bounds)
+    return result_of(problem, outcome, "by-hand", Options(), 0.5)
 
 
 def _pods() -> Iterator[tuple[str, CubesResult]]:

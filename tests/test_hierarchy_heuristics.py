@@ -74,7 +74,7 @@ def test_kueue_starts_what_can_start_alone(name: str) -> None:
 def test_slurm_keeps_its_contract() -> None:
     rng = random.Random(9)
     seen = 0
-    for _ in range(200):
+    for _ in range(300):
         problem = HierarchyProblem(prepared(random_hierarchy(rng)))
         for number, placed in started_by("slurm-block", problem).items():
             assert keeps_contract(problem.machine, problem.requests[number], placed)

@@ -123,7 +123,7 @@ def good_data() -> dict[str, Any]:
         ("running_routers", [{"set": [6]}], "running_routers"),
         ("running_communication", [], "running_communication"),
         ("request_nodes", [0, 1], "request_nodes"),
-        ("request_class", [1, 2], "request_class"),
+        ("request_classes", [{"set": [1]}, {"set": [2]}], "request_classes"),
         ("request_value", [0, 1], "request_value"),
         ("request_communication", [{"e": "strict"}], "request_communication"),
         ("request_region", [{"set": [0]}, {"set": [[0, 6]]}], "request_region"),

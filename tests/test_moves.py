@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import random
+import time
 from collections import Counter
 from dataclasses import replace
 from functools import cache
@@ -13,6 +14,7 @@ from typing import Any
 import pytest
 
 import topoplace as tp
+from scripts_of_the_project import script
 from soundness.results import hold_bent
 from tiny_moves import (
     Case,
@@ -89,6 +91,53 @@ def test_replacements_equal_brute_force_and_are_certified(seeds: range) -> None:
     assert kinds["replaced"] >= 3, kinds
     assert kinds["not"] >= 3, kinds
     assert kinds["proven"] >= 0.97 * (kinds["replaced"] + kinds["not"]), kinds
+
+
+def crowded(seed: int, racks: int, segments: int) -> Snapshot:
+    """Return a cluster of racks of 18 at 85 %, where a gang waits for some whole racks."""
+    found = script("families").cluster(seed, racks=racks, load=0.85, jobs=1)
+    gang = {"id": "gang", "nodes": 18 * segments, "segments": [{"size": 18, "level": "rack"}]}
+    return Snapshot.model_validate(
+        found.model_dump(mode="json", by_alias=True) | {"queue": [gang], "name": "crowded"}
+    )
+
+
+def test_fewest_moves_for_whole_racks_are_proven() -> None:
+    result = tp.repack(crowded(1, 12, 2), "gang", time_limit=60)
+    assert result.check().verified
+    started, moves, _ = result.levels
+    assert (started.objective, moves.bound) == (1, moves.objective)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(11, 16))
+def test_fewest_moves_for_eight_racks_of_56_are_proven_in_a_minute(seed: int) -> None:
+    snapshot, begun = crowded(seed, 56, 8), time.process_time()
+    result = tp.repack(snapshot, "gang", time_limit=60)
+    assert time.process_time() - begun < 60
+    assert result.check().verified
+    started, moves, _ = result.levels
+    assert (started.objective, moves.bound) == (1, moves.objective)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(11, 16))
+def test_forty_failed_hosts_of_twelve_jobs_are_replaced_in_ten_seconds(seed: int) -> None:
+    found, rng = script("families").cluster(seed, load=0.7, jobs=1), random.Random(f"failed-{seed}")
+    large = sorted((j for j in found.running), key=lambda j: -len(expand_host_list(j.nodes)))
+    hosts = {job.id: expand_host_list(job.nodes) for job in large[:12]}
+    failed = [rng.choice(own) for own in hosts.values()]
+    rest = sorted({host for own in hosts.values() for host in own} - {*failed})
+    failed += rng.sample(rest, 40 - len(failed))
+    down = ",".join([found.down, *failed])
+    update = {"down": down, "queue": []}
+    snapshot = Snapshot.model_validate(found.model_dump(mode="json", by_alias=True) | update)
+    begun = time.process_time()
+    result = tp.repack(snapshot, replace=[*hosts], time_limit=10)
+    assert time.process_time() - begun < 10
+    assert result.check().verified
+    started, moves, _ = result.levels
+    assert (started.objective, started.bound, moves.bound) == (12, 12, moves.objective)
 
 
 @pytest.mark.parametrize("replaced", [False, True])

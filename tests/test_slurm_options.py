@@ -109,7 +109,6 @@ RESTRICTING = [
     ("gres", {"tres_per_job": "gres/gpu:4"}),
     ("gres", {"tres_per_task": "gres/gpu=1"}),
     ("gres", {"tres_per_socket": "gres/gpu:1"}),
-    ("contiguous", {"contiguous": True}),
     ("shared", {"shared": []}),
     ("shared", {"shared": ["oversubscribe"]}),
     ("shared", {"shared": ["user"]}),
@@ -304,7 +303,6 @@ USUAL_SHOWN = {
         ("dependency", {"dependency": "afterok:3(unfulfilled)"}),
         ("gres", {"gres": "gres/gpu:4"}),
         ("shared", {"shared": "OK"}),
-        ("contiguous", {"contiguous": "1"}),
         ("switches", {"switches": "1@00:05:00"}),
         ("node_count", {"nodes": "2-30"}),
     ],
@@ -426,7 +424,7 @@ def busy_cluster(folder: Path, option: str, value: object, *, after: bool) -> tp
 @pytest.mark.parametrize(
     ("option", "value", "verdict"),
     [
-        ("contiguous", True, "unjudged"),
+        ("network", "sn_all", "unjudged"),
         ("dependency", "afterok:99(unfulfilled)", "suboptimal"),
     ],
 )
@@ -438,7 +436,7 @@ def test_a_held_job_leaves_an_audit_open_unless_it_cannot_start_now(
     assert len(after.running) > 5
     (row,) = tp.audit(before, after=after).rows
     assert row.verdict == verdict
-    assert (row.why == "9 held (contiguous 9)") == (verdict == "unjudged")
+    assert (row.why == "9 held (network 9)") == (verdict == "unjudged")
     by_job = {
         row.standing.jobs[0]: row for row in tp.audit(before, after=after, order="priority").rows
     }
@@ -451,14 +449,9 @@ def test_a_held_job_leaves_an_audit_open_unless_it_cannot_start_now(
     assert {by_job[name].verdict for name in started} == {"rightly started"}
 
 
-def test_what_contiguous_nodes_are_is_said(tmp_path):
-    ((own,),) = holds_of(snapshot_of(tmp_path, [entry(1, contiguous=True)]).snapshot).values()
-    assert own.value == "nodes that follow each other in scontrol show nodes"
-
-
 def test_an_order_says_who_is_held_before_others(tmp_path):
     """Job 1 is asked for first, and may take nodes that 3 gets: nobody knows which."""
-    jobs = [entry(1, contiguous=True), entry(2, dependency="afterok:9(unfulfilled)"), entry(3)]
+    jobs = [entry(1, network="sn_all"), entry(2, dependency="afterok:9(unfulfilled)"), entry(3)]
     jobs += [entry(k, licenses="a:1") for k in range(4, 6)]
     snapshot = snapshot_of(tmp_path, jobs).snapshot
     said = "others start as if 1, held before them in the order, took no nodes"
@@ -539,6 +532,63 @@ def test_jobs_of_partitions_on_other_topologies_are_held(topology, running, held
     assert [job.nodes for job in snapshot.running] == [running]
     found = {one.request: one.value for one in snapshot.left_out if one.request}
     assert found == held
+
+
+TREES = """\
+- topology: tree
+  cluster_default: true
+  tree: {switches: [{switch: s0, nodes: "n[0-1]"}, {switch: s1, nodes: "n[2-3]"},
+                    {switch: top, children: "s[0-1]"}]}
+- topology: other
+  tree: {switches: [{switch: e0, nodes: "n[4-5]"}]}
+- topology: plain
+  flat: true
+- topology: blocks
+  block: {block_sizes: [2], blocks: [{block: b0, nodes: "n[0-1]"}]}
+"""
+
+
+def on_topologies(folder: Path, jobs: list[dict[str, Any]], text: str = TREES) -> tp.Model:
+    """Return a cluster of eight nodes with four topologies: two of the partitions have no tree."""
+    of = {"all": "n[0-3]", "other": "n[4-5]", "plain": "n[6-7]", "blocks": "n[0-1]"}
+    partitions = "".join(
+        PARTITION.format(name=name, nodes=nodes)
+        + (f" Topology={name}\n" if name != "all" else "\n")
+        for name, nodes in of.items()
+    )
+    nodes = "".join(NODE.format(name=f"n{k}", of="all") for k in range(8))
+    return snapshot_of(folder, jobs, topology=text, nodes=nodes, partitions=partitions)
+
+
+def test_trees_and_flat_topologies_without_a_common_node_are_one_machine(tmp_path):
+    def of(job: int, partition: str, num: int, **more: Any) -> dict[str, Any]:
+        sizes = {"node_count": number(num), "max_nodes": number(num)}
+        return entry(job, partition=partition, **sizes, tres_req_str=f"node={num}", **more)
+
+    jobs = [
+        *(of(1, "all", 3), of(2, "other,plain", 2), of(3, "plain,other", 2), of(4, "blocks", 1)),
+        *(of(5, "all,other", 5), of(6, "plain", 1, required_switches=1)),
+    ]
+    model = on_topologies(tmp_path, jobs)
+    assert holds(model) == {"4": ["partition"], "6": ["switches"]}
+    (why,) = holds_of(model.snapshot)["4"]
+    assert why.value == "blocks on topology blocks, not tree or other or plain"
+    result = tp.place(model)
+    assert result.check().verified
+    hosts = {start.request: start.hosts for start in result.placements}
+    assert {*hosts} == {"1", "2", "3"}
+    assert {hosts["2"], hosts["3"]} == {"n[4-5]", "n[6-7]"}
+    assert "5" in result.waits
+    rows = tp.audit(model, after=model, order="priority").rows
+    verdicts = {row.standing.jobs[0]: row.verdict for row in rows}
+    assert [verdicts[name] for name in "1235"] == ["missed"] * 3 + ["rightly waiting"]
+
+
+def test_topologies_that_have_nodes_in_common_are_not_one(tmp_path):
+    meets = TREES.replace('e0, nodes: "n[4-5]"', 'e0, nodes: "n[3-5]"')
+    model = on_topologies(tmp_path, [entry(1), entry(2, partition="other")], meets)
+    assert holds(model) == {"2": ["partition"]}
+    assert tp.place(model).check().verified
 
 
 @pytest.mark.parametrize(

@@ -194,7 +194,7 @@ def test_a_plan_on_shared_nodes_has_whole_ones(tmp_path):
 def test_who_may_be_in_the_way_of_an_unknown_reservation_is_not_missed(tmp_path):
     """Job 4 is held: whether 1 or 4 has the reservation is open, and 3 would delay that of 1."""
     old, large, long = ending(9, "n[0-3]", 4, 600), whole(1, 6), whole(3, 3)
-    held = whole(4, 1, contiguous=True)
+    held = whole(4, 1, network="sn_all")
     model = snapshot_of(tmp_path, [old, large, long, held])
     rows = tp.audit(model, after=model, order="backfill").rows
     row = {row.standing.jobs[0]: row for row in rows}["3"]

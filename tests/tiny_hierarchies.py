@@ -69,6 +69,8 @@ def random_hierarchy(rng: random.Random) -> dict[str, Any]:
     if rng.random() < 0.3:
         _add_apart(rng, document, levels)
     add_value(document)
+    if rng.random() < 0.25:
+        _add_contiguous(rng, document, names)
     return document
 
 
@@ -96,6 +98,18 @@ def _add_sets(rng: random.Random, document: dict[str, Any], names: Sequence[str]
         if rng.random() < 0.3:
             some = [rng.choice(EXPRESSIONS).format(*rng.sample(SETS, 3)) for _ in range(3)]
             request["one_of"] = some[: rng.randint(1, 3)]
+
+
+def _add_contiguous(rng: random.Random, document: dict[str, Any], names: Sequence[str]) -> None:
+    """Have requests without parts get hosts that follow each other in some order."""
+    order = rng.sample(names, max(1, len(names) - (rng.random() < 0.3)))
+    document.setdefault("sets", {})["table"] = ",".join(order)
+    for request in document["queue"]:
+        if "parts" not in request and rng.random() < 0.7:
+            for name in ("segments", "spread", "balance", "exclusive"):
+                request.pop(name, None)
+            request["nodes"] = rng.choice((1, 2, 2, 3, 3, 4))
+            request["contiguous"] = "table"
 
 
 def _add_apart(rng: random.Random, document: dict[str, Any], levels: Sequence[str]) -> None:
@@ -219,6 +233,7 @@ def places_of(state: HierarchyState, request: HierarchyRequest) -> Iterator[Plac
     ]
     for place in itertools.product(*choices):
         legal = is_legal(state, [(request, place)]) and _in_one_set(state, asked, place)
+        legal = legal and _in_a_row(state, asked, place)
         if legal and _groups_hold(state.machine, request, place):
             yield place
 
@@ -227,6 +242,16 @@ def _in_one_set(state: HierarchyState, asked: Request, place: Place) -> bool:
     names = [state.machine.host_names[host] for units in place for host in units]
     some = (_holds(state.snapshot, expression) for expression in asked.one_of or ())
     return asked.one_of is None or any(all(map(may, names)) for may in some)
+
+
+def _in_a_row(state: HierarchyState, asked: Request, place: Place) -> bool:
+    """Return whether hosts, each with one unit, are somewhere in a list with nothing between."""
+    if asked.contiguous is None:
+        return True
+    order = expand_host_list(state.snapshot.sets[asked.contiguous])
+    names = {state.machine.host_names[host] for host in place[0]}
+    runs = [{*order[k : k + len(names)]} for k in range(len(order))]
+    return {*place[0].values()} == {1} and names in runs
 
 
 def _may_have(snapshot: Snapshot, asked: Request | Part) -> Callable[[str], bool]:

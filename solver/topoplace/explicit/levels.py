@@ -19,7 +19,14 @@ from topoplace.errors import InputError
 from topoplace.explicit.model import Model, Sum, word
 from topoplace.explicit.search_proof import prove_by_search
 from topoplace.machine.hostlist import expand_host_list
-from topoplace.placement.hierarchy.problem import HierarchyProblem, Placed, Started, held, room
+from topoplace.placement.hierarchy.problem import (
+    HierarchyProblem,
+    Placed,
+    Started,
+    held,
+    room,
+    written_out,
+)
 from topoplace.result.placement import HierarchySolution
 from topoplace.snapshot.hierarchy_state import PartState
 from topoplace.snapshot.schema import WITHOUT_GPUS
@@ -328,6 +335,7 @@ def model_of(own: Chosen) -> LevelsModel:
     problem = own.problem
     assert isinstance(problem, HierarchyProblem)
     solution = None if own.result is None else own.result.solution
+    problem = written_out(problem)
     found = LevelsModel(problem, Model([own.title]))
     found.complete(own, None if solution is None else _started(solution, problem))
     return found

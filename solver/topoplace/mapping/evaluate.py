@@ -7,7 +7,7 @@ from fractions import Fraction as Ratio
 import numpy as np
 
 from topoplace.machine import LevelMachine, Torus
-from topoplace.mapping.problem import MappingProblem
+from topoplace.mapping.problem import MappingProblem, num_moved
 from topoplace.result import Fraction
 from topoplace.result.mapping import MappingFigures
 from topoplace.types import IntArray
@@ -57,6 +57,8 @@ def evaluate(problem: MappingProblem, nodes: IntArray) -> MappingFigures:
     if problem.instance.cap is not None:
         largest = problem.largest_load(problem.cells_of(nodes))
         loads = {"largest_load": largest, "used_nodes": len(np.unique(nodes))}
+    if problem.before is not None:
+        loads |= {"moved": num_moved(problem, nodes)}
     return MappingFigures(
         hop_bytes=int(hops @ sizes),
         hops=int(hops.sum()),

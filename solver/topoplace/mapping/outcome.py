@@ -14,6 +14,7 @@ from topoplace.mapping.evaluate import evaluate, hop_bytes, worth_of
 from topoplace.mapping.link_bounds import bisected, link_load_of
 from topoplace.mapping.mapped import Mapped
 from topoplace.mapping.objects.bounds import load_bound, shares_bound
+from topoplace.mapping.objects.few_moves import few_moves_bound
 from topoplace.mapping.objects.search import evened
 from topoplace.mapping.problem import MappingProblem
 from topoplace.result.mapping import CUT_TASKS, MappingLevel, MappingResult, MappingSolution
@@ -62,6 +63,7 @@ def bounded(problem: MappingProblem, method: Method, options: Options) -> Outcom
     load = load_bound(problem) if capped else None
     if method.name in BEGIN_BY_DEFAULT:
         first = "default" if problem.of_tasks else "in-order"
+        first = first if problem.before is None else "given"
         _report(
             problem, options, method_of("mapping", first).solver(problem, options), [None, load]
         )
@@ -72,7 +74,8 @@ def bounded(problem: MappingProblem, method: Method, options: Options) -> Outcom
         options.say(method.name)
         share = LAST_SHARE * method_until if capped else method_until
         outcome: Outcome = method.solver(problem, _until(options, share, start))
-        if method.name in BEGIN_BY_DEFAULT and capped and outcome.solution is not None:
+        evens = capped and problem.before is None
+        if method.name in BEGIN_BY_DEFAULT and evens and outcome.solution is not None:
             until = _until(options, method_until, start).time_limit
             nodes = evened(problem, outcome.solution.nodes, clock.deadline(until))
             if (nodes != outcome.solution.nodes).any():  # it is no layout any longer
@@ -110,6 +113,9 @@ def _report(
 def _quick(problem: MappingProblem, options: Options, start: float) -> Bound | None:
     """Return the bound of hop-bytes that takes a moment, and report it."""
     found = best_bound(problem, 0.0) if problem.of_tasks else None
+    found = stronger(
+        found, few_moves_bound(problem, _until(options, FIRST_SHARE, start).time_limit)
+    )
     if problem.instance.cap is not None:
         found = stronger(found, shares_bound(problem, 0.0))
         options.report(None, [], [found])

@@ -215,13 +215,19 @@ class MappingView(View):
 
     def _in_order(self) -> list[str]:
         """Return what tasks in their default order cost, to compare with."""
-        if self.result.instance.cap is not None or self.result.method == "default":
+        instance = self.result.instance
+        if instance.cap is not None or instance.moves or self.result.method == "default":
             return []
         return [f"default order: {hop_bytes(self.problem, self.problem.in_order):,} hop-bytes"]
 
     def _further(self) -> list[str]:
         """Return how many nodes have objects, the layout, and the optimum among pencils."""
         solution, lines = self.result.solution, []
+        moves = self.result.instance.moves
+        if moves is not None:
+            before = hop_bytes(self.problem, np.asarray(moves.nodes, dtype=np.int64))
+            moved = number_of(solution.figures.moved, "task")
+            lines.append(f"{moved} moved, at most {moves.most:,}; before {before:,} hop-bytes")
         if solution.figures.used_nodes is not None:
             lines.append(f"objects on {number_of(solution.figures.used_nodes, 'node')}")
         if solution.layout is not None:

@@ -31,7 +31,7 @@ from topoplace.packing.primal.integer import WORK_SECONDS, best_among
 from topoplace.packing.primal_dual import primal_dual_loop
 from topoplace.packing.problem import PackingProblem, Residual, Subproblem
 from topoplace.packing.state import Incumbent, Say, State, silent
-from topoplace.packing.tree.best_first import PriceTree
+from topoplace.packing.tree.best_first import PriceTree, ProgramTree
 from topoplace.packing.tree.nodes import Root
 from topoplace.result.certificate import Certificate, size_of
 
@@ -213,6 +213,9 @@ class Search:
         close in a second a gap that a tree of linear programs leaves open after a minute.
         """
         state, sub, level = self.state, root.sub, root.sub.level
+        if self._by_programs(root, self._half(end)):
+            return
+        below = root.below
         state.say("columns", level, root.bound)
         most = _HEAVY_NONZEROS if self._thorough else _HEAVY_NONZEROS // 4
         if self._num_nonzeros() <= most:
@@ -237,6 +240,26 @@ class Search:
             )
             root.below = tree
             tree.run(end)
+            if below is not None and below.bound < tree.bound:
+                root.below = below
+
+    def _by_programs(self, root: Root, until: float) -> bool:
+        """Lower the bound of a level by programs of the problem's own; return if that closes it."""
+        state, sub = self.state, root.sub
+        program = None if self.incumbent.closes(root) else self.problem.program(sub)
+        if program is not None:
+            state.say("programs", sub.level, root.bound)
+            point = DualPoint(program.prices, program.multipliers)
+            own = Bounded(state.relaxation.evaluate(sub, point), point)
+            self._remember(own.value)
+            root.bounded = min(own, root.bounded, key=lambda bounded: bounded.value.bound)
+            if not self.incumbent.closes(root):
+                tree = ProgramTree(
+                    state.relaxation, root, lambda: self.incumbent.objective(sub.level)
+                )
+                root.below = tree
+                tree.run(until)
+        return self.incumbent.closes(root)
 
     def _is_heavy(self) -> bool:
         """Return whether linear programs are too slow to rely on."""
@@ -256,7 +279,8 @@ class Search:
         until = self._half(self._end_of(sub))
         first = min(steps, _FIRST_STEPS)
         bounded = bundle.run(start, lower, until=until, max_steps=first)
-        if self.budget.is_over() or (not sub.level and self._is_heavy()):
+        heavy = not sub.level and self._is_heavy()
+        if self.budget.is_over() or self.problem.has_program or heavy:
             return bounded  # the rest goes along with the search for placements
         return bundle.run(bounded, lower, until=until, max_steps=steps - first)
 

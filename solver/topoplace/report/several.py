@@ -10,7 +10,7 @@ from topoplace.report.figure import full_figure, styled
 from topoplace.report.text import plain_table
 from topoplace.report.tiles import job_colour
 from topoplace.report.view import view_of
-from topoplace.result import level_label
+from topoplace.result import level_label, level_title
 from topoplace.result.several import Frontier, OpenBox, Optima, Several
 from topoplace.snapshot.held import held_text
 
@@ -47,7 +47,7 @@ def summary(frontier: Frontier, width: int = 0) -> str:
 def level_headers(document: Several) -> list[str]:
     """Return the levels of several placements as a table heads them."""
     levels, instance = document.levels, document.instance
-    return [f"{level_label(instance, level.name)} ({level.sense})" for level in levels]
+    return [level_title(instance, level.name, level.sense) for level in levels]
 
 
 def headline(frontier: Frontier) -> str:

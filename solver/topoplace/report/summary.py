@@ -19,7 +19,7 @@ from topoplace.report.view import (
     exact,
     view_of,
 )
-from topoplace.result import Level, Proof, Status, level_label
+from topoplace.result import Level, Proof, Status, level_label, level_title
 from topoplace.snapshot.held import held_text, holds_of, left_out_text
 
 AnyLevel = Level[Any, Any]
@@ -114,7 +114,7 @@ def level_rows(result: AnyResult) -> list[list[str]]:
     """Return what is known of every level as text, in the columns of `LEVEL_HEADER`."""
     return [
         [
-            f"{level_label(result.instance, level.name)} ({level.sense})",
+            level_title(result.instance, level.name, level.sense),
             _number(level.objective),
             _number(level.bound),
             gap_text(level.gap),

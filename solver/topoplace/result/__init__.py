@@ -13,6 +13,7 @@ from topoplace.result.base import (
     Result as Result,
     Status as Status,
     level_label as level_label,
+    level_title as level_title,
     value_label as value_label,
 )
 from topoplace.result.certificate import (

@@ -10,7 +10,7 @@ import fractions
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Generic, Literal, TypeVar
+from typing import TYPE_CHECKING, Annotated, Generic, Literal, TypeGuard, TypeVar
 
 from pydantic import Field
 
@@ -18,7 +18,7 @@ from topoplace.kinds import kind_named
 from topoplace.machine import Prism
 from topoplace.shown import Drawn, Tabled, work
 from topoplace.snapshot.files import write_document
-from topoplace.snapshot.schema import WITHOUT_GPUS, Model, Name, Seconds
+from topoplace.snapshot.schema import WITHOUT_GPUS, Model, Name, Order, Seconds, Snapshot
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -65,11 +65,25 @@ _LABELS = {"gpus": "GPUs", WITHOUT_GPUS: "units without GPUs"}
 
 
 def level_label(instance: object, name: str) -> str:
-    """Return the name of a level for people: what its value counts, and whether priorities do."""
+    """Return the name of a level for people: what its value counts, and whether priorities do.
+
+    Where an order decides who starts, the value is not the largest possible, and the name says so.
+    """
     if name != "nodes":
         return _LABELS.get(name, name)
     weighted = any(request.priority > 1 for request in getattr(instance, "queue", ()))
-    return value_label(getattr(instance, "value", name), weighted=weighted)
+    label = value_label(getattr(instance, "value", name), weighted=weighted)
+    return f"{label} by {instance.order}" if _is_in_order(instance) else label
+
+
+def level_title(instance: object, name: str, sense: str) -> str:
+    """Return the name of a level for people with what is best: ``nodes (max)``."""
+    of_order = name == "nodes" and _is_in_order(instance)
+    return f"{level_label(instance, name)} ({'in order' if of_order else sense})"
+
+
+def _is_in_order(instance: object) -> TypeGuard[Snapshot]:
+    return getattr(instance, "order", Order.VALUE) is not Order.VALUE
 
 
 def value_label(counted: str, *, weighted: bool) -> str:

@@ -309,6 +309,12 @@ class EnumerationCertificate(Model):
     order: list[Task] = Field(description="objects in the order in which they are placed")
 
 
+class FewMovesCertificate(Model):
+    """What the tasks that gain most by a move can gain (docs/proofs/mapping.md, "Few moves")."""
+
+    kind: Literal["few-moves"] = "few-moves"
+
+
 class SpreadCertificate(Model):
     """Somebody has the average load, the largest object, or two of the largest ones."""
 
@@ -383,7 +389,11 @@ class MappingLevel(
     Level[
         int,
         Annotated[
-            SharesCertificate | EnumerationCertificate | SpreadCertificate | MappingCertificate,
+            SharesCertificate
+            | EnumerationCertificate
+            | FewMovesCertificate
+            | SpreadCertificate
+            | MappingCertificate,
             Field(discriminator="kind"),
         ],
     ]
@@ -477,6 +487,10 @@ class MappingFigures(Model):
         "up; null without a cap, as is the next one",
     )
     used_nodes: int | None = Field(default=None, description="nodes with objects")
+    moved: int | None = Field(
+        default=None,
+        description="tasks on another node than before; null without a limit of moves",
+    )
 
 
 class MappingSolution(Model):

@@ -15,7 +15,14 @@ from topoplace.kinds import State
 from topoplace.machine import parse_node_set
 from topoplace.machine.cubes import Cubes, Extents
 from topoplace.machine.hostlist import NodeLists
-from topoplace.snapshot.schema import OF_GANGS, CubesModel, Request, RunningJob, Snapshot
+from topoplace.snapshot.schema import (
+    BY_SETS,
+    OF_GANGS,
+    CubesModel,
+    Request,
+    RunningJob,
+    Snapshot,
+)
 from topoplace.snapshot.sets import HostSet, NodeSets
 from topoplace.snapshot.state import (
     Queued,
@@ -32,7 +39,7 @@ MAX_CHIPS, MAX_VOLUME = 1 << 16, 512
 _SHAPE = re.compile(r"\d{1,6}(?:x\d{1,6})*")
 _OWN = {
     *("id", "nodes", "priority", "shapes", "communication", "application", "walltime"),
-    *("submitted", "eligible", "excluded"),
+    *("submitted", *BY_SETS),
 }
 """Fields of a request that speak of no other kind of machine."""
 
@@ -48,18 +55,19 @@ class CubesRequest(Queued):
     parts
         Extents of the parts it may take, in the order of its shapes; empty if it takes whole cubes.
     allowed
-        The chips that it may have; None for all.
+        Sets of chips, of one of which it has all its chips; None for all there are.
     """
 
     num_cubes: int
     parts: tuple[Extents, ...]
-    allowed: HostSet | None = None
+    allowed: frozenset[HostSet | None] = frozenset((None,))
 
-    def among(self, chips: BoolArray) -> BoolArray:
-        """Return which of some chips, of any shape of the machine's size, it may have."""
-        if self.allowed is None:
-            return chips
-        return np.asarray(chips & self.allowed.mask.reshape(chips.shape))
+    def among(self, chips: BoolArray) -> list[BoolArray]:
+        """Return which of some chips, of any shape of the machine's size, it may have together."""
+        return [
+            chips if own is None else np.asarray(chips & own.mask.reshape(chips.shape))
+            for own in self.allowed
+        ]
 
 
 @dataclass(frozen=True)
@@ -154,8 +162,8 @@ def _request(
     if nodes > machine.num_chips:
         expected = f"no more chips than the machine's {machine.num_chips}"
         raise InputError(expected, field=f"{field}.nodes", value=nodes)
-    mask = sets.allowed(request.eligible, request.excluded, field)
-    allowed = None if mask.all() else HostSet(mask)
+    masks = sets.of_request(request, field)
+    allowed = frozenset(None if mask.all() else HostSet(mask) for mask in masks)
     return CubesRequest(request.id, nodes, value, nodes // volume, tuple(parts), allowed)
 
 

@@ -32,7 +32,7 @@ from topoplace.snapshot.schema import (
     Snapshot,
     TreeModel,
 )
-from topoplace.snapshot.sets import HostSet, NodeSets
+from topoplace.snapshot.sets import HostOrder, HostSet, NodeSets
 from topoplace.snapshot.state import (
     Queued,
     checked_snapshot,
@@ -54,6 +54,7 @@ _LevelOf = Callable[[str, str], int]
 
 _LEVELS_OF_PARTS = ("required", "preferred", "exclusive", "balance")
 _OF_PARTS = ("takes", "segments", "spread", "apart", *_LEVELS_OF_PARTS, "eligible", "excluded")
+_NOT_CONTIGUOUS = ("segments", "exclusive", "spread", "balance")
 _Keys = tuple[tuple[int, str], ...]
 _Ways = tuple[tuple["PartState", ...], ...]
 
@@ -84,6 +85,9 @@ class PartState:
         apart from it.
     apart
         Levels and names: of requests with the same pair, one at most is in a domain of the level.
+    order
+        Of a request that is contiguous, the hosts in the order in which it gets some that follow
+        each other, a unit on each; or None. Parts have none.
     """
 
     name: str | None
@@ -99,6 +103,7 @@ class PartState:
     group: int = 0
     eligible: HostSet | None = None
     apart: _Keys = ()
+    order: HostOrder | None = None
 
     @property
     def kind(self) -> tuple[tuple[int, ...], HostSet | None]:
@@ -414,6 +419,7 @@ class Sets(NodeSets):
         self, sets: Mapping[str, str], machine: Hierarchy, hosts_of: Callable[[str, str], IntArray]
     ) -> None:
         super().__init__(sets, machine.num_hosts, hosts_of)
+        self._given = {name: HostOrder(hosts_of(t, f"sets.{name}")) for name, t in sets.items()}
         self._masks = ChainMap(self._masks, _Domains(machine))  # type: ignore[arg-type]
         self._known: dict[tuple[str | None, str | None, _Keys], HostSet | None] = {}
         self._closed: dict[tuple[int, str], BoolArray] = {}
@@ -435,6 +441,12 @@ class Sets(NodeSets):
             pairs = zip(parts, sets, strict=True)
             found.append(tuple(replace(part, eligible=here) for part, here in pairs))
         return tuple(dict.fromkeys(found))
+
+    def order(self, name: str, field: str) -> HostOrder:
+        """Return the hosts of a set of the snapshot in the order of its list."""
+        if name not in self._given:
+            raise unknown_name(name, self._given, field=field)
+        return self._given[name]
 
     def eligible(self, part: Part, apart: _Keys, field: str) -> HostSet | None:
         """Return the hosts that a part may have; None for all."""
@@ -461,6 +473,13 @@ def _request(
         if request.at_most is not None:
             level = _level_of(machine, request.at_most.level, f"{field}.at_most.level")
             part = replace(part, at_most=(level, request.at_most.size))
+        if request.contiguous is not None:
+            for name in _NOT_CONTIGUOUS:
+                if getattr(request, name):
+                    expected = f"no {name} of a request that is contiguous"
+                    raise InputError(expected, field=f"{field}.{name}")
+            order = sets.order(request.contiguous, f"{field}.contiguous")
+            part = replace(part, order=order, spread=(machine.num_levels - 1, 1))
         parts: tuple[PartState, ...] = (part,)
     else:
         parts = _parts(request, request.parts, machine, field, sets)
@@ -472,9 +491,9 @@ def _request(
 def _parts(
     request: Request, parts: Sequence[Part], machine: Hierarchy, field: str, sets: Sets
 ) -> tuple[PartState, ...]:
-    for name in (*_OF_PARTS, "at_most"):
+    for name in (*_OF_PARTS, "at_most", "contiguous"):
         if getattr(request, name) is not None:
-            where = "of requests without parts" if name == "at_most" else "in the parts alone"
+            where = "in the parts alone" if name in _OF_PARTS else "of requests without parts"
             raise InputError(f"{name} {where}", field=f"{field}.{name}")
     total = sum(part.nodes for part in parts)
     if total != request.nodes:

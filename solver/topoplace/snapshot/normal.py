@@ -41,14 +41,25 @@ def normal_snapshot(snapshot: Snapshot) -> Snapshot:
     """
     machine, tidy = _normal_machine(snapshot.written)
     running = [job.model_copy(update={"nodes": tidy(job.nodes)}) for job in snapshot.running]
+    listed = {request.contiguous for request in _requests(snapshot)}  # their order counts
+
+    def of_set(name: str, nodes: str) -> str:
+        return format_host_list(NodeLists().hosts(nodes)) if name in listed else tidy(nodes)
+
     update = {
         "machine": machine,
         "down": tidy(snapshot.down),
         "running": running,
-        "sets": {name: tidy(nodes) for name, nodes in snapshot.sets.items()},
+        "sets": {name: of_set(name, nodes) for name, nodes in snapshot.sets.items()},
         "queue": [_normal_request(request, tidy) for request in snapshot.queue],
     }
     return snapshot.model_copy(update=update)
+
+
+def _requests(snapshot: Snapshot) -> Iterator[Request]:
+    """Yield what waits, and what running jobs asked for."""
+    yield from snapshot.queue
+    yield from (job.asked for job in snapshot.running if job.asked is not None)
 
 
 def _normal_request(request: Request, tidy: Tidy) -> Request:

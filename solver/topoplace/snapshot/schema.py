@@ -483,6 +483,15 @@ class FixedObject(Model):
     node: Annotated[int, Field(ge=0)]
 
 
+class Moves(Model):
+    """Where tasks are now, and how many of them at most may go to another node."""
+
+    nodes: Annotated[list[Annotated[int, Field(ge=0)]], Field(max_length=MAX_TASKS)] = Field(
+        description="node of every task now"
+    )
+    most: Annotated[int, Field(ge=0, le=MAX_TASKS)]
+
+
 class NamedArray(Model):
     """Some consecutive objects, which are the elements of an array in row-major order."""
 
@@ -540,12 +549,12 @@ class TasksModel(Model):
 ON_HIERARCHIES = frozenset(
     (
         *("takes", "segments", "required", "preferred", "exclusive"),
-        *("spread", "balance", "at_most", "parts", "apart", "one_of"),
+        *("spread", "balance", "at_most", "parts", "apart", "contiguous"),
     )
 )
 """Fields of jobs that only hierarchies have; on other machines documents leave them out."""
 
-BY_SETS = frozenset(("eligible", "excluded"))
+BY_SETS = frozenset(("eligible", "excluded", "one_of"))
 """Fields of jobs by which they may have some nodes alone, on tori, hierarchies and trees."""
 
 ON_TORI = frozenset(("tasks", "segment"))
@@ -703,12 +712,15 @@ class Request(_Job):
     )
     balance: Name | None = optional("hierarchies: level over whose domains to be even")
     at_most: Segment | None = optional("hierarchies: the most domains of a level")
+    contiguous: SetName | None = optional(
+        "hierarchies: a set; its units are on hosts that follow each other there, one on each"
+    )
     eligible: Expression | None = optional(
         "the nodes it may have, such as `acc & (ib | !slow)` of the `sets`"
     )
     excluded: NodeSet | None = optional("nodes it may not have")
     one_of: Annotated[list[Expression], Field(min_length=1, max_length=256)] | None = optional(
-        "hierarchies: sets of nodes, as expressions; all its nodes are in one of these"
+        "sets of nodes, as expressions; all its nodes are in one of these"
     )
     parts: Annotated[list[Part], Field(min_length=1, max_length=4)] | None = Field(
         default=None, description="hierarchies: parts that start together, instead of the above"
@@ -923,7 +935,9 @@ class MappingInstance(_Sparse):
     its usable nodes.
     """
 
-    sparse = dict(level_costs=None, tasks_per_node=None, cap=None, pooled=False, fixed=[])  # noqa: C408
+    sparse = dict(  # noqa: C408
+        level_costs=None, tasks_per_node=None, cap=None, pooled=False, fixed=[], moves=None
+    )
 
     schema_version: Annotated[Literal["topoplace.mapping/1"], Field(alias="schema")]
     name: Name
@@ -944,6 +958,7 @@ class MappingInstance(_Sparse):
     cap: Annotated[int, Field(ge=0, le=MAX_LOAD * MAX_TASKS)] | None = None
     pooled: bool = Field(default=False, description="whether the nodes of a router share their cap")
     fixed: list[FixedObject] = Field(default_factory=list, description="objects that stay")
+    moves: Moves | None = optional("a mapping of which only some tasks may move")
     application: Annotated[AnyApplication | ObjectsGraph, Field(discriminator="kind")]
     source: str | None = optional("where the instance comes from")
 

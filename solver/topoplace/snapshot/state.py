@@ -18,6 +18,7 @@ from topoplace.snapshot.anchored import AnchoredShape, anchored_shapes
 from topoplace.snapshot.geometry import Geometry, parse_geometry
 from topoplace.snapshot.held import holds_of
 from topoplace.snapshot.schema import (
+    BY_SETS,
     FREE_PREFIX,
     ON_HIERARCHIES,
     Communication,
@@ -67,8 +68,9 @@ class Queued:
 class QueuedState(Queued):
     """A queued request with its defaults filled in; `tasks` numbers `SnapshotState.tasks`.
 
-    `class_idx` numbers `SnapshotState.kinds`. `segment` are the nodes of each of its prisms if it
-    has several.
+    `class_idx` numbers `SnapshotState.kinds`; so do `others`, the further kinds of a request that
+    has all its nodes of one of several. `segment` are the nodes of each of its prisms if it has
+    several.
     """
 
     class_idx: int
@@ -77,11 +79,25 @@ class QueuedState(Queued):
     communication: Communication
     tasks: int | None = None
     segment: int | None = None
+    others: tuple[int, ...] = ()
 
     @property
     def num_prisms(self) -> int:
         """The number of prisms that the request needs."""
         return 1 if self.segment is None else self.nodes // self.segment
+
+    @property
+    def classes(self) -> frozenset[int]:
+        """The kinds of nodes of one of which it has all its nodes."""
+        return frozenset((self.class_idx, *self.others))
+
+    @cached_property
+    def ways(self) -> tuple[QueuedState, ...]:
+        """The request with each of its kinds of nodes alone, in their order."""
+        if not self.others:
+            return (self,)
+        kinds = self.class_idx, *self.others
+        return tuple(replace(self, class_idx=kind, others=()) for kind in kinds)
 
 
 @dataclass(frozen=True)
@@ -247,6 +263,15 @@ def prepare(snapshot: Snapshot) -> SnapshotState:
 
     tasks: list[TasksModel] = []
 
+    def kind_of(class_idx: int, mask: BoolArray) -> int:
+        """Return the number of a kind of nodes (see `SnapshotState.kinds`)."""
+        kind = class_idx, HostSet(mask)
+        if mask.all():
+            return class_idx
+        if kind not in kinds:
+            kinds.append(kind)
+        return len(classes) + kinds.index(kind)
+
     def checked(_: int, request: Request, field: str) -> QueuedState:
         require_none(request, ON_HIERARCHIES, "a torus or mesh", field)
         if model.anchored:
@@ -255,17 +280,13 @@ def prepare(snapshot: Snapshot) -> SnapshotState:
             require_none(request, ["segment"], "a machine without anchored prisms", field)
         wanted = request.node_class or model.default_class
         queued = _request(request, snapshot, torus, wanted, num_of_class, field)
-        mask = sets.allowed(request.eligible, request.excluded, field)
-        if not mask.all():
-            if request.tasks is not None:
-                expected = "no eligible or excluded nodes beside tasks"
-                raise InputError(expected, field=f"{field}.tasks")
-            kind = queued.class_idx, HostSet(mask)
-            if kind not in kinds:
-                kinds.append(kind)
-            queued = replace(queued, class_idx=len(classes) + kinds.index(kind))
+        class_idx, *others = dict.fromkeys(
+            kind_of(queued.class_idx, mask) for mask in sets.of_request(request, field)
+        )
+        queued = replace(queued, class_idx=class_idx, others=tuple(others))
         if request.tasks is None:
             return queued
+        require_none(request, BY_SETS, "a request with tasks", field)
         if request.tasks not in tasks:
             tasks.append(request.tasks)
         return replace(queued, tasks=tasks.index(request.tasks))

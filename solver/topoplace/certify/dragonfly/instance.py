@@ -83,7 +83,8 @@ def read_dragonfly(snapshot: Snapshot) -> Reading:
     every = frozenset(range(num))
     sets = {name: nodes_of(text) for name, text in snapshot.sets.items()}
     for one in snapshot.queue:
-        require_none(one, "node_class", "shapes", "region", "patterns", "takes", "parts", *ON_TORI)
+        never = ("node_class", "shapes", "region", "patterns", "takes", "parts", "contiguous")
+        require_none(one, *never, *ON_TORI)
     named: list[frozenset[int]] = []
     for one in candidates(snapshot):
         texts = [one.eligible, *(one.one_of or ())]

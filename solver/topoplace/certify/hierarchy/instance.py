@@ -51,6 +51,9 @@ class Wanted:
         The hosts it may have; None for all.
     apart
         Levels and names: it shares no domain of the level with others of the name.
+    order
+        Hosts in the order in which those that it has follow each other, each with one unit, if it
+        is contiguous.
     """
 
     units: int
@@ -64,6 +67,7 @@ class Wanted:
     at_most: tuple[int, int] | None = None
     eligible: Hosts | None = None
     apart: Keys = ()
+    order: tuple[int, ...] | None = None
 
     @property
     def kind(self) -> tuple[tuple[int, ...], Hosts | None]:
@@ -320,6 +324,7 @@ class Sets:
                 inside[domain].append(host)
             self._sets |= dict(zip(names, map(frozenset, inside), strict=True))
         self._sets |= {name: self._hosts(text) for name, text in sets.items()}
+        self._given = sets
         self._known: dict[tuple[str | None, str | None, Keys], Hosts | None] = {}
         self.taken: dict[tuple[int, str], Hosts] = {}
         """By level and name the hosts of domains in which such a job runs."""
@@ -329,6 +334,12 @@ class Sets:
         if len({*names}) < len(names) or not {*names} <= self._numbers.keys():
             raise RefusedError("a set has a host twice, or one that is none")
         return frozenset(self._numbers[name] for name in names)
+
+    def in_order(self, name: str) -> tuple[int, ...]:
+        """Return the hosts of a set of the snapshot in the order of its list."""
+        if name not in self._given:
+            raise RefusedError(f"{name} is no set of the snapshot")
+        return tuple(self._numbers[host] for host in NodeLists().hosts(self._given[name], name))
 
     def ways(self, asked: Asked, one_of: Sequence[str]) -> Asked:
         """Return a request that has all its hosts in one of several sets."""
@@ -392,9 +403,16 @@ def _asked(
         if request.at_most is not None:
             level = _level(machine, request.at_most.level, request.id)
             wanted = replace(wanted, at_most=(level, request.at_most.size))
+        if request.contiguous is not None:
+            if wanted.multiples or wanted.spread or wanted.exclusive is not None:
+                raise RefusedError(f"{request.id}: contiguous, with rules that go with no order")
+            if wanted.balance is not None:
+                raise RefusedError(f"{request.id}: contiguous, and balanced")
+            order = sets.in_order(request.contiguous)
+            wanted = replace(wanted, order=order, spread=(machine.num_levels - 1, 1))
         return Asked(request.id, nodes, value, (wanted,), (None,), patterns, without)
     own_rules = ("required", "preferred", "exclusive", "balance", "spread", "at_most", "apart")
-    require_none(request, "takes", "segments", "eligible", "excluded", *own_rules)
+    require_none(request, "takes", "segments", "eligible", "excluded", "contiguous", *own_rules)
     parts = [_wanted(part, machine, sets, request.id) for part in request.parts]
     names = [part.id for part in request.parts]
     if len({*names}) < len(names) or sum(part.units for part in parts) != request.nodes:
@@ -482,11 +500,20 @@ def require_place(instance: Instance, asked: Asked, place: Place) -> None:
             level, most = part.at_most
             if len(per_domain(machine, level, units)) > most:
                 raise RefusedError(f"more than {number_of(most, machine.levels[level])}")
+        if part.order is not None and not _in_a_row(part.order, units):
+            raise RefusedError("hosts that do not follow each other")
         if part.required is not None:
             beside = zip(asked.parts, place, strict=True)
             own = [host for p, held in beside if p.group == part.group for host in held]
             if len({int(machine.domain_of[part.required, host]) for host in own}) > 1:
                 raise RefusedError(f"several {machine.levels[part.required]}, one is required")
+
+
+def _in_a_row(order: Sequence[int], units: Mapping[int, int]) -> bool:
+    """Return whether hosts follow each other in an order."""
+    at = {host: k for k, host in enumerate(order)}
+    places = sorted(at.get(host, -1) for host in units)
+    return places[0] >= 0 and places[-1] - places[0] == len(places) - 1
 
 
 def _barred(parts: Sequence[Wanted], place: Place) -> set[int]:

@@ -122,6 +122,11 @@ class HierarchyOracle:
                     rules = _but_for_units(way), covers, own_steps
                     together.setdefault(rules, []).append((q, way))
         for own in together.values():
+            if own[0][1][0].order is not None:
+                for q, (part,) in own:
+                    gains = [found.get(q), self._in_a_row(q, part, wanted[q], flat, factors)]
+                    found[q] = max((gain for gain in gains if gain is not None), default=None)
+                continue
             sizes = {tuple(part.units for part in way) for _, way in own}
             q, largest = max(own, key=lambda pair: tuple(part.units for part in pair[1]))
             asked = replace(self.requests[q], parts=largest)
@@ -129,18 +134,57 @@ class HierarchyOracle:
             covers, steps = wanted[q], self.steps.get(q, {})
             key = covers, asked.alone, asked.parts[0].apart, times, q if steps else None
             if key not in looks:
-                looks[key] = _looks(self.table, asked, flat, covers, steps, self.work)
+                top = self.table.top
+                looks[key] = _looks(self.table, asked, flat, covers, steps, self.work, top)
             alike = key, tuple(part.takes for part in asked.parts)
             known = places.setdefault(alike, _Places())
             walk = _Walk(self.table, asked, flat, factors, covers, self.work, looks[key], known)
             costs = _cheapest(walk, sizes)
             for q, way in own:
                 cost = costs[tuple(part.units for part in way)]
-                value = factors["nodes"] * self.requests[q].value
-                value += factors.get("without_gpus", 0) * self.requests[q].without
-                gains = [found.get(q), None if cost is None else value - cost]
+                gains = [found.get(q), None if cost is None else self._value(q, factors) - cost]
                 found[q] = max((gain for gain in gains if gain is not None), default=None)
         return found
+
+    def _value(self, q: int, factors: Mapping[str, int]) -> int:
+        """Return what a request that starts gains on the levels that are no costs of its place."""
+        asked = self.requests[q]
+        return factors["nodes"] * asked.value + factors.get("without_gpus", 0) * asked.without
+
+    def _in_a_row(
+        self, q: int, part: Wanted, covers: Covers, prices: IntArray, factors: Mapping[str, int]
+    ) -> int | None:
+        """Return the most that a request gains that is contiguous: each of its places alone.
+
+        A place has one unit on each of its hosts, so it is the only one on a machine of these.
+        """
+        free, order, n = self.table.instance.free, part.order or (), part.units
+        may = [
+            holds(free[host], part.takes) > 0 and (part.eligible is None or host in part.eligible)
+            for host in order
+        ]
+        asked, steps = replace(self.requests[q], parts=(part,), others=()), self.steps.get(q, {})
+        best: int | None = None
+        for first in range(len(order) - n + 1):
+            hosts = frozenset(order[first : first + n])
+            top = _part_of(self.table.top, hosts) if all(may[first : first + n]) else None
+            if top is None:
+                continue
+            rows = {row for place in top.all_places() for row in place.rows.values()}
+            inside = {(-1, 0)} | {
+                (level, int(of[host]))
+                for level, of in enumerate(self.table.instance.machine.domain_of)
+                for host in hosts
+            }
+            must = (at for at, own in steps.items() if any(step.more for step in own))
+            if not covers.inside <= rows or not inside.issuperset(must):
+                continue
+            looks = _looks(self.table, asked, prices, covers, steps, self.work, top)
+            walk = _Walk(self.table, asked, prices, factors, covers, self.work, looks, _Places())
+            cost = _cheapest(walk, [(n,)])[n,]
+            if cost is not None and (best is None or self._value(q, factors) - cost > best):
+                best = self._value(q, factors) - cost
+        return best
 
 
 def _rules(parts: Sequence[Wanted]) -> tuple[Wanted, ...]:
@@ -156,10 +200,19 @@ def _but_for_units(parts: Sequence[Wanted]) -> tuple[Wanted, ...]:
     domain holds all units of several parts.
     """
     rules = list(_rules(parts))
+    if rules[0].order is not None:
+        return tuple(rules)
     if len(rules) == 1 or all(part.required is None for part in rules):
         largest = max(range(len(rules)), key=lambda p: rules[p].units)
         rules[largest] = replace(rules[largest], units=0)
     return tuple(rules)
+
+
+def _part_of(domain: Domain, hosts: frozenset[int]) -> Domain | None:
+    """Return a domain with some of its hosts alone; None if it has none of them."""
+    inside = tuple(one for own in domain.inside if (one := _part_of(own, hosts)) is not None)
+    places = tuple(place for place in domain.places if hosts.issuperset(place.hosts))
+    return replace(domain, inside=inside, places=places) if inside or places else None
 
 
 def flat_prices(table: Rows, prices: Prices) -> IntArray:
@@ -234,7 +287,13 @@ class _Look:
 
 
 def _looks(
-    table: Rows, asked: Asked, prices: IntArray, covers: Covers, steps: Steps, work: Work
+    table: Rows,
+    asked: Asked,
+    prices: IntArray,
+    covers: Covers,
+    steps: Steps,
+    work: Work,
+    top: Domain,
 ) -> list[_Look]:
     """Return the looks of places and domains, the whole machine last.
 
@@ -272,7 +331,7 @@ def _looks(
         look = _Look(domain, key, tuple(inside.items()), cuts, paid, own)
         return number((*key, frozenset(inside.items())), look)
 
-    of_domain(table.top)
+    of_domain(top)
     return found
 
 

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from topoplace.certify.mapping.blocks import blocks_value, total_value
+from topoplace.certify.mapping.few_moves import few_moves_value
 from topoplace.certify.mapping.graphs import cuts_value, distance_classes_value, star_value
 from topoplace.certify.mapping.instance import Instance, read_instance
 from topoplace.certify.mapping.levels import levels_value
@@ -90,6 +91,8 @@ class Mapping(Problem[MappingResult]):
         on = f"{read.machine.text}, {on}"
         if given.tasks_per_node is not None:
             on += f", at most {number_of(given.tasks_per_node, 'task')} on each"
+        if given.moves is not None:
+            on += f"; at most {number_of(given.moves.most, 'task')} moved from a mapping"
         size = number_of(sum(read.sizes.tolist()), "byte")
         sent = f"{number_of(len(read.sizes), 'message')} of {size}"
         return f"{on}; {_text_of(given.application)}{what}, {sent}"
@@ -168,14 +171,15 @@ class Mapping(Problem[MappingResult]):
             raise RefusedError("there is no certificate")
         known = LOADED if self._instance.balanced else {}
         known = known | (VALUES if self._instance.of_tasks else {})
+        known = known | ({} if self._instance.moves is None else {"few-moves": few_moves_value})
         if certificate.kind not in known:
             raise RefusedError("the certificate is none of this level")
         return known[certificate.kind](self._instance, certificate)
 
     def _enumerated(self, level_idx: int, certificate: EnumerationCertificate) -> tuple[int, str]:
         claimed = self.result.levels[level_idx].bound
-        if claimed is None or not self._instance.balanced:
-            raise RefusedError("a certificate without a bound, or without a cap")
+        if claimed is None or not (self._instance.balanced or self._instance.moves):
+            raise RefusedError("a certificate without a bound, or without a cap or limit of moves")
         hops, load = claimed, None
         if level_idx != _HOP_BYTES:
             reached = self.values[_HOP_BYTES]
@@ -217,6 +221,9 @@ def read_nodes(instance: Instance, solution: MappingSolution) -> IntArray:
     for one, node in instance.fixed.items():
         if nodes[one] != node:
             raise RefusedError(f"object {one} is on node {nodes[one]}, fixed to node {node}")
+    moved = num_moved(instance, nodes)
+    if instance.moves is not None and moved is not None and moved > instance.moves[1]:
+        raise RefusedError(f"{number_of(moved, 'task')} moved, at most {instance.moves[1]} may")
     for group, (taken, width) in loads_of(instance, nodes).items():
         if taken > instance.cap * width:
             what = "router" if instance.pooled else "node"
@@ -224,6 +231,11 @@ def read_nodes(instance: Instance, solution: MappingSolution) -> IntArray:
             has = f"{of}{taken if of else number_of(taken, 'task')}"
             raise RefusedError(f"{what} {group} has {has}, at most {instance.cap * width} fit")
     return nodes
+
+
+def num_moved(instance: Instance, nodes: IntArray) -> int | None:
+    """Return how many tasks are on another node than before; None where all may be."""
+    return None if instance.moves is None else sum((nodes != instance.moves[0]).tolist())
 
 
 def loads_of(instance: Instance, nodes: IntArray) -> dict[int, tuple[int, int]]:
@@ -277,6 +289,7 @@ def figures_of(instance: Instance, nodes: IntArray) -> MappingFigures:
         level_bytes=levels,
         largest_load=fullest,
         used_nodes=used,
+        moved=num_moved(instance, nodes),
     )
 
 

@@ -39,6 +39,7 @@ from topoplace.certify.torus.starts import (
     count_shared_links,
     read_starts,
     require_no_links,
+    usable_inside,
     why_no_candidate,
 )
 from topoplace.certify.twice import TwiceOracle, lasting, lasts, reserved_nodes, twice
@@ -111,8 +112,7 @@ class TorusPlacement(Packings[PlacementResult]):
             raise RefusedError("places on a machine with anchored prisms")
         found: dict[str, Hashable] = {}
         for start in self._starts(solution):
-            usable = self._instance.usable_counts[start.request.class_idx]
-            inside = start.routers[usable[start.routers] > 0].tolist()
+            inside = start.routers[self._instance.open_to(start.request)[start.routers]].tolist()
             found[start.id] = start.prism if distinct == "prisms" else frozenset(inside)
         return found
 
@@ -214,7 +214,7 @@ def worth(instance: Instance, starts: list[Start]) -> list[int | None]:
         if start.prism is None:
             return [value, None, None]
         box, request = Box(instance, start.prism.extents), start.request
-        idle = int(instance.usable_counts[request.class_idx][start.routers].sum()) - request.nodes
+        idle = usable_inside(instance, request, start.prism) - request.nodes
         shape += box.score - instance.snapshot.weights.idle * idle
         faces += int(box.faces(instance.free)[start.prism.origin])
     return [value, shape, faces]

@@ -31,7 +31,7 @@ from topoplace.formats.slurm.sharing import (
     sharing_of,
     tasks_of_node,
 )
-from topoplace.formats.slurm.topology import SlurmMachine
+from topoplace.formats.slurm.topology import SlurmMachine, SlurmTopology
 from topoplace.machine.hierarchy import LEAF
 from topoplace.machine.hostlist import expand_host_list, format_host_list, format_node_set
 from topoplace.snapshot.held import (
@@ -71,16 +71,15 @@ class SlurmCluster:
 
     Attributes
     ----------
-    topology, is_default
-        The topology's name, None if it has none, and whether partitions that name none have it.
+    topology
+        The topology, or those that are the machine; None if partitions cannot have another.
     """
 
     nodes: Mapping[str, SlurmNode] | None = None
     jobs: SlurmJobs = field(default_factory=SlurmJobs)
     partitions: Mapping[str, SlurmPartition] | None = None
     reservations: Mapping[str, SlurmReservation] | None = None
-    topology: str | None = None
-    is_default: bool = True
+    topology: SlurmTopology | None = None
 
 
 def snapshot_of_slurm(
@@ -459,6 +458,9 @@ _OF_NODES = ("cpus", "memory", "disk")
 _MOST_NAMES = 8  # of jobs in a note
 _MOST_WAYS = 16  # partitions that differ
 
+IN_ORDER = "scontrol-show-nodes"
+"""The name of the set of all nodes in the order in which Slurm lists them."""
+
 
 class _Holds:
     """Says what holds a request of a cluster, and which nodes it may have.
@@ -501,6 +503,10 @@ class _Holds:
         nodes = cluster.nodes or {}
         self._own = [nodes[name] for name in names if name in nodes]
         self._complete = len(self._own) == len(names)
+        self._says_features = all(node.features is not None for node in nodes.values())
+        self._known: dict[tuple[str, str, int], frozenset[str] | None] = {}
+        self._leasts: dict[str, int | None] = {}
+        self._of_partition: dict[str, frozenset[str]] = {}
         parts = any(0 < (one.cpus_held or 0) < (one.cpus or 0) for one in self._own)
         self._may_share = parts and SHARED_NODES in cluster.jobs.unseen
         self._later = reserved.later
@@ -533,6 +539,7 @@ class _Holds:
             "excluded_nodes": "" if self._by_sets else wants.excluded,
             "required_nodes": "" if self._required(wants, request) else wants.required,
             "switches": self._switches(wants),
+            "contiguous": self._why_not_contiguous(wants, request),
             "shared": ""
             if shares or self._takes_whole_nodes(wants)
             else self._why_whole(wants, request),
@@ -588,7 +595,53 @@ class _Holds:
             return ""
         if wants.switches < 0:
             return "it may have waited for them as long as it wants to"
-        return "" if self._leaf is not None else f"{wants.switches}, and no leaf switches"
+        none = self._leaf is None or any(map(self._is_flat, wants.partitions))
+        return f"{wants.switches}, and no leaf switches" if none else ""
+
+    def _why_not_contiguous(self, wants: Wants, request: Request) -> str:
+        """Return why it is not modelled that nodes follow each other; nothing if it is.
+
+        Slurm takes them from a run of nodes that are free for the job, and looks at no switches;
+        blocks, rings and toruses do not know the option.
+        """
+        if not wants.contiguous or self._ignores_contiguous:
+            return ""
+        features, takes = self._features(wants, request), self._takes(wants, request)
+        known = [(self._cluster.partitions or {}).get(name) for name in wants.partitions]
+        order = [*(self._cluster.nodes or ())]
+        inside = [k for k, name in enumerate(order) if name in self._machine]
+        between = inside and len(inside) < inside[-1] - inside[0] + 1
+        why_not = {
+            "where contention counts": not self._by_sets,
+            "and the order of scontrol show nodes is not given (--nodes)": not self._complete,
+            "and nodes between those of the topology": between,
+            "and nodes on no switch": not wants.partitions and len(inside) < len(order),
+            "on several fabrics": self._by_sets and self._on_several_fabrics(wants),
+            "with required nodes": wants.required,
+            "with --switches": wants.switches,
+            "with numbers of features": features is not None and features.form is Form.COUNTS,
+            "with tasks on any nodes": isinstance(takes, dict) and "nodes" in takes,
+            "in a partition with LLN": any(one is not None and one.least_loaded for one in known),
+        }
+        return next((f"nodes in a row, {why}" for why, is_so in why_not.items() if is_so), "")
+
+    def _on_several_fabrics(self, wants: Wants) -> bool:
+        """Return whether nodes of a partition of a request are on several fabrics."""
+        machine = hierarchy_of(self._document)
+        if not machine.fabrics:
+            return False
+        fabric = dict(zip(machine.host_names, machine.domain_of[0].tolist(), strict=True))
+        every = [self._inside(name) for name in wants.partitions] or [self._machine]
+        return any(len({fabric[name] for name in own}) > 1 for own in every)
+
+    @property
+    def _ignores_contiguous(self) -> bool:
+        return isinstance(self._of, TorusModel) or BLOCK in self._of.domain_levels
+
+    @property
+    def _document(self) -> TreeModel | HierarchyModel:
+        assert not isinstance(self._of, TorusModel)
+        return self._of
 
     def _required(self, wants: Wants, request: Request) -> list[str] | None:
         """Return the nodes that a request has to have; None if that is not modelled."""
@@ -647,13 +700,15 @@ class _Holds:
         reasons = [self._why_not(name, request) for name in some]
         if any(reasons):
             return ", ".join(filter(None, reasons))
-        most = 1 if isinstance(self._of, TorusModel) else _MOST_WAYS
-        differ = len(self._wide(wants, request)) > most
+        differ = len(self._wide(wants, request)) > _MOST_WAYS
         return f"one of {', '.join(some)}" if differ else ""
 
     def _inside(self, partition: str) -> frozenset[str]:
         """Return the nodes of a partition that are on the machine, as far as they are known."""
-        return (self._nodes_in(partition) or frozenset()) & self._machine
+        if partition not in self._of_partition:
+            own = self._nodes_in(partition) or frozenset()
+            self._of_partition[partition] = own & self._nodes_of_topology(partition)
+        return self._of_partition[partition]
 
     def _wide(self, wants: Wants, request: Request) -> list[str]:
         """Return the partitions in which a request may start, each that is not in another."""
@@ -667,11 +722,10 @@ class _Holds:
 
     def _features(self, wants: Wants, request: Request) -> Constraint | None:
         """Return what a request asks of features; None if it is nothing, or not modelled."""
-        known = {name: node.features for name, node in (self._cluster.nodes or {}).items()}
         found = constraint_of(wants.features)
-        if found is None or not self._by_sets or not self._complete or None in known.values():
+        if found is None or not self._by_sets or not self._complete or not self._says_features:
             return None
-        if isinstance(self._of, TorusModel) and found.form is not Form.EACH:
+        if isinstance(self._of, TorusModel) and found.form is Form.COUNTS:
             return None
         return found if found.form is not Form.COUNTS or self._counts(found, request) else None
 
@@ -726,10 +780,12 @@ class _Holds:
         """Return the nodes with so much of what a node has; None if it is not known of all."""
         if not least:
             return self._machine
-        has = {n: own.amount(what, name) for n, own in (self._cluster.nodes or {}).items()}
-        if not self._complete or None in has.values():
-            return None
-        return frozenset(node for node, amount in has.items() if (amount or 0) >= least)
+        key = what, name, least
+        if key not in self._known:
+            has = {n: own.amount(what, name) for n, own in (self._cluster.nodes or {}).items()}
+            enough = frozenset(node for node, amount in has.items() if (amount or 0) >= least)
+            self._known[key] = enough if self._complete and None not in has.values() else None
+        return self._known[key]
 
     def _gres(self, wants: Wants, request: Request) -> dict[str, frozenset[str]] | str:
         """Return by name the nodes with the GRES of a request, where some have less; or why not."""
@@ -779,8 +835,15 @@ class _Holds:
         fields = own if isinstance(own, dict) else {}
         if isinstance(own, str) and self._sharing is not None:  # held, and released as if whole
             fields = self._sharing.whole
-        if wants.switches > 0 and self._leaf is not None:
+        if wants.switches > 0 and self._leaf is not None and not self._switches(wants):
             fields = {**fields, "at_most": Segment(size=wants.switches, level=self._leaf)}
+        if wants.contiguous and not (
+            self._ignores_contiguous or self._why_not_contiguous(wants, request)
+        ):
+            fields = {**fields, "contiguous": IN_ORDER, "spread": None}
+            if IN_ORDER not in self.sets:
+                listed = (name for name in self._cluster.nodes or () if name in self._machine)
+                self.sets[IN_ORDER] = format_host_list(listed)
         ways, parts = self._ways(wants, request), self._parts(wants, request)
         terms = [*(ways if len(ways) == 1 else ()), *self._terms(wants, request, fields)]
         excluded = self._machine.intersection(expand_host_list(wants.excluded, "excluded_nodes"))
@@ -842,7 +905,8 @@ class _Holds:
     def _set(self, kind: str, name: str, nodes: frozenset[str]) -> str:
         """Return the name of a set of nodes, which is kept."""
         own = f"{kind}:{name}"
-        self.sets.setdefault(own, _node_set(self._of, sorted(nodes & self._machine)))
+        if own not in self.sets:
+            self.sets[own] = _node_set(self._of, sorted(nodes & self._machine))
         return own
 
     def _why_not(self, name: str, request: Request) -> str:
@@ -852,7 +916,7 @@ class _Holds:
         elsewhere = self._elsewhere(name)
         if elsewhere:
             return elsewhere
-        inside = len(nodes & self._machine)
+        inside = len(self._inside(name))
         if inside < len(self._machine) and not (self._by_sets and inside):
             return f"{name} with {inside:,} of the {number_of(len(self._machine), 'node')}"
         if len(nodes) > inside:
@@ -861,12 +925,25 @@ class _Holds:
         return "" if one is None else self._limits(name, one, request)
 
     def _elsewhere(self, name: str) -> str:
-        """Return which other topology the jobs of a partition have; nothing if it is this one."""
-        one = (self._cluster.partitions or {}).get(name)
-        own, here = "" if one is None else one.topology, self._cluster.topology
-        if here is None or own == here or (not own and self._cluster.is_default):
+        """Return which other topology the jobs of a partition have; nothing if it is read."""
+        one, here = (self._cluster.partitions or {}).get(name), self._cluster.topology
+        own = "" if one is None else one.topology
+        if here is None or not here.names or (own or here.default) in here.names:
             return ""
-        return f"{name} on {f'topology {own}' if own else 'the default topology'}, not {here}"
+        other = f"topology {own}" if own else "the default topology"
+        return f"{name} on {other}, not {' or '.join(here.names)}"
+
+    def _nodes_of_topology(self, partition: str) -> frozenset[str]:
+        """Return the nodes of the machine that are on the topology of a partition."""
+        one, here = (self._cluster.partitions or {}).get(partition), self._cluster.topology
+        own = (one.topology if one is not None else "") or (here.default if here else None)
+        return self._machine if here is None or not own else here.nodes.get(own, self._machine)
+
+    def _is_flat(self, partition: str) -> bool:
+        """Return whether a partition has one of several topologies, and that has no switches."""
+        one, here = (self._cluster.partitions or {}).get(partition), self._cluster.topology
+        own = (one.topology if one is not None else "") or (here.default if here else None)
+        return here is not None and own in here.flat
 
     def _limits(self, name: str, one: SlurmPartition, request: Request) -> str:
         """Return which limit of a partition of all nodes a request is beyond, or another one."""
@@ -904,8 +981,11 @@ class _Holds:
 
     def _least(self, what: str) -> int | None:
         """Return the least that a node has; None if it is not known of every node."""
-        found = [getattr(node, what) for node in self._own]
-        return None if not self._complete or None in found else min(found, default=0)
+        if what not in self._leasts:
+            found = [getattr(node, what) for node in self._own]
+            least = None if not self._complete or None in found else min(found, default=0)
+            self._leasts[what] = least
+        return self._leasts[what]
 
     def _has_memory(self, per_cpu: int) -> bool:
         """Whether every node has so much memory for each of its CPUs."""

@@ -98,11 +98,6 @@ def flags_text(value: Any) -> str:
     return ",".join(flag for flag in value or () if flag in _SPREAD)
 
 
-def _contiguous_text(value: Any) -> str:
-    """Return what a job with ``--contiguous`` needs; nothing without it."""
-    return "nodes that follow each other in scontrol show nodes" if given_text(value) else ""
-
-
 def _not_null(value: Any) -> str:
     text = given_text(value)
     return "" if text.lower() in ("(null)", "null", "n/a", "none") else text
@@ -136,7 +131,7 @@ SQUEUE_JSON = table(
     read nice: part of `priority`
     depends priority -> hold: the order of the queue; 0 is a job on hold
     depends hold: waits until it is released
-    depends partition: which nodes it may have; one of several is `one_of`, not on tori
+    depends partition: which nodes it may have; one of several is `one_of`
     depends state_reason -> reason: waits for something else than nodes or its turn
     depends eligible_time -> begin_time: begins later than the listing was made
     depends het_job_id -> het_job: one of several components that start together
@@ -166,8 +161,10 @@ SQUEUE_JSON = table(
     restricts cluster_features -> federation: its cluster needs features
     depends required_switches -> switches: where there are no leaf switches, or the job may have \
         waited for them as long as it wants to
-    restricts contiguous: its nodes follow each other in the order of `scontrol show nodes`, and \
-        Slurm does not look at switches for it
+    depends contiguous: its nodes follow each other in the order of `scontrol show nodes`; held \
+        where that order is not given, with required nodes, `--switches`, numbers of features or \
+        tasks on any nodes, on several fabrics, and for partitions with `LLN`; blocks, rings and \
+        toruses ignore it
     depends tres_per_node -> gres: needs GRES, such as GPUs, of every node; modelled as a set of \
         nodes if all nodes are known
     depends tres_per_job -> gres: unless it is known what each node has to have: on one node, on \
@@ -218,7 +215,6 @@ SQUEUE_JSON = table(
         **dict.fromkeys(_OF_LAYOUT, number_text),
         **dict.fromkeys(("gres", "licenses"), _not_null),
         "flags": flags_text,
-        "contiguous": _contiguous_text,
     },
 )
 
@@ -358,7 +354,7 @@ SCONTROL_PARTITION = table(
     read OverSubscribe: `EXCLUSIVE`: its jobs take whole nodes; `FORCE` or `YES`: sharing is not \
         modelled
     read PriorityTier: the order of the queue, before priority
-    read Topology: not the topology that is read: its jobs are held
+    read Topology: which of several topologies its jobs have; held if that is not read
     restricts ReqResv -> partition: its jobs run in reservations only
     restricts MaxCPUsPerNode, MaxCPUsPerSocket -> partition: not all CPUs of a node
     restricts MaxMemPerNode -> partition: not all memory of a node
@@ -423,15 +419,16 @@ SBATCH = table(
     read --prefer: a wish; audits do not say that fewer switches would have done
     restricts --batch -> features: its first node needs features
     restricts --cluster-constraint, --clusters -> federation: may run on another cluster
-    depends --partition -> partition: one of several is `one_of`, not on tori; limits, states \
+    depends --partition -> partition: one of several is `one_of`; limits, states \
         and other topologies of partitions hold it
     read --exclude: nodes that it may not have
     depends --nodelist, --nodefile -> required_nodes: on tori, or with `--switches` and other \
         nodes
     depends --switches -> switches: at most so many leaf switches; held where there are none, or \
         when the time may be over
-    restricts --contiguous -> contiguous: its nodes follow each other in the order of `scontrol \
-        show nodes`, and Slurm does not look at switches for it
+    depends --contiguous -> contiguous: its nodes follow each other in the order of `scontrol \
+        show nodes`; held where that is not given, with `--nodelist` or `--switches`, on several \
+        fabrics, and for tasks on any nodes; blocks, rings and toruses ignore it
     restricts --spread-job, --use-min-nodes, --spread-segments, --consolidate-segments -> \
         spread: other nodes than the fewest domains
     depends --segment -> segment: where the machine has no blocks or prisms for it

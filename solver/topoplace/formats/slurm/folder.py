@@ -72,15 +72,19 @@ def read_slurm_cluster(files: SlurmFiles, name: str | None) -> tuple[Snapshot, t
     """
     nodes = None if files.nodes is None else read_slurm_nodes(files.nodes)
     names = None if nodes is None else [*nodes]
-    topology = read_topology(files.topology, files.topology_name, names)
+    partitions = None if files.partitions is None else read_slurm_partitions(files.partitions)
+    by_topology: dict[str, frozenset[str]] = {}
+    for one in (partitions or {}).values():
+        by_topology[one.topology] = by_topology.get(one.topology, frozenset()) | one.nodes
+    on = None if partitions is None else by_topology
+    topology = read_topology(files.topology, files.topology_name, names, on)
     machine = topology.machine
     cluster = SlurmCluster(
         nodes,
         SlurmJobs() if files.jobs is None else read_slurm_jobs(files.jobs),
-        None if files.partitions is None else read_slurm_partitions(files.partitions),
+        partitions,
         None if files.reservations is None else read_slurm_reservations(files.reservations),
-        topology.name,
-        topology.is_default,
+        topology,
     )
     with blamed_on(str(files.jobs)):
         snapshot, notes = snapshot_of_slurm(machine, cluster, name or machine.name)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from topoplace.errors import UNSEEN, InputError, blamed_on, number_of
-from topoplace.formats.declared import left_out, of_request
+from topoplace.formats.declared import given_text, left_out, of_request
 from topoplace.formats.slurm.blocks import BLOCK
 from topoplace.formats.slurm.fields import (
     CERTAIN,
@@ -90,6 +90,8 @@ class Wants:
         Whether its priority differs by partition.
     prefers
         The features that its nodes should have.
+    contiguous
+        Whether its nodes follow each other in the order in which Slurm lists all nodes.
     """
 
     place: str
@@ -119,6 +121,7 @@ class Wants:
     switches_for_now: bool = False
     has_several_priorities: bool = False
     prefers: str = ""
+    contiguous: bool = False
 
 
 @dataclass(frozen=True)
@@ -371,6 +374,7 @@ def _wants(entry: Entry) -> Wants:
         (entry.number("maximum_switch_wait_time") or 0) > 0,
         bool(entry.values.get("priority_by_partition")),
         entry.text("prefer"),
+        bool(given_text(entry.values.get("contiguous"))),
     )
 
 

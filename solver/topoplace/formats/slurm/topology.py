@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -31,7 +31,7 @@ from topoplace.formats.slurm.torus import (
 from topoplace.formats.text import first_said, name_of, text_of
 from topoplace.formats.yaml_text import YamlModel, only_document
 from topoplace.kinds import kind_of_machine
-from topoplace.machine.hostlist import count_hosts, format_host_list
+from topoplace.machine.hostlist import count_hosts, expand_host_list, format_host_list
 from topoplace.snapshot.hierarchy_state import hierarchy_of
 from topoplace.snapshot.schema import (
     AnchoredModel,
@@ -187,15 +187,22 @@ class SlurmTopology:
 
     Attributes
     ----------
-    name
-        As partitions call it; None if the file does not say.
-    is_default
-        Whether the jobs of partitions that name none have it.
+    names
+        As partitions call it, or several that are one machine; empty if the file does not say.
+    nodes
+        By name the nodes of each of several; a single one has those of the machine.
+    flat
+        Those of several that have no switches.
+    default
+        The name of the one that the jobs of partitions have which name none; None if that is not
+        known, or it is the only one.
     """
 
     machine: SlurmMachine
-    name: str | None = None
-    is_default: bool = True
+    names: tuple[str, ...] = ()
+    nodes: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    flat: frozenset[str] = frozenset()
+    default: str | None = None
 
 
 def read_slurm_topology(
@@ -206,7 +213,10 @@ def read_slurm_topology(
 
 
 def read_topology(
-    path: str | Path, topology: str | None = None, nodes: Sequence[str] | None = None
+    path: str | Path,
+    topology: str | None = None,
+    nodes: Sequence[str] | None = None,
+    partitions: Mapping[str, frozenset[str]] | None = None,
 ) -> SlurmTopology:
     """Read a topology: of switches a tree, of blocks a hierarchy, or what a topology.yaml has.
 
@@ -218,9 +228,13 @@ def read_topology(
         A topology.conf or topology.yaml, or what ``scontrol show topology`` printed.
     topology
         Which one of a topology.yaml; of one of several toruses or rings ``NAME/TORUS``. By default
-        the one with ``cluster_default``, else the only one.
+        all trees and flat ones that have no node in common, as one machine of several fabrics, if
+        the one with ``cluster_default`` is among them; else that one, or the only one.
     nodes
         Names of the cluster's nodes, where the topology is flat and does not tell them.
+    partitions
+        By name of a topology the nodes of the partitions that have it, those that name none by an
+        empty name; only with these are several topologies one machine.
 
     Raises
     ------
@@ -231,12 +245,17 @@ def read_topology(
     if is_topology_yaml(text):
         with only_document(path, _Document) as document:
             every = document.root
+            first = next((one for one in every if one.cluster_default), every[0])
+            known = first.cluster_default or len(every) == 1
+            default = first.topology if known else None
+            if topology is None and partitions is not None:
+                _require_kinds(every)
+                joined = _joined_trees(every, default, partitions, name_of(path))
+                if joined is not None:
+                    return joined
             chosen = _chosen(every, topology)
-            default = next((one for one in every if one.cluster_default), every[0])
-            known = default.cluster_default or len(every) == 1
-            name = chosen.topology.topology
-            of_others = known and default is chosen.topology
-            return SlurmTopology(_machine(chosen, nodes), name, of_others)
+            own = (chosen.topology.topology,)
+            return SlurmTopology(_machine(chosen, nodes), own, default=default)
     with blamed_on(path):
         if topology is not None:
             expected = "a topology.yaml, if one of its topologies is named"
@@ -246,16 +265,8 @@ def read_topology(
 
 def _chosen(topologies: Sequence[_Topology], wanted: str | None) -> _Choice:
     """Return the topology that is meant, after checking that each has one name and one kind."""
+    _require_kinds(topologies)
     names = [one.topology for one in topologies]
-    for idx, one in enumerate(topologies):
-        if one.topology in names[:idx]:
-            expected = "each topology once"
-            raise InputError(expected, field=f"[{idx}].topology", value=one.topology)
-        kinds = [kind for kind in _KINDS if getattr(one, kind) not in (None, False)]
-        if len(kinds) != 1:
-            expected = f"one of {', '.join(_KINDS)}"
-            found = " and ".join(kinds) or "none"
-            raise InputError(expected, field=f"[{idx}]", found=found)
     if wanted is None:
         default = [idx for idx, one in enumerate(topologies) if one.cluster_default]
         if not default and len(topologies) > 1:
@@ -268,6 +279,58 @@ def _chosen(topologies: Sequence[_Topology], wanted: str | None) -> _Choice:
         expected = f"one of {', '.join(names)}"
         raise InputError(expected, field="--topology", value=wanted, known=names)
     return _Choice(names.index(name), topologies[names.index(name)], unit or None)
+
+
+def _require_kinds(topologies: Sequence[_Topology]) -> None:
+    names = [one.topology for one in topologies]
+    for idx, one in enumerate(topologies):
+        if one.topology in names[:idx]:
+            expected = "each topology once"
+            raise InputError(expected, field=f"[{idx}].topology", value=one.topology)
+        kinds = [kind for kind in _KINDS if getattr(one, kind) not in (None, False)]
+        if len(kinds) != 1:
+            expected = f"one of {', '.join(_KINDS)}"
+            found = " and ".join(kinds) or "none"
+            raise InputError(expected, field=f"[{idx}]", found=found)
+
+
+def _joined_trees(
+    topologies: Sequence[_Topology],
+    default: str | None,
+    partitions: Mapping[str, frozenset[str]],
+    name: str,
+) -> SlurmTopology | None:
+    """Return all trees and flat topologies as one machine; None if there are not two of them.
+
+    No two may have a node in common, and one that is the default has to be among them. The nodes of
+    a flat one are those of its partitions. Nothing joins two topologies, so each root is a fabric.
+    """
+    switches: list[SwitchModel] = []
+    nodes: dict[str, frozenset[str]] = {}
+    flat: set[str] = set()
+    for idx, one in enumerate(topologies):
+        own: Sequence[SwitchModel] = []
+        inside = partitions.get(one.topology, frozenset())
+        inside |= partitions.get("", frozenset()) if one.topology == default else frozenset()
+        if one.tree is not None:
+            own = _of_switches(one.tree, one.topology, f"[{idx}].tree").switches
+            inside = frozenset(n for s in own for n in expand_host_list(s.nodes or ""))
+        elif one.flat is not None and inside and _PLAIN.fullmatch(one.topology):
+            own = [SwitchModel(name=one.topology, nodes=format_host_list(sorted(inside)))]
+            flat.add(one.topology)
+        names = {switch.name for switch in switches}
+        apart = all(inside.isdisjoint(others) for others in nodes.values())
+        if own and apart and names.isdisjoint(switch.name for switch in own):
+            switches += own
+            nodes[one.topology] = inside
+    if len(nodes) < 2 or default not in (None, *nodes):
+        return None
+    machine = TreeModel(kind="tree", name=name, switches=switches, source=_SOURCE)
+    hierarchy_of(machine)
+    return SlurmTopology(machine, (*nodes,), nodes, frozenset(flat & nodes.keys()), default)
+
+
+_PLAIN = re.compile(r"[A-Za-z0-9_.-]+")
 
 
 def _machine(choice: _Choice, nodes: Sequence[str] | None) -> SlurmMachine:

@@ -60,15 +60,14 @@ class CubesView(View):
         def text(idx: int, request: CubesRequest) -> str:
             if request.num_cubes:
                 wanted = f"{number_of(request.num_cubes, 'free cube')} wanted"
-                there = int(request.among(state.free).all(axis=1).sum())
+                there = max(int(own.all(axis=1).sum()) for own in request.among(state.free))
                 none = f"{wanted}, {there:,} there"
             else:
                 wanted = f"{number_of(request.nodes, 'chip')} of one cube wanted"
                 none = f"{wanted}, no part of such a shape is free"
-            if request.allowed is not None:
-                none += (
-                    f" among the {number_of(int(request.allowed.mask.sum()), 'chip')} it may have"
-                )
+            sets = [number_of(int(own.mask.sum()), "chip") for own in request.allowed if own]
+            if len(sets) == len(request.allowed):
+                none += f" among the {' or '.join(sorted(sets))} it may have"
             if not fits(idx, state.free):
                 return none
             if fits(idx, left):

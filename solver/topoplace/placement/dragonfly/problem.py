@@ -51,7 +51,10 @@ from topoplace.types import BoolArray, IntArray
 Started = Mapping[int, Any]
 """The started requests, by their number in the queue, as on a hierarchy (`HierarchyProblem`)."""
 
-_NEVER = ("node_class", "shapes", "region", "tasks", "segment", "patterns", "takes", "parts")
+_NEVER = (
+    *("node_class", "shapes", "region", "tasks", "segment", "patterns", "takes", "parts"),
+    "contiguous",
+)
 
 
 @dataclass(frozen=True)

@@ -8,9 +8,10 @@ together have *rounded* rows as well: at most one request that fills more than h
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence, Set
+from collections.abc import Hashable, Iterable, Sequence, Set
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -18,6 +19,9 @@ from topoplace.placement.hierarchy._kernels import Tree
 from topoplace.placement.hierarchy.problem import HierarchyProblem
 from topoplace.snapshot.hierarchy_state import PartState
 from topoplace.types import BoolArray, IntArray
+
+if TYPE_CHECKING:
+    from topoplace.placement.hierarchy.windows import Windows
 
 ROUNDED = range(1, 17)
 """Capacities of the rounded rows of a domain (docs/proofs/hierarchy.md, "Rounded rows")."""
@@ -90,6 +94,8 @@ class Layout:
         By level and name the row of the first domain, of which requests that are apart take one.
     first_row
         The row of host 0 for every resource that some unit takes.
+    windows
+        The places of requests that are contiguous, as far as they are known, by what these ask for.
     """
 
     def __init__(self, problem: HierarchyProblem) -> None:
@@ -106,6 +112,7 @@ class Layout:
         for k, (_, eligible) in enumerate(kinds):
             if eligible is not None:
                 self.rooms[~eligible.mask, k] = 0
+        self.windows: dict[Hashable, list[Windows]] = {}
         self._pools = self._pools_of_domains()
         self._number_rows()
         self.nodes: list[Node] = []

@@ -27,7 +27,12 @@ from topoplace.placement.hierarchy.heuristics.queue import serve
 from topoplace.placement.hierarchy.kinds import Place, places_of, prices_of
 from topoplace.placement.hierarchy.layout import Layout, Node, rounded
 from topoplace.placement.hierarchy.patterns import Patterns
-from topoplace.placement.hierarchy.problem import HierarchyProblem, Placed, Started
+from topoplace.placement.hierarchy.problem import (
+    HierarchyProblem,
+    Placed,
+    Started,
+    windows_of,
+)
 from topoplace.placement.hierarchy.ruin_recreate import RuinRecreate
 from topoplace.placement.hierarchy.tables import (
     NO_STEPS,
@@ -39,12 +44,16 @@ from topoplace.placement.hierarchy.tables import (
     Uses,
     part_shape,
 )
+from topoplace.placement.hierarchy.windows import Windows
 from topoplace.snapshot.hierarchy_state import HierarchyRequest, PartState
 from topoplace.snapshot.schema import WITHOUT_GPUS
 from topoplace.types import BoolArray, FloatArray, IntArray
 
 _SMALL = 2_000
 """Requests times hosts and pools up to which all levels are solved to the end."""
+
+_FEW_WINDOWS = 64
+"""Places of a contiguous request up to which an integer program over all hosts is tried."""
 
 _NODE_SECONDS, _KIND_SECONDS = 2e-6, 1e-4
 """Time for a node in one table, and for a kind of request in addition to its tables."""
@@ -256,7 +265,8 @@ class HierarchyPacking(PackingProblem):
     def _work(self) -> float:
         """By the tables of a call, one for all requests that differ only in numbers of units."""
         pricing = Pricing(self, np.zeros(self.num_rows, dtype=np.int64), (1,))
-        shapes = {shape for request in self.requests for shape, _ in pricing.shapes(request)}
+        tabled = (request for request in self.requests if request.parts[0].order is None)
+        shapes = {shape for request in tabled for shape, _ in pricing.shapes(request)}
         tables = _NODE_SECONDS * len(self.layout.nodes) * len(shapes)
         return _KIND_SECONDS * (1 + len(set(self.kinds))) + tables
 
@@ -304,6 +314,11 @@ class HierarchyPacking(PackingProblem):
             order = np.argsort(-key, kind="stable").tolist()
             yield self.with_best_fits([], order, Budget(max(0.0, deadline - clock.now())))
         many = Assignment.num_variables(self.layout, self.requests) > MOST_VARIABLES
+        many |= any(
+            one.parts[0].order is not None
+            and sum(own.num for own in self.windows(q)) > _FEW_WINDOWS
+            for q, one in enumerate(self.requests)
+        )
         if many or patterns is None or patterns.knows_all:
             return
         levels = self.layout.machine.num_levels
@@ -311,6 +326,26 @@ class HierarchyPacking(PackingProblem):
             program = Assignment(self.layout, self.requests, self.capacities, levels, deadline)
             for found in program.placements(0):
                 yield [Candidate(q, uses) for q, uses in found]
+
+    def windows(self, q: int) -> list[Windows]:
+        """Return all places of a request that is contiguous, by the sets of hosts it may have."""
+        request = self.requests[q]
+        key = request.value, request.without_gpus, _asked(request)
+        if key not in self.layout.windows:
+            found = []
+            for (part,) in request.ways:
+                may = self.layout.rooms[:, self.layout.kind_of[part.kind]] > 0
+                hosts = windows_of(self.layout.machine, part, may)
+                places = []
+                for own in hosts.tolist():
+                    clock.check(self.deadline)
+                    leaves = sorted(self.layout.node_of_host[host] for host in own)
+                    places.append(Candidate(q, tuple((0, leaf, 1) for leaf in leaves)))
+                if places:
+                    rows = [self.rows_of(place) for place in places]
+                    found.append(Windows(self.layout, hosts, rows, self.values_of(places)))
+            self.layout.windows[key] = found
+        return self.layout.windows[key]
 
     @cached_property
     def hardness(self) -> IntArray:
@@ -394,6 +429,7 @@ def _rules(parts: Sequence[PartState]) -> Hashable:
             p.group,
             p.eligible,
             p.apart,
+            p.order,
         )
         for p in parts
     )
@@ -408,14 +444,14 @@ class Pricing:
         self._packing, self._layout = packing, packing.layout
         names = [name for name, _ in packing.hierarchy.levels]
         by_name = dict(zip(names, weights, strict=False))
-        self._weights = by_name
+        self._names, self._weights = names, by_name
         machine = packing.layout.machine
         of_domain = [by_name.get(name, 0) for name in machine.levels]
         stranded = by_name.get("stranded", 0)
         self._costs = Costs(row_prices, packing.capacities, of_domain, stranded)
         self._most: dict[Shape, int] = {}
         for request in packing.requests:
-            if len(request.parts) == 1:
+            if len(request.parts) == 1 and request.parts[0].order is None:
                 for shape, _ in self.shapes(request):
                     most = self._most.get(shape, 0)
                     self._most[shape] = max(most, request.parts[0].units)
@@ -432,6 +468,12 @@ class Pricing:
         if any(cover.inside for cover in nothing):
             return None
         covers = [c for c in covers if c not in nothing]
+        if request.parts[0].order is not None:
+            found_in = [
+                own.best(self._costs, self._weights, self._names, covers, steps)
+                for own in self._packing.windows(q)
+            ]
+            return max((own for own in found_in if own is not None), default=None)
         for shape, balance in self.shapes(request):
             tables = self._tables_of(shape, units, self._by_node(request, covers), steps)
             cost = tables.least(units)

@@ -6,8 +6,8 @@ contents of a place are a path in a graph whose nodes are amounts taken and whos
 so that the places of a kind are a flow (Valério de Carvalho 1999, for bins). Equal requests are one
 kind, too: the program decides how many of them are split into which pieces. So its size depends on
 neither machine nor queue, but on how many different racks and requests there are. A segment lies
-in one place here, so requests with larger ones wait, as do those that are exclusive, apart, spread
-or limited; other methods handle hosts with several resources, and levels above racks.
+in one place here, so requests with larger ones wait, as do those that are exclusive, apart, spread,
+limited or contiguous; other methods handle hosts with several resources, and levels above racks.
 """
 
 from __future__ import annotations
@@ -174,6 +174,7 @@ class Patterns:
             and part.spread is None
             and part.at_most is None
             and not part.apart
+            and part.order is None
             for part in request.parts
         )
 

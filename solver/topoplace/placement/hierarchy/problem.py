@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import ClassVar
 
 import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
 
 from topoplace.machine.hierarchy import Hierarchy
 from topoplace.snapshot.hierarchy_state import HierarchyRequest, HierarchyState, PartState
 from topoplace.snapshot.schema import WITHOUT_GPUS
+from topoplace.snapshot.sets import HostSet
 from topoplace.solving.registry import Options
-from topoplace.types import IntArray
+from topoplace.types import BoolArray, IntArray
 
 Placed = tuple[Mapping[int, int], ...]
 """For a request that starts, by part: how many units are on which hosts, each at least one."""
@@ -123,6 +125,53 @@ def held(free: IntArray, takes: Sequence[int]) -> IntArray:
     """Return how many units that take some amounts each host holds, shape ``(num_hosts,)``."""
     each = np.array(takes)
     return np.asarray((free[:, each > 0] // each[each > 0]).min(axis=1))
+
+
+def windows_of(machine: Hierarchy, part: PartState, may: BoolArray) -> IntArray:
+    """Return where a request that is contiguous can be: hosts in a row, a unit on each.
+
+    Parameters
+    ----------
+    may
+        Whether it may have a unit on each host, shape ``(num_hosts,)``.
+
+    Returns
+    -------
+    Shape ``(num_windows, units)``, in the order in which they begin.
+    """
+    order = np.zeros(0, dtype=np.int64) if part.order is None else part.order.hosts
+    if len(order) < part.units:
+        return np.zeros((0, part.units), dtype=np.int64)
+    fits = sliding_window_view(may[order], part.units).all(axis=1)
+    found = sliding_window_view(order, part.units)[fits]
+    limits = [] if part.required is None else [(part.required, 1)]
+    for level, most in (*limits, *([] if part.at_most is None else [part.at_most])):
+        domains = np.sort(machine.domain_of[level][found], axis=1)
+        found = found[1 + (np.diff(domains, axis=1) > 0).sum(axis=1) <= most]
+    return np.asarray(found)
+
+
+def written_out(problem: HierarchyProblem) -> HierarchyProblem:
+    """Return the problem with each request that is contiguous as one of several sets of hosts."""
+    state = problem.state
+    if all(request.parts[0].order is None for request in problem.requests):
+        return problem
+    requests = tuple(_written_out(problem, request) for request in problem.requests)
+    return HierarchyProblem(replace(state, requests=requests))
+
+
+def _written_out(problem: HierarchyProblem, request: HierarchyRequest) -> HierarchyRequest:
+    if request.parts[0].order is None:
+        return request
+    ways: dict[tuple[PartState, ...], None] = {}
+    for (part,) in request.ways:
+        for hosts in windows_of(problem.machine, part, room(problem.state.free, part) > 0):
+            mask = np.zeros(problem.machine.num_hosts, dtype=bool)
+            mask[hosts] = True
+            ways[replace(part, eligible=HostSet(mask), order=None),] = None
+    nowhere = HostSet(np.zeros(problem.machine.num_hosts, dtype=bool))
+    first, *others = ways or [(replace(request.parts[0], eligible=nowhere, order=None),)]
+    return replace(request, parts=first, others=tuple(others))
 
 
 def problem_of(state: HierarchyState, options: Options) -> HierarchyProblem:

@@ -192,9 +192,26 @@ class HierarchyView(View):
         there = (of == best) & inside
         return text + self._standing(names, np.flatnonzero(there)) + self._lacks(part, there)
 
+    def _in_a_row(self, part: PartState) -> str | None:
+        """Return how many hosts with room follow each other at most, if these are too few."""
+        assert part.order is not None
+        order = part.order.hosts
+        free = np.concatenate([[False], room(self.state.free, part)[order] > 0, [False]])
+        first, end = np.flatnonzero(np.diff(free)).reshape(-1, 2).T
+        most = int((end - first).max(initial=0))
+        if most >= part.units:
+            return None
+        what = number_of(part.units, "node" if self.unit == "node" else "host")
+        at = int(first[np.argmax(end - first)]) if most else 0
+        names = [self.state.machine.host_names[host] for host in order[at : at + most]]
+        where = f" ({format_host_list(names)})" if names else ""
+        return f"{what} in a row wanted, at most {most} in a row have room{where}"
+
     def _in_segments(self, part: PartState) -> str | None:
         """Return how many units have room in whole segments, if these are fewer than wanted."""
         machine, units = self.state.machine, room(self.state.free, part)
+        if part.order is not None:
+            return self._in_a_row(part)
         if not part.segments:
             return None
         limits = dict([part.spread] if part.spread else ())

@@ -16,7 +16,7 @@ import numpy as np
 
 from topoplace.machine.hierarchy import Hierarchy
 from topoplace.placement.hierarchy.heuristics.queue import Vacancy, groups_of, register_rule
-from topoplace.placement.hierarchy.problem import Placed, room
+from topoplace.placement.hierarchy.problem import Placed, room, windows_of
 from topoplace.snapshot.hierarchy_state import HierarchyRequest, PartState
 from topoplace.types import IntArray
 
@@ -41,12 +41,16 @@ def tree_best_fit(
 
     A child that holds all the rest is taken instead, the fullest of those.
     """
+    if request.parts[0].order is not None:
+        return _in_a_row(vacancy, request, lambda rows: min(rows, key=_spread_of(vacancy.machine)))
     return place(vacancy, request, lowest_sites, best_split)
 
 
 @register_rule("first-fit")
 def first_fit(vacancy: Vacancy, request: HierarchyRequest, _: np.random.Generator) -> Placed | None:
     """Take the first required domain that holds all, and hosts in their order."""
+    if request.parts[0].order is not None:
+        return _in_a_row(vacancy, request, lambda rows: rows[0])
     return place(vacancy, request, required_sites, first_split)
 
 
@@ -59,6 +63,9 @@ def random_fit(
     def sites(machine: Hierarchy, rooms: list[Rooms], parts: list[PartState]) -> list[Site]:
         found = list(required_sites(machine, rooms, parts))
         return [found[at] for at in rng.permutation(len(found))]
+
+    if request.parts[0].order is not None:
+        return _in_a_row(vacancy, request, lambda rows: rows[int(rng.integers(len(rows)))])
 
     def split(rooms: IntArray, units: int, grain: int) -> IntArray:
         return grain * _drawn(rng, rooms // grain, units // grain)
@@ -87,6 +94,25 @@ def place(vacancy: Vacancy, request: HierarchyRequest, sites: Sites, split: Spli
         for number, hosts in zip(group, found, strict=True):
             placed[number] = hosts
     return tuple(placed)
+
+
+def _in_a_row(
+    vacancy: Vacancy, request: HierarchyRequest, choose: Callable[[list[list[int]]], list[int]]
+) -> Placed | None:
+    """Place a request that is contiguous on the hosts in a row that a rule chooses."""
+    (part,) = request.parts
+    may = np.where(vacancy.closed(part), 0, room(vacancy.free, part)) > 0
+    rows = windows_of(vacancy.machine, part, may).tolist()
+    if not rows:
+        return None
+    hosts = dict.fromkeys(choose(rows), 1)
+    vacancy.take(part, hosts)
+    return (hosts,)
+
+
+def _spread_of(machine: Hierarchy) -> Callable[[list[int]], list[int]]:
+    """Return what counts the domains that hosts are in, the highest level first."""
+    return lambda hosts: [len(np.unique(of[hosts])) for of in machine.domain_of]
 
 
 def _place_group(

@@ -18,7 +18,7 @@ from topoplace.snapshot.hierarchy_state import HierarchyRequest, PartState
 from topoplace.solving import Options, Outcome, register
 from topoplace.types import BoolArray
 
-_HARD = ("segments", "required", "exclusive", "spread", "apart")
+_HARD = ("segments", "required", "exclusive", "spread", "apart", "order")
 
 
 class Vacancy:

@@ -11,6 +11,8 @@ rest wins, of two that do the one with fewer free nodes, of two that do not, at 
 with more. A leaf farther from those taken never comes before a nearer one, and a nearer one that is
 looked at later only if its side holds the rest. Nodes are taken by number.
 
+A job that is contiguous gets the first nodes of the shortest row of free ones that holds it.
+
 Where jobs share nodes (`topoplace.machine.hierarchy.PLACES`), those with room for what a job wants
 of each are its free ones. A job of tasks alone puts as many on each node as that has room for. A
 switch can hold it that has enough nodes and enough room; Slurm does not count room down while it
@@ -61,7 +63,9 @@ def _placed(vacancy: Vacancy, request: HierarchyRequest, choose: Choose) -> Plac
     placed = []
     for part in request.parts:
         hosts = room(vacancy.free, part)
-        if has_tasks(machine, part):
+        if part.order is not None and choose is Leaves.choose and not part.apart:
+            units = _in_a_row(machine, part, hosts)
+        elif has_tasks(machine, part):
             units = _Tasks(machine, hosts, part).placed()
         elif asks_only(replace(request, parts=(by_node(machine, part),)), "required"):
             units = _on_nodes(machine, hosts, choose, part.units)
@@ -85,6 +89,25 @@ def _on_nodes(
         return None
     own = np.concatenate([free[leaf_of == leaf][:taken] for leaf, taken in leaves])
     return dict.fromkeys(own.tolist(), 1)
+
+
+def _in_a_row(machine: Hierarchy, part: PartState, hosts: IntArray) -> dict[int, int] | None:
+    """Return the first nodes of the shortest row of free ones that is long enough, of the first.
+
+    Slurm does not look at switches for a job that is contiguous.
+    """
+    assert part.order is not None
+    order = part.order.hosts
+    free = np.concatenate([[False], hosts[order] > 0, [False]])
+    first, end = np.flatnonzero(np.diff(free)).reshape(-1, 2).T
+    enough = np.flatnonzero(end - first >= part.units)
+    if not len(enough):
+        return None
+    at = first[enough[np.argmin((end - first)[enough])]]
+    chosen = order[at : at + part.units]
+    if machine.fabrics and len(np.unique(machine.domain_of[0][chosen])) > 1:
+        return None
+    return dict.fromkeys(chosen.tolist(), 1)
 
 
 def shares_nodes(machine: Hierarchy, part: PartState) -> bool:
