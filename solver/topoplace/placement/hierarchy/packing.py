@@ -323,19 +323,24 @@ class HierarchyPacking(PackingProblem):
         for key in (self.hardness, self.values):
             order = np.argsort(-key, kind="stable").tolist()
             yield self.with_best_fits([], order, Budget(max(0.0, deadline - clock.now())))
+        if patterns is not None and not patterns.knows_all:
+            with contextlib.suppress(clock.OutOfTimeError):
+                yield from self._assigned(deadline)
+
+    def _assigned(self, deadline: float) -> Iterator[list[Candidate]]:
+        """Yield solutions of an integer program over all hosts, if it is not too large."""
         many = Assignment.num_variables(self.layout, self.requests) > MOST_VARIABLES
         many |= any(
             one.parts[0].order is not None
             and sum(own.num for own in self.windows(q)) > _FEW_WINDOWS
             for q, one in enumerate(self.requests)
         )
-        if many or patterns is None or patterns.knows_all:
+        if many:
             return
         levels = self.layout.machine.num_levels
-        with contextlib.suppress(clock.OutOfTimeError):
-            program = Assignment(self.layout, self.requests, self.capacities, levels, deadline)
-            for found in program.placements(0):
-                yield [Candidate(q, uses) for q, uses in found]
+        program = Assignment(self.layout, self.requests, self.capacities, levels, deadline)
+        for found in program.placements(0):
+            yield [Candidate(q, uses) for q, uses in found]
 
     def windows(self, q: int) -> list[Windows]:
         """Return all places of a request that is contiguous, by the sets of hosts it may have."""
