@@ -64,7 +64,8 @@ studies: $(VENV)/installed
 	$(BIN)/python scripts/study_contention.py
 	$(BIN)/python scripts/study_mappings.py halo_exchange
 	$(BIN)/python scripts/study_sharing.py
-	for paper in enos2014 fiedler2014 bhatele2008 bhatele2009; do \
+	$(BIN)/python scripts/study_mishra_logs.py
+	for paper in enos2014 fiedler2014 bhatele2008 bhatele2009 mishra2020; do \
 		$(BIN)/python scripts/study_papers.py $$paper || exit 1; done
 
 minizinc:

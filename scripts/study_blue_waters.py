@@ -17,7 +17,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from draw_log import draw_log
+from draw_log import draw_log, nodes_by_class
 from generate_snapshots import load_workload
 from study import (
     FILLS,
@@ -286,8 +286,9 @@ def setup_of(num_jobs: int, load: float, decision_limit: float, seed: int) -> Se
     """Return the machine with nothing running, and a drawn log; 90 % of its jobs communicate."""
     machine = load_torus(MACHINE)
     state = prepare(Snapshot(schema_version="topoplace.snapshot/1", name=MACHINE, machine=machine))
-    num_nodes = int(np.count_nonzero(state.node_class == 0))
-    jobs = draw_log(load_workload(), machine.default_class, num_jobs, num_nodes, load, seed)
+    num_nodes = nodes_by_class(state, state.classes[:1])
+    name = machine.default_class
+    jobs = draw_log(load_workload(), num_nodes, num_jobs, load, seed, default=name)
     jobs = with_intensive(jobs, 90, MIXES["B"], seed)
     return Setup(state, jobs, options=Options(time_limit=decision_limit, seed=seed))
 

@@ -1,7 +1,7 @@
 """Every table and figure of a source paper: its value, ours, and the command that redoes it.
 
-Writes docs/studies/PAPER.md: enos2014, fiedler2014, bhatele2008 or bhatele2009. What another study
-measures is read from the records beside its page.
+Writes docs/studies/PAPER.md: enos2014, fiedler2014, bhatele2008, bhatele2009 or mishra2020. What
+another study measures is read from the records beside its page.
 
     python scripts/study_papers.py PAPER
 """
@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from study import STUDIES, Column, Study, percent, read_rows, table, where
+from study_mishra2020 import leaves_of
 from topoplace.errors import InputError
 from topoplace.machine import Torus, bisection_per_node
 from topoplace.mapping.evaluate import evaluate
@@ -31,6 +32,8 @@ from topoplace.mapping.layouts.candidates import (
 from topoplace.mapping.mapped import mapped_by
 from topoplace.mapping.onto import load_places, problem_on
 from topoplace.mapping.pencils.obtaining import Obtained, obtained, tables_of
+from topoplace.placement.switches.allocators import balanced_counts
+from topoplace.placement.switches.cost import CostModel
 from topoplace.snapshot.schema import GridApplication
 from topoplace.solving import Options, method_of, solve
 
@@ -92,7 +95,11 @@ def ordered(
 
 
 def layout_hops(
-    region: str, shape: Sequence[int], per_node: int, wanted: Sequence[Callable[[Layout], bool]]
+    region: str,
+    shape: Sequence[int],
+    per_node: int,
+    wanted: Sequence[Callable[[Layout], bool]],
+    origins: Sequence[str] = FEATURES[::2],
 ) -> list[str]:
     """Return, for each of some layouts, the largest hops over the features where it lies."""
     found: list[list[int]] = [[] for _ in wanted]
@@ -101,7 +108,7 @@ def layout_hops(
     )
     chosen = [next((one for one in every if test(one)), None) for test in wanted]
     num = 0
-    for at in FEATURES[::2]:
+    for at in origins:
         places = load_places("blue_waters", within=region + at)
         try:
             problem = problem_on(places, grid(*shape), per_node)
@@ -140,6 +147,11 @@ def folded(numbers: tuple[int, ...]) -> Callable[[Layout], bool]:
         )
         == numbers
     )
+
+
+def on_paths(one: Layout) -> bool:
+    """Return whether a layout of 12x16x16x16 has 1x2x2x8 tasks on a node, one 16 on paths."""
+    return one.whole == 3 and one.logical == (24, 2, 16) and one.partitions == (1, 1, 2)
 
 
 EIGHT = (
@@ -187,7 +199,7 @@ def enos() -> Iterator[Row]:
     how = "`study_sharing.py`; jobs get more shapes than in the test"
     yield "Figure 6, CoV of run times in prisms", "below 2 %", here, how
     how = "[When prisms pay](sharing.md), at the break-even"
-    yield "I, what applications have to gain", "25 to 30 %", "22 to 33 %", how
+    yield "I, what applications have to gain", "25 to 30 %", "38 to 45 %", how
     yield "III.B, speedups of MILC and PSDNS", "1.5 to 2.4", "-", TIMES
     here = ordered("12x8x12", (32, 32, 32), 32, (9, 16), (4, 2, 4))
     how = (
@@ -288,8 +300,13 @@ def fiedler() -> Iterator[Row]:
     found = any(direct(14, 7, 21, 1, 2, 1)(one) for one in every_4d)
     how = "`layouts --grid 14x14x21x16 --tasks-per-node 16`"
     yield "MILC: 14x7x21 geminis, 1x2x1x16 each", "a layout", "found" if found else "missing", how
-    how = "not redone: layouts fold grids of two dimensions only"
-    yield "12x16x16x16 on 24x2x24", "1x2x2x8 tasks a node", "-", how
+    sheets = [f"@0,{y},0" for y in range(24)]
+    (here,) = layout_hops("24x2x24", (12, 16, 16, 16), 32, [on_paths], sheets)
+    how = (
+        "`layouts --grid 12x16x16x16 --tasks-per-node 32 --within 24x2x24`: 1x2x2x8 tasks a node; "
+        "paths in blocks of 2x2x2 are ours, the slide does not say how it was folded"
+    )
+    yield "12x16x16x16 on 24x2x24: largest hop", "a layout", here, how
     how = "tests/test_map_baselines.py"
     yield "`grid_order -C` and `-R`, `-c 4,2 -g 8,8`", "lists of ranks", "the same", how
     yield "run times (halo, MILC, SPECFEM, WRF, AWP)", "seconds", "-", TIMES
@@ -349,6 +366,7 @@ def unreversed(torus: str, shape: tuple[int, int]) -> int:
 def bhatele_2008() -> Iterator[Row]:
     """Yield the rows of Bhatele 2008."""
     yield "Tables 1, 2 and Figure 3, times", "seconds", "-", TIMES
+    yield "Figures 1, 4", "pictures", "-", "`map --png`; [Objects](objects.md) in words"
     for torus in FIGURE_2:
         nodes = int(np.prod([int(n) for n in torus.split("x")]))
         here, bound, ratio = both(f"torus:{torus}", (32, 32, 32), "blocks")
@@ -401,18 +419,53 @@ SCHEMES = {
 }
 
 
+ALONE = {4: "30 %", 16_384: "6 %"}
+"""How much longer a message takes to the farthest of 1,024 nodes alone, by its bytes (3.1)."""
+
+
+def contention() -> Iterator[Row]:
+    """Yield the rows of section 3.1, from the records of the study of contention."""
+    rows = read_rows(STUDIES / "contention.csv")
+    how = "[Contention](contention.md), by a model with the published figures of Blue Gene/P"
+    for row in where(rows, torus="8x8x16"):
+        if row.bytes in ALONE:
+            here = percent(row.farthest / row.nearest - 1, 0)
+            place = f"Figure 1, 1,024 nodes, {row.bytes:,} bytes, farthest over nearest"
+            yield place, f"{ALONE[row.bytes]} more", f"{here} more", how
+    for torus in dict.fromkeys(row.torus for row in rows):
+        ratios = [f"{row.random / row.neighbours:.2f}" for row in where(rows, torus=torus)]
+        here = f"{ratios[0]} times at 4 bytes to {ratios[-1]} at 1 MiB"
+        yield f"Figures 2, 3, {torus}, random over neighbours", "a curve", here, how
+    how = (
+        "not redone: a node of the XT3 injects 1.1 and of the XT4 2.0 GB/s, links have 3.8 each "
+        "way, and the model has no limit of a node"
+    )
+    yield "Figure 3, XT3 at 16 KB, random over neighbours", "nearly 2", "-", how
+
+
 def bhatele_2009() -> Iterator[Row]:
     """Yield the rows of Bhatele 2009."""
-    how = "[Contention](contention.md); the paper prints no constants of XT3 and XT4: not redone"
-    yield "Figures 1 to 3, WOCON and WICON", "curves", "ratios, Blue Gene/P", how
-    yield "3.1, random over next at 16 KB", "nearly 2 (XT3)", "2.40 (Blue Gene/P)", how
+    torus = Torus((8, 8, 8))
+    hops = float(torus.distances_from(0).mean())
+    used = 512 * 4 * hops
+    here = f"{2 * torus.num_links:,} links, {torus.diameter} hops at most, {hops:g} on average"
+    yield "1, torus of 8x8x8", "3,072 links, 12 hops, 6 on average", here, "`tp.topology`"
+    here = f"{used:,.0f}, each {used / (2 * torus.num_links):g} times"
+    how = "512 x 4 x 6: the printed number has a digit too many, the four times are right"
+    yield "1, links of four messages a node", "122884, each four times", here, how
+    here = str(Fraction(32 * 8, 1024))
+    how = "equation (1): flits of 32 bytes over 8 links, a message of 1,024 bytes"
+    yield "1, the first term of the latency over the second", "one-fourth", here, how
+    yield from contention()
+    yield "Figures 4, 5", "pictures", "-", "`map --png`; [Objects](objects.md#methods) in words"
     for row in read_rows(STUDIES / "objects.csv"):
         if row.application.startswith("openatom"):
             less, best = (percent(1 - cost / row.oblivious, 0) for cost in (row.paper, row.search))
             here = f"hop-bytes {less} less by prisms, {best} by search"
             how = "[Objects](objects.md); times are not redone"
             yield f"Tables 1, 2, OpenAtom, {row.machine}", "times up to 50 % shorter", here, how
-    yield "Table 2, GST_BIG", "times", "-", "not redone: the paper does not say how large it is"
+    how = "not redone: the paper does not say how many states and planes it has"
+    yield "Table 2, GST_BIG", "times", "-", how
     for row in read_rows(STUDIES / "objects_namd.csv"):
         here = f"{row.once:,}, {percent(row.less_once, 0)} less"
         how = f"`map --objects namd_apoa1 --on {row.machine} --method {SCHEMES[row.scheme]}`"
@@ -423,8 +476,95 @@ def bhatele_2009() -> Iterator[Row]:
     yield "4.2, MILC, matrix multiplication, meshes", "planned", "applications", how
     how = "[Methods](../reference/methods.md#tasks-on-nodes)"
     yield "4.3, automatic mapping", "planned", "methods with bounds", how
-    how = "not there: a mapping improved step by step, with few objects moved"
-    yield "4.3, dynamic graphs", "planned", "-", how
+    how = "`map --mapping M --most-moves K` ([few moves](../guide/objects.md#few-moves))"
+    yield "4.3, dynamic graphs", "planned", "few objects moved", how
+    how = "not redone: ours is one process that knows the whole machine"
+    yield "4.4, distributed load balancing", "planned", "-", how
+
+
+# ---- Mishra 2020 ---------------------------------------------------------------------------------
+
+
+def figure_5() -> tuple[str, str]:
+    """Return the contention of the example, and its hops."""
+    tree = leaves_of(8, 4).machine
+    model, comm = CostModel(tree), np.array([4, 2])
+    hops = [Fraction(int(model.scaled_hops(0, leaf, comm)), model.scale) for leaf in (0, 1)]
+    factors = [hop / distance - 1 for hop, distance in zip(hops, (2, 4), strict=True)]
+    first, second = (", ".join(f"{float(one):g}" for one in own) for own in (factors, hops))
+    return first, second
+
+
+def mishra_2020() -> Iterator[Row]:
+    """Yield the rows of Mishra 2020."""
+    yield "Figures 1, 2, 3", "run times on a cluster, drawings", "-", TIMES
+    free = [160, 150, 100, 80, 70, 50, 40]
+    taken = by([count for _, count in balanced_counts(free, 512)]).replace("x", ", ")
+    how = "`balanced_counts`, tested in tests/test_tree_heuristics.py"
+    yield "Table 2, Figure 4, 512 nodes", "128, 128, 64, 64, 64, 32, 32", taken, how
+    factors, hops = figure_5()
+    how = "`CostModel`, tested in tests/test_tree_cost.py"
+    yield "Figure 5, C(n0, n1) and C(n0, n4)", "1, 1.875", factors, how
+    yield "Figure 5, hops of the two", "4, 11.5", hops, how
+    how = "not redone: measured, with two jobs on a cluster of 50 nodes; see the times of Figure 1"
+    yield "5.3, correlation of times and contention", "0.83", "-", how
+    how = "[below](#the-theta-log-of-2022), on the public log of Theta"
+    yield "Tables 3, 4, Figure 6, Theta", "percents", "percents", how
+    how = "`study_mishra_logs.py`, [the three machines](#the-three-machines)"
+    yield "Tables 3, 4, Intrepid, Theta, Mira", "hours, percents", "percents", how
+    rows = read_rows(STUDIES / "mishra_logs.csv")
+    how = "adaptive, individual, RHVD, times the share of the mix: so eq. (7) makes it"
+    for machine, paper in MIXED.items():
+        own = where(rows, machine=machine, protocol="individual", patterns="RHVD")
+        gains = [row.mean_gain for row in where(own, method="adaptive")]
+        mean = float(np.mean(gains)) if gains else 0.0
+        here = ", ".join(f"{share * mean:.2f}" for share in (0.33, 0.5, 0.7))
+        yield f"6.2, mixes A, B, C, {machine}", f"{paper} %", f"{here} %" if gains else "-", how
+    how = "not redone for Intrepid and Mira; Theta's are [below](#the-theta-log-of-2022)"
+    yield "6.2, mixes D, E", "3.71, 5.19; 6.68, 9.36 %", "-", how
+    how = "`study_mishra_logs.py`, [the three machines](#the-three-machines)"
+    for machine, most in LARGEST.items():
+        for protocol, paper in zip(("continuous", "individual"), most, strict=True):
+            own = [row.largest_gain for row in where(rows, machine=machine, protocol=protocol)]
+            here = f"{max(own):.0f} %" if own else "-"
+            yield f"6.3, largest saving of a job, {machine}, {protocol}", paper, here, how
+    how = "job by job not redone: the log is not public; the largest savings are above"
+    yield "Figure 7, Theta, job by job", "curves", "-", how
+    yield "Figure 8, cost by nodes", "bars", "a table", "`study_mishra_logs.py`"
+    yield (
+        "Figure 9, turnaround and node hours by share",
+        "bars",
+        "a table",
+        "`study_mishra_logs.py`",
+    )
+    for machine, paper in COSTS.items():
+        own = where(rows, machine=machine, protocol="continuous", percent=90)
+        here = ", ".join(
+            percent(saved(where(own, patterns=name)) / 100) if own else "-"
+            for name in ("RD", "RHVD", "binomial")
+        )
+        yield f"6.4, cost saved, RD, RHVD, binomial, {machine}", paper, here, how
+
+
+LARGEST = {"Intrepid": ("76 %", "57 %"), "Theta": ("70 %", "15 %"), "Mira": ("82 %", "61 %")}
+MIXED = {"Intrepid": "2.59, 3.92, 5.49", "Mira": "7.20, 10.90, 15.27"}
+COSTS = {
+    "Intrepid": "5.56, 5.72, 5.72 %",
+    "Theta": "15.88, 17.84, 15.87 %",
+    "Mira": "5.48, 6.09, 5.40 %",
+}
+
+
+def saved(rows: Sequence[Any]) -> float:
+    """Return the mean cost saved by the three algorithms, in percent."""
+    every = [row.cost_saved for row in rows if row.method in ("greedy", "balanced", "adaptive")]
+    return float(np.mean(every)) if every else 0.0
+
+
+def how_of_logs(rows: Sequence[Any]) -> str:
+    """Return where the logs came from."""
+    logs = "logs given" if rows and all(row.given for row in rows) else "logs generated"
+    return f"`study_mishra_logs.py`, {logs}"
 
 
 PAPERS = {
@@ -432,6 +572,7 @@ PAPERS = {
     "fiedler2014": fiedler,
     "bhatele2008": bhatele_2008,
     "bhatele2009": bhatele_2009,
+    "mishra2020": mishra_2020,
 }
 
 
@@ -439,7 +580,8 @@ def main(given: Sequence[str] | None = None) -> None:
     """Write the page of a paper."""
     name, *rest = sys.argv[1:] if given is None else given
     study = Study(name, __doc__, rest, script=f"study_papers.py {name}")
-    study.page(table(list(PAPERS[name]()), COLUMNS, 4))
+    part = "papers" if name == "mishra2020" else "tables"  # its tables are those of its own study
+    study.page(table(list(PAPERS[name]()), COLUMNS, 4), part=part)
 
 
 if __name__ == "__main__":

@@ -113,7 +113,7 @@ class AnchoredTiny(Tiny):
         for origin in itertools.product(*axes):
             yield origin, tuple(shape.dims)
 
-    def choices(self, request: Request) -> list[Choice]:
+    def choices_of_one(self, request: Request) -> list[Choice]:
         """Return all candidates of a request, each set of prisms once."""
         if request.segment is None or request.segment == request.nodes:
             return self._choices_of_one(request)
@@ -226,7 +226,7 @@ def packing_of(
                 own |= {("free", row): 1 for r, row in rows.items() if r in choice.routers}
             columns.append(Column(name, own, covers, (value_of(tiny.snapshot, request), 0)))
         sizes = request.nodes, request.segment or request.nodes
-        sets = request.eligible, request.excluded
+        sets = request.eligible, request.excluded, str(request.one_of)
         alike = request.node_class or tiny.default_class, request.region, kind, *sizes, *sets
         kinds.setdefault(alike, []).append(name)
     kept = names if chosen is None else [name for name, _ in chosen]

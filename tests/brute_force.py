@@ -219,12 +219,28 @@ class Tiny:
         return False
 
     def choices(self, request: Request) -> list[Choice]:
-        """Return all candidates of a request."""
+        """Return all candidates of a request, those with all nodes of some set if it has several.
+
+        Such a candidate leaves idle what it does in the set in which it leaves least.
+        """
+        best: dict[tuple[Box, frozenset[Coords]], Choice] = {}
+        for own in in_each_set(request):
+            for choice in self.choices_of_one(own):
+                key = choice.box, choice.routers
+                best[key] = max(best.get(key, choice), choice, key=lambda one: one.values)
+        return list(best.values())
+
+    def choices_of_one(self, request: Request) -> list[Choice]:
+        """Return all candidates of a request without several sets."""
         allowed = set(self.all_routers)
-        if request.region is not None:
-            prisms = self.snapshot.regions[request.region]
-            boxes = [(tuple(p.origin), tuple(p.extents)) for p in prisms]
+        names = request.region if isinstance(request.region, list) else [request.region]
+        for name in names if request.region is not None else []:
+            boxes = [(tuple(p.origin), tuple(p.extents)) for p in self.snapshot.regions[name]]
             allowed = set().union(*(self.inside(box) for box in boxes))
+            free = sum(self.count(request, router) for router in allowed - self.held)
+            if free >= request.nodes or len(names) == 1:
+                break
+            allowed = set()
         found = []
         for box in self.boxes():
             routers = self.inside(box)
@@ -246,6 +262,15 @@ class Tiny:
             )
             found.append(Choice(job.kind, job.routers, job.links, box, values))
         return found
+
+
+def in_each_set(request: Request) -> list[Request]:
+    """Return a request with one of its several sets alone, for each of them."""
+    if request.one_of is None:
+        return [request]
+    also = "" if request.eligible is None else f" & ({request.eligible})"
+    texts = [f"({text}){also}" for text in request.one_of]
+    return [request.model_copy(update={"eligible": text, "one_of": None}) for text in texts]
 
 
 def numbers(text: str) -> set[int]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+import math
 import random
 import re
 from ast import literal_eval
@@ -34,8 +35,13 @@ from topoplace.mapping.link_bounds import bisected
 from topoplace.mapping.mapped import outcome_of
 from topoplace.mapping.objects.applications import problem_of
 from topoplace.mapping.objects.bounds import load_bound, shares_bound
+from topoplace.mapping.objects.few_moves import few_moves_bound
 from topoplace.mapping.onto import load_places
+from topoplace.mapping.onto import problem_on as places_problem
+from topoplace.mapping.parallelism import parallelism
 from topoplace.mapping.problem import MappingProblem, prepare_mapping
+from topoplace.mapping.spread.bounds import counting_bound, touching_bound
+from topoplace.mapping.spread.exact import enumerated
 from topoplace.options import Repack
 from topoplace.placement.dragonfly.problem import prepare as prepare_dragonfly
 from topoplace.placement.fattree.state import prepare as prepare_fat_tree
@@ -57,10 +63,12 @@ from topoplace.snapshot.schema import (
     SNAPSHOT_SCHEMA,
     Communication,
     GridApplication,
+    Moves,
     Pattern,
     RepackInstance,
     Room,
     Snapshot,
+    SpreadGroups,
     TorusModel,
 )
 from topoplace.snapshot.state import prepare
@@ -79,6 +87,7 @@ def solved() -> dict[str, BaseModel]:
         _placements,
         _mappings,
         _objects,
+        _spreads,
         _allocations,
         _hierarchies,
         _pods,
@@ -412,6 +421,27 @@ def _hierarchies() -> Iterator[tuple[str, HierarchyResult]]:
     yield "witness", solve(state, "exact", Options(time_limit=20, required={"host": 0}))
 
 
+def _spreads() -> Iterator[tuple[str, MappingResult]]:
+    """Yield results of groups along axes and listed ones, with every bound of what they span."""
+    job, pairs = parallelism("data=2:ring:3,tensor=2:all:5"), [[0, 1], [1, 2]]
+    for name, machine, kinds, bound in (
+        ("counting", "hierarchy:2x2", [SpreadGroups(groups=pairs)], counting_bound),
+        (
+            "touching",
+            "hierarchy:4x1",
+            [SpreadGroups(axes=["data"]), SpreadGroups(axes=["tensor"], level="host")],
+            touching_bound,
+        ),
+        ("enumeration of groups", "hierarchy:2x2", [SpreadGroups(axes=["tensor"])], None),
+    ):
+        problem = places_problem(load_places(machine), job, spread=kinds)
+        nodes, bounds = enumerated(problem, problem.in_order, math.inf)
+        if bound is not None:
+            bounds = bound(problem), None
+        outcome = replace(outcome_of(nodes), bounds=bounds)
+        yield name, result_of(problem, outcome, "by-hand", Options(), 0.5)
+
+
 # ---- Pods of cubes ------------------------------------------------------------------------------
 
 
@@ -457,6 +487,19 @@ def _objects() -> Iterator[tuple[str, MappingResult]]:
         kinds = [level.certificate.kind for level in found.levels if level.certificate]
         assert name in kinds or "trees" in name, (name, kinds)
         yield name, found
+    yield "few moves", _moved(application)
+
+
+def _moved(application: ObjectsApplication) -> MappingResult:
+    """Return a result of objects of which two may move."""
+    problem = problem_of(application, load_places("torus:2x2"), "1.2")
+    first = solve(problem, "in-order", Options())
+    moves = Moves(nodes=first.solution.nodes, most=2)
+    problem = prepare_mapping(problem.instance.model_copy(update={"moves": moves}))
+    found = solve(problem, "search", Options())
+    bounds = few_moves_bound(problem), load_bound(problem)
+    outcome = replace(outcome_of(np.array(found.solution.nodes)), bounds=bounds)
+    return result_of(problem, outcome, "by-hand", Options(), 0.5)
 
 
 def _pods() -> Iterator[tuple[str, CubesResult]]:

@@ -133,11 +133,11 @@ def test_large_machines_and_large_values_are_refused() -> None:
 
 BAD: dict[str, Any] = {
     "hosts": 0, "resources": 0, "levels": 0, "host_free": [1], "domains": [7] * 18,
-    "busy_hosts": {"set": [7]}, "request_value": [0] * 4, "request_exclusive": [4] * 4,
-    "apart_request": [5] * 2, "apart_level": [4] * 2, "apart_name": [1],
-    "part_request": [5] * 5, "part_group": [0] * 5, "part_units": [0] * 5, "part_takes": [0] * 10,
-    "part_required": [4] * 5, "part_balance": [-1] * 5, "rule_part": [6] * 3, "rule_level": [0] * 3,
-    "rule_size": [0] * 3, "goal": 7, "reached": [0],
+    "busy_hosts": {"set": [7]}, "request_value": [-1] * 4, "request_second": [0],
+    "request_exclusive": [4] * 4, "apart_request": [5] * 2, "apart_level": [4] * 2,
+    "apart_name": [1], "part_request": [5] * 5, "part_group": [0] * 5, "part_units": [0] * 5,
+    "part_takes": [0] * 10, "part_required": [4] * 5, "part_balance": [-1] * 5,
+    "rule_part": [6] * 3, "rule_level": [0] * 3, "rule_size": [0] * 3, "goal": 8, "reached": [0],
 }  # fmt: skip
 
 

@@ -123,7 +123,7 @@ def good_data() -> dict[str, Any]:
         ("running_routers", [{"set": [6]}], "running_routers"),
         ("running_communication", [], "running_communication"),
         ("request_nodes", [0, 1], "request_nodes"),
-        ("request_class", [1, 2], "request_class"),
+        ("request_classes", [{"set": [1]}, {"set": [2]}], "request_classes"),
         ("request_value", [0, 1], "request_value"),
         ("request_communication", [{"e": "strict"}], "request_communication"),
         ("request_region", [{"set": [0]}, {"set": [[0, 6]]}], "request_region"),
@@ -284,6 +284,7 @@ def check_claim(
         "start": ("REQUEST", "bool", [prism is not None for prism in prisms]),
         "origin": ("REQUEST, DIM", "int", [[prism[0] if prism else 0] for prism in prisms]),
         "extent": ("REQUEST, DIM", "int", [[prism[1] if prism else 1] for prism in prisms]),
+        "class_of": ("REQUEST", "int", [1] * len(prisms)),
         "objective": ("", "int", objective),
     }
     data = backend.data_of(problem, 1, [])

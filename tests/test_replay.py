@@ -23,6 +23,7 @@ from topoplace.snapshot.schema import (
     PatternUse,
     RunningJob,
     Snapshot,
+    TorusModel,
 )
 from topoplace.snapshot.state import SnapshotState, prepare
 from topoplace.solving import Options, solve
@@ -75,13 +76,10 @@ def replayed(
     jobs: list[LogJob],
     method: str | None = None,
     options: Options | None = None,
-    *,
-    fill_interior: bool = False,
+    **more: bool,
 ) -> Replay:
     method = method or ("default" if isinstance(state, HierarchyState) else "first-fit")
-    replay = Replay(
-        Setup(state, jobs, options=options or Options(), fill_interior=fill_interior), method
-    )
+    replay = Replay(Setup(state, jobs, options=options or Options(), **more), method)
     replay.run()
     return replay
 
@@ -178,9 +176,11 @@ def test_the_theta_log_in_a_moment(per_leaf: int) -> None:
     assert all(r.start >= r.job.submitted for r in replay.records)
 
 
+@pytest.mark.parametrize("whole_queue", [False, True])
 @pytest.mark.parametrize("method", ["first-fit", "best-fit", "exact", "alps-2y", "random-nodes"])
-def test_every_method_respects_the_reservation(method: str) -> None:
-    found = spans(replayed(empty(), log_of(*GAP), method, Options(time_limit=5)))
+def test_every_method_respects_the_reservation(method: str, whole_queue: bool) -> None:
+    options = Options(time_limit=5)
+    found = spans(replayed(empty(), log_of(*GAP), method, options, whole_queue=whole_queue))
     assert found == {"a": (0, 10), "c": (2, 10), "b": (10, 15), "d": (15, 23)}
 
 
@@ -289,11 +289,11 @@ def links_used(torus: Torus, job: RunningJob) -> np.ndarray:
     return scattered_links(torus, prism.routers(torus))
 
 
-@pytest.mark.parametrize("fill_interior", [False, True])
+@pytest.mark.parametrize("more", [{}, {"fill_interior": True}, {"whole_queue": True}])
 @pytest.mark.parametrize("method", ["first-fit", "best-fit"])
-def test_no_link_is_ever_shared(method: str, fill_interior: bool, tmp_path: Path) -> None:
+def test_no_link_is_ever_shared(method: str, more: dict[str, bool], tmp_path: Path) -> None:
     jobs = drawn_log(60, seed=3)
-    replay = Replay(Setup(empty("torus:4x4x4:2"), jobs, fill_interior=fill_interior), method)
+    replay = Replay(Setup(empty("torus:4x4x4:2"), jobs, **more), method)
     writer = SnapshotWriter(tmp_path, "s", every=1)
     replay.run(before_starts=writer)
     assert len(replay.records) == len(jobs)
@@ -361,6 +361,48 @@ def test_a_job_inside_a_prism_outlives_it() -> None:
     assert spans(replay)["e"] == (10, 11)
 
 
+def test_a_whole_queue_is_placed_at_once() -> None:
+    # In turn b takes what c needs; together a, which is first, and c fill the machine.
+    log = log_of((4, 0, 10, 10), (4, 0, 10, 10), (12, 0, 10, 10))
+    options = Options(time_limit=5)
+    in_turn = {"a": (0, 10), "b": (0, 10), "c": (10, 20)}
+    assert spans(replayed(empty(), log, "exact", options)) == in_turn
+    assert spans(replayed(empty(), log, "first-fit", whole_queue=True)) == in_turn
+    together = replayed(empty(), log, "exact", options, whole_queue=True)
+    assert spans(together) == {"a": (0, 10), "c": (0, 10), "b": (10, 20)}
+    # The first in line counts more than all others: c and d would be more nodes than a.
+    log = log_of((2, 0, 10, 10), (15, 0, 10, 10))
+    found = spans(replayed(empty(), log, "exact", options, whole_queue=True))
+    assert found == {"a": (0, 10), "b": (10, 20)}
+    with pytest.raises(InputError, match="a method of ours on a torus"):
+        replayed(state_of(4, 4), log_of((1, 0, 1, 1)), whole_queue=True)
+
+
+def test_jobs_of_higher_priority_wait_before_others() -> None:
+    log = log_of((16, 0, 10, 10), (16, 1, 5, 5), (16, 2, 5, 5), (1, 2, 10, 10))
+    log[2] = replace(log[2], priority=5)
+    found = spans(replayed(empty(), log))
+    assert found == {"a": (0, 10), "c": (10, 15), "b": (15, 20), "d": (20, 30)}
+
+
+TWO_CLASSES = TorusModel(name="two", shape=[4, 4], classes={"xk": "8-15"})
+
+
+@pytest.mark.parametrize("more", [{}, {"whole_queue": True}])
+@pytest.mark.parametrize("method", ["best-fit", "alps-2y"])
+def test_jobs_get_nodes_of_their_class(method: str, more: dict[str, bool]) -> None:
+    state = prepare(Snapshot(schema_version="topoplace.snapshot/1", name="s", machine=TWO_CLASSES))
+    log = log_of((8, 0, 10, 10), (8, 0, 20, 20), (8, 1, 5, 5), (9, 1, 5, 5), (4, 1, 9, 9))
+    log = [replace(job, node_class="xk" if job.id in "be" else None) for job in log]
+    replay = replayed(state, log, method, **more)
+    # d is too large for its class; e waits for b alone, c for a alone.
+    assert spans(replay) == {"a": (0, 10), "b": (0, 20), "c": (10, 15), "e": (20, 29)}
+    assert [job.id for job in replay.left_out] == ["d"]
+    assert replay.num_nodes == 16
+    with pytest.raises(InputError, match="gpu"):
+        replayed(state, [replace(log[0], node_class="gpu")], method)
+
+
 def test_jobs_without_room_are_left_out() -> None:
     jobs = log_of((17, 0, 1, 1), (16, 0, 1, 1))
     assert [job.id for job in replayed(empty(), jobs).left_out] == ["a"]
@@ -411,6 +453,8 @@ def test_figures_by_application() -> None:
     ]
     (found,) = by_application(records)
     assert (found.application, found.num_jobs, found.num_prisms) == ("wrf", 3, 0)
+    assert found.usage == 1
+    assert found.efficiency == pytest.approx((1 + 1 / 1.1 + 1 / 1.2) / 3)
     assert found.slowdown == pytest.approx(1.1)
     assert found.variation == pytest.approx(0.1 / 1.1)
 

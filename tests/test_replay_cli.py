@@ -15,7 +15,7 @@ import pytest
 
 from batch_runs import signalled
 from external_answers import answer_of, command_printing
-from test_replay import GAP, HALF, empty, log_of, spans
+from test_replay import GAP, HALF, TWO_CLASSES, empty, log_of, spans
 from topoplace.certify import check_document
 from topoplace.cli import run
 from topoplace.errors import ExitCode
@@ -354,6 +354,34 @@ def test_what_a_replay_does_not_keep_to_is_named(
     assert replayed(capsys, *options)["not_modelled"] == {"preceding-job": 1}
     assert run(["replay", *options]) == 0
     assert "not modelled: preceding-job 1" in " ".join(capsys.readouterr().out.split())
+
+
+def test_classes_and_priorities_of_a_log(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Jobs of partition 2 run on the other class; the job of queue 3 waits before the others."""
+    log, machine = tmp_path / "log.swf", tmp_path / "two.json"
+    jobs = [(1, 0, 8, 1, 1), (2, 0, 8, 2, 1), (3, 1, 8, 1, 1), (4, 2, 8, 1, 3), (5, 3, 8, 7, 1)]
+    log.write_text(
+        "".join(
+            f"{j} {at} 0 10 {n} -1 -1 {n} 10 -1 1 -1 -1 -1 {queue} {partition} -1 -1\n"
+            for j, at, n, partition, queue in jobs
+        )
+    )
+    machine.write_text(TWO_CLASSES.model_dump_json(by_alias=True))
+    table = tmp_path / "jobs.csv"
+    args = [str(log), "--on", str(machine), "--method", "best-fit", "--csv", str(table)]
+    more = ["--partitions", "1=compute,2=xk", "--queues", "3=10", "--whole-queue"]
+    found = replayed(capsys, *args, *more)
+    assert found["not_modelled"] == {"partition": 1}
+    rows = {row["job"]: row for row in csv.DictReader(table.open())}
+    assert {job: int(row["start"]) for job, row in rows.items()} == {
+        "1": 0, "2": 0, "4": 10, "3": 20, "5": 30,
+    }  # fmt: skip
+    assert (rows["2"]["class"], rows["4"]["priority"]) == ("xk", "10")
+    for wrong in (["--partitions", "1"], ["--queues", "1=high"], ["--partitions", "1=gpu"]):
+        assert run(["replay", *args, *wrong]) == 2
+        assert wrong[1].removeprefix("1=") in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("method", ["first-fit", "exact"])

@@ -126,6 +126,78 @@ def test_requests_of_anchored_prisms_have_their_sets(chunk: int) -> None:
     assert named > 10
 
 
+@pytest.mark.parametrize("k", few_of(range(40), 3))
+def test_scanned_prisms_have_all_nodes_in_one_of_several_sets(
+    k: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("topoplace.placement.torus.packing.MAX_PRISMS", 0)
+    snapshot = with_sets(random.Random(f"scanned-sets-{k}"), tiny_placement(f"scanned-sets-{k}"))
+    found = tp.place(snapshot, thorough=True)
+    signs = [1 if level.sense == "max" else -1 for level in found.levels]
+    values = [s * (level.objective or 0) for s, level in zip(signs, found.levels, strict=True)]
+    assert values == [*best_placement(snapshot, Interference.STRICT)[0]]
+    assert found.check().verified, found.check()
+
+
+def rows_of(*queue: dict[str, Any], **machine: Any) -> Snapshot:
+    """Return a ring of eight nodes, of which the sets `low` and `high` have halves."""
+    document = {
+        "schema": "topoplace.snapshot/1",
+        "name": "ways",
+        "machine": {"kind": "torus", "name": "ring", "shape": [8], **machine},
+        "sets": {"low": "0-3", "high": "4-7", "odd": "1,3,5,7"},
+        "queue": [{"id": f"q{k}", "communication": "none", **one} for k, one in enumerate(queue)],
+    }
+    return Snapshot.model_validate(document)
+
+
+def test_a_prism_holds_enough_nodes_of_one_of_the_sets() -> None:
+    both = ["low", "high"]
+    found = tp.place(rows_of({"nodes": 3, "one_of": both}, {"nodes": 3, "one_of": both}))
+    assert found.objective == 6
+    assert [p.nodes for p in found.solution.placements] == ["0-2", "4-6"]
+    found = tp.place(rows_of({"nodes": 5, "one_of": both}))
+    (reason,) = found.explanations
+    assert reason.text.startswith(
+        "no prism of this machine holds 5 compute nodes, all of one of low, high,"
+    )
+    # four nodes of `odd` need seven routers; four of `low` leave nothing idle
+    found = tp.place(rows_of({"nodes": 4, "one_of": ["odd", "low"]}), thorough=True)
+    assert found.solution.placements[0].nodes == "0-3"
+    assert found.check().verified
+
+
+@pytest.mark.parametrize("machine", [{}, {"anchored": [{"dims": [2]}]}])
+def test_nodes_of_two_of_the_sets_are_refused_on_tori(machine: dict[str, Any]) -> None:
+    segment = {"segment": 2} if machine else {}
+    snapshot = rows_of({"nodes": 4, "one_of": ["low", "high"], **segment}, **machine)
+    result = tp.place(snapshot).model_dump(mode="json")
+    assert tp.check(result).verified
+    (placed,) = result["solution"]["placements"]
+    placed["nodes"] = "2-5"
+    placed["prism"]["origin"] = [2]
+    if machine:
+        placed["other_prisms"][0]["origin"] = [4]
+    said = next(claim.detail for claim in tp.check(result).claims if not claim.holds)
+    assert said == "q0 may not use node 4"
+
+
+def test_cubes_of_two_of_the_sets_are_refused() -> None:
+    document = {
+        "schema": "topoplace.snapshot/1",
+        "name": "ways",
+        "machine": {"kind": "cubes", "name": "pod", "cubes": 4, "side": [2]},
+        "sets": {"low": "0-3", "high": "4-7"},
+        "queue": [{"id": "q", "nodes": 4, "one_of": ["low", "high"]}],
+    }
+    result = tp.place(tp.load(document)).model_dump(mode="json")
+    assert tp.check(result).verified
+    (placed,) = result["solution"]["placements"]
+    assert placed["nodes"] == "0-3"
+    placed.update(cubes=[1, 2], nodes="2-5")
+    assert not tp.check(result).holds
+
+
 def test_the_model_of_tori_has_sets() -> None:
     for k in range(6):
         rng = random.Random(f"torus-sets-model-{k}")

@@ -8,11 +8,14 @@ from pathlib import Path
 
 import pytest
 
+import topoplace as tp
 from mistakes import MISTAKES, lines_said
+from test_slurm_options import NODE, NOW, PARTITION, entry, number
 from topoplace.cli import run
 from topoplace.errors import ExitCode, InputError
 from topoplace.formats import read_slurm_topology, topology_yaml_of
 from topoplace.formats.yaml_text import parsed_text
+from topoplace.machine.hostlist import expand_host_list
 from topoplace.options import ConvertOptions
 from topoplace.snapshot.convert import converted
 from topoplace.snapshot.machines import load_any, load_machine
@@ -202,6 +205,31 @@ def test_a_cluster_on_a_torus(tmp_path):
     queue = [(one.id, one.shapes, one.segment) for one in state.snapshot.queue]
     assert queue == [("2", None, None), ("4", None, 4), ("5", None, None)]
     assert "jobs left out, of a size without placement: 3 (3, 6, 7)" in made.notes
+
+
+def test_partitions_that_differ_are_sets_of_which_a_job_has_one(tmp_path):
+    nodes = "".join(NODE.format(name=f"n{k:02}", of="all") for k in range(1, 25))
+    halves = {"low": "n[01-12]", "high": "n[13-24]"}
+    lines = [PARTITION.format(name=name, nodes=own) for name, own in halves.items()]
+    partitions = "\n".join(f"{line} Topology=pod" for line in lines)
+    size = {"node_count": number(4), "max_nodes": number(4), "tres_req_str": "cpu=4,node=4"}
+    jobs = [entry(k, partition="low,high", **size) for k in range(1, 4)]
+    texts = {
+        "nodes": nodes,
+        "partitions": partitions,
+        "jobs": json.dumps({"jobs": jobs, "last_update": number(NOW)}),
+    }
+    files = {name: written(tmp_path, text, name) for name, text in texts.items()}
+    made = converted(
+        written(tmp_path, SEVERAL), "slurm", None, ConvertOptions(topology="pod", **files)
+    )
+    snapshot = load_any(written(tmp_path, made.text, "now.json")).snapshot
+    assert not [one for one in snapshot.left_out if one.request]
+    assert [one.one_of for one in snapshot.queue] == [["partition:low", "partition:high"]] * 3
+    found = tp.place(snapshot)
+    assert found.check().verified
+    halves = [{n[1:] for n in expand_host_list(start.hosts, "")} for start in found.placements]
+    assert all(max(own) <= "12" or min(own) > "12" for own in halves)
 
 
 # ---- What is said of bad files -------------------------------------------------------------------

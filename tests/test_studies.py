@@ -218,13 +218,24 @@ def test_the_study_of_mishra_2020(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert {study.leaves_of(4392, n).machine.num_leaves for n in (16, 366)} == {275, 12}
 
 
+def test_the_three_machines_of_mishra_2020(tmp_path: Path) -> None:
+    script("study_mishra_logs").main(["--limit", "12", "--seeds", "1", "-o", str(tmp_path)])
+    rows = rows_in(tmp_path / "mishra_logs.csv")
+    assert len(rows) == 3 * 7 * 4  # machines, cases, methods
+    assert {row["given"] for row in rows} == {"False"}
+    assert all(float(r["execution_saved"]) == 0 for r in rows if r["method"] == "default")
+    text = (tmp_path / "mishra2020.md").read_text()
+    for part in ("### Tables 3 and 4", "| Mira | RHVD |", "### Figure 9"):
+        assert part in text
+
+
 XE_NODES = 22_640
 
 
 def test_drawn_logs_are_of_the_table_at_the_load_asked_for(tmp_path: Path) -> None:
     path, draw = tmp_path / "log.swf", script("draw_log")
     draw.main(["--jobs", "20000", "--load", "70", "--seed", "3", "-o", str(path)])
-    jobs = draw.draw_log(TABLE_II, "xe", 20_000, XE_NODES, 70, seed=3)
+    jobs = draw.draw_log(TABLE_II, {None: XE_NODES}, 20_000, 70, seed=3)
     read = read_log(path).jobs
     assert [replace(job, application=None) for job in read] == [
         replace(job, application=None) for job in jobs
@@ -238,18 +249,38 @@ def test_drawn_logs_are_of_the_table_at_the_load_asked_for(tmp_path: Path) -> No
     span = jobs[-1].submitted - jobs[0].submitted
     load = sum(job.nodes * job.seconds for job in jobs) / (span * XE_NODES)
     assert load == pytest.approx(0.7, rel=0.03)
-    first, second = (draw.draw_log(TABLE_II, "xe", 300, 1000, 50, seed=s) for s in (1, 2))
+    first, second = (draw.draw_log(TABLE_II, {None: 1000}, 300, 50, seed=s) for s in (1, 2))
     assert max(job.nodes for job in first) == 1000  # larger ones are not drawn
     assert first != second
 
 
+def test_drawn_logs_of_several_classes_with_shares_and_waves(tmp_path: Path) -> None:
+    path, draw = tmp_path / "log.swf", script("draw_log")
+    shares = {"NAMD": 1.0, "Chroma": 1.0, "WRF": 2.0}
+    nodes = {None: XE_NODES, "xk": 4224}
+    jobs = draw.draw_log(TABLE_II, nodes, 20_000, 70, seed=4, shares=shares, wave=1200)
+    work = {
+        name: sum(j.nodes * j.seconds for j in jobs if j.application == name) for name in shares
+    }
+    assert work["WRF"] / sum(work.values()) == pytest.approx(0.5, abs=0.02)
+    assert work["NAMD"] / work["Chroma"] == pytest.approx(1, rel=0.05)
+    assert {job.node_class for job in jobs if job.application == "NAMD"} == {None, "xk"}
+    assert {job.node_class for job in jobs if job.application == "Chroma"} == {"xk"}
+    assert {job.submitted % 1200 for job in jobs} == {0}
+    draw.main(["--jobs", "50", "--classes", "xe", "xk", "--seed", "4", "-o", str(path)])
+    read = read_log(path, partitions={"1": "xe", "2": "xk"}).jobs
+    assert {job.node_class for job in read} == {"xe", "xk"}
+
+
 @pytest.mark.parametrize(
     ("node_class", "num_jobs", "load", "named"),
-    [("gpu", 5, 70, "class"), ("xe", 0, 70, "jobs"), ("xe", 5, float("nan"), "load")],
+    [("gpu", 5, 70, "class"), (None, 0, 70, "jobs"), (None, 5, float("nan"), "load")],
 )
-def test_what_cannot_be_drawn(node_class: str, num_jobs: int, load: float, named: str) -> None:
+def test_what_cannot_be_drawn(
+    node_class: str | None, num_jobs: int, load: float, named: str
+) -> None:
     with pytest.raises(InputError) as caught:
-        script("draw_log").draw_log(TABLE_II, node_class, num_jobs, XE_NODES, load, seed=1)
+        script("draw_log").draw_log(TABLE_II, {node_class: XE_NODES}, num_jobs, load, seed=1)
     assert caught.value.field == named
 
 

@@ -11,6 +11,7 @@ from typer.testing import CliRunner
 
 import topoplace as tp
 from kube_cluster import Cluster
+from minizinc_cases import needs_minizinc
 from topoplace.cli.app import app
 from topoplace.errors import InputError
 from topoplace.report.view import view_of
@@ -45,6 +46,13 @@ STARTED = {
     "gpus": {"deep", "plain"},
     "jobs": {"small1", "small2", "plain"},
 }
+
+
+@needs_minizinc
+def test_the_reference_model_counts_requests_without_gpus_second() -> None:
+    best, model = (tp.place(racks(value="gpus"), method) for method in ("exact", "minizinc"))
+    assert [v.name for v in model.levels][:2] == ["nodes", "without_gpus"]
+    assert [v.objective for v in model.levels] == [v.objective for v in best.levels]
 
 
 @pytest.mark.parametrize("value", STARTED)
@@ -158,7 +166,6 @@ def test_an_audit_asks_for_what_counts(tmp_path: Path) -> None:
         (torus(), {"value": "job"}, "value: expected one of .*did you mean 'jobs'"),
         (torus(), {"value": "jobs", "order": "priority"}, "expected none in the order priority"),
         (torus(value="jobs", order="priority"), {}, "value: expected nodes in the order priority"),
-        (racks(value="gpus"), {"method": "minizinc"}, "GPUs in every request, for method minizinc"),
     ],
 )
 def test_what_means_nothing_is_one_line(document: Document, options: Any, said: str) -> None:

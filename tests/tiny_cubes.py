@@ -7,6 +7,7 @@ import math
 import random
 from collections.abc import Iterator, Sequence
 
+from brute_force import in_each_set
 from random_certificates import Column, Packing
 from topoplace.placement.cubes.packing import Pool
 from topoplace.placement.cubes.problem import CubesProblem
@@ -72,6 +73,8 @@ def with_sets(
         own = {"eligible": rng.choice((None, "a", "b", "!a", "a & b", "a|b"))}
         if rng.random() < 0.1:
             own["excluded"] = str(rng.randrange(cubes * volume))
+        if rng.random() < 0.4:
+            own["one_of"] = rng.sample(("a", "b", "!a", "!b", "a|b"), rng.randint(1, 3))
         found.append(request.model_copy(update=own))
     return sets, found
 
@@ -117,9 +120,9 @@ def taken_at_first(snapshot: Snapshot) -> State:
 
 def places(snapshot: Snapshot, request: Request) -> Iterator[dict[int, int]]:
     """Yield what a request could take of which cubes, whoever else is there."""
-    may = _may_have(snapshot, request)
+    each = [_may_have(snapshot, own) for own in in_each_set(request)]
     for place in _anywhere(snapshot, request):
-        if not any(bits & ~may[cube] for cube, bits in place.items()):
+        if any(not any(bits & ~may[cube] for cube, bits in place.items()) for may in each):
             yield place
 
 

@@ -100,6 +100,9 @@ def with_sets(rng: random.Random, snapshot: Snapshot) -> Snapshot:
             update["eligible"] = rng.choice(EXPRESSIONS).format(*rng.sample(SETS, 3))
         if rng.random() < 0.3:
             update["excluded"] = str(rng.randrange(num_nodes))
+        if rng.random() < 0.4:
+            some = [rng.choice(EXPRESSIONS).format(*rng.sample(SETS, 3)) for _ in range(2)]
+            update["one_of"] = [*some, rng.choice(SETS)][: rng.randint(1, 3)]
         queue.append(request.model_copy(update=update))
     return snapshot.model_copy(update={"sets": sets, "queue": queue})
 

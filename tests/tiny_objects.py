@@ -4,14 +4,23 @@ from __future__ import annotations
 
 import itertools
 import random
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from operator import ne
 
 import numpy as np
 
 from topoplace.machine import Torus
 from topoplace.mapping.onto import load_places, problem_on
-from topoplace.mapping.problem import MappingProblem
-from topoplace.snapshot.schema import FixedObject, MatrixModel, MessageTree, ObjectsGraph, TreeKind
+from topoplace.mapping.problem import MappingProblem, prepare_mapping
+from topoplace.snapshot.schema import (
+    FixedObject,
+    GraphApplication,
+    MatrixModel,
+    MessageTree,
+    Moves,
+    ObjectsGraph,
+    TreeKind,
+)
 
 MACHINES = ("torus:2x3", "mesh:2x2", "torus:4", "torus:2x2:2", "mesh:5", "torus:3x2:2")
 
@@ -63,6 +72,31 @@ def tiny_objects(seed: int, *, trees: bool = False, once: bool = False) -> Mappi
     return problem_on(places, graph, None, cap=cap, pooled=pooled, fixed=fixed)
 
 
+def tiny_moves(seed: int) -> MappingProblem:
+    """Return an instance of which only some objects, or tasks, may move from any mapping."""
+    rng = random.Random(seed)
+    if seed % 2:
+        problem = tiny_objects(seed, trees=rng.random() < 0.5, once=rng.random() < 0.3)
+    else:
+        places = load_places(rng.choice((*MACHINES, "tree:2x3", "mesh:2x3")))
+        places = places.only(",".join(map(str, places.nodes.tolist()[:6])))
+        num, per_node = rng.randint(2, 6), rng.randint(1, 2)
+        num = min(num, per_node * len(places.nodes))
+        ends = [(rng.randrange(num), rng.randrange(num)) for _ in range(rng.randint(1, 10))]
+        graph = GraphApplication(
+            num_tasks=num,
+            sources=[a for a, _ in ends],
+            targets=[b for _, b in ends],
+            bytes=[rng.randint(0, 6) for _ in ends],
+        )
+        problem = problem_on(places, graph, per_node)
+    mappings = list(all_mappings(problem))
+    if not mappings:
+        return tiny_moves(seed + 10_000)
+    moves = Moves(nodes=list(rng.choice(mappings)), most=rng.randint(0, problem.num_tasks))
+    return prepare_mapping(problem.instance.model_copy(update={"moves": moves}))
+
+
 def tiny_tree(rng: random.Random, num: int, unit: int) -> MessageTree:
     """Return a tree of some objects, its root among the members at times."""
     kind: TreeKind = "reduction" if rng.random() < 0.5 else "multicast"
@@ -89,8 +123,31 @@ def links_of(torus: Torus, root: int, members: Iterable[int]) -> set[Link]:
     return links
 
 
-def brute_force(problem: MappingProblem) -> tuple[int, int] | None:
-    """Return the least (hop-bytes, largest load) of all mappings within the caps; None without."""
+def all_mappings(problem: MappingProblem) -> Iterator[tuple[int, ...]]:
+    """Yield all mappings within the caps, and the limit of moves."""
+    instance, per = problem.instance, problem.machine.nodes_per_router
+    cap = instance.tasks_per_node if instance.cap is None else instance.cap
+    groups = {n: n // per if instance.pooled else n for n in problem.nodes.tolist()}
+    widths = {g: list(groups.values()).count(g) for g in groups.values()}
+    choices: list[list[int]] = [problem.nodes.tolist()] * problem.num_tasks
+    for one in instance.fixed:
+        choices[one.object] = [one.node]
+    for nodes in itertools.product(*choices):
+        filled = dict.fromkeys(widths, 0)
+        for node, load in zip(nodes, problem.loads.tolist(), strict=True):
+            filled[groups[node]] += load
+        if any(filled[g] > cap * widths[g] for g in widths):
+            continue
+        moves = instance.moves
+        if moves is None or sum(map(ne, nodes, moves.nodes)) <= moves.most:
+            yield nodes
+
+
+def brute_force(problem: MappingProblem) -> tuple[int, ...] | None:
+    """Return the least (hop-bytes, largest load) of all mappings; None without any.
+
+    Without a cap no load counts.
+    """
     instance, graph = problem.instance, problem.graph
     per = problem.machine.nodes_per_router
     hops = {
@@ -104,16 +161,11 @@ def brute_force(problem: MappingProblem) -> tuple[int, int] | None:
     groups = {n: n // per if instance.pooled else n for n in problem.nodes.tolist()}
     widths = {g: list(groups.values()).count(g) for g in groups.values()}
     known: dict[tuple[int, frozenset[int]], int] = {}
-    best: tuple[int, int] | None = None
-    choices: list[list[int]] = [problem.nodes.tolist()] * problem.num_tasks
-    for one in instance.fixed:
-        choices[one.object] = [one.node]
-    for nodes in itertools.product(*choices):
+    best: tuple[int, ...] | None = None
+    for nodes in all_mappings(problem):
         filled = dict.fromkeys(widths, 0)
         for node, load in zip(nodes, problem.loads.tolist(), strict=True):
             filled[groups[node]] += load
-        if any(filled[g] > instance.cap * widths[g] for g in widths):
-            continue
         cost = sum(size * hops[nodes[a], nodes[b]] for a, b, size in messages)
         for tree in problem.listed_trees:
             if tree.once == "node":
@@ -125,6 +177,7 @@ def brute_force(problem: MappingProblem) -> tuple[int, int] | None:
                 known[key] = len(links_of(problem.torus, *key))
             cost += tree.bytes * known[key]
         worth = cost, max(-(-filled[g] // widths[g]) for g in widths)
+        worth = worth[: len(problem.levels)]
         if best is None or worth < best:
             best = worth
     return best

@@ -24,6 +24,7 @@ from topoplace.shipped import EXPORTS, FORMATS
 if TYPE_CHECKING:
     from topoplace.mapping.onto import Source as PlacesSource
     from topoplace.model import Model
+    from topoplace.result.mapping import MappingResult
     from topoplace.snapshot.objects import ObjectsApplication
     from topoplace.snapshot.schema import AnyApplication, MappingInstance, MatrixModel, Snapshot
     from topoplace.solving.outcome import Watch
@@ -690,6 +691,24 @@ class Batch(Queue):
     display: bool = python("Whether to show on stderr how many are done.", default=False)
 
 
+def _numbered(text: str, value: str, field: str, expected: str) -> dict[str, str]:
+    """Return the numbers of a log and what they stand for, from a text such as ``1=xe,2=xk``."""
+    one = rf"\d{{1,18}}={value}"
+    if not re.fullmatch(f"{one}(,{one})*", text):
+        raise InputError(expected, field=field, value=text)
+    return dict(pair.split("=") for pair in text.split(","))
+
+
+def _partitions(text: str) -> dict[str, str]:
+    return _numbered(text, r"[^=,\s]+", "--partitions", "partitions with a class each: 1=xe,2=xk")
+
+
+def _queues(text: str) -> dict[str, int]:
+    expected = "queues with a priority each, from 1 to 999999: 1=1,2=10"
+    found = _numbered(text, r"[1-9]\d{0,5}", "--queues", expected)
+    return {queue: int(priority) for queue, priority in found.items()}
+
+
 @dataclass(frozen=True)
 class Replay(Solve):
     """The options of `topoplace.front.replaying.replay`."""
@@ -738,6 +757,21 @@ class Replay(Solve):
         most=1000,
     )
     fill_interior: bool = flag("torus: offer idle nodes inside prisms to jobs without links.")
+    whole_queue: bool = flag("torus: place all jobs that wait together, not one at a time.")
+    partitions: Mapping[str, str] | None = option(
+        "1=xe,2=xk",
+        "torus: the node class of the log's partitions.",
+        in_python="By partition.",
+        kind=str,
+        parse=_partitions,
+    )
+    queues: Mapping[str, int] | None = option(
+        "1=1,2=10",
+        "The priorities of the log's queues; default 1.",
+        in_python="By queue.",
+        kind=str,
+        parse=_queues,
+    )
     snapshots: Path | None = option("DIR", "Write snapshots on the way here.")
     every: int | None = option("N", "A snapshot after every N starts.", least=1)
     at: str | None = option("S,S,...", "Snapshots at these seconds.")
@@ -831,12 +865,35 @@ class Map(Solve, Watched):
     names: Path | Sequence[str] | None = again(NODE_NAMES, panel=PLACES)
     job: str | None = _place("ID", "Map inside this job of the file.")
     node_class: str | None = _place("NAME", "Class of nodes.", "--class")
-    mapping: Path | None = _how("F", "Evaluate this mapping, or start the search from it.")
+    mapping: Path | Sequence[int] | MappingResult | None = _how(
+        "F",
+        "Evaluate this mapping, or start the search from it.",
+        kind=Path,
+        in_python="Or the node of every task, or a result.",
+    )
+    most_moves: int | None = _how(
+        "N", "Move at most N tasks or objects to another node than in --mapping.", least=0
+    )
     mapping_format: str = _how(
         "csv|maplib|scotch|hostfile|rank-order|rankfile|ranks",
         "Format of --mapping.",
         "--format",
         default="csv",
+    )
+    objective: str | None = _how(
+        "hop-bytes|spread",
+        "What counts first: hop-bytes (default), or on trees and hierarchies the most domains that "
+        "a group spans.",
+    )
+    groups: str | Path | Sequence[Sequence[int]] | None = _how(
+        "data,tensor:rack,data+expert|FILE",
+        "Groups of a spread: axes of a training job (default all), perhaps with a level, or a file "
+        "with the tasks of a group on every line.",
+        in_python="Or the groups, each with its tasks.",
+        kind=str,
+    )
+    spread_level: str | None = _how(
+        "LEVEL", "Level whose domains a spread counts; default the one above the hosts."
     )
     cell: Sequence[int] | None = _how(
         "4x2",

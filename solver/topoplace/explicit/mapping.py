@@ -20,7 +20,7 @@ from topoplace.explicit.model import Model, Sum
 from topoplace.explicit.script import Script, conclude, numbers_of, written
 from topoplace.explicit.search_proof import prove_by_search
 from topoplace.mapping.mapped import Mapped
-from topoplace.mapping.problem import MappingProblem, spread_over_nodes
+from topoplace.mapping.problem import MappingProblem, require_tasks, spread_over_nodes
 from topoplace.result.mapping import StarCertificate
 from topoplace.types import IntArray
 
@@ -82,8 +82,7 @@ def model_of(own: Chosen) -> MappedModel:
     """Return the model of a mapping, with the solution if a result has one."""
     problem = own.problem
     assert isinstance(problem, MappingProblem)
-    if not problem.of_tasks or problem.instance.cap is not None:
-        raise InputError("tasks without loads, for a model", field="application", found="objects")
+    require_tasks(problem)
     routers = np.flatnonzero(problem.capacity).tolist()
     pairs: dict[Pair, list[int]] = defaultdict(lambda: [0, 0])
     graph = problem.graph

@@ -11,7 +11,7 @@ from topoplace.errors import InputError
 from topoplace.explicit.chosen import Chosen
 from topoplace.explicit.packing import PackedModel, model_of
 from topoplace.mapping.mapped import outcome_of
-from topoplace.mapping.problem import MappingProblem, spread_over_nodes
+from topoplace.mapping.problem import MappingProblem, require_tasks, spread_over_nodes
 from topoplace.solving.minizinc import (
     MAX_VALUE,
     LevelRun,
@@ -119,8 +119,7 @@ def data_of_mapping(own: Chosen) -> tuple[str, dict[str, Any]]:
 def mapping_data(problem: MappingProblem) -> dict[str, Any]:
     """Return the data of the model of a mapping: tasks, and the routers with room for them."""
     usable = np.flatnonzero(problem.capacity)
-    if not problem.of_tasks or problem.instance.cap is not None:
-        raise InputError("tasks without loads, for a model", field="application", found="objects")
+    require_tasks(problem)
     if problem.num_tasks * len(usable) > MOST_PLACES:
         expected = f"at most {MOST_PLACES} tasks times routers for the model"
         raise InputError(expected, field="machine", value=problem.num_tasks * len(usable))

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import TypeVar
 
 import numpy as np
@@ -105,9 +106,9 @@ SWF = table(
     read 11 status: lines for a part of a job are left out
     neutral 12 user, 13 group
     read 14 executable: the application
-    neutral 15 queue: a class of jobs, not of nodes
+    read 15 queue: the priority, in replays that say which queue has which
     depends 16 partition -> partition: the log has jobs of several partitions: which nodes are \
-        whose is not known
+        whose is not known, unless a replay says which class each is
     depends 17 preceding job -> preceding-job: the job has one, which has to end first
     neutral 18 think time: counts from the end of the preceding job
     """,
@@ -115,7 +116,7 @@ SWF = table(
 
 _NUM_FIELDS = 18
 _JOB, _SUBMIT, _RUN, _ALLOCATED, _REQUESTED, _REQUESTED_TIME = 0, 1, 3, 4, 7, 8
-_STATUS, _EXECUTABLE, _PARTITION, _PRECEDING = 10, 13, 15, 16
+_STATUS, _EXECUTABLE, _QUEUE, _PARTITION, _PRECEDING = 10, 13, 14, 15, 16
 _PARTIAL = (2, 3, 4)  # lines of one stretch of a job that has a line of its own for the whole
 _MAX_NODES = 1 << 31
 _MAX_SECONDS = 1 << 40
@@ -137,12 +138,21 @@ class SwfLog:
     left_out: tuple[LeftOut, ...] = ()
 
 
-def read_swf(path: str | Path, *, procs_per_node: int = 1, node_class: str | None = None) -> SwfLog:
+def read_swf(
+    path: str | Path,
+    *,
+    procs_per_node: int = 1,
+    node_class: str | None = None,
+    partitions: Mapping[str, str] = MappingProxyType({}),
+    queues: Mapping[str, int] = MappingProxyType({}),
+) -> SwfLog:
     """Read a log in the Standard Workload Format.
 
     A job's size is the processors requested (field 8), or allocated (field 5) where that is
     unknown, divided by `procs_per_node` and rounded up; its walltime is the time requested
-    (field 9), or the run time (field 4). A field of -1 is unknown.
+    (field 9), or the run time (field 4). A field of -1 is unknown. A job is of `node_class`, unless
+    `partitions` has the class of its partition, and has the priority that `queues` has for its
+    queue, or 1.
     """
     if procs_per_node < 1:
         raise InputError("a positive integer", field="procs_per_node", value=procs_per_node)
@@ -172,14 +182,16 @@ def read_swf(path: str | Path, *, procs_per_node: int = 1, node_class: str | Non
             Request(
                 id=str(numbers[_JOB]),
                 nodes=nodes,
-                node_class=node_class,
+                node_class=partitions.get(fields[_PARTITION], node_class),
+                priority=queues.get(fields[_QUEUE], 1),
                 application=None if executable < 0 else f"executable-{executable}",
                 walltime=_first_known(numbers[_REQUESTED_TIME], numbers[_RUN], unknown=-1),
                 submitted=_first_known(numbers[_SUBMIT], unknown=-1),
             )
         )
-    if len({one.value for one in held if one.option == "partition"}) < 2:
-        held = [one for one in held if one.option != "partition"]
+    several = len({one.value for one in held if one.option == "partition"}) > 1
+    unknown = [one for one in held if several and one.value not in partitions]
+    held = [one for one in held if one.option != "partition" or one in unknown]
     return SwfLog(tuple(requests), tuple(run_times), without_size, partial, tuple(held))
 
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from topoplace import options
-from topoplace.errors import InputError, refuse
+from topoplace.errors import InputError, refuse, unknown_name
 from topoplace.formats.text import name_of
 from topoplace.front.documents import load, options_of, watched
 from topoplace.given import parse_extents
@@ -40,11 +40,17 @@ from topoplace.mapping.objects.applications import (
 from topoplace.mapping.onto import document_of, load_places, problem_on
 from topoplace.mapping.parallelism import parallelism as training_job
 from topoplace.mapping.pencils.obtaining import Obtained, numbered_layouts, obtained, tables_of
-from topoplace.mapping.problem import MappingProblem, messages_of, prepare_mapping
+from topoplace.mapping.problem import (
+    MappingProblem,
+    messages_of,
+    prepare_mapping,
+    require_mapping,
+)
 from topoplace.mapping.rankfiles import read_mapping, require_blocks, write_mapping
 from topoplace.mapping.recognition import Recognition
 from topoplace.mapping.recognition import recognise as recognise_graph
 from topoplace.mapping.resultfiles import RANKS_ALONE, node_list_for, write_nodes, write_ranks
+from topoplace.mapping.spread.groups import spread_asked
 from topoplace.model import application_of
 from topoplace.options import takes
 from topoplace.report.mappings import layout_document, layouts_table
@@ -61,13 +67,16 @@ from topoplace.snapshot.schema import (
     GridApplication,
     MappingInstance,
     MatrixModel,
+    Moves,
     ObjectsGraph,
     Snapshot,
+    SpreadGroups,
 )
 from topoplace.snapshot.state import torus_of
 from topoplace.solving import solve
 from topoplace.study.case import File
 from topoplace.study.external.mapping import mapping_method
+from topoplace.types import IntArray
 
 __all__ = [
     "MAX_TASKS",
@@ -122,6 +131,8 @@ def problem_asked(
         return _problem_of_instance(application, asked)
     of_objects = asked.balance is not None or isinstance(application, ObjectsApplication)
     _refuse_others(asked, of_objects=of_objects)
+    if asked.most_moves is not None and asked.mapping is None:
+        raise InputError("a mapping (--mapping) with it", field="--most-moves", found="none")
     if on is None:
         raise InputError("a machine, an instance or a result to map to", field="on", found="None")
     if isinstance(on, CubesResult):
@@ -136,25 +147,62 @@ def problem_asked(
     if not of_objects:
         assert not isinstance(application, ObjectsApplication), "it is loaded"
         most = places.tasks_per_node if asked.tasks_per_node is None else asked.tasks_per_node
-        return problem_on(places, application, most, **named)
+        spread = _spread(application, asked)
+        return _limited(problem_on(places, application, most, **named, spread=spread), asked)
     fixed: Any = asked.fixed or ()
     if isinstance(fixed, Path):
         fixed = read_fixed(fixed)
     stay = fixed.items() if isinstance(fixed, Mapping) else fixed
     cap = BALANCE if asked.balance is None else str(asked.balance)
-    return problem_of(application, places, cap, pooled=asked.pooled, fixed=stay)
+    problem = problem_of(application, places, cap, pooled=asked.pooled, fixed=stay)
+    return _limited(problem, asked)
+
+
+def _limited(problem: MappingProblem, asked: options.Map) -> MappingProblem:
+    """Return a problem, with the limit of moves if one is given."""
+    if asked.most_moves is None:
+        return problem
+    moves = Moves(nodes=_mapping(problem, asked).tolist(), most=asked.most_moves)
+    return prepare_mapping(problem.instance.model_copy(update={"moves": moves}))
+
+
+def _mapping(problem: MappingProblem, asked: options.Map) -> IntArray:
+    """Return the node of every task in the mapping that is given."""
+    given: Any = asked.mapping
+    if isinstance(given, str | Path):
+        return read_mapping(given, asked.mapping_format, problem)
+    if isinstance(given, MappingResult):
+        given = () if given.solution is None else given.solution.nodes
+    nodes = np.asarray(given, dtype=np.int64)
+    require_mapping(problem, nodes)
+    return nodes
+
+
+def _spread(application: AnyApplication, asked: options.Map) -> list[SpreadGroups]:
+    """Return the groups of a spread, if that is the objective."""
+    if asked.objective not in (None, HOP_BYTES, SPREAD):
+        raise unknown_name(asked.objective, (HOP_BYTES, SPREAD), field="objective")
+    if asked.objective != SPREAD:
+        expected = "the objective spread with this option"
+        refuse(expected, groups=asked.groups, spread_level=asked.spread_level)
+        return []
+    return spread_asked(application, asked.groups, asked.spread_level)
 
 
 def _problem_of_instance(instance: MappingInstance, asked: options.Map) -> MappingProblem:
     """Return the problem of an instance, which says all that options could say of it."""
     _refuse_others(asked, of_objects=asked.balance is not None or instance.cap is not None)
-    given = {name: getattr(asked, name) for name in ("on", "balance", "names", *_OF_OBJECTS)}
+    given = {name: getattr(asked, name) for name in _SAID}
     refuse("no such option with an instance, which says it", **given)
     return prepare_mapping(instance)
 
 
+HOP_BYTES, SPREAD = "hop-bytes", "spread"
+_OF_SPREAD = ("objective", "groups", "spread_level")
 _OF_OBJECTS = ("pooled", "fixed")
 """Options that only mappings of objects have."""
+_SAID = ("on", "balance", "names", "most_moves", *_OF_OBJECTS, *_OF_SPREAD)
+"""What an instance says itself."""
 
 
 def _refuse_others(asked: options.Map, *, of_objects: bool) -> None:
@@ -166,22 +214,23 @@ def _refuse_others(asked: options.Map, *, of_objects: bool) -> None:
     tasks = _options_of_tasks(asked)
     if asked.cell is not None:
         tasks["cell"] = "x".join(str(size) for size in asked.cell)
+    tasks |= {name: getattr(asked, name) for name in _OF_SPREAD}
     refuse("no such option for objects", **tasks, tasks_per_node=(asked.tasks_per_node or 1) > 1)
 
 
 def _options_of_tasks(asked: options.Map) -> dict[str, Any]:
     """Return the options that only mappings of tasks have."""
-    names = ("cell", "column_major", "node_order", "layout", "max_depth", "mapping")
-    return {name: getattr(asked, name) for name in names}
+    names = ("cell", "column_major", "node_order", "layout", "max_depth")
+    found = {name: getattr(asked, name) for name in names}
+    return found if asked.most_moves is not None else found | {"mapping": asked.mapping}
 
 
 def solved(problem: MappingProblem, asked: options.Map) -> MappingResult:
     """Map by the method asked for, ``auto`` for the usual one."""
     more, own = _options_of_tasks(asked), asked.method
     method = own if isinstance(own, str) else mapping_method(own)
-    path = more.pop("mapping")
-    if path is not None:
-        more["start"] = read_mapping(path, asked.mapping_format, problem)
+    if more.pop("mapping", None) is not None:
+        more["start"] = _mapping(problem, asked)
         method = "given" if method == "auto" else method
     if method == "auto" and asked.layout is not None:
         method = "topaware"

@@ -8,12 +8,9 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from fractions import Fraction
 from functools import partial
 from pathlib import Path
 from typing import Any
-
-import numpy as np
 
 from topoplace.errors import InputError, number_of, refuse, unknown_name
 from topoplace.formats.text import integer, name_of
@@ -32,9 +29,8 @@ from topoplace.report.replay import (
     timeline_csv,
 )
 from topoplace.snapshot.files import make_folder, write_document, write_text
-from topoplace.snapshot.machines import AnyState, prepare_any, prepare_empty, resolve_machine
-from topoplace.snapshot.schema import Communication, Pattern, PatternUse, Snapshot, TreeObjective
-from topoplace.snapshot.state import RunningState, SnapshotState
+from topoplace.snapshot.machines import AnyState, prepare_empty
+from topoplace.snapshot.schema import Pattern, PatternUse, Snapshot, TreeObjective
 from topoplace.solving import method_names, method_of
 from topoplace.solving.solve import tree_objective
 from topoplace.study.external.allocator import Allocator, VerdictError, chosen
@@ -49,7 +45,7 @@ from topoplace.study.replay import (
     run_method,
     with_intensive,
 )
-from topoplace.study.replay.log import Decision
+from topoplace.study.replay.torus import Leaving, begun_at, leaving_job
 
 __all__ = ["Replayed", "replay", "replay_csv", "timeline_csv"]
 
@@ -112,7 +108,13 @@ def replay(
     kind = state.kind if counts is None else _PROBLEMS[counts]
     allocators, patterns = _methods_to_run(kind, asked), _patterns_of(asked)
     torus = model if site.has_prisms else None
-    read = read_log(asked.log, procs_per_node=asked.procs_per_node, machine=torus)
+    read = read_log(
+        asked.log,
+        procs_per_node=asked.procs_per_node,
+        machine=torus,
+        partitions=asked.partitions or {},
+        queues=asked.queues or {},
+    )
     jobs = with_intensive(read.jobs[: asked.limit], asked.intensive, patterns, asked.seed)
     if not jobs:
         raise InputError("at least one job of known size and times", file=str(asked.log))
@@ -126,7 +128,8 @@ def replay(
         asked.fill_interior,
         objective=counts or TreeObjective.CONTENTION,
         sharing=asked.sharing,
-        running=[_started(state, one, ends, patterns) for one, ends in leaving],
+        running=[leaving_job(state, one, ends, patterns, jobs) for one, ends in leaving],
+        whole_queue=asked.whole_queue,
     )
     begin += compile_for(kind, [one for one in allocators if isinstance(one, str)])
     writer = _snapshot_writer(asked)
@@ -157,10 +160,6 @@ def replay(
     return Replayed(setup, runs, document)
 
 
-Leaving = list[tuple[RunningState, int]]
-"""Jobs that run at the start and end, each with the seconds until then."""
-
-
 def _machine(asked: Replay) -> tuple[AnyState, Any, TreeObjective | None, Leaving]:
     """Return the machine, ready and as a document, what counts if it is a tree, and who leaves."""
     options_of(asked)  # checks them
@@ -169,7 +168,7 @@ def _machine(asked: Replay) -> tuple[AnyState, Any, TreeObjective | None, Leavin
     known = document_of(asked.machine)
     if isinstance(known, Snapshot):
         refuse("a switch tree beside it", objective=asked.objective)
-        begun, leaving = _begun(known, asked.machine)
+        begun, leaving = begun_at(known)
         return begun, begun.snapshot.machine, None, leaving
     model: Any = known
     state = prepare_empty(model)
@@ -178,33 +177,11 @@ def _machine(asked: Replay) -> tuple[AnyState, Any, TreeObjective | None, Leavin
         refuse("a switch tree beside it", objective=asked.objective)
         return state, model, None, []
     refuse("a torus, whose jobs have prisms", fill_interior=asked.fill_interior)
+    refuse("a torus", whole_queue=asked.whole_queue, partitions=asked.partitions)
     shared = asked.interference if asked.interference != "strict" else None
     refuse("a torus to share links on", interference=shared, sharing=asked.sharing)
     default = TreeObjective.CONTENTION if asked.intensive else TreeObjective.DOMAINS
     return state, model, tree_objective(asked.objective) or default, []
-
-
-def _begun(snapshot: Snapshot, name: str) -> tuple[SnapshotState, Leaving]:
-    """Return a torus with the running jobs of a snapshot that stay, and those that end."""
-    full = prepare_any(resolve_machine(snapshot))
-    if not isinstance(full, SnapshotState):
-        raise InputError("a machine, or a snapshot of a torus or mesh", field="--on", value=name)
-    pairs = list(zip(full.snapshot.running, full.running, strict=True))
-    stays = [one for one, _ in pairs if one.ends is None]
-    bare = full.snapshot.model_copy(update={"running": stays, "queue": [], "left_out": []})
-    state = prepare_any(bare)
-    assert isinstance(state, SnapshotState)
-    return state, [(there, one.ends) for one, there in pairs if one.ends is not None]
-
-
-def _started(
-    state: Any, job: RunningState, ends: int, patterns: tuple[PatternUse, ...]
-) -> tuple[LogJob, Decision]:
-    """Return a running job as a replay has it; nodes count if they are of the default class."""
-    own = int(np.count_nonzero(state.node_class[job.nodes] == 0))
-    talks = patterns if job.communication is not Communication.NONE else ()
-    known = LogJob(job.id, own, 0, ends, ends, talks)
-    return known, Decision(job.nodes, Fraction(0), Fraction(0), ends, job.prism)
 
 
 def _runs(

@@ -601,7 +601,7 @@ class Annealing:
         self.keeper, self.problem = keeper, problem
         self.num_moves, self.tried = num_moves, 0
         # a mean of distances is not a lower bound on the distances themselves
-        self.floor = keeper.floor if problem is keeper.problem else 0
+        self.floor = keeper.floors[-1] if problem is keeper.problem else 0
         self.began = clock.now()
         self.time_limit = None if keeper.options.time_limit is None else keeper.left
         self.chunk = FIRST_CHUNK if self.time_limit else max(1, min(CHUNK, num_moves // 500))
@@ -663,12 +663,9 @@ class Annealing:
 
     def run(self, temperature: float) -> None:
         """Try moves at one temperature and keep the mapping if it is the best so far."""
-        problem, began, chunk = self.problem, clock.now(), self.chunk
-        sent = self.machine, self.guest, self.guide, self.trees
-        own = problem.pools, problem.loads, self.home, self.movable, self.state, self.random
-        change = anneal(*sent, *own, (float(temperature), chunk), WANDER)
+        began, chunk = clock.now(), self.chunk
+        self.cost += self.tries((float(temperature), chunk))
         self.tried += chunk
-        self.cost += int(change)
         took = clock.now() - began
         if self.time_limit is not None and took > CHUNK_SECONDS:
             self.chunk = max(1, chunk // 2)
@@ -677,6 +674,13 @@ class Annealing:
         if self.cost < self.least:
             self.least, self.best = self.cost, self.state.cell.copy()
             self.keeper.offer_sometimes(self.best.astype(np.int64), "annealing")
+
+    def tries(self, work: tuple[float, int]) -> int:
+        """Try so many moves at a temperature, and return the change."""
+        problem = self.problem
+        sent = self.machine, self.guest, self.guide, self.trees
+        own = problem.pools, problem.loads, self.home, self.movable, self.state, self.random
+        return int(anneal(*sent, *own, work, WANDER))
 
     def offer(self) -> None:
         """Offer the best mapping."""

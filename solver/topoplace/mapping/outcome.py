@@ -14,8 +14,10 @@ from topoplace.mapping.evaluate import evaluate, hop_bytes, worth_of
 from topoplace.mapping.link_bounds import bisected, link_load_of
 from topoplace.mapping.mapped import Mapped
 from topoplace.mapping.objects.bounds import load_bound, shares_bound
+from topoplace.mapping.objects.few_moves import few_moves_bound
 from topoplace.mapping.objects.search import evened
 from topoplace.mapping.problem import MappingProblem
+from topoplace.mapping.spread.search import bounded as keeping_together
 from topoplace.result.mapping import CUT_TASKS, MappingLevel, MappingResult, MappingSolution
 from topoplace.solving import Bound, Method, Options, Outcome, method_of, methods, stronger
 from topoplace.solving.solve import Frame
@@ -58,10 +60,13 @@ def bounded(problem: MappingProblem, method: Method, options: Options) -> Outcom
         names = [name for name, entry in methods("mapping").items() if problem.takes(entry)]
         form = "a grid, or one" if method.needs_grid and problem.of_tasks else "one"
         raise InputError(f"{form} of {', '.join(names)}", field="method", value=method.name)
+    if problem.spread:
+        return keeping_together(problem, method, options)
     start, capped = clock.now(), problem.instance.cap is not None
     load = load_bound(problem) if capped else None
     if method.name in BEGIN_BY_DEFAULT:
         first = "default" if problem.of_tasks else "in-order"
+        first = first if problem.before is None else "given"
         _report(
             problem, options, method_of("mapping", first).solver(problem, options), [None, load]
         )
@@ -72,7 +77,8 @@ def bounded(problem: MappingProblem, method: Method, options: Options) -> Outcom
         options.say(method.name)
         share = LAST_SHARE * method_until if capped else method_until
         outcome: Outcome = method.solver(problem, _until(options, share, start))
-        if method.name in BEGIN_BY_DEFAULT and capped and outcome.solution is not None:
+        evens = capped and problem.before is None
+        if method.name in BEGIN_BY_DEFAULT and evens and outcome.solution is not None:
             until = _until(options, method_until, start).time_limit
             nodes = evened(problem, outcome.solution.nodes, clock.deadline(until))
             if (nodes != outcome.solution.nodes).any():  # it is no layout any longer
@@ -110,6 +116,9 @@ def _report(
 def _quick(problem: MappingProblem, options: Options, start: float) -> Bound | None:
     """Return the bound of hop-bytes that takes a moment, and report it."""
     found = best_bound(problem, 0.0) if problem.of_tasks else None
+    found = stronger(
+        found, few_moves_bound(problem, _until(options, FIRST_SHARE, start).time_limit)
+    )
     if problem.instance.cap is not None:
         found = stronger(found, shares_bound(problem, 0.0))
         options.report(None, [], [found])
@@ -180,6 +189,7 @@ FRAME = Frame(
     _solution,
     lambda problem: problem.instance,
     extra=_extra,
+    decisive=lambda problem: len(problem.levels) - 1 if problem.spread else 0,
     facts=_facts,
     overtime=OVERTIME_SECONDS,
 )

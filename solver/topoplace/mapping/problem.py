@@ -16,6 +16,7 @@ from topoplace.machine.links import tree_arms
 from topoplace.mapping.graph import Rows, TaskGraph, VirtualGrid, grid_of
 from topoplace.mapping.machines import machine_of
 from topoplace.mapping.parallelism import parallelism_graph
+from topoplace.mapping.spread.groups import Groups, groups_of
 from topoplace.snapshot.schema import (
     MAX_TASKS,
     AnyApplication,
@@ -136,11 +137,21 @@ class MappingProblem:
     home: IntArray
     kind: ClassVar[str] = "mapping"
 
+    @cached_property
+    def before(self) -> IntArray | None:
+        """The node of every task in the mapping before, if only some may move."""
+        moves = self.instance.moves
+        return None if moves is None else np.asarray(moves.nodes, dtype=np.int64)
+
     @property
     def levels(self) -> tuple[tuple[str, str], ...]:
-        """Name and sense of what counts: hop-bytes and, under a cap, the largest load."""
-        every = (("hop-bytes", "min"), ("largest-load", "min"))
-        return every[: 1 if self.instance.cap is None else 2]
+        """Name and sense of what counts: hop-bytes and, under a cap, the largest load.
+
+        Where groups are kept together, what they span comes first.
+        """
+        every = (("spread", "min"), ("hop-bytes", "min"), ("largest-load", "min"))
+        first = 0 if self.spread else 1
+        return every[first : 2 if self.instance.cap is None else 3]
 
     @cached_property
     def of_tasks(self) -> bool:
@@ -148,9 +159,13 @@ class MappingProblem:
         return not (self.listed_trees or self.fixed.any() or (self.loads != 1).any())
 
     def takes(self, method: Method) -> bool:
-        """Return whether a method is for a mapping of this form: of tasks, objects, or a grid."""
+        """Return whether a method is for a mapping of this form: of tasks, objects, or a grid.
+
+        With a limit of moves, methods are those that know of it.
+        """
         forms = {"tasks"} if self.of_tasks else set()
         forms |= set() if self.instance.cap is None else {"objects"}
+        forms = forms if self.before is None else {"moves"}
         return bool(forms & set(method.takes)) and not (method.needs_grid and self.grid is None)
 
     @property
@@ -180,6 +195,35 @@ class MappingProblem:
 
         bound = total_bound(self) or levels_bound(self, 0.0, target=0)
         return 0 if bound is None else int(bound.value)
+
+    # ---- Groups that should span few domains
+
+    @cached_property
+    def spread(self) -> tuple[Groups, ...]:
+        """Groups to keep together, by kind."""
+        return groups_of(self.instance, self.machine, self.num_tasks)
+
+    @cached_property
+    def spread_floor(self) -> Bound:
+        """A lower bound on the domains that some group spans in any mapping."""
+        from topoplace.mapping.spread.bounds import spread_bound  # noqa: PLC0415 - a circle
+
+        return spread_bound(self)
+
+    @property
+    def num_counts(self) -> int:
+        """Pairs of a group and a domain of its level."""
+        return sum(len(kind) * (int(kind.domain_of.max()) + 1) for kind in self.spread)
+
+    @cached_property
+    def without_spread(self) -> MappingProblem:
+        """The same problem with hop-bytes alone."""
+        return replace(self, instance=self.instance.model_copy(update={"spread": []}))
+
+    def spans(self, nodes: IntArray) -> list[int]:
+        """Return for every kind of groups the most domains that one of them spans."""
+        routers = self.routers_of(nodes)
+        return [int(kind.spans(routers).max()) for kind in self.spread]
 
     @cached_property
     def link_floor(self) -> Bound | None:
@@ -328,7 +372,12 @@ class MappingProblem:
     @cached_property
     def pools(self) -> Cells:
         """What searches fill: the cells; of tasks whole routers, whose nodes then share evenly."""
-        return self._cells_of(pooled=self.instance.pooled or self.of_tasks)
+        return self._cells_of(pooled=self.instance.pooled or self._shares_evenly)
+
+    @property
+    def _shares_evenly(self) -> bool:
+        """Whether any nodes of their routers will do for tasks: unless moves are limited."""
+        return self.of_tasks and self.before is None
 
     def _cells_of(self, *, pooled: bool) -> Cells:
         routers = self.routers_of(self.nodes)
@@ -354,15 +403,22 @@ class MappingProblem:
 
     def pools_of(self, nodes: IntArray) -> IntArray:
         """Return the pool of every node."""
-        return self.pools.first[self.routers_of(nodes)] if self.of_tasks else self.cells_of(nodes)
+        if self._shares_evenly:
+            return self.pools.first[self.routers_of(nodes)]
+        return self.cells_of(nodes)
 
     def nodes_of(self, cells: IntArray) -> IntArray:
-        """Return a node for every task, given its pool: of objects, the emptiest in turn."""
-        if self.of_tasks:
+        """Return a node for every task, given its pool: of objects, the emptiest in turn.
+
+        With a limit of moves, who stays in a pool stays on its node.
+        """
+        if self._shares_evenly:
             return spread_over_nodes(self, self.pools.router[cells])
         if not self.instance.pooled:
             return self.nodes[cells]
         found = self.home.copy()
+        if self.before is not None:
+            found = np.where(self.cells_of(self.before) == cells, self.before, -1)
         routers, filled = self.routers_of(self.nodes), dict.fromkeys(self.nodes.tolist(), 0)
         below = {r: self.nodes[routers == r].tolist() for r in np.unique(routers).tolist()}
         for one in np.flatnonzero(found >= 0).tolist():
@@ -414,8 +470,10 @@ def prepare_mapping(instance: MappingInstance) -> MappingProblem:
     if problem.of_tasks:
         most = min(most, cap) if cap is not None else int(instance.tasks_per_node or 0)
     problem = replace(problem, tasks_per_node=most)
+    _ = problem.spread  # checks it
     if cap is not None:
         _require_loads(problem)
+    _require_moves(problem)
     places = len(nodes) * most
     if num > places:
         expected = (
@@ -469,6 +527,16 @@ def _require_loads(problem: MappingProblem) -> None:
             expected = f"bytes of trees x routers below {MAX_HOP_BYTES}, to be exact"
             raise InputError(expected, field="trees", value=most)
     _require_room(problem)
+
+
+def _require_moves(problem: MappingProblem) -> None:
+    """Raise unless the mapping that some tasks may move from is one, on symmetric distances."""
+    if problem.before is None:
+        return
+    if not problem.machine.is_symmetric:
+        expected = "symmetric distances with a limit of moves"
+        raise InputError(expected, field="machine.distances")
+    require_mapping(problem, problem.before, where="moves.nodes[{}]".format)
 
 
 def _require_room(problem: MappingProblem) -> None:
@@ -550,6 +618,21 @@ def spread_over_nodes(problem: MappingProblem, routers: IntArray) -> IntArray:
     return nodes
 
 
+def require_tasks(problem: MappingProblem) -> None:
+    """Raise `InputError` unless all are tasks without loads that may be anywhere, for a model."""
+    if not problem.of_tasks or problem.instance.cap is not None:
+        raise InputError("tasks without loads, for a model", field="application", found="objects")
+    if problem.before is not None:
+        raise InputError("a mapping without a limit of moves", field="moves", found="one")
+    if problem.spread:
+        raise InputError("hop-bytes alone, for a model", field="spread", found="groups")
+
+
+def num_moved(problem: MappingProblem, nodes: IntArray) -> int:
+    """Return how many tasks are on another node than before, where moves are limited."""
+    return 0 if problem.before is None else int(np.count_nonzero(nodes != problem.before))
+
+
 def require_mapping(
     problem: MappingProblem,
     nodes: IntArray,
@@ -576,6 +659,11 @@ def require_mapping(
     if problem.instance.cap is not None and (len(elsewhere) or len(full)):
         expected = f"a load of at most {problem.cap} on a node, and fixed objects where they are"
         raise InputError(expected, file=file, value=nodes.tolist()[: len(elsewhere) + 1])
+    if problem.instance.moves is not None:
+        moved, most = num_moved(problem, nodes), problem.instance.moves.most
+        if moved > most:
+            expected = f"at most {number_of(most, 'task')} moved"
+            raise InputError(expected, file=file, value=moved)
     count = np.bincount(nodes)
     if count.max() > problem.tasks_per_node:
         node = int(count.argmax())

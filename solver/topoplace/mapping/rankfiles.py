@@ -395,6 +395,8 @@ def _read_csv(problem: MappingProblem, path: str, hosts: _Hosts) -> IntArray:
     ]
     full = _header(_coordinates(problem, problem.nodes[:1]))
     field, header = rows[0] if rows else (None, [])
+    if header[:1] == ["object"]:  # as objects are written
+        header = ["task", *header[1:]]
     has_host = header == [*full, "host"]
     if not has_host and header not in (full, full[:2], _WITH_HOSTS):
         first = _WITH_HOSTS if hosts.has_levels else full

@@ -37,10 +37,24 @@ class Positions:
 
 @dataclass(frozen=True, eq=False)
 class Form:
-    """Where requests of one kind may be: on `count` of these positions, which share no row."""
+    """Where requests of one kind may be: on `count` of these positions, which share no row.
+
+    If some `ways` mark positions, all of a candidate are among those that one of them marks.
+    """
 
     positions: IntArray
     count: int = 1
+    ways: tuple[BoolArray, ...] = ()
+
+    def among(self, there: BoolArray) -> Form:
+        """Return the form with some of its positions alone, as marked."""
+        ways = tuple(way[there] for way in self.ways)
+        return Form(self.positions[there], self.count, ways)
+
+    @property
+    def each_way(self) -> Sequence[BoolArray]:
+        """Marks of its positions, each of some that a candidate may have together."""
+        return self.ways or (np.ones(len(self.positions), dtype=bool),)
 
 
 class PositionPacking(PackingProblem):
@@ -128,7 +142,9 @@ class PositionPacking(PackingProblem):
     def listed(self, level: int) -> Iterator[Positions]:
         """Yield the positions of every request, or the sets of them that share no row."""
         for q, form in enumerate(self.forms):
-            for some in itertools.combinations(form.positions.tolist(), form.count):
+            each = (form.positions[way].tolist() for way in form.each_way)
+            sets = (some for own in each for some in itertools.combinations(own, form.count))
+            for some in dict.fromkeys(sets):
                 candidate = Positions(q, some)
                 if form.count == 1 or len(np.unique(self.rows_of(candidate))) == len(
                     self.rows_of(candidate)
@@ -200,7 +216,9 @@ class PositionPacking(PackingProblem):
             else:
                 must.append(taking)
         if form.count > 1:
-            return self.together(form, costs, allowed, must, most)
+            ways = [self.together(form, costs, allowed & w, must, most) for w in form.each_way]
+            sets = sorted({one for _, found in ways for one in found})[:most]
+            return min((least for least, _ in ways if least is not None), default=None), sets
         positions = form.positions[allowed]
         positions = positions[np.lexsort((positions, costs[positions]))[:most]].tolist()
         found: Costed = [(int(costs[s]), (s,)) for s in positions]

@@ -130,6 +130,24 @@ class PrimalHeuristic(Protocol):
         """
 
 
+@dataclass(frozen=True)
+class Program:
+    """The dual solution of a linear program that a problem has of its own, without columns.
+
+    Attributes
+    ----------
+    prices, multipliers
+        Of rows and of earlier levels, in true units.
+    undecided
+        How undecided its solution leaves whether a request uses a row, the request and the row, the
+        most undecided first.
+    """
+
+    prices: FloatArray
+    multipliers: tuple[float, ...]
+    undecided: list[tuple[float, int, int]]
+
+
 class PackingProblem(ABC):
     """Rows, requests and an oracle (docs/proofs/placement.md, "Packings").
 
@@ -297,6 +315,15 @@ class PackingProblem(ABC):
         best prices of the level before, and branches with the best ones above them.
         """
         return None if sub.level else (self.start_prices.astype(float), ())
+
+    @property
+    def has_program(self) -> bool:
+        """Whether a linear program of the problem's own bounds levels before columns do."""
+        return False
+
+    def program(self, sub: Subproblem) -> Program | None:
+        """Return the solution of that program, None if it is not solved."""
+        return None
 
     # what is known of requests
 

@@ -31,7 +31,7 @@ from topoplace.packing.primal.integer import WORK_SECONDS, best_among
 from topoplace.packing.primal_dual import primal_dual_loop
 from topoplace.packing.problem import PackingProblem, Residual, Subproblem
 from topoplace.packing.state import Incumbent, Say, State, silent
-from topoplace.packing.tree.best_first import PriceTree
+from topoplace.packing.tree.best_first import PriceTree, ProgramTree
 from topoplace.packing.tree.nodes import Root
 from topoplace.result.certificate import Certificate, size_of
 
@@ -197,7 +197,7 @@ class Search:
             return root
         end = self._end_of(sub)
         if level or self.problem.is_small:
-            self._by_linear_programs(root, end)
+            self._by_linear_programs(root, bundle, end)
         else:
             if not self._is_heavy():
                 self._among_columns(root, end)
@@ -205,7 +205,7 @@ class Search:
         self._last_point = root.bounded.point
         return root
 
-    def _by_linear_programs(self, root: Root, end: float) -> None:
+    def _by_linear_programs(self, root: Root, bundle: Bundle, end: float) -> None:
         """Close a level by column generation, an integer program, and branches.
 
         Linear programs bound later levels and small machines best. On the first level of other
@@ -213,6 +213,12 @@ class Search:
         close in a second a gap that a tree of linear programs leaves open after a minute.
         """
         state, sub, level = self.state, root.sub, root.sub.level
+        if self.problem.has_program:
+            if self._by_programs(root, self._half(end)):
+                return
+            lower = self.incumbent.objective(level)
+            root.bounded = bundle.run(root.bounded, lower, until=self._half(end))
+        below = root.below
         state.say("columns", level, root.bound)
         most = _HEAVY_NONZEROS if self._thorough else _HEAVY_NONZEROS // 4
         if self._num_nonzeros() <= most:
@@ -237,6 +243,26 @@ class Search:
             )
             root.below = tree
             tree.run(end)
+            if below is not None and below.bound < tree.bound:
+                root.below = below
+
+    def _by_programs(self, root: Root, until: float) -> bool:
+        """Lower the bound of a level by programs of the problem's own; return if that closes it."""
+        state, sub = self.state, root.sub
+        program = None if self.incumbent.closes(root) else self.problem.program(sub)
+        if program is not None:
+            state.say("programs", sub.level, root.bound)
+            point = DualPoint(program.prices, program.multipliers)
+            own = Bounded(state.relaxation.evaluate(sub, point), point)
+            self._remember(own.value)
+            root.bounded = min(own, root.bounded, key=lambda bounded: bounded.value.bound)
+            if not self.incumbent.closes(root):
+                tree = ProgramTree(
+                    state.relaxation, root, lambda: self.incumbent.objective(sub.level)
+                )
+                root.below = tree
+                tree.run(until)
+        return self.incumbent.closes(root)
 
     def _is_heavy(self) -> bool:
         """Return whether linear programs are too slow to rely on."""
@@ -256,7 +282,8 @@ class Search:
         until = self._half(self._end_of(sub))
         first = min(steps, _FIRST_STEPS)
         bounded = bundle.run(start, lower, until=until, max_steps=first)
-        if self.budget.is_over() or (not sub.level and self._is_heavy()):
+        heavy = not sub.level and self._is_heavy()
+        if self.budget.is_over() or self.problem.has_program or heavy:
             return bounded  # the rest goes along with the search for placements
         return bundle.run(bounded, lower, until=until, max_steps=steps - first)
 

@@ -43,6 +43,8 @@ _OF_JOB: dict[str, Callable[[MethodRun, JobRecord], object]] = {
     "cost": lambda _, record: record.cost,
     "default_cost": lambda _, record: record.default_cost,
     "application": lambda _, record: record.job.application or "",
+    "class": lambda _, record: record.job.node_class or "",
+    "priority": lambda _, record: record.job.priority,
     "prism": lambda _, record: "" if record.prism is None else record.prism.text,
     "slowdown": lambda _, record: f"{float(record.slowdown):.4f}",
 }
@@ -112,6 +114,7 @@ def replay_document(setup: Setup, runs: Sequence[MethodRun]) -> dict[str, object
         "interference": options.interference if on_torus else None,
         "fill_interior": setup.fill_interior,
         "sharing_percent": setup.sharing,
+        "whole_queue": setup.whole_queue,
         "occupancy_percent": setup.occupancy if individual else None,
         "time_limit": setup.options.time_limit,
         "seed": setup.options.seed,

@@ -12,17 +12,17 @@ import numpy as np
 
 from topoplace.errors import InputError, number_of
 from topoplace.kinds import State
-from topoplace.machine import parse_node_set
 from topoplace.machine.cubes import Cubes, Extents
 from topoplace.machine.hostlist import NodeLists
-from topoplace.snapshot.schema import OF_GANGS, CubesModel, Request, RunningJob, Snapshot
-from topoplace.snapshot.sets import HostSet, NodeSets
-from topoplace.snapshot.state import (
-    Queued,
-    checked_snapshot,
-    require_free,
-    require_none,
+from topoplace.snapshot.schema import (
+    BY_SETS,
+    OF_GANGS,
+    CubesModel,
+    Request,
+    Snapshot,
 )
+from topoplace.snapshot.sets import HostSet, NodeSets
+from topoplace.snapshot.state import Queued, checked_nodes, require_none
 from topoplace.snapshot.value import require_value, value_of
 from topoplace.types import BoolArray, IntArray
 
@@ -32,7 +32,7 @@ MAX_CHIPS, MAX_VOLUME = 1 << 16, 512
 _SHAPE = re.compile(r"\d{1,6}(?:x\d{1,6})*")
 _OWN = {
     *("id", "nodes", "priority", "shapes", "communication", "application", "walltime"),
-    *("submitted", "eligible", "excluded"),
+    *("submitted", *BY_SETS),
 }
 """Fields of a request that speak of no other kind of machine."""
 
@@ -48,18 +48,19 @@ class CubesRequest(Queued):
     parts
         Extents of the parts it may take, in the order of its shapes; empty if it takes whole cubes.
     allowed
-        The chips that it may have; None for all.
+        Sets of chips, of one of which it has all its chips; None for all there are.
     """
 
     num_cubes: int
     parts: tuple[Extents, ...]
-    allowed: HostSet | None = None
+    allowed: frozenset[HostSet | None] = frozenset((None,))
 
-    def among(self, chips: BoolArray) -> BoolArray:
-        """Return which of some chips, of any shape of the machine's size, it may have."""
-        if self.allowed is None:
-            return chips
-        return np.asarray(chips & self.allowed.mask.reshape(chips.shape))
+    def among(self, chips: BoolArray) -> list[BoolArray]:
+        """Return which of some chips, of any shape of the machine's size, it may have together."""
+        return [
+            chips if own is None else np.asarray(chips & own.mask.reshape(chips.shape))
+            for own in self.allowed
+        ]
 
 
 @dataclass(frozen=True)
@@ -102,39 +103,24 @@ def prepare_cubes(snapshot: Snapshot) -> CubesState:
     if machine.num_chips > MAX_CHIPS:
         expected = f"at most {MAX_CHIPS} chips in all cubes"
         raise InputError(expected, field="machine.cubes", value=model.cubes)
-    holder = np.full(machine.num_chips, -1, dtype=np.int64)
     lists = NodeLists(max(1, len(snapshot.sets) + len(snapshot.queue)) * machine.num_chips)
-
-    def running_job(idx: int, job: RunningJob, field: str) -> IntArray:
-        chips = lists.numbers(job.nodes, machine.num_chips, f"{field}.nodes")
-        _require_running(job, chips, snapshot, holder, field)
-        holder[chips] = idx
-        return chips
 
     sets = NodeSets(
         snapshot.sets,
         machine.num_chips,
         lambda text, field: lists.numbers(text, machine.num_chips, field),
     )
-    held, down, requests = checked_snapshot(
+    held, free, requests = checked_nodes(
         snapshot,
         "cubes",
-        running_job,
-        lambda text: parse_node_set(text, machine.num_chips, "down"),
+        lists,
+        np.zeros(machine.num_chips, dtype=bool),
+        ("apart", "patterns", "prism", "takes", *OF_GANGS),
         lambda _, job, field: _request(job, machine, sets, field, value_of(job, snapshot.value)),
+        called="chip {}".format,
+        unit="chip",
     )
-    free = holder < 0
-    free[down] = False
     return CubesState(snapshot, machine, free.reshape(machine.num_cubes, -1), held, requests)
-
-
-def _require_running(
-    job: RunningJob, chips: IntArray, snapshot: Snapshot, holder: IntArray, field: str
-) -> None:
-    require_none(job, ("apart", "patterns", "prism", "takes", *OF_GANGS), "cubes", field)
-    if not len(chips):
-        raise InputError("at least one chip", field=f"{field}.nodes", value=job.nodes)
-    require_free(chips, holder, snapshot.running, f"{field}.nodes", "chip {}".format, "chip")
 
 
 def _request(
@@ -154,8 +140,8 @@ def _request(
     if nodes > machine.num_chips:
         expected = f"no more chips than the machine's {machine.num_chips}"
         raise InputError(expected, field=f"{field}.nodes", value=nodes)
-    mask = sets.allowed(request.eligible, request.excluded, field)
-    allowed = None if mask.all() else HostSet(mask)
+    masks = sets.of_request(request, field)
+    allowed = frozenset(None if mask.all() else HostSet(mask) for mask in masks)
     return CubesRequest(request.id, nodes, value, nodes // volume, tuple(parts), allowed)
 
 

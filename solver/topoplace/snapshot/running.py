@@ -10,7 +10,7 @@ from topoplace.errors import InputError
 from topoplace.machine.hierarchy import Hierarchy
 from topoplace.machine.hostlist import NodeLists
 from topoplace.snapshot.held import entry_name
-from topoplace.snapshot.schema import LeftOut, Part, Request, RunningJob, Snapshot
+from topoplace.snapshot.schema import BY_SETS, LeftOut, Part, Request, RunningJob, Snapshot
 
 Held = list[tuple[int, tuple[int, ...]]]
 """Hosts of a job, and what it holds of every resource on each."""
@@ -135,7 +135,7 @@ def as_asked(
 def _no_units(entries: Sequence[RunningJob], asked: Request, machine: Hierarchy | None) -> str:
     """Return why what a job holds are no units of what it asked for; nothing if they are."""
     if machine is None:
-        limited = asked.eligible or asked.excluded or asked.segment or asked.shapes
+        limited = any(getattr(asked, name) for name in (*BY_SETS, "segment", "shapes"))
         return "of certain nodes or shapes" if limited else ""
     lists = NodeLists()
     held = [one for job in entries for one in held_by(job, machine, lists)]

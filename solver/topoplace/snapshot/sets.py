@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, MutableMapping
 import numpy as np
 
 from topoplace.errors import InputError, unknown_name
+from topoplace.snapshot.schema import Request
 from topoplace.types import BoolArray, IntArray
 
 _TOKEN = re.compile(r"\s*([&|!()]|[^\s&|!()]+)")
@@ -84,6 +85,14 @@ class NodeSets:
         if excluded is not None:
             mask &= ~self._mask(excluded, f"{field}.excluded")
         return mask
+
+    def of_request(self, request: Request, field: str) -> list[BoolArray]:
+        """Return the sets of nodes of one of which a request has all its nodes."""
+        allowed = self.allowed(request.eligible, request.excluded, field)
+        if request.one_of is None:
+            return [allowed]
+        texts = enumerate(request.one_of)
+        return [allowed & self.named(text, f"{field}.one_of[{idx}]") for idx, text in texts]
 
     def named(self, expression: str, field: str) -> BoolArray:
         """Return the nodes that an expression stands for, shape ``(num_nodes,)``."""

@@ -18,9 +18,11 @@ from topoplace.snapshot.anchored import AnchoredShape, anchored_shapes
 from topoplace.snapshot.geometry import Geometry, parse_geometry
 from topoplace.snapshot.held import holds_of
 from topoplace.snapshot.schema import (
+    BY_SETS,
     FREE_PREFIX,
     ON_HIERARCHIES,
     Communication,
+    Order,
     PrismModel,
     Request,
     RunningJob,
@@ -67,8 +69,11 @@ class Queued:
 class QueuedState(Queued):
     """A queued request with its defaults filled in; `tasks` numbers `SnapshotState.tasks`.
 
-    `class_idx` numbers `SnapshotState.kinds`. `segment` are the nodes of each of its prisms if it
-    has several.
+    Of several regions, `region` is the first with enough usable nodes, or the first if none has.
+
+    `class_idx` numbers `SnapshotState.kinds`; so do `others`, the further kinds of a request that
+    has all its nodes of one of several. `segment` are the nodes of each of its prisms if it has
+    several.
     """
 
     class_idx: int
@@ -77,11 +82,25 @@ class QueuedState(Queued):
     communication: Communication
     tasks: int | None = None
     segment: int | None = None
+    others: tuple[int, ...] = ()
 
     @property
     def num_prisms(self) -> int:
         """The number of prisms that the request needs."""
         return 1 if self.segment is None else self.nodes // self.segment
+
+    @property
+    def classes(self) -> frozenset[int]:
+        """The kinds of nodes of one of which it has all its nodes."""
+        return frozenset((self.class_idx, *self.others))
+
+    @cached_property
+    def ways(self) -> tuple[QueuedState, ...]:
+        """The request with each of its kinds of nodes alone, in their order."""
+        if not self.others:
+            return (self,)
+        kinds = self.class_idx, *self.others
+        return tuple(replace(self, class_idx=kind, others=()) for kind in kinds)
 
 
 @dataclass(frozen=True)
@@ -247,6 +266,15 @@ def prepare(snapshot: Snapshot) -> SnapshotState:
 
     tasks: list[TasksModel] = []
 
+    def kind_of(class_idx: int, mask: BoolArray) -> int:
+        """Return the number of a kind of nodes (see `SnapshotState.kinds`)."""
+        kind = class_idx, HostSet(mask)
+        if mask.all():
+            return class_idx
+        if kind not in kinds:
+            kinds.append(kind)
+        return len(classes) + kinds.index(kind)
+
     def checked(_: int, request: Request, field: str) -> QueuedState:
         require_none(request, ON_HIERARCHIES, "a torus or mesh", field)
         if model.anchored:
@@ -255,17 +283,20 @@ def prepare(snapshot: Snapshot) -> SnapshotState:
             require_none(request, ["segment"], "a machine without anchored prisms", field)
         wanted = request.node_class or model.default_class
         queued = _request(request, snapshot, torus, wanted, num_of_class, field)
-        mask = sets.allowed(request.eligible, request.excluded, field)
-        if not mask.all():
-            if request.tasks is not None:
-                expected = "no eligible or excluded nodes beside tasks"
-                raise InputError(expected, field=f"{field}.tasks")
-            kind = queued.class_idx, HostSet(mask)
-            if kind not in kinds:
-                kinds.append(kind)
-            queued = replace(queued, class_idx=len(classes) + kinds.index(kind))
+        class_idx, *others = dict.fromkeys(
+            kind_of(queued.class_idx, mask) for mask in sets.of_request(request, field)
+        )
+        queued = replace(queued, class_idx=class_idx, others=tuple(others))
+        if isinstance(request.region, list):
+            require_none(request, ["one_of"], "a request with several regions", field)
+            own = usable & (node_class == classes.index(wanted))
+            own &= sets.of_request(request, field)[0]
+            free = own.reshape(torus.num_routers, -1)
+            room = (name for name in request.region if free[regions[name]].sum() >= request.nodes)
+            queued = replace(queued, region=next(room, request.region[0]))
         if request.tasks is None:
             return queued
+        require_none(request, BY_SETS, "a request with tasks", field)
         if request.tasks not in tasks:
             tasks.append(request.tasks)
         return replace(queued, tasks=tasks.index(request.tasks))
@@ -306,6 +337,55 @@ def checked_snapshot(
     requests = checked_queue(snapshot, ids, faults, request)
     faults.require_none()
     return jobs, out, requests
+
+
+def checked_nodes(
+    snapshot: Snapshot,
+    where: str,
+    lists: NodeLists,
+    closed: IntArray,
+    foreign: Iterable[str],
+    request: Callable[[int, Request, str], Asked],
+    *,
+    called: Callable[[int], str] = str,
+    unit: str = "node",
+) -> tuple[tuple[IntArray, ...], BoolArray, tuple[Asked, ...]]:
+    """Return the nodes of running jobs, those that are free, and what a check makes of requests.
+
+    Nodes have numbers here. A node may be down (draining) and held by a running job.
+
+    Parameters
+    ----------
+    closed
+        Marks the nodes that are not there, shape ``(num_nodes,)``.
+    foreign
+        Fields that running jobs on other kinds of machines have.
+    called, unit
+        How nodes are called in errors.
+
+    Raises
+    ------
+    InputError
+        With every field at fault.
+    """
+    num, holder = len(closed), np.where(closed, -2, -1)
+
+    def running(idx: int, job: RunningJob, field: str) -> IntArray:
+        require_none(job, foreign, where, field)
+        nodes = lists.numbers(job.nodes, num, f"{field}.nodes")
+        if not len(nodes) or closed[nodes].any():
+            expected = f"at least one {unit}" + (", none of them missing" if closed.any() else "")
+            raise InputError(expected, field=f"{field}.nodes", value=job.nodes)
+        require_free(nodes, holder, snapshot.running, f"{field}.nodes", called, unit)
+        holder[nodes] = idx
+        return nodes
+
+    held, down, asked = checked_snapshot(
+        snapshot, where, running, lambda text: parse_node_set(text, num, "down"), request
+    )
+    free = holder == -1
+    free[down] = False
+    return held, free, asked
 
 
 def numbers_of(names: list[str], numbers: Mapping[str, int], what: str, field: str) -> IntArray:
@@ -474,13 +554,13 @@ def _request(
     if request.nodes > there:
         expected = f"no more nodes than the machine's {there} of class {wanted}"
         raise InputError(expected, field=f"{field}.nodes", value=request.nodes)
-    if request.region is not None and request.region not in snapshot.regions:
-        raise InputError(
-            "a region of the snapshot",
-            field=f"{field}.region",
-            value=request.region,
-            known=snapshot.regions,
-        )
+    for name in regions_of(request):
+        if name not in snapshot.regions:
+            expected, at = "a region of the snapshot", f"{field}.region"
+            raise InputError(expected, field=at, value=name, known=snapshot.regions)
+    if isinstance(request.region, list) and snapshot.order is Order.BACKFILL:
+        expected = "one region in the order backfill, as another may have room by a reservation"
+        raise InputError(expected, field=f"{field}.region", value=request.region)
     geometries: tuple[Geometry, ...] = ()
     if request.shapes is not None:
         geometries = parse_geometry(request.shapes, torus, request.nodes, f"{field}.shapes")
@@ -490,10 +570,17 @@ def _request(
         value_of(request, snapshot.value),
         list(num_of_class).index(wanted),
         geometries,
-        request.region,
+        next(iter(regions_of(request)), None),
         request.communication,
         segment=request.segment,
     )
+
+
+def regions_of(request: Request) -> list[str]:
+    """Return the regions that a request names, in its order."""
+    if request.region is None:
+        return []
+    return request.region if isinstance(request.region, list) else [request.region]
 
 
 def _regions(snapshot: Snapshot, torus: Torus, faults: Faults) -> dict[str, BoolArray]:

@@ -33,6 +33,8 @@ class Options:
         For packings: by level, the value that is required of it instead of the optimum.
     maps
         For placements on tori: whether applications are mapped, with hop-bytes as the second level.
+    explains
+        For placements on tori: whether to say why requests do not start.
     cell
         For mappings: tasks of a cell of `grid-order`, per virtual dimension.
     column_major
@@ -60,6 +62,7 @@ class Options:
     thorough: bool = False
     required: Mapping[str, int] = field(default_factory=dict)
     maps: bool = False
+    explains: bool = True
     cell: tuple[int, ...] | None = None
     column_major: bool = False
     node_order: str | None = None

@@ -19,7 +19,7 @@ from topoplace.certify.value import require_value, value_of
 from topoplace.errors import number_of
 from topoplace.machine import parse_node_set
 from topoplace.machine.hostlist import NodeLists
-from topoplace.snapshot.schema import CubesModel, Snapshot
+from topoplace.snapshot.schema import BY_SETS, CubesModel, Snapshot
 from topoplace.snapshot.schema import Request as RequestModel
 from topoplace.types import BoolArray
 
@@ -29,7 +29,7 @@ MOST_CHIPS, MOST_IN_A_CUBE = 1 << 16, 512
 """Most chips of a machine, and of one cube, that the checker reads."""
 
 _PLAIN = {"id", "nodes", "priority", "shapes", "communication", "application"}
-_PLAIN |= {"walltime", "submitted", "eligible", "excluded"}
+_PLAIN |= {"walltime", "submitted", *BY_SETS}
 _TEXT = re.compile(r"[0-9]{1,6}(x[0-9]{1,6})*")
 
 
@@ -38,7 +38,7 @@ class Request:
     """What may start: on `count` whole cubes, or (0) on a part of one of some shapes.
 
     A spare is no request of the queue: it keeps a cube free, which counts on the second level.
-    `allowed` are the chips that it may have, None for all.
+    It has all its chips of one of the sets `allowed`, of which None is all there are.
     """
 
     id: str
@@ -46,11 +46,12 @@ class Request:
     count: int
     shapes: frozenset[Shape]
     is_spare: bool = False
-    allowed: Hosts | None = None
+    allowed: frozenset[Hosts | None] = frozenset((None,))
 
     def may_have(self, chips: Iterable[int]) -> bool:
         """Return whether it may have all of some chips."""
-        return self.allowed is None or self.allowed.issuperset(chips)
+        every = {*chips}
+        return any(own is None or own >= every for own in self.allowed)
 
     @property
     def nodes(self) -> int:
@@ -154,12 +155,14 @@ def _chips(lists: NodeLists, text: str, num: int) -> list[int]:
 
 def _allowed(
     one: RequestModel, named: Mapping[str, Hosts], every: Hosts, lists: NodeLists
-) -> Hosts | None:
-    """Return the chips that a request may have; None for all."""
+) -> frozenset[Hosts | None]:
+    """Return the sets of chips of one of which a request has all; None for all there are."""
     found = every if one.eligible is None else hosts_of(one.eligible, named, every)
     if one.excluded is not None:
         found -= frozenset(_chips(lists, one.excluded, len(every)))
-    return None if found == every else found
+    texts = one.one_of or ()
+    sets = [found & hosts_of(text, named, every) for text in texts] if texts else [found]
+    return frozenset(None if own == every else own for own in sets)
 
 
 def _request(model: RequestModel, side: Shape, num_chips: int, value: int) -> Request:

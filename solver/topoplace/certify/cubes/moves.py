@@ -15,7 +15,7 @@ from topoplace.certify.cubes.instance import Instance, Shape, read_instance
 from topoplace.certify.moves import Ground, may_change
 from topoplace.certify.moves import Instance as Document
 from topoplace.certify.packing import Covers, Prices
-from topoplace.certify.report import RefusedError
+from topoplace.certify.report import RefusedError, require_none
 from topoplace.errors import number_of
 from topoplace.machine import parse_node_set
 from topoplace.machine.hostlist import NodeLists
@@ -50,6 +50,8 @@ class CubesGround(Ground):
         if interference is not Interference.STRICT:
             raise RefusedError("a rule that only tori have")
         whole = read_instance(snapshot)  # raises if it contradicts itself
+        for request in wanted:
+            require_none(request, "one_of")
         movers, replaced = _jobs(snapshot, document, whole)
         gone = {one.request.id for one in (*movers, *replaced)}
         asked = [*wanted, *(one.request for one in replaced)]
@@ -213,7 +215,7 @@ class CubesGround(Ground):
         return total
 
     def _allowed(self, name: str) -> BoolArray:
-        allowed = self._instance.by_id[name].allowed
+        [allowed] = self._instance.by_id[name].allowed
         if allowed is None:
             return np.ones_like(self._instance.free)
         return self._mark(sorted(allowed))

@@ -57,7 +57,7 @@ class Tables:
         """Mark the cubes whose free chips all requests may have; free cubes all, or none."""
         kept = np.flatnonzero(instance.free.ravel()).tolist()
         found = np.ones(len(self.free), dtype=bool)
-        for allowed in {one.allowed for one in instance.queue if one.allowed is not None}:
+        for allowed in {own for one in instance.queue for own in one.allowed if own is not None}:
             barred = [chip for chip in kept if chip not in allowed]
             found[[chip // instance.volume for chip in barred]] = False
         if not found[self.whole].all():
@@ -157,7 +157,7 @@ class CubesOracle:
     def may_replace(self, one: int, other: int) -> bool:
         """Return whether a request takes all that another takes: as many cubes, or its shapes."""
         a, b = self.requests[one], self.requests[other]
-        inside = a.allowed is None or (b.allowed is not None and a.allowed >= b.allowed)
+        inside = all(any(_inside(own, some) for some in a.allowed) for own in b.allowed)
         return a.count == b.count and a.shapes >= b.shapes and inside
 
     def among(self, chosen: Sequence[tuple[int, int]]) -> CubesOracle:
@@ -182,6 +182,11 @@ class CubesOracle:
         return found
 
 
+def _inside(own: Hosts | None, some: Hosts | None) -> bool:
+    """Return whether a set of chips is inside another one."""
+    return some is None or (own is not None and some >= own)
+
+
 class _Pricing:
     """What candidates cost at some prices."""
 
@@ -199,9 +204,10 @@ class _Pricing:
         """Return the least cost of the cubes or part of a request; None if covers leave none."""
         key = request.count, request.shapes, request.allowed, covers
         if key not in self._known:
-            may = self._tables.allowed(request.allowed)
-            costs = [self._whole(request.count, may, covers)] if request.count else []
-            costs += [self._part(shape, may, covers) for shape in request.shapes]
+            costs: list[int | None] = []
+            for may in map(self._tables.allowed, request.allowed):
+                costs += [self._whole(request.count, may, covers)] if request.count else []
+                costs += [self._part(shape, may, covers) for shape in request.shapes]
             self._known[key] = min((cost for cost in costs if cost is not None), default=None)
         return self._known[key]
 

@@ -71,15 +71,17 @@ def tree_bytes(hops, trees, place, routers):
 
 
 @kernel()
-def walk(hops, bytes_, trees, routers, loads, room, allowed, order, limit, most):
+def walk(hops, bytes_, trees, routers, loads, room, allowed, moves, order, limit, most):
     """Return the steps it takes to see that no mapping costs less than a limit.
 
     -1 if one does, -2 after `most` steps. Objects are placed in `order`. A step is a place for an
     object from where the way goes on: what is placed costs, together with the cheapest place of
     every other object beside it, less than the limit. `trees` are a torus, where the objects of
     every tree begin, all of these, roots first, the bytes, and what `branch` needs beside;
-    `routers` are those of places.
+    `routers` are those of places; `moves` has the places that objects may leave, or -1, and how
+    many may.
     """
+    stay, may = moves
     num, places = loads.shape[0], room.shape[0]
     place = np.full(num, -1, dtype=np.int64)
     used = np.zeros(places, dtype=np.int64)
@@ -88,15 +90,17 @@ def walk(hops, bytes_, trees, routers, loads, room, allowed, order, limit, most)
         one = order[k]
         if place[one] >= 0:
             used[place[one]] -= loads[one]
+            may += place[one] != stay[one]
         place[one] += 1
         if place[one] == places:
             place[one] = -1
             k -= 1
             continue
         used[place[one]] += loads[one]
-        if not allowed[one, place[one]] or used[place[one]] > room[place[one]]:
+        may -= place[one] != stay[one]
+        if may < 0 or not allowed[one, place[one]] or used[place[one]] > room[place[one]]:
             continue
-        cost = least_cost(hops, bytes_, loads, room, allowed, order, place, used, k)
+        cost = least_cost(hops, bytes_, loads, room, allowed, (stay, may), order, place, used, k)
         if cost < limit and cost + tree_bytes(hops, trees, place, routers) < limit:
             steps += 1
             if k + 1 == num:
@@ -108,15 +112,17 @@ def walk(hops, bytes_, trees, routers, loads, room, allowed, order, limit, most)
 
 
 @kernel()
-def least_cost(hops, bytes_, loads, room, allowed, order, place, used, last):
+def least_cost(hops, bytes_, loads, room, allowed, moves, order, place, used, last):
     """Return what the objects up to `last` cost, and every other one beside them by itself.
 
-    More than any cost if one of these has no place left.
+    More than any cost if one of these has no place left. Of those others only so many may leave
+    their places: who has none left there, and then who gains most.
     """
-    total = np.int64(0)
+    stay, may = moves
+    total, gains = np.int64(0), np.zeros(order.shape[0], dtype=np.int64)
     for i in range(order.shape[0]):
         one = order[i]
-        least = np.int64(1) << 62
+        least, here = np.int64(1) << 62, np.int64(-1)
         for p in range(room.shape[0]):
             if i <= last:
                 if p != place[one]:
@@ -126,8 +132,18 @@ def least_cost(hops, bytes_, loads, room, allowed, order, place, used, last):
             cost = np.int64(0)
             for j in range(min(i, last + 1)):
                 cost += bytes_[one, order[j]] * hops[p, place[order[j]]]
+            if i > last and p == stay[one]:
+                here = cost
             least = min(least, cost)
         if least == np.int64(1) << 62:
             return least
-        total += least
+        if i > last:
+            may -= here < 0
+            gains[i] = here - least if here >= 0 else 0
+        total += least + gains[i]
+    if may < 0:
+        return np.int64(1) << 62
+    for _ in range(min(may, gains.shape[0])):
+        total -= gains.max()
+        gains[gains.argmax()] = 0
     return total

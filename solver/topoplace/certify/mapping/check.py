@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from topoplace.certify.mapping.blocks import blocks_value, total_value
+from topoplace.certify.mapping.few_moves import few_moves_value
 from topoplace.certify.mapping.graphs import cuts_value, distance_classes_value, star_value
 from topoplace.certify.mapping.instance import Instance, read_instance
 from topoplace.certify.mapping.levels import levels_value
@@ -25,6 +26,7 @@ from topoplace.certify.mapping.pairs import pairs_value
 from topoplace.certify.mapping.pencils import Window, check_layout, check_optimum
 from topoplace.certify.mapping.recognised import recognised_value
 from topoplace.certify.mapping.routes import routes_value
+from topoplace.certify.mapping.spread import gone_through, spans_of, spread_proven
 from topoplace.certify.mapping.tree import tree_value
 from topoplace.certify.report import Claims, Number, Problem, RefusedError
 from topoplace.errors import InputError, number_of
@@ -61,8 +63,6 @@ LOADED: dict[str, Callable[[Instance, Any], int]] = {
 }
 """The same of objects under a cap."""
 
-_HOP_BYTES = 0
-
 
 class Mapping(Problem[MappingResult]):
     """A mapping, as the frame asks for it."""
@@ -72,9 +72,15 @@ class Mapping(Problem[MappingResult]):
 
     @property
     def levels(self) -> Sequence[tuple[str, str]]:
-        """Name and sense of every level; only with a cap is there a second one."""
-        every = (("hop-bytes", "min"), ("largest-load", "min"))
-        return every[: 1 if self.result.instance.cap is None else 2]
+        """Name and sense of every level: a spread if there are groups, a load with a cap."""
+        given = self.result.instance
+        found = [("spread", "min")] if given.spread else []
+        found.append(("hop-bytes", "min"))
+        return found if given.cap is None else [*found, ("largest-load", "min")]
+
+    @property
+    def _hop_level(self) -> int:
+        return 1 if self.result.instance.spread else 0
 
     def read(self) -> str:
         """Read the instance and return what it is."""
@@ -90,6 +96,8 @@ class Mapping(Problem[MappingResult]):
         on = f"{read.machine.text}, {on}"
         if given.tasks_per_node is not None:
             on += f", at most {number_of(given.tasks_per_node, 'task')} on each"
+        if given.moves is not None:
+            on += f"; at most {number_of(given.moves.most, 'task')} moved from a mapping"
         size = number_of(sum(read.sizes.tolist()), "byte")
         sent = f"{number_of(len(read.sizes), 'message')} of {size}"
         return f"{on}; {_text_of(given.application)}{what}, {sent}"
@@ -116,7 +124,7 @@ class Mapping(Problem[MappingResult]):
         if values is None:
             return False
         self.values = values
-        value = values[_HOP_BYTES]
+        value = values[self._hop_level]
         window: Window | None = None
         confirmed = False
         layout, optimum = solution.layout, solution.optimum
@@ -147,8 +155,11 @@ class Mapping(Problem[MappingResult]):
         certificate = self.result.levels[level_idx].certificate
         if isinstance(certificate, EnumerationCertificate):
             return self._enumerated(level_idx, certificate)
-        if level_idx == _HOP_BYTES:
+        if level_idx == self._hop_level:
             return self._proven, ""
+        if level_idx < self._hop_level:
+            application = self.result.instance.application
+            return spread_proven(self._instance, certificate, application), ""
         if not isinstance(certificate, SpreadCertificate):
             raise RefusedError("the certificate is none of this level")
         return spread_value(self._instance), ""
@@ -161,24 +172,34 @@ class Mapping(Problem[MappingResult]):
     def _proven(self) -> int:
         if len(self.result.levels) != len(self.levels):
             raise RefusedError("there are other levels")
-        certificate = self.result.levels[_HOP_BYTES].certificate
+        certificate = self.result.levels[self._hop_level].certificate
         if isinstance(certificate, EnumerationCertificate):
-            return self._enumerated(_HOP_BYTES, certificate)[0]
+            return self._enumerated(self._hop_level, certificate)[0]
         if certificate is None:
             raise RefusedError("there is no certificate")
         known = LOADED if self._instance.balanced else {}
         known = known | (VALUES if self._instance.of_tasks else {})
+        known = known | ({} if self._instance.moves is None else {"few-moves": few_moves_value})
         if certificate.kind not in known:
             raise RefusedError("the certificate is none of this level")
         return known[certificate.kind](self._instance, certificate)
 
     def _enumerated(self, level_idx: int, certificate: EnumerationCertificate) -> tuple[int, str]:
         claimed = self.result.levels[level_idx].bound
-        if claimed is None or not self._instance.balanced:
-            raise RefusedError("a certificate without a bound, or without a cap")
+        instance = self._instance
+        if claimed is None or not (instance.balanced or instance.moves or instance.kinds):
+            raise RefusedError("a certificate without a bound, or without a cap or limit of moves")
+        if instance.kinds:
+            most, fewer = claimed - 1, None
+            if level_idx == self._hop_level:
+                reached = self.values[0]
+                if reached is None:
+                    raise RefusedError("a bound of hop-bytes without a mapping")
+                most, fewer = int(reached), claimed
+            return claimed, f": {gone_through(instance, certificate, most, fewer)}"
         hops, load = claimed, None
-        if level_idx != _HOP_BYTES:
-            reached = self.values[_HOP_BYTES]
+        if level_idx != self._hop_level:
+            reached = self.values[self._hop_level]
             if reached is None:
                 raise RefusedError("a bound of the largest load without a mapping")
             hops, load = int(reached) + 1, claimed - 1
@@ -217,6 +238,9 @@ def read_nodes(instance: Instance, solution: MappingSolution) -> IntArray:
     for one, node in instance.fixed.items():
         if nodes[one] != node:
             raise RefusedError(f"object {one} is on node {nodes[one]}, fixed to node {node}")
+    moved = num_moved(instance, nodes)
+    if instance.moves is not None and moved is not None and moved > instance.moves[1]:
+        raise RefusedError(f"{number_of(moved, 'task')} moved, at most {instance.moves[1]} may")
     for group, (taken, width) in loads_of(instance, nodes).items():
         if taken > instance.cap * width:
             what = "router" if instance.pooled else "node"
@@ -224,6 +248,11 @@ def read_nodes(instance: Instance, solution: MappingSolution) -> IntArray:
             has = f"{of}{taken if of else number_of(taken, 'task')}"
             raise RefusedError(f"{what} {group} has {has}, at most {instance.cap * width} fit")
     return nodes
+
+
+def num_moved(instance: Instance, nodes: IntArray) -> int | None:
+    """Return how many tasks are on another node than before; None where all may be."""
+    return None if instance.moves is None else sum((nodes != instance.moves[0]).tolist())
 
 
 def loads_of(instance: Instance, nodes: IntArray) -> dict[int, tuple[int, int]]:
@@ -242,7 +271,8 @@ def check_figures(instance: Instance, nodes: IntArray, claimed: MappingFigures) 
     for name, value in found:
         if getattr(claimed, name) != value:
             raise RefusedError(f"{name} is {getattr(claimed, name)}, the mapping has {value}")
-    every = found.hop_bytes, found.largest_load
+    spread = None if found.spans is None else max(found.spans)
+    every = spread, found.hop_bytes, found.largest_load
     return [value for value in every if value is not None]
 
 
@@ -277,6 +307,8 @@ def figures_of(instance: Instance, nodes: IntArray) -> MappingFigures:
         level_bytes=levels,
         largest_load=fullest,
         used_nodes=used,
+        spans=spans_of(instance, routers) if instance.kinds else None,
+        moved=num_moved(instance, nodes),
     )
 
 

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from topoplace.certify.hierarchy.instance import machine_of as read_hierarchy
 from topoplace.certify.integers import require_room
+from topoplace.certify.mapping.groups import Kind, read_kinds
 from topoplace.certify.report import RefusedError
 from topoplace.certify.torus.instance import torus_of
 from topoplace.errors import number_of
@@ -82,7 +83,8 @@ class Instance:
 
     Tasks are objects of load 1 (docs/proofs/objects.md, "The problem"): `cap` is the most load of a
     node, and `balanced` says whether the largest one counts. `fixed` has the node of every object
-    that has no choice.
+    that has no choice, `moves` the node of every task before and how many may leave theirs. `kinds`
+    are groups that should span few domains.
     """
 
     machine: Network
@@ -99,6 +101,8 @@ class Instance:
     pooled: bool
     fixed: dict[int, int]
     trees: tuple[Tree, ...]
+    kinds: tuple[Kind, ...]
+    moves: tuple[IntArray, int] | None
 
     @cached_property
     def of_tasks(self) -> bool:
@@ -195,6 +199,8 @@ def read_instance(model: MappingInstance) -> Instance:
         pooled=model.pooled,
         fixed=_fixed(model, num_tasks, usable),
         trees=_trees(application, num_tasks),
+        kinds=read_kinds(model, machine, num_tasks),
+        moves=_moves(model, num_tasks, machine, usable),
     )
     places = int(usable.sum()) * cap
     if found.total_load > places or not usable.any():
@@ -237,6 +243,22 @@ def _fixed(model: MappingInstance, num: int, usable: NDArray[np.bool_]) -> dict[
             raise RefusedError(f"object {one.object} is fixed to node {one.node}, not in the set")
         fixed[one.object] = one.node
     return fixed
+
+
+def _moves(
+    model: MappingInstance, num: int, machine: Network, usable: NDArray[np.bool_]
+) -> tuple[IntArray, int] | None:
+    """Return the nodes of tasks before, and how many may leave theirs, if that is limited."""
+    if model.moves is None:
+        return None
+    if not machine.is_symmetric:
+        raise RefusedError("distances differ by direction, with a limit of moves they may not")
+    if len(model.moves.nodes) != num or max(model.moves.nodes) >= machine.num_nodes:
+        raise RefusedError("what tasks move from is not a node for each")
+    before = np.asarray(model.moves.nodes, dtype=np.int64)
+    if not usable[before].all():
+        raise RefusedError("a task moves from a node that is not in the set")
+    return before, model.moves.most
 
 
 def _trees(application: Any, num: int) -> tuple[Tree, ...]:

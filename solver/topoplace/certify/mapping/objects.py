@@ -170,7 +170,12 @@ def enumerated(
     allowed = np.ones((num, len(where)), dtype=np.bool_)
     for one, node in instance.fixed.items():
         allowed[one] = _is_cell(instance, node)
-    if (
+    stay, moves = np.full(num, -1, dtype=np.int64), num
+    if instance.moves is not None:
+        before, most_moves = instance.moves
+        stay = np.array([int(_is_cell(instance, node).argmax()) for node in before.tolist()])
+        moves = min(num, most_moves)
+    elif (
         machine.is_transitive
         and not instance.fixed
         and len(set(instance.usable_nodes.tolist())) == 1
@@ -179,7 +184,7 @@ def enumerated(
     # no sum of loads leaves 64 bits, nor do rooms, which are cut down to all loads
     most = ENUMERATION_WORK // allowed.size**2
     trees = listed_trees(instance)
-    own = instance.loads, rooms, allowed, order, hops, most
+    own = instance.loads, rooms, allowed, (stay, moves), order, hops, most
     steps = walk(between, bytes_, trees, where, *own)
     if steps == -1:
         raise RefusedError(f"there is a mapping of less than {hops} hop-bytes under these caps")

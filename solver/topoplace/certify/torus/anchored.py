@@ -171,6 +171,9 @@ class AnchoredOracle:
         """Return what the prisms of a request pay at least; None if it has none."""
         if request.num_prisms == 1:
             return min(self._paid(request, prices, covers, families).values(), default=None)
+        if request.others:  # all its prisms have nodes of one kind
+            each = (self._least(own, prices, covers, families) for own in request.alone)
+            return min((paid for paid in each if paid is not None), default=None)
         paid = self._paid(request, prices, replace(covers, inside=frozenset()), families)
         routers = self.anchored.instance.torus
         places = [(p, frozenset(prism.routers(routers).tolist())) for prism, p in paid.items()]

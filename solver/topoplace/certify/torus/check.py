@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 
 import numpy as np
@@ -39,6 +40,7 @@ from topoplace.certify.torus.starts import (
     count_shared_links,
     read_starts,
     require_no_links,
+    usable_inside,
     why_no_candidate,
 )
 from topoplace.certify.twice import TwiceOracle, lasting, lasts, reserved_nodes, twice
@@ -111,8 +113,7 @@ class TorusPlacement(Packings[PlacementResult]):
             raise RefusedError("places on a machine with anchored prisms")
         found: dict[str, Hashable] = {}
         for start in self._starts(solution):
-            usable = self._instance.usable_counts[start.request.class_idx]
-            inside = start.routers[usable[start.routers] > 0].tolist()
+            inside = start.routers[self._instance.open_to(start.request)[start.routers]].tolist()
             found[start.id] = start.prism if distinct == "prisms" else frozenset(inside)
         return found
 
@@ -214,7 +215,7 @@ def worth(instance: Instance, starts: list[Start]) -> list[int | None]:
         if start.prism is None:
             return [value, None, None]
         box, request = Box(instance, start.prism.extents), start.request
-        idle = int(instance.usable_counts[request.class_idx][start.routers].sum()) - request.nodes
+        idle = usable_inside(instance, request, start.prism) - request.nodes
         shape += box.score - instance.snapshot.weights.idle * idle
         faces += int(box.faces(instance.free)[start.prism.origin])
     return [value, shape, faces]
@@ -264,7 +265,8 @@ class _Settings:
     @cached_property
     def idle(self) -> Instance:
         snapshot = self.instance.snapshot.model_copy(update={"running": []})
-        return read_instance(snapshot, self.instance.interference)
+        idle = read_instance(snapshot, self.instance.interference)
+        return replace(idle, requests=self.instance.requests)  # of several regions, those of now
 
     def of(self, reason: str) -> tuple[Instance, Sequence[Job]]:
         """Return the instance in which a reason is checked, and the jobs that run there."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TypeVar
 
@@ -25,6 +25,7 @@ from topoplace.snapshot.schema import (
     ON_HIERARCHIES,
     AnchoredModel,
     Communication,
+    Order,
     PrismModel,
     RunningJob,
     Snapshot,
@@ -63,7 +64,8 @@ class Request:
     """A queued request, its value on level 1, and how its links count under the rule.
 
     `tasks` are what is mapped to its nodes. `segment` are the nodes of each of its prisms if it has
-    several, all of them anchored.
+    several, all of them anchored. It has all its nodes of one kind: `class_idx`, or one of
+    `others`.
     """
 
     id: str
@@ -75,6 +77,17 @@ class Request:
     sharing: Communication
     tasks: TasksModel | None = None
     segment: int | None = None
+    others: tuple[int, ...] = ()
+
+    @property
+    def kinds(self) -> tuple[int, ...]:
+        """The kinds of nodes of one of which it has all, ascending, each once."""
+        return tuple(sorted({self.class_idx, *self.others}))
+
+    @property
+    def alone(self) -> list[Request]:
+        """The request as if it had one of these kinds alone, for each of them."""
+        return [replace(self, class_idx=kind, others=()) for kind in self.kinds]
 
     @property
     def per_prism(self) -> int:
@@ -87,9 +100,9 @@ class Request:
         return self.nodes // self.per_prism
 
     @property
-    def kind(self) -> tuple[int, str | None, Communication]:
+    def kind(self) -> tuple[tuple[int, ...], str | None, Communication]:
         """What requests without a geometry share if they may be in the same prisms."""
-        return self.class_idx, self.region, self.sharing
+        return self.kinds, self.region, self.sharing
 
     def pays(self, family: str) -> bool:
         """Return whether it takes of a family of link rows: a strict one of all, else its own."""
@@ -150,6 +163,10 @@ class Instance:
         """Routers whose nodes are all usable by a kind."""
         return np.asarray(self.usable_counts[class_idx] == self.torus.nodes_per_router)
 
+    def open_to(self, request: Request) -> BoolArray:
+        """Routers with a usable node of one of the kinds of a request."""
+        return np.asarray(self.usable_counts[[*request.kinds]].any(axis=0))
+
     def allowed(self, request: Request) -> BoolArray:
         """Routers that a prism of the request may contain."""
         return ~self.held if request.region is None else ~self.held & self.regions[request.region]
@@ -201,24 +218,25 @@ def read_instance(snapshot: Snapshot, interference: Interference) -> Instance:
             require_none(request, *BY_SETS)
     require_value(snapshot)
     kinds = _Kinds(snapshot, names, node_class)
+    known = candidates(snapshot)
+    classes = [_known(one.node_class or names[0], names, one, "class") for one in known]
+    own = [kinds.of(one, names.index(name)) for one, name in zip(known, classes, strict=True)]
     requests = tuple(
         Request(
             request.id,
             request.nodes,
             value_of(request, snapshot.value)[0],
-            kinds.of(
-                request,
-                names.index(_known(request.node_class or names[0], names, request, "class")),
-            ),
+            first,
             parse_geometry(request.shapes, torus, request.nodes, "shapes")
             if request.shapes is not None
             else (),
-            _known(request.region, (None, *snapshot.regions), request, "region"),
+            _region(request, snapshot, regions, usable & kinds.masks[first], torus.num_routers),
             sharing_of(request.communication, interference),
             request.tasks,
             _segment(request, model),
+            tuple(others),
         )
-        for request in candidates(snapshot)
+        for request, (first, *others) in zip(known, own, strict=True)
     )
     if len({job.id for job in jobs} | {r.id for r in snapshot.queue}) < len(snapshot.queue) + len(
         jobs
@@ -227,9 +245,7 @@ def read_instance(snapshot: Snapshot, interference: Interference) -> Instance:
     linked = (r.id for r in requests if r.num_prisms > 1 and r.sharing is not Communication.NONE)
     if (name := next(linked, None)) is not None:
         raise RefusedError(f"{name} is in segments, and its links matter")
-    if model.anchored and any(
-        r.shapes is not None or r.id.startswith(FREE_PREFIX) for r in candidates(snapshot)
-    ):
+    if model.anchored and any(r.shapes is not None or r.id.startswith(FREE_PREFIX) for r in known):
         raise RefusedError("a request has shapes, or the name of an anchored prism")
     queue = jobs, requests, regions
     rest = tuple(kinds.masks), interference, _anchored(model, torus)
@@ -248,13 +264,19 @@ class _Kinds:
     def _nodes(self, text: str) -> Hosts:
         return frozenset(parse_node_set(text, len(self._node_class), "a set").tolist())
 
-    def of(self, request: RequestModel, class_idx: int) -> int:
-        """Return the number of the kind of a request."""
+    def of(self, request: RequestModel, class_idx: int) -> list[int]:
+        """Return the numbers of the kinds of a request: it has all its nodes of one of them."""
         found = self._every
         if request.eligible is not None:
             found = hosts_of(request.eligible, self._sets, self._every)
         if request.excluded is not None:
             found -= self._nodes(request.excluded)
+        if request.one_of is None:
+            return [self._number(class_idx, found)]
+        sets = (hosts_of(text, self._sets, self._every) for text in request.one_of)
+        return [self._number(class_idx, found & own) for own in sets]
+
+    def _number(self, class_idx: int, found: Hosts) -> int:
         if found == self._every:
             return class_idx
         if (class_idx, found) not in self._known:
@@ -273,6 +295,30 @@ def _segment(request: RequestModel, machine: TorusModel) -> int | None:
     if request.nodes // request.segment > MAX_SEGMENTS:
         raise RefusedError(f"{request.id} has too many segments")
     return request.segment
+
+
+def _region(
+    request: RequestModel,
+    snapshot: Snapshot,
+    regions: Mapping[str, BoolArray],
+    free: BoolArray,
+    num_routers: int,
+) -> str | None:
+    """Return the region of a request: of several, the first that holds enough of the free nodes.
+
+    Where none does, the request has no place, and the first one says so as well as any other.
+    """
+    if not isinstance(request.region, list):
+        return _known(request.region, (None, *snapshot.regions), request, "region")
+    if snapshot.order is Order.BACKFILL or request.one_of is not None:
+        text = "in the order backfill, or beside one_of"
+        raise RefusedError(f"request {request.id} has several regions {text}")
+    per_router = free.reshape(num_routers, -1).sum(axis=1)
+    for name in request.region:
+        _known(name, snapshot.regions, request, "region")
+        if int(per_router[regions[name]].sum()) >= request.nodes:
+            return name
+    return request.region[0]
 
 
 def _known(name: Named, names: Collection[Named], request: RequestModel, what: str) -> Named:

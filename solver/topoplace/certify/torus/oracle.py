@@ -124,8 +124,19 @@ class TorusOracle:
         """Return what the best prisms gain.
 
         Sweeps go over all prisms, one sweep for each set of routers to be covered; requests with a
-        geometry have few shapes, which are gone through one by one.
+        geometry have few shapes, which are gone through one by one. A request that has all its
+        nodes of one of several kinds gains what it gains most with one of these alone.
         """
+        if self._in_ways is not None:
+            owners, inner = self._in_ways
+            asked = {k: wanted[q] for k, q in enumerate(owners) if q in wanted}
+            most: dict[int, int | None] = dict.fromkeys(wanted)
+            for k, gain in inner.best(prices, asked).items():
+                best = most[owners[k]]
+                most[owners[k]] = (
+                    best if gain is None else max(gain, gain if best is None else best)
+                )
+            return most
         prices = replace(prices, factors=(*prices.factors, 0, 0)[:3])
         found: dict[int, int] = {}
         together: dict[frozenset[int], dict[tuple[object, ...], list[int]]] = {}
@@ -147,6 +158,18 @@ class TorusOracle:
                 found |= dict(zip(own, reach[places].tolist(), strict=True))
         return {q: self._gain(q, gain, prices.factors) for q, gain in found.items()}
 
+    @cached_property
+    def _in_ways(self) -> tuple[list[int], TorusOracle] | None:
+        """The oracle in which each kind of a request is one of its own, and whose it is.
+
+        None if no request has several.
+        """
+        if not any(request.others for request in self.requests):
+            return None
+        each = [(q, own) for q, request in enumerate(self.requests) for own in request.alone]
+        inner = replace(self.instance, requests=tuple(own for _, own in each))
+        return [q for q, _ in each], TorusOracle(inner, self.costs)
+
     def best_charged(
         self, prices: Prices, q: int, covers: Covers, charges: Mapping[Hashable, int]
     ) -> int | None:
@@ -155,9 +178,32 @@ class TorusOracle:
         A place is a prism, or a set of routers: those of a prism that have nodes for the request.
         """
         prices = replace(prices, factors=(*prices.factors, 0, 0)[:3])
+        if self.requests[q].others and self._in_ways is not None:
+            owners, inner = self._in_ways
+            kinds = (k for k, owner in enumerate(owners) if owner == q)
+            usable = self.instance.open_to(self.requests[q])
+            each = (inner._charged(prices, k, covers, charges, usable) for k in kinds)
+            return max((gain for gain in each if gain is not None), default=None)
+        usable = self.instance.open_to(self.requests[q])
+        return self._charged(prices, q, covers, charges, usable)
+
+    def _charged(
+        self,
+        prices: Prices,
+        q: int,
+        covers: Covers,
+        charges: Mapping[Hashable, int],
+        usable: BoolArray,
+    ) -> int | None:
+        """Return what `best_charged` does for a request with one kind of nodes.
+
+        `usable` are the routers that have nodes for the request with any of its kinds.
+        """
         request, group = self.requests[q], self._group([q], prices, covers.outside)
-        gain = self._best_of_shapes(request, group, covers.inside, prices.factors, charges)
-        return self._gain(q, gain, prices.factors)
+        charged = prices.factors, charges, usable
+        return self._gain(
+            q, self._best_of_shapes(request, group, covers.inside, *charged), prices.factors
+        )
 
     def _gain(self, q: int, found: int, factors: tuple[int, ...]) -> int | None:
         """Return what a candidate gains, with what is the same for all of its request."""
@@ -188,6 +234,7 @@ class TorusOracle:
         inside: frozenset[int],
         factors: tuple[int, ...],
         charges: Mapping[Hashable, int] = MappingProxyType({}),
+        usable: BoolArray | None = None,
     ) -> int:
         """Return the largest gain of a request, shape by shape, `NONE` without a candidate."""
         _, to_shape, to_boundary = factors
@@ -207,7 +254,8 @@ class TorusOracle:
             if to_boundary:
                 found -= to_boundary * box.faces(self.instance.free)
             for place, charge in charges.items():
-                self._charge(found, place, charge, box, request)
+                assert usable is not None, "places are known by the routers that have nodes"
+                self._charge(found, place, charge, box, usable)
             best = max(best, int(found[good].max()))
         return best
 
@@ -218,7 +266,7 @@ class TorusOracle:
         return {(*g.extents[:-1], depth) for g in request.geometries for depth in g.depths}
 
     def _charge(
-        self, found: IntArray, place: Hashable, charge: int, box: Box, request: Request
+        self, found: IntArray, place: Hashable, charge: int, box: Box, usable: BoolArray
     ) -> None:
         """Charge the prism of a shape that is a place, or all with nodes on its routers alone."""
         if isinstance(place, Prism):
@@ -226,7 +274,6 @@ class TorusOracle:
                 found[place.origin] -= charge
             return
         assert isinstance(place, frozenset)
-        usable = self.instance.usable_counts[request.class_idx] > 0
         own = np.zeros(self.coverable, dtype=np.int64)
         own[sorted(place)] = 1
         found[(box.sums(usable) == len(place)) & (box.sums(own) == len(place))] -= charge

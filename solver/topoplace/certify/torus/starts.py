@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -42,17 +42,32 @@ def read_starts(instance: Instance, solution: Solution, *, maps: bool = False) -
             raise RefusedError(f"{placement.request} is no request of the queue")
         if placement.mapping is not None and not maps:
             raise RefusedError(f"{placement.request} has a mapping, of which no level tells")
-        starts.append(_start(instance, placement, lists))
+        request = instance.by_id[placement.request]
+        nodes = lists.numbers(placement.nodes, instance.torus.num_nodes, placement.request)
+        starts.append(_start_in_one(instance, request, nodes, placement))
     ids = [start.id for start in starts]
     if len(set(ids)) < len(ids):
         raise RefusedError("a request is started twice")
     return starts
 
 
-def _start(instance: Instance, placement: Placement, lists: NodeLists) -> Start:
+def _start_in_one(
+    instance: Instance, request: Request, nodes: IntArray, placement: Placement
+) -> Start:
+    """Return a start with all nodes of one of the kinds that the request may have."""
+    why = None
+    for own in request.alone:
+        try:
+            return replace(_start(instance, own, nodes, placement), request=request)
+        except RefusedError as error:
+            why = why or error
+    assert why is not None, "a request has a kind of nodes"
+    raise why
+
+
+def _start(instance: Instance, request: Request, nodes: IntArray, placement: Placement) -> Start:
+    """Return a start of a request with one kind of nodes."""
     torus = instance.torus
-    request = instance.by_id[placement.request]
-    nodes = lists.numbers(placement.nodes, torus.num_nodes, placement.request)
     if len(nodes) != request.nodes:
         raise RefusedError(
             f"{request.id} has {number_of(len(nodes), 'node')} and wants {request.nodes}"
@@ -102,7 +117,10 @@ def _in_segments(
 
 
 def why_no_candidate(instance: Instance, request: Request, prism: Prism) -> str | None:
-    """Return why a prism is no candidate of a request (rules 1 to 4 of "The problem")."""
+    """Return why a prism is no candidate of a request (rules 1 to 4 of "The problem").
+
+    Of one with several kinds of nodes it is what is wrong with the first.
+    """
     size = prism.volume * instance.torus.nodes_per_router
     if instance.anchored and (prism not in instance.anchored or size != request.per_prism):
         return "is no anchored prism of just its size"
@@ -113,11 +131,28 @@ def why_no_candidate(instance: Instance, request: Request, prism: Prism) -> str 
         return f"has router {outside[0]}, {reason}"
     if instance.closed(request.sharing)[prism_links(instance.torus, prism)].any():
         return "uses a link that a running job closes to it"
+    each = [_why_too_few(instance, own, prism) for own in request.alone]
+    return None if None in each else each[0]
+
+
+def _why_too_few(instance: Instance, request: Request, prism: Prism) -> str | None:
+    """Return why a prism has not what a request with one kind of nodes wants (rule 3)."""
     if request.geometries and not Box(instance, prism.extents).enough(request)[prism.origin]:
         return "is none that its geometry allows"
+    inside = prism.routers(instance.torus)
     if instance.usable_counts[request.class_idx][inside].sum() < request.per_prism:
         return "has too few usable nodes"
     return None
+
+
+def usable_inside(instance: Instance, request: Request, prism: Prism) -> int:
+    """Count the usable nodes of a prism that are of the kind that its request has.
+
+    Of several kinds of which the prism holds enough it is the one of which it holds fewest.
+    """
+    own = [one for one in request.alone if not _why_too_few(instance, one, prism)]
+    counts = instance.usable_counts[[one.class_idx for one in own]]
+    return int(counts[:, prism.routers(instance.torus)].sum(axis=1).min())
 
 
 def _takes(instance: Instance, request: Request, job: Job) -> bool:

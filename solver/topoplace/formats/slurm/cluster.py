@@ -705,8 +705,7 @@ class _Holds:
         reasons = [self._why_not(name, request) for name in some]
         if any(reasons):
             return ", ".join(filter(None, reasons))
-        most = 1 if isinstance(self._of, TorusModel) else _MOST_WAYS
-        differ = len(self._wide(wants, request)) > most
+        differ = len(self._wide(wants, request)) > _MOST_WAYS
         return f"one of {', '.join(some)}" if differ else ""
 
     def _inside(self, partition: str) -> frozenset[str]:
@@ -731,7 +730,7 @@ class _Holds:
         found = constraint_of(wants.features)
         if found is None or not self._by_sets or not self._complete or not self._says_features:
             return None
-        if isinstance(self._of, TorusModel) and found.form is not Form.EACH:
+        if isinstance(self._of, TorusModel) and found.form is Form.COUNTS:
             return None
         return found if found.form is not Form.COUNTS or self._counts(found, request) else None
 

@@ -131,7 +131,7 @@ SQUEUE_JSON = table(
     read nice: part of `priority`
     depends priority -> hold: the order of the queue; 0 is a job on hold
     depends hold: waits until it is released
-    depends partition: which nodes it may have; one of several is `one_of`, not on tori
+    depends partition: which nodes it may have; one of several is `one_of`
     depends state_reason -> reason: waits for something else than nodes or its turn
     depends eligible_time -> begin_time: begins later than the listing was made
     depends het_job_id -> het_job: one of several components that start together
@@ -421,7 +421,7 @@ SBATCH = table(
     read --prefer: a wish; audits do not say that fewer switches would have done
     restricts --batch -> features: its first node needs features
     restricts --cluster-constraint, --clusters -> federation: may run on another cluster
-    depends --partition -> partition: one of several is `one_of`, not on tori; limits, states \
+    depends --partition -> partition: one of several is `one_of`; limits, states \
         and other topologies of partitions hold it
     read --exclude: nodes that it may not have
     depends --nodelist, --nodefile -> required_nodes: on tori, or with `--switches` and other \

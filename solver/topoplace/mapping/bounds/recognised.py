@@ -57,7 +57,7 @@ def bound_through(
 
 def grid_problem(problem: MappingProblem, application: GridApplication) -> MappingProblem | None:
     """Return the problem of a grid alone on the places of a problem; None if it is too large."""
-    instance = problem.instance.model_copy(update={"application": application})
+    instance = problem.instance.model_copy(update={"application": application, "moves": None})
     try:
         return prepare_mapping(instance)
     except InputError:  # bytes x hops would not be exact

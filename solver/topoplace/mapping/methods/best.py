@@ -207,13 +207,15 @@ FIRST_MOVES = 200_000
 """Moves of the local search before branch and bound: a tenth of a second or so."""
 
 
-@register("mapping", "exact", takes=("tasks", "objects"))
+@register("mapping", "exact", takes=("tasks", "objects", "moves"))
 def map_exact(problem: MappingProblem, options: Options) -> Outcome:
     """Return an embedding, else the outcome of branch and bound, else that of a search.
 
-    Without a time limit, branch and bound runs until the optimum is proven. Objects are enumerated.
+    Without a time limit, branch and bound runs until the optimum is proven. Objects are enumerated,
+    as are tasks of which only some may move.
     """
-    if not problem.of_tasks or (problem.instance.cap is not None and is_few(problem)):
+    loaded = not problem.of_tasks or problem.before is not None
+    if loaded or (problem.instance.cap is not None and is_few(problem)):
         return enumerated(problem, options)
     return exact_or_search(problem, options, None)
 
@@ -327,14 +329,16 @@ STRUCTURED_SHARE = 0.3
 """Share of a time limit for the structured methods on a grid that was recognised in a graph."""
 
 
-@register("mapping", "auto", takes=("tasks", "objects"))
+@register("mapping", "auto", takes=("tasks", "objects", "moves"))
 def auto(problem: MappingProblem, options: Options) -> Outcome:
     """Return the best mapping of the structured methods, or do as `exact`.
 
-    Objects that are more than tasks are annealed.
+    Objects that are more than tasks are annealed, and so is what moves from a mapping before.
     Ties go to the earlier method, so that a pencil placement keeps its statement of optimality. A
     graph that is recognised as a grid is mapped as one, and then as in `exact` from there.
     """
+    if problem.before is not None:
+        return enumerated(problem, options)
     if not problem.of_tasks:
         return search_loaded(problem, options)
     if problem.grid is None:

@@ -58,12 +58,13 @@ def _transposed(words: IntArray, bits: int) -> IntArray:
     return words
 
 
-@register("mapping", "given")
+@register("mapping", "given", takes=("tasks", "moves"))
 def given(problem: MappingProblem, options: Options) -> Outcome:
-    """Return the mapping that the options start from."""
-    if options.start is None:
+    """Return the mapping that the options start from, or that before any moves."""
+    start = problem.before if options.start is None else options.start
+    if start is None:
         raise InputError("a mapping made elsewhere (--mapping)", field="method", value="given")
-    return outcome_of(options.start)
+    return outcome_of(start)
 
 
 @register("mapping", "default")

@@ -17,7 +17,7 @@ from topoplace.mapping.mapped import Keeper, cheapest, mapped_by
 from topoplace.mapping.methods.constructions import TRIALS, map_bisection, map_greedy
 from topoplace.mapping.methods.orders import map_default, map_hilbert
 from topoplace.mapping.multilevel import is_available, multilevel
-from topoplace.mapping.objects.search import search_loaded
+from topoplace.mapping.objects.few_moves import searched
 from topoplace.mapping.positions import compact_routers, fill, symmetric
 from topoplace.mapping.problem import MappingProblem
 from topoplace.mapping.tabu_search import num_places, tabu
@@ -102,7 +102,7 @@ SPARE = 4
 """A second construction is made if there is this multiple of its time."""
 
 
-@register("mapping", "search", takes=("tasks", "objects"))
+@register("mapping", "search", takes=("tasks", "objects", "moves"))
 def map_search(problem: MappingProblem, options: Options) -> Outcome:
     """Return the best mapping of constructions and of annealings and tabu searches from them.
 
@@ -112,8 +112,8 @@ def map_search(problem: MappingProblem, options: Options) -> Outcome:
 
     Raises `InputError` if the start is no mapping of this instance.
     """
-    if not problem.of_tasks:
-        return search_loaded(problem, options)
+    if not problem.of_tasks or problem.before is not None:
+        return searched(problem, options)
     keeper = Keeper(problem, options, options.start)
     proxy = symmetric(problem)
     _construct(keeper, proxy)

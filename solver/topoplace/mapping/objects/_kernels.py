@@ -5,10 +5,24 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from topoplace.kernels import kernel
-from topoplace.mapping.local_search import change, distance, grown, hops_of, move
+from topoplace.mapping.local_search import (
+    aim,
+    below,
+    chance,
+    change,
+    distance,
+    draw,
+    grown,
+    hops_of,
+    move,
+    swap,
+    who_leaves,
+)
 
 
 @kernel()
@@ -75,17 +89,123 @@ def move_off_fullest(machine, guest, trees, cells, loads, home, state, at, tries
     return False
 
 
+# ---- Annealing where few may move ----------------------------------------------------------------
+
+
+@kernel(inline="always")
+def note(stay, state, away, at, count, one):
+    """Keep the list of those that are away up to date after a move of one of them."""
+    if state.cell[one] != stay[one]:
+        if at[one] < 0:
+            away[count[0]], at[one] = one, count[0]
+            count[0] += 1
+    elif at[one] >= 0:
+        count[0] -= 1
+        last = away[count[0]]
+        away[at[one]], at[last] = last, at[one]
+        at[one] = -1
+
+
+@kernel()
+def anneal_few(
+    machine, guest, guide, trees, cells, loads, home, movable, state, random, moved, work, wander
+):
+    """Do as `anneal`, with no more objects away from where they stay than there may be.
+
+    `moved` is where they stay, the list of those that are away, the position of each in it or -1,
+    and how many there are and may be. Where all that may are away, one of them goes back first, for
+    another to move.
+    """
+    stay, away, at, count = moved
+    temperature, num_moves = work
+    total = np.int64(0)
+    for _ in range(num_moves):
+        task = movable[below(random, movable.shape[0])]
+        if count[0] > 0 and draw(random) & np.uint64(1):
+            task = away[below(random, count[0])]
+        here = state.cell[task]
+        if here != stay[task] and chance(random) < 0.25:
+            goal = np.int64(stay[task])
+        else:
+            goal = aim(machine, guide, cells, state, task, random, wander)
+        if goal < 0 or goal == here:
+            continue
+        back, was, delta = np.int64(-1), np.int64(0), np.int64(0)
+        if count[0] == count[1] and here == stay[task]:
+            if count[0] == 0:
+                return total
+            back = away[below(random, count[0])]
+            was, first = np.int64(state.cell[back]), stay[back]
+            full = state.filled[first] + loads[back] > cells.room[first]
+            if full or state.taken[first] >= state.slots[first]:
+                continue
+            delta += change(machine, guest, state.router, back, cells.router[first], -1)
+            delta += grown(machine, trees, cells, state, back, first, -1)
+            move(cells, state, loads, back, first)
+        short = loads[task] - (cells.room[goal] - state.filled[goal])
+        num = state.taken[goal]
+        fits = short <= 0 and num < state.slots[goal]
+        other, taken = np.int64(-1), fits
+        if not fits or (num > 0 and draw(random) & np.uint64(1)):
+            spare = cells.room[here] - state.filled[here] + loads[task]
+            other = np.int64(who_leaves(state, loads, home, goal, max(0, short), spare, random))
+            taken = fits or other >= 0
+        left = count[0] - (back >= 0) + (here == stay[task]) - (goal == stay[task])
+        if other >= 0:
+            left += (goal == stay[other]) - (here == stay[other])
+        taken = taken and left <= count[1] and other != back
+        if taken:
+            delta += change(machine, guest, state.router, task, cells.router[goal], other)
+            if other >= 0:
+                delta += change(machine, guest, state.router, other, cells.router[here], task)
+            delta += grown(machine, trees, cells, state, task, goal, other)
+            taken = delta <= 0 or (
+                temperature > 0.0
+                and delta <= 40.0 * temperature
+                and chance(random) < math.exp(-delta / temperature)
+            )
+        if not taken:
+            if back >= 0:
+                move(cells, state, loads, back, was)
+            continue
+        if other >= 0:
+            swap(state, loads, task, other)
+            note(stay, state, away, at, count, other)
+        else:
+            move(cells, state, loads, task, goal)
+        note(stay, state, away, at, count, task)
+        if back >= 0:
+            note(stay, state, away, at, count, back)
+        total += delta
+    return total
+
+
 # ---- All mappings of few objects, one object after the other -------------------------------------
 
 
 @kernel()
 def enumerate_all(
-    machine, hops, bytes_, trees, routers, loads, room, goals, order, limit, most, stop, found
+    machine,
+    hops,
+    bytes_,
+    trees,
+    routers,
+    loads,
+    room,
+    goals,
+    order,
+    stay,
+    moves,
+    limit,
+    most,
+    stop,
+    found,
 ):
     """Look for the mapping of fewest hop-bytes below a limit; return it and the steps taken.
 
     `hops` are distances of cells, `bytes_` of objects, both square; `routers` are those of cells;
-    `goals[one, c]` says where an object may go. The cost of a tree is that of its placed objects.
+    `goals[one, c]` says where an object may go, and at most so many `moves` are not to the cell in
+    `stay`. The cost of a tree is that of its placed objects.
     Fills in the cells of the best mapping in `found`. With `stop` the first mapping below the limit
     ends it; `most` steps also end it, and then the steps are negative.
     """
@@ -110,9 +230,13 @@ def enumerate_all(
         if c >= 0:
             left[c] += loads[one]
             where[one] = -1
+            moves += c != stay[one]
         c += 1
         while c < cells and not (
-            goals[one, c] and loads[one] <= left[c] and spent[depth] + cost[depth, one, c] < best
+            goals[one, c]
+            and loads[one] <= left[c]
+            and spent[depth] + cost[depth, one, c] < best
+            and (moves > 0 or c == stay[one])
         ):
             c += 1
         if c == cells:
@@ -124,22 +248,29 @@ def enumerate_all(
             return best, -steps
         at[one], where[one] = c, routers[c]
         left[c] -= loads[one]
+        moves -= c != stay[one]
         grown[depth + 1] = 0
         for tree in range(trees.root.shape[0]):
             grown[depth + 1] += trees.bytes[tree] * hops_of(machine, trees, tree, where, at)
         spent[depth + 1] = spent[depth] + cost[depth, one, c] + grown[depth + 1] - grown[depth]
-        if is_open(hops, bytes_, loads, left, goals, order, depth, c, cost, spent, best):
+        sent = stay, moves
+        if is_open(hops, bytes_, loads, left, goals, order, sent, depth, c, cost, spent, best):
             depth += 1
     return best, steps
 
 
 @kernel(inline="always")
-def is_open(hops, bytes_, loads, left, goals, order, depth, at, cost, spent, best):
-    """Update the costs of open objects; return whether they may still stay below the best."""
+def is_open(hops, bytes_, loads, left, goals, order, sent, depth, at, cost, spent, best):
+    """Update the costs of open objects; return whether they may still stay below the best.
+
+    `sent` are the cells in which objects stay, and how many may leave theirs.
+    """
     one, total = order[depth], spent[depth + 1]
     num, cells = loads.shape[0], left.shape[0]
     if total >= best:
         return False
+    if sent[1] < num - depth - 1:
+        return few_open(hops, bytes_, loads, left, goals, order, sent, depth, at, cost, spent, best)
     for k in range(depth + 1, num):
         other = order[k]
         least = np.int64(-1)
@@ -154,3 +285,32 @@ def is_open(hops, bytes_, loads, left, goals, order, depth, at, cost, spent, bes
         if total >= best:
             return False
     return True
+
+
+@kernel()
+def few_open(hops, bytes_, loads, left, goals, order, sent, depth, at, cost, spent, best):
+    """Do as `is_open`, where only some of the open objects may leave their cells."""
+    stay, moves = sent
+    one, total = order[depth], spent[depth + 1]
+    num, cells = loads.shape[0], left.shape[0]
+    saved = np.zeros(num, dtype=np.int64)
+    for k in range(depth + 1, num):
+        other = order[k]
+        least, here = np.int64(-1), np.int64(-1)
+        for c in range(cells):
+            now = cost[depth, other, c] + bytes_[one, other] * hops[at, c]
+            cost[depth + 1, other, c] = now
+            if goals[other, c] and loads[other] <= left[c]:
+                if c == stay[other]:
+                    here = now
+                elif least < 0 or now < least:
+                    least = now
+        if here < 0:
+            moves -= 1
+            here = least
+        if here < 0 or moves < 0:
+            return False
+        total += here
+        saved[k] = max(0, here - least) if least >= 0 else 0
+    saved.sort()
+    return total - saved[num - moves :].sum() < best

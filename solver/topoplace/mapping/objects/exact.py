@@ -12,7 +12,7 @@ from topoplace.mapping.local_search import Branches, Machine, arrays_of, branche
 from topoplace.mapping.mapped import Mapped, outcome_of
 from topoplace.mapping.objects._kernels import enumerate_all
 from topoplace.mapping.objects.bounds import load_bound
-from topoplace.mapping.objects.search import search_loaded
+from topoplace.mapping.objects.few_moves import searched
 from topoplace.mapping.problem import MappingProblem
 from topoplace.result.mapping import ENUMERATION_WORK, EnumerationCertificate
 from topoplace.solving import Bound, Options, Outcome
@@ -32,6 +32,8 @@ class Few(NamedTuple):
     routers: IntArray
     goals: BoolArray
     order: IntArray
+    stay: IntArray
+    moves: int
 
 
 def enumerated(problem: MappingProblem, options: Options) -> Outcome:
@@ -40,7 +42,7 @@ def enumerated(problem: MappingProblem, options: Options) -> Outcome:
     First the fewest hop-bytes, then among those the least largest load. Each is proven by an
     enumeration that the checker repeats, if it takes no more than `ENUMERATION_WORK`.
     """
-    found = search_loaded(problem, options)
+    found = searched(problem, options)
     if not is_few(problem):
         return found
     few = few_of(problem)
@@ -51,6 +53,8 @@ def enumerated(problem: MappingProblem, options: Options) -> Outcome:
     nodes = nodes if better is None else problem.nodes_of(better)
     if nodes is None or bound is None:
         return outcome_of(nodes, hit=found.time_limit_hit, bound=bound)
+    if problem.instance.cap is None:
+        return outcome_of(nodes, bound=bound)
     options.report(Mapped(nodes), worth_of(problem, nodes), [bound, load_bound(problem)])
     nodes, load = least_load(problem, few, nodes)
     return replace(outcome_of(nodes), bounds=(bound, load))
@@ -64,18 +68,24 @@ def is_few(problem: MappingProblem) -> bool:
 def few_of(problem: MappingProblem) -> Few:
     """Return the tables of a small problem.
 
-    On a torus of equal routers, the first object stays on the first router.
+    On a torus of equal routers, the first object stays on the first router, unless moves are
+    limited. Without a limit all may move, from nowhere.
     """
     routers, num = problem.pools.router, problem.num_tasks
     bytes_ = problem.graph.exchanged.matrix(num)
     home = homes_of(problem)
     goals = (home[:, None] < 0) | (home[:, None] == np.arange(len(routers)))
     order = order_of(problem.guide.matrix(num), problem.loads, problem.fixed)
-    machine = problem.machine
-    if machine.is_transitive and not problem.fixed.any() and len(np.unique(problem.room)) == 1:
+    machine, before = problem.machine, problem.before
+    stay, moves = np.full(num, -1, dtype=np.int64), num
+    alike = machine.is_transitive and len(np.unique(problem.room)) == 1
+    if problem.instance.moves is not None and before is not None:
+        stay, moves = problem.pools_of(before), min(num, problem.instance.moves.most)
+    elif alike and not problem.fixed.any():
         goals[order[0]] &= routers == routers[0]
     hops = machine.hops(routers[:, None], routers[None, :])
-    return Few(arrays_of(problem), hops, bytes_, branches_of(problem), routers, goals, order)
+    sent = arrays_of(problem), hops, bytes_, branches_of(problem)
+    return Few(*sent, routers, goals, order, stay, moves)
 
 
 def order_of(bytes_: IntArray, loads: IntArray, fixed: BoolArray) -> IntArray:
@@ -94,7 +104,8 @@ def run(
     """Return the mapping of fewest hop-bytes below a limit, its value, and the steps taken."""
     found = np.full(problem.num_tasks, -1, dtype=np.int64)
     most = ENUMERATION_WORK // few.goals.size**2
-    own = problem.loads, room, few.goals, few.order, limit, most, stop, found
+    way = few.goals, few.order, few.stay, few.moves
+    own = problem.loads, room, *way, limit, most, stop, found
     best, steps = enumerate_all(few.machine, few.hops, few.bytes, few.trees, few.routers, *own)
     return (found if found[0] >= 0 else None), int(best), int(steps)
 

@@ -123,11 +123,11 @@ def evened(problem: MappingProblem, nodes: IntArray, stop: float) -> IntArray:
     return problem.nodes_of(state.cell.astype(np.int64))
 
 
-def anneal_gently(keeper: Keeper) -> None:
+def anneal_gently(keeper: Keeper, annealing: type[Annealing] = Annealing) -> None:
     """Go downhill, and cool down as often as there is work for, from the mapping that is kept."""
     num = keeper.problem.num_tasks
     num_moves = min(max(FEWEST_MOVES, MOVES_PER_OBJECT * num), MOST_MOVES)
-    search = Annealing(keeper, keeper.problem, num_moves)
+    search = annealing(keeper, keeper.problem, num_moves)
     unit = search.typical_change()
     if unit > 0 and not keeper.done:
         search.cool(0.0, 0.0, DOWNHILL_SHARE)

@@ -1,6 +1,7 @@
 """The best-first tree: the leaf of the largest bound is worked on next, until time is up.
 
-`PriceTree` is the one whose leaves are bounded by column generation: branch and price.
+`PriceTree` is the one whose leaves are bounded by column generation: branch and price. Those of a
+`ProgramTree` are bounded by the prices of a linear program that the problem has of its own.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from topoplace.packing import steering
 from topoplace.packing.dual.generation import Bounded, generate_columns, is_met
 from topoplace.packing.dual.master import LpSolution, Master
 from topoplace.packing.dual.relaxation import DualPoint, Relaxation
-from topoplace.packing.problem import Kinds, Subproblem
+from topoplace.packing.problem import Kinds, Program, Subproblem
 from topoplace.packing.tree.nodes import (
     NOTHING,
     Branch,
@@ -26,6 +27,7 @@ from topoplace.packing.tree.nodes import (
     Node,
     Root,
     Writer,
+    cover_branch,
     split_cover,
     split_start,
 )
@@ -292,3 +294,55 @@ class PriceTree(BestFirstTree):
         for q in follow:
             return split_start(problem, sub, kinds.members[q][whole[q]], self._dominance)
         return None
+
+
+class ProgramTree(BestFirstTree):
+    """A tree of a problem's own linear programs (`PackingProblem.program`), of any level."""
+
+    def __init__(self, relaxation: Relaxation, root: Root, lower: Callable[[], int]) -> None:
+        own, problem = root.bounded.value.certified, relaxation.problem
+        top = Node(root.sub, NOTHING if own is None else own, bounded=root.bounded)
+        super().__init__(relaxation.filling(None), top, lower, room=root.room)
+        self._dominance = Dominance(problem, frozenset(range(len(problem.names))), root.sub.level)
+
+    def work_on(self, node: Node, until: float) -> None:
+        """Split a leaf where its program is undecided, and bound both sides."""
+        problem, sub, start = self.relaxation.problem, node.sub, node.bounded
+        assert start is not None
+        if node.amounts is None:
+            program = problem.program(sub)
+            node.amounts = [] if program is None else _places(program)
+        named = {(cover.request_idx, cover.row) for cover in sub.covers}
+        new = (own for _, own in node.amounts if own not in named)
+        q, row = next(new, (None, 0))
+        if q is None or q in sub.excluded:
+            self.settle(node)
+            return
+        depth, bound = node.depth + 1, node.bound
+        if q not in sub.forced:  # branches on rows are of requests that start
+            branch = split_start(problem, sub, q, self._dominance)
+            out, into = branch.sides
+            value = Bounded(self.relaxation.evaluate(out, start.point), start.point)
+            sides = Node(out, bound, depth, bounded=value), Node(into, bound, depth, bounded=start)
+            sides[1].amounts = node.amounts
+        else:
+            branch = cover_branch(problem, sub, [q], row)
+            low, high = (self._bounded(Node(side, bound, depth), start) for side in branch.sides)
+            sides = low, high
+        self.split(node, branch, sides)
+
+    def _bounded(self, node: Node, parent: Bounded) -> Node:
+        """Bound a new leaf by the better of its own prices and those of its parent."""
+        evaluate, problem = self.relaxation.evaluate, self.relaxation.problem
+        node.bounded = Bounded(evaluate(node.sub, parent.point, 1), parent.point)
+        program = None if is_met(node.bounded, self.lower()) else problem.program(node.sub)
+        if program is not None:
+            node.amounts = _places(program)
+            point = DualPoint(program.prices, program.multipliers)
+            own = Bounded(evaluate(node.sub, point, 1), point)
+            node.bounded = min(own, node.bounded, key=lambda bounded: bounded.value.bound)
+        return node
+
+
+def _places(program: Program) -> list[tuple[float, Any]]:
+    return [(part, (q, row)) for part, q, row in program.undecided]

@@ -121,8 +121,13 @@ def split_cover(
             split = np.minimum(parted[:num], parts - parted[:num])
             among_alike = _most(among_alike, worth * split, requests)
     _, requests, row = best if best[1] else among_alike
-    if not requests:
-        return None
+    return cover_branch(problem, sub, requests, row) if requests else None
+
+
+def cover_branch(
+    problem: PackingProblem, sub: Subproblem, requests: Sequence[int], row: int
+) -> Branch:
+    """Split on whether a request that starts, the first of alike ones, uses a row, or none does."""
     inside = (Cover(requests[0], row, inside=True),)
     outside = tuple(Cover(q, row, inside=False) for q in requests)
     name = problem.names[requests[0]]

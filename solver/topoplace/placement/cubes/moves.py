@@ -28,6 +28,7 @@ from topoplace.snapshot.schema import (
     Request,
     Snapshot,
 )
+from topoplace.snapshot.state import require_none
 from topoplace.types import BoolArray, IntArray
 
 _WORK = 1e-3  # seconds of a call
@@ -61,6 +62,8 @@ class CubesMoves(Site):
         instance: RepackInstance | DefragmentInstance,
         interference: Interference,
     ) -> None:
+        for request in wanted:
+            require_none(request, ["one_of"], "cubes where jobs move", request.id)
         movers, replaced = movers_of(snapshot, instance), replaced_of(snapshot, instance)
         gone = {mover.request.id for mover in (*movers, *replaced)}
         queue = [*(m.request for m in movers), *wanted, *(m.request for m in replaced)]

@@ -73,8 +73,8 @@ class Pool:
         """Mark the cubes whose free chips all requests may have; free cubes only together."""
         free = self._problem.state.free
         found = np.ones(len(free), dtype=bool)
-        for request in dict.fromkeys(r.allowed for r in self._problem.requests if r.allowed):
-            found &= (request.mask.reshape(free.shape) | ~free).all(axis=1)
+        for own in {own for request in self._problem.requests for own in request.allowed if own}:
+            found &= (own.mask.reshape(free.shape) | ~free).all(axis=1)
         if not found[whole].all():
             found[whole] = False
         return found
@@ -180,6 +180,10 @@ def spare_names(names: Iterable[str], num: int) -> list[str]:
 # ---- Positions ----------------------------------------------------------------------------------
 
 
+Allowed = frozenset[HostSet | None]
+"""Sets of chips, of one of which a request has all; None for all there are."""
+
+
 class _Positions:
     """The positions of a problem, numbered in the order in which they are requested.
 
@@ -206,7 +210,7 @@ class _Positions:
             families["blocks"] = slice(len(chips), len(chips) + len(blocks))
         return families, np.array([*chips, *blocks], dtype=np.int64)
 
-    def whole(self, count: int, allowed: HostSet | None = None) -> Form:
+    def whole(self, count: int, allowed: Allowed = frozenset((None,))) -> Form:
         """Return where `count` whole cubes may be: all free cubes are in the pool, or none is."""
         if self.pool.has_free:
             return self._form(count, lambda: [self._of_pool(self.pool.blocks_of_cube, count)])
@@ -214,14 +218,19 @@ class _Positions:
         every = self._form(
             0, lambda: [self._add(machine.chips_of(cube), Placed(0, (cube,))) for cube in cubes]
         )
-        own = Form(every.positions[[self._is_in(k, allowed) for k in every.positions]], count)
+        ways = [
+            np.array([self._is_in(k, own) for k in every.positions], dtype=bool) for own in allowed
+        ]
+        own = Form(every.positions, count, tuple(ways) if len(ways) > 1 and count > 1 else ())
+        own = own.among(np.logical_or.reduce(ways))
         return self._forms.setdefault(("cubes", count, allowed), own)
 
-    def part(self, parts: Sequence[Extents], allowed: HostSet | None) -> Form:
+    def part(self, parts: Sequence[Extents], allowed: Allowed) -> Form:
         """Return where a part of some shapes may be, on chips that it may have."""
 
         def listed() -> list[int]:
-            return [k for k in self._positions_of(parts) if self._is_in(k, allowed)]
+            every = self._positions_of(parts)
+            return [k for k in every if any(self._is_in(k, own) for own in allowed)]
 
         return self._form((frozenset(parts), allowed), listed)
 

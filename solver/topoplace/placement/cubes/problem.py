@@ -13,7 +13,7 @@ from topoplace.machine import format_node_set
 from topoplace.machine.cubes import Cubes, Extents
 from topoplace.result.placement import CubesLevel, CubesPlacement, CubesResult, CubesSolution
 from topoplace.snapshot.cubes_state import CubesRequest, CubesState
-from topoplace.snapshot.held import queue_facts
+from topoplace.snapshot.held import facts_of
 from topoplace.snapshot.schema import PrismModel
 from topoplace.solving.registry import Options
 from topoplace.solving.solve import Frame, called
@@ -91,9 +91,9 @@ class Room:
     def whole(self, idx: int) -> Placed | None:
         """Place a request on the first free cubes; None if there are too few."""
         request = self._problem.requests[idx]
-        cubes = np.flatnonzero(request.among(self.free).all(axis=1))
-        num = request.num_cubes
-        return None if len(cubes) < num else self._taken(Placed(idx, tuple(cubes[:num].tolist())))
+        each = [np.flatnonzero(own.all(axis=1)).tolist() for own in request.among(self.free)]
+        found = [cubes[: request.num_cubes] for cubes in each if len(cubes) >= request.num_cubes]
+        return self._taken(Placed(idx, tuple(min(found)))) if found else None
 
     def part(
         self, idx: int, shapes: Sequence[Extents], among: BoolArray, *, fullest: bool
@@ -107,7 +107,7 @@ class Room:
         free = self._problem.requests[idx].among(self.free)
         for extents in shapes:
             origins, chips = self._parts(extents)
-            fits = free[:, chips].all(axis=2) & among[:, None]
+            fits = np.any([own[:, chips].all(axis=2) for own in free], axis=0) & among[:, None]
             for cube in np.flatnonzero(fits.any(axis=1)).tolist():
                 found.setdefault(cube, (origins[int(fits[cube].argmax())], extents))
         if not found:
@@ -152,14 +152,6 @@ def _solution(problem: CubesProblem, started: Started) -> CubesSolution:
     return CubesSolution(placements=[placement_of(problem, placed) for placed in order])
 
 
-def _facts(result: CubesResult) -> dict[str, int | None]:
-    found = result.solution
-    return {
-        "started": None if found is None else len(found.placements),
-        **queue_facts(result.instance),
-    }
-
-
 FRAME = Frame(
     lambda problem: LEVELS,
     called,
@@ -168,5 +160,5 @@ FRAME = Frame(
     CubesLevel,
     _solution,
     lambda problem: problem.state.snapshot,
-    facts=_facts,
+    facts=facts_of,
 )

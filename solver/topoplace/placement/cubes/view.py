@@ -11,11 +11,10 @@ from topoplace.errors import number_of
 from topoplace.machine import format_node_set, parse_node_set
 from topoplace.placement.cubes.problem import CubesProblem, Room
 from topoplace.report.domains import Boxes
-from topoplace.report.tiles import DOWN, FREE
 from topoplace.report.view import View
 from topoplace.result.base import Start
 from topoplace.snapshot.cubes_state import CubesRequest
-from topoplace.types import BoolArray, IntArray
+from topoplace.types import BoolArray
 
 
 class CubesView(View):
@@ -60,15 +59,14 @@ class CubesView(View):
         def text(idx: int, request: CubesRequest) -> str:
             if request.num_cubes:
                 wanted = f"{number_of(request.num_cubes, 'free cube')} wanted"
-                there = int(request.among(state.free).all(axis=1).sum())
+                there = max(int(own.all(axis=1).sum()) for own in request.among(state.free))
                 none = f"{wanted}, {there:,} there"
             else:
                 wanted = f"{number_of(request.nodes, 'chip')} of one cube wanted"
                 none = f"{wanted}, no part of such a shape is free"
-            if request.allowed is not None:
-                none += (
-                    f" among the {number_of(int(request.allowed.mask.sum()), 'chip')} it may have"
-                )
+            sets = [number_of(int(own.mask.sum()), "chip") for own in request.allowed if own]
+            if len(sets) == len(request.allowed):
+                none += f" among the {' or '.join(sorted(sets))} it may have"
             if not fits(idx, state.free):
                 return none
             if fits(idx, left):
@@ -81,10 +79,6 @@ class CubesView(View):
             for idx, request in every
             if request.id not in self.started
         } | self.reserved()
-
-    def ground(self) -> tuple[IntArray, Sequence[IntArray]]:
-        """Return what stands on every chip without what starts, and the chips of running jobs."""
-        return np.where(self.state.free, FREE, DOWN).ravel(), self.state.held
 
     @property
     def tiles(self) -> Boxes:

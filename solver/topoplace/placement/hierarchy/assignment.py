@@ -6,7 +6,7 @@ proves little on the later levels; the engine starts from them.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from ortools.sat.python import cp_model
@@ -34,6 +34,8 @@ class Assignment:
         The amounts left of every row.
     deadline
         When the whole search ends, by `topoplace.clock`.
+    own
+        By row what the first requests take if they *stay*, which is another way to be there.
 
     Raises
     ------
@@ -48,6 +50,7 @@ class Assignment:
         left: IntArray,
         levels: int,
         deadline: float,
+        own: Sequence[Mapping[int, int]] = (),
     ) -> None:
         self._deadline = deadline
         self._layout, self._requests, self._left = layout, requests, left
@@ -60,6 +63,11 @@ class Assignment:
         for q, request in enumerate(requests):
             clock.check(deadline)
             self._add(q, request)
+        self._stays = [self._model.new_bool_var("") for _ in own]
+        for start, stays, taken in zip(self._starts, self._stays, own, strict=False):
+            self._model.add(start + stays <= 1)
+            for row, amount in taken.items():
+                self._loads.setdefault(row, []).append(amount * stays)
         for row, load in self._loads.items():
             self._model.add(sum(load) <= int(left[row]))
 
@@ -75,19 +83,20 @@ class Assignment:
         """
         gains = zip(gains_of(self._requests), self._starts, strict=True)
         value = sum(gain * start for gain, start in gains)
-        sense = 1
-        for objective in (value, *(sum(used) for used in self._domains)):
+        levels = [(1, value), *((-1, sum(used)) for used in self._domains)]
+        return map(self._found, self._solved(levels, seed, _WORK))
+
+    def _solved(self, levels: Sequence[tuple[int, Any]], seed: int, work: float) -> Iterator[Any]:
+        """Yield a solution for each level, a sense and an objective, until one is not solved."""
+        for sense, objective in levels:
             seconds = self._deadline - clock.now()
             if seconds <= 0:
                 return
             self._model.clear_objective()
-            if sense > 0:
-                self._model.maximize(objective)
-            else:
-                self._model.minimize(objective)
+            self._model.maximize(sense * objective)
             solver: Any = cp_model.CpSolver()
             solver.parameters.parse_text_format(
-                f"max_deterministic_time: {_WORK} random_seed: {seed % (1 << 31)} num_workers: 1 "
+                f"max_deterministic_time: {work} random_seed: {seed % (1 << 31)} num_workers: 1 "
                 "catch_sigint_signal: false"
             )
             solver.parameters.max_time_in_seconds = seconds
@@ -95,11 +104,9 @@ class Assignment:
                 status = solver.solve(self._model)
             if status not in (cp_model.OPTIMAL, cp_model.FEASIBLE):
                 return
-            yield self._found(solver)
-            reached = int(solver.value(objective))
-            self._model.add(objective >= reached if sense > 0 else objective <= reached)
+            yield solver
+            self._model.add(sense * objective >= sense * int(solver.value(objective)))
             self._hint(solver)
-            sense = -1
 
     # ---- The rules
 

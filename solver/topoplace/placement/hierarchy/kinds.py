@@ -16,7 +16,7 @@ rules of requests, only time is lost.
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -33,6 +33,9 @@ from topoplace.snapshot.value import STARTED_LEVELS
 from topoplace.types import FloatArray, IntArray
 
 _MOST_VARIABLES = 50_000
+
+_MOST_STEPS = 3_000
+"""Of a search for the ways to split a part; those of ten equal pieces take 200."""
 
 
 @dataclass
@@ -88,6 +91,20 @@ def rules_of(part: PartState) -> list[tuple[int, int]]:
     """Return the segments of a part: level and size. A required level is one of all units."""
     required = [] if part.required is None else [(part.required, part.units)]
     return [*part.segments, *required]
+
+
+def splits_of(units: int, sizes: Sequence[int]) -> list[tuple[int, ...]] | None:
+    """Return all ways to write a number as a sum of some, ascending; None if there are many."""
+    found: list[tuple[int, ...]] = []
+    todo: list[tuple[tuple[int, ...], int, int]] = [((), units, len(sizes))]
+    for _ in range(_MOST_STEPS):
+        if not todo:
+            return found
+        pieces, left, num = todo.pop()
+        if not left:
+            found.append(pieces)
+        todo += [((*pieces, n), left - n, k + 1) for k, n in enumerate(sizes[:num]) if n <= left]
+    return None
 
 
 def places_of(layout: Layout, left: IntArray) -> list[Place]:
@@ -224,19 +241,26 @@ class _Program:
         limits: tuple[int, int],
         several: int | None,
     ) -> None:
-        """Add how many equal requests start, and how many pieces of each size they have."""
+        """Add how many equal requests start, and how they are split into pieces."""
         kind = self._layout.kind_of[part.kind]
         pieces = sorted({n for place in self._places for n in place.pieces(part, kind)})
         if not pieces:
             return
-        units, fewest = self._row(0.0), self._row(0.0)
-        column = {units: float(part.units), fewest: float(-(-part.units // pieces[-1]))}
-        if several is not None:
-            column[several] = 1.0
+        splits = splits_of(part.units, pieces)
+        column: dict[int, float] = {} if several is None else {several: 1.0}
+        if splits is None:  # as many units as start, in no fewer pieces than these fill
+            units, fewest = self._row(0.0), self._row(0.0)
+            column |= {units: float(part.units), fewest: float(-(-part.units // pieces[-1]))}
+            columns = [{units: -float(n), fewest: -1.0} for n in pieces]
+            splits = [(n,) for n in pieces]
+        else:
+            split = self._row(0.0)
+            column[split] = 1.0
+            columns = [{split: -1.0} for _ in splits]
         self._add(column, values, limits[1], limits[0])
-        for n in pieces:  # as many units as start; each piece is given by some place
-            column = {units: -float(n), fewest: -1.0, self._gives(part, kind, n): 1.0}
-            self._add(column, {}, np.inf)
+        for own, taken in zip(columns, splits, strict=True):  # some place gives each piece
+            given = {self._gives(part, kind, n): float(k) for n, k in Counter(taken).items()}
+            self._add(own | given, {}, np.inf)
 
     def _gives(self, part: PartState, kind: int, n: int) -> int:
         """Return the row of pieces of a kind and size; places that can hold one contribute."""

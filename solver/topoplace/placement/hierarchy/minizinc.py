@@ -16,6 +16,7 @@ from topoplace.explicit.chosen import Chosen
 from topoplace.placement.hierarchy.outcome import worth
 from topoplace.placement.hierarchy.problem import HierarchyProblem, Started, written_out
 from topoplace.snapshot.hierarchy_state import HierarchyRequest, PartState
+from topoplace.snapshot.schema import WITHOUT_GPUS
 from topoplace.solving import Options, Outcome, register
 from topoplace.solving.minizinc import LevelRun, level_by_level, require_small, run_level
 
@@ -34,10 +35,34 @@ def minizinc(problem: HierarchyProblem, options: Options) -> Outcome:
     MissingToolError
         If the `minizinc` program is not installed.
     """
+    return by_levels(problem, options)
+
+
+def by_levels(
+    problem: HierarchyProblem,
+    options: Options,
+    definitions: str = "",
+    more: Mapping[str, Any] | None = None,
+) -> Outcome:
+    """Return what the model finds level by level, with `definitions` that add to it.
+
+    Parameters
+    ----------
+    more
+        Data of what these add.
+    """
     _require_small(problem)
 
     def solved(level_idx: int, reached: Sequence[int], left: float | None) -> LevelRun[Started]:
-        return solve_level(problem, level_idx, reached, time_limit=left, solver=options.solver)
+        return solve_level(
+            problem,
+            level_idx,
+            reached,
+            time_limit=left,
+            definitions=definitions,
+            more=more,
+            solver=options.solver,
+        )
 
     def worths(started: Started) -> tuple[int, ...]:
         return totals(problem, started)
@@ -54,10 +79,7 @@ def _require_small(problem: HierarchyProblem) -> None:
         expected = f"at most {MAX_HOSTS} hosts for method minizinc"
         raise InputError(expected, field="machine.hosts", value=num_hosts)
     parts = sum(len(request.parts) for request in problem.requests)
-    if any(request.without_gpus for request in problem.requests):
-        expected = "nodes, or GPUs in every request, for method minizinc"
-        raise InputError(expected, field="value", value=str(problem.state.snapshot.value))
-    require_small(sum(request.value for request in problem.requests))
+    require_small(sum(request.value + request.without_gpus for request in problem.requests))
     require_small(int(problem.state.free.sum()) * (1 + parts))
 
 
@@ -70,15 +92,16 @@ def totals(problem: HierarchyProblem, started: Started) -> tuple[int, ...]:
 def data_of(problem: HierarchyProblem, level_idx: int, reached: Sequence[int]) -> dict[str, Any]:
     """Return the model's data: the snapshot, and the level to optimise; levels count from 1.
 
-    The model always has a level of balance, which is 0 if no part asks for it.
+    The model always has the value of requests without GPUs, all levels and balance. What the
+    problem does not count may be anything there.
     """
     machine, state, requests = problem.machine, problem.state, written_out(problem).requests
     parts = [(q, part) for q, request in enumerate(requests, 1) for part in request.parts]
-    is_last = level_idx == len(problem.levels) - 1
-    goal = machine.num_levels + 3 if is_last else level_idx + 1
-    if machine.fabrics and level_idx:  # the model counts them as a level, which holds any number
-        most = sum(part.units for _, part in parts)
-        goal, reached = goal if is_last else goal + 1, [reached[0], -most, *reached[1:]]
+    goals = ["nodes", WITHOUT_GPUS, *machine.levels, "balance", "stranded"]
+    counted = [name for name, _ in problem.levels]
+    before = goals[: goals.index(counted[level_idx])]
+    any_number = dict.fromkeys(machine.levels, -sum(part.units for _, part in parts))
+    at_least = any_number | dict(zip(counted, reached, strict=False))
     ways = [(q, own) for q, one in enumerate(requests, 1) if one.others for own in one.ways]
     numbers = [(q, k) for q, one in enumerate(requests, 1) for k in range(len(one.parts))]
     columns = [column for one in requests for column in zip(*one.ways, strict=True)]
@@ -93,6 +116,7 @@ def data_of(problem: HierarchyProblem, level_idx: int, reached: Sequence[int]) -
         "domains": (machine.domain_of.ravel() + 1).tolist(),
         "busy_hosts": {"set": (np.flatnonzero(state.occupied) + 1).tolist()},
         "request_value": [request.value for request in requests],
+        "request_second": [request.without_gpus for request in requests],
         "request_exclusive": [_number(request.exclusive) for request in requests],
         "apart_request": [q for q, _, _ in apart],
         "apart_level": [level + 1 for _, level, _ in apart],
@@ -116,8 +140,8 @@ def data_of(problem: HierarchyProblem, level_idx: int, reached: Sequence[int]) -
         "rule_part": [p for p, _, _, _ in rules],
         "rule_level": [level + 1 for _, _, level, _ in rules],
         "rule_size": [size for _, _, _, size in rules],
-        "goal": goal,
-        "reached": [*reached, *[0] * (goal - 1 - len(reached))],
+        "goal": 1 + len(before),
+        "reached": [at_least.get(name, 0) for name in before],
     }
 
 

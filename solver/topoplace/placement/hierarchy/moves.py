@@ -6,7 +6,7 @@ A gang, or a job that is in none, is a *mover* if it can be read as a request (`
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -16,14 +16,18 @@ from topoplace.errors import InputError
 from topoplace.machine.hierarchy import Hierarchy
 from topoplace.machine.hostlist import NodeLists, format_host_list
 from topoplace.packing.problem import Cover
+from topoplace.placement.hierarchy.assignment import MOST_VARIABLES, Assignment
 from topoplace.placement.hierarchy.layout import Layout, rooms_of
 from topoplace.placement.hierarchy.outcome import parts_of
 from topoplace.placement.hierarchy.packing import Candidate, HierarchyPacking, Pricing
+from topoplace.placement.hierarchy.plans import Plans
 from topoplace.placement.hierarchy.problem import HierarchyProblem, Placed
+from topoplace.placement.hierarchy.relocation import Relocation
 from topoplace.placement.hierarchy.tables import FAR, MOST_PARTS, Steps, Uses
 from topoplace.placement.repack.problem import (
     STAYS,
     Offer,
+    RepackProblem,
     Seat,
     Site,
     Wishes,
@@ -113,6 +117,7 @@ class HierarchyMoves(Site):
         self.kept = {first + k: self._on_hosts(own.units) for k, own in enumerate(replaced)}
         self._pairs = _Pairs(self)
         self.num_pairs = len(self._pairs.limits)
+        self._program: Relocation | None = None
 
     def _on_hosts(self, units: Sequence[tuple[int, int, int]]) -> OnHosts:
         uses: Counter[tuple[int, int]] = Counter()
@@ -136,6 +141,29 @@ class HierarchyMoves(Site):
             units[[*self.packing.layout.chain[leaf], len(units) - 1], part] += number
         over = units[self._pairs.nodes[own], self._pairs.parts[own]] > self._pairs.limits[own]
         return np.asarray(own[over])
+
+    def pairs_of(self, q: int, pair: int | None = None) -> list[tuple[int, int, int, int]]:
+        """Return the pairs of a request: number, node, part, and units beside the mover."""
+        own, of = self._pairs, self._pairs.of_request[q] if pair is None else np.array([pair])
+        columns = (of, own.nodes[of], own.parts[of], own.limits[of])
+        return list(zip(*(column.tolist() for column in columns), strict=True))
+
+    def plans(
+        self, problem: RepackProblem, costs: IntArray, deadline: float
+    ) -> Iterator[list[Seat]]:
+        """Yield solutions of an integer program, better ones later."""
+        program = self.program(problem)
+        if program is not None and program.is_complete:
+            return program.seats(costs, deadline)
+        if Assignment.num_variables(self.packing.layout, self.requests) > MOST_VARIABLES:
+            return iter(())
+        return Plans(self, problem, deadline).seats(costs, 0)
+
+    def program(self, problem: RepackProblem) -> Relocation | None:
+        """Return the linear program of all jobs, None if it is too large."""
+        if self._program is None and Relocation.is_small(self):
+            self._program = Relocation(self, problem)
+        return self._program
 
     def work(self) -> float:
         """Return what a call takes."""

@@ -1,30 +1,34 @@
-"""Placements by an integer program over kinds of places, with the contents of one as a path.
+"""Placements by an integer program over kinds of places and of requests.
 
-For 560 racks of 18 kinds, the program decides how many racks of each kind are filled with which
+For 5,600 racks of 18 kinds, the program decides how many racks of each kind are filled with which
 pieces of requests; it need not decide whose pieces they are, and in which of the racks. The
 contents of a place are a path in a graph whose nodes are amounts taken and whose arcs are pieces,
-so that the places of a kind are a flow (Valério de Carvalho 1999, for bins). A segment lies in one
-place here, so requests with larger ones wait, as do those that are exclusive, apart, spread or
-limited; other methods handle hosts with several resources, and levels above racks.
+so that the places of a kind are a flow (Valério de Carvalho 1999, for bins). Equal requests are one
+kind, too: the program decides how many of them are split into which pieces. So its size depends on
+neither machine nor queue, but on how many different racks and requests there are. A segment lies
+in one place here, so requests with larger ones wait, as do those that are exclusive, apart, spread,
+limited or contiguous; other methods handle hosts with several resources, and levels above racks.
 """
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterator, Sequence
+import itertools
+from collections import Counter, defaultdict
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from ortools.sat.python import cp_model
 
 from topoplace import clock
-from topoplace.placement.hierarchy.kinds import Place, rules_of
+from topoplace.placement.hierarchy.kinds import Place, rules_of, splits_of
 from topoplace.placement.hierarchy.layout import Layout
 from topoplace.placement.hierarchy.problem import gains_of
 from topoplace.placement.hierarchy.tables import Uses
 from topoplace.snapshot.hierarchy_state import HierarchyRequest, PartState
 
 _MOST_ARCS = 30_000
+
 _WORK = 4.0
 """CP-SAT's deterministic time for each of two levels; one of them is about half a second."""
 
@@ -32,6 +36,8 @@ _PARAMETERS = "random_seed: {} num_workers: 1 linearization_level: 2 catch_sigin
 
 _Piece = tuple[int, int]
 """The kind of units, of the layout's, and their number."""
+
+_Split = tuple[_Piece, ...]
 
 
 @dataclass(frozen=True)
@@ -43,15 +49,42 @@ class _Arc:
     piece: _Piece
 
 
+@dataclass(frozen=True)
+class _Way:
+    """Equal requests with one of their sets of hosts.
+
+    Attributes
+    ----------
+    members
+        The requests.
+    starts
+        How many of them start so.
+    splits
+        By part how often it is split in some way. Of a single request with many of these there is a
+        number for every piece instead, and it has all of them.
+    """
+
+    members: Sequence[int]
+    starts: Any
+    splits: list[dict[_Split, Any]]
+
+
 class Patterns:
     """The program of some requests.
 
     Parameters
     ----------
+    kinds
+        By request a key, which equal requests share.
     places
         All kinds of places.
     deadline
         When all of it ends, by `topoplace.clock`.
+
+    Attributes
+    ----------
+    is_solved
+        Whether no placement starts more, and none of those that start as much has fewer pieces.
 
     Raises
     ------
@@ -63,6 +96,7 @@ class Patterns:
         self,
         layout: Layout,
         requests: Sequence[HierarchyRequest],
+        kinds: Sequence[Hashable],
         places: Sequence[Place],
         deadline: float,
     ) -> None:
@@ -72,17 +106,21 @@ class Patterns:
         self._all_places = len(self._places) == len(places) and all(
             place.alone == 0 for place in places
         )
-        self._starts: dict[int, Any] = {}
-        self._pieces: dict[int, list[dict[_Piece, Any]]] = {}
-        for q, request in enumerate(requests):
+        self.is_solved = False
+        self._ways: list[_Way] = []
+        known = [q for q, request in enumerate(requests) if self._is_known(request)]
+        self._all_requests = len(known) == len(requests)
+        equal: dict[Hashable, list[int]] = defaultdict(list)
+        for q in known:
+            equal[kinds[q]].append(q)
+        for members in equal.values():
             clock.check(deadline)
-            if self._is_known(request):
-                self._add(q, request)
+            self._add(members)
         wanted: dict[_Piece, list[Any]] = defaultdict(list)
-        for parts in self._pieces.values():
-            for own in parts:
-                for piece, number in own.items():
-                    wanted[piece].append(number)
+        for way in self._ways:
+            for split, number in itertools.chain(*(own.items() for own in way.splits)):
+                for piece, count in Counter(split).items():
+                    wanted[piece].append(count * number)
         self._arcs = [self._paths(place, sorted(wanted)) for place in self._places]
         given: dict[_Piece, list[Any]] = defaultdict(list)
         for arcs in self._arcs:
@@ -95,14 +133,15 @@ class Patterns:
     @property
     def knows_all(self) -> bool:
         """Whether all placements are solutions of the program, with the same values."""
-        return self._all_places and len(self._starts) == len(self._requests)
+        return self._all_places and self._all_requests
 
     def placements(self, seed: int) -> Iterator[list[tuple[int, Uses]]]:
         """Yield the placement of the largest value found, and one of that value in fewer pieces."""
-        if not self._starts or sum(map(len, self._arcs)) > _MOST_ARCS:
+        if not self._ways or sum(map(len, self._arcs)) > _MOST_ARCS:
             return
         gains = gains_of(self._requests)
-        value = sum(gains[q] * start for q, start in self._starts.items())
+        value = sum(gains[way.members[0]] * way.starts for way in self._ways)
+        solved = self.knows_all
         for objective in (-value, self._num_pieces):
             seconds = self._deadline - clock.now()
             if seconds <= 0:
@@ -116,6 +155,8 @@ class Patterns:
                 status = solver.solve(self._model)
             if status not in (cp_model.OPTIMAL, cp_model.FEASIBLE):
                 return
+            solved &= status == cp_model.OPTIMAL
+            self.is_solved = solved and objective is self._num_pieces
             yield self._found(solver)
             self._model.add(objective <= int(solver.value(objective)))
             self._model.clear_hints()
@@ -133,33 +174,63 @@ class Patterns:
             and part.spread is None
             and part.at_most is None
             and not part.apart
+            and part.order is None
             for part in request.parts
         )
 
-    def _add(self, q: int, request: HierarchyRequest) -> None:
-        starts: list[Any] = []
-        found: list[dict[_Piece, Any]] = [{} for _ in request.parts]
-        for way in request.ways:
-            starts.append(self._model.new_bool_var(""))
-            for part, own in enumerate(self._add_way(way, starts[-1])):
-                found[part] |= own
-        self._model.add(sum(starts) <= 1)
-        self._starts[q], self._pieces[q] = sum(starts), found
+    def _add(self, members: Sequence[int]) -> None:
+        """Add equal requests, each by itself if there are too many ways to split it."""
+        ways = self._requests[members[0]].ways
+        splits = [[self._splits(part) for part in way] for way in ways]
+        if all(own is not None for parts in splits for own in parts):
+            self._add_equal(members, splits)
+            return
+        for q in members:
+            self._add_equal([q], splits)
 
-    def _add_way(self, parts: Sequence[PartState], start: Any) -> list[dict[_Piece, Any]]:
+    def _add_equal(
+        self, members: Sequence[int], splits: Sequence[Sequence[list[_Split] | None]]
+    ) -> None:
         found = []
-        for part in parts:
-            kind, step = self._layout.kind_of[part.kind], _step(part)
-            most = max((place.rooms[kind] for place in self._places), default=0)
-            sizes = range(step, min(part.units, most) + 1, step)
-            own = {(kind, n): self._model.new_int_var(0, part.units // n, "") for n in sizes}
-            units = sum(n * number for (_, n), number in own.items())
-            self._model.add(units == part.units * start)
-            if sizes:
-                fewest = -(-part.units // sizes[-1])
-                self._model.add(sum(own.values()) >= fewest * start)
-            found.append(own)
-        return found
+        for way, own in zip(self._requests[members[0]].ways, splits, strict=True):
+            starts = self._model.new_int_var(0, len(members), "")
+            numbers = [
+                self._pieces(part, starts) if some is None else self._split(some, starts, members)
+                for part, some in zip(way, own, strict=True)
+            ]
+            found.append(_Way(members, starts, numbers))
+        self._model.add(sum(way.starts for way in found) <= len(members))
+        self._ways += found
+
+    def _split(
+        self, splits: Sequence[_Split], starts: Any, members: Sequence[int]
+    ) -> dict[_Split, Any]:
+        """Return how often a part is split in each way: as often as requests start."""
+        numbers = {split: self._model.new_int_var(0, len(members), "") for split in splits}
+        self._model.add(sum(numbers.values()) == starts)
+        return numbers
+
+    def _pieces(self, part: PartState, start: Any) -> dict[_Split, Any]:
+        """Return how many pieces of each size a part of a single request has."""
+        kind, sizes = self._sizes(part)
+        numbers = {n: self._model.new_int_var(0, part.units // n, "") for n in sizes}
+        self._model.add(sum(n * number for n, number in numbers.items()) == part.units * start)
+        if sizes:
+            fewest = -(-part.units // sizes[-1])
+            self._model.add(sum(numbers.values()) >= fewest * start)
+        return {((kind, n),): number for n, number in numbers.items()}
+
+    def _sizes(self, part: PartState) -> tuple[int, range]:
+        """Return the kind of a part's units, and the sizes of its pieces."""
+        kind, step = self._layout.kind_of[part.kind], _step(part)
+        most = max((place.rooms[kind] for place in self._places), default=0)
+        return kind, range(step, min(part.units, most) + 1, step)
+
+    def _splits(self, part: PartState) -> list[_Split] | None:
+        """Return all ways to split a part into pieces; None if there are many."""
+        kind, sizes = self._sizes(part)
+        found = splits_of(part.units, sizes)
+        return None if found is None else [tuple((kind, n) for n in own) for own in found]
 
     # ---- The contents of places
 
@@ -195,16 +266,25 @@ class Patterns:
             numbers = {arc: int(solver.value(number)) for arc, number in arcs.items()}
             for leaf, piece in _filled(place, numbers):
                 given[piece].append(leaf)
-        found = []
-        for q, start in self._starts.items():
-            if solver.value(start):
-                uses: dict[tuple[int, int], int] = defaultdict(int)
-                for p, own in enumerate(self._pieces[q]):
-                    for piece, number in own.items():
-                        for _ in range(solver.value(number)):
-                            uses[p, given[piece].pop()] += piece[1]
-                found.append((q, tuple(sorted((p, leaf, n) for (p, leaf), n in uses.items()))))
+        found: list[tuple[int, Uses]] = []
+        for members, ways in itertools.groupby(self._ways, lambda way: way.members):
+            waiting = iter(members)
+            for way in ways:
+                some = list(itertools.islice(waiting, int(solver.value(way.starts))))
+                uses: list[dict[tuple[int, int], int]] = [defaultdict(int) for _ in some]
+                for p, splits in enumerate(way.splits):
+                    own = [split for split, n in splits.items() for _ in range(solver.value(n))]
+                    for split, into in zip(_dealt(own, len(some)), uses, strict=True):
+                        for piece in split:
+                            into[p, given[piece].pop()] += piece[1]
+                for q, into in zip(some, uses, strict=True):
+                    found.append((q, tuple(sorted((*key, n) for key, n in into.items()))))
         return found
+
+
+def _dealt(splits: Sequence[_Split], number: int) -> Sequence[_Split]:
+    """Return the pieces of each of some requests: a single one has all."""
+    return [tuple(itertools.chain(*splits))] if number == 1 else splits
 
 
 def _filled(place: Place, numbers: dict[_Arc, int]) -> Iterator[tuple[int, _Piece]]:

@@ -9,7 +9,9 @@ of a request that leaves no room for it (`Site.pairs`), and a row for every budg
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from functools import cached_property
 
 import numpy as np
@@ -20,12 +22,21 @@ from topoplace.packing.problem import (
     Cover,
     PackingProblem,
     Priced,
+    Program,
     Query,
     Subproblem,
     capacities_left,
     fits,
 )
-from topoplace.placement.repack.problem import ENDS, GOES, STAYS, Offer, RepackProblem, Seat
+from topoplace.placement.repack.problem import (
+    ENDS,
+    GOES,
+    STAYS,
+    Offer,
+    Relaxed,
+    RepackProblem,
+    Seat,
+)
 from topoplace.types import FloatArray, IntArray
 
 
@@ -129,6 +140,28 @@ class RepackPacking(PackingProblem):
             if len(pairs):
                 prices[pairs] = paid[q] // len(pairs)
         return prices, (1.0 + float(paid.sum()), *map(float, factors[:-1]))
+
+    @cached_property
+    def _program(self) -> Relaxed | None:
+        return self.site.program(self.problem)
+
+    @property
+    def has_program(self) -> bool:
+        """Whether the site has a linear program."""
+        return self._program is not None
+
+    def program(self, sub: Subproblem) -> Program | None:
+        """Return the solution of the site's linear program."""
+        if self._program is None:
+            return None
+        found = self._program.solved(sub, self._costs, self.values, self.deadline)
+        if found is None:
+            return None
+        end = len(self.inner.capacities)
+        prices = np.concatenate(
+            [found.prices[: self._first], found.prices[end:], found.prices[self._first : end]]
+        )
+        return replace(found, prices=prices)
 
     # candidates
 
@@ -256,7 +289,7 @@ class RepackPacking(PackingProblem):
     # primal side
 
     def starts(self, deadline: float) -> Iterator[list[Seat]]:
-        """Yield the present state, then requests started in place of the cheapest jobs."""
+        """Yield the present state, requests started in place of the cheapest jobs, and plans."""
         now: list[Seat] = [*self.problem.stays]
         self.inner.deadline = self.deadline
         yield now
@@ -269,6 +302,8 @@ class RepackPacking(PackingProblem):
             except clock.OutOfTimeError:
                 return
             yield now
+        with contextlib.suppress(clock.OutOfTimeError):
+            yield from self.site.plans(self.problem, self._costs, deadline)
 
     def _cleared(self, seats: list[Seat], q: int, deadline: float) -> list[Seat] | None:
         """Return seats with a request started where the jobs in its way cost least, if possible."""

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
@@ -19,7 +19,7 @@ from topoplace.kinds import kind_named
 from topoplace.machine.hostlist import NodeLists, format_host_list
 from topoplace.options import Repack, names_of
 from topoplace.packing.budget import Budget
-from topoplace.packing.problem import PackingProblem
+from topoplace.packing.problem import PackingProblem, Program, Subproblem
 from topoplace.result import Interference
 from topoplace.snapshot import schema
 from topoplace.snapshot.held import OF_ITS_NODES, candidates_of
@@ -68,6 +68,21 @@ Offer = tuple[int, Any]
 
 Wishes = Sequence[tuple[int, bool]]
 """Rows, and whether a candidate has to take them or must not: of the packing, then the pairs."""
+
+
+class Relaxed(Protocol):
+    """A linear program of all movers and requests, without columns."""
+
+    def solved(
+        self, sub: Subproblem, costs: IntArray, values: IntArray, deadline: float
+    ) -> Program | None:
+        """Return prices for a subproblem, of rows of the machine, of pairs and of budgets.
+
+        Parameters
+        ----------
+        costs, values
+            What jobs cost by way, job and level after the first, and their values on the first.
+        """
 
 
 class Site(ABC):
@@ -133,6 +148,19 @@ class Site(ABC):
     def begun(self, snapshot: Snapshot, budget: Budget, seed: int) -> list[Seat]:
         """Return requests that start, if possible most of their value, while no job moves."""
         return []
+
+    def plans(
+        self, problem: RepackProblem, costs: IntArray, deadline: float
+    ) -> Iterator[list[Seat]]:
+        """Yield plans to begin with, better ones later; by default there are none.
+
+        Costs are by way, job and level after the first.
+        """
+        return iter(())
+
+    def program(self, problem: RepackProblem) -> Relaxed | None:
+        """Return a linear program whose prices are good, None if there is none."""
+        return None
 
     @abstractmethod
     def placement(self, q: int, place: Any) -> Any:

@@ -17,6 +17,7 @@ import numpy as np
 from topoplace.machine import Prism, Torus
 from topoplace.placement.torus.problem import Candidate, PlacementProblem
 from topoplace.snapshot.anchored import AnchoredShape
+from topoplace.snapshot.state import QueuedState
 from topoplace.types import BoolArray, IntArray
 
 if TYPE_CHECKING:
@@ -101,12 +102,20 @@ def prisms_of(problem: PlacementProblem) -> AnchoredPrisms:
     return anchored_prisms(problem.torus, problem.state.anchored)
 
 
-def candidates_of(problem: PlacementProblem, idx: int) -> IntArray:
+def candidates_of(problem: PlacementProblem, idx: int, way: QueuedState | None = None) -> IntArray:
     """Return the prisms that a request may have with the running jobs in place, by number.
 
-    One in segments has several of them.
+    One in segments has several of them, all with nodes of one of its kinds.
+
+    Parameters
+    ----------
+    way
+        The request with one kind of nodes alone; None: all its prisms.
     """
-    request = problem.requests[idx]
+    request = way or problem.requests[idx]
+    if request.others:
+        each = [candidates_of(problem, idx, one) for one in request.ways]
+        return np.unique(np.concatenate(each))
     size = request.segment or request.nodes
     key = "anchored", request.class_idx, request.region, request.communication, size
     if key not in problem._memo:

@@ -90,7 +90,7 @@ class AnchoredPacking(PositionPacking):
         known: dict[Hashable, Form] = {}
         found = []
         for q, r in enumerate(problem.requests):
-            kind: Hashable = (r.class_idx, r.region, r.communication, r.segment or r.nodes)
+            kind: Hashable = (r.classes, r.region, r.communication, r.segment or r.nodes)
             if problem.is_tolerant(r.communication):
                 kind = self.torus.kinds[q]
             if kind not in positions:
@@ -100,8 +100,11 @@ class AnchoredPacking(PositionPacking):
                 for k in mine:
                     taken = self.torus.rows_of(Candidate(q, prisms[k]))
                     rows.append(np.concatenate([taken, blocked[k]]))
-            key = kind, r.num_prisms
-            found.append(known.setdefault(key, Form(positions[kind], r.num_prisms)))
+            key, ways = (kind, r.num_prisms), list[BoolArray]()
+            if r.num_prisms > 1 and r.others:
+                which = np.array(self._which, dtype=np.int64)[positions[kind]]
+                ways = [np.isin(which, candidates_of(problem, q, way)) for way in r.ways]
+            found.append(known.setdefault(key, Form(positions[kind], r.num_prisms, tuple(ways))))
         return found
 
     @cached_property
@@ -254,8 +257,7 @@ class AnchoredPacking(PositionPacking):
         which = np.array(self._which, dtype=np.int64)
         for q, form in enumerate(self.forms):
             if form not in known:
-                there = np.isin(which[form.positions], candidates_of(earlier, q))
-                known[form] = Form(form.positions[there], form.count)
+                known[form] = form.among(np.isin(which[form.positions], candidates_of(earlier, q)))
         return self.where(capacities, [known[form] for form in self.forms])
 
     def near(self, candidates: Sequence[Positions], first: Positions) -> list[float]:

@@ -20,6 +20,7 @@ from topoplace.placement.torus._ruin_recreate import anneal
 from topoplace.placement.torus.footprints import CountSums
 from topoplace.placement.torus.heuristics.prism_search import search_of
 from topoplace.placement.torus.problem import Candidate, PlacementProblem
+from topoplace.snapshot.state import QueuedState
 from topoplace.types import BoolArray, FloatArray, IntArray
 
 _MOST_FORMS = 90  # per request
@@ -69,27 +70,33 @@ def forms_of(problem: PlacementProblem, deadline: float = math.inf) -> Forms:
 
     def found_for(idx: int) -> list[tuple[float, tuple[int, ...], NDArray[np.uint8]]]:
         """Return (rank, extents, waste) of the best forms of a request."""
-        request, found = problem.requests[idx], []
+        request = problem.requests[idx]
+        found: dict[tuple[int, ...], tuple[float, NDArray[np.uint8]]] = {}
         reach = problem.reach(request, view)
-        for rough, footprint, depth, least in _promising(problem, idx, 2 * most):
-            if reach.deepest[footprint] < depth:
-                continue
-            here = (reach.of(footprint) >= depth) & (least <= depth)
-            size = (*view.extents[footprint].tolist(), depth)
-            inside = usable(request.class_idx, size)
-            here &= inside >= request.nodes
-            if not here.any():
-                continue
-            of_all = inside if len(problem.usable_sums) == 1 else usable(-1, size)
-            row = np.where(here, np.minimum(255, 1 + of_all - request.nodes), 0).astype(np.uint8)
-            found.append((int(row[here].min()) + rough, size, row))
-        return sorted(found, key=lambda item: item[:2])[:most]
+        for way in request.ways:
+            for rough, footprint, depth, least in _promising(problem, idx, way, 2 * most):
+                if reach.deepest[footprint] < depth:
+                    continue
+                here = (reach.of(footprint) >= depth) & (least <= depth)
+                size = (*view.extents[footprint].tolist(), depth)
+                inside = usable(way.class_idx, size)
+                here &= inside >= request.nodes
+                if not here.any():
+                    continue
+                of_all = inside if len(problem.usable_sums) == 1 else usable(-1, size)
+                row = np.where(here, np.minimum(255, 1 + of_all - request.nodes), 0)
+                _, known = found.get(size, (rough, np.zeros_like(row)))
+                found[size] = rough, np.maximum(row, known).astype(np.uint8)
+        ranked = [
+            (int(row[row > 0].min()) + rough, size, row) for size, (rough, row) in found.items()
+        ]
+        return sorted(ranked, key=lambda item: item[:2])[:most]
 
     known: dict[object, list[tuple[float, tuple[int, ...], NDArray[np.uint8]]]] = {}
     first, found = [0], []
     for idx, r in enumerate(problem.requests):
         if clock.now() < deadline:
-            kind = r.class_idx, r.nodes, r.region, r.communication, r.geometries
+            kind = r.classes, r.nodes, r.region, r.communication, r.geometries
             if kind not in known:
                 known[kind] = found_for(idx)
             found += known[kind]
@@ -116,14 +123,14 @@ def passes(torus: Torus, extents: IntArray) -> BoolArray:
 
 
 def _promising(
-    problem: PlacementProblem, idx: int, most: int
+    problem: PlacementProblem, idx: int, request: QueuedState, most: int
 ) -> Iterator[tuple[float, int, int, IntArray]]:
     """Yield (roughness, footprint, depth, least depth per origin) of a request's best forms.
 
-    Compact and tight ones come first.
+    Compact and tight ones come first. The request has one kind of nodes alone.
     """
-    view, request = problem.view, problem.requests[idx]
-    torus, entries = view.turned, search_of(problem).entries(problem, idx)
+    view = problem.view
+    torus, entries = view.turned, search_of(problem).entries(problem, idx, request)
     per = torus.nodes_per_router
     routers = -(-request.nodes // per)
     largest = torus.num_routers if request.geometries else max(_SLACK * routers, routers + per)

@@ -46,7 +46,7 @@ def exact(problem: PlacementProblem, options: Options) -> Outcome:
     budget = Budget(options.time_limit)
     # the packing is freed first: explanations have large tables, too
     outcome = solved(problem, packed(problem), options, budget)
-    if outcome.solution is None:
+    if outcome.solution is None or not options.explains:
         return outcome
     left = budget.limit - clock.now()
     size = len(quickest_footprints(problem.torus).extents) * problem.torus.num_routers

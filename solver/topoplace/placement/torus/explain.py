@@ -151,11 +151,13 @@ def _nearest_without_running(
         whole = usable.sum(axis=2) == torus.nodes_per_router
         admitted = {}
         for q in left:
-            request = problem.requests[q]
-            inside = whole[request.class_idx]
-            if request.region is not None:
-                inside = inside & state.regions[request.region]
-            admitted[q] = whole_prisms(problem, request.nodes, inside)
+            each = []
+            for way in problem.requests[q].ways:
+                inside = whole[way.class_idx]
+                if way.region is not None:
+                    inside = inside & state.regions[way.region]
+                each.append(whole_prisms(problem, way.nodes, inside))
+            admitted[q] = np.unique(np.concatenate(each))
         return _nearest_anchored(problem, admitted, held)
 
     def closed(request: QueuedState) -> tuple[BoolArray, BoolArray]:
@@ -195,19 +197,23 @@ def _nearest(
     reach: Callable[[QueuedState, Footprints], Reach],
 ) -> Nearest:
     """Search once for all requests of a class to which the same routers and links are closed."""
-    groups: dict[object, list[int]] = {}
+    groups: dict[object, list[tuple[int, QueuedState]]] = {}
     for idx in left:
         request = problem.requests[idx]
         masks = tuple(mask.tobytes() for mask in closed(request))
-        groups.setdefault((*masks, request.class_idx, bool(request.geometries)), []).append(idx)
+        for way in request.ways:
+            key = *masks, way.class_idx, bool(way.geometries)
+            groups.setdefault(key, []).append((idx, way))
     found: Nearest = {}
     for members in groups.values():
-        first = problem.requests[members[0]]
+        _, first = members[0]
         # a geometry's depths are those along the machine's last dimension
         view = (footprints_of if first.geometries else quickest_footprints)(problem.torus)
         tables = reach(first, view), usable[first.class_idx], held
-        prisms = _search(view, [problem.requests[idx] for idx in members], *tables, deadline)
-        found |= {idx: p for idx, p in zip(members, prisms, strict=True) if p is not None}
+        prisms = _search(view, [way for _, way in members], *tables, deadline)
+        for (idx, _), near in zip(members, prisms, strict=True):
+            if near is not None:
+                found[idx] = min(found.get(idx, near), near, key=lambda n: (n[1], n[0].volume))
     return found
 
 
@@ -309,6 +315,8 @@ def _wanted(problem: PlacementProblem, request: QueuedState) -> str:
     text = number_of(request.nodes, f"{name} node")
     if document.eligible is not None:
         text += f" of {document.eligible}"
+    if document.one_of is not None:
+        text += f", all of one of {', '.join(document.one_of)}"
     return f"{text} as {shapes}" if shapes else text
 
 

@@ -87,7 +87,7 @@ def data_of(problem: PlacementProblem, level: int, reached: Sequence[int]) -> di
         "running_routers": [{"set": job.routers.tolist()} for job in state.running],
         "running_communication": [{"e": job.communication.value} for job in state.running],
         "request_nodes": [r.nodes for r in requests],
-        "request_class": [r.class_idx + 1 for r in requests],
+        "request_classes": [{"set": [k + 1 for k in sorted(r.classes)]} for r in requests],
         "request_value": [r.value for r in requests],
         "request_communication": [{"e": r.communication.value} for r in requests],
         "request_region": [{"set": np.flatnonzero(region).tolist()} for region in regions],

@@ -23,6 +23,7 @@ from topoplace.placement.torus.problem import Candidate, PlacementProblem
 from topoplace.result import Interference, Placement
 from topoplace.snapshot.geometry import Geometry
 from topoplace.snapshot.schema import (
+    BY_SETS,
     OF_GANGS,
     Communication,
     DefragmentInstance,
@@ -67,8 +68,12 @@ class TorusMoves(Site):
         state = prepare(snapshot)
         if state.anchored:
             raise InputError("a machine on which any prism will do", field="machine.anchored")
-        if state.sets:
-            raise InputError("no eligible or excluded nodes where jobs move", field="queue")
+        for idx, request in enumerate(snapshot.queue):
+            if request.id not in {own.id for own in state.queue}:
+                continue  # it is held
+            require_none(request, BY_SETS, "a torus or mesh where jobs move", f"queue[{idx}]")
+        if any(isinstance(request.region, list) for request in wanted):
+            raise InputError("one region of a request where jobs move", field="queue")
         compile_wide(state.torus.shape)
         whole = PlacementProblem(state, interference)
         self.movable = _may_move(whole, instance)

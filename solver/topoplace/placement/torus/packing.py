@@ -110,16 +110,15 @@ def _where_enough_fits(
     Without a geometry they also have enough usable nodes.
     """
     torus, view = problem.torus, footprints_of(problem.torus)
-    reach, sums = (
-        problem.reach(request, view),
-        view.sums(problem.state.usable_per_router[request.class_idx]),
-    )
+    reach, per_router = problem.reach(request, view), problem.state.usable_per_router
+    sums = [view.sums(per_router[class_idx]) for class_idx in request.classes]
     found = {}
     for extents in itertools.product(*(range(1, n + 1) for n in torus.shape)):
         clock.check(deadline)
         there = reach.of(view.index(extents[:-1])) >= extents[-1]
         if not request.geometries:
-            there = there & (view.everywhere(sums, extents) >= request.nodes)
+            held = [view.everywhere(own, extents) for own in sums]
+            there = there & (np.max(held, axis=0) >= request.nodes)
         found[extents] = there.reshape(torus.shape)
     return found
 
@@ -368,7 +367,7 @@ class TorusPacking(PackingProblem):
         """Return what requests have in common that may differ only in the number of nodes."""
         r = self.placement.requests[q]
         shapes = (r.nodes, r.geometries) if r.geometries else ()
-        return r.class_idx, r.region, r.communication, shapes, self.placement.priced_as(q)
+        return r.classes, r.region, r.communication, shapes, self.placement.priced_as(q)
 
     def dominating(self, startable: frozenset[int]) -> dict[int, frozenset[int]]:
         """Return by request those like it that need no more nodes and have at least its value."""
@@ -414,8 +413,8 @@ class TorusPacking(PackingProblem):
 
     @property
     def classes(self) -> Sequence[object]:
-        """The node class of every request."""
-        return [request.class_idx for request in self.placement.requests]
+        """The kinds of nodes of every request."""
+        return [request.classes for request in self.placement.requests]
 
     def only(self, requests: frozenset[int]) -> TorusPacking:
         """Return the problem in which no other request has a prism."""

@@ -243,7 +243,7 @@ class PlacementProblem:
         """
         return [
             (
-                *(r.class_idx, r.region, r.communication, r.nodes, r.value, r.geometries),
+                *(r.classes, r.region, r.communication, r.nodes, r.value, r.geometries),
                 self.priced_as(q),
             )
             if not self.is_tolerant(r.communication)
@@ -251,16 +251,37 @@ class PlacementProblem:
             for q, r in enumerate(self.requests)
         ]
 
+    def way_of(self, candidate: Candidate) -> QueuedState:
+        """Return the request with one of its kinds of nodes alone.
+
+        It is the kind of which the prism holds enough and the fewest are left idle, the first one
+        of equal ones. If it holds enough of no kind, it is the one of which it holds most.
+        """
+        request = self.requests[candidate.request_idx]
+        if not request.others:
+            return request
+        held = [self._held(way, candidate) for way in request.ways]
+        fits = [inside >= request.nodes for inside in held]
+        if request.geometries:
+            fits = [self._geometry_in(way, candidate.prism) is not None for way in request.ways]
+        best = min(range(len(fits)), key=lambda k: (not fits[k], held[k] if fits[k] else -held[k]))
+        return request.ways[best]
+
+    def _held(self, way: QueuedState, candidate: Candidate) -> int:
+        """Count the usable nodes that the prisms hold of the first kind of a request."""
+        usable = self.state.usable_per_router[way.class_idx]
+        return int(usable[candidate.routers(self.torus)].sum())
+
     def usable_inside(self, candidate: Candidate) -> int:
-        """Count the usable nodes of the request's class inside the prism."""
-        usable = self.state.usable_per_router[self.requests[candidate.request_idx].class_idx]
-        return int(usable[candidate.prism.routers(self.torus)].sum())
+        """Count the usable nodes inside the prism: of the class, or kind, that the request has."""
+        return self._held(self.way_of(candidate), candidate)
 
     def routers_of_use(self, candidate: Candidate) -> IntArray:
-        """Return the routers of a prism that have usable nodes of the request's class."""
-        usable = self.state.usable_per_router[self.requests[candidate.request_idx].class_idx]
+        """Return the routers of a prism that have usable nodes of a kind that the request has."""
+        classes = [*self.requests[candidate.request_idx].classes]
+        usable = np.asarray(self.state.usable_per_router[classes].any(axis=0))
         routers = candidate.routers(self.torus)
-        return np.sort(routers[usable[routers] > 0])
+        return np.sort(routers[usable[routers]])
 
     def shape_score(self, candidate: Candidate) -> int:
         """Return the level-2 value of a candidate (docs/proofs/placement.md, "The objective")."""
@@ -282,7 +303,7 @@ class PlacementProblem:
         shape = (len(candidates), self.torus.num_dims)
         origins = np.array([c.prism.origin for c in candidates], dtype=np.int64).reshape(shape)
         extents = np.array([c.prism.extents for c in candidates], dtype=np.int64).reshape(shape)
-        requests = [self.requests[c.request_idx] for c in candidates]
+        requests = [self.way_of(candidate) for candidate in candidates]
         class_idx = np.array([request.class_idx for request in requests])
         idle = -np.array([request.nodes for request in requests], dtype=np.int64)
         for k in np.unique(class_idx).tolist():
@@ -328,7 +349,7 @@ class PlacementProblem:
 
     def choose_nodes(self, candidate: Candidate) -> IntArray:
         """Return the nodes a started job takes: the lowest usable ones its geometry admits."""
-        request = self.requests[candidate.request_idx]
+        request = self.way_of(candidate)
         routers = candidate.routers(self.torus)
         geometry = self.matching_geometry(candidate)
         if geometry is not None and geometry.max_depth is not None:
@@ -344,17 +365,22 @@ class PlacementProblem:
 
     def matching_geometry(self, candidate: Candidate) -> Geometry | None:
         """Return the first alternative of the request's geometry that the prism fits."""
-        request = self.requests[candidate.request_idx]
-        extents = candidate.prism.extents
-        for geometry in request.geometries:
-            if extents[:-1] != geometry.extents[:-1] or extents[-1] not in geometry.depths:
+        return self._geometry_in(self.way_of(candidate), candidate.prism)
+
+    def _geometry_in(self, way: QueuedState, prism: Prism) -> Geometry | None:
+        """Return the first alternative that a prism fits, of a request with one kind of nodes."""
+        for geometry in way.geometries:
+            if prism.extents[:-1] != geometry.extents[:-1]:
                 continue
+            if prism.extents[-1] not in geometry.depths:
+                continue
+            routers = prism.routers(self.torus)
             if geometry.max_depth is None:
-                if self.usable_inside(candidate) >= request.nodes:
+                if self.state.usable_per_router[way.class_idx][routers].sum() >= way.nodes:
                     return geometry
                 continue
-            pencils = candidate.prism.routers(self.torus).reshape(-1, extents[-1])
-            whole = self.whole_routers(request.class_idx)[pencils].sum(axis=1)
+            pencils = routers.reshape(-1, prism.extents[-1])
+            whole = self.whole_routers(way.class_idx)[pencils].sum(axis=1)
             if whole.min() >= geometry.extents[-1]:
                 return geometry
         return None

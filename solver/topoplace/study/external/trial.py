@@ -22,7 +22,7 @@ from pydantic import BaseModel, BeforeValidator, Field
 
 from topoplace.certify.check import check_document
 from topoplace.certify.report import RefusedError
-from topoplace.certify.torus.instance import Instance, Job, prism_of, read_instance
+from topoplace.certify.torus.instance import Instance, Job, Request, prism_of, read_instance
 from topoplace.certify.torus.starts import read_starts
 from topoplace.errors import InputError, number_of
 from topoplace.kinds import kind_named, kind_of_machine
@@ -184,7 +184,7 @@ class _TorusJudge(_Judge):
             if request.sharing is not Communication.NONE:
                 links = prism_links(torus, prism)
         job = Job(request.id, nodes, routers, prism, links, request.sharing)
-        self._judge_nodes(job, request.class_idx)
+        self._judge_nodes(job, request)
         self._judge_overlaps(job)
         user = self._use_links(job)
         self._node_user[nodes] = self._router_user[routers] = user
@@ -198,20 +198,21 @@ class _TorusJudge(_Judge):
             except (RefusedError, InputError) as error:
                 self._breaches.append(Breach(str(error), request.id))
 
-    def _judge_nodes(self, job: Job, class_idx: int) -> None:
+    def _judge_nodes(self, job: Job, request: Request) -> None:
         """Report nodes that the job may not have, once for every reason."""
         instance, torus = self._instance, self._instance.torus
         routers, classes = job.nodes // torus.nodes_per_router, instance.node_class[job.nodes]
         service, held = classes < 0, instance.held[routers] & (classes >= 0)
         down = ~instance.usable[job.nodes] & ~service & ~held
-        foreign = (classes != class_idx) & ~service
+        kinds = (self._instance.kinds[kind][job.nodes] for kind in request.kinds)
+        foreign = min((~own & ~service for own in kinds), key=np.count_nonzero)
         if held.any():
             router = routers[held][0]
             holder = next(other.id for other in instance.jobs if router in other.routers)
             self._breach_of_node(job, held, f" on router {router}, held by running job {holder}")
         self._breach_of_node(job, service, ", a service node")
         self._breach_of_node(job, down, ", which is down")
-        self._breach_of_node(job, foreign, ", which is not of its class")
+        self._breach_of_node(job, foreign, ", which is not of its class or sets")
         if job.prism is not None:
             outside = ~np.isin(routers, job.routers)
             self._breach_of_node(job, outside, f" outside its prism {job.prism.text}")
@@ -562,11 +563,11 @@ def torus_input(problem: PlacementProblem) -> dict[str, Any]:
     document = state.snapshot.model_dump(mode="json")
     rooms: dict[tuple[object, ...], dict[str, list[int]]] = {}
     for request, item in zip(problem.requests, document["queue"], strict=True):
-        kind = request.class_idx, request.region, request.communication
+        kind = request.classes, request.region, request.communication
         if kind not in rooms:
             allowed = problem.allowed_routers(request)
-            of_class = state.usable & (state.node_class == request.class_idx)
-            nodes = of_class & np.repeat(allowed, problem.torus.nodes_per_router)
+            own = np.any([state.of_kind(k) for k in request.classes], axis=0)
+            nodes = state.usable & own & np.repeat(allowed, problem.torus.nodes_per_router)
             rooms[kind] = {
                 "routers": np.flatnonzero(allowed).tolist(),
                 "nodes": np.flatnonzero(nodes).tolist(),

@@ -9,7 +9,7 @@ import dataclasses
 import itertools
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from fractions import Fraction
@@ -49,7 +49,8 @@ class LogJob:
     `seconds` is the run time in the log, assumed to be that under the reference allocation of eq.
     (7); `walltime` is the requested time: backfilling uses it, and a job may run longer. A job
     without patterns is compute-intensive. `shapes` are the prisms that the job may have on a torus;
-    None if any will do.
+    None if any will do. `node_class` is None for the default one. Jobs of a higher `priority` wait
+    before others.
     """
 
     id: str
@@ -60,6 +61,8 @@ class LogJob:
     patterns: tuple[PatternUse, ...] = ()
     shapes: str | None = None
     application: str | None = None
+    node_class: str | None = None
+    priority: int = 1
 
     @property
     def communication(self) -> Communication:
@@ -71,6 +74,8 @@ class LogJob:
         return Request(
             id=self.id,
             nodes=self.nodes,
+            node_class=self.node_class,
+            priority=self.priority,
             shapes=self.shapes,
             communication=self.communication,
             patterns=(list(self.patterns) or None) if with_patterns else None,
@@ -99,12 +104,18 @@ class JobLog:
 
 
 def read_log(
-    path: str | Path, *, procs_per_node: int = 1, machine: TorusModel | None = None
+    path: str | Path,
+    *,
+    procs_per_node: int = 1,
+    machine: TorusModel | None = None,
+    partitions: Mapping[str, str] = MappingProxyType({}),
+    queues: Mapping[str, int] = MappingProxyType({}),
 ) -> JobLog:
     """Read a log (the Standard Workload Format, ALCF's) or a trace of RFold, by its first line.
 
     Submissions count from the first one. Jobs without a known size, submission or run time are left
-    out. Sizes are those of `topoplace.formats.text.read_swf`. A job of a trace asks for the seconds
+    out. Sizes, classes by partition and priorities by queue are those of
+    `topoplace.formats.text.read_swf`. A job of a trace asks for the seconds
     that it runs, and for the shape that it has on this machine
     (`topoplace.formats.slices.rfold_jobs`).
 
@@ -114,11 +125,18 @@ def read_log(
         Naming file, line, field and value; for a trace without a torus or mesh.
     """
     is_trace = is_rfold(path) and not is_alcf(path)
+    if (partitions or queues) and (is_trace or is_alcf(path)):
+        expected = "a log in the Standard Workload Format, for partitions or queues"
+        raise InputError(expected, file=str(path))
     options: Counter[str] = Counter()
     if is_trace:
         jobs, num_jobs = _traced(path, machine)
     else:
-        log = read_alcf(path) if is_alcf(path) else read_swf(path, procs_per_node=procs_per_node)
+        log = (
+            read_alcf(path)
+            if is_alcf(path)
+            else read_swf(path, procs_per_node=procs_per_node, partitions=partitions, queues=queues)
+        )
         jobs, num_jobs = _logged(log)
         options.update(one.option for one in log.left_out)
     first = min((job.submitted for job in jobs), default=0)
@@ -136,6 +154,8 @@ def _logged(log: SwfLog) -> tuple[list[LogJob], int]:
         LogJob(
             *(request.id, request.nodes, request.submitted, seconds, request.walltime),
             application=request.application,
+            node_class=request.node_class,
+            priority=request.priority,
         )
         for request, seconds in zip(log.requests, log.run_times, strict=True)
         if request.submitted is not None and request.walltime is not None and seconds is not None
@@ -224,6 +244,9 @@ class Setup:
     running
         On a torus, jobs that run at the start, in addition to those of `state`, and end when their
         decisions say. They count as nodes held, but are not among the records.
+    whole_queue
+        On a torus, the method places all jobs that wait together, not one at a time
+        (`topoplace.study.replay.run.Replay`).
     """
 
     state: Any
@@ -236,6 +259,7 @@ class Setup:
     objective: TreeObjective = TreeObjective.CONTENTION
     sharing: int = 0
     running: Sequence[tuple[LogJob, Decision]] = ()
+    whole_queue: bool = False
 
     @property
     def site(self) -> Any:
@@ -319,7 +343,9 @@ def improvements(metrics: Metrics, base: Metrics) -> dict[str, float | None]:
 class ApplicationFigures:
     """The jobs of one application and size: their slowdowns, and how these vary.
 
-    `variation` is the standard deviation over the mean (CoV); None for fewer than two jobs.
+    `variation` is the standard deviation over the mean (CoV); None for fewer than two jobs. `usage`
+    is their share of the log's node-seconds, `efficiency` their part of E_AVE, which is the sum of
+    usage times efficiency (Enos 2014, section III.A).
     """
 
     application: str
@@ -328,6 +354,8 @@ class ApplicationFigures:
     num_prisms: int
     slowdown: float
     variation: float | None
+    usage: float
+    efficiency: float | None
 
 
 def by_application(records: Sequence[JobRecord]) -> list[ApplicationFigures]:
@@ -335,15 +363,38 @@ def by_application(records: Sequence[JobRecord]) -> list[ApplicationFigures]:
     groups: dict[tuple[str, int], list[JobRecord]] = {}
     for record in records:
         groups.setdefault((record.job.application or "", record.job.nodes), []).append(record)
+    whole = sum(map(_usage, records))
     found = []
     for (name, nodes), own in sorted(groups.items()):
         slow = np.array([float(record.slowdown) for record in own])
         extents = {record.prism.extents for record in own if record.prism is not None}
         vary = float(slow.std(ddof=1) / slow.mean()) if len(own) > 1 else None
+        used = sum(map(_usage, own))
+        efficiency = _share(_efficient(own), used)
         found.append(
-            ApplicationFigures(name, nodes, len(own), len(extents), float(slow.mean()), vary)
+            ApplicationFigures(
+                name,
+                nodes,
+                len(own),
+                len(extents),
+                float(slow.mean()),
+                vary,
+                float(_share(used, whole) or 0),
+                None if efficiency is None else float(efficiency),
+            )
         )
     return found
+
+
+def _usage(record: JobRecord) -> int:
+    """Return the node-seconds of a job in the log."""
+    return record.job.nodes * record.job.seconds
+
+
+def _efficient(records: Iterable[JobRecord]) -> Fraction:
+    """Return the node-seconds of jobs in the log, each times its efficiency."""
+    parts = (Fraction(_usage(r) * r.job.seconds, r.execution) for r in records if r.execution)
+    return sum(parts, Fraction(0))
 
 
 def percent_below(value: int | Fraction, base: int | Fraction) -> float | None:
@@ -396,13 +447,8 @@ def efficiency_of(
         if moment.jobs_waiting:
             seconds_waiting += length
             held_waiting += length * moment.nodes_held
-    usage = sum(r.job.nodes * r.job.seconds for r in records)
-    efficient = sum(
-        (Fraction(r.job.nodes * r.job.seconds**2, r.execution) for r in records if r.execution),
-        Fraction(0),
-    )
     scheduling = _share(held_waiting, num_nodes * seconds_waiting)
-    application = _share(efficient, usage)
+    application = _share(_efficient(records), sum(map(_usage, records)))
     return Efficiency(
         utilisation=_share(held, num_nodes * seconds),
         scheduling=scheduling,

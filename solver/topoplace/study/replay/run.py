@@ -60,8 +60,16 @@ class Reservation:
     refused: set[str] = field(default_factory=set)
     _bad_places: set[tuple[bytes, Prism | None, bool]] = field(default_factory=set)
 
-    def admits(self, job: LogJob, decision: Decision) -> bool:
-        """Enter a job that lasts beyond the reservation, if the first in line still fits then."""
+    def may_admit(self, job: LogJob, now: int) -> bool:
+        """Return whether a job ends by then, or could leave enough nodes for the first in line."""
+        if now + job.walltime <= self.at:
+            return True
+        return job.id not in self.refused and self.then.has_nodes_for(self.job, job)
+
+    def admits(self, job: LogJob, decision: Decision, now: int) -> bool:
+        """Return whether a job may start; one that lasts longer is entered, if there is room."""
+        if now + job.walltime <= self.at:
+            return True
         # The free part only shrinks, so a place that is refused now stays refused.
         place = (decision.nodes.tobytes(), decision.prism, bool(job.patterns))
         if place not in self._bad_places:
@@ -102,9 +110,14 @@ def reserve(job: LogJob, site: Site, running: Iterable[Running], now: int) -> Re
 class Replay:
     """A job log running through an allocator, from one event to the next.
 
-    Jobs start in the order of their submission. If the first in line does not fit, it gets a
-    reservation at the earliest time at which it would by the walltimes of the running jobs;
-    later ones may start before it if they end by then or leave enough nodes for it (EASY).
+    Jobs start in the order of their priorities, those of the same in the order of submission. If
+    the first in line does not fit, it gets a reservation at the earliest time at which it would by
+    the walltimes of the running jobs; later ones may start before it if they end by then or leave
+    enough nodes for it (EASY).
+
+    If the set-up says so, the method places the whole queue at once: who could delay the first in
+    line if it waits is not shown to it, and does not start where it would. If the first fits, it
+    counts more than all others. Then the method is asked again for the rest, until nobody starts.
 
     Jobs that run on the machine and nodes that are down stay so, but for the jobs that the set-up
     says end; its queue is ignored. Jobs too
@@ -135,7 +148,10 @@ class Replay:
         self.timeline: list[Moment] = []
         jobs = setup.jobs
         self._site: Site = setup.site.of(setup, method)
-        self._fills = setup.fill_interior
+        self._fills, self._together = setup.fill_interior, setup.whole_queue
+        if self._together and (isinstance(method, Allocator) or not self._site.has_prisms):
+            expected = "a method of ours on a torus, to place whole queues"
+            raise InputError(expected, field="whole_queue")
         self._queue: list[LogJob] = []
         self._running: dict[int, Running] = {}  # by place in `records`
         self._ends: list[tuple[int, int]] = []
@@ -168,7 +184,10 @@ class Replay:
             self._free_and_queue(at)
             if self._queue and before_starts is not None:
                 before_starts(self)
-            self._start_who_can()
+            if self._together:
+                self._start_together()
+            else:
+                self._start_who_can()
             self._retime()
             self._note()
             if progress is not None and len(self.records) > before:
@@ -209,6 +228,32 @@ class Replay:
             self._reserved = None  # it may have ended before its walltime
         while self._coming and self._coming[0].submitted == at:
             self._queue.append(self._coming.popleft())
+        self._queue.sort(key=lambda job: -job.priority)  # stable
+
+    def _start_together(self) -> None:
+        """Let the method place the whole queue, again and again until nobody starts."""
+        assert isinstance(self._site, TorusSite)
+        for job in [*self._queue]:
+            inside = self._inside(job)
+            if inside is not None:
+                self._start(job, inside)
+                self._queue.remove(job)
+        while fitting := [job for job in self._queue if self._site.may_start(job)]:
+            is_first = fitting[0] is self._queue[0]
+            reserved = None if is_first else self._reservation(self._queue[0])
+            shown = [
+                job for job in fitting if reserved is None or reserved.may_admit(job, self.now)
+            ]
+            try:
+                found = self._site.decide_all(shown, first=is_first) if shown else []
+            except Interrupted:
+                return
+            for job, decision in found:
+                if reserved is None or reserved.admits(job, decision, self.now):
+                    self._start(job, decision)
+                    self._queue.remove(job)
+            if not found:
+                return
 
     def _start_who_can(self) -> None:
         queue, self._queue = self._queue, []
@@ -228,24 +273,27 @@ class Replay:
 
         A job that may last beyond the reservation is entered into it.
         """
-        if self._fills:
-            left = {item.job.id: item.due - self.now for item in self._running.values()}
-            inside = self._site.interior(job, left)
-            if inside is not None:
-                return inside
+        inside = self._inside(job)
+        if inside is not None:
+            return inside
         if not self._site.may_start(job):
             return None
         if head is None:
             return self._site.decide(job)
         reserved = self._reservation(head)
-        in_time = self.now + job.walltime <= reserved.at
-        room_left = reserved.then.num_free - head.nodes
-        if not in_time and (job.id in reserved.refused or job.nodes > room_left):
+        if not reserved.may_admit(job, self.now):
             return None
         decision = self._site.decide(job)
-        if decision is None or in_time or reserved.admits(job, decision):
+        if decision is None or reserved.admits(job, decision, self.now):
             return decision
         return None
+
+    def _inside(self, job: LogJob) -> Decision | None:
+        """Return idle nodes inside a prism for a job, if they are to be offered."""
+        if not self._fills:
+            return None
+        left = {item.job.id: item.due - self.now for item in self._running.values()}
+        return self._site.interior(job, left)
 
     def _reservation(self, head: LogJob) -> Reservation:
         """Return the reservation of the first in line, which lasts until a job ends."""

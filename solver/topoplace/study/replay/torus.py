@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import dataclasses
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -13,6 +13,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
+from topoplace.errors import InputError, unknown_name
 from topoplace.kernels import compile_groups, compile_wide
 from topoplace.machine import (
     Prism,
@@ -28,8 +29,9 @@ from topoplace.placement.torus.heuristics.fits import first_fit
 from topoplace.placement.torus.outcome import prism_model, worth
 from topoplace.placement.torus.problem import Candidate, PlacementProblem, job_links
 from topoplace.snapshot.geometry import Geometry, parse_geometry
-from topoplace.snapshot.schema import Communication, RunningJob, Snapshot
-from topoplace.snapshot.state import QueuedState, RunningState, SnapshotState
+from topoplace.snapshot.machines import prepare_any, resolve_machine
+from topoplace.snapshot.schema import Communication, PatternUse, RunningJob, Snapshot
+from topoplace.snapshot.state import QueuedState, RunningState, SnapshotState, prepare
 from topoplace.solving import Method, Options, found_by, method_of
 from topoplace.study.external.allocator import Allocator
 from topoplace.study.replay._largest import most_usable
@@ -44,7 +46,7 @@ Place = tuple[IntArray, Prism | None]
 class _ProblemNow(PlacementProblem):
     """A problem with given links in use, as finding them again would take most of a decision.
 
-    Its one request is never tolerant, so that all of them are closed to it.
+    Its requests are never tolerant, so that all of them are closed to each.
     """
 
     used_links: BoolArray = dataclasses.field(default_factory=lambda: np.zeros(0, bool))
@@ -56,23 +58,37 @@ class _ProblemNow(PlacementProblem):
 class TorusSite:
     """A torus, the routers and links that running jobs leave free, and the method that places jobs.
 
-    A job fits if some prism with enough usable nodes of the default class has no router of
-    another job and, where it communicates under a rule, no link of one. For a method that ignores
-    prisms, and for an allocator that does not declare that it needs them, it fits if enough such
-    nodes are usable. A job with shapes fits, under a method that uses prisms, if one of its shapes
-    does.
+    A job fits if some prism with enough usable nodes of its class has no router of another job
+    and, where it communicates under a rule, no link of one. For a method that ignores prisms, and
+    for an allocator that does not declare that it needs them, it fits if enough such nodes are
+    usable. A job with shapes fits, under a method that uses prisms, if one of its shapes does.
 
-    A method of ours sees one job at a time: jobs of the same size, shapes and use of links are
-    solved once until a job starts or ends. `running` has the running jobs in addition to those of
-    `state`; `known` keeps the answers until then.
+    A method of ours sees one job at a time: jobs of the same size, class, shapes and use of links
+    are solved once until a job starts or ends. `decide_all` shows it several. `running` has the
+    running jobs in addition to those of `state`; `known` keeps the answers until then.
+
+    Parameters
+    ----------
+    classes
+        The node classes of the jobs to come; None is the default one.
+
+    Raises
+    ------
+    InputError
+        For a class that the machine does not have.
     """
 
     has_prisms: ClassVar[bool] = True
 
     def __init__(
-        self, state: SnapshotState, method: str | Allocator, options: Options | None = None
+        self,
+        state: SnapshotState,
+        method: str | Allocator,
+        options: Options | None = None,
+        classes: Iterable[str | None] = (None,),
     ) -> None:
-        self._state, self._torus, self._options = state, state.torus, options or Options()
+        self._state, self._torus = state, state.torus
+        self._options = dataclasses.replace(options or Options(), explains=False)
         compile_groups(["placement.replay"])
         compile_wide(state.torus.shape)
         self._problem = PlacementProblem(state, self._options.interference)
@@ -83,6 +99,7 @@ class TorusSite:
         self._footprints = footprints_of(state.torus) if in_prisms else None
         self._reach: Reach | None = None  # its memory serves every search
         self._model = ShapeModel(state.torus)
+        self._classes = sorted({class_idx(state, name) for name in classes})
         self.decisions = Decisions()
         self.running: dict[str, RunningState] = {}
         self._links: dict[str, IntArray] = {}
@@ -97,7 +114,9 @@ class TorusSite:
     @classmethod
     def of(cls, setup: Setup, method: str | Allocator) -> TorusSite:
         """Return the machine of a replay."""
-        return cls(setup.state, method, setup.options)
+        return cls(
+            setup.state, method, setup.options, {job.node_class for job in setup.jobs} or {None}
+        )
 
     def copy(self) -> Self:
         """Return a copy in which other jobs may run."""
@@ -118,65 +137,81 @@ class TorusSite:
         """Nodes a job may take, shape ``(num_nodes,)``."""
         return self._state.usable & ~np.repeat(self._occupied, self._torus.nodes_per_router)
 
-    @property
-    def _free(self) -> BoolArray:
-        free: BoolArray = self._usable & (self._state.node_class == 0)
+    def _free_of(self, class_idx: int) -> BoolArray:
+        free: BoolArray = self._usable & (self._state.node_class == class_idx)
         return free
+
+    def _num_free(self, class_idx: int) -> int:
+        """Return how many nodes of a class are usable."""
+        key = "free", class_idx
+        if key not in self.known:
+            self.known[key] = int(np.count_nonzero(self._free_of(class_idx)))
+        return int(self.known[key])
 
     @property
     def num_free(self) -> int:
-        """Usable nodes of the default class."""
-        if "free" not in self.known:
-            self.known["free"] = int(np.count_nonzero(self._free))
-        return int(self.known["free"])
+        """Usable nodes of the classes that jobs ask for."""
+        return sum(map(self._num_free, self._classes))
 
     @property
     def largest(self) -> int:
-        """Nodes of the largest communicating job that would fit."""
-        return self._most(True)
+        """Nodes of the largest communicating job of each class that would fit, in all."""
+        return sum(self._most(True, c) for c in self._classes)
+
+    def has_nodes_for(self, *jobs: LogJob) -> bool:
+        """Return whether there are enough free nodes for some jobs, wherever they are."""
+        wanted: dict[int, int] = {}
+        for job in jobs:
+            wanted[self._class_of(job)] = wanted.get(self._class_of(job), 0) + job.nodes
+        return all(nodes <= self._num_free(c) for c, nodes in wanted.items())
 
     def holds(self, job: LogJob) -> bool:
         """Return whether a job would fit; if not, no method finds a place."""
+        talks, own = bool(job.patterns), self._class_of(job)
         if self._footprints is not None and self._state.anchored:
-            return job.nodes in self._anchored(bool(job.patterns))
+            return job.nodes in self._anchored(talks, own)
         if self._footprints is not None and job.shapes is not None:
-            return job.nodes <= self.num_free and self._has_shape(job)
-        return job.nodes <= self.num_free and job.nodes <= self._most(bool(job.patterns))
+            return self.has_nodes_for(job) and self._has_shape(job)
+        return self.has_nodes_for(job) and job.nodes <= self._most(talks, own)
 
     may_start = holds
 
-    def _most(self, communicates: bool) -> int:
-        """Return how many nodes of the default class the best free prism has, if it needs one."""
+    def _class_of(self, job: LogJob) -> int:
+        return class_idx(self._state, job.node_class)
+
+    def _most(self, communicates: bool, class_idx: int) -> int:
+        """Return how many nodes of a class the best free prism has, if jobs need prisms."""
         footprints, per = self._footprints, self._torus.nodes_per_router
         if footprints is None:
-            return self.num_free
+            return self._num_free(class_idx)
         if self._state.anchored:
-            return max(self._anchored(communicates), default=0)
-        if communicates not in self.known:
+            return max(self._anchored(communicates, class_idx), default=0)
+        if (communicates, class_idx) not in self.known:
             closed = (self._users > 0) & communicates
             self._reach = footprints.reach(self._occupied, closed, over=self._reach)
-            there = self._free.reshape(-1, per).sum(axis=1)
+            there = self._free_of(class_idx).reshape(-1, per).sum(axis=1)
             most = self._reach.deepest * footprints.area * per
             order = np.argsort(-most, kind="stable")
-            self.known[communicates] = most_usable(
+            self.known[communicates, class_idx] = most_usable(
                 order, most, per, footprints.area, self._reach.row, self._reach.depths,
                 footprints.sums(there), footprints.bases, footprints.box, footprints.signs,
             )  # fmt: skip
-        return int(self.known[communicates])
+        return int(self.known[communicates, class_idx])
 
     def _has_shape(self, job: LogJob) -> bool:
         """Return whether one of a job's shapes is free: first fit of one job finds it if so."""
-        key = "shaped", job.nodes, job.shapes, job.communication
+        key = "shaped", _alike(job)
         if key not in self.known:
-            self.known[key] = bool(first_fit(self._problem_for(job)))
+            self.known[key] = bool(first_fit(self._problem_for([job])))
         return bool(self.known[key])
 
-    def _anchored(self, communicates: bool) -> set[int]:
-        """Return the sizes, in nodes, of the free anchored prisms."""
-        key = "anchored", communicates
+    def _anchored(self, communicates: bool, class_idx: int) -> set[int]:
+        """Return the sizes, in nodes, of the free anchored prisms of a class."""
+        key = "anchored", communicates, class_idx
         if key not in self.known:
             every, torus = prisms_of(self._problem), self._torus
-            gone = np.asarray(~self._free.reshape(torus.num_routers, -1).all(axis=1))
+            free = self._free_of(class_idx).reshape(torus.num_routers, -1)
+            gone = np.asarray(~free.all(axis=1))
             left = np.flatnonzero(~every.meeting(gone)).tolist()
             if communicates:
                 used = self._users > 0
@@ -217,19 +252,28 @@ class TorusSite:
 
     def decide(self, job: LogJob) -> Decision | None:
         """Return the decision for a job now, or None if no place is found."""
-        alike = job.nodes, job.shapes, job.communication
+        alike = _alike(job)
         place: Place | None
         if isinstance(self._who, Allocator):
             place = self._asked(self._who, job)
         elif alike in self.known:
             place = self.known[alike]
         else:
-            place = self.known[alike] = self._found(self._who, job)
+            place = self.known[alike] = self._found(self._who, [job]).get(0)
         return None if place is None else self._decision(job, *place)
+
+    def decide_all(self, jobs: Sequence[LogJob], *, first: bool) -> list[tuple[LogJob, Decision]]:
+        """Return which of several jobs start now and where, in their order.
+
+        If `first`, the first one counts more than all the others.
+        """
+        assert not isinstance(self._who, Allocator)
+        found = self._found(self._who, jobs, first=first)
+        return [(jobs[k], self._decision(jobs[k], *found[k])) for k in sorted(found)]
 
     def _asked(self, allocator: Allocator, job: LogJob) -> Place | None:
         document = self.snapshot(f"job-{job.id}", [job])
-        state = dataclasses.replace(self._state_for(job), snapshot=document)
+        state = dataclasses.replace(self._state_for([job]), snapshot=document)
         found = self.decisions.ask(state, allocator, self._options)
         if found is None:
             return None
@@ -237,40 +281,51 @@ class TorusSite:
         prism = None if model is None else Prism(tuple(model.origin), tuple(model.extents))
         return parse_node_set(found.nodes, self._torus.num_nodes), prism
 
-    def _found(self, method: Method, job: LogJob) -> Place | None:
+    def _found(
+        self, method: Method, jobs: Sequence[LogJob], *, first: bool = False
+    ) -> dict[int, Place]:
+        """Return the places that a method finds for jobs, by their position."""
         if method.uses_prisms:
-            problem = self._problem_for(job)
+            problem = self._problem_for(jobs, first=first)
         else:
-            problem = PlacementProblem(self._state_for(job), self._options.interference)
+            state = self._state_for(jobs, first=first)
+            problem = PlacementProblem(state, self._options.interference)
         outcome = found_by(method, problem, self._options)
         started = outcome.solution or ()
-        item = next(iter(started), None)
-        proven = isinstance(item, Candidate) and worth(problem, started) == [
+        proven = all(isinstance(item, Candidate) for item in started) and bool(started)
+        proven = proven and worth(problem, started) == [
             None if bound is None else bound.value for bound in outcome.bounds
         ]
-        self.decisions.count(
-            found=item is not None, timed_out=outcome.time_limit_hit, proven=proven
-        )
-        if isinstance(item, Candidate):
-            return problem.choose_nodes(item), item.prism
-        return None if item is None else (item.nodes, None)
+        self.decisions.count(found=bool(started), timed_out=outcome.time_limit_hit, proven=proven)
+        return {
+            item.request_idx: (problem.choose_nodes(item), item.prism)
+            if isinstance(item, Candidate)
+            else (item.nodes, None)
+            for item in started
+        }
 
-    def _problem_for(self, job: LogJob) -> PlacementProblem:
-        """Return the problem of one job on the free machine."""
+    def _problem_for(self, jobs: Sequence[LogJob], *, first: bool = False) -> PlacementProblem:
+        """Return the problem of some jobs on the free machine."""
         rule = self._options.interference
-        return _ProblemNow(self._state_for(job), rule, used_links=self._users > 0)
+        return _ProblemNow(self._state_for(jobs, first=first), rule, used_links=self._users > 0)
 
-    def _state_for(self, job: LogJob) -> SnapshotState:
-        """Return the machine as it is, with a queue of one job; its document stays as it was."""
-        shapes = self._geometries(job)
-        request = QueuedState(job.id, job.nodes, job.nodes, 0, shapes, None, job.communication)
+    def _state_for(self, jobs: Sequence[LogJob], *, first: bool = False) -> SnapshotState:
+        """Return the machine as it is, with some jobs waiting; its document stays as it was."""
+        queue = [self._queued(job) for job in jobs]
+        if first:
+            queue[0] = dataclasses.replace(queue[0], value=1 + sum(q.value for q in queue[1:]))
         return dataclasses.replace(
             self._state,
             usable=self._usable,
             occupied=self._occupied,
             running=(*self._state.running, *self.running.values()),
-            queue=(request,),
+            queue=tuple(queue),
         )
+
+    def _queued(self, job: LogJob) -> QueuedState:
+        value, shapes = job.priority * job.nodes, self._geometries(job)
+        own = self._class_of(job)
+        return QueuedState(job.id, job.nodes, value, own, shapes, None, job.communication)
 
     def _geometries(self, job: LogJob) -> tuple[Geometry, ...]:
         if job.shapes is None:
@@ -289,7 +344,7 @@ class TorusSite:
         if (job.patterns and job.nodes > per) or job.shapes is not None:
             return None
         best: IntArray | None = None
-        idle = self._state.usable & (self._state.node_class == 0)
+        idle = self._state.usable & (self._state.node_class == self._class_of(job))
         for other in self.running.values():
             idle[other.nodes] = False
         for other in self.running.values():
@@ -346,6 +401,62 @@ class TorusSite:
                 "queue": [job.waiting(with_patterns=False) for job in queue],
             }
         )
+
+
+def _alike(job: LogJob) -> tuple[object, ...]:
+    """Return what jobs have in common for which a method finds the same place."""
+    return job.nodes, job.node_class, job.shapes, job.communication
+
+
+def class_idx(state: SnapshotState, name: str | None) -> int:
+    """Return the number of a node class; None is the default one."""
+    if name is None:
+        return 0
+    if name not in state.classes:
+        raise unknown_name(name, state.classes, field="class")
+    return state.classes.index(name)
+
+
+_MAX_NAME = 128
+"""Letters of a job's name."""
+
+Leaving = list[tuple[RunningState, int]]
+"""Jobs that run at the start and end, each with the seconds until then."""
+
+
+def begun_at(snapshot: Snapshot) -> tuple[SnapshotState, Leaving]:
+    """Return a torus with the running jobs of a snapshot that stay, and those that end.
+
+    They are called ``running-ID``, since jobs of the log may have their names.
+    """
+    named = [
+        one.model_copy(update={"id": f"running-{one.id}"[:_MAX_NAME]}) for one in snapshot.running
+    ]
+    snapshot = snapshot.model_copy(update={"running": named})
+    full = prepare_any(resolve_machine(snapshot))
+    if not isinstance(full, SnapshotState):
+        expected = "a machine, or a snapshot of a torus or mesh"
+        raise InputError(expected, field="--on", value=snapshot.name)
+    pairs = list(zip(full.snapshot.running, full.running, strict=True))
+    stays = [one for one, _ in pairs if one.ends is None]
+    bare = full.snapshot.model_copy(update={"running": stays, "queue": [], "left_out": []})
+    state = prepare(bare)
+    return state, [(there, one.ends) for one, there in pairs if one.ends is not None]
+
+
+def leaving_job(
+    state: Any,
+    job: RunningState,
+    ends: int,
+    patterns: tuple[PatternUse, ...],
+    jobs: Sequence[LogJob],
+) -> tuple[LogJob, Decision]:
+    """Return a running job for `Setup.running`; nodes count if `jobs` want some of their class."""
+    classes = [class_idx(state, name) for name in {one.node_class for one in jobs}]
+    own = int(np.count_nonzero(np.isin(state.node_class[job.nodes], classes)))
+    talks = patterns if job.communication is not Communication.NONE else ()
+    known = LogJob(job.id, own, 0, ends, ends, talks)
+    return known, Decision(job.nodes, Fraction(0), Fraction(0), ends, job.prism)
 
 
 class ShapeModel:

@@ -85,6 +85,10 @@ class TreeSite:
         """Return whether a job would fit."""
         return self.occupancy.leaves_that_fit(job.nodes) is not None
 
+    def has_nodes_for(self, *jobs: LogJob) -> bool:
+        """Return whether there are enough free nodes for some jobs, wherever they are."""
+        return sum(job.nodes for job in jobs) <= self.num_free
+
     def may_start(self, job: LogJob) -> bool:
         """Return whether a root has enough free nodes below it."""
         return self.holds(job)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -18,6 +19,7 @@ from topoplace.placement.torus.anchored import candidates_of, prisms_of
 from topoplace.placement.torus.explain import explain
 from topoplace.placement.torus.heuristics.prism_search import PrismSearch, Room, search_of
 from topoplace.placement.torus.problem import Candidate, PlacementProblem, in_prisms
+from topoplace.snapshot.state import QueuedState
 from topoplace.solving import Options, Outcome, register
 from topoplace.types import BoolArray
 
@@ -35,7 +37,7 @@ def first_fit(
     Requests are tried in an order of queue positions, by default the queue's, and left out after
     the deadline. Returns those started, in the order tried.
     """
-    return _in_turn(problem, PrismSearch.first, [], order, deadline)
+    return _in_turn(problem, PrismSearch.first, _first_key(problem), [], order, deadline)
 
 
 def best_fit(
@@ -58,54 +60,69 @@ def fill(
     deadline: float = math.inf,
 ) -> list[Candidate]:
     """Return a placement followed by the candidates that best fit adds to it (see `best_fit`)."""
-    return _in_turn(problem, PrismSearch.best, started, order, deadline)
+    return _in_turn(problem, PrismSearch.best, _best_key(problem), started, order, deadline)
+
+
+Choice = Callable[[int, QueuedState, Room], Candidate | None]
+"""Returns a candidate of a request, with one kind of nodes alone, in the free space, if any."""
+
+Key = Callable[[Candidate], Any]
+"""By which the least of some candidates of a request is taken."""
+
+
+def _first_key(problem: PlacementProblem) -> Key:
+    """Return by what first fit takes a prism."""
+
+    def key(candidate: Candidate) -> tuple[Any, ...]:
+        prism = candidate.prism
+        extents = tuple(e - 1 for e in prism.extents)
+        value = int(problem.extent_values(candidate.request_idx)[extents])
+        return prism.origin, prism.volume, -value, prism.extents
+
+    return key
+
+
+def _best_key(problem: PlacementProblem) -> Key:
+    """Return by what best fit takes a prism."""
+    return lambda c: (-problem.shape_score(c), c.prism.extents, c.prism.origin)
 
 
 def _in_turn(
     problem: PlacementProblem,
-    choose: Callable[[PrismSearch, int, Room], Candidate | None],
+    choose: Callable[[PrismSearch, int, QueuedState, Room], Candidate | None],
+    key: Key,
     started: Sequence[Candidate],
     order: Sequence[int] | None,
     deadline: float,
 ) -> list[Candidate]:
+    def anchored(idx: int, way: QueuedState, room: Room) -> Candidate | None:
+        every = prisms_of(problem)
+        found = candidates_of(problem, idx, way)
+        found = found[~every.meeting(room.taken)[found]].tolist()
+        left = [c for c in (Candidate(idx, every.prisms[k]) for k in found) if room.leaves(c)]
+        return min(left, key=key, default=None)
+
     if problem.is_anchored:
-        best = choose is PrismSearch.best
-        return placed_in_turn(
-            problem, lambda idx, room: _anchored(idx, room, best=best), started, order, deadline
-        )
-    search = search_of(problem)
-    return placed_in_turn(
-        problem, lambda idx, room: choose(search, idx, room), started, order, deadline
-    )
-
-
-def _anchored(idx: int, room: Room, *, best: bool) -> Candidate | None:
-    """Return the prisms that first or best fit takes of the free anchored ones."""
-    problem = room.problem
-    every = prisms_of(problem)
-    found = candidates_of(problem, idx)
-    found = found[~every.meeting(room.taken)[found]].tolist()
-    left = [c for c in (Candidate(idx, every.prisms[k]) for k in found) if room.leaves(c)]
-    if best:
-        return max(left, key=problem.shape_score, default=None)
-    return min(
-        left, key=lambda c: (c.prism.origin, -problem.shape_score(c), c.prism.extents), default=None
-    )
+        return placed_in_turn(problem, anchored, started, order, deadline, key)
+    chosen = partial(choose, search_of(problem))
+    return placed_in_turn(problem, chosen, started, order, deadline, key)
 
 
 def placed_in_turn(
     problem: PlacementProblem,
-    choose: Callable[[int, Room], Candidate | None],
+    choose: Choice,
     started: Sequence[Candidate] = (),
     order: Sequence[int] | None = None,
     deadline: float = math.inf,
+    key: Key | None = None,
 ) -> list[Candidate]:
     """Return a placement followed by the choices for every other request in turn.
 
     Parameters
     ----------
-    choose
-        Returns a candidate of a request in the free space, None if it gets none.
+    key
+        Of a request with several kinds of nodes, the candidate with the least is taken; None:
+        that of the first kind that has one.
     order, deadline
         As in `first_fit`.
     """
@@ -114,7 +131,11 @@ def placed_in_turn(
     for idx in range(len(problem.requests)) if order is None else order:
         if deadline < math.inf and clock.now() >= deadline:
             break
-        candidate = None if idx in there else _chosen(problem, idx, room, placed, choose)
+        ways = () if idx in there else problem.requests[idx].ways
+        each = (_chosen(problem, idx, way, room, placed, choose) for way in ways)
+        found = (one for one in each if one is not None)
+        alone = key is None or len(ways) < 2
+        candidate = next(found, None) if alone else min(found, key=key, default=None)
         if candidate is not None:
             room.add(candidate)
             placed.append(candidate)
@@ -125,16 +146,17 @@ def placed_in_turn(
 def _chosen(
     problem: PlacementProblem,
     idx: int,
+    way: QueuedState,
     room: Room,
     placed: Sequence[Candidate],
-    choose: Callable[[int, Room], Candidate | None],
+    choose: Choice,
 ) -> Candidate | None:
     """Return the choice for a request: for its segments one after another, for all or none."""
-    num_prisms = problem.requests[idx].num_prisms
+    num_prisms = way.num_prisms
     if num_prisms == 1:
-        return choose(idx, room)
+        return choose(idx, way, room)
     within, found = Room(problem, placed), list[Candidate]()
-    while len(found) < num_prisms and (one := choose(idx, within)) is not None:
+    while len(found) < num_prisms and (one := choose(idx, way, within)) is not None:
         within.add(one)
         found.append(one)
     if len(found) < num_prisms:
@@ -157,7 +179,7 @@ def _explained(
 ) -> Outcome:
     until = clock.deadline(options.time_limit)
     started = place(problem, deadline=until)
-    explanations = explain(problem, started, until)
+    explanations = explain(problem, started, until) if options.explains else []
     return Outcome(started, time_limit_hit=clock.now() >= until, explanations=explanations)
 
 
@@ -174,16 +196,19 @@ def slurm_torus3d(
     fewest free anchors of the next larger shape, the first one listed; of equal ones the one that
     comes first, where the anchors of a shape are listed from the seed on in steps, our first
     dimension fastest. Shapes larger than the next do not count, nor do smaller ones. Segments are
-    placed one after another like requests, all of them or none.
+    placed one after another like requests, all of them or none. Of several kinds of nodes
+    (`QueuedState.ways`) a request gets the first one that has room.
     """
     return placed_in_turn(problem, partial(_anchor_for, problem), started, order, deadline)
 
 
-def _anchor_for(problem: PlacementProblem, idx: int, room: Room) -> Candidate | None:
+def _anchor_for(
+    problem: PlacementProblem, idx: int, way: QueuedState, room: Room
+) -> Candidate | None:
     every, shapes = prisms_of(problem), problem.state.anchored
-    nodes = problem.requests[idx].segment or problem.requests[idx].nodes
+    nodes = way.segment or way.nodes
     open_to = np.zeros(len(every.prisms), dtype=bool)
-    open_to[candidates_of(problem, idx)] = True
+    open_to[candidates_of(problem, idx, way)] = True
     open_to &= ~every.meeting(room.taken)
     by_size = sorted(range(len(shapes)), key=lambda k: shapes[k].volume)
     per = problem.torus.nodes_per_router
@@ -195,12 +220,16 @@ def _anchor_for(problem: PlacementProblem, idx: int, room: Room) -> Candidate | 
         found = [candidate for candidate in found if room.leaves(candidate)]
         if found:
             larger = (n for n in by_size if shapes[n].volume > shapes[k].volume)
-            return _least_blocking(problem, found, room, next(larger, None))
+            return _least_blocking(problem, way, found, room, next(larger, None))
     return None
 
 
 def _least_blocking(
-    problem: PlacementProblem, found: Sequence[Candidate], room: Room, larger: int | None
+    problem: PlacementProblem,
+    way: QueuedState,
+    found: Sequence[Candidate],
+    room: Room,
+    larger: int | None,
 ) -> Candidate:
     """Return the candidate that meets the fewest free anchors of a shape; of equal ones, the first.
 
@@ -210,15 +239,15 @@ def _least_blocking(
         return found[0]
     every = prisms_of(problem)
     anchors = every.listed[larger]
-    free = anchors[~every.meeting(_gone(problem, found[0].request_idx, room))[anchors]]
+    free = anchors[~every.meeting(_gone(problem, way, room))[anchors]]
     own = [every.numbers[candidate.prism] for candidate in found]
     met = (every.inside[free] @ every.inside[own].T > 0).sum(axis=0)
     return found[int(np.argmin(met))]
 
 
-def _gone(problem: PlacementProblem, idx: int, room: Room) -> BoolArray:
+def _gone(problem: PlacementProblem, request: QueuedState, room: Room) -> BoolArray:
     """Mark the routers with a node, other than service nodes, that a request cannot have."""
-    state, request = problem.state, problem.requests[idx]
+    state = problem.state
     has = state.usable & state.of_kind(request.class_idx)
     lacks = ((state.node_class >= 0) & ~has).reshape(problem.torus.num_routers, -1).any(axis=1)
     lacks |= room.taken
@@ -234,5 +263,5 @@ def _slurm_torus3d(problem: PlacementProblem, options: Options) -> Outcome:
         raise InputError(expected, field="machine.anchored", found="none")
     until = clock.deadline(options.time_limit)
     started = slurm_torus3d(problem, deadline=until)
-    explanations = explain(problem, started, until)
+    explanations = explain(problem, started, until) if options.explains else []
     return Outcome(started, time_limit_hit=clock.now() >= until, explanations=explanations)

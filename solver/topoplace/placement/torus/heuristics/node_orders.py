@@ -18,8 +18,9 @@ def place_in_order(problem: PlacementProblem, nodes: IntArray) -> list[Scattered
     """Give every request, in queue order, the first free nodes that it can use.
 
     A request starts if enough usable nodes of its class, inside its region if it names one, are
-    left. Geometries and links are ignored: as under ALPS, a job's nodes need not form a prism,
-    jobs may share links, and two jobs may have nodes on one router.
+    left; of several sets of nodes that it may have it gets the first one that has enough.
+    Geometries and links are ignored: as under ALPS, a job's nodes need not form a prism, jobs may
+    share links, and two jobs may have nodes on one router.
 
     Parameters
     ----------
@@ -30,13 +31,15 @@ def place_in_order(problem: PlacementProblem, nodes: IntArray) -> list[Scattered
     left = state.usable.copy()
     started = []
     for idx, request in enumerate(problem.requests):
-        fits = left & state.of_kind(request.class_idx)
-        if request.region is not None:
-            fits &= np.repeat(state.regions[request.region], problem.torus.nodes_per_router)
-        taken = nodes[fits[nodes]][: request.nodes]
-        if len(taken) == request.nodes:
-            left[taken] = False
-            started.append(Scattered(idx, np.sort(taken)))
+        for way in request.ways:
+            fits = left & state.of_kind(way.class_idx)
+            if request.region is not None:
+                fits &= np.repeat(state.regions[request.region], problem.torus.nodes_per_router)
+            taken = nodes[fits[nodes]][: request.nodes]
+            if len(taken) == request.nodes:
+                left[taken] = False
+                started.append(Scattered(idx, np.sort(taken)))
+                break
     return started
 
 

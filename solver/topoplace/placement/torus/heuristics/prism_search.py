@@ -150,7 +150,7 @@ class PrismSearch:
         self.footprints = view = problem.view
         self._tables = (view.bases, view.box, view.signs)
         self._parts: dict[int | None, tuple[IntArray, IntArray]] = {}
-        self._entries: dict[int, Entries] = {}
+        self._entries: dict[tuple[int, int], Entries] = {}
 
     def _values(self, problem: PlacementProblem, request_idx: int) -> tuple[IntArray, IntArray]:
         """Return values of footprints and depths for a request, and the largest from a depth on."""
@@ -162,26 +162,30 @@ class PrismSearch:
             self._parts[key] = parts, np.ascontiguousarray(suffix_best)
         return self._parts[key]
 
-    def entries(self, problem: PlacementProblem, request_idx: int) -> Entries:
-        """Return what a request of the problem admits."""
-        if request_idx not in self._entries:
-            request = problem.requests[request_idx]
-            whole = problem.whole_routers(request.class_idx)
-            self._entries[request_idx] = entries_of(self.footprints, [request], whole)
-        return self._entries[request_idx]
+    def entries(self, problem: PlacementProblem, request_idx: int, way: QueuedState) -> Entries:
+        """Return what a request of the problem, with one kind of nodes alone, admits."""
+        key = request_idx, way.class_idx
+        if key not in self._entries:
+            whole = problem.whole_routers(way.class_idx)
+            self._entries[key] = entries_of(self.footprints, [way], whole)
+        return self._entries[key]
 
-    def _alive(self, problem: PlacementProblem, request_idx: int, reach: Reach) -> Entries:
+    def _alive(
+        self, problem: PlacementProblem, request_idx: int, way: QueuedState, reach: Reach
+    ) -> Entries:
         """Return what a request admits where some prism is free."""
-        known = self.entries(problem, request_idx)
+        known = self.entries(problem, request_idx, way)
         alive = reach.deepest[known.table[:, 0]] >= known.table[:, 1]
         return Entries(known.table[alive], known.least)
 
-    def best(self, request_idx: int, room: Room) -> Candidate | None:
-        """Return the candidate of the largest shape score; ties: least (extents, origin)."""
+    def best(self, request_idx: int, request: QueuedState, room: Room) -> Candidate | None:
+        """Return the candidate of the largest shape score; ties: least (extents, origin).
+
+        The request has one kind of nodes alone.
+        """
         problem = room.problem
-        request = problem.requests[request_idx]
         reach = room.reach(request)
-        entries = self._alive(problem, request_idx, reach)
+        entries = self._alive(problem, request_idx, request, reach)
         parts, suffix_best = self._values(problem, request_idx)
         bound = suffix_best[entries.table[:, 0], entries.table[:, 1] - 1]
         order = np.argsort(-bound, kind="stable")
@@ -193,12 +197,14 @@ class PrismSearch:
         )  # fmt: skip
         return self._candidate(request_idx, code)
 
-    def first(self, request_idx: int, room: Room) -> Candidate | None:
-        """Return the candidate that first fit takes (see `first_fit`)."""
+    def first(self, request_idx: int, request: QueuedState, room: Room) -> Candidate | None:
+        """Return the candidate that first fit takes (see `first_fit`).
+
+        The request has one kind of nodes alone.
+        """
         problem = room.problem
-        request = problem.requests[request_idx]
         reach = room.reach(request)
-        entries = self._alive(problem, request_idx, reach)
+        entries = self._alive(problem, request_idx, request, reach)
         code = _kernels.first(
             entries.table, entries.least, request.nodes,
             reach.row, reach.depths, reach.tops,

@@ -7,6 +7,7 @@ of them, and they do not depend on prices: they are listed once and priced again
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -251,9 +252,10 @@ def groups_of(problem: PlacementProblem, deadline: float) -> Iterator[Group]:
     keys: dict[_GroupKey, list[int]] = {}
     for idx, request in enumerate(problem.requests):
         tolerant = problem.is_tolerant(request.communication)
-        for geometry in request.geometries or (None,):
+        alternatives = itertools.product(request.ways, request.geometries or (None,))
+        for way, geometry in alternatives:
             key: _GroupKey = (
-                request.class_idx,
+                way.class_idx,
                 request.region,
                 problem.uses_links(request.communication),
                 tolerant,
