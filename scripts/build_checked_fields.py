@@ -162,6 +162,7 @@ LEVELS = ("levels", "nodes", "shape", "fragmentation", "hop-bytes")
 HOP_BOUND = evidence("hop-bytes.bound")
 COST_BOUND = evidence("cost.bound")
 OBJECTS = ("hop-bytes", "largest-load", "hop-bytes.bound", "largest-load.bound")
+OF_SPREAD = ("spread", "spread.bound")
 TREE_LEVELS = ("levels", "nodes", "nodes.bound", "cost", "cost.bound")
 
 METHOD = harmless("It says who found the answer, and the answer is as good no matter who found it.")
@@ -219,7 +220,7 @@ MAPPED: Covers = {
 FIGURES = same(
     claim("figures"),
     "hop_bytes hops off_router_messages off_router_bytes max_hops histogram max_link_load "
-    "level_bytes largest_load used_nodes moved",
+    "level_bytes largest_load used_nodes moved spans",
 )
 
 FIELDS: dict[Model, Covers] = {
@@ -291,14 +292,14 @@ FIELDS: dict[Model, Covers] = {
     },
     mapping.MappingResult: {
         **MAPPED,
-        "solution": claim("solution", "figures", *OBJECTS[:2]),
+        "solution": claim("solution", "figures", "spread", *OBJECTS[:2]),
     },
     schema.Limits: {"time_limit": TIME_LIMIT, "hit": HIT, "thorough": THOROUGH},
     mapping.MappingLevel: {
         "name": claim("levels"),
         "sense": FIXED,
-        **same(claim("levels", *OBJECTS), "status objective bound gap proof"),
-        "certificate": evidence(*OBJECTS),
+        **same(claim("levels", *OF_SPREAD, *OBJECTS), "status objective bound gap proof"),
+        "certificate": evidence(*OF_SPREAD, *OBJECTS),
     },
     mapping.MappingSolution: {
         "nodes": claim("solution", "figures", "layout", unless=ANOTHER_MAPPING),
@@ -313,7 +314,10 @@ FIELDS: dict[Model, Covers] = {
     },
     mapping.LayoutModel: same(
         claim("layout", "optimum", unless=ANOTHER_LAYOUT),
-        "axes logical partitions whole folds layer_order stagger pencil origin depth",
+        "axes logical partitions whole folds layer_order stagger path pencil origin depth",
+    ),
+    mapping.PathModel: same(
+        claim("layout", "optimum", unless=ANOTHER_LAYOUT), "dim partitions block"
     ),
     mapping.ClassOptimum: {
         "scope": FIXED,
@@ -468,13 +472,14 @@ WHOLE: tuple[tuple[Cover, tuple[Model, ...]], ...] = (
     (claim(*FAT_TREES, unless=ANOTHER), (fattree.FatTreePlacement,)),
     (claim(*PLANS, unless=ANOTHER_PLAN), (placement.RepackSolution,)),
     (
-        evidence("hop-bytes.bound", "largest-load.bound"),
+        evidence("spread.bound", "hop-bytes.bound", "largest-load.bound"),
         (
             mapping.SharesCertificate,
             *(mapping.EnumerationCertificate, mapping.SpreadCertificate),
             mapping.FewMovesCertificate,
         ),
     ),
+    (evidence("spread.bound"), (mapping.CountingCertificate, mapping.TouchingCertificate)),
     (HOP_BOUND, (mapping.MappingLevel, mapping.LinkLoad)),
     (NODES_PROOF, (schema.LeafRef, certificate.InOrder)),
     (PROOF, (schema.Leaf, schema.StartBranch, schema.CoverBranch)),

@@ -47,6 +47,7 @@ PACKAGES = {
     "mapping.local_search": ("topoplace.mapping.local_search",),
     "mapping.tabu_search": ("topoplace.mapping.tabu_search",),
     "mapping.objects": ("topoplace.mapping.objects",),
+    "mapping.spread": ("topoplace.mapping.spread",),
 }
 """The packages and modules of every group of kernels but that of wide tori (`compile_wide`)."""
 

@@ -25,7 +25,6 @@ from study import Column, Record, Study, read_rows, table, timed, where
 from topoplace import clock
 from topoplace.machine import format_node_set
 from topoplace.placement.fattree.heuristics import place_of
-from topoplace.placement.fattree.places import shapes
 from topoplace.placement.fattree.state import FatTreeState, fat_tree_of, prepare
 from topoplace.snapshot.schema import SNAPSHOT_SCHEMA, Request, RunningJob, Snapshot
 from topoplace.solving import Options, solve
@@ -59,7 +58,7 @@ def draw(ports: int, seed: int, family: str, queue: int = 100) -> Snapshot:
     placed: list[tuple[int, ...]] = []
     misses = 0
     while misses < _MISSES:
-        rows = place_of(tree, left, shapes(tree, size()))
+        rows = place_of(tree, left, size())
         if rows is None:
             misses += 1
             continue

@@ -5,7 +5,7 @@ Every run is recorded in docs/studies/nvl72_queues.csv, in place of what is ther
 and the tables of docs/studies/nvl72_queues.md are written from all that is recorded; so they may be
 measured in pieces, or written anew without measuring (`--small 0 --large 0`).
 
-    python scripts/study_nvl72_queues.py [--small N] [--large N] [--from-seed S]
+    python scripts/study_nvl72_queues.py [--small N] [--large N] [--huge N] [--from-seed S]
 """
 
 from __future__ import annotations
@@ -37,23 +37,33 @@ PLAIN = "plain CP-SAT"
 
 @dataclass(frozen=True)
 class Size:
-    """What the clusters of a table have in common."""
+    """What the clusters of a table have in common.
+
+    `rules` are the heuristics measured; None for all, and for the plain model, too.
+    """
 
     title: str
     racks: int
     jobs: int
     limit: float
+    load: float = 0.6
+    rules: tuple[str, ...] | None = None
 
 
 SIZES = {
     "small": Size("1,008 hosts in 56 racks, 40 jobs, 10 s", 56, 40, 10.0),
     "large": Size("10,080 hosts in 560 racks, 200 jobs, 60 s", 560, 200, 60.0),
+    "huge": Size(
+        "100,800 hosts in 5,600 racks, 80 % held, 1,000 jobs, 60 s",
+        *(5600, 1000, 60.0, 0.8),
+        ("first-fit", "tree-best-fit"),
+    ),
 }
 
 
 def by_method(seed: int, size: Size, method: str) -> Record:
     """Run one of our methods; its clock is that of the CPU."""
-    state = prepare_hierarchy(cluster(seed, size.racks, jobs=size.jobs))
+    state = prepare_hierarchy(cluster(seed, size.racks, size.load, size.jobs))
     options = Options(time_limit=size.limit)
     result, seconds = timed(lambda: solve(state, method, options), time.process_time)
     first, second = result.levels[:2]
@@ -191,11 +201,15 @@ def _solved(solver: Any, model: Any, until: float) -> Any:
 
 
 def runs_of(seed: int, size: Size) -> Iterator[Record]:
-    """Yield the exact method's run, the plain model's, and those of three heuristics.
+    """Yield the exact method's run, the plain model's, and those of heuristics.
 
-    These are the rules of Slurm and Kueue, and the one that starts the most nodes.
+    These are the rules of Slurm and Kueue, and the one that starts the most nodes; or those of the
+    size.
     """
     yield by_method(seed, size, "exact")
+    if size.rules is not None:
+        yield from (by_method(seed, size, name) for name in size.rules)
+        return
     yield by_plain_model(seed, size)
     names = [name for name in methods("hierarchy") if name not in ("exact", "minizinc")]
     heuristics = [by_method(seed, size, name) for name in names]
@@ -241,13 +255,15 @@ def write(study: Study, rows: Sequence[Record]) -> None:
         own = where(rows, size=size.racks)
         if own:
             parts += [f"## {size.title}", table(own, COLUMNS, len(COLUMNS))]
-            parts += [summary(method, own) for method in ("exact", PLAIN)]
+            parts += [
+                summary(method, own) for method in ("exact", PLAIN) if where(own, method=method)
+            ]
     study.page(*parts, title="Queues on NVL72 clusters")
 
 
 def main(given: Sequence[str] | None = None) -> None:
     """Measure, record and write."""
-    study = Study("nvl72_queues", __doc__, given, small=10, large=10, from_seed=500)
+    study = Study("nvl72_queues", __doc__, given, small=10, large=10, huge=5, from_seed=500)
     warm_up = prepare_hierarchy(cluster(999, 4, jobs=4))  # so that what is compiled is compiled
     solve(warm_up, "exact", Options(time_limit=60))
     setattr(clock, "time", SimpleNamespace(perf_counter=time.process_time))  # noqa: B010

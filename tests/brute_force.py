@@ -233,10 +233,14 @@ class Tiny:
     def choices_of_one(self, request: Request) -> list[Choice]:
         """Return all candidates of a request without several sets."""
         allowed = set(self.all_routers)
-        if request.region is not None:
-            prisms = self.snapshot.regions[request.region]
-            boxes = [(tuple(p.origin), tuple(p.extents)) for p in prisms]
+        names = request.region if isinstance(request.region, list) else [request.region]
+        for name in names if request.region is not None else []:
+            boxes = [(tuple(p.origin), tuple(p.extents)) for p in self.snapshot.regions[name]]
             allowed = set().union(*(self.inside(box) for box in boxes))
+            free = sum(self.count(request, router) for router in allowed - self.held)
+            if free >= request.nodes or len(names) == 1:
+                break
+            allowed = set()
         found = []
         for box in self.boxes():
             routers = self.inside(box)

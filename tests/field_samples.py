@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+import math
 import random
 import re
 from ast import literal_eval
@@ -36,7 +37,11 @@ from topoplace.mapping.objects.applications import problem_of
 from topoplace.mapping.objects.bounds import load_bound, shares_bound
 from topoplace.mapping.objects.few_moves import few_moves_bound
 from topoplace.mapping.onto import load_places
+from topoplace.mapping.onto import problem_on as places_problem
+from topoplace.mapping.parallelism import parallelism
 from topoplace.mapping.problem import MappingProblem, prepare_mapping
+from topoplace.mapping.spread.bounds import counting_bound, touching_bound
+from topoplace.mapping.spread.exact import enumerated
 from topoplace.options import Repack
 from topoplace.placement.dragonfly.problem import prepare as prepare_dragonfly
 from topoplace.placement.fattree.state import prepare as prepare_fat_tree
@@ -63,6 +68,7 @@ from topoplace.snapshot.schema import (
     RepackInstance,
     Room,
     Snapshot,
+    SpreadGroups,
     TorusModel,
 )
 from topoplace.snapshot.state import prepare
@@ -81,6 +87,7 @@ def solved() -> dict[str, BaseModel]:
         _placements,
         _mappings,
         _objects,
+        _spreads,
         _allocations,
         _hierarchies,
         _pods,
@@ -412,6 +419,27 @@ def _hierarchies() -> Iterator[tuple[str, HierarchyResult]]:
         state = prepare_hierarchy(Snapshot.model_validate(own))
         yield name, solve(state, "exact", Options(time_limit=20))
     yield "witness", solve(state, "exact", Options(time_limit=20, required={"host": 0}))
+
+
+def _spreads() -> Iterator[tuple[str, MappingResult]]:
+    """Yield results of groups along axes and listed ones, with every bound of what they span."""
+    job, pairs = parallelism("data=2:ring:3,tensor=2:all:5"), [[0, 1], [1, 2]]
+    for name, machine, kinds, bound in (
+        ("counting", "hierarchy:2x2", [SpreadGroups(groups=pairs)], counting_bound),
+        (
+            "touching",
+            "hierarchy:4x1",
+            [SpreadGroups(axes=["data"]), SpreadGroups(axes=["tensor"], level="host")],
+            touching_bound,
+        ),
+        ("enumeration of groups", "hierarchy:2x2", [SpreadGroups(axes=["tensor"])], None),
+    ):
+        problem = places_problem(load_places(machine), job, spread=kinds)
+        nodes, bounds = enumerated(problem, problem.in_order, math.inf)
+        if bound is not None:
+            bounds = bound(problem), None
+        outcome = replace(outcome_of(nodes), bounds=bounds)
+        yield name, result_of(problem, outcome, "by-hand", Options(), 0.5)
 
 
 # ---- Pods of cubes ------------------------------------------------------------------------------

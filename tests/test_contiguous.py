@@ -186,7 +186,7 @@ def test_blocks_ignore_it(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("nodes", "verdict"),
-    [("n[4-7]", "optimal"), ("n[3-6]", "suboptimal"), ("n[0-1,3-4]", "invalid"), ("", "missed")],
+    [("n[4-7]", "optimal"), ("n[3-6]", "unjudged"), ("n[0-1,3-4]", "invalid"), ("", "missed")],
 )
 def test_audits_judge_it(nodes: str, verdict: str, tmp_path: Path) -> None:
     before = snapshot_of(tmp_path, [busy(9, "n2", 1), row(1, 4)])

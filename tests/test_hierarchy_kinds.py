@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import random
+from collections.abc import Hashable, Sequence
 
 import pytest
 
@@ -11,6 +12,7 @@ from tiny_hierarchies import best_of, prepared, random_hierarchy
 from topoplace.packing.budget import Budget
 from topoplace.packing.dual.relaxation import DualPoint, Relaxation
 from topoplace.packing.problem import Subproblem, fits
+from topoplace.placement.hierarchy.kinds import splits_of
 from topoplace.placement.hierarchy.packing import Candidate, HierarchyPacking
 from topoplace.placement.hierarchy.patterns import Patterns
 from topoplace.placement.hierarchy.problem import HierarchyProblem
@@ -35,14 +37,19 @@ def cluster(sizes: list[tuple[int, int]]) -> HierarchyPacking:
     return HierarchyPacking(HierarchyProblem(prepared(document)))
 
 
-def programmed(packing: HierarchyPacking) -> tuple[bool, list[list[int]]]:
+def programmed(
+    packing: HierarchyPacking, kinds: Sequence[Hashable] | None = None
+) -> tuple[bool, list[list[int]]]:
     """Return whether the program knows all, and what its placements are worth on all levels."""
-    program = Patterns(packing.layout, packing.requests, packing.kinds, packing.places, math.inf)
+    program = Patterns(
+        packing.layout, packing.requests, kinds or packing.kinds, packing.places, math.inf
+    )
     found = []
     for placement in program.placements(0):
         started = [Candidate(q, uses) for q, uses in placement]
         assert fits(packing, started)
         found.append(packing.values_of(started).sum(axis=0).tolist())
+    assert program.is_solved == (program.knows_all and len(found) == 2)
     return program.knows_all, found
 
 
@@ -55,6 +62,19 @@ def test_what_is_programmed_is_a_placement_and_best_where_all_is_known(seed: int
     assert all(values[0] <= best[0] for values in found)
     if knows_all and found:
         assert found[-1][:2] == best[:2]
+
+
+def test_equal_requests_are_one_kind_and_not_where_many_splits_are_too_many(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    packing = cluster([(4, 2)] * 3 + [(6, 3)] * 2 + [(5, 5)] * 3 + [(8, 1), (8, 1)])
+    best = programmed(packing)[1][-1]
+    assert programmed(packing, range(10))[1][-1] == best
+    assert splits_of(6, (2, 4, 6)) == [(6,), (4, 2), (2, 2, 2)]
+    assert splits_of(7, (2, 4, 6)) == []
+    monkeypatch.setattr("topoplace.placement.hierarchy.kinds._MOST_STEPS", 3)
+    assert splits_of(6, (2, 4, 6)) is None
+    assert programmed(packing)[1][-1] == best
 
 
 def test_prices_of_kinds_bound_both_levels() -> None:

@@ -19,8 +19,6 @@ ALLOWED_CIRCLES = (
         *("mapping.bounds.star", "mapping.bounds.total", "mapping.evaluate", "mapping.link_bounds"),
         *("mapping.onto", "mapping.problem"),
     },
-    # The annealing of a packing names the type of the packing that calls it.
-    {"placement.hierarchy.packing", "placement.hierarchy.ruin_recreate"},
 )
 """Circles that there still are, and why. The list only shrinks: no circle is added to it."""
 

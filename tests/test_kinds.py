@@ -121,7 +121,7 @@ def test_what_is_not_for_kinds_of_others_is_refused_in_one_line(
         assert run(["place", snapshot, *several]) == ExitCode.BAD_INPUT
         told = capsys.readouterr().err
         assert told.count("\n") == 1
-        assert "expected a torus, mesh, hierarchy or pod of cubes" in told
+        assert "expected a torus, mesh, hierarchy, pod of cubes, dragonfly or fat tree" in told
 
 
 def test_wrong_machines_are_named_by_the_kind_of_others() -> None:

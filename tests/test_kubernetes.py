@@ -335,6 +335,22 @@ def test_what_a_pod_takes(tmp_path):
 
 
 @pytest.mark.parametrize(
+    ("asked", "reason", "held"),
+    [(1, "Deferred", 2), (3, "Deferred", 3), (3, "Infeasible", 2)],
+)
+def test_a_pod_that_is_resized_holds_the_most_that_counts(tmp_path, asked, reason, held):
+    """A container of 1 CPU that has 2 set aside, and now asks for less or more."""
+    own = pod("p", "a1", 0)
+    own["spec"]["containers"] = [{"name": "c", "resources": {"requests": {"cpu": str(asked)}}}]
+    given = {"resources": {"requests": {"cpu": "1"}}, "allocatedResources": {"cpu": "2"}}
+    own["status"]["containerStatuses"] = [{"name": "c", **given}]
+    pending = {"type": "PodResizePending", "status": "True", "reason": reason}
+    own["status"]["conditions"] = [pending]
+    (running,) = state_of(tmp_path, own).snapshot.running
+    assert running.takes == {"cpu": 1000 * held, "pods": 1}
+
+
+@pytest.mark.parametrize(
     ("text", "value"),
     [
         *(("1", 1), ("1.5", Fraction(3, 2)), ("250m", Fraction(1, 4)), (".5k", 500), ("0", 0)),

@@ -28,7 +28,7 @@ from topoplace.mapping.layouts import (
     one_per_prism,
     rank_layouts,
 )
-from topoplace.mapping.layouts.layout import layer_order
+from topoplace.mapping.layouts.layout import Path, layer_order
 from topoplace.snapshot.geometry import parse_geometry
 from topoplace.snapshot.schema import GridApplication
 
@@ -114,6 +114,35 @@ def test_four_dimensions_keep_one_whole() -> None:
     found = enumerate_layouts(grid("11x12x11x12"), 24, 2, (12, 4, 12), balanced=True)
     whole = {sides(layout): layout.whole for layout in found}
     assert whole[(11, 3, 11), (1, 4, 1)] == 3
+
+
+def test_fiedlers_grid_of_four_dimensions_on_a_flat_prism() -> None:
+    """12x16x16x16 on 24x2x24, 1x2x2x8 tasks on a node: no dimension has an axis of two routers.
+
+    One of 16 goes along paths of 8 routers in blocks of 2x2x2, so that neighbours are 1 or 2 apart.
+    """
+    virtual = grid("12x16x16x16")
+    found = ranked("12x16x16x16", 32, "24x2x24")
+    assert all(entry.layout.path for entry in found)
+    entry = next(
+        entry
+        for entry in found
+        if entry.layout.logical == (24, 2, 16) and entry.layout.partitions == (1, 1, 2)
+    )
+    layout = entry.layout
+    assert (layout.whole, entry.balanced, layout.map_text) == (3, True, "1-2")
+    assert layout.path == Path(2, 2, (2, 2, 2))
+    assert (layout.num_nodes, layout.split) == (1536, 3)
+    assert entry.metrics.percent_used == 1
+    at, graph = cells(layout, virtual), virtual.graph()
+    assert (
+        BLUE_WATERS.hops(
+            *((at @ np.array(BLUE_WATERS.strides))[ends] for ends in (graph.sources, graph.targets))
+        ).max()
+        == 2
+    )
+    # Where there is room for a layout of the papers, no other is listed.
+    assert not any(entry.layout.path for entry in ranked("12x16x16x16", 32, "24x24x24"))
 
 
 def test_fiedlers_order_metrics_and_request() -> None:
@@ -275,6 +304,9 @@ def test_every_layout_places_every_task_and_counts_its_bytes(seed):
         hops = torus.hops(routers[graph.sources], routers[graph.targets])
         assert sent == graph.bytes[hops > 0].sum()
         assert ideal_hop_bytes(layout, virtual, torus) == graph.bytes @ hops
+        if layout.path is not None:
+            steps = np.abs(np.diff(layout.path.routers(), axis=0)).sum(axis=1)
+            assert (steps == 1).all()
         metrics = metrics_of(layout, virtual, tasks_per_node)
         assert metrics.percent_used == Fraction(int((counts > 0).sum()), math.prod(layout.extents))
         assert 0 < metrics.qual_metric <= 1
@@ -296,4 +328,6 @@ def test_layouts_are_complete(seed):
             if fits and even and 3 * most <= 4 * math.prod(partitions) <= 4 * most:
                 expected.add((logical, partitions))
     found = enumerate_layouts(virtual, tasks_per_node, torus.nodes_per_router, torus.shape)
+    assert expected or all(layout.path for layout in found)
+    found = [layout for layout in found if layout.path is None]
     assert {(layout.logical, layout.partitions) for layout in found} == expected

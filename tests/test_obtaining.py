@@ -130,3 +130,37 @@ def test_folded_staggered_and_4d_layouts_are_laid_as_listed(
         )  # fmt: skip
         assert found.objective == one["hop_bytes"]
         assert found.check().holds
+
+
+def test_layouts_on_paths_are_laid_and_checked(capsys: pytest.CaptureFixture[str]) -> None:
+    """A grid of four dimensions on a flat torus; the checker has its own rule for paths."""
+    words = ["--grid", "3x4x4x4", "--tasks-per-node", "2", "--within", "6x2x6@0,0,0", "--json"]
+    assert run(["layouts", "--on", "torus:6x2x6:2", *words]) == 0
+    listed = json.loads(capsys.readouterr().out)["layouts"]
+    assert all(one["path"] and one["obtainable"] for one in listed)
+    refused = 0
+    for one in listed[:4]:
+        found = tp.map(
+            tp.grid(3, 4, 4, 4), "torus:6x2x6:2", tasks_per_node=2, layout=one["number"],
+            time_limit=0.01,
+        )  # fmt: skip
+        assert found.objective == one["hop_bytes"]
+        assert found.check().holds
+        document = found.model_dump(mode="json")
+        layout = document["solution"]["layout"]
+        assert layout["path"] == one["path"]
+        path = one["path"]
+        for wrong in (
+            {"block": path["block"][::-1]},
+            {"block": [*path["block"], 1]},
+            {"dim": (path["dim"] + 1) % 4},
+            {"partitions": path["partitions"] + 1},
+            {"block": [1 << 20] * 3},
+        ):
+            layout["path"] = path | wrong
+            same = layout["path"] == path
+            refused += not same
+            assert tp.check(document).holds is same, (one["number"], wrong)
+        layout["path"] = None
+        assert not tp.check(document).holds
+    assert refused >= 10

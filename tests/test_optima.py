@@ -12,7 +12,9 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
+import dragonfly_cases
 import tiny_cubes
+import tiny_fattrees
 import tiny_hierarchies
 import topoplace as tp
 from brute_force import Choice, Tiny
@@ -20,12 +22,13 @@ from exact_cases import MODES, mid_size_snapshot
 from random_instances import random_snapshot
 from topoplace.cli.app import app
 from topoplace.errors import InputError
-from topoplace.placement.several import optima_of
+from topoplace.placement.several import optima_of, traded_off
 from topoplace.result import Interference
 from topoplace.result.several import Optima
 from topoplace.snapshot.cubes_state import prepare_cubes
 from topoplace.snapshot.files import write_document
 from topoplace.snapshot.hierarchy_state import prepare_hierarchy
+from topoplace.snapshot.machines import prepare_any
 from topoplace.snapshot.schema import SNAPSHOT_SCHEMA, Request, Snapshot
 from topoplace.snapshot.state import prepare
 from topoplace.solving import Options
@@ -34,6 +37,7 @@ from values import value_of
 
 Document = dict[str, Any]
 Told = frozenset[tuple[Hashable, int]]
+Outcomes = Callable[[Snapshot], set[tuple[int, ...]]]
 
 MOST_PLACEMENTS, MOST_OPTIMA = 20_000, 25
 LEVELS = ("nodes", "shape", "fragmentation")
@@ -164,6 +168,53 @@ def test_who_starts_on_hierarchies_equals_brute_force(seeds: range) -> None:
         assert is_proven(optima_of(state, MOST_OPTIMA, names), best), seed
         tried += 1
     assert tried > len(seeds) / 3
+
+
+def dragonfly_and_outcomes(seed: int) -> tuple[Snapshot, Outcomes]:
+    """Return a tiny dragonfly, and what finds the values of all placements of its queue."""
+    document = dragonfly_cases.drawn(f"several-{seed}", rules=False, most=8)
+
+    def outcomes(snapshot: Snapshot) -> set[tuple[int, ...]]:
+        queue = [one for one in document["queue"] if one["id"] in {r.id for r in snapshot.queue}]
+        return dragonfly_cases.Tiny(document | {"queue": queue}, strict=True).outcomes()
+
+    return Snapshot.model_validate(document), outcomes
+
+
+def fat_tree_and_outcomes(seed: int) -> tuple[Snapshot, Outcomes]:
+    """Return a tiny fat tree, and what finds the values of all placements of its queue."""
+    snapshot = tiny_fattrees.random_tree(random.Random(f"several-{seed}"))
+    return snapshot, lambda own: {*tiny_fattrees.outcomes(own)}
+
+
+@pytest.mark.parametrize(
+    "seeds", [range(3), pytest.param(range(3, 60), marks=pytest.mark.slow)], ids=str
+)
+@pytest.mark.parametrize("drawn", [dragonfly_and_outcomes, fat_tree_and_outcomes])
+def test_optima_and_trade_offs_of_links_equal_brute_force(
+    drawn: Callable[[int], tuple[Snapshot, Outcomes]], seeds: range
+) -> None:
+    for seed in seeds:
+        snapshot, outcomes = drawn(seed)
+        levels = ["nodes", "group" if drawn is dragonfly_and_outcomes else "links"]
+        state, num = prepare_any(snapshot), 1 + seed % 2
+        best = sets_that_start(snapshot, num, outcomes)
+        assert is_proven(optima_of(state, MOST_OPTIMA, levels[:num]), best), seed
+        found = traded_off(state, levels)
+        values = {own[:2] for own in outcomes(snapshot)}
+        undominated = {
+            one
+            for one in values
+            if not any(one != other and dominates(other, one) for other in values)
+        }
+        assert found.complete, seed
+        assert {(point.values[0], -point.values[1]) for point in found.points} == undominated, seed
+        assert found.check().verified, seed
+
+
+def dominates(one: tuple[int, ...], other: tuple[int, ...]) -> bool:
+    """Tell whether values are at least as large as others."""
+    return all(a >= b for a, b in zip(one, other, strict=True))
 
 
 def test_requests_without_a_place_are_equal_only_if_they_ask_for_the_same() -> None:

@@ -499,3 +499,23 @@ def test_no_decision_is_blamed_for_what_a_text_listing_cannot_show(name, order, 
     found = {str(row.verdict) for row in tp.audit(pair[0], after=pair[1], order=order).rows}
     assert "unjudged" in found
     assert not found & {"missed", "out of turn", "invalid", "suboptimal"}
+
+
+def test_an_audit_joins_a_listing_of_whole_nodes_and_one_of_shared_ones(tmp_path):
+    """Amounts are left out where no job shares nodes, before or afterwards."""
+    eight, used = whole(1, 8), {"n0": (4, 4000)}
+    own = eight | {"job_state": ["RUNNING"], "nodes": "n[0-7]"}
+    before = snapshot_of(tmp_path, [running(5, used), eight], nodes=nodes_of(used))
+    after = snapshot_of(tmp_path, [own], nodes=nodes_of({}))
+    assert (before.machine.kind, after.machine.kind) == ("hierarchy", "tree")
+    for order in ("priority", "backfill"):
+        (row,) = tp.audit(before, after=after, order=order).rows
+        assert row.verdict == "rightly started"
+    three = whole(1, 3) | {"job_state": ["RUNNING"], "nodes": "n[1-3]"}
+    alone = snapshot_of(tmp_path, [whole(1, 3), whole(2, 2)], nodes=nodes_of({}))
+    later = snapshot_of(tmp_path, [running(5, used), three, whole(2, 2)], nodes=nodes_of(used))
+    rows = tp.audit(alone, after=later, order="priority").rows
+    assert {row.standing.jobs[0]: row.verdict for row in rows} == {
+        "1": "rightly started",
+        "2": "missed",
+    }

@@ -110,6 +110,12 @@ def places(
 
 def best(snapshot: Snapshot) -> tuple[int, int]:
     """Return the most value that can start, and the fewest links of it."""
+    value, links = max(outcomes(snapshot))
+    return value, -links
+
+
+def outcomes(snapshot: Snapshot) -> set[tuple[int, int]]:
+    """Return the value and the links, negated, of all placements on no more links than needed."""
     instance = read_instance(snapshot)
     tree, free = instance.tree, instance.links
     left = Counter(dict(enumerate(instance.hosts)))
@@ -119,19 +125,18 @@ def best(snapshot: Snapshot) -> tuple[int, int]:
         for nodes in {one.nodes for one in instance.queue}
     }
 
-    def search(k: int, left: Counter[int]) -> tuple[int, int]:
+    def search(k: int, left: Counter[int]) -> set[tuple[int, int]]:
         if k == len(instance.queue):
-            return 0, 0
+            return {(0, 0)}
         request = instance.queue[k]
-        most = search(k + 1, left)
+        found = search(k + 1, left)
         for rows, links in own[request.nodes]:
             if all(left[row] >= n for row, n in rows.items()):
-                value, more = search(k + 1, left - rows)
-                most = max(most, (value + request.value, more - links))
-        return most
+                more = search(k + 1, left - rows)
+                found |= {(value + request.value, less - links) for value, less in more}
+        return found
 
-    value, links = search(0, left)
-    return value, -links
+    return search(0, left)
 
 
 # ---- Routing ------------------------------------------------------------------------------------

@@ -191,7 +191,7 @@ class Model:
         shapes: str | None = None,
         priority: int = 1,
         node_class: str | None = None,
-        region: str | None = None,
+        region: str | Sequence[str] | None = None,
         communication: str = "strict",
         patterns: Mapping[str, int] | None = None,
         application: Any = None,
@@ -211,7 +211,8 @@ class Model:
         priority
             The value of every node that starts.
         node_class, region
-            On tori: class of its nodes, and region in which its prism has to lie.
+            On tori: class of its nodes, and region in which its prism has to lie, or several,
+            of which it is the first with enough free nodes.
         communication, patterns
             As in `add_running`.
         application, tasks_per_node
@@ -231,6 +232,8 @@ class Model:
             With the argument at fault, also if another job has its name, or the machine is too
             small for it.
         """
+        if region is not None and not isinstance(region, str):
+            region = list(region)
         more |= {"shapes": shapes, "priority": priority, "region": region, "segment": segment}
         more |= {"communication": communication, "patterns": patterns, "nodes": nodes}
         if application is not None:

@@ -880,6 +880,21 @@ class Map(Solve, Watched):
         "--format",
         default="csv",
     )
+    objective: str | None = _how(
+        "hop-bytes|spread",
+        "What counts first: hop-bytes (default), or on trees and hierarchies the most domains that "
+        "a group spans.",
+    )
+    groups: str | Path | Sequence[Sequence[int]] | None = _how(
+        "data,tensor:rack,data+expert|FILE",
+        "Groups of a spread: axes of a training job (default all), perhaps with a level, or a file "
+        "with the tasks of a group on every line.",
+        in_python="Or the groups, each with its tasks.",
+        kind=str,
+    )
+    spread_level: str | None = _how(
+        "LEVEL", "Level whose domains a spread counts; default the one above the hosts."
+    )
     cell: Sequence[int] | None = _how(
         "4x2",
         "Cell of grid-order.",

@@ -115,13 +115,22 @@ class Table:
             Where it stands in the file.
         """
         found = []
-        for field in self.fields:
-            if field.use is Use.RESTRICTS and field.given is not None:
-                values = map(field.given, values_at(raw, field.name))
+        for field, given, first in self._holding:
+            if first in raw or field.name in raw:
+                values = map(given, values_at(raw, field.name))
                 value = ",".join(dict.fromkeys(filter(None, values)))
                 if value:
                     found.append(left_out(field.held_by, value, f"{place}.{field.name}"))
         return found
+
+    @cached_property
+    def _holding(self) -> list[tuple[Field, Given, str]]:
+        """The fields that hold a job by their value, with what their names begin with."""
+        return [
+            (field, field.given, field.name.partition(".")[0].removesuffix("[]"))
+            for field in self.fields
+            if field.use is Use.RESTRICTS and field.given is not None
+        ]
 
     def unknown(self, names: Iterable[str]) -> list[str]:
         """Return, sorted, the fields that the table does not know: a newer version has them."""

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from topoplace import options
-from topoplace.errors import InputError, refuse
+from topoplace.errors import InputError, refuse, unknown_name
 from topoplace.formats.text import name_of
 from topoplace.front.documents import load, options_of, watched
 from topoplace.given import parse_extents
@@ -50,6 +50,7 @@ from topoplace.mapping.rankfiles import read_mapping, require_blocks, write_mapp
 from topoplace.mapping.recognition import Recognition
 from topoplace.mapping.recognition import recognise as recognise_graph
 from topoplace.mapping.resultfiles import RANKS_ALONE, node_list_for, write_nodes, write_ranks
+from topoplace.mapping.spread.groups import spread_asked
 from topoplace.model import application_of
 from topoplace.options import takes
 from topoplace.report.mappings import layout_document, layouts_table
@@ -69,6 +70,7 @@ from topoplace.snapshot.schema import (
     Moves,
     ObjectsGraph,
     Snapshot,
+    SpreadGroups,
 )
 from topoplace.snapshot.state import torus_of
 from topoplace.solving import solve
@@ -145,7 +147,8 @@ def problem_asked(
     if not of_objects:
         assert not isinstance(application, ObjectsApplication), "it is loaded"
         most = places.tasks_per_node if asked.tasks_per_node is None else asked.tasks_per_node
-        return _limited(problem_on(places, application, most, **named), asked)
+        spread = _spread(application, asked)
+        return _limited(problem_on(places, application, most, **named, spread=spread), asked)
     fixed: Any = asked.fixed or ()
     if isinstance(fixed, Path):
         fixed = read_fixed(fixed)
@@ -175,17 +178,31 @@ def _mapping(problem: MappingProblem, asked: options.Map) -> IntArray:
     return nodes
 
 
+def _spread(application: AnyApplication, asked: options.Map) -> list[SpreadGroups]:
+    """Return the groups of a spread, if that is the objective."""
+    if asked.objective not in (None, HOP_BYTES, SPREAD):
+        raise unknown_name(asked.objective, (HOP_BYTES, SPREAD), field="objective")
+    if asked.objective != SPREAD:
+        expected = "the objective spread with this option"
+        refuse(expected, groups=asked.groups, spread_level=asked.spread_level)
+        return []
+    return spread_asked(application, asked.groups, asked.spread_level)
+
+
 def _problem_of_instance(instance: MappingInstance, asked: options.Map) -> MappingProblem:
     """Return the problem of an instance, which says all that options could say of it."""
     _refuse_others(asked, of_objects=asked.balance is not None or instance.cap is not None)
-    own = ("on", "balance", "names", "most_moves", *_OF_OBJECTS)
-    given = {name: getattr(asked, name) for name in own}
+    given = {name: getattr(asked, name) for name in _SAID}
     refuse("no such option with an instance, which says it", **given)
     return prepare_mapping(instance)
 
 
+HOP_BYTES, SPREAD = "hop-bytes", "spread"
+_OF_SPREAD = ("objective", "groups", "spread_level")
 _OF_OBJECTS = ("pooled", "fixed")
 """Options that only mappings of objects have."""
+_SAID = ("on", "balance", "names", "most_moves", *_OF_OBJECTS, *_OF_SPREAD)
+"""What an instance says itself."""
 
 
 def _refuse_others(asked: options.Map, *, of_objects: bool) -> None:
@@ -197,6 +214,7 @@ def _refuse_others(asked: options.Map, *, of_objects: bool) -> None:
     tasks = _options_of_tasks(asked)
     if asked.cell is not None:
         tasks["cell"] = "x".join(str(size) for size in asked.cell)
+    tasks |= {name: getattr(asked, name) for name in _OF_SPREAD}
     refuse("no such option for objects", **tasks, tasks_per_node=(asked.tasks_per_node or 1) > 1)
 
 

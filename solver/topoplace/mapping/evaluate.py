@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fractions import Fraction as Ratio
+from typing import Any
 
 import numpy as np
 
@@ -27,7 +28,8 @@ def hop_bytes(problem: MappingProblem, nodes: IntArray) -> int:
 
 def worth_of(problem: MappingProblem, nodes: IntArray) -> list[int]:
     """Return the value of a mapping on every level, given the node of every task."""
-    found = [hop_bytes(problem, nodes)]
+    found = [max(problem.spans(nodes))] if problem.spread else []
+    found.append(hop_bytes(problem, nodes))
     if problem.instance.cap is not None:
         found.append(problem.largest_load(problem.cells_of(nodes)))
     return found
@@ -51,7 +53,9 @@ def evaluate(problem: MappingProblem, nodes: IntArray) -> MappingFigures:
             for d, bandwidth in enumerate(torus.bandwidth)
         )
         heaviest = Fraction.of(most)
-    levels, loads = None, {}
+    levels, loads = None, dict[str, Any]()
+    if problem.spread:
+        loads = {"spans": problem.spans(nodes)}
     if isinstance(problem.machine, LevelMachine):
         levels = _level_bytes(problem.machine, sources, targets, sizes)
     if problem.instance.cap is not None:

@@ -63,7 +63,7 @@ KIND = Kind(
         "topaware": (_BUILT, "best-ranked layout, leftmost routers of every pencil"),
     },
     usual="auto",
-    kernels=(*_SEARCH, _EMBED, "mapping.branch", "mapping.certify"),
+    kernels=(*_SEARCH, _EMBED, "mapping.branch", "mapping.spread", "mapping.certify"),
     needed={
         "auto": (*_SEARCH, _EMBED),
         "exact": (*_SEARCH, _EMBED),

@@ -601,7 +601,7 @@ class Annealing:
         self.keeper, self.problem = keeper, problem
         self.num_moves, self.tried = num_moves, 0
         # a mean of distances is not a lower bound on the distances themselves
-        self.floor = keeper.floor if problem is keeper.problem else 0
+        self.floor = keeper.floors[-1] if problem is keeper.problem else 0
         self.began = clock.now()
         self.time_limit = None if keeper.options.time_limit is None else keeper.left
         self.chunk = FIRST_CHUNK if self.time_limit else max(1, min(CHUNK, num_moves // 500))

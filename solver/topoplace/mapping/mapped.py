@@ -88,7 +88,7 @@ class Keeper:
 
     The options have the time limit and who listens; a start must be a mapping of the instance.
     `worth` is what the best mapping is worth level by level, None before the first one, `source`
-    where it comes from; no mapping has fewer hop-bytes than `floor`.
+    where it comes from; no mapping is below the `floors` of the first levels.
     """
 
     def __init__(
@@ -98,7 +98,9 @@ class Keeper:
         self.deadline = clock.deadline(options.time_limit)
         self.worth: list[int] | None = None
         self.source = ""
-        self.floor = problem.floor
+        self.floors = [problem.floor]
+        if problem.spread:
+            self.floors.insert(0, int(problem.spread_floor.value))
         self.bounds = () if problem.instance.cap is None else (None, load_bound(problem))
         self._nodes: IntArray | None = None
         self._next_report = 0.0
@@ -130,7 +132,7 @@ class Keeper:
     @property
     def perfect(self) -> bool:
         """Whether the best mapping is proven optimal."""
-        return self.worth is not None and self.worth[0] <= self.floor
+        return self.worth is not None and self.worth[: len(self.floors)] <= self.floors
 
     @property
     def done(self) -> bool:

@@ -17,6 +17,7 @@ from topoplace.mapping.objects.bounds import load_bound, shares_bound
 from topoplace.mapping.objects.few_moves import few_moves_bound
 from topoplace.mapping.objects.search import evened
 from topoplace.mapping.problem import MappingProblem
+from topoplace.mapping.spread.search import bounded as keeping_together
 from topoplace.result.mapping import CUT_TASKS, MappingLevel, MappingResult, MappingSolution
 from topoplace.solving import Bound, Method, Options, Outcome, method_of, methods, stronger
 from topoplace.solving.solve import Frame
@@ -59,6 +60,8 @@ def bounded(problem: MappingProblem, method: Method, options: Options) -> Outcom
         names = [name for name, entry in methods("mapping").items() if problem.takes(entry)]
         form = "a grid, or one" if method.needs_grid and problem.of_tasks else "one"
         raise InputError(f"{form} of {', '.join(names)}", field="method", value=method.name)
+    if problem.spread:
+        return keeping_together(problem, method, options)
     start, capped = clock.now(), problem.instance.cap is not None
     load = load_bound(problem) if capped else None
     if method.name in BEGIN_BY_DEFAULT:
@@ -186,6 +189,7 @@ FRAME = Frame(
     _solution,
     lambda problem: problem.instance,
     extra=_extra,
+    decisive=lambda problem: len(problem.levels) - 1 if problem.spread else 0,
     facts=_facts,
     overtime=OVERTIME_SECONDS,
 )

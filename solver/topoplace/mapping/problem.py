@@ -16,6 +16,7 @@ from topoplace.machine.links import tree_arms
 from topoplace.mapping.graph import Rows, TaskGraph, VirtualGrid, grid_of
 from topoplace.mapping.machines import machine_of
 from topoplace.mapping.parallelism import parallelism_graph
+from topoplace.mapping.spread.groups import Groups, groups_of
 from topoplace.snapshot.schema import (
     MAX_TASKS,
     AnyApplication,
@@ -144,9 +145,13 @@ class MappingProblem:
 
     @property
     def levels(self) -> tuple[tuple[str, str], ...]:
-        """Name and sense of what counts: hop-bytes and, under a cap, the largest load."""
-        every = (("hop-bytes", "min"), ("largest-load", "min"))
-        return every[: 1 if self.instance.cap is None else 2]
+        """Name and sense of what counts: hop-bytes and, under a cap, the largest load.
+
+        Where groups are kept together, what they span comes first.
+        """
+        every = (("spread", "min"), ("hop-bytes", "min"), ("largest-load", "min"))
+        first = 0 if self.spread else 1
+        return every[first : 2 if self.instance.cap is None else 3]
 
     @cached_property
     def of_tasks(self) -> bool:
@@ -190,6 +195,35 @@ class MappingProblem:
 
         bound = total_bound(self) or levels_bound(self, 0.0, target=0)
         return 0 if bound is None else int(bound.value)
+
+    # ---- Groups that should span few domains
+
+    @cached_property
+    def spread(self) -> tuple[Groups, ...]:
+        """Groups to keep together, by kind."""
+        return groups_of(self.instance, self.machine, self.num_tasks)
+
+    @cached_property
+    def spread_floor(self) -> Bound:
+        """A lower bound on the domains that some group spans in any mapping."""
+        from topoplace.mapping.spread.bounds import spread_bound  # noqa: PLC0415 - a circle
+
+        return spread_bound(self)
+
+    @property
+    def num_counts(self) -> int:
+        """Pairs of a group and a domain of its level."""
+        return sum(len(kind) * (int(kind.domain_of.max()) + 1) for kind in self.spread)
+
+    @cached_property
+    def without_spread(self) -> MappingProblem:
+        """The same problem with hop-bytes alone."""
+        return replace(self, instance=self.instance.model_copy(update={"spread": []}))
+
+    def spans(self, nodes: IntArray) -> list[int]:
+        """Return for every kind of groups the most domains that one of them spans."""
+        routers = self.routers_of(nodes)
+        return [int(kind.spans(routers).max()) for kind in self.spread]
 
     @cached_property
     def link_floor(self) -> Bound | None:
@@ -436,6 +470,7 @@ def prepare_mapping(instance: MappingInstance) -> MappingProblem:
     if problem.of_tasks:
         most = min(most, cap) if cap is not None else int(instance.tasks_per_node or 0)
     problem = replace(problem, tasks_per_node=most)
+    _ = problem.spread  # checks it
     if cap is not None:
         _require_loads(problem)
     _require_moves(problem)
@@ -589,6 +624,8 @@ def require_tasks(problem: MappingProblem) -> None:
         raise InputError("tasks without loads, for a model", field="application", found="objects")
     if problem.before is not None:
         raise InputError("a mapping without a limit of moves", field="moves", found="one")
+    if problem.spread:
+        raise InputError("hop-bytes alone, for a model", field="spread", found="groups")
 
 
 def num_moved(problem: MappingProblem, nodes: IntArray) -> int:

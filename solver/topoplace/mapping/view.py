@@ -12,7 +12,7 @@ import numpy as np
 from topoplace.errors import number_of
 from topoplace.kinds import kind_named
 from topoplace.machine import format_node_set
-from topoplace.mapping.evaluate import hop_bytes
+from topoplace.mapping.evaluate import hop_bytes, worth_of
 from topoplace.mapping.machines import offer_of
 from topoplace.mapping.problem import MappingProblem
 from topoplace.report import mapping_plane as pencils
@@ -218,11 +218,15 @@ class MappingView(View):
         instance = self.result.instance
         if instance.cap is not None or instance.moves or self.result.method == "default":
             return []
-        return [f"default order: {hop_bytes(self.problem, self.problem.in_order):,} hop-bytes"]
+        worth = worth_of(self.problem, self.problem.in_order)
+        spread = f"spread {worth[0]}, " if self.problem.spread else ""
+        return [f"default order: {spread}{worth[-1]:,} hop-bytes"]
 
     def _further(self) -> list[str]:
         """Return how many nodes have objects, the layout, and the optimum among pencils."""
         solution, lines = self.result.solution, []
+        if solution.figures.spans is not None:
+            lines.append(f"most domains of a group: {self._spans(solution.figures.spans)}")
         moves = self.result.instance.moves
         if moves is not None:
             before = hop_bytes(self.problem, np.asarray(moves.nodes, dtype=np.int64))
@@ -243,11 +247,19 @@ class MappingView(View):
             )
         return lines
 
+    def _spans(self, spans: Sequence[int]) -> str:
+        """Return for every kind of groups the most domains that one spans."""
+        levels = self.problem.machine.levels.hierarchy.levels[::-1]
+        return ", ".join(
+            f"{kind.name} {span} ({levels[kind.level]})"
+            for kind, span in zip(self.problem.spread, spans, strict=True)
+        )
+
     def title(self) -> list[str]:
-        """Return the hop-bytes, and the layout if there is one."""
+        """Return the value of the first level, and the layout if there is one."""
         layout = getattr(self.result.solution, "layout", None)
         text = "" if layout is None else f"; {layout_text(layout)}"
-        return [f"hop-bytes {self.result.objective:,}{text}"]
+        return [f"{self.result.levels[0].name} {self.result.objective:,}{text}"]
 
     # ---- What pictures show
 
@@ -363,6 +375,9 @@ def layout_text(layout: LayoutModel) -> str:
         text += f" times dimension {layout.whole + 1}"
     if any(layout.folds):
         text += f", folds {','.join(map(str, layout.folds))}"
+    if layout.path is not None:
+        block = "x".join(map(str, layout.path.block))
+        text += f", dimension {layout.path.dim + 1} on paths in blocks of {block}"
     origin = ",".join(map(str, layout.origin))
     return f"{text}; at {origin}, pencils along dimension {layout.pencil + 1}, depth {layout.depth}"
 

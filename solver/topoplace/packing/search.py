@@ -197,7 +197,7 @@ class Search:
             return root
         end = self._end_of(sub)
         if level or self.problem.is_small:
-            self._by_linear_programs(root, end)
+            self._by_linear_programs(root, bundle, end)
         else:
             if not self._is_heavy():
                 self._among_columns(root, end)
@@ -205,7 +205,7 @@ class Search:
         self._last_point = root.bounded.point
         return root
 
-    def _by_linear_programs(self, root: Root, end: float) -> None:
+    def _by_linear_programs(self, root: Root, bundle: Bundle, end: float) -> None:
         """Close a level by column generation, an integer program, and branches.
 
         Linear programs bound later levels and small machines best. On the first level of other
@@ -213,8 +213,11 @@ class Search:
         close in a second a gap that a tree of linear programs leaves open after a minute.
         """
         state, sub, level = self.state, root.sub, root.sub.level
-        if self._by_programs(root, self._half(end)):
-            return
+        if self.problem.has_program:
+            if self._by_programs(root, self._half(end)):
+                return
+            lower = self.incumbent.objective(level)
+            root.bounded = bundle.run(root.bounded, lower, until=self._half(end))
         below = root.below
         state.say("columns", level, root.bound)
         most = _HEAVY_NONZEROS if self._thorough else _HEAVY_NONZEROS // 4

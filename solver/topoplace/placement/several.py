@@ -53,7 +53,8 @@ def traded_off(
     Parameters
     ----------
     instance
-        A prepared snapshot of a torus, mesh, hierarchy or pod of cubes, or a problem of one.
+        A prepared snapshot of a torus, mesh, hierarchy, pod of cubes, dragonfly or fat tree, or a
+        problem of one.
     traded
         Names of the levels; of the others anything will do.
     options
@@ -115,7 +116,8 @@ def optima_of(
     Parameters
     ----------
     instance
-        A prepared snapshot of a torus, mesh, hierarchy or pod of cubes, or a problem of one.
+        A prepared snapshot of a torus, mesh, hierarchy, pod of cubes, dragonfly or fat tree, or a
+        problem of one.
     most
         How many are enough.
     chosen
@@ -181,7 +183,8 @@ def _require_document_of(problem: Problem, document: type[Frontier | Optima]) ->
         expected = "nodes or jobs for all optima where a request has no GPUs"
         raise InputError(expected, field="value", value="gpus")
     if problem.kind not in get_args(document.model_fields["problem"].annotation):
-        expected = "a torus, mesh, hierarchy or pod of cubes for more than one placement"
+        machines = "a torus, mesh, hierarchy, pod of cubes, dragonfly or fat tree"
+        expected = f"{machines} for more than one placement"
         raise InputError(expected, field="machine.kind", value=problem.kind)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 from collections.abc import Sequence
 from itertools import zip_longest
 from pathlib import Path
@@ -42,13 +43,15 @@ def layouts_table(
         if problem is not None and isinstance(where, Obtained):
             hops = f"{hop_bytes(problem, where.nodes):,}"
         folds = ",".join(map(str, layout.folds)) + " staggered" * layout.stagger
+        if layout.path is not None:
+            folds = f"{layout.path.dim + 1} in {'x'.join(map(str, layout.path.block))}"
         rows.append(
             [
                 str(number),
                 "x".join(map(str, layout.logical)),
                 "x".join(map(str, layout.partitions)),
                 layout.map_text,
-                folds if layout.folds else "-",
+                folds or "-",
                 "-" if layout.split is None else str(layout.split + 1),
                 "yes" if entry.balanced else "no",
                 *(str(int(100 * getattr(entry.metrics, name))) for name in _SHARES),
@@ -88,10 +91,12 @@ def layout_document(
         there = {"obtainable": True, **place, "hop_bytes": hop_bytes(problem, where.nodes)}
     layout, metrics = entry.layout, entry.metrics
     own = ("axes", "logical", "partitions", "whole", "folds", "layer_order", "stagger", "split")
+    path = layout.path and dataclasses.asdict(layout.path)
     return {
         "number": number,
         **there,
         **{name: getattr(layout, name) for name in own},
+        "path": path,
         "nodes": layout.num_nodes,
         "balanced": entry.balanced,
         **{name: float(getattr(metrics, name)) for name in _SHARES},

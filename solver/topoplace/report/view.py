@@ -17,7 +17,7 @@ import numpy as np
 from topoplace.errors import number_of
 from topoplace.kinds import kind_named
 from topoplace.machine import Prism, parse_node_set
-from topoplace.machine.hostlist import count_hosts
+from topoplace.machine.hostlist import count_hosts, format_host_list
 from topoplace.report.text import Table, plain_table
 from topoplace.report.tiles import (
     DOWN,
@@ -124,8 +124,9 @@ class Listing:
 class View:
     """What tables and pictures show of a result that places the queue of a snapshot.
 
-    A kind states at least `_starts`, which returns `starts` if there is a solution, each with the
-    cells that it takes as its `nodes`, and `ground`. Problems without a queue replace more.
+    By default placements have `nodes`, numbers of the cells that they take, and the state has those
+    that are `free`, and `held` by every running job. A kind replaces `_starts` and `ground` if not,
+    problems without a queue more.
 
     Attributes
     ----------
@@ -186,7 +187,27 @@ class View:
         return [] if self.result.solution is None else self._starts()
 
     def _starts(self) -> list[Start]:
-        raise NotImplementedError
+        """Return `starts` if there is a solution, each with the cells that it takes as `nodes`."""
+        own = [(one, parse_node_set(one.nodes, _MOST_NODES)) for one in self.placements]
+        names = self.node_names
+        return [
+            Start(
+                one.request,
+                tuple(nodes.tolist()),
+                format_host_list(names[node] for node in nodes) if names else one.nodes,
+            )
+            for one, nodes in own
+        ]
+
+    @property
+    def placements(self) -> Sequence[Any]:
+        """The placements of the solution, if there is one."""
+        return () if self.result.solution is None else self.result.solution.placements
+
+    @property
+    def node_names(self) -> Sequence[str]:
+        """What nodes are called, by their numbers; none if they have no names."""
+        return ()
 
     def mapped(self) -> Iterator[tuple[str, TasksModel, IntArray]]:
         """Yield the requests whose tasks are mapped, with these, and the node of each; none."""
@@ -359,7 +380,7 @@ class View:
 
     def ground(self) -> tuple[IntArray, Sequence[IntArray]]:
         """Return what stands on every cell without what starts, and the cells of running jobs."""
-        raise NotImplementedError
+        return np.where(self.state.free.ravel(), FREE, DOWN), self.state.held
 
     @cached_property
     def cells(self) -> Cells:

@@ -16,6 +16,7 @@ from topoplace.snapshot.schema import (
     GridApplication,
     MappingInstance,
     Model,
+    Name,
     Size,
     Task,
 )
@@ -286,6 +287,10 @@ ENUMERATION_WORK = 1 << 34
 """Most steps of an enumeration, times the squares of the numbers of objects and of their places."""
 
 
+SPREAD_STEPS = 1 << 17
+"""Most steps of an enumeration of tasks in groups."""
+
+
 class SharesCertificate(Model):
     """Every object by itself, its partners around it as close as the caps allow.
 
@@ -302,11 +307,34 @@ class SharesCertificate(Model):
 class EnumerationCertificate(Model):
     """All ways to put the objects on nodes, one after the other, as far as they may be cheap.
 
-    See docs/proofs/objects.md, "Enumeration": the checker goes through them itself.
+    See docs/proofs/objects.md, "Enumeration", and for tasks in groups docs/proofs/spread.md: the
+    checker goes through them itself.
     """
 
     kind: Literal["enumeration"] = "enumeration"
     order: list[Task] = Field(description="objects in the order in which they are placed")
+
+
+class CountingCertificate(Model):
+    """How many domains the largest group needs, or what hangs together and fits into none.
+
+    See docs/proofs/spread.md, "Counting".
+    """
+
+    kind: Literal["counting"] = "counting"
+
+
+class TouchingCertificate(Model):
+    """How many groups the tasks of a domain belong to at least (docs/proofs/spread.md, "Touching").
+
+    `weights` has an integer for each of the `spread` of the instance, 0 for those left out; `slope`
+    is the price of a task.
+    """
+
+    kind: Literal["touching"] = "touching"
+    level: Name = Field(description="whose domains are meant")
+    weights: list[Annotated[int, Field(ge=0, le=1 << 32)]]
+    slope: Fraction
 
 
 class FewMovesCertificate(Model):
@@ -393,15 +421,31 @@ class MappingLevel(
             | EnumerationCertificate
             | FewMovesCertificate
             | SpreadCertificate
+            | CountingCertificate
+            | TouchingCertificate
             | MappingCertificate,
             Field(discriminator="kind"),
         ],
     ]
 ):
-    """A level: hop-bytes, and under a cap the largest load; its bound holds for any mapping."""
+    """A level: hop-bytes, and under a cap the largest load; its bound holds for any mapping.
 
-    name: Literal["hop-bytes", "largest-load"]
+    Where groups are kept together, `spread` comes first: the most domains that a group spans.
+    """
+
+    name: Literal["spread", "hop-bytes", "largest-load"]
     sense: Literal["min"] = "min"
+
+
+class PathModel(Model):
+    """A virtual dimension laid along a path through blocks of routers, for want of a free axis."""
+
+    dim: Coordinate = Field(description="the virtual dimension")
+    partitions: Size = Field(description="its partitions per router")
+    block: list[Size] = Field(
+        description="routers of a block along each machine dimension; the path goes through them "
+        "in rows along the last one, every second of which it goes backwards"
+    )
 
 
 class LayoutModel(Model):
@@ -424,6 +468,9 @@ class LayoutModel(Model):
         default_factory=list, description="layer at which each supertile lies, row-major"
     )
     stagger: bool = False
+    path: PathModel | None = Field(
+        default=None, description="a virtual dimension that lies on no machine dimension of its own"
+    )
     pencil: Coordinate = Field(description="machine dimension of the pencils")
     origin: list[Coordinate]
     depth: Size = Field(description="extent of the window along the pencils")
@@ -487,6 +534,11 @@ class MappingFigures(Model):
         "up; null without a cap, as is the next one",
     )
     used_nodes: int | None = Field(default=None, description="nodes with objects")
+    spans: Numbers | None = Field(
+        default=None,
+        description="for each `spread` of the instance the most domains that one of its groups "
+        "spans; null without any",
+    )
     moved: int | None = Field(
         default=None,
         description="tasks on another node than before; null without a limit of moves",

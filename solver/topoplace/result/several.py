@@ -11,10 +11,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated, Literal
 
-from pydantic import Field, ValidationInfo, field_validator
+from pydantic import Field, ValidationError, ValidationInfo, field_validator
 
+from topoplace.kinds import kind_named
 from topoplace.result.base import Kept, Limits
 from topoplace.result.certificate import Certificate
+from topoplace.result.dragonfly import DragonflySolution
+from topoplace.result.fattree import FatTreeSolution
 from topoplace.result.placement import (
     CubesSolution,
     HierarchySolution,
@@ -43,7 +46,23 @@ class Point(Model):
     """A placement, and its value on every level of the problem."""
 
     values: list[int]
-    solution: Solution | HierarchySolution | CubesSolution | RepackSolution
+    solution: (
+        Solution
+        | HierarchySolution
+        | CubesSolution
+        | RepackSolution
+        | DragonflySolution
+        | FatTreeSolution
+    )
+
+    def of_kind(self, name: str) -> Point:
+        """Return the point with the solution read as one of a kind, if it may be one."""
+        model = kind_named(name).get("solution")
+        written = self.solution.model_dump(mode="json", by_alias=True)
+        try:
+            return self.model_copy(update={"solution": model.model_validate(written)})
+        except ValidationError:
+            return self
 
 
 class Step(Model):
@@ -60,7 +79,7 @@ class Step(Model):
 class Several(Drawn, Kept):
     """Several placements of a snapshot, and what is proven of all."""
 
-    problem: Literal["placement", "hierarchy", "cubes", "repack"]
+    problem: Literal["placement", "hierarchy", "cubes", "dragonfly", "fattree", "repack"]
     method: Name
     levels: list[NamedLevel] = Field(description="of the problem")
     complete: bool
@@ -74,12 +93,10 @@ class Several(Drawn, Kept):
 
     @field_validator("points")
     @classmethod
-    def _empty_ones(cls, points: list[Point], info: ValidationInfo) -> list[Point]:
-        """Read placements that start nothing, which look alike, as those of the problem."""
-        if info.data.get("problem") != "cubes":
-            return points
-        empty, own = HierarchySolution(placements=[]), {"solution": CubesSolution(placements=[])}
-        return [p.model_copy(update=own) if p.solution == empty else p for p in points]
+    def _of_problem(cls, points: list[Point], info: ValidationInfo) -> list[Point]:
+        """Read placements that look like those of several problems as those of the own one."""
+        name = info.data.get("problem")
+        return points if name is None else [point.of_kind(name) for point in points]
 
 
 class OpenBox(Model):
@@ -103,7 +120,7 @@ class Optima(Several):
     """Placements of a snapshot that are as good as each other, and as any other one."""
 
     schema_version: Annotated[Literal["topoplace.optima/1"], Field(alias="schema")]
-    problem: Literal["placement", "hierarchy", "cubes"]
+    problem: Literal["placement", "hierarchy", "cubes", "dragonfly", "fattree"]
     instance: Snapshot
     chosen: Annotated[list[Name], Field(min_length=1)] = Field(
         description="the first levels, which count; of the others anything will do"

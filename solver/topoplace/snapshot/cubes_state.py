@@ -12,7 +12,6 @@ import numpy as np
 
 from topoplace.errors import InputError, number_of
 from topoplace.kinds import State
-from topoplace.machine import parse_node_set
 from topoplace.machine.cubes import Cubes, Extents
 from topoplace.machine.hostlist import NodeLists
 from topoplace.snapshot.schema import (
@@ -20,16 +19,10 @@ from topoplace.snapshot.schema import (
     OF_GANGS,
     CubesModel,
     Request,
-    RunningJob,
     Snapshot,
 )
 from topoplace.snapshot.sets import HostSet, NodeSets
-from topoplace.snapshot.state import (
-    Queued,
-    checked_snapshot,
-    require_free,
-    require_none,
-)
+from topoplace.snapshot.state import Queued, checked_nodes, require_none
 from topoplace.snapshot.value import require_value, value_of
 from topoplace.types import BoolArray, IntArray
 
@@ -110,39 +103,24 @@ def prepare_cubes(snapshot: Snapshot) -> CubesState:
     if machine.num_chips > MAX_CHIPS:
         expected = f"at most {MAX_CHIPS} chips in all cubes"
         raise InputError(expected, field="machine.cubes", value=model.cubes)
-    holder = np.full(machine.num_chips, -1, dtype=np.int64)
     lists = NodeLists(max(1, len(snapshot.sets) + len(snapshot.queue)) * machine.num_chips)
-
-    def running_job(idx: int, job: RunningJob, field: str) -> IntArray:
-        chips = lists.numbers(job.nodes, machine.num_chips, f"{field}.nodes")
-        _require_running(job, chips, snapshot, holder, field)
-        holder[chips] = idx
-        return chips
 
     sets = NodeSets(
         snapshot.sets,
         machine.num_chips,
         lambda text, field: lists.numbers(text, machine.num_chips, field),
     )
-    held, down, requests = checked_snapshot(
+    held, free, requests = checked_nodes(
         snapshot,
         "cubes",
-        running_job,
-        lambda text: parse_node_set(text, machine.num_chips, "down"),
+        lists,
+        np.zeros(machine.num_chips, dtype=bool),
+        ("apart", "patterns", "prism", "takes", *OF_GANGS),
         lambda _, job, field: _request(job, machine, sets, field, value_of(job, snapshot.value)),
+        called="chip {}".format,
+        unit="chip",
     )
-    free = holder < 0
-    free[down] = False
     return CubesState(snapshot, machine, free.reshape(machine.num_cubes, -1), held, requests)
-
-
-def _require_running(
-    job: RunningJob, chips: IntArray, snapshot: Snapshot, holder: IntArray, field: str
-) -> None:
-    require_none(job, ("apart", "patterns", "prism", "takes", *OF_GANGS), "cubes", field)
-    if not len(chips):
-        raise InputError("at least one chip", field=f"{field}.nodes", value=job.nodes)
-    require_free(chips, holder, snapshot.running, f"{field}.nodes", "chip {}".format, "chip")
 
 
 def _request(

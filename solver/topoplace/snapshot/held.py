@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from topoplace.errors import InputError, number_of, unknown_name
 from topoplace.snapshot.schema import Counted, LeftOut, Order, Request, RunningJob, Snapshot
@@ -92,6 +93,13 @@ def queue_facts(snapshot: Snapshot) -> dict[str, int | None]:
     """Return how many requests wait, and how many of them are held, if any is: for tables."""
     held = len(holds_of(snapshot))
     return {"queued": len(snapshot.queue), **({"held": held} if held else {})}
+
+
+def facts_of(result: Any) -> dict[str, int | None]:
+    """Return how many requests of a result start, and `queue_facts`."""
+    found = result.solution
+    started = None if found is None else len(found.placements)
+    return {"started": started, **queue_facts(result.instance)}
 
 
 def require_known(snapshot: Snapshot) -> None:

@@ -675,7 +675,8 @@ class Request(_Job):
     """A job that waits.
 
     `shapes` is a geometry string (default: any prism); `region` names a region the whole prism
-    must lie in; `priority` multiplies the value of each node started.
+    must lie in, or several, of which it is the first with enough usable nodes; `priority`
+    multiplies the value of each node started.
 
     On hierarchies `nodes` counts units: what a host has room for, several perhaps.
     """
@@ -685,7 +686,7 @@ class Request(_Job):
     node_class: Annotated[Name | None, Field(alias="class")] = None
     priority: Annotated[int, Field(ge=1, le=MAX_PRIORITY)] = 1
     shapes: Annotated[str, Field(max_length=100_000)] | None = None
-    region: Name | None = None
+    region: Name | Annotated[list[Name], Field(min_length=1, max_length=256)] | None = None
     communication: CommunicationField = Communication.STRICT
     application: str | None = None
     tasks: TasksModel | None = optional(
@@ -926,6 +927,23 @@ LevelCosts = Annotated[
 """What a byte costs by the level at which its ends meet on a tree or hierarchy, lowest first."""
 
 
+class SpreadGroups(_Sparse):
+    """Groups of tasks, none of which should span many domains of a level.
+
+    Either `axes` or `groups` says which they are.
+    """
+
+    sparse = dict(level=None, axes=None, groups=None)  # noqa: C408
+
+    level: Name | None = optional("of the machine; by default the one above its hosts")
+    axes: Annotated[list[Name], Field(min_length=1, max_length=6)] | None = optional(
+        "of a training job: ranks that differ along these axes only are a group"
+    )
+    groups: (
+        Annotated[list[Annotated[list[Task], Field(min_length=1)]], Field(min_length=1)] | None
+    ) = optional("or the tasks of every group")
+
+
 class MappingInstance(_Sparse):
     """An application and the nodes its tasks may go to, at most `tasks_per_node` on each.
 
@@ -933,10 +951,19 @@ class MappingInstance(_Sparse):
     of a node have at most that load together, and the largest load of a node counts second. If
     routers pool theirs, it is the objects of a router that have a load of at most `cap` for each of
     its usable nodes.
+
+    With a `spread` the first thing that counts, before hop-bytes, is the largest number of domains
+    that any of these groups spans (docs/proofs/spread.md).
     """
 
     sparse = dict(  # noqa: C408
-        level_costs=None, tasks_per_node=None, cap=None, pooled=False, fixed=[], moves=None
+        level_costs=None,
+        tasks_per_node=None,
+        cap=None,
+        pooled=False,
+        fixed=[],
+        moves=None,
+        spread=[],
     )
 
     schema_version: Annotated[Literal["topoplace.mapping/1"], Field(alias="schema")]
@@ -958,6 +985,9 @@ class MappingInstance(_Sparse):
     cap: Annotated[int, Field(ge=0, le=MAX_LOAD * MAX_TASKS)] | None = None
     pooled: bool = Field(default=False, description="whether the nodes of a router share their cap")
     fixed: list[FixedObject] = Field(default_factory=list, description="objects that stay")
+    spread: Annotated[list[SpreadGroups], Field(max_length=16)] = Field(
+        default_factory=list, description="trees and hierarchies: groups to keep together"
+    )
     moves: Moves | None = optional("a mapping of which only some tasks may move")
     application: Annotated[AnyApplication | ObjectsGraph, Field(discriminator="kind")]
     source: str | None = optional("where the instance comes from")

@@ -22,6 +22,7 @@ from topoplace.snapshot.schema import (
     FREE_PREFIX,
     ON_HIERARCHIES,
     Communication,
+    Order,
     PrismModel,
     Request,
     RunningJob,
@@ -67,6 +68,8 @@ class Queued:
 @dataclass(frozen=True)
 class QueuedState(Queued):
     """A queued request with its defaults filled in; `tasks` numbers `SnapshotState.tasks`.
+
+    Of several regions, `region` is the first with enough usable nodes, or the first if none has.
 
     `class_idx` numbers `SnapshotState.kinds`; so do `others`, the further kinds of a request that
     has all its nodes of one of several. `segment` are the nodes of each of its prisms if it has
@@ -284,6 +287,13 @@ def prepare(snapshot: Snapshot) -> SnapshotState:
             kind_of(queued.class_idx, mask) for mask in sets.of_request(request, field)
         )
         queued = replace(queued, class_idx=class_idx, others=tuple(others))
+        if isinstance(request.region, list):
+            require_none(request, ["one_of"], "a request with several regions", field)
+            own = usable & (node_class == classes.index(wanted))
+            own &= sets.of_request(request, field)[0]
+            free = own.reshape(torus.num_routers, -1)
+            room = (name for name in request.region if free[regions[name]].sum() >= request.nodes)
+            queued = replace(queued, region=next(room, request.region[0]))
         if request.tasks is None:
             return queued
         require_none(request, BY_SETS, "a request with tasks", field)
@@ -327,6 +337,55 @@ def checked_snapshot(
     requests = checked_queue(snapshot, ids, faults, request)
     faults.require_none()
     return jobs, out, requests
+
+
+def checked_nodes(
+    snapshot: Snapshot,
+    where: str,
+    lists: NodeLists,
+    closed: IntArray,
+    foreign: Iterable[str],
+    request: Callable[[int, Request, str], Asked],
+    *,
+    called: Callable[[int], str] = str,
+    unit: str = "node",
+) -> tuple[tuple[IntArray, ...], BoolArray, tuple[Asked, ...]]:
+    """Return the nodes of running jobs, those that are free, and what a check makes of requests.
+
+    Nodes have numbers here. A node may be down (draining) and held by a running job.
+
+    Parameters
+    ----------
+    closed
+        Marks the nodes that are not there, shape ``(num_nodes,)``.
+    foreign
+        Fields that running jobs on other kinds of machines have.
+    called, unit
+        How nodes are called in errors.
+
+    Raises
+    ------
+    InputError
+        With every field at fault.
+    """
+    num, holder = len(closed), np.where(closed, -2, -1)
+
+    def running(idx: int, job: RunningJob, field: str) -> IntArray:
+        require_none(job, foreign, where, field)
+        nodes = lists.numbers(job.nodes, num, f"{field}.nodes")
+        if not len(nodes) or closed[nodes].any():
+            expected = f"at least one {unit}" + (", none of them missing" if closed.any() else "")
+            raise InputError(expected, field=f"{field}.nodes", value=job.nodes)
+        require_free(nodes, holder, snapshot.running, f"{field}.nodes", called, unit)
+        holder[nodes] = idx
+        return nodes
+
+    held, down, asked = checked_snapshot(
+        snapshot, where, running, lambda text: parse_node_set(text, num, "down"), request
+    )
+    free = holder == -1
+    free[down] = False
+    return held, free, asked
 
 
 def numbers_of(names: list[str], numbers: Mapping[str, int], what: str, field: str) -> IntArray:
@@ -495,13 +554,13 @@ def _request(
     if request.nodes > there:
         expected = f"no more nodes than the machine's {there} of class {wanted}"
         raise InputError(expected, field=f"{field}.nodes", value=request.nodes)
-    if request.region is not None and request.region not in snapshot.regions:
-        raise InputError(
-            "a region of the snapshot",
-            field=f"{field}.region",
-            value=request.region,
-            known=snapshot.regions,
-        )
+    for name in regions_of(request):
+        if name not in snapshot.regions:
+            expected, at = "a region of the snapshot", f"{field}.region"
+            raise InputError(expected, field=at, value=name, known=snapshot.regions)
+    if isinstance(request.region, list) and snapshot.order is Order.BACKFILL:
+        expected = "one region in the order backfill, as another may have room by a reservation"
+        raise InputError(expected, field=f"{field}.region", value=request.region)
     geometries: tuple[Geometry, ...] = ()
     if request.shapes is not None:
         geometries = parse_geometry(request.shapes, torus, request.nodes, f"{field}.shapes")
@@ -511,10 +570,17 @@ def _request(
         value_of(request, snapshot.value),
         list(num_of_class).index(wanted),
         geometries,
-        request.region,
+        next(iter(regions_of(request)), None),
         request.communication,
         segment=request.segment,
     )
+
+
+def regions_of(request: Request) -> list[str]:
+    """Return the regions that a request names, in its order."""
+    if request.region is None:
+        return []
+    return request.region if isinstance(request.region, list) else [request.region]
 
 
 def _regions(snapshot: Snapshot, torus: Torus, faults: Faults) -> dict[str, BoolArray]:

@@ -6,6 +6,7 @@ import itertools
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
@@ -147,12 +148,12 @@ class Instance:
         """The hosts by name."""
         return {name: host for host, name in enumerate(self.machine.host_names)}
 
-    @property
+    @cached_property
     def is_balanced(self) -> bool:
         """Whether a part asks for balance."""
         return any(part.balance is not None for asked in self.queue for part in asked.parts)
 
-    @property
+    @cached_property
     def is_mixed(self) -> bool:
         """Whether GPUs count, and a request has none."""
         return any(asked.without for asked in self.queue)

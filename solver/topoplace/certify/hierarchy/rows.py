@@ -173,10 +173,10 @@ class Rows:
         for r in (*self.wanted, None):
             # with a colon less than what is of a resource, whatever that is called
             name = "rounded" if r is None else f"rounded:{machine.resources[r]}"
+            wholes = [(domain, self._has(domain, r)) for domain in domains]
             for k in KS:
                 capacities = np.zeros(size, dtype=np.int64)
-                for domain in domains:
-                    whole = self._has(domain, r)
+                for domain, whole in wholes:
                     if k < whole:
                         number = first[domain.level] + domain.number
                         capacities[number] = k

@@ -26,6 +26,7 @@ from topoplace.certify.mapping.pairs import pairs_value
 from topoplace.certify.mapping.pencils import Window, check_layout, check_optimum
 from topoplace.certify.mapping.recognised import recognised_value
 from topoplace.certify.mapping.routes import routes_value
+from topoplace.certify.mapping.spread import gone_through, spans_of, spread_proven
 from topoplace.certify.mapping.tree import tree_value
 from topoplace.certify.report import Claims, Number, Problem, RefusedError
 from topoplace.errors import InputError, number_of
@@ -62,8 +63,6 @@ LOADED: dict[str, Callable[[Instance, Any], int]] = {
 }
 """The same of objects under a cap."""
 
-_HOP_BYTES = 0
-
 
 class Mapping(Problem[MappingResult]):
     """A mapping, as the frame asks for it."""
@@ -73,9 +72,15 @@ class Mapping(Problem[MappingResult]):
 
     @property
     def levels(self) -> Sequence[tuple[str, str]]:
-        """Name and sense of every level; only with a cap is there a second one."""
-        every = (("hop-bytes", "min"), ("largest-load", "min"))
-        return every[: 1 if self.result.instance.cap is None else 2]
+        """Name and sense of every level: a spread if there are groups, a load with a cap."""
+        given = self.result.instance
+        found = [("spread", "min")] if given.spread else []
+        found.append(("hop-bytes", "min"))
+        return found if given.cap is None else [*found, ("largest-load", "min")]
+
+    @property
+    def _hop_level(self) -> int:
+        return 1 if self.result.instance.spread else 0
 
     def read(self) -> str:
         """Read the instance and return what it is."""
@@ -119,7 +124,7 @@ class Mapping(Problem[MappingResult]):
         if values is None:
             return False
         self.values = values
-        value = values[_HOP_BYTES]
+        value = values[self._hop_level]
         window: Window | None = None
         confirmed = False
         layout, optimum = solution.layout, solution.optimum
@@ -150,8 +155,11 @@ class Mapping(Problem[MappingResult]):
         certificate = self.result.levels[level_idx].certificate
         if isinstance(certificate, EnumerationCertificate):
             return self._enumerated(level_idx, certificate)
-        if level_idx == _HOP_BYTES:
+        if level_idx == self._hop_level:
             return self._proven, ""
+        if level_idx < self._hop_level:
+            application = self.result.instance.application
+            return spread_proven(self._instance, certificate, application), ""
         if not isinstance(certificate, SpreadCertificate):
             raise RefusedError("the certificate is none of this level")
         return spread_value(self._instance), ""
@@ -164,9 +172,9 @@ class Mapping(Problem[MappingResult]):
     def _proven(self) -> int:
         if len(self.result.levels) != len(self.levels):
             raise RefusedError("there are other levels")
-        certificate = self.result.levels[_HOP_BYTES].certificate
+        certificate = self.result.levels[self._hop_level].certificate
         if isinstance(certificate, EnumerationCertificate):
-            return self._enumerated(_HOP_BYTES, certificate)[0]
+            return self._enumerated(self._hop_level, certificate)[0]
         if certificate is None:
             raise RefusedError("there is no certificate")
         known = LOADED if self._instance.balanced else {}
@@ -178,11 +186,20 @@ class Mapping(Problem[MappingResult]):
 
     def _enumerated(self, level_idx: int, certificate: EnumerationCertificate) -> tuple[int, str]:
         claimed = self.result.levels[level_idx].bound
-        if claimed is None or not (self._instance.balanced or self._instance.moves):
+        instance = self._instance
+        if claimed is None or not (instance.balanced or instance.moves or instance.kinds):
             raise RefusedError("a certificate without a bound, or without a cap or limit of moves")
+        if instance.kinds:
+            most, fewer = claimed - 1, None
+            if level_idx == self._hop_level:
+                reached = self.values[0]
+                if reached is None:
+                    raise RefusedError("a bound of hop-bytes without a mapping")
+                most, fewer = int(reached), claimed
+            return claimed, f": {gone_through(instance, certificate, most, fewer)}"
         hops, load = claimed, None
-        if level_idx != _HOP_BYTES:
-            reached = self.values[_HOP_BYTES]
+        if level_idx != self._hop_level:
+            reached = self.values[self._hop_level]
             if reached is None:
                 raise RefusedError("a bound of the largest load without a mapping")
             hops, load = int(reached) + 1, claimed - 1
@@ -254,7 +271,8 @@ def check_figures(instance: Instance, nodes: IntArray, claimed: MappingFigures) 
     for name, value in found:
         if getattr(claimed, name) != value:
             raise RefusedError(f"{name} is {getattr(claimed, name)}, the mapping has {value}")
-    every = found.hop_bytes, found.largest_load
+    spread = None if found.spans is None else max(found.spans)
+    every = spread, found.hop_bytes, found.largest_load
     return [value for value in every if value is not None]
 
 
@@ -289,6 +307,7 @@ def figures_of(instance: Instance, nodes: IntArray) -> MappingFigures:
         level_bytes=levels,
         largest_load=fullest,
         used_nodes=used,
+        spans=spans_of(instance, routers) if instance.kinds else None,
         moved=num_moved(instance, nodes),
     )
 

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from topoplace.certify.hierarchy.instance import machine_of as read_hierarchy
 from topoplace.certify.integers import require_room
+from topoplace.certify.mapping.groups import Kind, read_kinds
 from topoplace.certify.report import RefusedError
 from topoplace.certify.torus.instance import torus_of
 from topoplace.errors import number_of
@@ -82,7 +83,8 @@ class Instance:
 
     Tasks are objects of load 1 (docs/proofs/objects.md, "The problem"): `cap` is the most load of a
     node, and `balanced` says whether the largest one counts. `fixed` has the node of every object
-    that has no choice, `moves` the node of every task before and how many may leave theirs.
+    that has no choice, `moves` the node of every task before and how many may leave theirs. `kinds`
+    are groups that should span few domains.
     """
 
     machine: Network
@@ -99,6 +101,7 @@ class Instance:
     pooled: bool
     fixed: dict[int, int]
     trees: tuple[Tree, ...]
+    kinds: tuple[Kind, ...]
     moves: tuple[IntArray, int] | None
 
     @cached_property
@@ -196,6 +199,7 @@ def read_instance(model: MappingInstance) -> Instance:
         pooled=model.pooled,
         fixed=_fixed(model, num_tasks, usable),
         trees=_trees(application, num_tasks),
+        kinds=read_kinds(model, machine, num_tasks),
         moves=_moves(model, num_tasks, machine, usable),
     )
     places = int(usable.sum()) * cap

@@ -65,12 +65,16 @@ def _by_degrees(instance: Instance, rooms: list[int], _: schema.DegreesLevel) ->
 def _by_inside(instance: Instance, rooms: list[int], part: schema.InsideLevel) -> int:
     """Return what leaves if every domain has the most inside that its tasks can have."""
     psi = inside_of(instance, max(rooms), part.order)
-    slope = fraction_of(part.slope)
+    inside = kept_inside(psi, fraction_of(part.slope), rooms, instance.num_tasks)
+    return math.ceil(instance.total - inside)
+
+
+def kept_inside(psi: IntArray, slope: Fraction, rooms: list[int], num_tasks: int) -> Fraction:
+    """Return the most inside all domains together, at a price of a task, by what each can have."""
     worth = [slope.denominator * x - slope.numerator * s for s, x in enumerate(psi.tolist())]
     best = [*itertools.accumulate(worth, max)]
     kept = sum(best[min(room, len(best) - 1)] for room in rooms)
-    inside = Fraction(kept, slope.denominator) + slope * instance.num_tasks
-    return math.ceil(instance.total - inside)
+    return Fraction(kept, slope.denominator) + slope * num_tasks
 
 
 def inside_of(instance: Instance, limit: int, order: list[int]) -> IntArray:
@@ -86,7 +90,7 @@ def inside_of(instance: Instance, limit: int, order: list[int]) -> IntArray:
     require_room(2 * instance.total, "the bytes of all tasks")
     psi = np.zeros(2, dtype=np.int64)
     for k in order:
-        psi = _stacked(psi[: limit + 1], *lines[k], limit)
+        psi = layered(psi[: limit + 1], *lines[k], limit)
     return psi
 
 
@@ -94,7 +98,7 @@ FEW = -(1 << 62)
 """Less than any sum: no such number of tasks."""
 
 
-def _stacked(psi: IntArray, size: int, pattern: str, pair: int, limit: int) -> IntArray:
+def layered(psi: IntArray, size: int, pattern: str, pair: int, limit: int) -> IntArray:
     """Return the most inside tasks that lie in layers along a line.
 
     Layers are filled from the smallest up, by the number of layers still to come; `psi` is what

@@ -15,7 +15,7 @@ from topoplace.certify.mapping.instance import Instance, merged
 from topoplace.certify.report import RefusedError
 from topoplace.errors import number_of
 from topoplace.result import Proof
-from topoplace.result.mapping import ClassOptimum, FlowCertificate, LayoutModel
+from topoplace.result.mapping import ClassOptimum, FlowCertificate, LayoutModel, PathModel
 from topoplace.types import IntArray
 
 
@@ -93,13 +93,17 @@ def _cells(instance: Instance, layout: LayoutModel) -> tuple[IntArray, tuple[int
         raise RefusedError(f"the layout needs {number_of(dims, 'entry')} per list")
     whole = [] if layout.whole is None else [layout.whole]
     placed = [axis for axis in layout.axes if axis != -1] + whole
+    lines = layout.logical
+    if layout.path is not None:
+        placed.append(layout.path.dim)
+        lines = _blocks(layout, layout.path)
     if sorted(placed) != list(range(len(shape))):
         raise RefusedError("the layout does not place every dimension of the grid once")
     coords = np.unravel_index(np.arange(instance.num_tasks), shape)
     cells = np.zeros((instance.num_tasks, dims), dtype=np.int64)
     tile, tiles = np.zeros(instance.num_tasks, dtype=np.int64), 1
     for d, axis in enumerate(layout.axes):
-        logical, part, folded = layout.logical[d], layout.partitions[d], folds[d]
+        logical, part, folded = lines[d], layout.partitions[d], folds[d]
         if folded < 0 or (axis == -1 and (folded or part != 1)):
             raise RefusedError(f"folds or partitions of dimension {d} are wrong")
         if axis == -1:
@@ -117,7 +121,43 @@ def _cells(instance: Instance, layout: LayoutModel) -> tuple[IntArray, tuple[int
         tiles *= folded + 1
         require_room(tiles, "the supertiles of the layout")
         tile = tile * (folded + 1) + turn
-    return cells, _stack(layout, cells, tile, tiles)
+    if layout.path is None:
+        return cells, _stack(layout, cells, tile, tiles)
+    cells *= np.asarray(layout.path.block)
+    cells += _along(layout.path, coords[layout.path.dim])
+    return cells, tuple(layout.logical)
+
+
+def _blocks(layout: LayoutModel, path: PathModel) -> list[int]:
+    """Return how many blocks a layout with a path has along each dimension of the machine."""
+    if layout.folds or layout.layer_order or layout.stagger or len(path.block) != len(layout.axes):
+        raise RefusedError("a layout with a path has a block, and no folds")
+    lines = [n // b for n, b in zip(layout.logical, path.block, strict=True)]
+    for d, (n, b) in enumerate(zip(layout.logical, path.block, strict=True)):
+        if n % b or (layout.axes[d] == -1 and n != b):
+            raise RefusedError(f"dimension {d} of the layout is not made of its blocks")
+    return lines
+
+
+def _along(path: PathModel, positions: IntArray) -> IntArray:
+    """Return where tasks are in their blocks, given their place along the path's dimension.
+
+    The path counts through a block with the last dimension fastest; a dimension goes backwards
+    where the count of all those before it, as a number, is odd.
+    """
+    step = positions // path.partitions
+    room = math.prod(path.block)
+    require_room(room, "the blocks of the path")
+    if int(step.max()) >= room:
+        raise RefusedError("the grid does not fit into the blocks of the path")
+    found = np.zeros((len(step), len(path.block)), dtype=np.int64)
+    before = np.zeros(len(step), dtype=np.int64)
+    for d, extent in enumerate(path.block):
+        room //= extent
+        digit = step // room % extent
+        found[:, d] = np.where(before % 2, extent - 1 - digit, digit)
+        before = step // room
+    return found
 
 
 def _stack(layout: LayoutModel, cells: IntArray, tile: IntArray, tiles: int) -> tuple[int, ...]:

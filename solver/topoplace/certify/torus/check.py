@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 
 import numpy as np
@@ -264,7 +265,8 @@ class _Settings:
     @cached_property
     def idle(self) -> Instance:
         snapshot = self.instance.snapshot.model_copy(update={"running": []})
-        return read_instance(snapshot, self.instance.interference)
+        idle = read_instance(snapshot, self.instance.interference)
+        return replace(idle, requests=self.instance.requests)  # of several regions, those of now
 
     def of(self, reason: str) -> tuple[Instance, Sequence[Job]]:
         """Return the instance in which a reason is checked, and the jobs that run there."""

@@ -25,6 +25,7 @@ from topoplace.snapshot.schema import (
     ON_HIERARCHIES,
     AnchoredModel,
     Communication,
+    Order,
     PrismModel,
     RunningJob,
     Snapshot,
@@ -229,7 +230,7 @@ def read_instance(snapshot: Snapshot, interference: Interference) -> Instance:
             parse_geometry(request.shapes, torus, request.nodes, "shapes")
             if request.shapes is not None
             else (),
-            _known(request.region, (None, *snapshot.regions), request, "region"),
+            _region(request, snapshot, regions, usable & kinds.masks[first], torus.num_routers),
             sharing_of(request.communication, interference),
             request.tasks,
             _segment(request, model),
@@ -294,6 +295,30 @@ def _segment(request: RequestModel, machine: TorusModel) -> int | None:
     if request.nodes // request.segment > MAX_SEGMENTS:
         raise RefusedError(f"{request.id} has too many segments")
     return request.segment
+
+
+def _region(
+    request: RequestModel,
+    snapshot: Snapshot,
+    regions: Mapping[str, BoolArray],
+    free: BoolArray,
+    num_routers: int,
+) -> str | None:
+    """Return the region of a request: of several, the first that holds enough of the free nodes.
+
+    Where none does, the request has no place, and the first one says so as well as any other.
+    """
+    if not isinstance(request.region, list):
+        return _known(request.region, (None, *snapshot.regions), request, "region")
+    if snapshot.order is Order.BACKFILL or request.one_of is not None:
+        text = "in the order backfill, or beside one_of"
+        raise RefusedError(f"request {request.id} has several regions {text}")
+    per_router = free.reshape(num_routers, -1).sum(axis=1)
+    for name in request.region:
+        _known(name, snapshot.regions, request, "region")
+        if int(per_router[regions[name]].sum()) >= request.nodes:
+            return name
+    return request.region[0]
 
 
 def _known(name: Named, names: Collection[Named], request: RequestModel, what: str) -> Named:

@@ -52,6 +52,8 @@ class TorusGround(Ground):
             raise RefusedError("prisms of the machine are anchored")
         for request in wanted:
             require_none(request, *BY_SETS)
+            if isinstance(request.region, list):
+                raise RefusedError(f"{request.id} has several regions, where jobs move")
         for job in snapshot.running:
             require_none(job, *OF_GANGS)
         changes = may_change(document)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
@@ -57,7 +57,6 @@ from topoplace.formats.kubernetes.kinds import (
     Others,
     Pod,
     Queue,
-    Reasoned,
     ResourceGroup,
     Scheduling,
     Standing,
@@ -77,10 +76,12 @@ from topoplace.formats.kubernetes.objects import (
     Meta,
     PodSpec,
     PodTemplate,
+    Reasoned,
     Resources,
     TemplateMeta,
     amounts_of,
     id_of,
+    while_resized,
 )
 from topoplace.formats.kubernetes.podsets import (
     MAX_COUNT,
@@ -237,8 +238,12 @@ class KubeJobs:
     assigned: list[Assigned] = field(default_factory=list)
 
 
-def jobs_of(objects: Sequence[KubeObject], domains: Domains) -> KubeJobs:
+def jobs_of(
+    objects: Sequence[KubeObject], domains: Domains, of: Set[str] | None = None
+) -> KubeJobs:
     """Return the jobs among some objects, on a machine of these domains.
+
+    Of jobs whose pods tell what waits, only those of some names, if these are given.
 
     A Workload that is not admitted, a Job or JobSet that is suspended, and a Job of Volcano that is
     pending tell what waits. Of all others their pods do: those on a node run, those without wait.
@@ -249,7 +254,7 @@ def jobs_of(objects: Sequence[KubeObject], domains: Domains) -> KubeJobs:
     InputError
         With the object and the field at fault.
     """
-    reader = _Reader(objects, domains)
+    reader = _Reader(objects, domains, of)
     for (group, kind), read in reader.kinds.items():  # in this order: what tells most goes first
         for one in objects:
             if (one.group, one.kind) == (group, kind):
@@ -263,8 +268,10 @@ def jobs_of(objects: Sequence[KubeObject], domains: Domains) -> KubeJobs:
 class _Reader:
     """Reads objects kind by kind, and remembers what is told of already."""
 
-    def __init__(self, objects: Sequence[KubeObject], domains: Domains) -> None:
-        self.jobs = KubeJobs()
+    def __init__(
+        self, objects: Sequence[KubeObject], domains: Domains, of: Set[str] | None
+    ) -> None:
+        self.jobs, self._wanted = KubeJobs(), of
         self._others = Others(objects)
         self._levels = [*domains.levels, HOSTNAME]
         self._topology = domains.name
@@ -658,7 +665,7 @@ class _Reader:
                 takes = amounts_of(pod.spec, "spec")
                 add_amounts(assigned.ended, pod.spec.node_name, takes)
         elif pod.spec.node_name:
-            takes = amounts_of(pod.spec, "spec")
+            takes = amounts_of(while_resized(pod.spec, pod.status), "spec")
             add_amounts(self.jobs.running.setdefault(job, {}), pod.spec.node_name, takes)
             part = next(filter(None, map(pod.metadata.label, PART_NAMES)), "")
             of_part = self.jobs.parts.setdefault(job, {}).setdefault(part, {})
@@ -677,6 +684,8 @@ class _Reader:
             if level is not None and level not in waiting.levels:
                 place = one.place_of("metadata.annotations")
                 waiting.hold(left_out("exclusive-topology", level, place))
+        elif self._wanted is not None and job not in self._wanted:
+            return
         elif assigned is None and pod.metadata.deleted is None:
             self._waiting_pod(job, pod, one, gang, above)
 

@@ -19,14 +19,15 @@ from topoplace.formats.kubernetes.assigned import Admission
 from topoplace.formats.kubernetes.fields import GANGS, GROUP_NAMES, KUEUE, LWS, is_read
 from topoplace.formats.kubernetes.nodes import Labels, labels_match
 from topoplace.formats.kubernetes.objects import (
-    Condition,
     Kube,
     KubeModel,
     KubeObject,
     Meta,
     PodSpec,
+    PodStatus,
     PodTemplate,
     Quantities,
+    Reasoned,
     Resources,
     TemplateMeta,
     Toleration,
@@ -55,12 +56,6 @@ Count = Annotated[int, Field(ge=0, le=MAX_COUNT)]
 # ---- The objects ---------------------------------------------------------------------------------
 
 
-class PodStatus(KubeModel):
-    """The phase of a pod, or of a Job of Volcano."""
-
-    phase: str | None = None
-
-
 Pod = Kube[PodSpec, PodStatus]
 
 
@@ -78,14 +73,6 @@ class JobSpec(KubeModel):
         if self.completions is None:
             return parallelism
         return max(min(parallelism, self.completions - succeeded), 0)
-
-
-class Reasoned(Condition):
-    """A condition, why it is so, and since when."""
-
-    reason: str = ""
-    message: str = ""
-    since: Annotated[str | None, Field(alias="lastTransitionTime")] = None
 
 
 class Reclaimable(KubeModel):

@@ -91,6 +91,14 @@ class Condition(KubeModel):
     status: str
 
 
+class Reasoned(Condition):
+    """A condition, why it is so, and since when."""
+
+    reason: str = ""
+    message: str = ""
+    since: Annotated[str | None, Field(alias="lastTransitionTime")] = None
+
+
 Kind = TypeVar("Kind", bound=KubeModel)
 
 
@@ -313,8 +321,28 @@ class Resources(KubeModel):
 class Container(KubeModel):
     """A container of a pod."""
 
+    name: str | None = None
     resources: Resources | None = None
     restart_policy: Annotated[str | None, Field(alias="restartPolicy")] = None
+
+
+class ContainerStatus(KubeModel):
+    """What a container of a pod was given, and what its node has set aside for it."""
+
+    name: str | None = None
+    resources: Resources | None = None
+    allocated: Annotated[Quantities | None, Field(alias="allocatedResources")] = None
+
+
+class PodStatus(KubeModel):
+    """The phase of a pod, or of a Job of Volcano, and what its containers were given."""
+
+    phase: str | None = None
+    conditions: list[Reasoned] | None = None
+    containers: Annotated[list[ContainerStatus] | None, Field(alias="containerStatuses")] = None
+    init_containers: Annotated[
+        list[ContainerStatus] | None, Field(alias="initContainerStatuses")
+    ] = None
 
 
 class Claim(KubeModel):
@@ -415,6 +443,40 @@ def amounts_of(spec: PodSpec, field: str) -> dict[str, int]:
     return {name: amount for name, amount in amounts.items() if amount} | {"pods": 1}
 
 
+def while_resized(spec: PodSpec, status: PodStatus) -> PodSpec:
+    """Return the specification of a pod that runs with what the scheduler counts for it.
+
+    While a pod is resized in place, that is the most of what a container asks for, of what it was
+    given and of what it has; of a resize that the node can never allow, what it was given and has.
+    """
+    given = {
+        one.name: [(one.resources or Resources()).requests or {}, one.allocated or {}]
+        for one in (*(status.containers or ()), *(status.init_containers or ()))
+        if one.name is not None and (one.resources is not None or one.allocated)
+    }
+    if not given:
+        return spec
+    reasons = {(own.type, own.reason) for own in status.conditions or ()}
+    asks = ("PodResizePending", "Infeasible") not in reasons
+
+    def counted(one: Container) -> Container:
+        if one.name not in given:
+            return one
+        own = one.resources or Resources()
+        asked = {**(own.limits or {}), **(own.requests or {})}
+        most: dict[str, str | int | float] = {}
+        for amounts in [*given[one.name], *([asked] if asks else ())]:
+            for name, text in amounts.items():
+                amount, known = quantity(text, "resources"), most.get(name)
+                if known is None or amount > quantity(known, "resources"):
+                    most[name] = text
+        return one.model_copy(update={"resources": Resources(requests={**asked, **most})})
+
+    containers = [counted(one) for one in spec.containers]
+    first = spec.init_containers and [counted(one) for one in spec.init_containers]
+    return spec.model_copy(update={"containers": containers, "init_containers": first})
+
+
 def _asked_by(container: Container | PodSpec, field: str) -> dict[str, Fraction]:
     resources = container.resources or Resources()
     asked = {}
@@ -425,4 +487,6 @@ def _asked_by(container: Container | PodSpec, field: str) -> dict[str, Fraction]
 
 
 def _plus(one: Mapping[str, Fraction], other: Mapping[str, Fraction]) -> dict[str, Fraction]:
+    if not one or not other:
+        return dict(one or other)
     return {name: one.get(name, _NONE) + other.get(name, _NONE) for name in {*one, *other}}

@@ -175,8 +175,14 @@ def _begun(
     nodes: Sequence[KubeNode],
     domains: Domains,
 ) -> dict[str, Began]:
-    """Return what jobs that run asked for: what the file would say of them if they waited."""
-    then = jobs_of([as_waiting(one) for one in objects], domains)
+    """Return what jobs that run asked for: what the file would say of them if they waited.
+
+    Of the others, only those of a family may hold them.
+    """
+    of_family = {job for job, own in jobs.waiting.items() if own.family is not None}
+    wanted = {*jobs.running, *of_family}
+    then = jobs_of([as_waiting(one) for one in objects], domains, wanted)
+    then.waiting = {job: own for job, own in then.waiting.items() if job in wanted}
     then.repelling = jobs.repelling
     queue, held = _queue(then, sets, nodes, domains, (), Counter())
     asked = {request.id: request for request in queue}

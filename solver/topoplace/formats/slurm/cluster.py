@@ -244,7 +244,11 @@ def _for_audits(
     machine: SlurmMachine, cluster: SlurmCluster, queue: Sequence[Request], names: Sequence[str]
 ) -> Iterator[LeftOut]:
     """Yield what audits have to know: what Slurm prefers, and who is preempted, for example."""
-    preferred = ", ".join(_preferred(cluster, queue, names))
+    rows = [one.id for one in queue if cluster.jobs.wants[one.id].contiguous]
+    wanted = [*_preferred(cluster, queue, names)]
+    if rows and _knows_rows(machine):
+        wanted.append(f"of nodes in a row, whatever their switches, for job {', '.join(rows)}")
+    preferred = ", ".join(wanted)
     if queue and preferred:
         yield LeftOut(option=PREFERENCE, value=preferred[:MAX_VALUE])
     free = sum(one.segments is None and one.parts is None and one.nodes > 1 for one in queue)
@@ -260,6 +264,11 @@ def _for_audits(
     if queue and preempted:
         value = f"of jobs of partition {', '.join(preempted)}"
         yield LeftOut(option=PREEMPTION, value=value[:MAX_VALUE])
+
+
+def _knows_rows(machine: SlurmMachine) -> bool:
+    """Return whether Slurm keeps to ``--contiguous``: not on blocks, rings and toruses."""
+    return not isinstance(machine, TorusModel) and BLOCK not in machine.domain_levels
 
 
 def _preferred(
@@ -604,7 +613,7 @@ class _Holds:
         Slurm takes them from a run of nodes that are free for the job, and looks at no switches;
         blocks, rings and toruses do not know the option.
         """
-        if not wants.contiguous or self._ignores_contiguous:
+        if not wants.contiguous or not _knows_rows(self._of):
             return ""
         features, takes = self._features(wants, request), self._takes(wants, request)
         known = [(self._cluster.partitions or {}).get(name) for name in wants.partitions]
@@ -633,10 +642,6 @@ class _Holds:
         fabric = dict(zip(machine.host_names, machine.domain_of[0].tolist(), strict=True))
         every = [self._inside(name) for name in wants.partitions] or [self._machine]
         return any(len({fabric[name] for name in own}) > 1 for own in every)
-
-    @property
-    def _ignores_contiguous(self) -> bool:
-        return isinstance(self._of, TorusModel) or BLOCK in self._of.domain_levels
 
     @property
     def _document(self) -> TreeModel | HierarchyModel:
@@ -837,9 +842,8 @@ class _Holds:
             fields = self._sharing.whole
         if wants.switches > 0 and self._leaf is not None and not self._switches(wants):
             fields = {**fields, "at_most": Segment(size=wants.switches, level=self._leaf)}
-        if wants.contiguous and not (
-            self._ignores_contiguous or self._why_not_contiguous(wants, request)
-        ):
+        knows = wants.contiguous and _knows_rows(self._of)
+        if knows and not self._why_not_contiguous(wants, request):
             fields = {**fields, "contiguous": IN_ORDER, "spread": None}
             if IN_ORDER not in self.sets:
                 listed = (name for name in self._cluster.nodes or () if name in self._machine)
@@ -970,6 +974,9 @@ class _Holds:
         cpus, share = wants.cpus if lacks["cpus"] else 0, -(-wants.cpus_in_all // num_nodes)
         if share > wants.cpus:  # of all nodes together: some may have fewer
             cpus = share
+        if wants.left_free:
+            threads = max((node.threads or 1 for node in self._own), default=1)
+            cpus = max(1, wants.cpus, share) + wants.left_free * threads
         memory = [f"{wants.memory:,} MB"] if lacks["memory"] else []
         if wants.memory_per_cpu and not self._has_memory(wants.memory_per_cpu):
             memory.append(f"{wants.memory_per_cpu:,} MB per CPU")

@@ -21,7 +21,7 @@ def number_text(value: Any) -> str:
     return str(value) if value and value != "0" else ""
 
 
-_FREE_REASONS = {"", "None", "Priority", "Resources", "Cleaning", "BeginTime", "Dependency"}
+_FREE_REASONS = {"", "None", "Priority", "Resources", "BeginTime", "Dependency"}
 _OPTION_OF_REASON = {
     "JobHeldUser": "hold",
     "JobHeldAdmin": "hold",
@@ -196,11 +196,13 @@ SQUEUE_JSON = table(
     neutral last_sched_evaluation: Slurm's plan
     read maximum_switch_wait_time: how long `required_switches` holds; a job that started on more \
         before the next listing is not judged
+    depends core_spec, thread_spec -> cpus: unless every node has its CPUs and those left free
+    depends job_size_str -> node_count: one of several sizes
     neutral het_job_id_set, delay_boot, reboot, \
-        tres_bind, tres_freq, core_spec, thread_spec, tasks_per_core, max_cpus: \
+        tres_bind, tres_freq, tasks_per_core, max_cpus: \
         within a node, or said elsewhere
     neutral tres_alloc_str, allocating_node, batch_host, batch_flag, preempt_time, \
-        preemptable_time, pre_sus_time, suspend_time, resize_time, job_size_str, billable_tres, \
+        preemptable_time, pre_sus_time, suspend_time, resize_time, billable_tres, \
         licenses_allocated, allocated_nodes: of jobs that run
     neutral accrue_time, admin_comment, burst_buffer_state, cluster, command, container, \
         container_id, cpu_frequency_minimum, cpu_frequency_maximum, cpu_frequency_governor, \
@@ -452,7 +454,8 @@ SBATCH = table(
     read --comment: words `pattern=` and `segment=`
     neutral --account, --qos, --wckey, --uid, --gid: limits of accounts show in the reason that \
         a job waits
-    neutral --core-spec, --thread-spec, --gpu-bind, --gres-flags, --tres-bind, --mem-bind, \
+    depends --core-spec, --thread-spec -> cpus: unless every node has its CPUs and those left free
+    neutral --gpu-bind, --gres-flags, --tres-bind, --mem-bind, \
         --hint, --distribution, --cpu-freq, --gpu-freq: within a node
     neutral --reboot, --delay-boot, --no-kill, --requeue, --no-requeue, --signal: of jobs that \
         run

@@ -90,6 +90,8 @@ class Wants:
         Whether its priority differs by partition.
     prefers
         The features that its nodes should have.
+    left_free
+        The cores of each node that it leaves to the system.
     contiguous
         Whether its nodes follow each other in the order in which Slurm lists all nodes.
     """
@@ -122,6 +124,7 @@ class Wants:
     has_several_priorities: bool = False
     prefers: str = ""
     contiguous: bool = False
+    left_free: int = 0
 
 
 @dataclass(frozen=True)
@@ -375,7 +378,18 @@ def _wants(entry: Entry) -> Wants:
         bool(entry.values.get("priority_by_partition")),
         entry.text("prefer"),
         bool(given_text(entry.values.get("contiguous"))),
+        _left_free(entry),
     )
+
+
+_UNSET = 32_766
+"""What listings have in `thread_spec` if it is not set."""
+
+
+def _left_free(entry: Entry) -> int:
+    """Return the cores, or threads, of each node that a job leaves to the system."""
+    own = (entry.number(name) or 0 for name in ("core_spec", "thread_spec"))
+    return max((n for n in own if n < _UNSET), default=0)
 
 
 def _wants_of_running(entry: Entry) -> Wants:
@@ -479,7 +493,9 @@ def _other_sizes(entry: Entry, num_nodes: int) -> str:
     nodes are 0 once Slurm has tried to start a job, whatever it asked for.
     """
     most, tasks = entry.number("max_nodes"), entry.number("tasks") or 0
-    least = _least_nodes(entry)
+    least, sizes = _least_nodes(entry), entry.words("job_size_str")
+    if sizes not in ([], [""], [str(num_nodes)]):
+        return f"one of {','.join(sizes)}"
     if most and (most != num_nodes or (least or most) != most):
         return f"{least or num_nodes} to {most}, and Slurm takes as many as it can"
     if least is not None and least != num_nodes:

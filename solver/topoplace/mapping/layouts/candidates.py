@@ -14,7 +14,14 @@ import numpy as np
 from topoplace.errors import InputError, number_of
 from topoplace.machine import Torus, bisection_bandwidth, bisection_per_node
 from topoplace.mapping.graph import VirtualGrid
-from topoplace.mapping.layouts.layout import Layout, Metrics, layer_order, line_cells, metrics_of
+from topoplace.mapping.layouts.layout import (
+    Layout,
+    Metrics,
+    Path,
+    layer_order,
+    line_cells,
+    metrics_of,
+)
 from topoplace.snapshot.geometry import Geometry
 from topoplace.types import IntArray
 
@@ -62,7 +69,7 @@ def ideal_hop_bytes(layout: Layout, grid: VirtualGrid, torus: Torus) -> int:
     for offset, size in grid.offsets:  # those of -v go the same way as those of v, back and forth
         key = max(offset, tuple(-step for step in offset))
         two_way[key] = two_way.get(key, 0) + size
-    first, stack = layout.plane_dims[0], layout.layer_dim
+    first, stack, path = layout.plane_dims[0], layout.layer_dim, layout.path
     order = np.asarray(layout.layer_order or [0], dtype=np.int64)
     order = order.reshape([layout.tiles[i] for i in layout.plane_dims])
     for offset, size in two_way.items():
@@ -71,11 +78,18 @@ def ideal_hop_bytes(layout: Layout, grid: VirtualGrid, torus: Torus) -> int:
             open_end = offset[layout.whole] != 0 and not grid.periodic[layout.whole]
             beside = grid.shape[layout.whole] - open_end
         alike = []
-        for i in layout.plane_dims:
-            d, n, logical = layout.axes[i], layout.partitions[i], layout.logical[i]
-            alike.append(_alike_steps(grid.shape[d], grid.periodic[d], n, logical, offset[d]))
+        laid = [(layout.axes[i], layout.partitions[i], layout.lines[i]) for i in layout.plane_dims]
+        if path is not None:  # a tile for each router of a block
+            laid.append((path.dim, path.partitions, 1))
+        for d, n, line in laid:
+            alike.append(_alike_steps(grid.shape[d], grid.periodic[d], n, line, offset[d]))
         change, tile, next_tile, count = (np.ix_(*parts) for parts in zip(*alike, strict=True))
-        steps = dict(zip(layout.plane_dims, change, strict=True))
+        steps = dict(zip(layout.plane_dims, change, strict=False))
+        if path is not None:
+            along = path.routers()[next_tile[-1]] - path.routers()[tile[-1]]
+            steps = {
+                i: path.block[i] * steps.get(i, 0) + along[..., i] for i in range(len(path.block))
+            }
         if stack is not None:
             layer, next_layer = order[tile], order[next_tile]
             steps[stack] = next_layer - layer
@@ -122,7 +136,9 @@ def enumerate_layouts(
     node and r nodes per router, one N divisible by r if r > 1 (the cell is split along it), and
     logical routers L, the least that hold the grid, within the region. A grid with one dimension
     more than the machine keeps one of them whole on every router (Enos 2014 IV.C, which takes the
-    fourth); a grid of two dimensions may also be folded into layers (IV.E). Two rules are
+    fourth); a grid of two dimensions may also be folded into layers (IV.E). Where a region has no
+    such layout of a grid of three or four dimensions, one dimension goes along a path through
+    blocks of routers (`path_layouts`), which no paper describes. Two rules are
     narrower than the text of the paper and needed for its lists:
 
     - layers are stacked along a shortest dimension of the region (as "because it is the shortest
@@ -156,7 +172,8 @@ def enumerate_layouts(
     )
     found: dict[tuple[object, ...], Layout] = {}
     alike = alike_dims(grid)
-    for layout in itertools.chain(direct_layouts(grid, room), folded_layouts(grid, room, stagger)):
+    listed = [*direct_layouts(grid, room), *folded_layouts(grid, room, stagger)]
+    for layout in listed or path_layouts(grid, room):
         if balanced and not layout.is_balanced(grid.shape):
             continue
         key = (
@@ -166,6 +183,7 @@ def enumerate_layouts(
             layout.partitions,
             layout.folds,
             layout.stagger,
+            layout.path and (alike[layout.path.dim], layout.path.partitions, layout.path.block),
         )
         found.setdefault(key, layout)
     return list(found.values())
@@ -246,6 +264,44 @@ def folded_layouts(grid: VirtualGrid, room: Room, stagger: bool) -> Iterator[Lay
                         yield shifted
 
 
+def path_layouts(grid: VirtualGrid, room: Room) -> Iterator[Layout]:
+    """Yield the layouts of a grid with one dimension along a path through blocks of routers.
+
+    The other dimensions, but one if there are four, lie on dimensions of the machine, where blocks
+    take the place of routers: neighbours there are as many hops apart as a block is wide, those on
+    the path one. No block could be narrower.
+    """
+    dims = range(grid.num_dims)
+    if not 3 <= grid.num_dims <= len(room.region) + 1 or len(room.region) < 3:
+        return
+    wholes: Sequence[int | None] = dims[::-1] if grid.num_dims > len(room.region) else [None]
+    for whole, along in itertools.product(wholes, dims[::-1]):
+        if along == whole:
+            continue
+        kept = [d for d in dims if d not in (whole, along)]
+        inside = 1 if whole is None else grid.shape[whole]
+        for places in _placements(len(room.region), len(kept)):
+            limits = [(grid.shape[d], room.region[i]) for d, i in zip(kept, places, strict=True)]
+            limits.append((grid.shape[along], math.prod(room.region)))
+            for cell in _partitions(limits, room, inside):
+                *sides, cells = [-(-size // n) for (size, _), n in zip(limits, cell, strict=True)]
+                flat = _placed(
+                    room, kept, places, sides, cell[:-1], whole, inside, (along, cell[-1])
+                )
+                widest = [most // n for most, n in zip(room.region, flat.logical, strict=True)]
+                for block in _blocks(widest, cells):
+                    logical = tuple(n * b for n, b in zip(flat.logical, block, strict=True))
+                    yield replace(flat, logical=logical, path=Path(along, cell[-1], block))
+
+
+def _blocks(widest: Sequence[int], cells: int) -> Iterator[tuple[int, ...]]:
+    """Yield the blocks of at least so many routers that could not be narrower anywhere."""
+    for block in itertools.product(*(range(1, n + 1) for n in widest)):
+        volume = math.prod(block)
+        if volume >= cells and all(volume // n * (n - 1) < cells for n in block):
+            yield block
+
+
 def _partitions(
     limits: Sequence[tuple[int, int]], room: Room, inside: int, chosen: tuple[int, ...] = ()
 ) -> Iterator[tuple[int, ...]]:
@@ -269,21 +325,27 @@ def _placed(
     cell: Sequence[int],
     whole: int | None,
     inside: int,
+    path: tuple[int, int] | None = None,
 ) -> Layout:
-    """Return a layout with the virtual dimensions `kept` on the machine dimensions `places`."""
+    """Return a layout with the virtual dimensions `kept` on the machine dimensions `places`.
+
+    `path` has the dimension of the path, and its partitions.
+    """
     axes, logical, partitions = ([fill] * len(room.region) for fill in (-1, 1, 1))
     for d, i, side, n in zip(kept, places, sides, cell, strict=True):
         axes[i], logical[i], partitions[i] = d, side, n
     counts = dict(zip(kept, cell, strict=True))
     if whole is not None:
         counts[whole] = inside
+    if path is not None:
+        counts |= [path]
     # the one with most partitions, the first of several: so every `splitdim` in Fiedler 2014
     even = [d for d in sorted(counts) if room.nodes > 1 and counts[d] % room.nodes == 0]
     return Layout(
         tuple(axes),
         tuple(logical),
         tuple(partitions),
-        math.prod(cell) * inside,
+        math.prod(cell) * inside * (1 if path is None else path[1]),
         whole,
         nodes_per_router=room.nodes,
         split=max(even, key=lambda d: counts[d], default=None),
@@ -430,4 +492,5 @@ def _partition_key(layout: Layout, alike: Sequence[int]) -> PartitionKey:
         (alike[layout.axes[i]], layout.partitions[i], layout.tiles[i]) for i in layout.plane_dims
     )
     whole = None if layout.whole is None else alike[layout.whole]
-    return (*sides, whole, layout.stagger)
+    path = layout.path and (alike[layout.path.dim], layout.path.partitions)
+    return (*sides, whole, layout.stagger, path)

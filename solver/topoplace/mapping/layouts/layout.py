@@ -17,6 +17,33 @@ from topoplace.types import IntArray
 
 
 @dataclass(frozen=True)
+class Path:
+    """A virtual dimension laid along a path through blocks of routers (see `PathModel`)."""
+
+    dim: int
+    partitions: int
+    block: tuple[int, ...]
+
+    def routers(self) -> IntArray:
+        """Return the routers of a block in the order of the path, shape ``(num_routers, D)``.
+
+        Steps go from a router to one beside it: rows are gone through in turn, and each dimension
+        is reversed whenever the ones before it have moved by one.
+        """
+        return _snake(self.block)
+
+
+@lru_cache(maxsize=256)
+def _snake(block: tuple[int, ...]) -> IntArray:
+    if not block:
+        return np.zeros((1, 0), dtype=np.int64)
+    inner = _snake(block[1:])
+    rows = [inner if at % 2 == 0 else inner[::-1] for at in range(block[0])]
+    first = np.repeat(np.arange(block[0], dtype=np.int64), len(inner))
+    return np.column_stack([first, np.concatenate(rows)])
+
+
+@dataclass(frozen=True)
 class Layout:
     """How a virtual grid lies on a logical grid of routers (Enos 2014 IV.A, IV.C, IV.E, IV.F).
 
@@ -33,7 +60,11 @@ class Layout:
         None with one node per router. A virtual one, because it may be `whole`, which lies on no
         machine dimension.
     cell_tasks
-        Most tasks of a cell: the product of `partitions` and the size of `whole`.
+        Most tasks of a cell: the product of `partitions`, those of the path, and the size of
+        `whole`.
+    path
+        A virtual dimension that goes through blocks of routers; `logical` counts routers, not
+        blocks.
     """
 
     axes: tuple[int, ...]
@@ -46,6 +77,7 @@ class Layout:
     stagger: bool = False
     nodes_per_router: int = 1
     split: int | None = None
+    path: Path | None = None
 
     @property
     def plane_dims(self) -> tuple[int, ...]:
@@ -84,17 +116,27 @@ class Layout:
 
     def partitions_of(self, dim: int, size: int) -> int:
         """Return the partitions per router of virtual dimension `dim` of `size` tasks."""
+        if self.path is not None and dim == self.path.dim:
+            return self.path.partitions
         return size if dim == self.whole else self.partitions[self.axes.index(dim)]
 
     def is_balanced(self, shape: tuple[int, ...]) -> bool:
         """Return whether all logical routers get the same number of tasks (Enos 2014 IV.F)."""
+        path = self.path
+        if path is not None and shape[path.dim] != path.partitions * math.prod(path.block):
+            return False
         return all(
-            shape[axis] == n * p * t
-            for axis, n, p, t in zip(
-                self.axes, self.logical, self.partitions, self.tiles, strict=True
-            )
+            shape[axis] == self.lines[i] * self.partitions[i] * self.tiles[i]
+            for i, axis in enumerate(self.axes)
             if axis >= 0
         )
+
+    @property
+    def lines(self) -> tuple[int, ...]:
+        """Cells of the virtual dimension on each machine dimension: routers, or blocks of them."""
+        if self.path is None:
+            return self.logical
+        return tuple(n // b for n, b in zip(self.logical, self.path.block, strict=True))
 
 
 # ---- Where a layout puts every task: its logical router, and the node there ----------------------
@@ -110,9 +152,12 @@ def cells(layout: Layout, grid: VirtualGrid) -> IntArray:
     supertile = np.zeros(grid.num_tasks, dtype=np.int64)
     for i in layout.plane_dims:
         found[:, i], tile = line_cells(
-            tasks[:, layout.axes[i]], layout.partitions[i], layout.logical[i]
+            tasks[:, layout.axes[i]], layout.partitions[i], layout.lines[i]
         )
         supertile = supertile * layout.tiles[i] + tile
+    if layout.path is not None:
+        at = layout.path.routers()[tasks[:, layout.path.dim] // layout.path.partitions]
+        found = found * np.array(layout.path.block) + at
     stack = layout.layer_dim
     if stack is not None:
         layers = np.asarray(layout.layer_order, dtype=np.int64)[supertile]
@@ -235,11 +280,14 @@ def metrics_of(layout: Layout, grid: VirtualGrid, tasks_per_node: int) -> Metric
     occupied = math.prod(
         -(-grid.shape[layout.axes[i]] // layout.partitions[i]) for i in layout.plane_dims
     )
+    sides = [layout.partitions[i] for i in layout.plane_dims]
+    if layout.path is not None:
+        occupied *= -(-grid.shape[layout.path.dim] // layout.path.partitions)
+        sides.append(layout.path.partitions)
     most = Fraction(layout.cell_tasks, layout.nodes_per_router)
     mean = Fraction(grid.num_tasks, occupied * layout.nodes_per_router)
     if 1 <= mean < most:
         mean = Fraction(math.floor(mean))
-    sides = [layout.partitions[i] for i in layout.plane_dims]
     return Metrics(
         percent_used=Fraction(occupied, math.prod(layout.extents)),
         bal_metric=mean / most,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import heapq
 import itertools
 from collections.abc import Iterator
@@ -200,5 +201,7 @@ def layout_model(layout: Layout, pencil: int, origin: tuple[int, ...], depth: in
     names = LayoutModel.model_fields.keys() - {"pencil", "origin", "depth"}
     of_layout = {name: getattr(layout, name) for name in names}
     lists = {name: list(x) if isinstance(x, tuple) else x for name, x in of_layout.items()}
+    if layout.path is not None:
+        lists["path"] = {**dataclasses.asdict(layout.path), "block": list(layout.path.block)}
     window = {"pencil": pencil, "origin": list(origin), "depth": depth}
     return LayoutModel.model_validate(lists | window)

@@ -13,7 +13,7 @@ from topoplace.machine import format_node_set
 from topoplace.machine.cubes import Cubes, Extents
 from topoplace.result.placement import CubesLevel, CubesPlacement, CubesResult, CubesSolution
 from topoplace.snapshot.cubes_state import CubesRequest, CubesState
-from topoplace.snapshot.held import queue_facts
+from topoplace.snapshot.held import facts_of
 from topoplace.snapshot.schema import PrismModel
 from topoplace.solving.registry import Options
 from topoplace.solving.solve import Frame, called
@@ -152,14 +152,6 @@ def _solution(problem: CubesProblem, started: Started) -> CubesSolution:
     return CubesSolution(placements=[placement_of(problem, placed) for placed in order])
 
 
-def _facts(result: CubesResult) -> dict[str, int | None]:
-    found = result.solution
-    return {
-        "started": None if found is None else len(found.placements),
-        **queue_facts(result.instance),
-    }
-
-
 FRAME = Frame(
     lambda problem: LEVELS,
     called,
@@ -168,5 +160,5 @@ FRAME = Frame(
     CubesLevel,
     _solution,
     lambda problem: problem.state.snapshot,
-    facts=_facts,
+    facts=facts_of,
 )

@@ -11,11 +11,10 @@ from topoplace.errors import number_of
 from topoplace.machine import format_node_set, parse_node_set
 from topoplace.placement.cubes.problem import CubesProblem, Room
 from topoplace.report.domains import Boxes
-from topoplace.report.tiles import DOWN, FREE
 from topoplace.report.view import View
 from topoplace.result.base import Start
 from topoplace.snapshot.cubes_state import CubesRequest
-from topoplace.types import BoolArray, IntArray
+from topoplace.types import BoolArray
 
 
 class CubesView(View):
@@ -80,10 +79,6 @@ class CubesView(View):
             for idx, request in every
             if request.id not in self.started
         } | self.reserved()
-
-    def ground(self) -> tuple[IntArray, Sequence[IntArray]]:
-        """Return what stands on every chip without what starts, and the chips of running jobs."""
-        return np.where(self.state.free, FREE, DOWN).ravel(), self.state.held
 
     @property
     def tiles(self) -> Boxes:

@@ -15,6 +15,7 @@ import numpy as np
 
 from topoplace import clock
 from topoplace.packing.budget import Budget
+from topoplace.packing.first_prices import of_nodes
 from topoplace.packing.problem import NO_VALUE, Priced, Query, Subproblem
 from topoplace.placement.dragonfly.orders import by_priority
 from topoplace.placement.dragonfly.problem import DragonflyProblem
@@ -76,34 +77,15 @@ class DragonflyPacking(HierarchyPacking):
                 return None
             prices[: len(found[0])] = found[0]
             return prices, found[1]
-        price, factors = self._of_nodes(sub)
-        prices[: self.num_covers] = price
-        return prices, factors
-
-    def _of_nodes(self, sub: Subproblem) -> tuple[float, tuple[float, ...]]:
-        """Return the price of a node, and the factor of the first level on the second one."""
         left = self.capacities[: self.num_covers]
         of_group = np.bincount(self._group_of_row, weights=left, minlength=self._num_groups)
         room = np.sort(of_group)[::-1].cumsum()
         may = [q for q in range(len(self.names)) if q not in sub.excluded]
-        values = self.values[may]
         nodes = np.array([self.requests[q].nodes for q in may], dtype=np.int64)
-        each, groups = values / nodes, 1 + np.searchsorted(room, nodes)
-
-        def last(order: IntArray) -> int | None:
-            beyond = np.flatnonzero(nodes[order].cumsum() > room[-1])
-            return int(order[beyond[0]]) if len(beyond) else None
-
-        dearest = last(np.argsort(-each, kind="stable"))
-        worth = 0.0 if dearest is None else float(each[dearest])
-        if not sub.level:
-            return worth, ()
-        fullest = last(np.lexsort((groups / nodes, -each)))
-        share = 0.0 if fullest is None else float(groups[fullest] / nodes[fullest])
-        above = values - worth * nodes
-        needed = (groups - share * nodes)[above != 0] / above[above != 0]
-        factor = max(share / worth if worth else 0.0, needed.max(initial=0.0))
-        return max(0.0, factor * worth - share), (factor,)
+        groups = 1 + np.searchsorted(room, nodes) if sub.level else None
+        price, factors = of_nodes(self.values[may], nodes, int(room[-1]), groups)
+        prices[: self.num_covers] = price
+        return prices, factors
 
     @cached_property
     def _group_of_row(self) -> IntArray:

@@ -32,7 +32,7 @@ from topoplace.result.dragonfly import (
     network_of,
     node_names,
 )
-from topoplace.snapshot.held import queue_facts
+from topoplace.snapshot.held import facts_of
 from topoplace.snapshot.hierarchy_state import HierarchyRequest, HierarchyState, prepare_hierarchy
 from topoplace.snapshot.schema import (
     Communication,
@@ -43,7 +43,7 @@ from topoplace.snapshot.schema import (
     Snapshot,
 )
 from topoplace.snapshot.sets import NodeSets
-from topoplace.snapshot.state import checked_snapshot, require_free, require_none
+from topoplace.snapshot.state import checked_nodes, require_none
 from topoplace.solving import Options
 from topoplace.solving.solve import Frame, called
 from topoplace.types import BoolArray, IntArray
@@ -118,19 +118,9 @@ def prepare(snapshot: Snapshot) -> DragonflyState:
         node_names(model)
         missing = parse_node_set(model.missing, machine.num_nodes, "missing")
     num, lists = machine.num_nodes, NodeLists(machine.num_nodes)
-    holder = np.full(num, -1, dtype=np.int64)
-    holder[missing] = -2
+    closed = np.zeros(num, dtype=bool)
+    closed[missing] = True
     sets = NodeSets(snapshot.sets, num, lambda text, field: lists.numbers(text, num, field))
-
-    def running_job(idx: int, job: RunningJob, field: str) -> IntArray:
-        require_none(job, ("prism", "patterns", "takes"), "a dragonfly", field)
-        nodes = lists.numbers(job.nodes, num, f"{field}.nodes")
-        if not len(nodes) or (holder[nodes] == -2).any():
-            expected = "at least one node, none of them missing"
-            raise InputError(expected, field=f"{field}.nodes", value=job.nodes)
-        require_free(nodes, holder, snapshot.running, f"{field}.nodes", str)
-        holder[nodes] = idx
-        return nodes
 
     def request(idx: int, one: Request, field: str) -> list[BoolArray]:
         require_none(one, _NEVER, "a dragonfly", field)
@@ -138,16 +128,11 @@ def prepare(snapshot: Snapshot) -> DragonflyState:
         own = [sets.named(text, field) for text in texts if text is not None]
         return [*own, sets.allowed(None, one.excluded, field)]
 
-    held, down, asked = checked_snapshot(
-        snapshot,
-        "a dragonfly",
-        running_job,
-        lambda text: parse_node_set(text, num, "down"),
-        request,
+    held, free, asked = checked_nodes(
+        snapshot, "a dragonfly", lists, closed, ("prism", "patterns", "takes"), request
     )
-    free = holder == -1
-    free[down] = False
-    there = free | (holder >= 0)
+    there = free.copy()
+    there[[node for nodes in held for node in nodes.tolist()]] = True
     of_routers = (m.reshape(-1, machine.nodes_per_router) for m in itertools.chain(*asked))
     whole = all((of_router == of_router[:, :1]).all() for of_router in of_routers)
     host_of = np.arange(num) // (machine.nodes_per_router if whole else 1)
@@ -283,12 +268,6 @@ def _solution(problem: DragonflyProblem, started: Started) -> DragonflySolution:
     return DragonflySolution(placements=placements)
 
 
-def _facts(result: DragonflyResult) -> dict[str, int | None]:
-    found = result.solution
-    started = None if found is None else len(found.placements)
-    return {"started": started, **queue_facts(result.instance)}
-
-
 FRAME = Frame(
     lambda problem: problem.levels,
     called,
@@ -299,5 +278,5 @@ FRAME = Frame(
     lambda problem: problem.state.snapshot,
     rule=lambda problem: {"interference": problem.rule},
     decisive=lambda problem: 1,
-    facts=_facts,
+    facts=facts_of,
 )

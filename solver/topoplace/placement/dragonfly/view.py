@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from topoplace.errors import number_of
-from topoplace.machine import parse_node_set
-from topoplace.machine.hostlist import format_host_list
 from topoplace.placement.dragonfly.orders import by_priority
 from topoplace.placement.dragonfly.problem import DragonflyProblem
 from topoplace.placement.hierarchy.heuristics.fits import tree_best_fit
@@ -19,8 +17,6 @@ from topoplace.placement.hierarchy.heuristics.queue import serve
 from topoplace.report.domains import Boxes
 from topoplace.report.figure import entry, greys_of
 from topoplace.report.tiles import (
-    DOWN,
-    FREE,
     HIGH,
     RIM,
     TEXT,
@@ -32,7 +28,7 @@ from topoplace.report.view import Picture, View
 from topoplace.result.base import Start
 from topoplace.result.dragonfly import node_names
 from topoplace.snapshot.hierarchy_state import HierarchyRequest
-from topoplace.types import FloatArray, IntArray
+from topoplace.types import FloatArray
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -48,14 +44,10 @@ class DragonflyView(View):
         """The interference rule."""
         return f"{self.result.limits.interference} interference, "
 
-    def _starts(self) -> list[Start]:
-        num, names = self.state.machine.num_nodes, node_names(self.state.snapshot.machine)
-        starts = []
-        for own in self.result.solution.placements:
-            nodes = parse_node_set(own.nodes, num, "nodes").tolist()
-            hosts = format_host_list(names[node] for node in nodes) if names else own.nodes
-            starts.append(Start(own.request, tuple(nodes), hosts))
-        return starts
+    @property
+    def node_names(self) -> tuple[str, ...]:
+        """What nodes are called, if they have names."""
+        return node_names(self.state.snapshot.machine)
 
     @property
     def header(self) -> tuple[str, ...]:
@@ -92,10 +84,6 @@ class DragonflyView(View):
         if not problem.uses_links(request) or not taken or by_priority(alone):
             return self.outbid
         return "no place was found for it whose links are free"
-
-    def ground(self) -> tuple[IntArray, Sequence[IntArray]]:
-        """Return what stands on every node without what starts, and the nodes of running jobs."""
-        return np.where(self.state.free, FREE, DOWN), self.state.held
 
     @property
     def tiles(self) -> Boxes:

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
+from functools import lru_cache
 
 import numpy as np
 
 from topoplace import clock
 from topoplace.machine.fattree import FatTree
 from topoplace.packing.listed import Listed
-from topoplace.placement.fattree.oracle import Costs
-from topoplace.placement.fattree.places import Room, Shape, TooManyStepsError, shapes
+from topoplace.placement.fattree.oracle import NONE, Costs
+from topoplace.placement.fattree.places import Room, Shape, Shapes, TooManyStepsError, shapes
 from topoplace.placement.fattree.state import FatTreeState
 from topoplace.solving import Options, Outcome, register
 from topoplace.types import IntArray
@@ -60,34 +61,36 @@ def _in_turn(state: FatTreeState, options: Options, rule: Rule) -> Outcome:
     for q, request in enumerate(state.requests):
         if clock.now() >= until:
             return Outcome(started, time_limit_hit=True)
-        found = place_of(tree, left, rule(tree, request.nodes))
+        found = place_of(tree, left, request.nodes, rule)
         if found is None:
             continue
         np.subtract.at(left, list(found), 1)
         if len(found) - num_links(tree, found) > request.nodes:  # what is left of it stays unused
             within = np.bincount(found, minlength=tree.num_rows)
-            found = place_of(tree, within, whole_leaves(tree, request.nodes))
+            found = place_of(tree, within, request.nodes, whole_leaves)
             assert found is not None, "a place has room for fewer nodes"
         started.append(Listed(q, found, (request.value, -num_links(tree, found))))
     return Outcome(started)
 
 
-def place_of(tree: FatTree, left: IntArray, some: Iterator[Shape]) -> tuple[int, ...] | None:
+@lru_cache(1024)
+def _shapes_by(rule: Rule, tree: FatTree, nodes: int) -> Shapes:
+    return Shapes(rule(tree, nodes))
+
+
+def place_of(
+    tree: FatTree, left: IntArray, nodes: int, rule: Rule = shapes
+) -> tuple[int, ...] | None:
     """Return the rows of the first place of the first shape that has one; None if none is found.
 
     Shapes that have none, even if leaves need no switches in common, are left out at once.
     """
-    room, costs = Room(tree, left, STEPS), Costs(tree, left, np.zeros_like(left), 0)
-    known: dict[int, set[Shape]] = {}
-    for shape in some:
-        nodes = shape.num_nodes
-        if nodes not in known:
-            known[nodes] = {own for _, own in costs.best(nodes)}
-        if shape not in known[nodes]:
-            continue
+    some, room = _shapes_by(rule, tree, nodes), Room(tree, left, STEPS)
+    least = Costs(tree, left, np.zeros_like(left), 0).least(some)
+    for k in np.flatnonzero(least < NONE).tolist():
         room.steps = STEPS
         with suppress(TooManyStepsError):
-            found = next(room.places(shape), None)
+            found = next(room.places(some.every[k]), None)
             if found is not None:
                 return found
     return None
@@ -95,4 +98,4 @@ def place_of(tree: FatTree, left: IntArray, some: Iterator[Shape]) -> tuple[int,
 
 def num_links(tree: FatTree, rows: Sequence[int]) -> int:
     """Return how many of some rows are links."""
-    return sum(row >= len(tree.sizes) for row in rows)
+    return int(np.count_nonzero(np.array(rows) >= len(tree.sizes)))

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice
 
@@ -13,23 +12,26 @@ import numpy as np
 from topoplace import clock
 from topoplace.machine.fattree import FatTree
 from topoplace.packing.budget import Budget
+from topoplace.packing.first_prices import of_nodes
 from topoplace.packing.listed import Listed, ListedPacking
 from topoplace.packing.problem import (
     NO_VALUE,
     PackingProblem,
     Priced,
     Query,
+    Subproblem,
     capacities_left,
 )
+from topoplace.packing.ruin_recreate import RuinRecreate
 from topoplace.placement.engine import Packed, solved
 from topoplace.placement.fattree.heuristics import STEPS, num_links, place_of
-from topoplace.placement.fattree.oracle import Costs
-from topoplace.placement.fattree.places import Room, TooManyStepsError, shapes
+from topoplace.placement.fattree.oracle import NONE, Costs
+from topoplace.placement.fattree.places import Room, Shape, Shapes, TooManyStepsError, shapes
 from topoplace.placement.fattree.state import FatTreeState
 from topoplace.result.base import Start
 from topoplace.snapshot.state import Queued
 from topoplace.solving import Options, Outcome, register
-from topoplace.types import IntArray
+from topoplace.types import FloatArray, IntArray
 
 LISTED_NODES, LISTED = 64, 20_000
 """Of trees with at most so many nodes all places are listed, if these are not more."""
@@ -37,7 +39,7 @@ LISTED_NODES, LISTED = 64, 20_000
 _SHAPES, _STEPS = 3, 300  # the cheapest ones, of which places are looked for at some prices
 _DEAREST = 1 << 30  # the price of a node where none is free
 _RUINED = 8  # jobs taken out at once by the search for better placements, at most
-_NOISE = 0.4  # variation of the order in which requests are put in again
+_KNAPSACKS = 8  # placements of the best knapsacks that the search begins with
 
 
 def listed(state: FatTreeState) -> ListedPacking | None:
@@ -90,6 +92,16 @@ class FatTreePacking(PackingProblem):
         self.num_covers = len(tree.sizes)
 
     @cached_property
+    def shapes(self) -> tuple[Shapes, dict[int, slice]]:
+        """The shapes of all requests, and by nodes which are theirs."""
+        every, own = list[Shape](), {}
+        for nodes in {request.nodes for request in self.requests}:
+            first = len(every)
+            every += shapes(self.tree, nodes)
+            own[nodes] = slice(first, len(every))
+        return Shapes(every), own
+
+    @cached_property
     def kinds(self) -> list[tuple[int, int]]:
         """Requests of as many nodes and the same value are of one kind."""
         return [(request.nodes, request.value) for request in self.requests]
@@ -134,6 +146,23 @@ class FatTreePacking(PackingProblem):
         prices[: self.num_covers] = max(each, default=0)
         return prices
 
+    def first_prices(self, sub: Subproblem) -> tuple[FloatArray, tuple[float, ...]]:
+        """Return prices at which a subproblem begins: one of all nodes (`of_nodes`)."""
+        prices = np.zeros(self.num_rows)
+        may = [q for q in range(len(self.names)) if q not in sub.excluded]
+        nodes = self._nodes[may]
+        need = np.array([self._links[n] for n in nodes.tolist()]) if sub.level else None
+        room = int(self.capacities[: self.num_covers].sum())
+        prices[: self.num_covers], factors = of_nodes(self.values[may], nodes, room, need)
+        return prices, factors
+
+    @cached_property
+    def _links(self) -> dict[int, int]:
+        """By nodes how many links a request owns at least; 0 if it has no place."""
+        every, of_size = self.shapes
+        least = Costs(self.tree, self.capacities, np.zeros_like(self.capacities), 1).least(every)
+        return {n: int(least[own].min(initial=NONE)) % NONE for n, own in of_size.items()}
+
     # the oracle
 
     def price(self, row_prices: IntArray, query: Query) -> Priced:
@@ -152,13 +181,15 @@ class FatTreePacking(PackingProblem):
                 continue
             covers = frozenset((c.row, c.inside) for c in query.covers_of.get(q, ()))
             if covers not in pricings:
+                clock.check(self.deadline)
                 pricings[covers] = _Pricing(self, row_prices, query, covers)
-            least, places = pricings[covers].places(request.nodes)
-            if least is not None:
+            least = pricings[covers].least(request.nodes)
+            if least < NONE:
                 best[q] = worth - least
             kind = self.first_of_kind[q], covers
-            if kind not in told and (is_exact or best[q] > 0):
+            if kind not in told and best[q] >= 0 and clock.now() < self.deadline:
                 told.add(kind)
+                places = pricings[covers].places(request.nodes)
                 found = [(worth - cost, self.candidate(q, rows)) for cost, rows in places]
                 columns[q] = found[: query.per_request]
         return Priced(best, columns)
@@ -171,8 +202,7 @@ class FatTreePacking(PackingProblem):
 
     def with_one_more(self, placed: Sequence[Listed], q: int) -> list[Listed] | None:
         """Return a placement with a request in addition; None if no place is found for it."""
-        left = capacities_left(self, placed)
-        rows = place_of(self.tree, left, shapes(self.tree, self.requests[q].nodes))
+        rows = place_of(self.tree, capacities_left(self, placed), self.requests[q].nodes)
         return None if rows is None else sorted([*placed, self.candidate(q, rows)])
 
     def filled(self, kept: Sequence[Listed], order: Sequence[int], until: float) -> list[Listed]:
@@ -187,7 +217,7 @@ class FatTreePacking(PackingProblem):
                 continue
             if clock.now() >= until:
                 break
-            rows = place_of(self.tree, left, shapes(self.tree, nodes))
+            rows = place_of(self.tree, left, nodes)
             if rows is None:
                 failed.add(nodes)
                 continue
@@ -195,16 +225,55 @@ class FatTreePacking(PackingProblem):
             found.append(self.candidate(q, rows))
         return sorted(found)
 
+    def packed_full(
+        self, kept: Sequence[Listed], rng: np.random.Generator, until: float
+    ) -> list[Listed]:
+        """Return a placement with others that together use what is free best.
+
+        They are a knapsack of the free nodes, and again one of what it leaves if some of them find
+        no place; the largest are placed first.
+        """
+        found, before = list(kept), -1
+        while len(found) > before:
+            before = len(found)
+            gone = {c.request_idx for c in found}
+            waiting = [q for q in rng.permutation(len(self.names)).tolist() if q not in gone]
+            room = int(capacities_left(self, found)[: self.num_covers].sum())
+            chosen = knapsack(self.values[waiting], self._nodes[waiting], room)
+            order = sorted((waiting[k] for k in chosen), key=lambda q: -self._nodes[q])
+            found = self.filled(found, order, until)
+        return self.filled(found, waiting, until)
+
+    @cached_property
+    def _nodes(self) -> IntArray:
+        return np.array([request.nodes for request in self.requests], dtype=np.int64)
+
     def starts(self, deadline: float) -> Iterator[list[Listed]]:
-        """Yield placements by value, by value of a node, and by nodes, the largest first."""
-        nodes = np.array([request.nodes for request in self.requests])
-        each = self.values / np.maximum(nodes, 1)
-        for key in (self.values, each * 1e6 + nodes, nodes):
+        """Yield placements by value, by value of a node, and by nodes; then knapsacks of nodes."""
+        each = self.values / np.maximum(self._nodes, 1)
+        for key in (self.values, each * 1e6 + self._nodes, self._nodes):
             yield self.filled([], np.argsort(-key, kind="stable").tolist(), deadline)
+        rng = np.random.default_rng(0)
+        room = int(self.capacities[: self.num_covers].sum())
+        most = self.values[knapsack(self.values, self._nodes, room)].sum()
+        for _ in range(_KNAPSACKS):
+            if clock.now() >= deadline:
+                return
+            found = self.packed_full([], rng, deadline)
+            yield found
+            if sum(int(self.values[c.request_idx]) for c in found) == most:
+                return
 
     def heuristic(self, budget: Budget) -> RuinRecreate:
-        """Return the search that takes jobs out and puts others in."""
-        return RuinRecreate(self)
+        """Return the search that takes jobs out of some leaves and puts others in."""
+
+        def again(now: list[Listed], rng: np.random.Generator) -> list[Listed]:
+            kept = ruined(now, rng)
+            found = self.packed_full(kept, rng, budget.limit)
+            budget.spend(1e-3 * (1 + len(found) - len(kept)))
+            return found
+
+        return RuinRecreate(self.values, again)
 
     def left_by(self, fixed: Sequence[Listed], kept: Sequence[int]) -> FatTreePacking:
         """Return the problem of some requests around fixed jobs; rows have the same numbers."""
@@ -227,79 +296,60 @@ class _Pricing:
         inside = [row for row, within in covers if within]
         outside = [row for row, within in covers if not within]
         self._costs = Costs(tree, left, prices, self._per_link, inside, outside)
+        self._every, self._of_size = packing.shapes
+        self._least = self._costs.least(self._every)
         self._inside, self._prices, self._tree = {*inside}, prices, tree
         self._left = left.copy()
         self._left[outside] = 0
-        self._known: dict[int, tuple[int | None, list[tuple[int, tuple[int, ...]]]]] = {}
+        self._known: dict[int, list[tuple[int, tuple[int, ...]]]] = {}
 
     @cached_property
     def _room(self) -> Room:
         return Room(self._tree, self._left, STEPS, self._costs.price - self._costs.discount)
 
-    def places(self, nodes: int) -> tuple[int | None, list[tuple[int, tuple[int, ...]]]]:
-        """Return what a place costs at least, and some places with their costs, cheap ones first.
+    def least(self, nodes: int) -> int:
+        """Return what a place costs at least, `NONE` if there is none."""
+        return int(self._least[self._of_size[nodes]].min(initial=NONE))
 
-        The first is None if there is no place.
-        """
+    def places(self, nodes: int) -> list[tuple[int, tuple[int, ...]]]:
+        """Return some places with their costs, cheap ones first."""
         if nodes not in self._known:
-            least, found = self._costs.best(nodes, _SHAPES), []
-            for _, shape in least:
+            found, own = [], self._of_size[nodes]
+            for k in (own.start + np.argsort(self._least[own], kind="stable")[:_SHAPES]).tolist():
                 self._room.steps = _STEPS
                 with suppress(TooManyStepsError):
-                    own = next(self._room.places(shape), None)
-                    if own is not None and self._inside <= {*own}:
-                        links = self._per_link * num_links(self._tree, own)
-                        found.append((int(self._prices[list(own)].sum()) + links, own))
-            self._known[nodes] = least[0][0] if least else None, sorted(found)
+                    rows = next(self._room.places(self._every.every[k]), None)
+                    if rows is not None and self._inside <= {*rows}:
+                        links = self._per_link * num_links(self._tree, rows)
+                        found.append((int(self._prices[list(rows)].sum()) + links, rows))
+            self._known[nodes] = sorted(found)
         return self._known[nodes]
 
 
-@dataclass(frozen=True)
-class RuinRecreate:
-    """Takes jobs out of some leaves, and puts those and others in again."""
+def ruined(placed: list[Listed], rng: np.random.Generator) -> list[Listed]:
+    """Return what stays when some jobs on the same leaves are taken out."""
+    if not placed:
+        return []
+    leaves = {*placed[int(rng.integers(len(placed)))].rows}
+    near = [c for c in placed if not leaves.isdisjoint(c.rows)]
+    others = [placed[k] for k in rng.permutation(len(placed)).tolist()]
+    gone = {*near[: int(rng.integers(1, _RUINED + 1))], *others[: int(rng.integers(3))]}
+    return [c for c in placed if c not in gone]
 
-    packing: FatTreePacking
 
-    def run(
-        self,
-        start: Sequence[Listed],
-        budget: Budget,
-        until: float,
-        temperature: float,
-        seed: int,
-        is_over: Callable[[], bool],
-    ) -> list[Listed]:
-        """Return the best placement met; see `packing.problem.PrimalHeuristic`."""
-        rng, values = np.random.default_rng(seed), self.packing.values
-        nodes = np.array([request.nodes for request in self.packing.requests])
-        begin, now = budget.now(), list(start)
-        best, worth = now, sum(int(values[c.request_idx]) for c in now)
-        most = worth
-        while (time := budget.now()) < until and not is_over():
-            heat = temperature * (until - time) / max(1e-9, until - begin)
-            noise = 1 + _NOISE * rng.random(len(values))
-            key = values * noise if rng.random() < 0.5 else values / nodes * noise * nodes**0.3
-            kept = self._ruined(now, rng)
-            found = self.packing.filled(
-                kept, np.argsort(-key, kind="stable").tolist(), budget.limit
-            )
-            budget.spend(1e-3 * (1 + len(found) - len(kept)))
-            total = sum(int(values[c.request_idx]) for c in found)
-            if total >= worth - heat * rng.random():
-                now, worth = found, total
-            if total > most:
-                best, most = found, total
-        return sorted(best)
-
-    def _ruined(self, placed: list[Listed], rng: np.random.Generator) -> list[Listed]:
-        """Return what stays when some jobs on the same leaves are taken out."""
-        if not placed:
-            return []
-        leaves = {*placed[int(rng.integers(len(placed)))].rows}
-        near = [c for c in placed if not leaves.isdisjoint(c.rows)]
-        others = [placed[k] for k in rng.permutation(len(placed)).tolist()]
-        gone = {*near[: int(rng.integers(1, _RUINED + 1))], *others[: int(rng.integers(3))]}
-        return [c for c in placed if c not in gone]
+def knapsack(values: IntArray, nodes: IntArray, room: int) -> list[int]:
+    """Return which requests have the most value together, of those whose nodes fit into a room."""
+    best, takes = np.zeros(room + 1, dtype=np.int64), np.zeros((len(nodes), room + 1), dtype=bool)
+    for k, (value, n) in enumerate(zip(values.tolist(), nodes.tolist(), strict=True)):
+        more = best[: max(0, room + 1 - n)] + value
+        takes[k, n:] = more > best[n:]
+        best[n:] = np.maximum(best[n:], more)
+    found = []
+    for k in reversed(range(len(nodes))):
+        if takes[k, room]:
+            found.append(k)
+            room -= int(nodes[k])
+    return found
 
 
 def packed(state: FatTreeState) -> Packed:

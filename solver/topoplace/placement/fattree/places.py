@@ -6,7 +6,7 @@ leaves share n switches of their pods, its pods share spines, in the same way.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
@@ -60,6 +60,45 @@ class Shape:
         """Spines that its pods share at least, in the plane of a switch of full leaves."""
         sizes = sorted(leaves for leaves, _ in self.pods if leaves)
         return 0 if len(sizes) < 2 else sizes[0] if len(sizes) == 2 else sizes[-1]
+
+    @property
+    def least_ups(self) -> int:
+        """Links to spines that a place of it has at least."""
+        total = 0
+        for num, more in ((self.rest, True), (self.common - self.rest, False)):
+            sizes = sorted(own + (has and more) for own, has in self.pods)
+            sizes = [size for size in sizes if size]
+            total += num * (sum(sizes) if len(sizes) > 2 else 2 * sizes[0] * (len(sizes) == 2))
+        return total
+
+
+class Shapes:
+    """Shapes as arrays.
+
+    Attributes
+    ----------
+    every
+        The shapes.
+    groups
+        By nodes and switches of full leaves, the numbers of their shapes.
+    numbers
+        By shape the full leaves of each of the pods that are alike, how many such pods there are,
+        and the full leaves of the other pod and the nodes of its remainder leaf.
+    ups
+        The links to spines that a place has at least.
+    """
+
+    def __init__(self, some: Iterable[Shape]) -> None:
+        self.every = tuple(some)
+        groups: dict[tuple[int, int], list[int]] = {}
+        numbers = np.zeros((len(self.every), 4), dtype=np.int64)
+        for k, shape in enumerate(self.every):
+            groups.setdefault((shape.full, shape.common), []).append(k)
+            pods = sorted(shape.pods, key=lambda pod: pod[1])
+            numbers[k] = pods[0][0], len(pods) - 1, pods[-1][0], shape.rest
+        self.groups = {key: np.array(own) for key, own in groups.items()}
+        self.numbers = numbers
+        self.ups = np.array([shape.least_ups for shape in self.every], dtype=np.int64)
 
 
 def shapes(tree: FatTree, nodes: int) -> Iterator[Shape]:
@@ -290,4 +329,5 @@ def _bits(mask: int) -> list[int]:
 
 
 def _masks(rows: IntArray) -> list[int]:
-    return [sum(1 << i for i, bit in enumerate(row) if bit > 0) for row in rows.tolist()]
+    packed = np.packbits(rows > 0, axis=1, bitorder="little")
+    return [int.from_bytes(row.tobytes(), "little") for row in packed]

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from topoplace.errors import InputError, number_of
 from topoplace.kinds import State
-from topoplace.machine import format_node_set, parse_node_set
+from topoplace.machine import format_node_set
 from topoplace.machine.fattree import FatTree
 from topoplace.machine.hostlist import NodeLists
 from topoplace.packing.listed import Listed
@@ -21,12 +20,12 @@ from topoplace.result.fattree import (
     FatTreeResult,
     FatTreeSolution,
 )
-from topoplace.snapshot.held import queue_facts
-from topoplace.snapshot.schema import Request, RunningJob, Snapshot
-from topoplace.snapshot.state import Queued, checked_snapshot, require_free, require_none
+from topoplace.snapshot.held import facts_of
+from topoplace.snapshot.schema import Request, Snapshot
+from topoplace.snapshot.state import Queued, checked_nodes, require_none
 from topoplace.snapshot.value import require_value, value_of
 from topoplace.solving.solve import Frame, called
-from topoplace.types import IntArray
+from topoplace.types import BoolArray, IntArray
 
 LEVELS = (("nodes", "max"), ("links", "min"))
 WHERE = "a fat tree"
@@ -44,7 +43,7 @@ class FatTreeState(State):
     left
         What is free of every row: nodes of leaves, and links.
     free
-        The free nodes of every leaf.
+        Nodes that are up and held by nobody, shape ``(num_nodes,)``.
     held
         The nodes of every running job.
     """
@@ -54,7 +53,7 @@ class FatTreeState(State):
     snapshot: Snapshot
     tree: FatTree
     left: IntArray
-    free: tuple[tuple[int, ...], ...]
+    free: BoolArray
     held: tuple[IntArray, ...]
     requests: tuple[Queued, ...]
 
@@ -104,19 +103,6 @@ def prepare(snapshot: Snapshot) -> FatTreeState:
     if tree.num_rows > MAX_ROWS:
         expected = f"at most {MAX_ROWS:,} leaves and links"
         raise InputError(expected, field="machine.pods", found=f"{tree.num_rows:,}")
-    lists, holder = NodeLists(tree.num_nodes), np.full(tree.num_nodes, -1, dtype=np.int64)
-
-    def running(idx: int, job: RunningJob, field: str) -> IntArray:
-        require_none(job, ("apart", "patterns", "prism", "takes"), WHERE, field)
-        nodes = lists.numbers(job.nodes, tree.num_nodes, f"{field}.nodes")
-        if not len(nodes):
-            raise InputError("at least one node", field=f"{field}.nodes", value=job.nodes)
-        require_free(nodes, holder, snapshot.running, f"{field}.nodes", "node {}".format)
-        holder[nodes] = idx
-        if job.id not in model.owned and len({*tree.leaf_of(nodes).tolist()}) > 1:
-            expected = f"the links of {job.id}, which has nodes on several leaves"
-            raise InputError(expected, field="machine.owned", found="none")
-        return nodes
 
     def request(_: int, one: Request, field: str) -> Queued:
         require_none(one, [name for name, _ in one if name not in _OWN], WHERE, field, shown=True)
@@ -125,17 +111,17 @@ def prepare(snapshot: Snapshot) -> FatTreeState:
             raise InputError(expected, field=f"{field}.nodes", value=one.nodes)
         return Queued(one.id, one.nodes, value_of(one, snapshot.value))
 
-    held, down, queue = checked_snapshot(
-        snapshot, WHERE, running, lambda text: parse_node_set(text, tree.num_nodes, "down"), request
+    nowhere = np.zeros(tree.num_nodes, dtype=bool)
+    foreign, lists = ("apart", "patterns", "prism", "takes"), NodeLists(tree.num_nodes)
+    held, free, queue = checked_nodes(
+        snapshot, WHERE, lists, nowhere, foreign, request, called="node {}".format
     )
-    up = holder < 0
-    up[down] = False
-    free = tuple(
-        tuple((first + np.flatnonzero(up[first : first + size])).tolist())
-        for first, size in zip(tree.first.tolist(), tree.sizes, strict=False)
-    )
+    for job, nodes in zip(snapshot.running, held, strict=True):
+        if job.id not in model.owned and len({*tree.leaf_of(nodes).tolist()}) > 1:
+            expected = f"the links of {job.id}, which has nodes on several leaves"
+            raise InputError(expected, field="machine.owned", found="none")
     left = np.ones(tree.num_rows, dtype=np.int64)
-    left[tree.families["hosts"]] = [len(nodes) for nodes in free]
+    left[tree.families["hosts"]] = np.add.reduceat(free, tree.first[:-1])
     left[_closed(model, snapshot)] = 0
     return FatTreeState(snapshot, tree, left, free, held, queue)
 
@@ -165,7 +151,9 @@ def worth(state: FatTreeState, started: Iterable[Listed]) -> list[int]:
 
 def solution(state: FatTreeState, started: Iterable[Listed]) -> FatTreeSolution:
     """Return the document of a solution: jobs get the first free nodes of their leaves."""
-    free, leaves = [iter(nodes) for nodes in state.free], len(state.tree.sizes)
+    leaves = len(state.tree.sizes)
+    numbers = np.split(np.flatnonzero(state.free), np.cumsum(state.left[: leaves - 1]))
+    free = [iter(own.tolist()) for own in numbers]
     placements = []
     for one in sorted(started, key=lambda c: c.request_idx):
         nodes = [next(free[row]) for row in one.rows if row < leaves]
@@ -180,12 +168,6 @@ def solution(state: FatTreeState, started: Iterable[Listed]) -> FatTreeSolution:
     return FatTreeSolution(placements=placements)
 
 
-def _facts(result: FatTreeResult) -> dict[str, Any]:
-    found = result.solution
-    started = None if found is None else len(found.placements)
-    return {"started": started, **queue_facts(result.instance)}
-
-
 FRAME = Frame(
     lambda state: LEVELS,
     called,
@@ -194,5 +176,5 @@ FRAME = Frame(
     FatTreeLevel,
     solution,
     lambda state: state.snapshot,
-    facts=_facts,
+    facts=facts_of,
 )

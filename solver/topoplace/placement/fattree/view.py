@@ -2,36 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 import numpy as np
 
 from topoplace.errors import number_of
-from topoplace.machine import parse_node_set
 from topoplace.placement.fattree.heuristics import place_of
-from topoplace.placement.fattree.places import shapes
 from topoplace.placement.fattree.state import FatTreeState
 from topoplace.report.domains import Boxes
-from topoplace.report.tiles import DOWN, FREE
 from topoplace.report.view import View
 from topoplace.result.base import Start
 from topoplace.snapshot.state import Queued
-from topoplace.types import IntArray
 
 
 class FatTreeView(View):
     """Leaves in pods; a picture has a cell for every node."""
 
     state: FatTreeState
-
-    def _nodes(self, text: str) -> IntArray:
-        return parse_node_set(text, self.state.tree.num_nodes, "nodes")
-
-    def _starts(self) -> list[Start]:
-        return [
-            Start(one.request, tuple(self._nodes(one.nodes).tolist()), one.nodes)
-            for one in self.result.solution.placements
-        ]
 
     @property
     def header(self) -> tuple[str, ...]:
@@ -50,18 +37,12 @@ class FatTreeView(View):
         def text(request: Queued) -> str:
             if free.sum() < request.nodes:
                 return f"{number_of(request.nodes, 'node')} wanted, {int(free.sum()):,} free"
-            if place_of(tree, self.state.left, shapes(tree, request.nodes)) is None:
+            if place_of(tree, self.state.left, request.nodes) is None:
                 return "no place with links of its own was found in what is free"
             return self.outbid
 
         every = self.state.requests
         return {one.id: text(one) for one in every if one.id not in self.started}
-
-    def ground(self) -> tuple[IntArray, Sequence[IntArray]]:
-        """Return what stands on every node without what starts, and the nodes of running jobs."""
-        codes = np.full(self.state.tree.num_nodes, DOWN)
-        codes[[node for own in self.state.free for node in own]] = FREE
-        return codes, self.state.held
 
     @property
     def tiles(self) -> Boxes:

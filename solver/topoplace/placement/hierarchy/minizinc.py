@@ -35,10 +35,34 @@ def minizinc(problem: HierarchyProblem, options: Options) -> Outcome:
     MissingToolError
         If the `minizinc` program is not installed.
     """
+    return by_levels(problem, options)
+
+
+def by_levels(
+    problem: HierarchyProblem,
+    options: Options,
+    definitions: str = "",
+    more: Mapping[str, Any] | None = None,
+) -> Outcome:
+    """Return what the model finds level by level, with `definitions` that add to it.
+
+    Parameters
+    ----------
+    more
+        Data of what these add.
+    """
     _require_small(problem)
 
     def solved(level_idx: int, reached: Sequence[int], left: float | None) -> LevelRun[Started]:
-        return solve_level(problem, level_idx, reached, time_limit=left, solver=options.solver)
+        return solve_level(
+            problem,
+            level_idx,
+            reached,
+            time_limit=left,
+            definitions=definitions,
+            more=more,
+            solver=options.solver,
+        )
 
     def worths(started: Started) -> tuple[int, ...]:
         return totals(problem, started)

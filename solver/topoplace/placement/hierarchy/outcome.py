@@ -14,7 +14,7 @@ from topoplace.result.placement import (
     HierarchyResult,
     HierarchySolution,
 )
-from topoplace.snapshot.held import queue_facts
+from topoplace.snapshot.held import facts_of
 from topoplace.snapshot.hierarchy_state import HierarchyRequest
 from topoplace.solving.solve import Frame, called
 
@@ -60,14 +60,6 @@ def shares_of(hosts: Mapping[int, int], names: tuple[str, ...]) -> list[Share]:
     ]
 
 
-def _facts(result: HierarchyResult) -> dict[str, int | None]:
-    found = result.solution
-    return {
-        "started": None if found is None else len(found.placements),
-        **queue_facts(result.instance),
-    }
-
-
 FRAME = Frame(
     lambda problem: problem.levels,
     called,
@@ -77,5 +69,5 @@ FRAME = Frame(
     _solution,
     lambda problem: problem.state.snapshot,
     decisive=lambda problem: max(1, len(problem.machine.counted) - 1),
-    facts=_facts,
+    facts=facts_of,
 )

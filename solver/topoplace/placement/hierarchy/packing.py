@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -21,6 +22,7 @@ from topoplace.packing.problem import (
     Subproblem,
     capacities_left,
 )
+from topoplace.packing.ruin_recreate import RuinRecreate
 from topoplace.placement.hierarchy.assignment import MOST_VARIABLES, Assignment
 from topoplace.placement.hierarchy.heuristics.fits import first_fit, tree_best_fit
 from topoplace.placement.hierarchy.heuristics.queue import serve
@@ -33,7 +35,6 @@ from topoplace.placement.hierarchy.problem import (
     Started,
     windows_of,
 )
-from topoplace.placement.hierarchy.ruin_recreate import RuinRecreate
 from topoplace.placement.hierarchy.tables import (
     NO_STEPS,
     Costs,
@@ -57,6 +58,15 @@ _FEW_WINDOWS = 64
 
 _NODE_SECONDS, _KIND_SECONDS = 2e-6, 1e-4
 """Time for a node in one table, and for a kind of request in addition to its tables."""
+
+_MOST_RUINED = 12
+"""Requests taken out at once by the search for better placements, at most."""
+
+_REMEMBERED = 500
+"""Candidates whose amounts are kept by that search."""
+
+_NOISE = 0.4
+"""The relative variation of a request's difficulty from try to try."""
 
 
 @dataclass(frozen=True, order=True)
@@ -313,19 +323,24 @@ class HierarchyPacking(PackingProblem):
         for key in (self.hardness, self.values):
             order = np.argsort(-key, kind="stable").tolist()
             yield self.with_best_fits([], order, Budget(max(0.0, deadline - clock.now())))
+        if patterns is not None and not patterns.knows_all:
+            with contextlib.suppress(clock.OutOfTimeError):
+                yield from self._assigned(deadline)
+
+    def _assigned(self, deadline: float) -> Iterator[list[Candidate]]:
+        """Yield solutions of an integer program over all hosts, if it is not too large."""
         many = Assignment.num_variables(self.layout, self.requests) > MOST_VARIABLES
         many |= any(
             one.parts[0].order is not None
             and sum(own.num for own in self.windows(q)) > _FEW_WINDOWS
             for q, one in enumerate(self.requests)
         )
-        if many or patterns is None or patterns.knows_all:
+        if many:
             return
         levels = self.layout.machine.num_levels
-        with contextlib.suppress(clock.OutOfTimeError):
-            program = Assignment(self.layout, self.requests, self.capacities, levels, deadline)
-            for found in program.placements(0):
-                yield [Candidate(q, uses) for q, uses in found]
+        program = Assignment(self.layout, self.requests, self.capacities, levels, deadline)
+        for found in program.placements(0):
+            yield [Candidate(q, uses) for q, uses in found]
 
     def windows(self, q: int) -> list[Windows]:
         """Return all places of a request that is contiguous, by the sets of hosts it may have."""
@@ -389,8 +404,22 @@ class HierarchyPacking(PackingProblem):
         return np.bincount(self.rows_of(candidate), minlength=self.num_rows)
 
     def heuristic(self, budget: Budget) -> RuinRecreate:
-        """Return the search that runs along with the bounds."""
-        return RuinRecreate(self)
+        """Return the search that runs along with the bounds.
+
+        A request is taken out with others in its domains, and all waiting requests are tried in a
+        random order that prefers those that are hard to place.
+        """
+        amounts = functools.lru_cache(_REMEMBERED)(self.amounts_of)
+
+        def again(now: list[Candidate], rng: np.random.Generator) -> list[Candidate]:
+            kept = _ruined(now, rng)
+            started = {c.request_idx for c in kept}
+            waiting = [q for q in range(len(self.names)) if q not in started]
+            hardness = self.hardness[waiting] * (1 + _NOISE * rng.standard_normal(len(waiting)))
+            order = [waiting[k] for k in np.argsort(-hardness, kind="stable").tolist()]
+            return self.with_best_fits(kept, order, budget, amounts)
+
+        return RuinRecreate(self.values, again)
 
     def left_by(self, fixed: Sequence[Candidate], kept: Sequence[int]) -> HierarchyPacking:
         """Return the problem of some requests around fixed jobs; it has the same rows."""
@@ -402,6 +431,19 @@ class HierarchyPacking(PackingProblem):
         )
         found.deadline = self.deadline
         return found
+
+
+def _ruined(placed: list[Candidate], rng: np.random.Generator) -> list[Candidate]:
+    """Return what stays when requests in the same domains are taken out."""
+    if not placed:
+        return []
+    number = int(rng.integers(1, _MOST_RUINED + 1))
+    first = placed[int(rng.integers(len(placed)))]
+    leaves = {leaf for _, leaf, _ in first.uses}
+    order = rng.permutation(len(placed)).tolist()
+    near = [k for k in order if any(leaf in leaves for _, leaf, _ in placed[k].uses)]
+    gone = {*near[:number], *order[: number // 3]}
+    return [c for k, c in enumerate(placed) if k not in gone]
 
 
 def _sizes(part: PartState) -> list[int]:

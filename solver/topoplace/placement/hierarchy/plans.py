@@ -3,19 +3,38 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Set
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Mapping, Sequence, Set
+from typing import Any, Protocol
 
 from topoplace.placement.hierarchy.assignment import Assignment
+from topoplace.placement.hierarchy.packing import Candidate, HierarchyPacking
 from topoplace.placement.hierarchy.tables import Uses
 from topoplace.placement.repack.problem import ENDS, GOES, RepackProblem, Seat
+from topoplace.snapshot.hierarchy_state import HierarchyRequest
 from topoplace.types import IntArray
-
-if TYPE_CHECKING:
-    from topoplace.placement.hierarchy.moves import HierarchyMoves
 
 _WORK = 20.0
 """CP-SAT's deterministic time for each level."""
+
+
+class Ground(Protocol):
+    """What programs of moves know of a `Site`: see there, and `moves.HierarchyMoves`."""
+
+    names: Sequence[str]
+    own: Sequence[Any]
+    packing: HierarchyPacking
+    requests: list[HierarchyRequest]
+    kept: dict[int, Any]
+    num_pairs: int
+
+    def candidate(self, q: int, place: Any) -> Candidate:
+        """Return a place as a candidate."""
+
+    def pairs(self, q: int, place: Any, *, stays: bool = False) -> IntArray:
+        """Return the pairs that a request takes in a place, or a mover that stays."""
+
+    def pairs_of(self, q: int, pair: int | None = None) -> list[tuple[int, int, int, int]]:
+        """Return the pairs of a request: number, node, part, and units beside the mover."""
 
 
 class Plans(Assignment):
@@ -27,7 +46,7 @@ class Plans(Assignment):
         If it is not written by the deadline.
     """
 
-    def __init__(self, site: HierarchyMoves, problem: RepackProblem, deadline: float) -> None:
+    def __init__(self, site: Ground, problem: RepackProblem, deadline: float) -> None:
         layout, packing = site.packing.layout, site.packing
         plain = {*range(layout.num_base)}
         for key, (_, rows) in layout.apart_at.items():

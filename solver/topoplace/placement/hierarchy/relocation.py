@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -19,13 +19,11 @@ from ortools.linear_solver.python import model_builder_helper as mbh
 from topoplace import clock
 from topoplace.packing.problem import Program, Subproblem
 from topoplace.placement.hierarchy.layout import levels_named, rounded
-from topoplace.placement.hierarchy.plans import plan_of
+from topoplace.placement.hierarchy.plans import Ground, plan_of
 from topoplace.placement.hierarchy.tables import part_shape
 from topoplace.placement.repack.problem import ENDS, GOES, STAYS, RepackProblem, Seat
+from topoplace.snapshot.hierarchy_state import PartState
 from topoplace.types import FloatArray, IntArray
-
-if TYPE_CHECKING:
-    from topoplace.placement.hierarchy.moves import HierarchyMoves
 
 _MOST_UNITS = 20_000
 """Parts times hosts and pools beyond which the program takes longer than it saves."""
@@ -43,7 +41,7 @@ class Relocation:
     units are there if it goes, as often as on any leaf.
     """
 
-    def __init__(self, site: HierarchyMoves, problem: RepackProblem) -> None:
+    def __init__(self, site: Ground, problem: RepackProblem) -> None:
         self._site, self._problem = site, problem
         self._layout, self._num = site.packing.layout, len(site.names)
         self._cells: list[tuple[Any, Any, Any]] = []
@@ -83,7 +81,7 @@ class Relocation:
         self._limits = lower, upper
 
     @staticmethod
-    def is_small(site: HierarchyMoves) -> bool:
+    def is_small(site: Ground) -> bool:
         """Return whether the program of a site is solved fast enough."""
         parts = sum(len(request.parts) for request in site.requests)
         return parts * len(site.packing.layout.below[-1]) <= _MOST_UNITS
@@ -197,11 +195,7 @@ class Relocation:
             )
         }
         return all(
-            len(r.parts) == 1
-            and len(r.ways) == 1
-            and (r.exclusive, p.spread, p.balance, p.at_most, p.apart)
-            == (None, None, None, None, ())
-            and levels_named(p) <= lone
+            len(r.parts) == len(r.ways) == 1 and _states(p) == p and levels_named(p) <= lone
             for r in self._site.requests
             for p in r.parts
         )
@@ -387,3 +381,17 @@ class Relocation:
             return node.pool
         takes = self._site.requests[q].parts[p].takes
         return next(n + node.hosts[0] for r, n in layout.first_row.items() if takes[r])
+
+
+def _states(part: PartState) -> PartState:
+    """Return a part with the rules that the program states, and no others."""
+    return PartState(
+        name=part.name,
+        units=part.units,
+        takes=part.takes,
+        segments=part.segments,
+        required=part.required,
+        preferred=part.preferred,
+        group=part.group,
+        eligible=part.eligible,
+    )

@@ -84,19 +84,16 @@ class HierarchyView(View):
         documents = {request.id: request for request in self.result.instance.queue}
         reserved, in_order = self.reserved(), self._in_order()
 
-        def text(request: HierarchyRequest) -> str:
-            whole = documents[request.id]
-            if request.id in reserved:
-                return reserved[request.id]
-            documents_of = whole.parts or [whole]
+        def lacks(request: HierarchyRequest, documents_of: Sequence[Request | Part]) -> str | None:
+            """Return what a request lacks, or why it waits for others; None if that is its turn."""
             for part, document in zip(self._roomiest(request, left), documents_of, strict=True):
                 several = bool(request.others)
-                text = None if several else self._beside(part, document)
+                text = None if several else self._beside(part, document, names)
                 text = text or self._short_of(part, document, names, of_several=several)
                 if text is not None:
                     return text
             if self.result.instance.order is not Order.VALUE:
-                return in_order.get(request.id, "not decided in the time")
+                return None
             if self.result.levels[0].status is Status.OPTIMAL and not begun:
                 return "no place keeps all its rules"
             if self.result.levels[0].status is Status.OPTIMAL:
@@ -105,12 +102,25 @@ class HierarchyView(View):
                 return self.outbid if fits else "no place was found for it, even alone"
             return "no place for it beside the started jobs was found"
 
+        known: dict[object, str | None] = {}  # equal requests wait for the same reason
+
+        def text(request: HierarchyRequest) -> str:
+            whole = documents[request.id]
+            if request.id in reserved:
+                return reserved[request.id]
+            own = whole.parts or [whole]
+            key = request.parts, request.others, tuple((d.eligible, d.excluded) for d in own)
+            if key not in known:
+                known[key] = lacks(request, own)
+            return known[key] or in_order.get(request.id, "not decided in the time")
+
         return {one.id: text(one) for one in state.requests if one.id not in begun}
 
-    def _beside(self, part: PartState, document: Request | Part) -> str | None:
+    def _beside(
+        self, part: PartState, document: Request | Part, numbers: Mapping[str, int]
+    ) -> str | None:
         """Return that a part has room only in domains of jobs that it is apart from, if so."""
         machine, free, lists = self.state.machine, self.state.free, NodeLists()
-        numbers = {name: number for number, name in enumerate(machine.host_names)}
         of = np.zeros(machine.num_hosts, dtype=np.int64)
         if part.required is not None:
             of = machine.domain_of[part.required]

@@ -17,7 +17,7 @@ from topoplace.result import (
     Solution,
 )
 from topoplace.result.placement import TaskMapping
-from topoplace.snapshot.held import queue_facts
+from topoplace.snapshot.held import facts_of
 from topoplace.snapshot.schema import PrismModel
 from topoplace.solving.solve import Frame, called
 from topoplace.types import IntArray
@@ -112,12 +112,8 @@ def num_shared_links(problem: PlacementProblem, started: Started) -> int:
 
 
 def _facts(result: PlacementResult) -> dict[str, int | None]:
-    found = result.solution
-    return {
-        "started": None if found is None else len(found.placements),
-        **queue_facts(result.instance),
-        "shared": None if found is None else found.num_shared_links,
-    }
+    shared = None if result.solution is None else result.solution.num_shared_links
+    return {**facts_of(result), "shared": shared}
 
 
 FRAME = Frame(

@@ -24,6 +24,7 @@ from topoplace.formats.decisions import (
     read_decisions,
 )
 from topoplace.kinds import kind_named
+from topoplace.machine.hierarchy import PLACES
 from topoplace.machine.hostlist import expand_host_list, format_host_list
 from topoplace.result import RESULT_SCHEMA, Result
 from topoplace.result.placement import HierarchyResult
@@ -315,6 +316,7 @@ def _on_one_machine(before: Snapshot, after: Snapshot) -> tuple[Snapshot, Snapsh
     A request that started on hosts which came in between is held: whether it may be there is not
     known before.
     """
+    before, after = _with_amounts(before, after), _with_amounts(after, before)
     old, new = _hosts_of(before), _hosts_of(after)
     differ = [name for name in old.keys() & new.keys() if old[name] != new[name]]
     own = [one.written.model_copy(update={"hosts": [], "name": "m"}) for one in (before, after)]
@@ -351,6 +353,38 @@ def _on_one_machine(before: Snapshot, after: Snapshot) -> tuple[Snapshot, Snapsh
 
     first, second = map(on, (before, after), lacking)
     return first.model_copy(update={"left_out": [*before.left_out, *held]}), second
+
+
+def _with_amounts(one: Snapshot, other: Snapshot) -> Snapshot:
+    """Return a snapshot of whole nodes with what nodes have in one whose jobs share them.
+
+    Slurm's reader leaves amounts out if no job of a listing shares nodes (`PLACES`).
+    """
+    own, known = _hosts_of(one), _hosts_of(other)
+    places = max((amounts.get(PLACES, 0) for _, amounts in known.values()), default=0)
+    alike = all(name in known and known[name][0] == path for name, (path, _) in own.items())
+    whole = all(amounts == {"slots": 1} for _, amounts in own.values())
+    if not places or not own or not alike or not whole:
+        return one
+    takes = {PLACES: places}
+
+    def taking(request: Request) -> Request:
+        if request.parts is None:
+            return request.model_copy(update={"takes": takes})
+        parts = [part.model_copy(update={"takes": takes}) for part in request.parts]
+        return request.model_copy(update={"parts": parts})
+
+    hosts = [
+        HostsModel(hosts=name, domains=[*path], capacity=known[name][1])
+        for name, (path, _) in own.items()
+    ]
+    running = [
+        job if job.asked is None else job.model_copy(update={"asked": taking(job.asked)})
+        for job in one.running
+    ]
+    update = {"running": running, "queue": [taking(request) for request in one.queue]}
+    machine = one.written.model_copy(update={"hosts": hosts})
+    return one.model_copy(update={"machine": machine, **update})
 
 
 def _hosts_of(snapshot: Snapshot) -> dict[str, tuple[tuple[str, ...], dict[str, int]]]:
