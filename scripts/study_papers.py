@@ -537,6 +537,7 @@ def mishra_2020() -> Iterator[Row]:
         "a table",
         "`study_mishra_logs.py`",
     )
+    how = how_of_logs(rows)
     for machine, paper in COSTS.items():
         own = where(rows, machine=machine, protocol="continuous", percent=90)
         here = ", ".join(
