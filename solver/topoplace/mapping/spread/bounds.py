@@ -89,8 +89,8 @@ def touching_bound(problem: MappingProblem) -> Bound | None:
         room = int(rooms_of(problem, kinds.level.domain_of)[0])
         for _ in range(ROUNDS if known is not None and room**2 * sum(weights) < ROUNDS_WORK else 0):
             before = known
-            for k, factor in itertools.product(range(len(weights)), (2, Fraction(1, 2))):
-                tried = [w * (factor if i == k else 1) for i, w in enumerate(weights)]
+            for k, factor in itertools.product(range(len(weights)), (Fraction(2), Fraction(1, 2))):
+                tried = [w * (factor if i == k else Fraction(1)) for i, w in enumerate(weights)]
                 whole = _whole(tried)
                 found = _touched(problem, kinds, whole)
                 if found is not None and known is not None and found[0] > known[0]:
