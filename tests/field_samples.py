@@ -18,6 +18,7 @@ import numpy as np
 from pydantic import BaseModel
 
 import mapping_results
+import topoplace as tp
 from baseline_instances import problem_on, random_graph
 from random_certificates import certificate_of, draw
 from small_snapshot import small_document
@@ -272,6 +273,7 @@ def _mappings() -> Iterator[tuple[str, MappingResult]]:
     )
     problem = problem_on(full, [2, 2], tasks_per_node=2, wrap=False)
     yield "full stencil", mapping_results.result_for(problem, outcome_of(np.arange(6) // 2))
+    yield "path", tp.map(tp.grid(3, 4, 4, 4), "torus:6x2x6:2", "topaware", tasks_per_node=2)
 
 
 def _mapped(problem: MappingProblem, bounded: object) -> MappingResult:

@@ -98,7 +98,7 @@ def test_the_table_has_the_kernels_that_python_imports_and_they_are_there() -> N
     assert kernels & imported <= listed <= kernels
 
 
-LATE = ("mapping.branch", "packing.starts", "placement.annealing")
+LATE = ("mapping.branch", "mapping.spread", "packing.starts", "placement.annealing")
 """What few solves need, compiled when one does (`compile_late`)."""
 
 OF_NO_METHOD = ("mapping.certify", "placement.replay", "placement.wide", *LATE)

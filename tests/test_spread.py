@@ -31,7 +31,7 @@ from topoplace.mapping.evaluate import hop_bytes
 from topoplace.mapping.mapped import outcome_of
 from topoplace.mapping.onto import load_places, problem_on
 from topoplace.mapping.problem import MappingProblem, prepare_mapping
-from topoplace.mapping.spread.bounds import counting_bound, touching_bound
+from topoplace.mapping.spread.bounds import counting_bound, spread_bound, touching_bound
 from topoplace.mapping.spread.groups import spread_asked
 from topoplace.mapping.spread.search import Walk, boxed
 from topoplace.result.mapping import TouchingCertificate
@@ -175,7 +175,7 @@ def test_the_example_of_the_page() -> None:
 )
 def test_boxes_reach_what_is_touched(machine: str, axes: str, least: int) -> None:
     problem = job_on(machine, axes)
-    bound = problem.spread_floor
+    bound = spread_bound(problem)
     assert bound.value == least
     instance = read_instance(problem.instance)
     application = problem.instance.application

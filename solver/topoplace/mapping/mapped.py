@@ -11,6 +11,7 @@ from topoplace.errors import InputError
 from topoplace.mapping.evaluate import hop_bytes, worth_of
 from topoplace.mapping.objects.bounds import load_bound
 from topoplace.mapping.problem import MappingProblem, require_mapping, spread_over_nodes
+from topoplace.mapping.spread.bounds import spread_bound
 from topoplace.result.mapping import ClassOptimum, LayoutModel
 from topoplace.solving import Bound, Options, Outcome, Solver, method_of
 from topoplace.types import IntArray
@@ -100,7 +101,7 @@ class Keeper:
         self.source = ""
         self.floors = [problem.floor]
         if problem.spread:
-            self.floors.insert(0, int(problem.spread_floor.value))
+            self.floors.insert(0, int(spread_bound(problem).value))
         self.bounds = () if problem.instance.cap is None else (None, load_bound(problem))
         self._nodes: IntArray | None = None
         self._next_report = 0.0

@@ -203,13 +203,6 @@ class MappingProblem:
         """Groups to keep together, by kind."""
         return groups_of(self.instance, self.machine, self.num_tasks)
 
-    @cached_property
-    def spread_floor(self) -> Bound:
-        """A lower bound on the domains that some group spans in any mapping."""
-        from topoplace.mapping.spread.bounds import spread_bound  # noqa: PLC0415 - a circle
-
-        return spread_bound(self)
-
     @property
     def num_counts(self) -> int:
         """Pairs of a group and a domain of its level."""

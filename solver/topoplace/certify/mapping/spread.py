@@ -12,6 +12,7 @@ from topoplace.certify.mapping.groups import Kind
 from topoplace.certify.mapping.instance import Instance
 from topoplace.certify.mapping.levels import kept_inside, layered
 from topoplace.certify.report import RefusedError, fraction_of
+from topoplace.errors import number_of
 from topoplace.machine import LevelMachine
 from topoplace.result.mapping import (
     SPREAD_STEPS,
@@ -145,7 +146,7 @@ def gone_through(
         return ""
     walk = _Walk(instance, certificate.order, spread, hops)
     walk.place(0, 0)
-    return f"{walk.steps:,} steps"
+    return number_of(walk.steps, "step")
 
 
 class _Walk:

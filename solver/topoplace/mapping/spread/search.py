@@ -19,6 +19,7 @@ from topoplace.mapping.mapped import Keeper, mapped_by
 from topoplace.mapping.methods.orders import grid_order
 from topoplace.mapping.problem import MappingProblem
 from topoplace.mapping.spread._kernels import moves
+from topoplace.mapping.spread.bounds import spread_bound
 from topoplace.mapping.spread.exact import MOST_TASKS, enumerated
 from topoplace.snapshot.schema import ParallelismApplication
 from topoplace.solving import Bound, Method, Options, Outcome, method_of, stronger
@@ -58,7 +59,7 @@ MOST_BOXES = 400
 def bounded(problem: MappingProblem, method: Method, options: Options) -> Outcome:
     """Map tasks by a method; bound the spread and the hop-bytes of any mapping."""
     stop = clock.deadline(options.time_limit)
-    spread = problem.spread_floor
+    spread = spread_bound(problem)
     plain = problem.without_spread
     options.report(None, [], [spread])
     left = None if options.time_limit is None else METHOD_SHARE * options.time_limit
@@ -239,7 +240,7 @@ def _memberships(problem: MappingProblem) -> tuple[Memberships, int]:
 def _improve(keeper: Keeper) -> None:
     """Look for smaller and smaller spreads, then for fewer hop-bytes at the smallest."""
     problem, options = keeper.problem, keeper.options
-    least, seed = int(problem.spread_floor.value), options.seed
+    least, seed = keeper.floors[0], options.seed
     assert keeper.worth is not None
     compile_late("mapping.spread")
     began, whole = clock.now(), keeper.left

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Sequence, Set
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import Any
 
 import numpy as np
 
@@ -19,9 +19,6 @@ from topoplace.placement.hierarchy._kernels import Tree
 from topoplace.placement.hierarchy.problem import HierarchyProblem
 from topoplace.snapshot.hierarchy_state import PartState
 from topoplace.types import BoolArray, IntArray
-
-if TYPE_CHECKING:
-    from topoplace.placement.hierarchy.windows import Windows
 
 ROUNDED = range(1, 17)
 """Capacities of the rounded rows of a domain (docs/proofs/hierarchy.md, "Rounded rows")."""
@@ -112,7 +109,7 @@ class Layout:
         for k, (_, eligible) in enumerate(kinds):
             if eligible is not None:
                 self.rooms[~eligible.mask, k] = 0
-        self.windows: dict[Hashable, list[Windows]] = {}
+        self.windows: dict[Hashable, list[Any]] = {}
         self._pools = self._pools_of_domains()
         self._number_rows()
         self.nodes: list[Node] = []
