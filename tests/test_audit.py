@@ -421,6 +421,18 @@ def test_a_job_with_odd_amounts_is_not_judged_and_the_others_are(
     assert why in verdicts["b"][1]
 
 
+def test_a_job_whose_size_was_changed_before_it_started_is_not_judged() -> None:
+    before, after = pair(running=[OLD, {"id": "b", "nodes": "r1h2", "takes": {"gpus": 2}}])
+    before["queue"] = [{"id": "b", "nodes": 4, "takes": {"gpus": 1}}]
+    after["queue"] = []
+    (row,) = tp.audit(tp.load(before), after=tp.load(after)).rows
+    assert row.verdict is Verdict.INVALID
+    after["running"][1]["asked"] = {"id": "b", "nodes": 2, "takes": {"gpus": 1}}
+    (row,) = tp.audit(tp.load(before), after=tp.load(after)).rows
+    assert row.verdict is Verdict.UNJUDGED
+    assert dict(row.held) == {"b": "held: allocation 2 units, as it asked for later; before, 4"}
+
+
 @pytest.mark.parametrize("order", [None, "priority", "backfill"])
 def test_nobody_is_blamed_for_room_of_jobs_that_ended_meanwhile(
     order: str | None, tmp_path: Path

@@ -272,7 +272,8 @@ def _started(
 ) -> tuple[tuple[tuple[str, Taken], ...], list[LeftOut]]:
     """Return the started requests with their units, and what holds those with odd amounts.
 
-    A scheduler may give more than a job asked for, such as whole sockets.
+    A scheduler may give more than a job asked for, such as whole sockets; and an administrator may
+    change what a job asks for before it starts.
     """
     started, odd = [], []
     for request in state.requests:
@@ -280,7 +281,7 @@ def _started(
             if entries[request.id]:
                 own = entries[request.id]
                 taken = _taken(state, request.id, _anywhere(request), own)
-                _require_no_more(request, taken)
+                _require_as_asked(request, taken, own[0].asked)
                 started.append((request.id, taken))
         except _OddError as error:
             value = str(error)[:1000]
@@ -300,14 +301,16 @@ class _UnclearError(_OddError):
     option = "parts"
 
 
-def _require_no_more(request: HierarchyRequest, taken: Taken) -> None:
-    """Raise `_OddError` if hosts give a started request all that it asked for, and more."""
+def _require_as_asked(request: HierarchyRequest, taken: Taken, since: Request | None) -> None:
+    """Raise `_OddError` if hosts give a started request more, or what it asked for `since`."""
     units = [(sum(own.values()), len(own)) for own in (taken[p.name] for p in request.parts)]
     asked = [part.units for part in request.parts]
     enough = all(hosts <= own <= n for (n, hosts), own in zip(units, asked, strict=True))
     held = sum(n for n, _ in units)
     if enough and held > sum(asked):
         raise _OddError(f"{number_of(held, 'unit')}, though it asked for {sum(asked)}")
+    if since is not None and held == since.nodes != sum(asked):
+        raise _OddError(f"{number_of(held, 'unit')}, as it asked for later; before, {sum(asked)}")
 
 
 def _on_one_machine(before: Snapshot, after: Snapshot) -> tuple[Snapshot, Snapshot]:
