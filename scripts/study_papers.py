@@ -457,7 +457,8 @@ def bhatele_2009() -> Iterator[Row]:
     how = "equation (1): flits of 32 bytes over 8 links, a message of 1,024 bytes"
     yield "1, the first term of the latency over the second", "one-fourth", here, how
     yield from contention()
-    yield "Figures 4, 5", "pictures", "-", "`map --png`; [Objects](objects.md#methods) in words"
+    where = "`map --png`; [Objects](../guide/objects.md#methods) in words"
+    yield "Figures 4, 5", "pictures", "-", where
     for row in read_rows(STUDIES / "objects.csv"):
         if row.application.startswith("openatom"):
             less, best = (percent(1 - cost / row.oblivious, 0) for cost in (row.paper, row.search))
