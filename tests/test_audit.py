@@ -37,9 +37,9 @@ from topoplace.snapshot.schema import CubesModel, Snapshot
 from topoplace.solving import Options
 from topoplace.study.audit.cases import case_of_decision, load_cases
 from topoplace.study.audit.fragmentation import Fragmentation, slurm_fragmentation
-from topoplace.study.audit.judging import Row, Verdict, counted_on, judge
+from topoplace.study.audit.judging import Row, Standing, Verdict, counted_on, judge
 from topoplace.study.audit.live import drawn_lines, drawn_pods
-from topoplace.study.audit.run import Audit, audit_cases
+from topoplace.study.audit.run import Audit, Domains, audit_cases
 
 
 def verdict_of(decision: Decision, contract: str | None = None) -> Row:
@@ -431,6 +431,27 @@ def test_a_job_whose_size_was_changed_before_it_started_is_not_judged() -> None:
     (row,) = tp.audit(tp.load(before), after=tp.load(after)).rows
     assert row.verdict is Verdict.UNJUDGED
     assert dict(row.held) == {"b": "held: allocation 2 units, as it asked for later; before, 4"}
+
+
+@pytest.mark.parametrize(
+    ("walltime", "verdict"), [(630, Verdict.STARTED), (700, Verdict.OUT_OF_TURN)]
+)
+def test_a_delay_of_less_than_a_step_is_none(walltime: int, verdict: Verdict) -> None:
+    """All hosts are reserved for `all` in 600 s, when old ends; small has one for `walltime`."""
+    old = {"id": "old", "nodes": "r1h1", "takes": {"gpus": 4}, "ends": 600}
+    small = {"id": "small", "nodes": 1, "takes": {"gpus": 4}, "walltime": walltime}
+    before, after = pair(running=[old, {"id": "small", "nodes": "r1h2", "takes": {"gpus": 4}}])
+    before["running"] = [old]
+    before["queue"] = [{"id": "all", "nodes": 4, "takes": {"gpus": 4}, "walltime": 900}, small]
+    after["queue"] = before["queue"][:1]
+    rows = tp.audit(tp.load(before), after=tp.load(after), order="backfill").rows
+    assert [row.verdict for row in rows] == [Verdict.RIGHTLY_WAITING, verdict]
+
+
+def test_what_is_not_proven_is_in_no_sum_of_domains() -> None:
+    done = Standing(Verdict.SUBOPTIMAL, used=3, fewest=2)
+    found = Domains.of([done, *(Standing(Verdict.UNPROVEN, used=9, fewest=n) for n in (None, 1))])
+    assert (found.started, found.used, found.fewest) == (1, 3, 2)
 
 
 @pytest.mark.parametrize("order", [None, "priority", "backfill"])

@@ -210,7 +210,7 @@ def step_lines(snapshot: Snapshot, solution: RepackSolution, level: str | None =
         )
     if solution.suspended:
         fewer = "no fewer would do" if solution.fewest_suspended else "fewer might do"
-        lines.append(f"{len(solution.suspended)} suspended, for want of free space: {fewer}")
+        lines.append(f"{len(solution.suspended)} suspended: {fewer} for these new places")
     return [*lines, *_stay_lines(snapshot)]
 
 

@@ -98,6 +98,7 @@ class _Round:
         self._faults: dict[str, str] = {}
         self._started = self._valid()
         self._order: Sequence[int] = ()
+        self._all_held = True
 
     def _place(self, name: str) -> int:
         names = [request.id for request in self._case.snapshot.queue]
@@ -194,6 +195,9 @@ class _Round:
     def _after_reservation(self, search: InOrderSearch, name: str, fits: bool | None) -> Standing:
         """Return the verdict on a request that was started after one that has a reservation."""
         assert search.reserved is not None
+        self._all_held &= fits is True  # otherwise what it has is free for those after it
+        if fits is False and not self._delays(search, name):
+            return self._of(Verdict.STARTED, name)
         if fits is False:
             why = f"it delays {search.reserved.request}"
             own = {request.id: request for request in self._snapshot.queue}
@@ -204,6 +208,20 @@ class _Round:
                 )
             return self._of(Verdict.OUT_OF_TURN, name, why)
         return self._of(Verdict.UNPROVEN if fits is None else Verdict.STARTED, name)
+
+    def _delays(self, search: InOrderSearch, name: str) -> bool:
+        """Tell whether the reservation has no place within a step of its time next to a request.
+
+        All that started up to this request are where they are.
+        """
+        assert search.reserved is not None
+        names = [request.id for request in self._problem.requests]
+        alone, last = names.index(search.reserved.request), self._order.index(names.index(name))
+        up_to = {*self._order[: last + 1]}
+        there = {q: placed for q, placed in self._started.items() if q in up_to}
+        then = LaterOnHierarchy(self._problem).at(search.reserved.at + _STEP, alone)
+        left = then.left_by(then.candidates(there), (alone,))
+        return Queue(left, search.budget, self._options.seed).together([0]) is not True
 
     def _as_they_are(self, search: InOrderSearch, q: int, *, proven: bool) -> Standing:
         """Return the verdict on a request that waits though it may fit alongside those before it.
@@ -221,7 +239,7 @@ class _Round:
                 return self._missed(search, q, why, higher)
             why = "no room alongside those that started"
             why += " and the plans" if self._planned(q) else ""
-            if proven and not blocked:
+            if proven and not blocked and self._all_held:
                 why += "; other places for them would leave room for it"
             return self._of(Verdict.RIGHTLY_WAITING, name, why)
         if blocked:

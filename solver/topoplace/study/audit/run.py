@@ -46,8 +46,8 @@ KeepRow = Callable[[int, Row, Sequence[tuple[str, AnyResult]]], None]
 class Domains:
     """Domains used and fewest, added up over decisions that started something.
 
-    Each counts on the level of its regret (`Standing.level`). Decisions that break a rule, or whose
-    snapshot is incomplete, do not count.
+    Each counts on the level of its regret (`Standing.level`). Decisions that break a rule, whose
+    snapshot is incomplete, or for which the fewest are not proven, do not count.
     """
 
     started: int
@@ -59,9 +59,10 @@ class Domains:
     def of(cls, standings: Iterable[Standing]) -> Domains:
         """Add up decisions under the same rules."""
         pairs = [
-            (one.used, one.fewest or 0)
+            (one.used, one.fewest)
             for one in standings
-            if one.used is not None and one.verdict is not Verdict.UNJUDGED
+            if one.used is not None and one.fewest is not None
+            if one.verdict not in (Verdict.UNJUDGED, Verdict.UNPROVEN)
         ]
         return cls(
             len(pairs),
