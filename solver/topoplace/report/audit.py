@@ -159,10 +159,10 @@ def conclusion(audit: Audit) -> str:
         is_open = audit.num_left or any(total.verdicts[v] for v in open_ends)
         return ", ".join([*right, *counts, *([] if is_open else ["all proven"])])
     own = total.domains
-    text = (
-        f"{number_of(own.used, 'domain')} used, {own.fewest} possible: regret "
-        f"{percent_text(own.percent)}"
-    )
+    is_open = total.verdicts[Verdict.UNPROVEN]
+    most = f"at least {own.fewest} needed: regret at most" if is_open else ""
+    most = most or f"{own.fewest} possible: regret"
+    text = f"{number_of(own.used, 'domain')} used, {most} {percent_text(own.percent)}"
     rules = f" under {audit.contract}" if audit.contract else ""
     return f"{number_of(total.decisions, 'decision')}{rules}: {'; '.join([*counts, text])}"
 

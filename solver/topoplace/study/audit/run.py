@@ -47,7 +47,7 @@ class Domains:
     """Domains used and fewest, added up over decisions that started something.
 
     Each counts on the level of its regret (`Standing.level`). Decisions that break a rule, whose
-    snapshot is incomplete, or for which the fewest are not proven, do not count.
+    snapshot is incomplete, or of which no bound is known, do not count.
     """
 
     started: int
@@ -62,7 +62,7 @@ class Domains:
             (one.used, one.fewest)
             for one in standings
             if one.used is not None and one.fewest is not None
-            if one.verdict not in (Verdict.UNJUDGED, Verdict.UNPROVEN)
+            if one.verdict is not Verdict.UNJUDGED
         ]
         return cls(
             len(pairs),
