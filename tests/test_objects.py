@@ -210,7 +210,7 @@ def test_cuts_end_in_time_or_are_none() -> None:
     few = cuts_bound(problem_of(SMALL_NAMD, load_places("torus:4x4x4"), "1.2"), 5.0)
     assert few is not None
     assert few.value > 0
-    assert time.process_time() - began < 2
+    assert time.process_time() - began < 6  # with what the limits allow
     result = solve(problem, "search", Options(time_limit=0.6))
     assert isinstance(result.levels[0].certificate, SharesCertificate | RoutesCertificate)
 

@@ -259,13 +259,13 @@ def test_a_tree_is_a_box_for_every_switch() -> None:
 def test_hosts_of_several_jobs_have_stripes() -> None:
     hosts = [{"hosts": "a[0-3]", "domains": ["r"], "capacity": {"slots": 4}}]
     machine = {"kind": "hierarchy", "name": "m", "levels": ["rack", "host"], "hosts": hosts}
-    queue = [{"id": name, "nodes": 6} for name in ("$x$", "$\\y$")]  # no formulas
+    queue = [{"id": "$x$", "nodes": 6}, {"id": "$\\y$", "nodes": 10}]  # no formulas
     document = {"schema": "topoplace.snapshot/1", "name": "n", "machine": machine, "queue": queue}
     result = tp.place(document)
     cells = view_of(result).cells
     assert set(map(tuple, cells.several.values())) == {(0, 1)}
     assert "stripes: several jobs" in draw(result).get_xlabel()
-    assert "1  $x$: 6" in legend_of(full_figure(result))
+    assert "2  $x$: 6" in legend_of(full_figure(result))
 
 
 def test_boxes_of_a_mapping_say_which_share_of_their_bytes_leaves() -> None:

@@ -253,6 +253,8 @@ class Relocation:
         """Return the upper limits of all variables."""
         num, problem = self._num, self._problem
         found = np.concatenate([np.ones(3 * num), np.array(self._most, dtype=float)])
+        for way in (STAYS, ENDS):  # what waits only goes
+            found[way * num + problem.num_movers : (way + 1) * num] = 0
         found[ENDS * num :][: problem.num_movers] = problem.ends > 0
         found[GOES * num :][: problem.num_movers] = problem.costs > 0
         return found
