@@ -252,6 +252,24 @@ def test_a_comparison_prints_and_shares_bounds(results: list[Any], tmp_path: Pat
         (lambda: tp.check("blue_waters_60"), "result: expected a result, found Model"),
         (lambda: tp.map(tp.grid(4)), "on: expected a machine, an instance or a result"),
         (
+            lambda: tp.map(tp.grid(4), "hierarchy:2x2", level_costs="1:10"),
+            "level_costs: expected a list, found '1:10'",
+        ),
+        (
+            lambda: tp.map(tp.grid(4), "torus:4", mapping=["x"]),
+            "mapping[0]: expected an integer, found 'x'",
+        ),
+        (lambda: tp.map(tp.grid(4), "torus:4", mapping=5), "mapping: expected a list, found 5"),
+        (lambda: tp.map(tp.grid(4), "torus:4", cell="2x2"), "cell: expected a list, found '2x2'"),
+        (
+            lambda: tp.repack(torus_model(), "abc", budgets=["x"]),
+            "budgets[0]: expected a list, found 'x'",
+        ),
+        (
+            lambda: tp.repack(torus_model(), "abc", budgets=[[1]]),
+            "budgets[0]: expected 2 values, found [1]",
+        ),
+        (
             lambda: tp.methods("placing"),
             "problem: expected one of placement, allocation, hierarchy, cubes, dragonfly, fattree, "
             "repack, mapping",

@@ -240,7 +240,7 @@ def test_an_audit_judges_nothing_where_a_request_is_held():
     (row,) = tp.audit(before, after=after).rows
     assert row.verdict == "unjudged"
     assert row.standing.jobs == ("q2",)
-    assert row.why == "1 held (features 1)"
+    assert row.why == "q2 held: features ib"
     assert row.held == {"q2": "held: features ib"}
     (row,) = tp.audit(before, after=after, ignore=["features"]).rows
     assert row.verdict == "missed"

@@ -270,9 +270,9 @@ def test_an_assignment_that_cannot_be_read_is_named(tmp_path, capsys, assignment
 # ---- Audits --------------------------------------------------------------------------------------
 
 
-def audited(folder: Path, before: list[Any], after: list[Any]) -> Any:
+def audited(folder: Path, before: list[Any], after: list[Any], order: str | None = None) -> Any:
     one = written(folder, *before, name="before.json")
-    return tp.audit(one, after=written(folder, *after, name="after.json"))
+    return tp.audit(one, after=written(folder, *after, name="after.json"), order=order)
 
 
 @pytest.mark.parametrize("there", range(5))
@@ -290,6 +290,84 @@ def test_audits_judge_the_assignment(tmp_path, there):
         (row,) = found.rows
         assert row.verdict == verdict
         assert not any("withdrawn" in note for note in found.notes)
+
+
+def of_podsets(name: str, counts: dict[str, int], group: str | None = None) -> dict[str, Any]:
+    """Return a Workload of podsets that ask for one rack, together if they are a group."""
+    own = workload(name, 1)
+    asked = {"required": RACK} | ({} if group is None else {"podSetGroupName": group})
+    one = own["spec"]["podSets"][0]
+    own["spec"]["podSets"] = [
+        one | {"name": podset, "count": count, "topologyRequest": asked}
+        for podset, count in counts.items()
+    ]
+    return own
+
+
+def given(own: dict[str, Any], **hosts: dict[str, int]) -> dict[str, Any]:
+    each = [{"name": k, "topologyAssignment": domains(v)} for k, v in hosts.items()]
+    return own | {"status": {"admission": {"clusterQueue": "q", "podSetAssignments": each}}}
+
+
+@pytest.mark.parametrize("group", [None, "g"])
+@pytest.mark.parametrize("there", range(4))
+def test_audits_judge_each_podset_of_an_admission(tmp_path, group, there):
+    """A leader and its workers are alike, and which pods are whose is known all the same."""
+    own = of_podsets("w", {"leader": 1, "worker": 2}, group)
+    for lead, work, verdict in (
+        ("b1", {"b1": 2}, "optimal"),
+        ("b1", {"b1": 1, "b2": 1}, "suboptimal"),
+        ("a1", {"b1": 1, "b2": 1}, "suboptimal" if group is None else "invalid"),
+        ("b1", {"a1": 1, "b2": 1}, "invalid"),
+    ):
+        pods = [of_job("w", 0, lead)]
+        pods += [of_job("w", k, host) for k, host in enumerate(Counter(work).elements(), 1)]
+        for k, one in enumerate(pods):
+            one["metadata"]["labels"][f"{KUEUE}/podset"] = "worker" if k else "leader"
+        started = given(own, leader={lead: 1}, worker=work)
+        (row,) = audited(tmp_path, [own], [started, *pods[:there]]).rows
+        assert row.verdict == verdict
+
+
+def test_podsets_whose_pods_do_not_say_their_own_are_counted_together(tmp_path):
+    own = given(of_podsets("w", {"a": 1, "b": 2}), a={"a1": 1}, b={"a1": 1, "a2": 1})
+    unnamed = of_job("w", 0, "a1")
+    del unnamed["metadata"]["labels"][f"{KUEUE}/podset"]
+    assert gpus_of(snapshot_of(tmp_path, own, unnamed)) == {"ns/w": {"a1": 2, "a2": 1}}
+
+
+@pytest.mark.parametrize("order", [None, "priority"])
+@pytest.mark.parametrize("form", ["admitted", "running"])
+def test_audits_say_that_a_node_is_not_in_the_file(tmp_path, form, order):
+    after = [workload("w", 2, status=admitted(domains({"a1": 1, "z9": 1})))]
+    if form == "running":
+        after = [of_job("w", 0, "z9"), of_job("w", 1, "a1")]
+    both = [workload("w", 2), workload("x", 1)], [*after, workload("x", 1)]
+    found = audited(tmp_path, *both, order=order)
+    row = found.rows[-1]
+    assert row.verdict == "unjudged"
+    assert "on z9, not in the file" in row.why
+    assert not any("withdrawn" in note for note in found.notes)
+
+
+@pytest.mark.parametrize("order", [None, "priority"])
+def test_an_assignment_of_more_than_a_node_has_is_invalid(tmp_path, order):
+    after = [workload("w", 6, status=admitted(domains({"a1": 6})))]
+    both = [workload("w", 6), workload("x", 2)], [*after, workload("x", 2)]
+    row, *others = audited(tmp_path, *both, order=order).rows
+    assert (row.verdict, row.outcome) == ("invalid", "started")
+    assert row.why.endswith("6 of nvidia.com/gpu on a1, which has 4")
+    assert [one.verdict for one in others] == (["unjudged"] if order else [])
+
+
+def test_who_may_have_come_later_is_no_fault_of_who_started(tmp_path):
+    """Two jobs have too much of a node together: one that waited, and one that no file had."""
+    old, own = of_job("old", 0, "a1", 3), workload("w", 2, status=admitted(domains({"a1": 2})))
+    (row,) = audited(tmp_path, [old, workload("w", 2)], [old, own]).rows
+    assert row.verdict == "invalid"
+    assert row.why == "ns/w: 5 of nvidia.com/gpu on a1 with ns/old, which has 4"
+    (row,) = audited(tmp_path, [workload("w", 2)], [old, own]).rows
+    assert (row.verdict, list(row.held)) == ("unjudged", ["ns/w"])
 
 
 def test_audits_of_what_has_no_host_yet_are_refused(tmp_path, capsys):

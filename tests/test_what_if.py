@@ -24,11 +24,12 @@ from topoplace.certify import check_file
 from topoplace.certify.check import bound_on
 from topoplace.cli.app import app
 from topoplace.machine import format_node_set
+from topoplace.report.view import view_of
 from topoplace.result.certificate import Leaf
 from topoplace.snapshot.changes import Change, changed
 from topoplace.snapshot.cubes_state import prepare_cubes
 from topoplace.snapshot.machines import load_any
-from topoplace.snapshot.schema import Snapshot, TorusModel
+from topoplace.snapshot.schema import SNAPSHOT_SCHEMA, Snapshot, TorusModel
 from topoplace.snapshot.state import prepare
 from topoplace.solving import Options
 from topoplace.study.what_if import at_most, what_if
@@ -294,3 +295,39 @@ def test_a_signal_leaves_what_is_solved(tmp_path: Path) -> None:
     assert found.interrupted
     assert not found.worth
     assert str(found).endswith("interrupted: what is missing was not solved")
+
+
+def test_a_gang_is_one_job_of_its_name(tmp_path: Path) -> None:
+    """A job that takes different amounts of its hosts has several entries in the snapshot."""
+    names = ["a", "b"]
+    machine = {
+        "kind": "hierarchy",
+        "name": "m",
+        "levels": ["rack", "host"],
+        "hosts": [{"hosts": name, "domains": ["r"], "capacity": {"gpu": 4}} for name in names],
+    }
+    running = [
+        {"id": f"run/{k + 1}", "gang": "run", "nodes": name, "takes": {"gpu": 2 + k}}
+        for k, name in enumerate(names)
+    ]
+    queue = [{"id": "w", "nodes": 2, "takes": {"gpu": 3}}]
+    document = {
+        "schema": SNAPSHOT_SCHEMA,
+        "name": "now",
+        "machine": machine,
+        "running": running,
+        "queue": queue,
+    }
+    path = tmp_path / "now.json"
+    path.write_text(json.dumps(document))
+    found = tp.whatif(path, [{"without_job": "run"}, {"add_down": "b"}], worth=True)
+    assert found.scenarios[1].starts == ("w",)
+    assert found.scenarios[2].hit == ("run",)
+    assert [(one.job, one.at_most) for one in found.worth] == [("run", 2)]
+    with pytest.raises(tp.InputError, match="a job that runs or waits"):
+        tp.whatif(path, [{"without_job": "run/2"}])
+    (listing,) = view_of(found.scenarios[0].result).listings
+    assert [row[1:4] for row in listing.table.cells] == [
+        ["w", "waits", "2"],
+        ["run", "running", "2"],
+    ]

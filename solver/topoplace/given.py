@@ -13,7 +13,7 @@ from numbers import Real
 from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
 
-from topoplace.errors import WHOLE, InputError
+from topoplace.errors import WHOLE, InputError, number_of
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -25,7 +25,7 @@ _EXPECTED = {
     "str": "text",
     "Path": "a path",
     "File": "a path",
-    "Sequence": "a list",
+    **dict.fromkeys(("Sequence", "tuple"), "a list"),
     "Mapping": "a dictionary",
     **dict.fromkeys(("Callable", "Watch", "KeepRow"), "a function"),
     "None": "",
@@ -65,7 +65,8 @@ def fitting(value: Any, declared: str, field: str) -> Any:
     is_float = isinstance(value, float) and "int" not in named
     value = float(value) if is_float else plain(value)
     for name, inner in named.items():
-        if _is(value, name):
+        is_name = name == "Sequence" and "str" in _parts(inner or "", "|")  # a list of one
+        if _is(value, name) or (is_name and isinstance(value, str)):
             return _inside(value, name, inner, field)
     if "int" in named and isinstance(value, float):
         raise InputError(WHOLE, field=field, value=value)
@@ -83,7 +84,8 @@ def _is(value: Any, name: str) -> bool:
         "str": str,
         "Path": str | Path,
         "File": str | Path,
-        "Sequence": list | str,
+        "Sequence": list,
+        "tuple": list,
         "Mapping": Mapping,
         "None": type(None),
     }
@@ -98,6 +100,12 @@ def _inside(value: Any, name: str, inner: str | None, field: str) -> Any:
         return Path(value)
     if name == "Sequence" and inner and isinstance(value, list):
         return [fitting(one, inner, f"{field}[{k}]") for k, one in enumerate(value)]
+    if name == "tuple" and inner:
+        parts = list(_parts(inner, ","))
+        if len(value) != len(parts):
+            raise InputError(number_of(len(parts), "value"), field=field, value=value)
+        pairs = enumerate(zip(value, parts, strict=True))
+        return tuple(fitting(one, part, f"{field}[{k}]") for k, (one, part) in pairs)
     if name == "Mapping" and inner:
         to = list(_parts(inner, ","))[-1]
         return {key: fitting(one, to, f"{field}[{key}]") for key, one in value.items()}

@@ -268,9 +268,8 @@ class Model:
 
     def remove(self, id: str) -> None:
         """Remove a job that runs or waits; `InputError` if there is none of this name."""
-        if id not in self._ids():
-            raise self._no_job(id)
-        self.snapshot = changed(self.snapshot, [("without_job", id)])
+        with blamed_on(inside="id"):
+            self.snapshot = changed(self.snapshot, [("without_job", id)])
 
     def add_down(self, nodes: Nodes) -> None:
         """Say that nodes are down, besides those that are down already."""

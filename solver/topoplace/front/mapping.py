@@ -15,7 +15,7 @@ from topoplace import options
 from topoplace.errors import InputError, refuse, unknown_name
 from topoplace.formats.text import name_of
 from topoplace.front.documents import load, options_of, watched
-from topoplace.given import parse_extents
+from topoplace.given import fitting, parse_extents
 from topoplace.kernels import compile_for
 from topoplace.kinds import kind_named
 from topoplace.machine import Torus
@@ -173,7 +173,7 @@ def _mapping(problem: MappingProblem, asked: options.Map) -> IntArray:
         return read_mapping(given, asked.mapping_format, problem)
     if isinstance(given, MappingResult):
         given = () if given.solution is None else given.solution.nodes
-    nodes = np.asarray(given, dtype=np.int64)
+    nodes = np.asarray(fitting(given, "Sequence[int]", "mapping"), dtype=np.int64)
     require_mapping(problem, nodes)
     return nodes
 

@@ -17,7 +17,7 @@ import numpy as np
 from topoplace.errors import number_of
 from topoplace.kinds import kind_named
 from topoplace.machine import Prism, parse_node_set
-from topoplace.machine.hostlist import count_hosts, format_host_list
+from topoplace.machine.hostlist import count_hosts, expand_host_list, format_host_list
 from topoplace.report.text import Table, plain_table
 from topoplace.report.tiles import (
     DOWN,
@@ -37,7 +37,8 @@ from topoplace.result.certificate import Reserved, Share
 from topoplace.snapshot.files import csv_of
 from topoplace.snapshot.held import hold_text, holds_of
 from topoplace.snapshot.machines import resolve_machine
-from topoplace.snapshot.schema import Counted, Order, TasksModel
+from topoplace.snapshot.running import job_name
+from topoplace.snapshot.schema import Counted, Order, RunningJob, TasksModel
 from topoplace.snapshot.value import value_of
 from topoplace.types import FloatArray, IntArray
 
@@ -294,19 +295,21 @@ class View:
             more += [f"{value_of(one, instance.value):,}"] * valued
             place = own if start is None else self.row(start)[2:]
             rows.append([number, one.id, status, f"{one.nodes:,}", *more, why, *place])
+        gangs: dict[str, list[RunningJob]] = {}
         for job in instance.running:
-            count = (
-                count_hosts(job.nodes)
-                if self.named
-                else len(parse_node_set(job.nodes, _MOST_NODES))
-            )
+            gangs.setdefault(job_name(job), []).append(job)
+        for name, entries in gangs.items():
+            job, where = entries[0], entries[0].nodes
+            if len(entries) > 1 and self.named:
+                hosts = {host for one in entries for host in expand_host_list(one.nodes, "nodes")}
+                where = format_host_list(sorted(hosts))
+            count = count_hosts(where) if self.named else len(parse_node_set(where, _MOST_NODES))
             why = "" if job.ends is None else f"ends in {job.ends:,} s at the latest"
-            where = job.nodes
             if job.prism is not None:
                 where = Prism(tuple(job.prism.origin), tuple(job.prism.extents)).text
             more = [""] * (len(given) + valued + 1 + len(places))
             more[len(given) + valued], more[-1] = why, where
-            rows.append(["", job.id, "running", f"{count:,}", *more])
+            rows.append(["", name, "running", f"{count:,}", *more])
         header = [
             "no.",
             "request",

@@ -18,6 +18,7 @@ from topoplace.machine.hostlist import (
 )
 from topoplace.snapshot.files import parse_object, validated
 from topoplace.snapshot.hierarchy_state import hierarchy_of
+from topoplace.snapshot.running import job_name
 from topoplace.snapshot.schema import (
     HierarchyModel,
     MachineModel,
@@ -151,10 +152,10 @@ def _free(snapshot: Snapshot, value: str) -> Snapshot:
 
 
 def _without_job(snapshot: Snapshot, value: str) -> Snapshot:
-    names = [*(job.id for job in snapshot.running), *(job.id for job in snapshot.queue)]
+    names = [*map(job_name, snapshot.running), *(job.id for job in snapshot.queue)]
     if value not in names:
         raise InputError("a job that runs or waits", value=value, known=names)
-    running = [job for job in snapshot.running if job.id != value]
+    running = [job for job in snapshot.running if job_name(job) != value]
     queue = [job for job in snapshot.queue if job.id != value]
     left_out = [one for one in snapshot.left_out if one.request != value]
     update = {"running": running, "queue": queue, "left_out": left_out}

@@ -27,6 +27,13 @@ NOT_SEEN = "not-seen"
 FOR_NOW = "at-most-for-now"
 """The option, of no request, that the request named waits for so few domains only for a time."""
 
+ELSEWHERE = "elsewhere"
+"""The option, of no request, that a job runs on nodes that are not of the machine: its name first.
+"""
+
+OVER_CAPACITY = "over-capacity"
+"""The option of a running job that some nodes have less than it and others there take."""
+
 CONTRACT = "contract"
 """The option, of no request, that a scheduler has a rule of its own; it holds who breaks it."""
 
@@ -201,7 +208,8 @@ def left_out_text(snapshot: Snapshot, releases: str = "--ignore") -> str | None:
         parts.append(f"ignored: {counts_text(ignored)}")
     whole = {(one.option, one.value) for one in snapshot.left_out if one.request is None}
     unseen = [value for option, value in sorted(whole) if option == NOT_SEEN]
-    whole = {(option, value) for option, value in whole if option not in (NOT_SEEN, FOR_NOW)}
+    apart = NOT_SEEN, FOR_NOW, ELSEWHERE
+    whole = {(option, value) for option, value in whole if option not in apart}
     parts += [f"not seen in this listing: {value}" for value in unseen]
     if whole:
         parts.append(f"not modelled: {'; '.join(map(' '.join, sorted(whole)))}")

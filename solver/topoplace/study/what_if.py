@@ -24,6 +24,7 @@ from topoplace.result.placement import PlacementCertificate, PlacementResult
 from topoplace.shown import Told
 from topoplace.snapshot.changes import Change, changed, known_nodes, named
 from topoplace.snapshot.machines import AnyState, prepare_again
+from topoplace.snapshot.running import job_name
 from topoplace.snapshot.schema import Snapshot
 from topoplace.snapshot.state import prepare
 from topoplace.solving import Options, Progress, solve
@@ -250,11 +251,12 @@ def _hit(before: Snapshot, after: Snapshot) -> tuple[str, ...]:
     """Return the running jobs that have nodes which are down only afterwards."""
     old, new = ({*known_nodes(one.written, one.down)} for one in (before, after))
     more, machine = new - old, after.written
-    return tuple(
-        job.id
+    hit = (
+        job_name(job)
         for job in (after.running if more else ())
         if not more.isdisjoint(known_nodes(machine, job.nodes))
     )
+    return tuple(dict.fromkeys(hit))
 
 
 def _rule(result: Placed) -> Interference | None:
@@ -264,7 +266,7 @@ def _rule(result: Placed) -> Interference | None:
 
 def _worth(base: Placed, count: Callable[[int, int], None] | None) -> tuple[Worth, ...]:
     """Return the value of each running job, those that may gain most first."""
-    level, jobs = base.levels[0], base.instance.running
+    level, jobs = base.levels[0], [*dict.fromkeys(map(job_name, base.instance.running))]
     if level.proof is not Proof.CERTIFICATE or base.objective is None:
         return ()
     rule = _rule(base)
@@ -274,8 +276,8 @@ def _worth(base: Placed, count: Callable[[int, int], None] | None) -> tuple[Wort
             break
         if count is not None:
             count(done, len(jobs))
-        without = changed(base.instance, [("without_job", job.id)])
-        found.append(Worth(job.id, at_most(base, without, rule)))
+        without = changed(base.instance, [("without_job", job)])
+        found.append(Worth(job, at_most(base, without, rule)))
     known = [(-one.at_most, k) for k, one in enumerate(found) if one.at_most is not None]
     return tuple(found[k] for _, k in sorted(known))
 

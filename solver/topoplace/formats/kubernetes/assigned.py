@@ -134,6 +134,37 @@ class AssignedPods:
 
 
 @dataclass
+class AssignedPodset:
+    """Pods of an admitted Workload that have domains.
+
+    Attributes
+    ----------
+    pods
+        How many of them are where.
+    there, ended
+        What they take of their nodes, and what those took that have ended well.
+    wanted, reclaimable
+        How many there are in all, and how many of them have ended and are not made again. An
+        assignment is of those that had not ended when it was made.
+    """
+
+    pods: list[AssignedPods] = field(default_factory=list)
+    there: Amounts = field(default_factory=dict)
+    ended: Amounts = field(default_factory=dict)
+    wanted: int = 0
+    reclaimable: int = 0
+
+    def add(self, other: AssignedPodset) -> None:
+        """Add those of another podset."""
+        self.pods += other.pods
+        for own, more in ((self.there, other.there), (self.ended, other.ended)):
+            for host, amounts in more.items():
+                add_amounts(own, host, amounts)
+        self.wanted += other.wanted
+        self.reclaimable += other.reclaimable
+
+
+@dataclass
 class Assigned:
     """An admitted Workload whose pods have domains.
 
@@ -144,24 +175,30 @@ class Assigned:
     where
         Where it stands in the file.
     podsets
-        The podsets that have domains.
-    pods
-        How many pods are where.
-    there, ended
-        What its pods take of their nodes, and what those took that have ended well.
-    wanted, reclaimable
-        How many pods its podsets have in all, and how many of them have ended and are not made
-        again. An assignment is of those that had not ended when it was made.
+        Its podsets that have domains, by name.
+    others
+        Its pods that do not say of which podset they are.
     """
 
     job: str
     where: str
-    podsets: set[str] = field(default_factory=set)
-    pods: list[AssignedPods] = field(default_factory=list)
-    there: Amounts = field(default_factory=dict)
-    ended: Amounts = field(default_factory=dict)
-    wanted: int = 0
-    reclaimable: int = 0
+    podsets: dict[str, AssignedPodset] = field(default_factory=dict)
+    others: AssignedPodset = field(default_factory=AssignedPodset)
+
+    def of(self, podset: str | None) -> AssignedPodset | None:
+        """Return what pods of a podset are among; None if it has no domains."""
+        if podset is not None:
+            return self.podsets.get(podset)
+        return next(iter(self.podsets.values())) if len(self.podsets) == 1 else self.others
+
+    def parts(self) -> list[tuple[str, AssignedPodset]]:
+        """Return the podsets by name; together, without a name, if pods do not say theirs."""
+        if not self.others.there and not self.others.ended:
+            return [*self.podsets.items()]
+        every = AssignedPodset()
+        for own in (*self.podsets.values(), self.others):
+            every.add(own)
+        return [("", every)]
 
 
 @dataclass(frozen=True)
@@ -180,9 +217,14 @@ def add_amounts(of: Amounts, host: str, amounts: Mapping[str, int]) -> None:
 
 
 def place_assigned(
-    assigned: Sequence[Assigned], nodes: Sequence[KubeNode], running: dict[str, Amounts]
+    assigned: Sequence[Assigned],
+    nodes: Sequence[KubeNode],
+    running: dict[str, Amounts],
+    parts: dict[str, dict[str, Amounts]],
 ) -> list[Unplaced]:
-    """Add to what runs what Workloads are assigned beyond their pods, as Kueue counts it.
+    """Add to what runs, and to its parts, what Workloads are assigned beyond their pods.
+
+    That is what Kueue counts.
 
     Returns
     -------
@@ -191,36 +233,54 @@ def place_assigned(
     """
     found: list[Unplaced] = []
     places = _Places(nodes)
-    for own in assigned:
-        there = {host: {**amounts} for host, amounts in own.there.items()}
-        if _num_pods(there.values()) + own.reclaimable >= own.wanted:
-            continue  # even if some are elsewhere
-        since = own.reclaimable - own.wanted + sum(pods.count for pods in own.pods)
-        if _num_pods(own.ended.values()) <= since:  # else some are made again, or were elsewhere
-            for host, amounts in own.ended.items():
-                add_amounts(there, host, amounts)
-        on_hosts: Amounts = {}
-        in_domains: dict[tuple[str, ...], tuple[str, int]] = {}
-        for pods in own.pods:
-            hosts = places.of(pods.levels, pods.values)
-            if len(hosts) == 1:
-                takes = {name: pods.count * amount for name, amount in pods.takes.items()}
-                add_amounts(on_hosts, hosts[0], takes)
-            else:
-                _, count = in_domains.get(hosts, ("", 0))
-                in_domains[hosts] = pods.values[-1], count + pods.count
-        for host, amounts in on_hosts.items():
-            on_host = there.get(host, {})
-            missing = {name: n - on_host.get(name, 0) for name, n in amounts.items()}
-            more = {name: amount for name, amount in missing.items() if amount > 0}
-            if more:
-                add_amounts(running.setdefault(own.job, {}), host, more)
-        for hosts, (name, count) in in_domains.items():
-            missing_pods = count - _num_pods(there.get(host, {}) for host in hosts)
-            if missing_pods > 0:
-                text = f"{number_of(missing_pods, 'pod')} of {own.job} in {name}, on no node yet"
-                found.append(Unplaced(frozenset(hosts), left_out(ASSIGNMENT, text, own.where)))
+    for workload in assigned:
+        job = workload.job
+        for part, own in workload.parts():
+            more, in_domains = _beyond(own, places)
+            for host, amounts in more.items():
+                add_amounts(running.setdefault(job, {}), host, amounts)
+                add_amounts(parts.setdefault(job, {}).setdefault(part, {}), host, amounts)
+            for hosts, (name, count) in in_domains.items():
+                text = f"{number_of(count, 'pod')} of {job} in {name}, on no node yet"
+                held_by = left_out(ASSIGNMENT, text, workload.where)
+                found.append(Unplaced(frozenset(hosts), held_by))
     return found
+
+
+_Domains = dict[tuple[str, ...], tuple[str, int]]
+"""By the hosts of a domain what it is called, and a number of pods."""
+
+
+def _beyond(own: AssignedPodset, places: _Places) -> tuple[Amounts, _Domains]:
+    """Return what pods are assigned of nodes beyond those that are there, and in which domains."""
+    there = {host: {**amounts} for host, amounts in own.there.items()}
+    if _num_pods(there.values()) + own.reclaimable >= own.wanted:
+        return {}, {}  # even if some are elsewhere
+    since = own.reclaimable - own.wanted + sum(pods.count for pods in own.pods)
+    if _num_pods(own.ended.values()) <= since:  # else some are made again, or were elsewhere
+        for host, amounts in own.ended.items():
+            add_amounts(there, host, amounts)
+    on_hosts: Amounts = {}
+    in_domains: _Domains = {}
+    for pods in own.pods:
+        hosts = places.of(pods.levels, pods.values)
+        if len(hosts) == 1:
+            takes = {name: pods.count * amount for name, amount in pods.takes.items()}
+            add_amounts(on_hosts, hosts[0], takes)
+        else:
+            _, count = in_domains.get(hosts, ("", 0))
+            in_domains[hosts] = pods.values[-1], count + pods.count
+    more: Amounts = {}
+    for host, amounts in on_hosts.items():
+        on_host = there.get(host, {})
+        missing = {name: n - on_host.get(name, 0) for name, n in amounts.items()}
+        if any(amount > 0 for amount in missing.values()):
+            more[host] = {name: amount for name, amount in missing.items() if amount > 0}
+    lacking = {
+        hosts: (name, count - _num_pods(there.get(host, {}) for host in hosts))
+        for hosts, (name, count) in in_domains.items()
+    }
+    return more, {hosts: own for hosts, own in lacking.items() if own[1] > 0}
 
 
 def _num_pods(amounts: Iterable[Mapping[str, int]]) -> int:

@@ -13,6 +13,7 @@ from topoplace.formats.kubernetes.assigned import (
     Admission,
     Assigned,
     AssignedPods,
+    AssignedPodset,
     add_amounts,
 )
 from topoplace.formats.kubernetes.fields import (
@@ -508,27 +509,26 @@ class _Reader:
                 spec = self._of_class(Waiting(0, ""), template.spec, "")
                 takes, levels = amounts_of(spec, "template.spec"), tuple(own.topology.levels)
                 with blamed_on(inside="topologyAssignment"):
-                    found.pods += [
+                    pods = [
                         AssignedPods(levels, values, count, takes)
                         for values, count in own.topology.domains()
                     ]
-            found.podsets.add(own.name)
-            found.wanted += podsets[own.name].count
-            found.reclaimable += workload.status.ended_of(own.name)
+            wanted, ended = podsets[own.name].count, workload.status.ended_of(own.name)
+            found.podsets[own.name] = AssignedPodset(pods, wanted=wanted, reclaimable=ended)
             self._keeps_away(job, template.metadata, meta, template.spec)
         if found.podsets:
             self.jobs.assigned.append(found)
-            pods = (owner.name for owner in meta.owners or () if owner.kind == "Pod")
-            for name in (meta.id, job, *(id_of(meta.namespace or "default", pod) for pod in pods)):
+            owners = (owner.name for owner in meta.owners or () if owner.kind == "Pod")
+            by_pods = (id_of(meta.namespace or "default", pod) for pod in owners)
+            for name in (meta.id, job, *by_pods):
                 self._assigned.setdefault(name, found)
 
-    def _assigned_of(self, job: str, meta: Meta) -> Assigned | None:
-        """Return what the Workload of a pod is assigned; None if the pod is not among that."""
+    def _assigned_of(self, job: str, meta: Meta) -> AssignedPodset | None:
+        """Return what the podset of a pod is assigned; None if the pod is not among that."""
         name = self._named(meta)
         ids = [meta.id, job] if name is None else [name]
         found = next((self._assigned[one] for one in ids if one in self._assigned), None)
-        podset = meta.label(f"{KUEUE}/podset")
-        return None if found is None or podset not in {None, *found.podsets} else found
+        return None if found is None else found.of(meta.label(f"{KUEUE}/podset"))
 
     def _job_set(self, one: KubeObject) -> None:
         jobset = one.read_as(JobSet)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import replace
 from pathlib import Path
 
@@ -39,7 +39,14 @@ from topoplace.formats.kubernetes.rules import NOWHERE, NodeRules, NodeSets, rep
 from topoplace.formats.text import name_of
 from topoplace.machine.hostlist import expand_host_list, format_host_list
 from topoplace.snapshot.faults import faults_of
-from topoplace.snapshot.held import OF_ITS_NODES, ORDER, PREEMPTION, entry_name
+from topoplace.snapshot.held import (
+    ELSEWHERE,
+    OF_ITS_NODES,
+    ORDER,
+    OVER_CAPACITY,
+    PREEMPTION,
+    entry_name,
+)
 from topoplace.snapshot.hierarchy_state import hierarchy_of, prepare_hierarchy
 from topoplace.snapshot.running import Began, as_asked
 from topoplace.snapshot.schema import (
@@ -99,7 +106,7 @@ def read_kubernetes(
         marks = domains.marks
         nodes = [replace(own, labels={**own.labels, **marks.get(own.name, {})}) for own in nodes]
         jobs = jobs_of(objects, domains)
-        unplaced = place_assigned(jobs.assigned, nodes, jobs.running)
+        unplaced = place_assigned(jobs.assigned, nodes, jobs.running, jobs.parts)
         machine = machine_of_nodes(domains, nodes, _asked(jobs))
         counts: Counter[str] = Counter()
         known = [node for node in nodes if node.name in domains.paths]
@@ -109,6 +116,7 @@ def read_kubernetes(
         sets = NodeSets(known)
         begun = _begun(objects, jobs, sets, known, domains)
         running = _running(jobs, machine, begun, counts)
+        elsewhere = _elsewhere(jobs, begun, {node.name for node in nodes}, domains)
         unplaced = [one for one in unplaced if not one.nodes.isdisjoint(domains.paths)]
         queue, held = _queue(jobs, sets, known, domains, unplaced, counts)
         snapshot = Snapshot(
@@ -122,6 +130,7 @@ def read_kubernetes(
             left_out=[
                 *held,
                 *(one.held_by for one in unplaced),
+                *elsewhere,
                 *_left_out_of_all(objects, jobs, domains),
             ],
             source=f"{domains.source}, nodes and pods",
@@ -206,11 +215,8 @@ def _running(
     Pods whose parts are known are several jobs of ours, too. What they take beyond what a node has,
     as amounts are rounded, is cut.
     """
-    left = {
-        host: dict(group.capacity)
-        for group in machine.hosts
-        for host in expand_host_list(group.hosts)
-    }
+    left = _capacities(machine)
+    over = _over_capacity(jobs, left)
     entries: dict[str, list[RunningJob]] = {}
     for job, part, own in _by_part(jobs):
         hosts: dict[tuple[tuple[str, int], ...], list[str]] = defaultdict(list)
@@ -234,13 +240,57 @@ def _running(
             )
             for idx, (takes, names) in enumerate(hosts.items())
         )
-    whole = hierarchy_of(machine)
-    return [
-        one
-        for job, some in entries.items()
-        if some
-        for one in as_asked(job, some, begun[job], whole)
-    ]
+    whole, found = hierarchy_of(machine), list[RunningJob]()
+    for job, some in entries.items():
+        began = begun[job]
+        marks = [LeftOut(option=OVER_CAPACITY, value=over[job][:1000])] if job in over else []
+        began = replace(began, left_out=[*began.left_out, *marks])
+        found += as_asked(job, some, began, whole) if some else []
+    return found
+
+
+def _capacities(machine: HierarchyModel) -> dict[str, dict[str, int]]:
+    return {
+        host: dict(group.capacity)
+        for group in machine.hosts
+        for host in expand_host_list(group.hosts)
+    }
+
+
+def _over_capacity(jobs: KubeJobs, capacities: Mapping[str, Mapping[str, int]]) -> dict[str, str]:
+    """Return by job on which node it takes more than that has, alone or with others there."""
+    total: dict[tuple[str, str], dict[str, int]] = defaultdict(dict)
+    for job, own in jobs.running.items():
+        for host, takes in own.items():
+            for name, amount in takes.items():
+                least = amount - takes.get("pods", 0) * rounding(name)
+                if host in capacities and least > 0:
+                    total[host, name][job] = least
+    found: dict[str, str] = {}
+    for (host, name), taken in total.items():
+        amount, there = sum(taken.values()), capacities[host].get(name, 0)
+        if amount > there:
+            for job in taken:
+                others = [other for other in taken if other != job]
+                beside = f" with {', '.join(others[:_MOST_NAMED])}" if others else ""
+                text = f"{amount:,} of {name} on {host}{beside}, which has {there:,}"
+                found.setdefault(job, text)
+    return found
+
+
+def _elsewhere(
+    jobs: KubeJobs, begun: Mapping[str, Began], known: Set[str], domains: Domains
+) -> list[LeftOut]:
+    """Return the jobs that run, or are assigned, on nodes that are not of the machine."""
+    found = []
+    for job, own in jobs.running.items():
+        names = [name for name in own if name not in domains.paths]
+        if names and begun[job].asked is not None and job not in jobs.stays:
+            foreign = [name for name in names if name not in known]
+            why = "not in the file" if foreign else "without the labels of all levels"
+            text = f"{job} on {', '.join((foreign or names)[:_MOST_NAMED])}, {why}"
+            found.append(LeftOut(option=ELSEWHERE, value=text[:1000]))
+    return found
 
 
 def _keys_of(began: Began) -> list[Apart]:

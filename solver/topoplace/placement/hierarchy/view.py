@@ -21,6 +21,7 @@ from topoplace.result import Status
 from topoplace.result.base import Start
 from topoplace.result.certificate import InOrder, Share
 from topoplace.snapshot.hierarchy_state import HierarchyRequest, PartState, Sets
+from topoplace.snapshot.running import job_name
 from topoplace.snapshot.schema import Counted, Order, Part, Request
 from topoplace.snapshot.value import gpus_in
 from topoplace.types import BoolArray, IntArray
@@ -288,11 +289,11 @@ class HierarchyView(View):
 
     def _standing(self, names: dict[str, int], hosts: IntArray) -> str:
         """Return which running jobs are on some hosts, those that hold most of them first."""
-        inside, counts = set(hosts.tolist()), {}
+        inside, there = set(hosts.tolist()), dict[str, set[int]]()
         for job in self.result.instance.running:
-            held = [names[name] for name in expand_host_list(job.nodes, "nodes")]
-            counts[job.id] = sum(host in inside for host in held)
-        order = sorted((name for name, n in counts.items() if n), key=lambda name: -counts[name])
+            held = {names[name] for name in expand_host_list(job.nodes, "nodes")}
+            there.setdefault(job_name(job), set()).update(held & inside)
+        order = sorted((name for name, own in there.items() if own), key=lambda k: -len(there[k]))
         more = f" and {len(order) - _MOST_STANDING} more" if len(order) > _MOST_STANDING else ""
         if not order:
             return ""

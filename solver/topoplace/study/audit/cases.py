@@ -34,9 +34,11 @@ from topoplace.snapshot.files import parse_object, read_bytes
 from topoplace.snapshot.held import (
     AS_IS,
     ASSIGNMENT,
+    ELSEWHERE,
     FOR_NOW,
     NOT_SEEN,
     ORDER,
+    OVER_CAPACITY,
     PREEMPTION,
     Choices,
     entries_of,
@@ -53,6 +55,7 @@ from topoplace.snapshot.hierarchy_state import (
 )
 from topoplace.snapshot.machines import resolve_machine
 from topoplace.snapshot.reading import inputs_below, is_other_snapshot, other_snapshot
+from topoplace.snapshot.running import job_name
 from topoplace.snapshot.schema import (
     HierarchyModel,
     HostsModel,
@@ -104,6 +107,9 @@ class Case:
         Other fields of a recorded decision that are in no table.
     fault
         Why the decision cannot be read, if it cannot.
+    broken
+        Other requests that were started against a rule, and which: their nodes have less than they
+        were given.
     """
 
     snapshot: Snapshot
@@ -118,6 +124,12 @@ class Case:
     by_order: bool = False
     unknown: tuple[str, ...] = ()
     fault: str | None = None
+    broken: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def broken_text(self) -> str | None:
+        """The rules in `broken`, in words; None if there are none."""
+        return "; ".join(f"{name}: {why}" for name, why in self.broken.items()) or None
 
     @property
     def doubtful(self) -> tuple[str, ...]:
@@ -210,7 +222,10 @@ def case_of_pair(before: Snapshot, after: Snapshot) -> tuple[Case, list[str]]:
     state = prepare_hierarchy(before)
     waiting = {request.id for request in after.queue}
     entries = {request.id: entries_of(request.id, after.running) for request in before.queue}
-    started, odd = _started(state, entries)
+    broken, odd = _out_of_bounds(before, after, entries)
+    apart = {*broken, *(one.request for one in odd)}
+    started, more = _started(state, {k: [] if k in apart else v for k, v in entries.items()})
+    odd += more
     before = before.model_copy(update={"left_out": [*before.left_out, *odd]})
     holds = holds_of(before)
     own = {job.id for name, jobs in entries.items() if name not in holds for job in jobs}
@@ -229,7 +244,8 @@ def case_of_pair(before: Snapshot, after: Snapshot) -> tuple[Case, list[str]]:
     judged = before.model_copy(update=update)
     prepare_hierarchy(judged)
     num_held = sum(bool(entries[name]) for name in holds)
-    withdrawn = sum(not entries[r.id] and r.id not in waiting for r in before.queue)
+    gone = waiting | holds.keys()
+    withdrawn = sum(not entries[r.id] and r.id not in gone for r in before.queue)
     old, now = {job.id for job in before.running}, {job.id for job in running}
     notes = [
         f"{before.name}: {number_of(count, noun)} {what}"
@@ -250,13 +266,41 @@ def case_of_pair(before: Snapshot, after: Snapshot) -> tuple[Case, list[str]]:
         for one in before.left_out
         if one.option == PREEMPTION
     ]
-    outcome = Decided.STARTED if started else Decided.WAITING
+    outcome = Decided.STARTED if started or broken else Decided.WAITING
     by_order = ORDER in options_ahead(judged)
     levels = _levels_of(judged)
     taken = {host for _, units in started for own in units.values() for host in own}
     ended = format_host_list(sorted({*_ended(before, after)} - taken))
     case = Case(judged, started, outcome, levels, held=holds, by_order=by_order)
-    return replace(case, doubts=doubts, ended=ended), notes
+    return replace(case, doubts={**doubts, **broken}, ended=ended, broken=broken), notes
+
+
+def _out_of_bounds(
+    before: Snapshot, after: Snapshot, entries: Mapping[str, Sequence[RunningJob]]
+) -> tuple[dict[str, str], list[LeftOut]]:
+    """Return the started requests whose nodes have less than they were given, and why.
+
+    Those that are not judged are the others: they are on nodes that are not of the machine, or
+    jobs have their nodes too that may have come later.
+    """
+    there = [one.value.split(" ", 1) for one in after.left_out if one.option == ELSEWHERE]
+    elsewhere = {name: text for name, text in there if name in entries}
+    odd = [LeftOut(request=k, option=ELSEWHERE, value=text) for k, text in elsewhere.items()]
+    texts = {
+        job_name(job): one.value
+        for job in after.running
+        for one in job.left_out or ()
+        if one.option == OVER_CAPACITY
+    }
+    known = {job_name(job) for job in before.running} | entries.keys()
+    late = {host for name in texts.keys() - known for host in _hosts_held(name, after)}
+    broken = {}
+    for name in entries.keys() & texts.keys() - elsewhere.keys():
+        if late & _hosts_held(name, after):
+            odd.append(LeftOut(request=name, option=OVER_CAPACITY, value=texts[name]))
+        else:
+            broken[name] = texts[name]
+    return broken, odd
 
 
 def _ended(before: Snapshot, after: Snapshot) -> Iterator[str]:

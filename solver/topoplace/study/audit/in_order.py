@@ -25,6 +25,7 @@ from topoplace.placement.hierarchy.packing import HierarchyPacking
 from topoplace.placement.hierarchy.problem import HierarchyProblem, Placed
 from topoplace.placement.order import InOrderSearch, Queue
 from topoplace.snapshot.held import (
+    ELSEWHERE,
     FOR_NOW,
     PLANS,
     PREFERENCE,
@@ -95,7 +96,7 @@ class _Round:
             self._hides = False
         self._snapshot = in_order(held_to_it, order)
         self._problem = HierarchyProblem(prepare_hierarchy(self._snapshot))
-        self._faults: dict[str, str] = {}
+        self._faults = dict(case.broken)
         self._started = self._valid()
         self._order: Sequence[int] = ()
         self._all_held = True
@@ -133,7 +134,7 @@ class _Round:
     def rows(self, keep: Keep | None) -> list[Row]:
         """Return a row for every request, and hand over the result that proves them."""
         verdicts = dict(self._judged(keep))
-        there = {name for name, _ in self._case.started}
+        there = {*self._case.broken, *(name for name, _ in self._case.started)}
         for name, why in self._refused.items():
             started = name in there
             verdict = Verdict.INVALID if started else Verdict.RIGHTLY_WAITING
@@ -323,7 +324,7 @@ class _Round:
         return HierarchyPacking(HierarchyProblem(replace(state, free=free + used)))
 
     def _of(self, verdict: Verdict, name: str, why: str = "") -> Standing:
-        apart = {PLANS, FOR_NOW, PREFERENCE, *(() if self._backfills else _LATER)}
+        apart = {PLANS, FOR_NOW, ELSEWHERE, PREFERENCE, *(() if self._backfills else _LATER)}
         ahead = not_modelled(self._snapshot, apart)
         if ahead and verdict in (Verdict.MISSED, Verdict.OUT_OF_TURN):
             verdict, why = Verdict.UNJUDGED, ahead
@@ -336,7 +337,7 @@ class _Round:
             waits = request is not None and name not in case.doubtful
             verdict = Verdict.RIGHTLY_WAITING if waits else Verdict.UNJUDGED
             standing = self._of(verdict, name, hold_text(held))
-        started = {own for own, _ in case.started}
+        started = {*case.broken, *(own for own, _ in case.started)}
         outcome = Decided.STARTED if name in started or request is None else Decided.WAITING
         text = name if request is None else f"{name}: {in_words([request])}"
         return Row(case.snapshot.name, case.group, text, outcome, False, (), standing, None)

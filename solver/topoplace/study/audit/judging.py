@@ -35,6 +35,7 @@ from topoplace.result.placement import CubesResult, HierarchyResult, RepackResul
 from topoplace.snapshot.cubes_state import prepare_cubes
 from topoplace.snapshot.held import (
     CONTRACT,
+    ELSEWHERE,
     FOR_NOW,
     NOT_SEEN,
     ORDER,
@@ -172,7 +173,10 @@ Keep = Callable[[tuple[str, AnyResult]], None]
 FREE = "free"
 
 _SAID = frozenset(
-    (ORDER, PREEMPTION, PREFERENCE, PLANS, RESERVATION_END, RESERVATION_LATER, NOT_SEEN, FOR_NOW)
+    (
+        *(ORDER, PREEMPTION, PREFERENCE, PLANS, RESERVATION_END, RESERVATION_LATER),
+        *(NOT_SEEN, FOR_NOW, ELSEWHERE),
+    )
 )
 """Options, of no request, about the order or later times, or that others speak of."""
 
@@ -208,13 +212,13 @@ def stand(case: Case, contract: str | None, options: Options, keep: Keep | None 
         if not snapshot.queue:
             return Standing(Verdict.RIGHTLY_WAITING)
     instance = read_instance(snapshot)
-    broken = case.fault
+    broken = case.fault or case.broken_text
     started: list[tuple[Asked, Place]] = []
     try:
         started = list(started_in(instance, case.started))
         require_room(instance, started)
     except RefusedError as error:
-        broken = str(error)
+        broken = broken or str(error)
     counted = counted_on(snapshot, case.levels)
     result = _proven(counted, options)
     if keep is not None:
@@ -586,7 +590,8 @@ class Row:
             words.append(f"{standing.strands} stranded more than needed")
         words += [f"not said: {' '.join(self.left_out)}"] if self.left_out else []
         if self.held:
-            words = [f"{len(self.held)} held ({self.held_by})"]
+            own = [f"{name} {text}" for name, text in self.held.items()]
+            words = own if len(own) == 1 else [f"{len(own)} held ({self.held_by})"]
         elif standing.verdict is Verdict.UNJUDGED and not self.left_out:
             words.append(f"{standing.jobs[0]} is the first that waits, and does not fit")
         return "; ".join(words)

@@ -58,7 +58,9 @@ def judge_victims(
         raise InputError("jobs that run before and wait afterwards", field="victims", found="none")
     start = [name for name, _ in case.started]
     queue = [request for request in case.snapshot.queue if request.id in start]
-    standing = Standing(Verdict.SUBOPTIMAL, None, (_level(len(victims), 0, 0),), "ended")
+    broken, level = case.broken_text, _level(len(victims), 0, 0)
+    verdict = Verdict.SUBOPTIMAL if broken is None else Verdict.INVALID
+    standing = Standing(verdict, broken, (level,), "ended")
     if start:
         running = [*case.snapshot.running, *entries]
         base = case.snapshot.model_copy(update={"running": running, "queue": queue, "left_out": []})
@@ -67,7 +69,8 @@ def judge_victims(
         result = solve(repack_problem(asked), "exact", options)
         require_checked(base, result)
         keep((FREE, result))
-        standing = _standing(victims, asked, result, _broken(case.snapshot, case.started))
+        broken = broken or _broken(case.snapshot, case.started)
+        standing = _standing(victims, asked, result, broken)
     level = standing.levels[0]
     used = None if standing.verdict is Verdict.INVALID else len(victims)
     row = Row(
