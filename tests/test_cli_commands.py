@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import csv
+import gc
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -12,7 +14,7 @@ from batch_runs import signalled
 from small_snapshot import write_small
 from topoplace import __version__
 from topoplace.certify import Claim, Report
-from topoplace.cli import run
+from topoplace.cli import entry, run
 from topoplace.errors import ExitCode
 from topoplace.report.summary import exit_code_of
 from topoplace.result import PlacementResult, Status
@@ -166,3 +168,23 @@ def test_help_waits_for_no_solver(tmp_path: Path) -> None:
     )
     done = signalled(["-c", script], tmp_path, None)
     assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize(("given", "number"), [({}, "1"), ({entry.ONE_THREAD: "2"}, "2")])
+def test_commands_have_one_thread_for_linear_algebra(given, number, monkeypatch) -> None:
+    """On a busy machine, several take many times as long; what somebody sets counts."""
+    monkeypatch.delenv(entry.ONE_THREAD, raising=False)
+    for name, value in given.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr(entry, "_open_streams", lambda: None)
+    said = []
+    monkeypatch.setattr(entry, "run", lambda _: said.append(os.environ[entry.ONE_THREAD]) or 0)
+    monkeypatch.setattr(entry.signal, "signal", lambda *_: None)
+    monkeypatch.setattr(entry.gc, "freeze", lambda: None)
+    before = gc.get_threshold()
+    try:
+        with pytest.raises(SystemExit):
+            entry.main()
+    finally:
+        gc.set_threshold(*before)
+    assert said == [number]

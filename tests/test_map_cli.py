@@ -10,7 +10,7 @@ import pytest
 
 import topoplace as tp
 from test_cli_bad_input import one_line_error
-from topoplace.cli import run
+from topoplace.cli import output, run
 from topoplace.solving import Bound, Display, Incumbent, Outcome
 
 SQUARE = "0,9,0,9\n9,0,9,0\n0,9,0,9\n9,0,9,0\n"
@@ -146,6 +146,20 @@ def test_progress_is_shown_when_asked_for(square, capsys):
         assert capsys.readouterr() == ("", "")
     assert run([*args, "-q", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["objective"] == 72
+
+
+def test_elsewhere_a_long_solve_says_once_where_it_is(square, capsys, monkeypatch):
+    stream, incumbent = io.StringIO(), Incumbent(instance="square", method="default")
+    with Display(stream, live=False, once=0.0) as display:
+        for phase in ("default", "bound"):
+            incumbent.say(phase)
+            display(incumbent.progress())
+    assert stream.getvalue().count("\n") == 1
+    assert "default (--time-limit or Ctrl-C ends it with what it has)" in stream.getvalue()
+    monkeypatch.setattr(output, "PATIENCE", 0.0)  # said if it takes a moment, or of its end
+    for words, count in (([], 1), (["--time-limit", "9"], 0), (["-q"], 0)):
+        assert run(["map", "--graph", str(square), "--on", "torus:4", *words]) == 0
+        assert capsys.readouterr().err.count("Ctrl-C") == count
 
 
 def test_the_incumbent_keeps_what_is_better():

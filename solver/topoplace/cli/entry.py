@@ -28,6 +28,9 @@ from topoplace import interrupts, rescue
 from topoplace.cli.app import COMMANDS, app
 from topoplace.errors import ExitCode, InputError, TopoplaceError
 
+ONE_THREAD = "OPENBLAS_DEFAULT_NUM_THREADS"
+"""The threads of numpy's linear algebra unless OPENBLAS_NUM_THREADS says otherwise."""
+
 AGAIN_SECONDS = 0.8
 """When a command that goes on after an interrupt is interrupted again, and then ended."""
 
@@ -36,6 +39,9 @@ _FEW_LOOKS = 1_000_000  # new objects that may be garbage from one look for it t
 
 def main() -> NoReturn:
     """Run the command line and leave with its exit code."""
+    # matrices here are small: with several threads on a busy machine, an eigenvalue problem of 384
+    # rows takes 20 times the CPU time of one thread
+    os.environ.setdefault(ONE_THREAD, "1")
     # imports make hundreds of thousands of objects that stay: looking for garbage among them
     # takes a tenth of a second, and so does the last look before the process ends
     gc.set_threshold(_FEW_LOOKS, 20, 20)

@@ -125,7 +125,7 @@ def map_command(application: Application, asked: options.Map, files: MapFiles) -
         _require_coordinates(problem)
     if files.tpu_host is not None:
         front.mapping.require_blocks(problem, files.tpu_host)
-    with shown(files.progress) as watch:
+    with shown(files.progress, once=asked.time_limit is None) as watch:
         result = front.mapping.solved(problem, replace(asked, callback=watch))
     front.writing.write(result, output=written.pop("output"), png=written.pop("png"))
     note = front.mapping.write_nodes(problem, result, tpu_host=files.tpu_host, **written)

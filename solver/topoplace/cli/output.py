@@ -99,15 +99,24 @@ def end_with(found: Any, files: Mapping[str, object], more: Sequence[str] = ()) 
     raise typer.Exit(front.writing.exit_code_of(found))
 
 
+PATIENCE = 10.0
+"""Seconds after which a solve says what it does, where nothing else shows its progress."""
+
+
 @contextlib.contextmanager
-def shown(asked: bool | None = None) -> Iterator[Display | None]:
+def shown(asked: bool | None = None, *, once: bool = False) -> Iterator[Display | None]:
     """Yield what shows the progress of solves on stderr; None if nobody wants to see it.
 
-    That is a live line at a terminal; with `VERBOSE`, or elsewhere if asked for, plain lines.
+    That is a live line at a terminal; with `VERBOSE`, or elsewhere if asked for, plain lines; and
+    elsewhere `once` after `PATIENCE`, unless it is to be quiet.
     """
     verbose, live = _verbosity[0] == VERBOSE, sys.stderr.isatty()
     if asked is None:
         asked = _verbosity[0] != QUIET and (live or verbose)
+        once = once and _verbosity[0] != QUIET and not asked
+        if once:
+            yield front.documents.Display(live=False, once=PATIENCE)
+            return
     if not asked:
         yield None
         return

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 import shutil
 import sys
 import time
@@ -248,12 +249,18 @@ class Display:
         Where to print; stderr by default.
     live
         Whether lines are rewritten; by default if the stream is a terminal.
+    once
+        Seconds after which the only line is printed, where lines are not rewritten; it says how to
+        end the solve. By default there are lines now and then.
     """
 
-    def __init__(self, stream: TextIO | None = None, live: bool | None = None) -> None:
+    def __init__(
+        self, stream: TextIO | None = None, live: bool | None = None, once: float | None = None
+    ) -> None:
         self._stream = stream or sys.stderr
         self._live = self._stream.isatty() if live is None else live
-        self._next = 0.0
+        self._once = once is not None
+        self._next = 0.0 if once is None else time.monotonic() + once
 
     def __call__(self, progress: Progress) -> None:
         """Show where a solve is."""
@@ -265,7 +272,8 @@ class Display:
             width = shutil.get_terminal_size().columns
             print(f"\r\x1b[K{text[: width - 1]}", end="", file=self._stream, flush=True)
         elif time.monotonic() >= self._next:
-            self._next = time.monotonic() + PLAIN_SECONDS
+            self._next = math.inf if self._once else time.monotonic() + PLAIN_SECONDS
+            text += " (--time-limit or Ctrl-C ends it with what it has)" if self._once else ""
             print(text, file=self._stream, flush=True)
 
     def __enter__(self) -> Display:
