@@ -27,27 +27,30 @@ LETTERS = list("abcd")
 class Graph:
     """A graph with the interface of NetworkX that is used, which need not be installed."""
 
-    def __init__(self, edges: Iterable[tuple[Any, Any, Any]]) -> None:
-        self._edges = list(edges)
+    def __init__(self, edges: Iterable[tuple[Any, Any, Any]], name: str) -> None:
+        self._edges, self._name = list(edges), name
         self.nodes = list(dict.fromkeys(end for *ends, _ in self._edges for end in ends))
 
     def is_directed(self) -> bool:
         return False
 
-    def edges(self, data: str, default: int) -> list[tuple[Any, Any, Any]]:
-        assert (data, default) == ("weight", 1)
-        return [(u, v, 1 if weight is None else weight) for u, v, weight in self._edges]
+    def edges(self, data: str | bool, default: int | None = None) -> list[tuple[Any, Any, Any]]:
+        own = [{} if weight is None else {self._name: weight} for *_, weight in self._edges]
+        given = [
+            attributes if data is True else attributes.get(data, default) for attributes in own
+        ]
+        return [(u, v, one) for (u, v, _), one in zip(self._edges, given, strict=True)]
 
 
-def graph_of(edges: Iterable[tuple[Any, Any, Any]]) -> Any:
+def graph_of(edges: Iterable[tuple[Any, Any, Any]], name: str = "weight") -> Any:
     """Return a graph of NetworkX where that is installed, else its stand-in."""
     if importlib.util.find_spec("networkx") is None:
-        return Graph(edges)
+        return Graph(edges, name)
     import networkx  # noqa: PLC0415 - optional
 
     graph = networkx.Graph()
     for source, target, weight in edges:
-        graph.add_edge(source, target, **({} if weight is None else {"weight": weight}))
+        graph.add_edge(source, target, **({} if weight is None else {name: weight}))
     return graph
 
 
@@ -69,6 +72,7 @@ def edges_of(names: Any) -> pd.DataFrame:
         edges_of(range(4)),
         edges_of(range(4)).rename(columns={"weight": "bytes"}),
         graph_of(TRIPLES),
+        graph_of(TRIPLES, "bytes"),
     ],
     ids=lambda given: type(given).__name__,
 )

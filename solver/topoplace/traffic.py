@@ -136,7 +136,9 @@ def _of_frame(frame: Any, field: str) -> Traffic:
 
 def _of_graph(graph: Any, field: str) -> Traffic:
     labels = list(graph.nodes)
-    edges = list(graph.edges(data="weight", default=1))
+    given = {name for *_, own in graph.edges(data=True) for name in own}
+    weight = next((name for name in _WEIGHTS if name in given), _WEIGHTS[0])
+    edges = list(graph.edges(data=weight, default=1))
     sizes = _whole(
         np.array([weight for *_, weight in edges] or [0][:0]),
         lambda k: f"{field}.edges[{edges[k][0]!r}, {edges[k][1]!r}]",
