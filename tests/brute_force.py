@@ -218,6 +218,15 @@ class Tiny:
                 return True
         return False
 
+    def has_near(self, request: Request, routers: set[Coords]) -> bool:
+        """Tell whether enough routers are in a prism, or next to a router of it."""
+        if request.near is None:
+            return True
+        there = routers.union(*(self.neighbours(router) for router in routers))
+        down = numbers(self.snapshot.down)
+        nodes = self._may(request.near.of, None) - down
+        return len({self.router_of(node) for node in nodes} & there) >= request.near.routers
+
     def choices(self, request: Request) -> list[Choice]:
         """Return all candidates of a request, those with all nodes of some set if it has several.
 
@@ -247,7 +256,7 @@ class Tiny:
             if routers & self.held or not routers <= allowed:
                 continue
             count = sum(self.count(request, router) for router in routers)
-            if not self.fits(request, box, count):
+            if not self.fits(request, box, count) or not self.has_near(request, routers):
                 continue
             job = self.job(request.communication.value, routers)
             if any(job.meets(other) for other in self.jobs):

@@ -213,6 +213,10 @@ def _placements() -> Iterator[tuple[str, PlacementResult]]:
     queue = [{"id": f"q{k}", "nodes": n, "walltime": 90} for k, n in enumerate((1, 3, 1))]
     own |= {"machine": {"name": "line", "shape": [4], "wrap": [False]}, "queue": queue} | ends
     yield "reserved", solve(prepare(Snapshot.model_validate(own)), "exact", Options(20.0))
+    near = {"routers": 1, "of": "io"}
+    queue = [{"id": "far", "nodes": 2}, {"id": "close", "nodes": 1, "near": near}]
+    own |= {"sets": {"io": "3"}, "queue": queue, "running": [], "order": "value"}
+    yield "near", solve(prepare(Snapshot.model_validate(own)), "exact", Options(20.0))
 
 
 def _size(case: Case) -> int:

@@ -63,6 +63,48 @@ def test_layouts_there_is_room_for_are_those_of_all_windows() -> None:
     assert min(seen.values()) > 20, seen
 
 
+def has_room(whole: np.ndarray, extents: tuple[int, ...]) -> bool:
+    """Return whether a torus has a window of a layout, by turning the torus step by step."""
+    *sides, levels = extents
+    for depth in range(levels, whole.shape[-1] + 1):
+        enough = sum(np.roll(whole, -k, axis=-1).astype(int) for k in range(depth)) >= levels
+        for d, side in enumerate(sides):
+            enough = np.logical_and.reduce([np.roll(enough, -k, axis=d) for k in range(side)])
+        if enough.any():
+            return True
+    return False
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("shape", "per_node"), [((32, 32, 32), 32), ((168, 132), 16)])
+def test_layouts_on_a_busy_blue_waters(
+    shape: tuple[int, ...], per_node: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Those obtainable are those of all windows, and `map --layout` lays them as listed."""
+    on = {"on": "blue_waters_50", "tasks_per_node": per_node}
+    words = ["--grid", "x".join(map(str, shape)), "--tasks-per-node", str(per_node), "--json"]
+    assert run(["layouts", "--on", "blue_waters_50", "--limit", "200", *words]) == 0
+    listed = json.loads(capsys.readouterr().out)["layouts"]
+    problem = problem_on(load_places("blue_waters_50"), tp.grid(*shape), per_node)
+    whole = problem.whole_routers.reshape(problem.torus.shape)
+    ranked = numbered_layouts(problem)
+    seen = {True: 0, False: 0}
+    for one in listed:
+        extents = ranked[one["number"] - 1].layout.extents
+        assert has_room(whole, extents) is one["obtainable"], one
+        seen[one["obtainable"]] += 1
+        if seen[one["obtainable"]] > 3:
+            continue
+        if one["obtainable"]:
+            found = tp.map(tp.grid(*shape), layout=one["number"], time_limit=0.01, **on)
+            assert found.objective == one["hop_bytes"]
+            assert found.check().holds
+        else:
+            with pytest.raises(InputError, match="usable"):
+                tp.map(tp.grid(*shape), layout=one["number"], time_limit=0.01, **on)
+    assert sum(seen.values()) > 40, seen
+
+
 def test_map_lays_each_of_the_eight_layouts_as_listed(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -222,9 +222,9 @@ class Model:
             On tori with anchored prisms: nodes of every prism, of which the job has several.
         more
             Other fields of a request (docs/reference/formats.md): `eligible`, an expression over
-            the sets, `excluded`, `walltime`; on a hierarchy `takes`, `segments`, `required`,
-            `preferred`, `exclusive`, `spread`, `balance`, `at_most`, `apart`, `parts` and the like
-            (docs/guide/hierarchies.md).
+            the sets, `excluded`, `walltime`; on a torus `near`; on a hierarchy `takes`, `segments`,
+            `required`, `preferred`, `exclusive`, `spread`, `balance`, `at_most`, `apart`, `parts`
+            and the like (docs/guide/hierarchies.md).
 
         Raises
         ------

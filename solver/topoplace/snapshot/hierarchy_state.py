@@ -19,6 +19,7 @@ from topoplace.snapshot.schema import (
     BY_SETS,
     MAX_SIZE,
     ON_HIERARCHIES,
+    ON_TORI,
     Apart,
     Communication,
     HierarchyModel,
@@ -49,7 +50,7 @@ NO_LEVEL_NAMES = (*STARTED_LEVELS, "balance", "stranded")
 MAX_LEAVES = 4096
 """Of switch trees: contention keeps a number for every pair of leaves."""
 
-_ON_TORI = ("node_class", "shapes", "region", "tasks", "segment")
+_ON_TORI = ("node_class", "shapes", "region", *sorted(ON_TORI))
 _LevelOf = Callable[[str, str], int]
 
 _LEVELS_OF_PARTS = ("required", "preferred", "exclusive", "balance")

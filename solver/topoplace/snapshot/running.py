@@ -135,7 +135,7 @@ def as_asked(
 def _no_units(entries: Sequence[RunningJob], asked: Request, machine: Hierarchy | None) -> str:
     """Return why what a job holds are no units of what it asked for; nothing if they are."""
     if machine is None:
-        limited = any(getattr(asked, name) for name in (*BY_SETS, "segment", "shapes"))
+        limited = any(getattr(asked, name) for name in (*BY_SETS, "segment", "shapes", "near"))
         return "of certain nodes or shapes" if limited else ""
     lists = NodeLists()
     held = [one for job in entries for one in held_by(job, machine, lists)]

@@ -557,7 +557,7 @@ ON_HIERARCHIES = frozenset(
 BY_SETS = frozenset(("eligible", "excluded", "one_of"))
 """Fields of jobs by which they may have some nodes alone, on tori, hierarchies and trees."""
 
-ON_TORI = frozenset(("tasks", "segment"))
+ON_TORI = frozenset(("tasks", "segment", "near"))
 """Fields of jobs that only tori have; on other machines documents leave them out."""
 
 OF_GANGS = frozenset(("gang", "asked"))
@@ -619,6 +619,16 @@ class Segment(Model):
 
     size: Size
     level: Name
+
+
+class Near(Model):
+    """At least so many routers with a node of a set, inside a prism or linked to one of its own.
+
+    Nodes that are down do not count; service nodes do, whoever else has them near.
+    """
+
+    routers: Size
+    of: Expression
 
 
 class Part(Model):
@@ -697,6 +707,9 @@ class Request(_Job):
     )
     segment: Size | None = optional(
         "anchored prisms: nodes of every prism, of which the job has several"
+    )
+    near: Near | None = optional(
+        "tori and meshes: routers, such as those of I/O nodes, in its prism or next to it"
     )
     takes: Amounts | None = optional("hierarchies: what a unit takes of its host; default one slot")
     segments: Annotated[list[Segment], Field(max_length=15)] | None = Field(

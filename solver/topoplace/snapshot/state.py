@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 
@@ -65,6 +65,13 @@ class Queued:
     value: int
 
 
+class NearState(NamedTuple):
+    """How many routers of some a request has in its prism or next to it at least."""
+
+    num: int
+    routers: HostSet
+
+
 @dataclass(frozen=True)
 class QueuedState(Queued):
     """A queued request with its defaults filled in; `tasks` numbers `SnapshotState.tasks`.
@@ -73,7 +80,7 @@ class QueuedState(Queued):
 
     `class_idx` numbers `SnapshotState.kinds`; so do `others`, the further kinds of a request that
     has all its nodes of one of several. `segment` are the nodes of each of its prisms if it has
-    several.
+    several. `near` are routers that it has in its prism or next to it.
     """
 
     class_idx: int
@@ -83,6 +90,7 @@ class QueuedState(Queued):
     tasks: int | None = None
     segment: int | None = None
     others: tuple[int, ...] = ()
+    near: NearState | None = None
 
     @property
     def num_prisms(self) -> int:
@@ -93,6 +101,11 @@ class QueuedState(Queued):
     def classes(self) -> frozenset[int]:
         """The kinds of nodes of one of which it has all its nodes."""
         return frozenset((self.class_idx, *self.others))
+
+    @property
+    def has_depths(self) -> bool:
+        """Whether not every depth of a prism along the last dimension that is free will do."""
+        return bool(self.geometries) or self.near is not None
 
     @cached_property
     def ways(self) -> tuple[QueuedState, ...]:
@@ -286,7 +299,12 @@ def prepare(snapshot: Snapshot) -> SnapshotState:
         class_idx, *others = dict.fromkeys(
             kind_of(queued.class_idx, mask) for mask in sets.of_request(request, field)
         )
-        queued = replace(queued, class_idx=class_idx, others=tuple(others))
+        queued = replace(
+            queued,
+            class_idx=class_idx,
+            others=tuple(others),
+            near=_near(request, sets, up, torus, f"{field}.near.of"),
+        )
         if isinstance(request.region, list):
             require_none(request, ["one_of"], "a request with several regions", field)
             own = usable & (node_class == classes.index(wanted))
@@ -296,7 +314,7 @@ def prepare(snapshot: Snapshot) -> SnapshotState:
             queued = replace(queued, region=next(room, request.region[0]))
         if request.tasks is None:
             return queued
-        require_none(request, BY_SETS, "a request with tasks", field)
+        require_none(request, (*BY_SETS, "near"), "a request with tasks", field)
         if request.tasks not in tasks:
             tasks.append(request.tasks)
         return replace(queued, tasks=tasks.index(request.tasks))
@@ -525,6 +543,7 @@ class _Holders:
 
 def _require_for_anchored(request: Request, field: str) -> None:
     """Raise for what a request cannot have on a machine whose prisms are anchored."""
+    require_none(request, ["near"], "a machine whose prisms are anchored", field)
     if request.shapes is not None:
         expected = "no shapes on a machine whose prisms are anchored"
         raise InputError(expected, field=f"{field}.shapes", value=request.shapes)
@@ -574,6 +593,17 @@ def _request(
         request.communication,
         segment=request.segment,
     )
+
+
+def _near(
+    request: Request, sets: NodeSets, up: BoolArray, torus: Torus, field: str
+) -> NearState | None:
+    """Return how many routers a request has near its prism, and which ones count."""
+    if request.near is None:
+        return None
+    there = sets.named(request.near.of, field) & up
+    routers = np.asarray(there.reshape(torus.num_routers, -1).any(axis=1))
+    return NearState(request.near.routers, HostSet(routers))
 
 
 def regions_of(request: Request) -> list[str]:

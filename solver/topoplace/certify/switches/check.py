@@ -21,7 +21,7 @@ from topoplace.result.tree import (
     ThresholdsCertificate,
     TreeSolution,
 )
-from topoplace.snapshot.schema import BY_SETS, ON_HIERARCHIES, TreeModel
+from topoplace.snapshot.schema import BY_SETS, ON_HIERARCHIES, ON_TORI, TreeModel
 
 
 @dataclass(frozen=True)
@@ -95,7 +95,7 @@ class TreeAllocation(Packings[AllocationResult]):
         snapshot = self.result.instance
         snapshot.on(TreeModel, "a switch tree")
         for request in candidates(snapshot):
-            require_none(request, *ON_HIERARCHIES, *BY_SETS)
+            require_none(request, *ON_HIERARCHIES, *ON_TORI, *BY_SETS)
         self._instance = read_instance(snapshot)
         machine = self._instance.machine
         return f"{number_of(machine.num_leaves, 'leaf')}, {number_of(machine.num_nodes, 'node')}"

@@ -65,7 +65,7 @@ class Request:
 
     `tasks` are what is mapped to its nodes. `segment` are the nodes of each of its prisms if it has
     several, all of them anchored. It has all its nodes of one kind: `class_idx`, or one of
-    `others`.
+    `others`. It has so many of some routers in its prism or next to it, if `near` names them.
     """
 
     id: str
@@ -78,6 +78,7 @@ class Request:
     tasks: TasksModel | None = None
     segment: int | None = None
     others: tuple[int, ...] = ()
+    near: tuple[int, frozenset[int]] | None = None
 
     @property
     def kinds(self) -> tuple[int, ...]:
@@ -100,9 +101,9 @@ class Request:
         return self.nodes // self.per_prism
 
     @property
-    def kind(self) -> tuple[tuple[int, ...], str | None, Communication]:
+    def kind(self) -> tuple[object, ...]:
         """What requests without a geometry share if they may be in the same prisms."""
-        return self.kinds, self.region, self.sharing
+        return self.kinds, self.region, self.sharing, self.near
 
     def pays(self, family: str) -> bool:
         """Return whether it takes of a family of link rows: a strict one of all, else its own."""
@@ -215,7 +216,9 @@ def read_instance(snapshot: Snapshot, interference: Interference) -> Instance:
     for request in snapshot.queue:
         require_none(request, *ON_HIERARCHIES)
         if request.tasks is not None:
-            require_none(request, *BY_SETS)
+            require_none(request, *BY_SETS, "near")
+        if model.anchored:
+            require_none(request, "near")
     require_value(snapshot)
     kinds = _Kinds(snapshot, names, node_class)
     known = candidates(snapshot)
@@ -235,6 +238,7 @@ def read_instance(snapshot: Snapshot, interference: Interference) -> Instance:
             request.tasks,
             _segment(request, model),
             tuple(others),
+            kinds.near(request, torus),
         )
         for request, (first, *others) in zip(known, own, strict=True)
     )
@@ -258,6 +262,7 @@ class _Kinds:
     def __init__(self, snapshot: Snapshot, classes: Sequence[str], node_class: IntArray) -> None:
         self._node_class, self._every = node_class, frozenset(range(len(node_class)))
         self._sets = {name: self._nodes(text) for name, text in snapshot.sets.items()}
+        self._down = self._nodes(snapshot.down)
         self.masks = [np.asarray(node_class == number) for number in range(len(classes))]
         self._known: dict[tuple[int, Hosts], int] = {}
 
@@ -275,6 +280,13 @@ class _Kinds:
             return [self._number(class_idx, found)]
         sets = (hosts_of(text, self._sets, self._every) for text in request.one_of)
         return [self._number(class_idx, found & own) for own in sets]
+
+    def near(self, request: RequestModel, torus: Torus) -> tuple[int, frozenset[int]] | None:
+        """Return how many routers a request has near its prism, and which count: not down."""
+        if request.near is None:
+            return None
+        nodes = hosts_of(request.near.of, self._sets, self._every) - self._down
+        return request.near.routers, frozenset(node // torus.nodes_per_router for node in nodes)
 
     def _number(self, class_idx: int, found: Hosts) -> int:
         if found == self._every:

@@ -51,7 +51,7 @@ class TorusGround(Ground):
         if whole.anchored:
             raise RefusedError("prisms of the machine are anchored")
         for request in wanted:
-            require_none(request, *BY_SETS)
+            require_none(request, *BY_SETS, "near")
             if isinstance(request.region, list):
                 raise RefusedError(f"{request.id} has several regions, where jobs move")
         for job in snapshot.running:

@@ -124,8 +124,9 @@ class TorusOracle:
         """Return what the best prisms gain.
 
         Sweeps go over all prisms, one sweep for each set of routers to be covered; requests with a
-        geometry have few shapes, which are gone through one by one. A request that has all its
-        nodes of one of several kinds gains what it gains most with one of these alone.
+        geometry have few shapes, which are gone through one by one. So are all shapes of a request
+        with routers near it. A request that has all its nodes of one of several kinds gains what
+        it gains most with one of these alone.
         """
         if self._in_ways is not None:
             owners, inner = self._in_ways
@@ -142,7 +143,7 @@ class TorusOracle:
         together: dict[frozenset[int], dict[tuple[object, ...], list[int]]] = {}
         for q, covers in wanted.items():
             request = self.requests[q]
-            if request.geometries:
+            if request.geometries or request.near is not None:
                 group = self._group([q], prices, covers.outside)
                 found[q] = self._best_of_shapes(request, group, covers.inside, prices.factors)
             else:
@@ -241,10 +242,20 @@ class TorusOracle:
         cover = np.zeros(self.coverable, dtype=np.int64)
         cover[sorted(inside)] = 1
         best = NONE
+        blocked = set[tuple[int, ...]]()
         for extents in self._shapes(request):
+            thinner = ((*extents[:d], e - 1, *extents[d + 1 :]) for d, e in enumerate(extents))
+            if any(one in blocked for one in thinner):
+                blocked.add(extents)
+                continue
             box = Box(self.instance, extents)
-            good = box.enough(request) & (box.sums(cover) == len(inside))
-            good &= box.sums(group.counts) + box.links(group.link_counts) >= 0
+            good = box.sums(group.counts) + box.links(group.link_counts) >= 0
+            if not good.any():
+                blocked.add(extents)
+                continue
+            good &= box.enough(request) & (box.sums(cover) == len(inside))
+            if request.near is not None:
+                good &= box.near(request)
             if not good.any():
                 continue
             worth = box.score

@@ -182,6 +182,23 @@ class Box:
         usable = self.sums(self.instance.usable_counts[request.class_idx])
         return np.asarray(usable >= request.nodes)
 
+    def near(self, request: Request) -> BoolArray:
+        """Return where prisms of this shape have the routers near them that a request asks for.
+
+        Those at both ends of a ring of which only one router is left out are one router.
+        """
+        least, routers = request.near or (0, frozenset())
+        own = np.zeros(self._torus.num_routers, dtype=bool)
+        own[sorted(routers)] = True
+        there = self.sums(own) + self.faces(own)
+        for d, (n, wraps) in enumerate(zip(self._torus.shape, self._torus.wrap, strict=True)):
+            if wraps and self.extents[d] == n - 1:
+                beside = padded(
+                    self._others(own.astype(np.int64).reshape(self._torus.shape), d), d, wraps
+                )
+                there -= _cut(beside, d, 0, n)
+        return np.asarray(there >= least)
+
     def fits(self, request: Request, geometry: Geometry) -> BoolArray:
         """Tell where an alternative of a request's geometry fits."""
         *footprint, depth = self.extents

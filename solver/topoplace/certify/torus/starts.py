@@ -87,6 +87,8 @@ def _start(instance: Instance, request: Request, nodes: IntArray, placement: Pla
             raise RefusedError(f"the prism of {request.id} {reason}")
         if not _takes(instance, request, job):
             raise RefusedError(f"{request.id} has nodes that its geometry leaves out")
+    elif request.near is not None:
+        raise RefusedError(f"{request.id} has no prism, and wants routers near it")
     return Start(**vars(job), request=request)
 
 
@@ -131,6 +133,8 @@ def why_no_candidate(instance: Instance, request: Request, prism: Prism) -> str 
         return f"has router {outside[0]}, {reason}"
     if instance.closed(request.sharing)[prism_links(instance.torus, prism)].any():
         return "uses a link that a running job closes to it"
+    if request.near is not None and not Box(instance, prism.extents).near(request)[prism.origin]:
+        return "has too few of the routers near it that the request asks for"
     each = [_why_too_few(instance, own, prism) for own in request.alone]
     return None if None in each else each[0]
 

@@ -145,15 +145,18 @@ def anneal_few(
         short = loads[task] - (cells.room[goal] - state.filled[goal])
         num = state.taken[goal]
         fits = short <= 0 and num < state.slots[goal]
-        other, taken = np.int64(-1), fits
+        other = np.int64(-1)
         if not fits or (num > 0 and draw(random) & np.uint64(1)):
             spare = cells.room[here] - state.filled[here] + loads[task]
             other = np.int64(who_leaves(state, loads, home, goal, max(0, short), spare, random))
-            taken = fits or other >= 0
         left = count[0] - (back >= 0) + (here == stay[task]) - (goal == stay[task])
         if other >= 0:
-            left += (goal == stay[other]) - (here == stay[other])
-        taken = taken and left <= count[1] and other != back
+            both = left + (goal == stay[other]) - (here == stay[other])
+            if other == back or both > count[1]:
+                other = np.int64(-1)
+            else:
+                left = both
+        taken = (fits or other >= 0) and left <= count[1]
         if taken:
             delta += change(machine, guest, state.router, task, cells.router[goal], other)
             if other >= 0:

@@ -35,6 +35,7 @@ from topoplace.result.dragonfly import (
 from topoplace.snapshot.held import facts_of
 from topoplace.snapshot.hierarchy_state import HierarchyRequest, HierarchyState, prepare_hierarchy
 from topoplace.snapshot.schema import (
+    ON_TORI,
     Communication,
     HierarchyModel,
     HostsModel,
@@ -52,8 +53,8 @@ Started = Mapping[int, Any]
 """The started requests, by their number in the queue, as on a hierarchy (`HierarchyProblem`)."""
 
 _NEVER = (
-    *("node_class", "shapes", "region", "tasks", "segment", "patterns", "takes", "parts"),
-    "contiguous",
+    *("node_class", "shapes", "region", "patterns", "takes", "parts", "contiguous"),
+    *ON_TORI,
 )
 
 

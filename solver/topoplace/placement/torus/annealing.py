@@ -96,7 +96,7 @@ def forms_of(problem: PlacementProblem, deadline: float = math.inf) -> Forms:
     first, found = [0], []
     for idx, r in enumerate(problem.requests):
         if clock.now() < deadline:
-            kind = r.classes, r.nodes, r.region, r.communication, r.geometries
+            kind = r.classes, r.nodes, r.region, r.communication, r.geometries, r.near
             if kind not in known:
                 known[kind] = found_for(idx)
             found += known[kind]
@@ -133,7 +133,7 @@ def _promising(
     torus, entries = view.turned, search_of(problem).entries(problem, idx, request)
     per = torus.nodes_per_router
     routers = -(-request.nodes // per)
-    largest = torus.num_routers if request.geometries else max(_SLACK * routers, routers + per)
+    largest = torus.num_routers if request.has_depths else max(_SLACK * routers, routers + per)
     footprint, low, high, row, _ = entries.table.T
     high = np.minimum(high, int(largest) // view.area[footprint])
     many = np.maximum(0, high - low + 1)

@@ -202,13 +202,13 @@ def _nearest(
         request = problem.requests[idx]
         masks = tuple(mask.tobytes() for mask in closed(request))
         for way in request.ways:
-            key = *masks, way.class_idx, bool(way.geometries)
+            key = *masks, way.class_idx, way.has_depths
             groups.setdefault(key, []).append((idx, way))
     found: Nearest = {}
     for members in groups.values():
         _, first = members[0]
-        # a geometry's depths are those along the machine's last dimension
-        view = (footprints_of if first.geometries else quickest_footprints)(problem.torus)
+        # depths that requests admit are those along the machine's last dimension
+        view = (footprints_of if first.has_depths else quickest_footprints)(problem.torus)
         tables = reach(first, view), usable[first.class_idx], held
         prisms = _search(view, [way for _, way in members], *tables, deadline)
         for (idx, _), near in zip(members, prisms, strict=True):
@@ -227,9 +227,9 @@ def _search(
 ) -> list[tuple[Prism, int] | None]:
     """Return per request the prism that holds the fewest nodes of others, and their number.
 
-    Requests differ in nodes and geometries only; `usable` are the nodes per router that count for
-    them, `held` those that other jobs hold. Ties go to the least volume, then to the smallest
-    extents and origin in lexicographic order, the longest dimension last.
+    Requests differ in nodes, geometries and routers near only; `usable` are the nodes per router
+    that count for them, `held` those that other jobs hold. Ties go to the least volume, then to the
+    smallest extents and origin in lexicographic order, the longest dimension last.
     """
     entries = entries_of(view, requests, usable == view.torus.nodes_per_router)
     every = np.arange(len(view.area))
@@ -317,6 +317,8 @@ def _wanted(problem: PlacementProblem, request: QueuedState) -> str:
         text += f" of {document.eligible}"
     if document.one_of is not None:
         text += f", all of one of {', '.join(document.one_of)}"
+    if document.near is not None:
+        text += f" near {number_of(document.near.routers, 'router')} of {document.near.of}"
     return f"{text} as {shapes}" if shapes else text
 
 

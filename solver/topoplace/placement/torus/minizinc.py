@@ -15,6 +15,7 @@ from topoplace.explicit.chosen import Chosen
 from topoplace.explicit.reference import data_of_packing, listed_minizinc
 from topoplace.machine import Prism
 from topoplace.placement.torus.problem import Candidate, PlacementProblem, largest_shape_part
+from topoplace.snapshot.state import require_none
 from topoplace.solving import Options, Outcome, register
 from topoplace.solving.minizinc import LevelRun, level_by_level, require_small, run_level
 
@@ -67,6 +68,8 @@ def _require_small(problem: PlacementProblem) -> None:
     shape = largest_shape_part(torus, weights) + weights.idle * torus.num_nodes
     value = max(sum(r.value for r in problem.requests), len(problem.requests) * shape)
     require_small(value)
+    for idx, request in enumerate(problem.state.snapshot.queue):
+        require_none(request, ["near"], "the MiniZinc model", f"queue[{idx}]")
 
 
 def data_of(problem: PlacementProblem, level: int, reached: Sequence[int]) -> dict[str, Any]:

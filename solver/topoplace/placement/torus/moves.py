@@ -71,7 +71,9 @@ class TorusMoves(Site):
         for idx, request in enumerate(snapshot.queue):
             if request.id not in {own.id for own in state.queue}:
                 continue  # it is held
-            require_none(request, BY_SETS, "a torus or mesh where jobs move", f"queue[{idx}]")
+            require_none(
+                request, (*BY_SETS, "near"), "a torus or mesh where jobs move", f"queue[{idx}]"
+            )
         if any(isinstance(request.region, list) for request in wanted):
             raise InputError("one region of a request where jobs move", field="queue")
         compile_wide(state.torus.shape)

@@ -27,6 +27,7 @@ from topoplace.placement.torus.anchored import candidates_of, prisms_of
 from topoplace.placement.torus.annealing import Annealer
 from topoplace.placement.torus.footprints import footprints_of
 from topoplace.placement.torus.heuristics.fits import best_fit, first_fit
+from topoplace.placement.torus.heuristics.prism_search import near_depths
 from topoplace.placement.torus.oracle._prism_rows import leaves_prism, prism_rows
 from topoplace.placement.torus.oracle.pricing import Prices, ScanPricer
 from topoplace.placement.torus.problem import (
@@ -105,7 +106,7 @@ def all_candidates(
 def _where_enough_fits(
     problem: PlacementProblem, request: QueuedState, deadline: float
 ) -> dict[tuple[int, ...], BoolArray]:
-    """Return by extents the origins of prisms that are open to a request.
+    """Return by extents the origins of prisms that are open to a request, with routers near it.
 
     Without a geometry they also have enough usable nodes.
     """
@@ -119,6 +120,9 @@ def _where_enough_fits(
         if not request.geometries:
             held = [view.everywhere(own, extents) for own in sums]
             there = there & (np.max(held, axis=0) >= request.nodes)
+        if request.near is not None:
+            near = near_depths(torus, request.near)[view.index(extents[:-1])]
+            there = there & (near <= extents[-1])
         found[extents] = there.reshape(torus.shape)
     return found
 
@@ -367,7 +371,7 @@ class TorusPacking(PackingProblem):
         """Return what requests have in common that may differ only in the number of nodes."""
         r = self.placement.requests[q]
         shapes = (r.nodes, r.geometries) if r.geometries else ()
-        return r.classes, r.region, r.communication, shapes, self.placement.priced_as(q)
+        return r.classes, r.region, r.communication, shapes, r.near, self.placement.priced_as(q)
 
     def dominating(self, startable: frozenset[int]) -> dict[int, frozenset[int]]:
         """Return by request those like it that need no more nodes and have at least its value."""

@@ -219,10 +219,10 @@ class PlacementProblem:
     def view(self) -> Footprints:
         """The machine as searches see it that keep one prism per request.
 
-        A geometry's depths are those along the machine's last dimension.
+        Depths that requests admit are those along the machine's last dimension.
         """
-        has_geometries = any(request.geometries for request in self.requests)
-        return (footprints_of if has_geometries else search_footprints)(self.torus)
+        has_depths = any(request.has_depths for request in self.requests)
+        return (footprints_of if has_depths else search_footprints)(self.torus)
 
     @cached_property
     def usable_sums(self) -> list[CountSums]:
@@ -243,7 +243,7 @@ class PlacementProblem:
         """
         return [
             (
-                *(r.classes, r.region, r.communication, r.nodes, r.value, r.geometries),
+                *(r.classes, r.region, r.communication, r.nodes, r.value, r.geometries, r.near),
                 self.priced_as(q),
             )
             if not self.is_tolerant(r.communication)

@@ -19,7 +19,8 @@ def place_in_order(problem: PlacementProblem, nodes: IntArray) -> list[Scattered
 
     A request starts if enough usable nodes of its class, inside its region if it names one, are
     left; of several sets of nodes that it may have it gets the first one that has enough.
-    Geometries and links are ignored: as under ALPS, a job's nodes need not form a prism, jobs may
+    One that has routers in or next to its prism waits, as it would have no prism. Geometries and
+    links are ignored: as under ALPS, a job's nodes need not form a prism, jobs may
     share links, and two jobs may have nodes on one router.
 
     Parameters
@@ -31,6 +32,8 @@ def place_in_order(problem: PlacementProblem, nodes: IntArray) -> list[Scattered
     left = state.usable.copy()
     started = []
     for idx, request in enumerate(problem.requests):
+        if request.near is not None:
+            continue
         for way in request.ways:
             fits = left & state.of_kind(way.class_idx)
             if request.region is not None:

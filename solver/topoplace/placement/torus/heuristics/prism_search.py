@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
 from topoplace.machine import Torus, prism_links
 from topoplace.placement.torus import _kernels
-from topoplace.placement.torus.footprints import Footprints, Reach
+from topoplace.placement.torus.footprints import Footprints, Reach, footprints_of
 from topoplace.placement.torus.problem import Candidate, PlacementProblem
-from topoplace.snapshot.state import QueuedState
+from topoplace.snapshot.geometry import Geometry
+from topoplace.snapshot.state import NearState, QueuedState
 from topoplace.types import BoolArray, IntArray
 
 
@@ -42,12 +44,14 @@ def entries_of(
     """
     torus = footprints.torus
     parts, least = [], [np.zeros((0, torus.num_routers), dtype=np.int64)]
+    num_rows = 0
     for number, request in enumerate(requests):
         for geometry in request.geometries:
             depths, row = geometry.depths, -1
-            if geometry.max_depth is not None:
-                row = len(least) - 1
-                least.append(least_depths(torus, whole, geometry.extents)[None])
+            bounds = least_of(torus, request, geometry, whole)
+            if bounds is not None:
+                row, num_rows = num_rows, num_rows + 1
+                least.append(bounds[None])
             head = footprints.index(geometry.extents[:-1])
             parts.append(np.array([[head, depths[0], depths[-1], row, number]]))
         if not request.geometries:
@@ -55,6 +59,10 @@ def entries_of(
             fits = np.flatnonzero(low <= footprints.depth)
             part = np.empty((len(fits), 5), dtype=np.int64)
             part[:, 0], part[:, 1], part[:, 2:] = fits, low[fits], (footprints.depth, -1, number)
+            if request.near is not None:
+                part[:, 3] = num_rows + fits
+                least.append(near_depths(torus, request.near))
+                num_rows += len(least[-1])
             parts.append(part)
     table = np.concatenate(parts)
     return Entries(table[np.argsort(table[:, 0], kind="stable")], np.concatenate(least))
@@ -77,6 +85,73 @@ def least_depths(torus: Torus, whole: BoolArray, extents: tuple[int, ...]) -> In
     for d, extent in enumerate(extents[:-1]):
         table = np.maximum.reduce([np.roll(table, -k, axis=d) for k in range(extent)])
     return np.ascontiguousarray(table.ravel())
+
+
+def least_of(
+    torus: Torus, request: QueuedState, geometry: Geometry, whole: BoolArray
+) -> IntArray | None:
+    """Return per origin the least depth of prisms of a geometry; None if it has one alone."""
+    found = None
+    if geometry.max_depth is not None:
+        found = least_depths(torus, whole, geometry.extents)
+    if request.near is not None:
+        head = footprints_of(torus).index(geometry.extents[:-1])
+        near = near_depths(torus, request.near)[head]
+        found = near if found is None else np.maximum(found, near)
+    return found
+
+
+@lru_cache(maxsize=4)
+def near_depths(torus: Torus, near: NearState) -> IntArray:
+    """Return the least depths with enough of some routers in a prism or next to it.
+
+    Shape ``(num_footprints, num_routers)``, by footprint (`footprints_of`) and origin. Where there
+    is none, it is more than the machine's. Deeper prisms have no fewer of these routers.
+    """
+    n = torus.shape[-1]
+    depths = np.full((torus.num_routers // n, torus.num_routers), 2 * n, dtype=np.int64)
+    inside = near.routers.mask.reshape(torus.shape).astype(np.int64)
+    for row, (own, around) in enumerate(_gathered(torus, 0, inside, inside)):
+        ahead, around_ahead = (_Along(torus, torus.num_dims - 1, grid) for grid in (own, around))
+        for depth in range(n, 0, -1):
+            there = around_ahead.sums(0, depth) + ahead.sums(-1, depth + 2) - ahead.sums(0, depth)
+            depths[row, (there >= near.num).ravel()] = depth
+    return depths
+
+
+def _gathered(
+    torus: Torus, dim: int, inside: IntArray, around: IntArray
+) -> Iterator[tuple[IntArray, IntArray]]:
+    """Yield sums inside footprints, and inside or next to them, footprint by footprint."""
+    if dim == torus.num_dims - 1:
+        yield inside, around
+        return
+    own, other = _Along(torus, dim, inside), _Along(torus, dim, around)
+    for extent in range(1, torus.shape[dim] + 1):
+        within = own.sums(0, extent)
+        beside = own.sums(-1, extent + 2) - within
+        yield from _gathered(torus, dim + 1, within, other.sums(0, extent) + beside)
+
+
+class _Along:
+    """Sums over intervals along a dimension of a grid of routers."""
+
+    def __init__(self, torus: Torus, dim: int, grid: IntArray) -> None:
+        self._n, self._wraps, self._dim = torus.shape[dim], torus.wrap[dim], dim
+        twice = np.concatenate([grid, grid], axis=dim) if self._wraps else grid
+        nothing = np.zeros_like(grid.take([0], axis=dim))
+        self._prefix = np.concatenate([nothing, twice.cumsum(axis=dim)], axis=dim)
+
+    def sums(self, shift: int, length: int) -> IntArray:
+        """Return the sums over so many routers, or all, from a shift of each; no router twice."""
+        first = np.arange(self._n) + shift
+        if self._wraps:
+            first %= self._n
+            last = first + min(length, self._n)
+        else:
+            first, last = np.clip([first, first + length], 0, self._n)
+        ends = (self._prefix.take(at, axis=self._dim) for at in (last, first))
+        return np.asarray(np.subtract(*ends))
 
 
 class Room:

@@ -25,10 +25,11 @@ from topoplace.placement.torus.footprints import (
     quickest_footprints,
     sparse_zeros,
 )
-from topoplace.placement.torus.heuristics.prism_search import least_depths
+from topoplace.placement.torus.heuristics.prism_search import least_of, near_depths
 from topoplace.placement.torus.oracle import _kernels, _minimal
 from topoplace.placement.torus.problem import PlacementProblem
 from topoplace.snapshot.geometry import Geometry
+from topoplace.snapshot.state import NearState
 from topoplace.types import BoolArray, IntArray
 
 MOST_ENTRIES = 1 << 25
@@ -36,7 +37,9 @@ MOST_ENTRIES = 1 << 25
 
 _GROUP_BYTES = 1 << 10  # about what a group takes without its arrays
 
-_GroupKey = tuple[int, str | None, bool, bool, tuple[Hashable, Geometry] | None, int | None]
+_GroupKey = tuple[
+    int, str | None, bool, bool, tuple[Hashable, Geometry] | None, NearState | None, int | None
+]
 
 
 @dataclass(frozen=True)
@@ -260,14 +263,15 @@ def groups_of(problem: PlacementProblem, deadline: float) -> Iterator[Group]:
                 problem.uses_links(request.communication),
                 tolerant,
                 None if geometry is None else (problem.kinds[idx], geometry),
+                request.near,
                 problem.priced_as(idx),
             )
             keys.setdefault(key, []).append(idx)
     known: dict[object, tuple[Reach, NDArray[np.int8]]] = {}
-    for (class_idx, region, uses_links, tolerant, alternative, _), members in keys.items():
+    for (class_idx, region, uses_links, tolerant, alternative, near, _), members in keys.items():
         clock.check(deadline)
         request = problem.requests[members[0]]
-        whole = (quickest_footprints if alternative is None else footprints_of)(problem.torus)
+        whole = (footprints_of if request.has_depths else quickest_footprints)(problem.torus)
         reach_key = (region, request.communication, whole.axes)
         if reach_key not in known:
             found = problem.reach(request, whole)
@@ -281,8 +285,11 @@ def groups_of(problem: PlacementProblem, deadline: float) -> Iterator[Group]:
             view, only = Footprints(problem.torus, head=head), [whole.index(head)]
             whole_routers = problem.whole_routers(class_idx)
             row = np.arange(1, len(view.bases) + 1, dtype=np.int32)[None]
-            depths, least = _geometry_depths(view, reach.of(only[0]), geometry, whole_routers)
+            bounds = least_of(problem.torus, request, geometry, whole_routers)
+            depths, least = _geometry_depths(view, reach.of(only[0]), geometry, bounds)
             live = live[only]
+        elif near is not None:
+            row, depths, least = _near_depths(view, reach, near_depths(problem.torus, near))
         usable = problem.state.usable_per_router[class_idx]
         sizes = np.unique([problem.requests[i].nodes for i in members])
         counts = np.arange(int(usable.sum()) + 1)
@@ -314,20 +321,36 @@ def _live_lines(found: Reach) -> NDArray[np.int8]:
 
 
 def _geometry_depths(
-    view: Footprints, depths: ReachArray, geometry: Geometry, whole: BoolArray
+    view: Footprints, depths: ReachArray, geometry: Geometry, bounds: IntArray | None
 ) -> tuple[ReachArray, ReachArray]:
-    """Narrow the depths by origin to those a geometry admits.
+    """Narrow the depths by origin to those a geometry admits, with a bound below by origin.
 
     Returns the largest and the smallest by line and place, a line of zeros before them.
     """
     deepest = np.minimum(depths, geometry.depths[-1])
     least = np.full_like(deepest, geometry.depths[0])
-    if geometry.max_depth is not None:
-        need = least_depths(view.torus, whole, geometry.extents)
-        least = np.maximum(least, need).astype(depths.dtype)
+    if bounds is not None:
+        least = np.maximum(least, bounds).astype(depths.dtype)
     nothing = np.zeros(view.depth, dtype=depths.dtype)
     largest, smallest = (np.concatenate([nothing, table]) for table in (deepest, least))
     return largest.reshape(-1, view.depth), smallest.reshape(-1, view.depth)
+
+
+def _near_depths(
+    view: Footprints, reach: Reach, bounds: IntArray
+) -> tuple[NDArray[np.int32], ReachArray, ReachArray]:
+    """Return rows, and the largest and smallest depths by row, with a bound below by origin.
+
+    No two pairs of footprint and line share a row, as the smallest depths may differ.
+    """
+    there = np.nonzero(reach.row)
+    row = np.zeros_like(reach.row)
+    row[there] = np.arange(1, len(there[0]) + 1)
+    nothing = np.zeros((1, view.depth), dtype=reach.depths.dtype)
+    own = bounds.reshape(*reach.row.shape, view.depth)[there]
+    tables = reach.depths[reach.row[there]], own.astype(nothing.dtype)
+    largest, smallest = (np.concatenate([nothing, table]) for table in tables)
+    return row, largest, smallest
 
 
 def _extent_values(values: IntArray, view: Footprints) -> IntArray:
