@@ -382,7 +382,8 @@ class Placing(OfSnapshot):
         "NAME",
         "On tori nodes,hop-bytes: map the applications of requests; most nodes, then fewest "
         "bytes x hops. On switch trees domains, the fewest switches, or contention; by default "
-        "that where requests have patterns.",
+        "that where requests have patterns. On hierarchies and trees nodes,free_racks or another "
+        "level's plural: most nodes, then most racks that stay free as a whole.",
     )
 
 

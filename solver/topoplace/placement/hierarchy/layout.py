@@ -97,6 +97,7 @@ class Layout:
 
     def __init__(self, problem: HierarchyProblem) -> None:
         self.machine, self.state = problem.machine, problem.state
+        self._free_hosts = problem.free_hosts
         self.parts = [p for request in problem.requests for way in request.ways for p in way]
         kinds = list(dict.fromkeys(part.kind for part in self.parts))
         takes = [own for own, _ in kinds]
@@ -252,6 +253,13 @@ class Layout:
             for child in self.nodes[number].children:
                 found[child] = (child, *found[number])
         return found
+
+    def pool_hosts(self, leaf: int) -> Sequence[int]:
+        """Return the hosts of a pool in the order in which units get them: free ones last."""
+        hosts = self.nodes[leaf].hosts
+        if not self._free_hosts:
+            return hosts
+        return sorted(hosts, key=lambda host: host in self._free_hosts)
 
     def leaf_of_row(self, row: int) -> tuple[int, int | None]:
         """Return the node of a row with capacity, and the resource: None for a pool."""
