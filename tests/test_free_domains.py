@@ -149,6 +149,8 @@ def test_what_has_no_free_domains_is_told_in_a_line(change: Document, told: str)
 def test_options_that_do_not_fit_are_told_in_a_line() -> None:
     with pytest.raises(tp.InputError, match="expected one of free_racks, free_hosts, found"):
         tp.place(racks(), objective="nodes,free_blocks")
+    with pytest.raises(tp.InputError, match="expected one of domains, contention, found"):
+        tp.compare([racks()], methods=["first-fit"], objective="nodes,free_racks")
     with pytest.raises(tp.InputError, match="free: expected none where jobs move, but room"):
         tp.repack(racks(free="rack"), ["wide"])
     with pytest.raises(tp.InputError, match="a hierarchy or tree for free domains of a level"):

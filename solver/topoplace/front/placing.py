@@ -107,7 +107,7 @@ def optima(asked: options.Optima) -> Optima:
 def _exactly(asked: options.Placing, find: Callable[[AnyState, Options], Found]) -> Found:
     """Return what is found of an instance with the method exact."""
     settings = options_of(asked)
-    state = prepared(asked, settings, tree_objective(asked.objective))
+    state = prepared(asked, settings, tree_objective(asked.objective, free=True))
     compile_for(state.kind, ["exact"])
     with watched(settings, asked) as settings:
         return find(state, settings)

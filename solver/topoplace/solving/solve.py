@@ -334,11 +334,15 @@ def on_trees(objective: str | None) -> TreeObjective | None:
     return TreeObjective(objective) if objective in list(TreeObjective) else None
 
 
-def tree_objective(objective: str | None) -> TreeObjective | None:
-    """Return the objective as that of switch trees; `InputError` if it is another one."""
-    if objective is not None and on_trees(objective) is None and free_of(objective) is None:
+def tree_objective(objective: str | None, *, free: bool = False) -> TreeObjective | None:
+    """Return the objective as that of switch trees; `InputError` if it is another one.
+
+    With `free`, it may be that of free domains, for which there is None.
+    """
+    found = on_trees(objective)
+    if objective is not None and found is None and not (free and free_of(objective)):
         raise unknown_name(objective, TreeObjective, field="objective")
-    return on_trees(objective)
+    return found
 
 
 def require_maps(options: Options, levels: Sequence[tuple[str, str]], method: str) -> None:
