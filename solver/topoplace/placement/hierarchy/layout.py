@@ -111,6 +111,7 @@ class Layout:
             if eligible is not None:
                 self.rooms[~eligible.mask, k] = 0
         self.windows: dict[Hashable, list[Any]] = {}
+        self._alone: dict[Hashable, tuple[list[int], bool]] = {}
         self._pools = self._pools_of_domains()
         self._number_rows()
         self.nodes: list[Node] = []
@@ -304,6 +305,12 @@ class Layout:
         These are the rows of all resources of now, or of a later time, or of both, if there are
         two and units are there at these times.
         """
+        key = number, frozenset(kinds)
+        if key not in self._alone:
+            self._alone[key] = self._alone_of(*key)
+        return self._alone[key]
+
+    def _alone_of(self, number: int, kinds: Iterable[int]) -> tuple[list[int], bool]:
         times, node = (self.state.occupied, self.state.occupied_then), self.nodes[number]
         num = len(self.machine.resources) // (1 if times[1] is None else 2)
         taken = {r // num for kind in kinds for r in np.flatnonzero(self.kinds[kind]).tolist()}
