@@ -549,8 +549,9 @@ class WhatIf(OfSnapshot):
     )
     objective: str | None = again(OBJECTIVE)
     worth: bool = python(
-        "Whether to say for each running job what its release can gain at most, and on tori "
-        "and meshes between what figures the first level is if a router goes down, or is freed.",
+        "Whether to say for each running job what its release can gain at most, and between what "
+        "figures the first level is if a router goes down or is freed, or on hierarchies and "
+        "trees a host or domain goes down, is freed or emptied.",
         default=False,
     )
     keep: Callable[[Scenario], None] | None = python(

@@ -73,11 +73,11 @@ def bent_curve(rng: random.Random, document: Json, moved: Mover) -> Json:
         step["bound"] += rng.choice((-1, 1, -2))
     elif way == 4:
         step["required"][rng.randrange(len(step["required"]))] = rng.choice((None, 0, 1, 2))
-    elif way == 5:
+    elif way == 5 and point["solution"]["steps"]:
+        moved(rng, point | {"instance": instance})
+    else:
         mutant["open"], mutant["complete"] = [], True
         mutant[rng.choice(("points", "steps"))].pop()
-    else:
-        moved(rng, point | {"instance": instance})
     return mutant
 
 
